@@ -1,0 +1,114 @@
+/**
+ * Who may import whom: design and ARCHITECTURE.md, one rule a sentence. Each is an allowlist: what it does not name is
+ * refused. test/architecture plants a violation of every rule and shows that it is caught.
+ */
+const ours = '^(apps|libs|test|bench)/';
+const publicSurfaces = '^libs/[^/]+/index\\.ts$';
+const testing = '^libs/testing/index\\.ts$';
+const testFiles = '\\.(spec|testsuite|testing)\\.ts$';
+/** Not part of what runs in production. */
+const testCode = `${testFiles}|^(test|bench)/|^libs/testing/`;
+
+module.exports = {
+  forbidden: [
+    {
+      name: 'domain-imports-nothing',
+      comment: 'libs/domain is pure: not even Node or npm packages; time and ids come in as arguments.',
+      severity: 'error',
+      from: { path: '^libs/domain/', pathNot: testFiles },
+      to: { pathNot: '^libs/domain/' },
+    },
+    {
+      name: 'contract-and-platform-use-nothing-of-ours',
+      severity: 'error',
+      from: { path: '^libs/(contract|platform)/', pathNot: testFiles },
+      to: { path: ours, pathNot: '^libs/$1/' },
+    },
+    {
+      name: 'tests-of-the-lowest-libs-use-only-testing',
+      comment: 'Else domain, contract or platform would come to depend on the others by way of their tests.',
+      severity: 'error',
+      from: { path: `^libs/(domain|contract|platform)/.*${testFiles}` },
+      to: { path: ours, pathNot: [testing, '^libs/$1/'] },
+    },
+    {
+      name: 'libs-use-libs-through-their-index',
+      comment: "A lib's public surface is its index.ts; apps, test and bench are above the libs.",
+      severity: 'error',
+      from: { path: '^libs/([^/]+)/' },
+      to: { path: ours, pathNot: [publicSurfaces, '^libs/$1/'] },
+    },
+    {
+      name: 'apps-use-libs-through-their-index',
+      comment: 'And no other app, nor test or bench.',
+      severity: 'error',
+      from: { path: '^apps/([^/]+)/', pathNot: '^apps/standalone/' },
+      to: { path: ours, pathNot: [publicSurfaces, '^apps/$1/'] },
+    },
+    {
+      name: 'standalone-composes-the-other-apps-by-their-modules',
+      comment: 'And has the api listen as the api process does.',
+      severity: 'error',
+      from: { path: '^apps/standalone/' },
+      to: {
+        path: ours,
+        pathNot: [publicSurfaces, '^apps/standalone/', '^apps/(api|worker|console)/([^/]+\\.module|start-api)\\.ts$'],
+      },
+    },
+    {
+      name: 'tests-and-benchmarks-use-public-surfaces',
+      comment: 'They see what a user of a lib sees; apps they start as built processes.',
+      severity: 'error',
+      from: { path: '^(test|bench)/' },
+      to: { path: ours, pathNot: [publicSurfaces, '^$1/'] },
+    },
+    {
+      name: 'testing-stays-in-tests',
+      severity: 'error',
+      from: { path: ours, pathNot: testCode },
+      to: { path: '^libs/testing/' },
+    },
+    {
+      name: 'nothing-imports-a-spec-file',
+      severity: 'error',
+      from: { path: ours },
+      to: { path: '\\.spec\\.ts$' },
+    },
+    {
+      name: 'nest-stays-in-apps-and-modules',
+      comment: 'A lib is plain code; Nest meets it in its one *.module.ts.',
+      severity: 'error',
+      from: { path: ours, pathNot: '^apps/|^libs/[^/]+/[^/]+\\.module(\\.(unit|int)\\.spec)?\\.ts$' },
+      to: { path: '(^|/)node_modules/@nestjs/' },
+    },
+    {
+      name: 'production-needs-no-dev-dependency',
+      severity: 'error',
+      from: { path: ours, pathNot: testCode },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'all-imports-resolve',
+      comment: 'A rule is blind to an import that leads nowhere.',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: '(^|/)node_modules/|^dist/' },
+    tsPreCompilationDeps: true,
+    // `#x` is `libs/x/index.ts` here, and not the built file that package.json names for Node.
+    tsConfig: { fileName: 'tsconfig.arch.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
+  },
+};

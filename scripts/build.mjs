@@ -1,0 +1,69 @@
+/**
+ * Builds dist/: compiles, copies the SQL files beside the compiled code, and removes what has no source any more (a
+ * deleted migration must not live on in dist/). With --if-stale it does nothing when no source is newer than the last
+ * build, which takes a few milliseconds, so `npm start` can always ask.
+ */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+
+const root = dirname(import.meta.dirname);
+const dist = join(root, 'dist');
+/** Written last: its time is that of the last complete build. */
+const stamp = join(dist, '.built');
+const sourceFolders = ['apps', 'libs', 'test', 'bench'].map((name) => join(root, name));
+/** Configuration that changes what is built. */
+const buildFiles = ['tsconfig.json', 'package.json', 'scripts/build.mjs'].map((name) => join(root, name));
+
+function* walk(path) {
+  if (!existsSync(path)) return;
+  yield path; // directories too: their time tells that a file was added or deleted
+  if (!statSync(path).isDirectory()) return;
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    if (entry.name === 'node_modules') continue;
+    if (entry.isDirectory()) yield* walk(join(path, entry.name));
+    else yield join(path, entry.name);
+  }
+}
+
+function isStale() {
+  if (!existsSync(stamp)) return true;
+  const builtAt = statSync(stamp).mtimeMs;
+  return [...buildFiles, ...sourceFolders].some((start) => [...walk(start)].some((p) => statSync(p).mtimeMs > builtAt));
+}
+
+function compile() {
+  // The compiler's own memory must not outlive the files it remembers having written.
+  if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.json'], { cwd: root, stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+function copySql() {
+  for (const source of sourceFolders.flatMap((folder) => [...walk(folder)]).filter((path) => path.endsWith('.sql'))) {
+    const target = join(dist, relative(root, source));
+    mkdirSync(dirname(target), { recursive: true });
+    copyFileSync(source, target);
+  }
+}
+
+function removeOrphans() {
+  for (const output of sourceFolders
+    .flatMap((folder) => [...walk(join(dist, relative(root, folder)))])
+    .filter((path) => /\.(js|js\.map|sql)$/.test(path))) {
+    const source = join(root, relative(dist, output)).replace(/\.js(\.map)?$/, '.ts');
+    if (!existsSync(source)) rmSync(output);
+  }
+}
+
+if (!process.argv.includes('--if-stale') || isStale()) {
+  const startedAt = new Date();
+  compile();
+  copySql();
+  removeOrphans();
+  // Not the present time: a file saved while the compiler ran is newer than this build.
+  writeFileSync(stamp, '');
+  utimesSync(stamp, startedAt, startedAt);
+}
