@@ -1,0 +1,93 @@
+import type {
+  AgentKind,
+  FinalOutput,
+  PermissionDecision,
+  RunLimits,
+  ThreadEvent,
+  ThreadOwner,
+  TimeLimit,
+} from './events.ts';
+import type { RunError } from './run-errors.ts';
+
+/** Everything that can be asked of a Thread. Imperative; ids of new things come in, time comes beside (`decide`). */
+export type Command = CallerCommand | WorkerCommand | ServiceCommand;
+
+export type CallerCommand =
+  | CreateThread
+  | AddMessage
+  | { type: 'decide_permission'; requestId: string; decision: PermissionDecision; by: string }
+  /** Null means the current Run. A terminal Run is the handler's to answer: it is not in the state. */
+  | { type: 'interrupt'; runId: string | null; by: string | null }
+  | RetryRun
+  | { type: 'archive' }
+  | { type: 'unarchive' }
+  | { type: 'attach_file' | 'detach_file' | 'delete_file'; fileId: string };
+
+export interface CreateThread {
+  type: 'create_thread';
+  agentId: string;
+  organizationId: string;
+  kind: AgentKind;
+  userId: string;
+  owner: ThreadOwner;
+}
+
+/** What a new Run takes from the agent's live version. */
+export interface NewRun {
+  runId: string;
+  agentVersion: number;
+  limits: RunLimits;
+}
+
+export interface AddMessage {
+  type: 'add_message';
+  text: string;
+  requestId: string | null;
+  fileIds: string[];
+  run: NewRun;
+  /** What happens while a Run is active (decisions, section 3). */
+  whenBusy: 'reject' | 'enqueue' | 'interrupt';
+  by: string | null;
+}
+
+export interface RetryRun {
+  type: 'retry_run';
+  runId: string;
+  run: NewRun;
+}
+
+/** From the worker that holds the claim; each proves it by `attempt`, the fencing token. */
+export type WorkerCommand =
+  | { type: 'claim_run'; runId: string; dispatch: number; holder: string }
+  | (Claimed & { type: 'start_run' })
+  | (Claimed & { type: 'record'; facts: RecordedFact[] })
+  | (Claimed & { type: 'wait_for_decisions'; requests: { requestId: string; toolCallId: string }[] })
+  | (Claimed & { type: 'complete_run'; finalOutput: FinalOutput | null })
+  | (Claimed & { type: 'fail_run'; error: RunError; jitter: number; retryAfterMs?: number })
+  | (Claimed & { type: 'hand_over_run' });
+
+export interface Claimed {
+  runId: string;
+  attempt: number;
+}
+
+/** What a step leaves in the stream: stored as it stands, under the claim's run id and attempt. */
+export type RecordedFact = Pick<Extract<ThreadEvent, { type: RecordedType }>, 'type' | 'data'>;
+
+type RecordedType =
+  | 'assistant.text_added'
+  | 'assistant.thinking_added'
+  | 'assistant.message_added'
+  | 'tool.confirmation_requested'
+  | 'tool.started'
+  | 'tool.completed'
+  | 'usage.recorded'
+  | 'file.changed'
+  | 'files.updated';
+
+/** From the background loops and operators. */
+export type ServiceCommand =
+  /** The lease of this attempt has expired; the append checks that again by the database's clock. */
+  | (Claimed & { type: 'reclaim_run'; jitter: number })
+  | { type: 'expire_run'; runId: string; limit: TimeLimit; dispatch: number; attempt: number }
+  | { type: 'terminate_thread' };

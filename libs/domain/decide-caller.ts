@@ -1,0 +1,124 @@
+import type { AddMessage, CallerCommand, CreateThread, NewRun, RetryRun } from './commands.ts';
+import type { RunTrigger, ThreadEvent } from './events.ts';
+import { endRun, threadEvent } from './make-events.ts';
+import { reject, type Rejection } from './rejection.ts';
+import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './state.ts';
+
+/** Behind the current Run. More would let one caller grow the state row without bound (docs/adr/0004). */
+const MAX_QUEUED_RUNS = 100;
+
+/** How long the new Run waits for the cancelled one's worker to acknowledge (decisions, section 3, `interrupt`). */
+const ACKNOWLEDGE_MS = 2_000;
+
+/** What an archived Thread still does; whoever may see a file can be rid of it. */
+const ALSO_ARCHIVED: readonly string[] = [
+  'archive',
+  'unarchive',
+  'detach_file',
+  'delete_file',
+] satisfies CallerCommand['type'][];
+
+/** Commands of callers (contract, section 4). */
+export function decideCaller(command: CallerCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
+  if (command.type === 'create_thread') return createThread(command, state);
+  if (state.lifecycle === 'none') return reject('thread_missing');
+  if (state.lifecycle === 'terminated') return reject('thread_terminated');
+  if (state.lifecycle === 'archived' && !ALSO_ARCHIVED.includes(command.type)) return reject('thread_archived');
+  switch (command.type) {
+    case 'add_message':
+      return addMessage(command, state, now);
+    case 'decide_permission':
+      return decidePermission(command, state);
+    case 'interrupt':
+      return interrupt(command, state, now);
+    case 'retry_run':
+      return retryRun(command, state);
+    case 'attach_file':
+      return [threadEvent('files.updated', { fileId: command.fileId, change: 'attached' })];
+    case 'detach_file':
+      return [threadEvent('files.updated', { fileId: command.fileId, change: 'detached' })];
+    case 'delete_file':
+      return [threadEvent('files.updated', { fileId: command.fileId, change: 'deleted' })];
+    case 'archive':
+      if (state.lifecycle === 'archived') return [];
+      return state.runs.length > 0 ? reject('thread_busy') : [threadEvent('thread.archived', {})];
+    case 'unarchive':
+      return state.lifecycle === 'archived' ? [threadEvent('thread.unarchived', {})] : [];
+  }
+}
+
+function createThread(command: CreateThread, state: ThreadState): ThreadEvent[] | Rejection {
+  if (state.lifecycle !== 'none') return reject('thread_exists');
+  const { agentId, organizationId, kind, userId, owner } = command;
+  return [threadEvent('thread.created', { agentId, organizationId, kind, userId, owner })];
+}
+
+function addMessage(command: AddMessage, thread: Thread, now: string): ThreadEvent[] | Rejection {
+  const { run, text, requestId, fileIds, whenBusy, by } = command;
+  const [current] = thread.runs;
+  if (current !== undefined && whenBusy === 'reject') return reject('thread_busy');
+  if (whenBusy === 'enqueue' && thread.runs.length > MAX_QUEUED_RUNS) return reject('too_many_queued_runs');
+  if (isKnownRun(thread, run.runId)) return reject('illegal_transition');
+  const interrupted = current !== undefined && whenBusy === 'interrupt' ? thread.runs : [];
+  return [
+    ...interrupted.map((active) => endRun(active, 'run.cancelled', { by }, now)),
+    threadEvent('message.added', { text, requestId, fileIds }, run.runId),
+    queueRun(run, 'user_prompt', interrupted.some(awaitsAcknowledgement) ? ACKNOWLEDGE_MS : 0),
+  ];
+}
+
+/** Whether a worker has to stop before what interrupts this Run may begin: its own, or one that it waits for itself. */
+function awaitsAcknowledgement(run: LiveRun): boolean {
+  if (run.status === 'queued') return run.attempt === 0 && run.delayMs > 0;
+  return run.status === 'booting' || run.status === 'running';
+}
+
+/** A Run id is used once. Those of older Runs are not in the state; their ids are as unlike as any two ULIDs. */
+function isKnownRun(thread: Thread, runId: string): boolean {
+  return thread.newestRun?.id === runId || findLiveRun(thread, runId) !== undefined;
+}
+
+function queueRun({ runId, agentVersion, limits }: NewRun, trigger: RunTrigger, delayMs: number): ThreadEvent {
+  return threadEvent('run.queued', { trigger, agentVersion, limits, delayMs }, runId);
+}
+
+type DecidePermission = Extract<CallerCommand, { type: 'decide_permission' }>;
+
+function decidePermission(command: DecidePermission, thread: Thread): ThreadEvent[] | Rejection {
+  const { requestId, decision, by } = command;
+  for (const run of thread.runs) {
+    if (run.status !== 'waiting_input') continue;
+    const open = run.requests.filter((request) => request.decision === null);
+    const request = open.find((candidate) => candidate.requestId === requestId);
+    if (request === undefined) continue;
+    const { toolCallId } = request;
+    const decided = threadEvent('tool.confirmation_decided', { requestId, toolCallId, decision, by }, run.id);
+    // The commit that decides the last open request resumes the Run; until then it stays waiting.
+    if (open.length > 1) return [decided];
+    return [decided, threadEvent('run.resumed', { dispatch: run.dispatch + 1 }, run.id)];
+  }
+  return reject('request_not_pending');
+}
+
+type Interrupt = Extract<CallerCommand, { type: 'interrupt' }>;
+
+function interrupt({ runId, by }: Interrupt, thread: Thread, now: string): ThreadEvent[] | Rejection {
+  const run = runId === null ? thread.runs[0] : findLiveRun(thread, runId);
+  if (run === undefined) return reject(runId === null ? 'no_active_run' : 'run_not_live');
+  return [endRun(run, 'run.cancelled', { by }, now)];
+}
+
+function retryRun({ runId, run }: RetryRun, thread: Thread): ThreadEvent[] | Rejection {
+  const trigger = thread.newestRun?.id === runId ? retryTrigger(thread.newestRun) : null;
+  if (trigger === null) return reject('run_not_retryable');
+  // An earlier Run has not ended: there is nothing settled that this one could go on from.
+  if (thread.runs.length > 0) return reject('thread_busy');
+  if (isKnownRun(thread, run.runId)) return reject('illegal_transition');
+  return [queueRun(run, trigger, 0)];
+}
+
+/** A failed Run's message is answered anew, a cancelled or expired Run continues; null for what cannot be retried. */
+function retryTrigger({ status, retryable }: NonNullable<Thread['newestRun']>): RunTrigger | null {
+  if (status === 'failed') return retryable ? 'retry' : null;
+  return status === 'cancelled' || status === 'expired' ? 'resume' : null;
+}

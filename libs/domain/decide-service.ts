@@ -1,0 +1,36 @@
+import type { ServiceCommand } from './commands.ts';
+import { loseClaim } from './decide-worker.ts';
+import type { ThreadEvent, TimeLimit } from './events.ts';
+import { endRun, threadEvent } from './make-events.ts';
+import { reject, type Rejection } from './rejection.ts';
+import { findLiveRun, type LiveRun, type ThreadState } from './state.ts';
+
+/** Commands of the background loops and of operators. */
+export function decideService(command: ServiceCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
+  if (state.lifecycle === 'none') return reject('thread_missing');
+  if (command.type === 'terminate_thread') {
+    if (state.lifecycle === 'terminated') return [];
+    const cancelled = state.runs.map((run) => endRun(run, 'run.cancelled', { by: null }, now));
+    return [...cancelled, threadEvent('thread.terminated', {})];
+  }
+  const run = findLiveRun(state, command.runId);
+  if (run === undefined) return reject('run_not_live');
+  if (command.type === 'reclaim_run') {
+    const claimed = run.status === 'booting' || run.status === 'running';
+    if (!claimed || run.attempt !== command.attempt) return reject('stale_attempt');
+    return loseClaim(run, { failure: null, jitter: command.jitter }, 'lease_expired', now);
+  }
+  // What the reaper saw due must still be what the limit is about: the Run may have moved on meanwhile.
+  if (run.dispatch !== command.dispatch || run.attempt !== command.attempt) return reject('stale_attempt');
+  if (!LIMITED[command.limit].includes(run.status)) return reject('illegal_transition');
+  // Behind an earlier Run it is not a free worker that is missing.
+  if (command.limit === 'queue' && run !== state.runs[0]) return reject('illegal_transition');
+  return [endRun(run, 'run.expired', { limit: command.limit }, now)];
+}
+
+/** In which statuses a limit can pass. */
+const LIMITED: Record<TimeLimit, LiveRun['status'][]> = {
+  queue: ['queued'],
+  work: ['booting', 'running'],
+  wait: ['waiting_input'],
+};

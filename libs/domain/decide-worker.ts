@@ -1,0 +1,70 @@
+import type { WorkerCommand } from './commands.ts';
+import type { RequeueReason, ThreadEvent } from './events.ts';
+import { endRun, workerEvent } from './make-events.ts';
+import { reject, type Rejection } from './rejection.ts';
+import { decideRetry, type Loss } from './retry-policy.ts';
+import { findLiveRun, type ClaimedRun, type LiveRun, type ThreadState } from './state.ts';
+
+/** Commands of workers: claims, and what a claim's holder does. An old attempt is refused, whatever it asks. */
+export function decideWorker(command: WorkerCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
+  if (state.lifecycle === 'none') return reject('thread_missing');
+  if (command.type === 'claim_run') return claimRun(command, state.runs[0]);
+  const run = findLiveRun(state, command.runId);
+  if (run === undefined || run.attempt !== command.attempt || !isClaimed(run)) return reject('stale_attempt');
+  if (command.type === 'start_run') {
+    if (run.status !== 'booting') return reject('illegal_transition');
+    return [workerEvent('run.started', { first: run.startedAt === null }, command)];
+  }
+  if (command.type === 'fail_run') {
+    const { error, jitter, retryAfterMs = 0 } = command;
+    return loseClaim(run, { failure: error, jitter, retryAfterMs }, 'retryable_failure', now);
+  }
+  if (command.type === 'hand_over_run') return [requeue(run, 'handed_over', run.losses, 0)];
+  if (run.status !== 'running') return reject('illegal_transition');
+  switch (command.type) {
+    case 'record':
+      return command.facts.map(({ type, data }) => workerEvent(type, data, command));
+    case 'wait_for_decisions':
+      // Without an open request, or with one that a decision cannot name, it would wait for ever.
+      if (!areDistinct(command.requests.map(({ requestId }) => requestId))) return reject('illegal_transition');
+      return [workerEvent('run.waiting', { requests: command.requests }, command)];
+    case 'complete_run':
+      return [endRun(run, 'run.completed', { finalOutput: command.finalOutput }, now, command.attempt)];
+  }
+}
+
+function isClaimed(run: LiveRun): run is ClaimedRun {
+  return run.status === 'booting' || run.status === 'running';
+}
+
+/** Some, and no two the same. */
+function areDistinct(ids: string[]): boolean {
+  return ids.length > 0 && new Set(ids).size === ids.length;
+}
+
+type ClaimRun = Extract<WorkerCommand, { type: 'claim_run' }>;
+
+/** Only the current Run, only while queued, only under the dispatch that the job names (decisions, section 3). */
+function claimRun({ runId, dispatch, holder }: ClaimRun, current: LiveRun | undefined): ThreadEvent[] | Rejection {
+  const claimable = current?.id === runId && current.status === 'queued' && current.dispatch === dispatch;
+  if (!claimable) return reject('stale_dispatch');
+  return [workerEvent('run.claimed', { dispatch, holder }, { runId, attempt: current.attempt + 1 })];
+}
+
+/** A claim that was lost, by its lease or a failure: back to the queue or failed, as the retry policy says. */
+export function loseClaim(
+  run: ClaimedRun,
+  loss: Pick<Loss, 'failure' | 'jitter' | 'retryAfterMs'>,
+  reason: RequeueReason,
+  now: string,
+): ThreadEvent[] {
+  const losses = run.losses + 1;
+  const retry = decideRetry({ ...loss, losses, maxLosses: run.limits.maxLosses });
+  if (retry.kind === 'retry') return [requeue(run, reason, losses, retry.delayMs)];
+  return [endRun(run, 'run.failed', { error: retry.error }, now, run.attempt)];
+}
+
+function requeue(run: ClaimedRun, reason: RequeueReason, losses: number, delayMs: number): ThreadEvent {
+  const claim = { runId: run.id, attempt: run.attempt };
+  return workerEvent('run.requeued', { dispatch: run.dispatch + 1, reason, losses, delayMs }, claim);
+}

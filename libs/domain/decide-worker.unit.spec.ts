@@ -1,0 +1,245 @@
+import type { Command } from './commands.ts';
+import { command, event, given, happened, LIMITS, NOW, stateAfter, threadAfter, THEN } from './decider.testing.ts';
+import type { ThreadEvent } from './events.ts';
+import { runError } from './run-errors.ts';
+
+const { created, message, queued, claimed, started, waiting, decided, resumed, requeued, said, entered } = happened;
+const { failed, expired } = happened;
+
+const QUEUED = [created(), message('A'), queued('A'), entered('RUNNING', 'A')];
+const RUNNING = [...QUEUED, claimed('A'), started('A')];
+const RESCHEDULING = entered('RESCHEDULING', 'A');
+/** Claimed twice, so that attempt 1 and dispatch 1 are old. */
+const TWICE = [...RUNNING, requeued('A'), RESCHEDULING, claimed('A', 2), entered('RUNNING', 'A')];
+const TWICE_RUNNING = [...TWICE, started('A', 2)];
+const TOOL_DONE = {
+  toolCallId: 'T',
+  toolName: 't',
+  outcome: 'error' as const,
+  summary: '',
+  result: '',
+  durationMs: null,
+};
+
+describe('a claim', () => {
+  test('raises the attempt, whatever the dispatch', () => {
+    const asked = [...RUNNING, waiting('A', ['Q']), decided('A', 'Q'), resumed('A', 2)];
+    given(...QUEUED)
+      .when(command.claim('A'))
+      .then(claimed('A', 1, 1));
+    given(...asked)
+      .when(command.claim('A', 2))
+      .then(claimed('A', 2, 2));
+  });
+
+  test('attempts are not limited', () => {
+    const handedOver = Array.from({ length: 500 }, (_, i) => [
+      claimed('A', i + 1),
+      requeued('A', { dispatch: i + 2, reason: 'handed_over', losses: 0 }, i + 1),
+    ]).flat();
+    given(...QUEUED, ...handedOver, RESCHEDULING)
+      .when(command.claim('A', 501))
+      .then(claimed('A', 501), entered('RUNNING', 'A'));
+  });
+});
+
+describe('an old dispatch or attempt is refused, whatever it asks', () => {
+  const retryable = runError('provider_unavailable');
+  const stale: [string, ThreadEvent[], Command][] = [
+    ['start', TWICE, command.start('A')],
+    ['record', TWICE_RUNNING, command.say('A')],
+    ['wait', TWICE_RUNNING, command.wait('A', ['Q'])],
+    ['complete', TWICE_RUNNING, command.complete('A')],
+    ['fail', TWICE_RUNNING, command.fail('A', runError('internal'))],
+    ['fail, retryable', TWICE_RUNNING, command.fail('A', retryable)],
+    ['hand over', TWICE_RUNNING, command.handOver('A')],
+    ['reclaim', TWICE_RUNNING, command.reclaim('A')],
+    ['expire', TWICE_RUNNING, command.expire('A', 'work', { dispatch: 2 })],
+  ];
+
+  test.each(stale)('%s', (_name, events, asked) => {
+    given(...events)
+      .when(asked)
+      .thenRejected('stale_attempt');
+    // The same under the present attempt is not.
+    expect(
+      given(...events)
+        .when({ ...asked, attempt: 2 } as Command)
+        .outcome(),
+    ).toMatch(/^[^!]/);
+  });
+
+  test.each(stale)('%s, by an attempt that there was not yet', (_name, events, asked) => {
+    given(...events)
+      .when({ ...asked, attempt: 3 } as Command)
+      .thenRejected('stale_attempt');
+  });
+
+  test.each(stale)('%s, for another Run', (_name, events, asked) => {
+    const unknown = ['reclaim_run', 'expire_run'].includes(asked.type) ? 'run_not_live' : 'stale_attempt';
+    given(...events)
+      .when({ ...asked, runId: 'B', attempt: 2 } as Command)
+      .thenRejected(unknown);
+  });
+
+  test.each([0, 1, 3])('claim of dispatch %d, where it is 2', (dispatch) => {
+    given(...RUNNING, requeued('A'))
+      .when(command.claim('A', dispatch))
+      .thenRejected('stale_dispatch');
+  });
+
+  test('a late worker cannot write to a Run that waits or was handed back', () => {
+    given(...RUNNING, waiting('A', ['Q']))
+      .when(command.say('A'))
+      .thenRejected('stale_attempt');
+    given(...RUNNING, requeued('A'))
+      .when(command.complete('A'))
+      .thenRejected('stale_attempt');
+  });
+});
+
+describe('what is recorded', () => {
+  test('stands under the claim, as it is', () => {
+    const tool = { toolCallId: 'T', toolName: 'look', title: 'Look', toolInput: { at: [1] } };
+    const usage = { inputTokens: 1, outputTokens: 2 };
+    const facts = [
+      { type: 'tool.started' as const, data: tool },
+      { type: 'usage.recorded' as const, data: usage },
+    ];
+    given(...TWICE_RUNNING)
+      .when({ type: 'record', runId: 'A', attempt: 2, facts })
+      .then(event('tool.started', tool, 'A', 2), event('usage.recorded', usage, 'A', 2));
+  });
+
+  test('a Run starts once, and counts its time from then', () => {
+    given(...TWICE)
+      .when(command.start('A', 2))
+      .then(event('run.started', { first: false }, 'A', 2));
+    const notStarted = [...QUEUED, claimed('A'), requeued('A'), claimed('A', 2)];
+    given(...notStarted)
+      .when(command.start('A', 2))
+      .then(event('run.started', { first: true }, 'A', 2));
+    const late = stateAfter([started('A', 2)], threadAfter(...TWICE), NOW);
+    expect(late).toMatchObject({ runs: [{ startedAt: THEN }] });
+  });
+
+  test('the final output is stored by the commit that completes', () => {
+    const finalOutput = { text: 'done', warnings: [] };
+    given(...RUNNING)
+      .when({ type: 'complete_run', runId: 'A', attempt: 1, finalOutput })
+      .then(event('run.completed', { finalOutput, durationMs: 60_000 }, 'A', 1), entered('IDLE', 'A'));
+  });
+});
+
+describe('losses', () => {
+  const lostOnce = [...RUNNING, requeued('A', { losses: 1 }), claimed('A', 2), started('A', 2)];
+  const lostTwice = [...lostOnce, requeued('A', { dispatch: 3, losses: 2 }, 2), claimed('A', 3), started('A', 3)];
+  const busy = runError('provider_rate_limited');
+
+  test('a lost worker’s Run goes back at once', () => {
+    given(...RUNNING)
+      .when(command.reclaim('A'))
+      .then(requeued('A', { losses: 1 }), RESCHEDULING);
+  });
+
+  test('a retryable failure goes back later', () => {
+    given(...lostOnce, entered('RUNNING', 'A'))
+      .when(command.fail('A', busy, 2))
+      .then(requeued('A', { dispatch: 3, reason: 'retryable_failure', losses: 2, delayMs: 2_000 }, 2), RESCHEDULING);
+  });
+
+  test('the third fails the Run: with the failure, or as lost', () => {
+    given(...lostTwice)
+      .when(command.fail('A', busy, 3))
+      .then(failed('A', busy, 60_000, 3), entered('IDLE', 'A'));
+    given(...lostTwice)
+      .when(command.reclaim('A', 3))
+      .then(failed('A', runError('worker_lost'), 60_000, 3), entered('IDLE', 'A'));
+  });
+
+  test('how many is the agent’s to say', () => {
+    const once = [created(), queued('A', { limits: { ...LIMITS, maxLosses: 1 } }), claimed('A')];
+    expect(
+      given(...once)
+        .when(command.reclaim('A'))
+        .outcome(),
+    ).toBe('failed');
+  });
+
+  test.each([
+    ['a message', said('A', 2)],
+    ['a tool’s result', event('tool.completed', TOOL_DONE, 'A', 2)],
+  ])('are over after %s', (_step, step) => {
+    given(...lostOnce, step)
+      .when(command.reclaim('A', 2))
+      .then(requeued('A', { dispatch: 3, losses: 1 }, 2), RESCHEDULING);
+  });
+
+  test.each([
+    ['a piece of text', event('assistant.text_added', { text: 'x' }, 'A', 2)],
+    [
+      'the start of a tool',
+      event('tool.started', { toolCallId: 'T', toolName: 't', title: 't', toolInput: {} }, 'A', 2),
+    ],
+    ['another Run’s message', said('B', 2)],
+  ])('are not over after %s', (_what, fact) => {
+    given(...lostOnce, fact)
+      .when(command.reclaim('A', 2))
+      .then(requeued('A', { dispatch: 3, losses: 2 }, 2), RESCHEDULING);
+  });
+
+  test('a hand-over does not count', () => {
+    given(...lostOnce, entered('RUNNING', 'A'))
+      .when(command.handOver('A', 2))
+      .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1 }, 2), RESCHEDULING);
+  });
+
+  test('nor does a decision, and it does not make up for them', () => {
+    const asked = [...lostTwice, waiting('A', ['Q'], 3), decided('A', 'Q'), resumed('A', 4), claimed('A', 4)];
+    expect(
+      given(...asked)
+        .when(command.reclaim('A', 4))
+        .outcome(),
+    ).toBe('failed IDLE');
+  });
+
+  test('a failure that is not retryable fails at once', () => {
+    const error = runError('context_too_long');
+    given(...QUEUED, claimed('A'))
+      .when(command.fail('A', error))
+      .then(failed('A', error), entered('IDLE', 'A'));
+  });
+});
+
+describe('time limits', () => {
+  test('end the Run, under no claim', () => {
+    given(...RUNNING)
+      .when(command.expire('A', 'work'))
+      .then(expired('A', 'work', 60_000), entered('IDLE', 'A'));
+  });
+
+  test('a limit that was seen before the Run moved on does not count', () => {
+    const again = [...RUNNING, waiting('A', ['Q']), decided('A', 'Q'), resumed('A')];
+    given(...again)
+      .when(command.expire('A', 'wait'))
+      .thenRejected('stale_attempt');
+    given(...again)
+      .when(command.expire('A', 'queue', { dispatch: 2, attempt: 0 }))
+      .thenRejected('stale_attempt');
+  });
+
+  test('work is counted over all claims, and waiting is not work', () => {
+    const minute = (n: number) => `2026-01-01T00:0${n}:00.000Z`;
+    let state = stateAfter([...QUEUED, claimed('A'), started('A')], undefined, minute(0));
+    state = stateAfter([waiting('A', ['Q'])], state, minute(1));
+    state = stateAfter([decided('A', 'Q'), resumed('A')], state, minute(5));
+    state = stateAfter([claimed('A', 2), started('A', 2)], state, minute(6));
+    state = stateAfter([requeued('A', { dispatch: 3 }, 2)], state, minute(8));
+    expect(state).toMatchObject({ runs: [{ workedMs: 3 * 60_000 }] });
+  });
+
+  test('a clock that was set back counts nothing', () => {
+    const claimedLate = stateAfter([...QUEUED, claimed('A')], undefined, NOW);
+    expect(stateAfter([requeued('A')], claimedLate, THEN)).toMatchObject({ runs: [{ workedMs: 0 }] });
+  });
+});

@@ -1,0 +1,65 @@
+import type { Command } from './commands.ts';
+import { decideCaller } from './decide-caller.ts';
+import { decideService } from './decide-service.ts';
+import { decideWorker } from './decide-worker.ts';
+import type { StoredEvent, ThreadEvent } from './events.ts';
+import { evolve } from './evolve.ts';
+import { isRejection, type Rejection } from './rejection.ts';
+import { threadStatus, type ThreadState } from './state.ts';
+
+export interface Decision {
+  events: (ThreadEvent & Pick<StoredEvent, 'occurredAt'>)[];
+  state: ThreadState;
+}
+
+/**
+ * What the commands do, in order and all or none: the events and the state after them, or the first refusal. No events
+ * means that there was nothing to do. `now` is RFC 3339 with milliseconds and not before the Thread's last event.
+ */
+export function decide(commands: readonly Command[], state: ThreadState, now: string): Decision | Rejection {
+  const decision: Decision = { events: [], state };
+  for (const command of commands) {
+    const events = decideOne(command, decision.state, now);
+    if (isRejection(events)) return events;
+    for (const event of events) add(decision, event, now);
+    enterStatus(decision, events, now);
+  }
+  return decision;
+}
+
+function decideOne(command: Command, state: ThreadState, now: string): ThreadEvent[] | Rejection {
+  switch (command.type) {
+    case 'claim_run':
+    case 'start_run':
+    case 'record':
+    case 'wait_for_decisions':
+    case 'complete_run':
+    case 'fail_run':
+    case 'hand_over_run':
+      return decideWorker(command, state, now);
+    case 'reclaim_run':
+    case 'expire_run':
+    case 'terminate_thread':
+      return decideService(command, state, now);
+    default:
+      return decideCaller(command, state, now);
+  }
+}
+
+/** Whatever the command was: where it changed the Thread's status, the log says so (decisions, section 4). */
+function enterStatus(decision: Decision, events: ThreadEvent[], now: string): void {
+  const { state } = decision;
+  if (state.lifecycle === 'none') return;
+  const status = threadStatus(state);
+  if (status === state.status) return;
+  // The Runs that end with a Thread do not cause its end.
+  const cause = status === 'TERMINATED' ? undefined : events.findLast((event) => event.runId !== null);
+  const runId = cause?.runId ?? null;
+  add(decision, { type: 'thread.status_entered', data: { status }, runId, attempt: null }, now);
+}
+
+function add(decision: Decision, event: ThreadEvent, now: string): void {
+  const happened = { ...event, occurredAt: now };
+  decision.events.push(happened);
+  decision.state = evolve(decision.state, happened);
+}

@@ -1,0 +1,180 @@
+import type { RunError } from './run-errors.ts';
+
+/** What happened to a Thread. Past tense; a stored shape is a promise (docs/adr/0001): a change is a new schema version. */
+export type ThreadEvent =
+  | Fact<'thread.created', ThreadCreated>
+  | Fact<'thread.status_entered', { status: ThreadStatus }>
+  | Fact<'thread.archived', Empty>
+  | Fact<'thread.unarchived', Empty>
+  | Fact<'thread.terminated', Empty>
+  | Fact<'message.added', { text: string; requestId: string | null; fileIds: string[] }>
+  | Fact<'run.queued', RunQueued>
+  | Fact<'run.claimed', { dispatch: number; holder: string }>
+  | Fact<'run.started', { first: boolean }>
+  | Fact<'run.waiting', { requests: { requestId: string; toolCallId: string }[] }>
+  | Fact<'run.resumed', { dispatch: number }>
+  | Fact<'run.requeued', RunRequeued>
+  | Fact<'run.completed', { finalOutput: FinalOutput | null; durationMs: number | null }>
+  | Fact<'run.failed', { error: RunError; durationMs: number | null }>
+  | Fact<'run.cancelled', { by: string | null; durationMs: number | null }>
+  | Fact<'run.expired', { limit: TimeLimit; durationMs: number | null }>
+  | Fact<'assistant.text_added', { text: string }>
+  | Fact<'assistant.thinking_added', { text: string }>
+  | Fact<'assistant.message_added', { text: string; toolCalls: ToolCall[] }>
+  | Fact<'tool.confirmation_requested', ToolCall & { requestId: string }>
+  | Fact<
+      'tool.confirmation_decided',
+      { requestId: string; toolCallId: string; decision: PermissionDecision; by: string }
+    >
+  | Fact<'tool.started', ToolCall>
+  | Fact<'tool.completed', ToolCompleted>
+  | Fact<'usage.recorded', { inputTokens: number; outputTokens: number }>
+  | Fact<'file.changed', { fileId: string }>
+  | Fact<'files.updated', { fileId: string; change: 'attached' | 'detached' | 'deleted' }>;
+
+type Empty = Record<string, never>;
+
+interface Fact<Type extends string, Data> {
+  type: Type;
+  data: Data;
+  /** The Run it belongs to; null when it is the Thread's. */
+  runId: string | null;
+  /** The fencing token of the claim that wrote it or, taken back by the reaper, ended by it; null when there was none. */
+  attempt: number | null;
+}
+
+export type ThreadEventType = ThreadEvent['type'];
+export type EventOf<Type extends ThreadEventType> = Extract<ThreadEvent, { type: Type }>;
+
+/** Shown to callers (contract, section 3). */
+export type ThreadStatus = 'IDLE' | 'RUNNING' | 'RESCHEDULING' | 'TERMINATED';
+export type AgentKind = 'pet' | 'cattle';
+export type RunTrigger = 'user_prompt' | 'retry' | 'resume' | 'system';
+export type PermissionDecision = 'allow_once' | 'reject_once';
+export type TimeLimit = 'queue' | 'work' | 'wait';
+
+/** Who may see the Thread besides operators (decisions, section 8). */
+export interface ThreadOwner {
+  /** The person whose token created it, or to whom it is attributed. */
+  personId: string | null;
+  /** The service token that created it. */
+  serviceTokenId: string | null;
+}
+
+interface ThreadCreated {
+  agentId: string;
+  organizationId: string;
+  kind: AgentKind;
+  userId: string;
+  owner: ThreadOwner;
+}
+
+/** Time limits of a Run, milliseconds (decisions, section 3), and how many losses in a row fail it. */
+export interface RunLimits {
+  queueMs: number;
+  workMs: number;
+  waitMs: number;
+  maxLosses: number;
+}
+
+interface RunQueued {
+  trigger: RunTrigger;
+  /** The agent version that the Run keeps. */
+  agentVersion: number;
+  limits: RunLimits;
+  /** How long the Run waits before it is offered at all, milliseconds. */
+  delayMs: number;
+}
+
+export type RequeueReason = 'lease_expired' | 'retryable_failure' | 'handed_over';
+
+interface RunRequeued {
+  dispatch: number;
+  reason: RequeueReason;
+  losses: number;
+  delayMs: number;
+}
+
+/** One invocation of a tool. `toolCallId` correlates all its events and is the tool's idempotency key. */
+export interface ToolCall {
+  toolCallId: string;
+  toolName: string;
+  /** What people see: the tool's title. */
+  title: string;
+  toolInput: Record<string, unknown>;
+}
+
+/** How a tool call ended. `summary` is public, at most 2 KiB of UTF-8; `result` is what the model is given. */
+export interface ToolCompleted {
+  toolCallId: string;
+  toolName: string;
+  outcome: 'ok' | 'error' | 'refused' | 'unknown';
+  summary: string;
+  result: string;
+  durationMs: number | null;
+}
+
+/** The canonical answer of a completed Run, citation markup removed and counted. */
+export interface FinalOutput {
+  text: string;
+  warnings: { code: 'unresolved_provider_citation'; count: number }[];
+}
+
+/** An event with its place in its stream. Times are RFC 3339 in UTC with milliseconds; ids are upper-case ULIDs. */
+export type StoredEvent = ThreadEvent & EventPlace;
+
+/** A stored event whose type this version does not know; reading never fails on it (decisions, section 4). */
+export interface UnknownEvent extends EventPlace {
+  type: string;
+  data: unknown;
+  runId: string | null;
+  attempt: number | null;
+}
+
+export interface EventPlace {
+  threadId: string;
+  /** 1..n without gaps. */
+  version: number;
+  id: string;
+  occurredAt: string;
+  schemaVersion: number;
+  /** Whether it has an entry in the public log. */
+  public: boolean;
+}
+
+/** The version in which this release writes each event type; every type it can read stands here. */
+export const SCHEMA_VERSIONS: Record<ThreadEventType, number> = {
+  'thread.created': 1,
+  'thread.status_entered': 1,
+  'thread.archived': 1,
+  'thread.unarchived': 1,
+  'thread.terminated': 1,
+  'message.added': 1,
+  'run.queued': 1,
+  'run.claimed': 1,
+  'run.started': 1,
+  'run.waiting': 1,
+  'run.resumed': 1,
+  'run.requeued': 1,
+  'run.completed': 1,
+  'run.failed': 1,
+  'run.cancelled': 1,
+  'run.expired': 1,
+  'assistant.text_added': 1,
+  'assistant.thinking_added': 1,
+  'assistant.message_added': 1,
+  'tool.confirmation_requested': 1,
+  'tool.confirmation_decided': 1,
+  'tool.started': 1,
+  'tool.completed': 1,
+  'usage.recorded': 1,
+  'file.changed': 1,
+  'files.updated': 1,
+};
+
+/** Whether this release knows the event, in this schema version. */
+export function isKnownEvent(event: { type: string; schemaVersion: number }): event is StoredEvent {
+  return (
+    Object.hasOwn(SCHEMA_VERSIONS, event.type) && SCHEMA_VERSIONS[event.type as ThreadEventType] === event.schemaVersion
+  );
+}

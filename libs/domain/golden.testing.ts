@@ -1,0 +1,95 @@
+import type { Command } from './commands.ts';
+import { command } from './decider.testing.ts';
+import { decide } from './decide.ts';
+import { SCHEMA_VERSIONS, type StoredEvent } from './events.ts';
+import { incrementUlid } from './ids.ts';
+import { showEvent } from './log-entry.ts';
+import { isRejection } from './rejection.ts';
+import { runError } from './run-errors.ts';
+import { initialState, type ThreadState } from './state.ts';
+
+const THREAD = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
+const [A, B, C, D, E] = ['01A', '01B', '01C', '01D', '01E'].map((start) => start.padEnd(26, '0')) as RunIds;
+type RunIds = [string, string, string, string, string];
+
+const CALL = { toolCallId: 'call 1', toolName: 'look', title: 'Look it up', toolInput: { deep: [1, { at: null }] } };
+const ASKED = { toolCallId: 'call 2', toolName: 'write', title: 'Write it down', toolInput: {} };
+const done = { toolName: 'look', summary: 'found', result: 'all that was found' };
+
+/** A Thread to which everything happens that can be stored, in every variant: what this release writes. */
+const STORY: Command[][] = [
+  [command.create(), { ...command.message(A), requestId: 'mine', fileIds: ['01F'.padEnd(26, '0')] }],
+  [command.claim(A), command.start(A)],
+  [
+    {
+      type: 'record',
+      runId: A,
+      attempt: 1,
+      facts: [
+        { type: 'assistant.thinking_added', data: { text: 'hm' } },
+        { type: 'assistant.text_added', data: { text: 'I look.' } },
+        { type: 'assistant.message_added', data: { text: 'I look.', toolCalls: [CALL, ASKED] } },
+        { type: 'usage.recorded', data: { inputTokens: 20, outputTokens: 3 } },
+        { type: 'tool.started', data: CALL },
+        { type: 'file.changed', data: { fileId: '01F'.padEnd(26, '1') } },
+        { type: 'tool.completed', data: { ...done, toolCallId: 'call 1', outcome: 'ok', durationMs: 7 } },
+        { type: 'tool.confirmation_requested', data: { ...ASKED, requestId: 'Q1' } },
+        { type: 'tool.confirmation_requested', data: { ...ASKED, requestId: 'Q2' } },
+      ],
+    },
+    command.wait(A, ['Q1', 'Q2']),
+  ],
+  [command.decide('Q1'), command.decide('Q2', 'reject_once')],
+  [command.claim(A, 2), command.start(A, 2)],
+  [
+    {
+      type: 'record',
+      runId: A,
+      attempt: 2,
+      facts: (['error', 'refused', 'unknown'] as const).map((outcome) => {
+        return { type: 'tool.completed', data: { ...done, toolCallId: 'call 2', outcome, durationMs: null } };
+      }),
+    },
+  ],
+  [command.reclaim(A, 2)],
+  [command.claim(A, 3), command.fail(A, runError('provider_unavailable'), 3)],
+  [command.claim(A, 4), command.handOver(A, 4)],
+  [command.claim(A, 5), command.start(A, 5), command.message(B, 'enqueue')],
+  [
+    {
+      type: 'complete_run',
+      runId: A,
+      attempt: 5,
+      finalOutput: { text: 'Found.', warnings: [{ code: 'unresolved_provider_citation', count: 2 }] },
+    },
+  ],
+  [command.interrupt(B), command.retry(B, C)],
+  [command.claim(C), command.start(C), command.complete(C)],
+  [command.message(D), command.claim(D), command.fail(D, runError('provider_auth'))],
+  [
+    { type: 'attach_file', fileId: 'F' },
+    { type: 'detach_file', fileId: 'F' },
+    { type: 'delete_file', fileId: 'F' },
+  ],
+  [{ type: 'archive' }, { type: 'unarchive' }],
+  [command.message(E), command.expire(E, 'queue', { attempt: 0 })],
+  [command.retry(E, '01G'.padEnd(26, '0')), command.claim('01G'.padEnd(26, '0')), command.start('01G'.padEnd(26, '0'))],
+  [command.message('01H'.padEnd(26, '0'), 'interrupt'), command.terminate()],
+];
+
+export function tellStory(): StoredEvent[] {
+  const events: StoredEvent[] = [];
+  let state: ThreadState = initialState;
+  let id = '01J00000000000000000000000';
+  STORY.forEach((commands, minute) => {
+    const decision = decide(commands, state, new Date(minute * 60_000).toISOString());
+    if (isRejection(decision)) throw new Error(`${JSON.stringify(commands)} was refused: ${decision.rejected}`);
+    state = decision.state;
+    for (const event of decision.events) {
+      id = incrementUlid(id);
+      const place = { threadId: THREAD, version: events.length + 1, id, schemaVersion: SCHEMA_VERSIONS[event.type] };
+      events.push({ ...event, ...place, public: showEvent(event) !== null });
+    }
+  });
+  return events;
+}

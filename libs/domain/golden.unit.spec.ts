@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isKnownEvent, SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
+import { evolve } from './evolve.ts';
+import { tellStory } from './golden.testing.ts';
+import { toLogEntry, type LogEntry } from './log-entry.ts';
+import { initialState, type ThreadState } from './state.ts';
+
+/**
+ * What was stored once has to be readable for ever (docs/adr/0001). `golden/v<schema version>/<type>.json` holds events of
+ * one type as that version wrote them, and what the log shows of each. For a new type or version `WRITE_GOLDEN=1` writes the
+ * file that is missing; none is ever overwritten.
+ */
+const GOLDEN = join(import.meta.dirname, 'golden');
+
+interface Golden {
+  stored: StoredEvent;
+  shown: LogEntry | null;
+}
+
+const types = Object.keys(SCHEMA_VERSIONS) as ThreadEventType[];
+const versions = types.flatMap((type) =>
+  Array.from({ length: SCHEMA_VERSIONS[type] }, (_, i) => [type, i + 1] as const),
+);
+
+const pathOf = (type: string, version: number) => join(GOLDEN, `v${version}`, `${type}.json`);
+const read = (type: string, version: number) => JSON.parse(readFileSync(pathOf(type, version), 'utf8')) as Golden[];
+
+beforeAll(() => {
+  if (process.env.WRITE_GOLDEN !== '1') return;
+  const story = tellStory();
+  for (const type of types.filter((name) => !existsSync(pathOf(name, SCHEMA_VERSIONS[name])))) {
+    const events = story.filter((event) => event.type === type);
+    mkdirSync(join(GOLDEN, `v${SCHEMA_VERSIONS[type]}`), { recursive: true });
+    const golden = events.map((stored) => ({ stored, shown: toLogEntry(stored) }));
+    writeFileSync(pathOf(type, SCHEMA_VERSIONS[type]), `${JSON.stringify(golden, null, 2)}\n`);
+  }
+});
+
+describe.each(versions)('%s, version %d', (type, version) => {
+  test('is as it was released', () => {
+    const stored = JSON.stringify(read(type, version).map((golden) => golden.stored));
+    const digest = createHash('sha256').update(stored).digest('hex').slice(0, 16);
+    // A released shape is a promise: rather than this digest, add a schema version (and with the first, an upcaster).
+    expect([type, version, digest]).toEqual([type, version, RELEASED[`${type} ${version}`]]);
+  });
+
+  test('has at least one stored event, and is read back', () => {
+    const golden = read(type, version);
+    expect(golden.length).toBeGreaterThan(0);
+    for (const { stored, shown } of golden) {
+      expect(stored).toMatchObject({ type, schemaVersion: version });
+      expect(isKnownEvent(stored)).toBe(true);
+      expect(toLogEntry(stored)).toEqual(shown);
+    }
+  });
+});
+
+test('what this release writes has the shapes of the golden files of the present versions', () => {
+  const story = tellStory();
+  expect(new Set(story.map(({ type }) => type))).toEqual(new Set(types));
+  for (const type of types) {
+    const written = story.filter((event) => event.type === type);
+    const released = read(type, SCHEMA_VERSIONS[type]).map(({ stored }) => stored);
+    expect([type, shapesOf(written)]).toEqual([type, shapesOf(released)]);
+  }
+});
+
+test('the Thread of the golden files can be folded, and every event of it counts', () => {
+  const stored = types.flatMap((type) => read(type, 1)).map((golden) => golden.stored);
+  const stream = stored.sort((a, b) => a.version - b.version);
+  expect(stream.map(({ version }) => version)).toEqual(stream.map((_, i) => i + 1));
+  let state: ThreadState = initialState;
+  for (const event of stream) state = evolve(state, event);
+  const end = { lifecycle: 'terminated', status: 'TERMINATED', runs: [], newestRun: { status: 'cancelled' } };
+  expect(state).toMatchObject(end);
+});
+
+test('there is no file that nothing is known of', () => {
+  const files = readdirSync(GOLDEN).flatMap((folder) =>
+    readdirSync(join(GOLDEN, folder)).map((file) => `${folder}/${file}`),
+  );
+  expect(files.sort()).toEqual(versions.map(([type, version]) => `v${version}/${type}.json`).sort());
+});
+
+/** Which fields there are and of which types, each shape once. */
+function shapesOf(events: StoredEvent[]): string[] {
+  return [...new Set(events.map((event) => JSON.stringify(shapeOf(event))))].sort();
+}
+
+function shapeOf(value: unknown): unknown {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return value.map(shapeOf);
+  if (typeof value !== 'object') return typeof value;
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(fields.map(([name, field]) => [name, shapeOf(field)]));
+}
+
+/** The events as they were released: the first 16 digits of their SHA-256. */
+const RELEASED: Record<string, string> = {
+  'assistant.message_added 1': '0eeb97213aa437be',
+  'assistant.text_added 1': '83635f6a19b93f58',
+  'assistant.thinking_added 1': 'bc359baefe0edfe7',
+  'file.changed 1': '8788d91ff1210e4d',
+  'files.updated 1': 'c437a87a55c37b1b',
+  'message.added 1': '0e28f519774fc26c',
+  'run.cancelled 1': '3fcd81cf77ecef6e',
+  'run.claimed 1': '34c4db45a0952474',
+  'run.completed 1': 'eb8b826d96cc709d',
+  'run.expired 1': '7ea8a921014533f8',
+  'run.failed 1': 'f490c58beaed418e',
+  'run.queued 1': 'e6b5e32c884bbd39',
+  'run.requeued 1': '25858ec2deb7977e',
+  'run.resumed 1': 'e0888363364abb3e',
+  'run.started 1': '30e5283abd569e31',
+  'run.waiting 1': 'a7d727659544d5de',
+  'thread.archived 1': 'a8495d46d69f58d6',
+  'thread.created 1': 'f3483a8063544966',
+  'thread.status_entered 1': 'f6392fe9a40c441e',
+  'thread.terminated 1': 'f504cab1b37004a4',
+  'thread.unarchived 1': 'f49f6994ae53a924',
+  'tool.completed 1': 'b64b7c36efa96aaa',
+  'tool.confirmation_decided 1': '41f957556808c991',
+  'tool.confirmation_requested 1': 'dc134799c0844d47',
+  'tool.started 1': '954942d3b31da8d8',
+  'usage.recorded 1': '43d0f37407049465',
+};

@@ -1,0 +1,34 @@
+/** A bare ULID as the contract, section 2, words it: either case on input, upper case everywhere inside. */
+export const ULID_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/;
+
+const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** The upper-case form of a ULID, or null when the text is not one. */
+export function parseUlid(text: string): string | null {
+  return ULID_PATTERN.test(text) ? text.toUpperCase() : null;
+}
+
+const HIGHEST = '7ZZZZZZZZZZZZZZZZZZZZZZZZZ';
+
+/**
+ * The next higher ULID of an upper-case one. Throws RangeError past the highest, which no clock reaches before the year
+ * 10889, and for what is no upper-case ULID: it would sort in the wrong place.
+ */
+export function incrementUlid(id: string): string {
+  if (parseUlid(id) !== id || id === HIGHEST) throw new RangeError(`no ULID follows ${id}`);
+  for (let i = id.length - 1; i >= 0; i--) {
+    const digit = DIGITS.indexOf(id.charAt(i));
+    if (digit < DIGITS.length - 1) {
+      return id.slice(0, i) + DIGITS.charAt(digit + 1) + DIGITS.charAt(0).repeat(id.length - 1 - i);
+    }
+  }
+  throw new RangeError(`no ULID follows ${id}`);
+}
+
+/**
+ * The id of the event that follows `last`: the fresh candidate where it is higher, else `last + 1`. So ids strictly
+ * increase within a Thread even when clocks step back or two pods write at once (decisions, section 4).
+ */
+export function followingId(last: string | null, candidate: string): string {
+  return last === null || candidate > last ? candidate : incrementUlid(last);
+}

@@ -1,0 +1,126 @@
+import { removeCitations } from './citations.ts';
+import { isKnownEvent, type StoredEvent, type ThreadEvent, type ToolCall, type UnknownEvent } from './events.ts';
+
+export const LOG_ENTRY_TYPES = [
+  'user.message',
+  'agent.message.delta',
+  'agent.thinking.delta',
+  'tool.use.started',
+  'tool.confirmation.required',
+  'tool.use.completed',
+  'file.changed',
+  'session_files.updated',
+  'session.status',
+  'usage.updated',
+  'run.started',
+  'run.completed',
+  'run.failed',
+] as const;
+export type LogEntryType = (typeof LOG_ENTRY_TYPES)[number];
+
+/** One entry of a Thread's public event log (contract, section 2, ThreadEventLogEntry). */
+export interface LogEntry {
+  id: string;
+  type: LogEntryType;
+  occurredAt: string;
+  runId: string | null;
+  status: 'available' | 'error' | 'unsupported';
+  content: string;
+  durationMs: number | null;
+  tokens: number | null;
+  toolCallId?: string;
+  toolName?: string;
+  toolInput?: Record<string, unknown>;
+}
+
+type Shown = Pick<LogEntry, 'type' | 'content'> & Partial<LogEntry>;
+
+/**
+ * The public log, row by row as decisions, section 4, has it: what an event shows, or null when it has no entry. One
+ * stored event, at most one entry.
+ */
+export function showEvent(event: ThreadEvent): Shown | null {
+  switch (event.type) {
+    case 'message.added':
+      return { type: 'user.message', content: event.data.text };
+    case 'assistant.text_added':
+      return { type: 'agent.message.delta', content: event.data.text };
+    case 'assistant.thinking_added':
+      return { type: 'agent.thinking.delta', content: event.data.text };
+    case 'tool.started':
+      return { type: 'tool.use.started', content: event.data.title, ...correlation(event.data) };
+    case 'tool.confirmation_requested':
+      return { type: 'tool.confirmation.required', content: event.data.requestId, ...correlation(event.data) };
+    case 'tool.completed': {
+      const { toolCallId, toolName, summary, durationMs, outcome } = event.data;
+      const status = outcome === 'ok' ? 'available' : 'error';
+      return { type: 'tool.use.completed', content: summary, toolCallId, toolName, durationMs, status };
+    }
+    case 'file.changed':
+      return { type: 'file.changed', content: event.data.fileId };
+    case 'files.updated':
+      return { type: 'session_files.updated', content: event.data.fileId };
+    case 'thread.status_entered':
+      return { type: 'session.status', content: event.data.status };
+    case 'thread.archived':
+      return { type: 'session.status', content: 'archived' };
+    case 'thread.unarchived':
+      return { type: 'session.status', content: 'unarchived' };
+    case 'usage.recorded': {
+      const { inputTokens, outputTokens } = event.data;
+      const content = JSON.stringify({ inputTokens, outputTokens });
+      return { type: 'usage.updated', content, tokens: inputTokens + outputTokens };
+    }
+    case 'run.started':
+      return event.data.first ? { type: 'run.started', content: event.runId ?? '' } : null;
+    case 'run.completed':
+      return { type: 'run.completed', content: event.runId ?? '', durationMs: event.data.durationMs };
+    case 'run.failed':
+      return ended(event.data.error.message, event.data.durationMs);
+    case 'run.cancelled':
+      return ended('cancelled', event.data.durationMs);
+    case 'run.expired':
+      return ended('expired', event.data.durationMs);
+    case 'thread.created':
+    case 'thread.terminated':
+    case 'run.queued':
+    case 'run.claimed':
+    case 'run.waiting':
+    case 'run.resumed':
+    case 'run.requeued':
+    case 'assistant.message_added':
+    case 'tool.confirmation_decided':
+      return null;
+  }
+}
+
+function correlation({ toolCallId, toolName, toolInput }: ToolCall): Partial<LogEntry> {
+  return { toolCallId, toolName, toolInput };
+}
+
+function ended(content: string, durationMs: number | null): Shown {
+  return { type: 'run.failed', content, durationMs, status: 'error' };
+}
+
+/**
+ * The entry of a stored event, null when it has none. One that is public but of a type that this version does not know, or
+ * not of the shape that its type had, shows `unsupported`: reading never fails on it.
+ */
+export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
+  if (!event.public) return null;
+  const { id, occurredAt, runId } = event;
+  const place = { id, occurredAt, runId, status: 'available' as const, durationMs: null, tokens: null };
+  const shown = isKnownEvent(event) ? showUnlessBroken(event) : 'unsupported';
+  // An unknown type has no name in the closed enum of the contract; `session.status` is the one that promises least.
+  if (shown === 'unsupported') return { ...place, type: 'session.status', status: 'unsupported', content: '' };
+  return shown && { ...place, ...shown, content: removeCitations(shown.content).text };
+}
+
+function showUnlessBroken(event: ThreadEvent): Shown | null | 'unsupported' {
+  try {
+    const shown = showEvent(event);
+    return shown === null || typeof shown.content === 'string' ? shown : 'unsupported';
+  } catch {
+    return 'unsupported';
+  }
+}

@@ -1,0 +1,144 @@
+import { event, happened } from './decider.testing.ts';
+import { SCHEMA_VERSIONS, type StoredEvent, type ThreadEvent, type ThreadEventType } from './events.ts';
+import { LOG_ENTRY_TYPES, showEvent, toLogEntry, type LogEntry } from './log-entry.ts';
+import { runError } from './run-errors.ts';
+
+const { cancelled, completed, expired, failed, started } = happened;
+
+const PLACE = { threadId: 'T', version: 3, id: 'E', occurredAt: '2026-01-01T00:00:00.000Z' };
+const CALL = { toolCallId: 'C', toolName: 'look', title: 'Look it up', toolInput: { at: 'home' } };
+const DONE = { toolCallId: 'C', toolName: 'look', summary: 'found', result: 'secret', durationMs: 5 };
+const CITED = 'so\uE200cite\uE202turn0\uE201 it is';
+
+function stored(fact: ThreadEvent, more: Partial<StoredEvent> = {}): StoredEvent {
+  const schemaVersion = SCHEMA_VERSIONS[fact.type];
+  return { ...fact, ...PLACE, schemaVersion, public: showEvent(fact) !== null, ...more } as StoredEvent;
+}
+
+function entry(type: LogEntry['type'], content: string, more: Partial<LogEntry> = {}): LogEntry {
+  const { id, occurredAt } = PLACE;
+  return { id, type, occurredAt, runId: 'A', status: 'available', content, durationMs: null, tokens: null, ...more };
+}
+
+const tool = { toolCallId: 'C', toolName: 'look' };
+const toolInput = { at: 'home' };
+const isError = { status: 'error' as const };
+const status = (content: string, runId: string | null = null) => entry('session.status', content, { runId });
+
+/** The table of decisions, section 4: what is stored, and what is shown of it; null where nothing is. */
+const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
+  ['the text', happened.message('A', 'hello'), entry('user.message', 'hello')],
+  ['the next piece', event('assistant.text_added', { text: ' x ' }, 'A', 1), entry('agent.message.delta', ' x ')],
+  ['of thinking', event('assistant.thinking_added', { text: 'x' }, 'A', 1), entry('agent.thinking.delta', 'x')],
+  ['the title', event('tool.started', CALL, 'A', 1), entry('tool.use.started', 'Look it up', { ...tool, toolInput })],
+  [
+    'the request id',
+    event('tool.confirmation_requested', { ...CALL, requestId: 'Q' }, 'A', 1),
+    entry('tool.confirmation.required', 'Q', { ...tool, toolInput }),
+  ],
+  [
+    'the summary, not the result',
+    event('tool.completed', { ...DONE, outcome: 'ok' }, 'A', 1),
+    entry('tool.use.completed', 'found', { ...tool, durationMs: 5 }),
+  ],
+  ...(['error', 'refused', 'unknown'] as const).map((outcome): [string, ThreadEvent, LogEntry] => [
+    `a tool that ended as ${outcome}`,
+    event('tool.completed', { ...DONE, outcome, durationMs: null }, 'A', 1),
+    entry('tool.use.completed', 'found', { ...tool, ...isError }),
+  ]),
+  ['the file', event('file.changed', { fileId: 'F' }, 'A', 1), entry('file.changed', 'F')],
+  ...(['attached', 'detached', 'deleted'] as const).map((change): [string, ThreadEvent, LogEntry] => [
+    `the file that was ${change}`,
+    event('files.updated', { fileId: 'F', change }),
+    entry('session_files.updated', 'F', { runId: null }),
+  ]),
+  ...(['RUNNING', 'RESCHEDULING', 'IDLE'] as const).map((entered): [string, ThreadEvent, LogEntry] => [
+    `${entered} and its Run`,
+    happened.entered(entered, 'A'),
+    status(entered, 'A'),
+  ]),
+  ['TERMINATED', happened.entered('TERMINATED'), status('TERMINATED')],
+  ['archived', happened.archived(), status('archived')],
+  ['unarchived', happened.unarchived(), status('unarchived')],
+  [
+    'the tokens of the step',
+    event('usage.recorded', { inputTokens: 20, outputTokens: 3 }, 'A', 1),
+    entry('usage.updated', '{"inputTokens":20,"outputTokens":3}', { tokens: 23 }),
+  ],
+  ['the Run, when it starts', started('A', 1), entry('run.started', 'A')],
+  ['but only once', started('A', 2), null],
+  ['the Run, completed', completed('A', 70), entry('run.completed', 'A', { durationMs: 70 })],
+  [
+    'the error’s message',
+    failed('A', runError('context_too_long'), 70),
+    entry('run.failed', runError('context_too_long').message, { ...isError, durationMs: 70 }),
+  ],
+  ['cancelled', cancelled('A', 'ann', 70), entry('run.failed', 'cancelled', { ...isError, durationMs: 70 })],
+  ['expired', expired('A', 'queue'), entry('run.failed', 'expired', isError)],
+  ['no creation', happened.created(), null],
+  ['no end but its status', happened.terminated(), null],
+  ['no queueing', happened.queued('A'), null],
+  ['no claim', happened.claimed('A'), null],
+  ['no waiting', happened.waiting('A', ['Q']), null],
+  ['no decision', happened.decided('A', 'Q'), null],
+  ['no resuming', happened.resumed('A'), null],
+  ['no requeueing', happened.requeued('A'), null],
+  ['no message but its pieces', happened.said('A'), null],
+];
+
+test.each(SHOWN)('shows %s', (_what, fact, expected) => {
+  expect(toLogEntry(stored(fact))).toEqual(expected);
+});
+
+test('every type that is stored has its row, and every type that is shown comes from one', () => {
+  expect(new Set(SHOWN.map(([, { type }]) => type))).toEqual(new Set(Object.keys(SCHEMA_VERSIONS)));
+  expect(new Set(SHOWN.flatMap(([, , shown]) => shown?.type ?? []))).toEqual(new Set(LOG_ENTRY_TYPES));
+  expect(LOG_ENTRY_TYPES).toHaveLength(13);
+});
+
+test('what was stored as not public is not shown, whatever it is', () => {
+  for (const [, fact] of SHOWN) expect(toLogEntry(stored(fact, { public: false }))).toBeNull();
+});
+
+describe('unsupported', () => {
+  const unsupported = entry('session.status', '', { status: 'unsupported' });
+
+  test.each(['run.teleported', 'toString', '__proto__', ''])('a type that this version does not know: %j', (type) => {
+    const unknown = { ...PLACE, type, data: { any: 'thing' }, runId: 'A', attempt: 1, schemaVersion: 1 };
+    expect(toLogEntry({ ...unknown, public: true })).toEqual(unsupported);
+    expect(toLogEntry({ ...unknown, public: false })).toBeNull();
+  });
+
+  test('a schema version that this version does not know', () => {
+    expect(toLogEntry(stored(happened.message('A'), { schemaVersion: 2 }))).toEqual(unsupported);
+  });
+
+  test('a stored event that is broken', () => {
+    for (const data of [null, undefined, 7, {}]) {
+      for (const [, fact] of SHOWN) {
+        const broken = { ...stored(fact), data, public: true } as unknown as StoredEvent;
+        // What takes its content from elsewhere is as good as before.
+        const content = toLogEntry(broken)?.content;
+        expect([undefined, 'string']).toContain(content === undefined ? undefined : typeof content);
+      }
+    }
+    const broken = { ...stored(happened.message('A')), data: null } as unknown as StoredEvent;
+    expect(toLogEntry(broken)).toEqual(unsupported);
+  });
+});
+
+test('provider-private citations are in no content', () => {
+  const facts: ThreadEvent[] = [
+    happened.message('A', CITED),
+    event('assistant.text_added', { text: CITED }, 'A', 1),
+    event('tool.started', { ...CALL, title: CITED }, 'A', 1),
+    event('tool.completed', { ...DONE, outcome: 'ok', summary: CITED }, 'A', 1),
+    failed('A', runError('internal', { message: CITED })),
+  ];
+  for (const fact of facts) expect(toLogEntry(stored(fact))?.content).toBe('so it is');
+});
+
+test('types are known by name and schema version', () => {
+  for (const type of Object.keys(SCHEMA_VERSIONS) as ThreadEventType[])
+    expect(SCHEMA_VERSIONS[type]).toBeGreaterThan(0);
+});

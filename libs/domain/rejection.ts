@@ -1,0 +1,35 @@
+/**
+ * Why a command was refused, by name (decisions, sections 2 and 3). Messages are for the caller's engineers. HTTP statuses
+ * belong to apps/api.
+ */
+export const REJECTIONS = {
+  thread_missing: 'The Thread does not exist.',
+  thread_exists: 'The Thread exists already.',
+  thread_archived: 'The Thread is archived.',
+  thread_terminated: 'The Thread is terminated.',
+  thread_busy: 'A Run of the Thread is active.',
+  too_many_queued_runs: 'Too many Runs of the Thread are queued.',
+  no_active_run: 'The Thread has no active Run.',
+  run_unknown: 'The Thread has no such Run.',
+  run_not_live: 'The Run has ended.',
+  run_not_retryable: 'The Run cannot be retried.',
+  request_not_pending: 'The permission request is unknown, already decided or no longer pending.',
+  stale_dispatch: 'The Run is not queued under this dispatch.',
+  stale_attempt: 'The Run is not claimed under this attempt.',
+  illegal_transition: 'The Run cannot make this transition.',
+} as const;
+
+export type RejectionCode = keyof typeof REJECTIONS;
+
+export interface Rejection {
+  rejected: RejectionCode;
+  message: string;
+}
+
+export function reject(code: RejectionCode): Rejection {
+  return { rejected: code, message: REJECTIONS[code] };
+}
+
+export function isRejection(decision: object): decision is Rejection {
+  return 'rejected' in decision;
+}

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RUN_ERRORS, runError, type RunErrorCode } from './run-errors.ts';
+
+const DOCUMENT = join(import.meta.dirname, '../../docs/run-errors.md');
+
+const codes = Object.keys(RUN_ERRORS) as RunErrorCode[];
+
+test('docs/run-errors.md says what the catalogue says, in its order', () => {
+  const table = readFileSync(DOCUMENT, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  const [header, , ...rows] = table;
+  expect(header).toEqual(['code', 'message', 'retryable', 'remedy']);
+  const catalogue = codes.map((code) => {
+    const { message, retryable, remedy } = RUN_ERRORS[code];
+    return [`\`${code}\``, message, retryable ? 'yes' : 'no', remedy];
+  });
+  expect(rows).toEqual(catalogue);
+});
+
+test('the catalogue is closed: these and no others (decisions, section 3)', () => {
+  expect(codes).toEqual([
+    'provider_unavailable',
+    'provider_rate_limited',
+    'provider_rejected',
+    'provider_auth',
+    'context_too_long',
+    'tool_server_unavailable',
+    'step_limit_reached',
+    'worker_lost',
+    'harness_crashed',
+    'output_too_large',
+    'internal',
+  ]);
+});
+
+test.each(codes)('%s is what a caller may see', (code) => {
+  const { message, retryable, remedy } = RUN_ERRORS[code];
+  expect(runError(code)).toEqual({ code, message, retryable });
+  for (const text of [message, remedy]) {
+    // One sentence or more, in a table's cell; no path, host or trace.
+    expect(text).toMatch(/^[A-Z].*\.$/);
+    expect(text).not.toMatch(/[|\n\\@]|\/\w|https?:|\d+\.\d+\.|\bat \w+ \(/);
+  }
+});
+
+test('an error may be made more exact', () => {
+  expect(runError('internal', { message: 'The disk is full.', retryable: true })).toEqual({
+    code: 'internal',
+    message: 'The disk is full.',
+    retryable: true,
+  });
+});

@@ -1,0 +1,55 @@
+import type { ThreadEventType } from './events.ts';
+
+/** Every status a Run can have (contract, section 3). */
+export const RUN_STATUSES = [
+  'queued',
+  'booting',
+  'running',
+  'waiting_input',
+  'completed',
+  'failed',
+  'cancelled',
+  'expired',
+] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+/** The part of a run event's type behind `run.`, without `queued`, which makes a Run rather than moving one. */
+export type RunMove = MoveOf<Exclude<ThreadEventType, 'run.queued'>>;
+type MoveOf<Type> = Type extends `run.${infer Move}` ? Move : never;
+
+export const RUN_MOVES = [
+  'claimed',
+  'started',
+  'waiting',
+  'resumed',
+  'requeued',
+  'completed',
+  'failed',
+  'cancelled',
+  'expired',
+] as const satisfies readonly RunMove[];
+
+export type TerminalStatus = 'completed' | 'failed' | 'cancelled' | 'expired';
+
+const ENDINGS = { failed: 'failed', cancelled: 'cancelled', expired: 'expired' } as const;
+
+/** The whole table of decisions, section 3. What is not in it is refused by the domain and cannot be stored. */
+const RUN_TRANSITIONS: Record<RunStatus, Partial<Record<RunMove, RunStatus>>> = {
+  queued: { claimed: 'booting', ...ENDINGS },
+  booting: { started: 'running', requeued: 'queued', ...ENDINGS },
+  running: { waiting: 'waiting_input', requeued: 'queued', completed: 'completed', ...ENDINGS },
+  waiting_input: { resumed: 'queued', ...ENDINGS },
+  completed: {},
+  failed: {},
+  cancelled: {},
+  expired: {},
+};
+
+/** The status a Run has after the move, or null where the table has no entry. */
+export function nextRunStatus(from: RunStatus, move: RunMove): RunStatus | null {
+  return RUN_TRANSITIONS[from][move] ?? null;
+}
+
+export function isTerminal(status: RunStatus): status is TerminalStatus {
+  return Object.keys(RUN_TRANSITIONS[status]).length === 0;
+}

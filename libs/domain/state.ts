@@ -1,0 +1,85 @@
+import type { AgentKind, PermissionDecision, RunLimits, RunTrigger, ThreadStatus } from './events.ts';
+import type { RunStatus } from './run-transitions.ts';
+
+/**
+ * What the decider needs to know of a Thread: the fold of its stream, bounded in size whatever its length, stored beside
+ * it as the state row (docs/adr/0004). A command reads this, never the stream.
+ */
+export type ThreadState = NoThread | Thread;
+
+export interface NoThread {
+  lifecycle: 'none';
+}
+
+export interface Thread {
+  lifecycle: 'active' | 'archived' | 'terminated';
+  agentId: string;
+  organizationId: string;
+  kind: AgentKind;
+  /** The status that the log last said was entered. */
+  status: ThreadStatus;
+  /** Runs that are not terminal, oldest first. The first is the current Run; only it can be claimed. */
+  runs: LiveRun[];
+  /** The newest Run there ever was, which `…/retry` is about, and whether its failure may be retried; null for none. */
+  newestRun: { id: string; status: RunStatus; retryable: boolean } | null;
+}
+
+export type LiveRun = QueuedRun | ClaimedRun | WaitingRun;
+
+interface RunBasics {
+  id: string;
+  trigger: RunTrigger;
+  agentVersion: number;
+  limits: RunLimits;
+  /** The fencing token: one higher at each claim, 0 before the first (decisions, section 3). */
+  attempt: number;
+  /** Which offer to the queue is the valid one: one higher each time the Run goes back to `queued`. */
+  dispatch: number;
+  /** Claims in a row that ended by an expired lease or a retryable failure. */
+  losses: number;
+  /** The time of the first `started`; null before. */
+  startedAt: string | null;
+  /** Time that earlier claims worked, milliseconds. */
+  workedMs: number;
+}
+
+export interface QueuedRun extends RunBasics {
+  status: 'queued';
+  /** What it was queued by: itself, the end of the Run before it, a requeue or the last decision. */
+  cause: 'new' | 'followed' | 'requeued' | 'resumed';
+  /** How long after that it may be offered, milliseconds. */
+  delayMs: number;
+}
+
+export interface ClaimedRun extends RunBasics {
+  status: 'booting' | 'running';
+  holder: string;
+  claimedAt: string;
+}
+
+export interface WaitingRun extends RunBasics {
+  status: 'waiting_input';
+  requests: PermissionRequest[];
+}
+
+export interface PermissionRequest {
+  requestId: string;
+  toolCallId: string;
+  decision: PermissionDecision | null;
+}
+
+export const initialState: ThreadState = { lifecycle: 'none' };
+
+/** The Thread status table of decisions, section 3: first match. */
+export function threadStatus(thread: Thread): ThreadStatus {
+  if (thread.lifecycle === 'terminated') return 'TERMINATED';
+  const current = thread.runs[0];
+  if (current === undefined) return 'IDLE';
+  const rescheduled = current.status === 'queued' && (current.cause === 'requeued' || current.cause === 'followed');
+  return rescheduled ? 'RESCHEDULING' : 'RUNNING';
+}
+
+/** The Run of the Thread that is not terminal and has the id. */
+export function findLiveRun(thread: Thread, runId: string): LiveRun | undefined {
+  return thread.runs.find((run) => run.id === runId);
+}

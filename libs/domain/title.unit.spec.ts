@@ -1,0 +1,30 @@
+import { deriveTitle } from './title.ts';
+
+const FAMILY = '👩‍👩‍👧';
+
+test.each([
+  ['the first line', 'Hello there\nand more', 'Hello there'],
+  ['the first line that says something', '\n \t\n  Hello\nmore', 'Hello'],
+  ['white space collapsed', '  a \t b\u00A0\u3000c  ', 'a b c'],
+  ['lines of every kind', 'a\r\nb', 'a'],
+  ['an old Mac’s line', 'a\rb', 'a'],
+  ['a line separator', 'a\u2028b', 'a'],
+  ['80 characters', 'x'.repeat(80), 'x'.repeat(80)],
+  ['81 are cut', 'x'.repeat(81), `${'x'.repeat(79)}…`],
+  ['80 that are 160 UTF-16 units', '😀'.repeat(80), '😀'.repeat(80)],
+  ['81 of those are cut, none in half', '😀'.repeat(81), `${'😀'.repeat(79)}…`],
+  ['no white space before the cut', `${'x'.repeat(78)} yyy`, `${'x'.repeat(78)}…`],
+  ['white space counts after it is collapsed', `a${' '.repeat(100)}b`, 'a b'],
+  ['other scripts', 'Приветствие — 你好', 'Приветствие — 你好'],
+  ['what is joined stays joined', FAMILY, FAMILY],
+  ['without provider-private citations', 'See \uE200cite\uE202turn0\uE201this', 'See this'],
+  ['nothing', '', null],
+  ['only white space', ' \n\t\u2028 ', null],
+])('%s', (_what, text, title) => {
+  expect(deriveTitle(text)).toBe(title);
+});
+
+test('is 80 characters long where it was cut', () => {
+  expect(Array.from(deriveTitle('word '.repeat(100)) ?? '').length).toBeLessThanOrEqual(80);
+  expect(Array.from(deriveTitle('w'.repeat(1_000)) ?? '')).toHaveLength(80);
+});
