@@ -1,0 +1,63 @@
+import { z } from 'zod';
+
+/** A bare ULID, accepted in either case, upper case from here on (decisions, section 1). */
+export const ulid = z
+  .string()
+  .regex(/^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/, 'must be a ULID')
+  .toUpperCase()
+  .meta({ format: 'ulid' });
+
+/** RFC 3339 in UTC with milliseconds. */
+export const dateTime = z.string().meta({ format: 'date-time' });
+
+/** Text of callers. Lengths count Unicode characters; NUL and lone surrogates are refused (decisions, section 7). */
+export function text(min: number, max: number) {
+  return z
+    .string()
+    .check(({ value, issues }) => {
+      const message = textProblem(value, min, max);
+      if (message !== null) issues.push({ code: 'custom', message, input: value });
+    })
+    .meta({ minLength: min, maxLength: max });
+}
+
+const UNSTORABLE = /\0|\p{Surrogate}/u;
+
+function textProblem(value: string, min: number, max: number): string | null {
+  // A character is one or two UTF-16 units: only between the bounds must they be counted.
+  const tooLong = value.length > max && (value.length > 2 * max || countCharacters(value) > max);
+  if (tooLong) return `must have at most ${max} characters`;
+  if (value.length < min) return min === 1 ? 'must not be empty' : `must have at least ${min} characters`;
+  return UNSTORABLE.test(value) ? 'must not hold NUL or lone surrogates' : null;
+}
+
+/** Unicode code points. */
+function countCharacters(value: string): number {
+  let count = 0;
+  for (const _ of value) count++;
+  return count;
+}
+
+/**
+ * A list whose length is checked before its items are: zod reports every wrong item, and a body of 8 MiB has room for
+ * millions of them.
+ */
+export function list<Item extends z.ZodType>(item: Item, min: number, max: number) {
+  const message = `must have at most ${max} items`;
+  return z.preprocess(
+    (value, { issues }) => {
+      if (!Array.isArray(value) || value.length <= max) return value;
+      issues.push({ code: 'custom', message, input: value });
+      return z.NEVER;
+    },
+    z.array(item).min(min, 'must have at least 1 item').max(max, message),
+  );
+}
+
+/** A whole number in a query string: digits only. */
+export function queryInteger(min: number, max: number) {
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
+    z.int('must be a whole number').min(min, `must be at least ${min}`).max(max, `must be at most ${max}`),
+  );
+}
