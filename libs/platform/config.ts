@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { StartError } from './main-process.ts';
+
+const milliseconds = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
+const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
+const url = (...protocols: string[]) =>
+  z.string().refine((text) => protocols.some((protocol) => text.startsWith(`${protocol}://`)), {
+    message: `must start with ${protocols.map((protocol) => `${protocol}://`).join(' or ')}`,
+  });
+
+const POSTGRES = ['postgres', 'postgresql'];
+const REDIS = ['redis', 'rediss'];
+
+/**
+ * Everything that can be set, with its default; `.env.example` lists the same, kept equal by a test. Names ending in `_MS`
+ * are milliseconds.
+ */
+export const configSchema = z.object({
+  /** Port of the API; 0 takes any free one. */
+  PORT: z.coerce.number().int().min(0).max(65_535).default(3000),
+  /** Address that the API listens on. */
+  HOST: z.string().min(1).default('127.0.0.1'),
+  /** Where the embedded PostgreSQL and blobs on disk live. */
+  DATA_DIR: z.string().min(1).default('.data'),
+  /** PostgreSQL 15 to 18. The standalone starts an embedded one without it. */
+  DATABASE_URL: url(...POSTGRES).optional(),
+  /** Where BullMQ keeps jobs: `redis://…` (production) or `postgres://…`; default: DATABASE_URL. */
+  QUEUE_URL: url(...POSTGRES, ...REDIS).optional(),
+  /** Redis for wake-ups between processes; default: QUEUE_URL if that is Redis, else LISTEN/NOTIFY. */
+  REDIS_URL: url(...REDIS).optional(),
+  /** Name of the queue, and of all its keys: two installations on one Redis need two names. */
+  QUEUE_NAME: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -')
+    .default('spool-runs'),
+  /** What `links.thread` starts with, without `/api/v1`; default: the request's own host. */
+  PUBLIC_BASE_URL: url('http', 'https').optional(),
+  /** Where file bytes are kept: `file://…`; default: a folder in DATA_DIR. */
+  BLOB_URL: url('file').optional(),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  /** Connections of a process's main pool; all of a process stay below 20. */
+  DATABASE_POOL_SIZE: count(10, 14),
+  /** Runs that one worker process executes at once. */
+  WORKER_SLOTS: count(16, 1_000),
+  /** How long a claim holds without being renewed, by the database's clock. */
+  LEASE_MS: milliseconds(10_000, 500),
+  /** How long a stopping worker lets steps end before it hands their Runs back. */
+  SHUTDOWN_GRACE_MS: milliseconds(5_000, 0),
+  /** Silence on a stream after which a keepalive is sent. */
+  STREAM_KEEPALIVE_MS: milliseconds(15_000, 100),
+  /** Largest JSON body of a request, bytes. */
+  BODY_LIMIT_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1_024)
+    .default(8 * 1024 * 1024),
+});
+
+export type Config = z.infer<typeof configSchema>;
+
+/** The settings are wrong: the process must not start. `message` is one readable line. */
+export class ConfigError extends StartError {
+  override name = 'ConfigError';
+}
+
+/** Reads and checks the settings. Empty variables count as unset. Throws ConfigError naming every wrong one. */
+export function loadConfig(env: Record<string, string | undefined>): Config {
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = configSchema.safeParse(set);
+  if (parsed.success) return parsed.data;
+  const wrong = parsed.error.issues.map(({ path, message }) => {
+    const name = path.join('.');
+    // Never the value of a URL: it may hold a password.
+    const given = name.endsWith('_URL') ? '' : `, not ${JSON.stringify(set[name])}`;
+    return `${name}: ${message}${given}`;
+  });
+  throw new ConfigError(`Wrong configuration: ${wrong.join('; ')}`);
+}
+
+/** The database that a process without an embedded one must be given. Throws ConfigError. */
+export function requireDatabaseUrl({ DATABASE_URL }: Config): string {
+  if (DATABASE_URL === undefined) throw new ConfigError('Wrong configuration: DATABASE_URL: must be set');
+  return DATABASE_URL;
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError, configSchema, loadConfig, requireDatabaseUrl } from './config.ts';
+
+const example = readFileSync(join(import.meta.dirname, '../../.env.example'), 'utf8');
+const listed = [...example.matchAll(/^(# )?([A-Z_]+)=(.*)$/gm)].map(([, off, name, value]) => ({
+  name: name ?? '',
+  value: off === undefined ? value : undefined,
+}));
+
+describe('configuration', () => {
+  test('.env.example lists every setting, in the order of the schema, with its default', () => {
+    expect(listed.map(({ name }) => name)).toEqual(Object.keys(configSchema.shape));
+    const defaults = loadConfig({}) as Record<string, unknown>;
+    for (const { name, value } of listed) expect([name, value]).toEqual([name, defaults[name]?.toString()]);
+  });
+
+  test('.env.example is a valid configuration as it stands', () => {
+    const env = Object.fromEntries(listed.map(({ name, value }) => [name, value]));
+    expect(loadConfig(env)).toEqual(loadConfig({}));
+  });
+
+  test('an empty variable counts as unset', () => {
+    expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toEqual(loadConfig({}));
+  });
+
+  test.each([
+    [{ PORT: 'abc' }, /^Wrong configuration: PORT: .*not "abc"$/],
+    [{ PORT: '65536' }, /PORT/],
+    [{ LEASE_MS: '1.5' }, /LEASE_MS/],
+    [{ LOG_LEVEL: 'loud' }, /LOG_LEVEL/],
+    [{ QUEUE_NAME: 'a:b' }, /QUEUE_NAME/],
+    [{ DATABASE_URL: 'mysql://x' }, /DATABASE_URL: must start with postgres:\/\/ or postgresql:\/\//],
+  ])('%j stops the start with one line', (env, message) => {
+    const start = () => loadConfig(env);
+    expect(start).toThrow(ConfigError);
+    expect(start).toThrow(message);
+    expect(start).not.toThrow(/\n/);
+  });
+
+  test('every wrong setting is named at once', () => {
+    expect(() => loadConfig({ PORT: 'x', LEASE_MS: 'y' })).toThrow(/PORT.*LEASE_MS/);
+  });
+
+  test('a URL, which may hold a password, is never repeated', () => {
+    expect(() => loadConfig({ QUEUE_URL: 'http://me:secret@x' })).not.toThrow(/secret/);
+  });
+
+  test('a process without an embedded database must be given one', () => {
+    expect(() => requireDatabaseUrl(loadConfig({}))).toThrow('DATABASE_URL: must be set');
+  });
+});

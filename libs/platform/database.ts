@@ -1,0 +1,108 @@
+import type { Pool, PoolClient } from 'pg';
+import pg from 'pg';
+import { DataSource, type DataSourceOptions } from 'typeorm';
+
+/** Settings that are stated, not left to chance (design, section 4). Milliseconds. */
+const CONNECT_TIMEOUT_MS = 2_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000;
+/** An answer that is so much later than the server's own timeout will never come: the connection is half open. */
+const ANSWER_MARGIN_MS = 5_000;
+
+/**
+ * A named statement keeps its plan, and one made while a table was small was a scan, also when the table had grown to
+ * thousands of rows a minute later. Everything of ours is looked up by key, so scans are only for what has none; and
+ * compiling a plan, which their made-up cost would cause, takes longer than any of our statements.
+ */
+const SESSION_SETTINGS = '-c timezone=UTC -c enable_seqscan=off -c jit=off';
+
+export interface DatabaseOptions {
+  url: string;
+  /** Shown in `pg_stat_activity`: which process this is. */
+  applicationName: string;
+  /** Connections of the pool. A process holds at most 20 in all (design, section 4). */
+  maxConnections: number;
+  statementTimeoutMs?: number;
+  migrations?: NonNullable<DataSourceOptions['migrations']>;
+  /** An idle connection broke. The pool replaces it; this is for the log. */
+  onError?: (error: Error) => void;
+}
+
+/** One process's connections to PostgreSQL. */
+export interface Database {
+  dataSource: DataSource;
+  /** TypeORM's own pool: its `query()` cannot name a statement, and hot statements are named. */
+  pool: Pool;
+  close(): Promise<void>;
+}
+
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { url, applicationName, maxConnections, migrations = [], onError = () => undefined } = options;
+  const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
+  const dataSource = new DataSource({
+    type: 'postgres',
+    url,
+    applicationName,
+    connectTimeoutMS: CONNECT_TIMEOUT_MS,
+    poolSize: maxConnections,
+    poolErrorHandler: onError,
+    migrations,
+    migrationsTransactionMode: 'each',
+    extra: {
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      statement_timeout: statementTimeoutMs,
+      query_timeout: statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      options: SESSION_SETTINGS,
+      types: { getTypeParser },
+      // The pool listens to idle connections only: one that broke while it was lent out would end the process.
+      onConnect: (client: PoolClient) => void client.on('error', () => undefined), // told by its query
+    },
+  });
+  await dataSource.initialize();
+  const pool = (dataSource.driver as unknown as { master: Pool }).master;
+  return { dataSource, pool, close: () => dataSource.destroy() };
+}
+
+const TIMESTAMPTZ = 1184;
+const INT8 = 20;
+
+/** Times come as RFC 3339 text, as everything of ours keeps them; counts and positions as numbers. */
+function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
+  if (oid === TIMESTAMPTZ && format !== 'binary') return toRfc3339;
+  if (oid === INT8 && format !== 'binary') return Number;
+  return pg.types.getTypeParser(oid, format) as (value: string) => unknown;
+}
+
+/** PostgreSQL's `2026-11-21 05:50:08.12+00` as `2026-11-21T05:50:08.120Z`; sessions are in UTC. */
+export function toRfc3339(text: string): string {
+  const seconds = text.slice(0, 19).replace(' ', 'T');
+  const fraction = text.endsWith('+00') ? text.slice(20, -3) : null;
+  if (fraction === null) return new Date(text).toISOString();
+  return `${seconds}.${fraction.slice(0, 3).padEnd(3, '0')}Z`;
+}
+
+/** The database does not answer: the caller may try again. The API's 503 (decisions, section 2). */
+export class DatabaseAway extends Error {
+  constructor(cause: unknown) {
+    super('The database does not answer.', { cause });
+    this.name = 'DatabaseAway';
+  }
+}
+
+// Connection exceptions, server shutting down or starting, out of resources: SQLSTATE classes 08, 57P and 53. 25006: it has
+// become read-only, as a primary does that was replaced; the next connection may lead to the new one.
+const AWAY_STATES = /^(08...|57P0[1-5]|53[0-4]..|25006)$/;
+const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'ENOENT']);
+const AWAY_MESSAGES =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered|Query read timeout)/;
+
+/** Whether the error says that the connection or the server is gone, so that a statement sent may or may not have run. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof DatabaseAway) return true;
+  // Not `instanceof Error`: those of Node's sockets are of another realm where tests run.
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  if (typeof code === 'string' && code !== '') return AWAY_STATES.test(code) || AWAY_CODES.has(code);
+  return typeof message === 'string' && AWAY_MESSAGES.test(message);
+}

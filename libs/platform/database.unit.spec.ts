@@ -1,0 +1,32 @@
+import { DatabaseAway, isDatabaseAway, toRfc3339 } from './database.ts';
+
+describe('toRfc3339', () => {
+  test.each([
+    ['2026-11-21 05:50:08+00', '2026-11-21T05:50:08.000Z'],
+    ['2026-11-21 05:50:08.1+00', '2026-11-21T05:50:08.100Z'],
+    ['2026-11-21 05:50:08.123+00', '2026-11-21T05:50:08.123Z'],
+    ['2026-11-21 05:50:08.123456+00', '2026-11-21T05:50:08.123Z'],
+    ['2026-11-21 05:50:08.123+02', '2026-11-21T03:50:08.123Z'],
+  ])('%s', (text, expected) => {
+    expect(toRfc3339(text)).toBe(expected);
+  });
+});
+
+describe('isDatabaseAway', () => {
+  const coded = (code: string) => Object.assign(new Error('x'), { code });
+
+  test.each(['ECONNREFUSED', 'ECONNRESET', '08006', '57P01', '57P03', '53300'])('%s means away', (code) => {
+    expect(isDatabaseAway(coded(code))).toBe(true);
+  });
+
+  test.each(['23505', '40001', '57014', '22P02', '42601'])('%s does not', (code) => {
+    expect(isDatabaseAway(coded(code))).toBe(false);
+  });
+
+  test('what pg says without a code', () => {
+    expect(isDatabaseAway(new Error('Connection terminated unexpectedly'))).toBe(true);
+    expect(isDatabaseAway(new Error('timeout exceeded when trying to connect'))).toBe(true);
+    expect(isDatabaseAway(new DatabaseAway(new Error('x')))).toBe(true);
+    expect(isDatabaseAway(new Error('something else'))).toBe(false);
+  });
+});

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findPostgresBinaries, type RunAs } from './embedded-postgres-binaries.ts';
+
+const run = promisify(execFile);
+
+/** Everything of one embedded server: where it lives and as whom it runs. */
+export interface PostgresHome {
+  /** Holds `pgdata/`, `password` and `postgres.log`. */
+  dir: string;
+  pgdata: string;
+  binDir: string;
+  runAs: RunAs;
+}
+
+/** Places that root can write and every user can reach, and that survive a reboot (so not /tmp). */
+const sharedRoots = ['/var/lib/spool', '/var/tmp/spool'];
+
+/**
+ * PostgreSQL refuses to run as root. Started by root it therefore runs as `systemUser`, who is stopped by every parent
+ * directory of mode 0700; then its data goes to a place that this user can reach, always the same for one `wantedDir`.
+ */
+export async function preparePostgresHome(
+  wantedDir: string,
+  systemUser: string,
+  log: (message: string) => void,
+): Promise<PostgresHome> {
+  const wanted = await makeDirectory(wantedDir);
+  if (process.getuid?.() !== 0) {
+    return homeAt(wanted, {}, await findPostgresBinaries({}, () => Promise.resolve(wanted), log));
+  }
+  const runAs = (await ownerOfData(wanted)) ?? (await findOrCreateUser(systemUser, log));
+  const dir = await chooseReachable(wanted, runAs, log);
+  return homeAt(dir, runAs, await findPostgresBinaries(runAs, makeSharedRoot, log));
+}
+
+const homeAt = (dir: string, runAs: RunAs, binDir: string): PostgresHome => ({
+  dir,
+  pgdata: dataIn(dir),
+  binDir,
+  runAs,
+});
+
+const dataIn = (dir: string): string => join(dir, 'pgdata');
+
+async function makeDirectory(path: string): Promise<string> {
+  // mkdir returns the first directory it had to make: what was there before keeps its mode, whatever the umask.
+  if (await mkdir(path, { recursive: true })) await chmod(path, 0o755);
+  return realpath(path);
+}
+
+/** Data made by an ordinary user stays that user's when root starts it once (`sudo npm start`). */
+async function ownerOfData(dir: string): Promise<RunAs | undefined> {
+  const data = await stat(dataIn(dir)).catch(() => undefined);
+  return data && data.uid !== 0 ? { uid: data.uid, gid: data.gid } : undefined;
+}
+
+async function findOrCreateUser(name: string, log: (message: string) => void): Promise<RunAs> {
+  const known = await lookUpUser(name);
+  if (known) return known;
+  const flags = ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin'];
+  const env = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` }; // which `su` leaves out
+  try {
+    await run('useradd', [...flags, name], { env });
+  } catch (cause) {
+    if (!(await lookUpUser(name))) {
+      throw new Error(
+        `PostgreSQL does not run as root, and the system user "${name}" is missing and could not be made; make it, start as an ordinary user, or set DATABASE_URL`,
+        { cause },
+      );
+    }
+  }
+  log(`system user "${name}" created, because PostgreSQL does not run as root`);
+  return (await lookUpUser(name))!;
+}
+
+async function lookUpUser(name: string): Promise<RunAs | undefined> {
+  try {
+    const [uid, gid] = await Promise.all([run('id', ['-u', name]), run('id', ['-g', name])]);
+    return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+  } catch {
+    return undefined;
+  }
+}
+
+async function chooseReachable(wanted: string, runAs: RunAs, log: (message: string) => void): Promise<string> {
+  const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 16);
+  const substitutes = sharedRoots.map((root) => join(root, hash));
+
+  const used = await firstWithData([wanted, ...substitutes]);
+  const canReach = await isReachable(wanted, runAs);
+  if (used === wanted && !canReach) {
+    // Worse than not starting: to start on a new, empty database while the old one sits there.
+    throw new Error(
+      `${dataIn(wanted)} holds a database, but user ${runAs.uid}, as whom PostgreSQL has to run, cannot reach it any more; let others pass through its parent directories (chmod o+x)`,
+    );
+  }
+  if (used === wanted || (!used && canReach)) return wanted;
+
+  const dir = used ?? join(await makeSharedRoot(), hash);
+  await makeDirectory(dir);
+  log(`PostgreSQL keeps its data in ${dir}, because the user it runs as cannot reach ${wanted}`);
+  return dir;
+}
+
+async function firstWithData(dirs: string[]): Promise<string | undefined> {
+  for (const dir of dirs) {
+    const data = await stat(dataIn(dir)).catch(() => undefined);
+    if (data) return dir;
+  }
+  return undefined;
+}
+
+/** As for the binaries: asked of the system, under that very user, not worked out from modes. */
+async function isReachable(dir: string, runAs: RunAs): Promise<boolean> {
+  return run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', dir], { ...runAs, cwd: '/' }).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function makeSharedRoot(): Promise<string> {
+  for (const root of sharedRoots) {
+    const made = await makeDirectory(root).then(
+      () => stat(root),
+      () => undefined,
+    );
+    // /var/tmp is everybody's: a directory that someone else put there must not supply the programs we run.
+    if (made && made.uid === 0 && (made.mode & 0o022) === 0) return root;
+  }
+  throw new Error(`no place for PostgreSQL's files: cannot make any of ${sharedRoots.join(', ')}; set DATABASE_URL`);
+}

@@ -1,0 +1,275 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { Client } from 'pg';
+import { preparePostgresHome, type PostgresHome } from './embedded-postgres-home.ts';
+import {
+  endServer,
+  findRunningServer,
+  isPostmasterOf,
+  serverEnv,
+  signalServer,
+  spawnServer,
+  type ServerProcess,
+} from './embedded-postgres-process.ts';
+
+const run = promisify(execFile);
+
+export interface EmbeddedPostgresOptions {
+  /** Where the database shall live. Started by root it may have to live elsewhere; the answer's `dataDir` tells. */
+  dataDir: string;
+  /** Without it a free port is taken, another one at each start. */
+  port?: number;
+  /** More server settings. Durability stays PostgreSQL's own unless one of them says otherwise. */
+  settings?: Record<string, string>;
+  /** Whom to run as when we are root. */
+  systemUser?: string;
+  log: (message: string) => void;
+}
+
+export interface EmbeddedPostgres {
+  /** Of the database `spool`, as its superuser. */
+  url: string;
+  dataDir: string;
+  port: number;
+  /** True when the server was left running by a process that is gone. */
+  adopted: boolean;
+  stop(): Promise<void>;
+}
+
+const user = 'postgres';
+const database = 'spool';
+const maxStartAttempts = 5;
+/** A server that says "starting up" may be replaying its log for long; one that says nothing is given up sooner. */
+const recoveryTimeoutMs = 120_000;
+const silenceOfStartedMs = 30_000; // a slow machine under load; a start that fails ends its process and is seen at once
+const silenceOfFoundMs = 3_000;
+const shutdownTimeoutMs = 60_000;
+/** The lock of an owner that was killed is free as soon as the server has noticed its closed connection. */
+const ownerGoneTimeoutMs = 2_000;
+
+/**
+ * Starts the PostgreSQL that comes with npm on `dataDir`, or takes over the one that a killed process left running
+ * there. The server runs as a process of its own; `stop()` ends it, and so does the normal end of this process.
+ *
+ * We own the server as long as one connection of ours holds an advisory lock in it. So a second process on the same
+ * directory is refused, and the death of an owner, however it comes, needs no pid file of ours to be noticed.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const home = await preparePostgresHome(options.dataDir, options.systemUser ?? 'postgres', options.log);
+  const password = await readOrMakePassword(home);
+  await initialise(home, password, options.settings?.['fsync'] === 'off');
+
+  for (let attempt = 1; ; attempt++) {
+    const adopted = await adopt(home, password, options);
+    if (adopted) return own(home, password, adopted, options, true);
+    try {
+      return await own(home, password, await start(home, password, options), options, false);
+    } catch (error) {
+      const isWorthAnotherTry = error instanceof StartRaceError && attempt < maxStartAttempts;
+      if (!isWorthAnotherTry) throw error;
+    }
+  }
+}
+
+/** Someone took the port, or the directory, between our look and PostgreSQL's. */
+class StartRaceError extends Error {}
+
+interface ConnectedServer extends ServerProcess {
+  client: Client;
+}
+
+const urlOf = (password: string, port: number, databaseName: string): string =>
+  `postgres://${user}:${password}@127.0.0.1:${port}/${databaseName}`;
+
+async function readOrMakePassword(home: PostgresHome): Promise<string> {
+  const file = join(home.dir, 'password');
+  const isNew = await stat(join(home.pgdata, 'PG_VERSION')).then(
+    () => false,
+    () => true,
+  );
+  // Loopback is open to every user of the machine: a password in a file of mode 0600 keeps the others out.
+  // Exclusive, because of two first starts at once.
+  if (isNew) {
+    const password = randomBytes(24).toString('hex');
+    await writeFile(file, password, { mode: 0o600, flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  }
+  return readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new Error(`cannot read ${file}, without which the database beside it cannot be used`, { cause });
+  });
+}
+
+/** initdb works in a directory of another name, so that one that was killed half-way is never taken for a database. */
+async function initialise(home: PostgresHome, password: string, isVolatile: boolean): Promise<void> {
+  if (await stat(home.pgdata).catch(() => undefined)) return;
+  const unfinished = `${home.pgdata}.new-${process.pid}`;
+  const passwordFile = join(home.dir, `password.new-${process.pid}`);
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { mode: 0o700 });
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  if ('uid' in home.runAs) {
+    await chown(unfinished, home.runAs.uid, home.runAs.gid);
+    await chown(passwordFile, home.runAs.uid, home.runAs.gid);
+  }
+  await chmod(unfinished, 0o700);
+  // Builtin C.UTF-8: the same order of text everywhere, whatever locales the machine has.
+  const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+  const auth = ['--auth=scram-sha-256', `--username=${user}`, `--pwfile=${passwordFile}`];
+  const sync = isVolatile ? ['--no-sync'] : [];
+  const flags = ['-D', unfinished, ...locale, ...auth, ...sync, '--no-instructions'];
+  try {
+    await run(join(home.binDir, 'initdb'), flags, { cwd: home.dir, env: serverEnv(), ...home.runAs });
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+  await rename(unfinished, home.pgdata).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error; // those: another process was faster
+    await rm(unfinished, { recursive: true, force: true });
+  });
+}
+
+async function adopt(
+  home: PostgresHome,
+  password: string,
+  { port, log }: EmbeddedPostgresOptions,
+): Promise<ConnectedServer | undefined> {
+  const server = await findRunningServer(home.pgdata);
+  if (!server) return undefined;
+  const isAlive = (): Promise<boolean> => isPostmasterOf(server.pid, home.pgdata);
+  const client = await connect(home, password, server.port, isAlive, silenceOfFoundMs);
+  if (client) {
+    await takeOwnership(client, home);
+    if (port === undefined || port === server.port) {
+      log(`PostgreSQL (pid ${server.pid}, port ${server.port}) was left running on ${home.dir}; taking it over`);
+      return { ...server, client };
+    }
+  }
+  log(
+    `PostgreSQL (pid ${server.pid}) was left running on ${home.dir} and ${client ? 'has another port' : 'does not answer'}; stopping it`,
+  );
+  await endServer(server, home.pgdata, client ? shutdownTimeoutMs : silenceOfFoundMs, log);
+  await client?.end().catch(() => undefined);
+  return undefined;
+}
+
+async function start(
+  home: PostgresHome,
+  password: string,
+  { port, settings, log }: EmbeddedPostgresOptions,
+): Promise<ConnectedServer> {
+  const server = await spawnServer(home, port ?? (await findFreePort()), {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '', // its path may exceed the 107 bytes that a socket's name can have
+    max_connections: '200',
+    timezone: 'UTC',
+    ...settings,
+  });
+  const client = await connect(home, password, server.port, () => !server.hasExited(), silenceOfStartedMs);
+  if (!client) {
+    const said = await server.logSinceStart();
+    if (!server.hasExited()) await endServer(server, home.pgdata, silenceOfStartedMs, log);
+    const message = `PostgreSQL did not start on ${home.pgdata}, port ${server.port}. It said:\n${said}`;
+    const isPortTaken = said.includes('could not bind') && port === undefined;
+    throw isPortTaken || said.includes('lock file "postmaster.pid"') ? new StartRaceError(message) : new Error(message);
+  }
+  await takeOwnership(client, home);
+  return { pid: server.pid, port: server.port, client };
+}
+
+async function own(
+  home: PostgresHome,
+  password: string,
+  { client, ...server }: ConnectedServer,
+  { log }: EmbeddedPostgresOptions,
+  adopted: boolean,
+): Promise<EmbeddedPostgres> {
+  let isExpectedToEnd = false;
+  const endWithUs = (): void => signalServer(server.pid, 'SIGINT');
+  process.once('exit', endWithUs);
+  client.once('end', () => {
+    process.off('exit', endWithUs); // from now on the pid may be another program's
+    if (!isExpectedToEnd) log(`PostgreSQL closed its connection unexpectedly; see ${join(home.dir, 'postgres.log')}`);
+  });
+
+  const stopOnce = async (): Promise<void> => {
+    isExpectedToEnd = true;
+    // The lock goes with the server and not before it, so that nobody adopts a server that is about to end.
+    await endServer(server, home.pgdata, shutdownTimeoutMs, log);
+    await client.end().catch(() => undefined);
+  };
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopped ??= stopOnce());
+
+  try {
+    await createDatabase(client);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  (client as Client & { unref(): void }).unref(); // it must not keep a process alive that has nothing left to do
+  return { url: urlOf(password, server.port, database), dataDir: home.dir, port: server.port, adopted, stop };
+}
+
+async function createDatabase(client: Client): Promise<void> {
+  const found = await client.query('select from pg_database where datname = $1', [database]);
+  if (found.rowCount === 0) await client.query(`create database ${database}`);
+}
+
+/** Waits until the server of this home answers on that port; undefined when it ends, or keeps silent. */
+async function connect(
+  home: PostgresHome,
+  password: string,
+  port: number,
+  isAlive: () => boolean | Promise<boolean>,
+  silenceTimeoutMs: number,
+): Promise<Client | undefined> {
+  const startedAt = Date.now();
+  let lastSignOfLifeAt = startedAt;
+  while (Date.now() - startedAt < recoveryTimeoutMs && Date.now() - lastSignOfLifeAt < silenceTimeoutMs) {
+    if (!(await isAlive())) return undefined;
+    const client = new Client({ connectionString: urlOf(password, port, 'postgres'), connectionTimeoutMillis: 1_000 });
+    client.on('error', () => undefined); // what it means is told by 'end'
+    try {
+      await client.connect();
+      // While ours is still failing to bind a taken port, the answer may come from the other server on that port.
+      const { rows } = await client.query<{ dir: string }>(`select current_setting('data_directory') as dir`);
+      if (rows[0]?.dir === home.pgdata) return client;
+      await client.end();
+    } catch (error) {
+      await client.end().catch(() => undefined);
+      if ((error as { code?: string }).code === '57P03') lastSignOfLifeAt = Date.now(); // "starting up", "shutting down"
+    }
+    await delay(10);
+  }
+  return undefined;
+}
+
+async function takeOwnership(client: Client, home: PostgresHome): Promise<void> {
+  const deadline = Date.now() + ownerGoneTimeoutMs;
+  do {
+    const { rows } = await client.query<{ locked: boolean }>(
+      `select pg_try_advisory_lock(hashtext('spool embedded postgres')) as locked`,
+    );
+    if (rows[0]?.locked) return;
+    await delay(20);
+  } while (Date.now() < deadline);
+  await client.end();
+  throw new Error(`the database in ${home.dir} is in use by another running process; stop that one first`);
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as AddressInfo;
+      probe.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,119 @@
+import { Client } from 'pg';
+import { pino } from 'pino';
+import { createTestDatabase, eventually, faultProxy, type FaultProxy, type TestDatabase } from '#testing';
+import { LeaderLoop } from './leader-loop.ts';
+
+const lockId = 42;
+let database: TestDatabase;
+let admin: Client;
+let loops: LeaderLoop[];
+let proxy: FaultProxy;
+let log: string;
+const logger = pino({ level: 'info' }, { write: (line: string) => void (log += line) });
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  admin = new Client({ connectionString: database.url });
+  await admin.connect();
+  proxy = await faultProxy(Number(new URL(database.url).port));
+  loops = [];
+  log = '';
+});
+
+afterEach(async () => {
+  await Promise.all(loops.map((loop) => loop.stop()));
+  await proxy.close();
+  await admin.end();
+  await database.drop();
+});
+
+function newLoop(tick: (signal: AbortSignal) => Promise<number>, databaseUrl = database.url): LeaderLoop {
+  const loop = new LeaderLoop({ databaseUrl, lockId, name: 'test', tick, logger });
+  loops.push(loop);
+  loop.start();
+  return loop;
+}
+
+const leads = (loop: LeaderLoop): Promise<unknown> =>
+  eventually(() => loop.isLeader, { what: 'it leads', timeoutMs: 12_000 });
+const cutConnection = (): Promise<unknown> =>
+  admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'spool test'`);
+
+it('ticks when its pause is over, and at once when nudged', async () => {
+  let ticks = 0;
+  const loop = newLoop(async () => (++ticks < 3 ? 1 : 60_000));
+  await eventually(() => ticks === 3, { what: 'it has ticked three times' });
+  loop.nudge();
+  await eventually(() => ticks === 4, { what: 'it has ticked once more' });
+});
+
+it('ticks once more when nudged during a tick', async () => {
+  let ticks = 0;
+  let finish = (): void => undefined;
+  const loop = newLoop(async () => {
+    if (++ticks === 1) await new Promise<void>((resolve) => (finish = resolve));
+    return 60_000;
+  });
+  await eventually(() => ticks === 1, { what: 'it ticks' });
+  loop.nudge();
+  finish();
+  await eventually(() => ticks === 2, { what: 'it has ticked again' });
+});
+
+it('survives every failure of a tick, and waits longer after each', async () => {
+  let ticks = 0;
+  const loop = newLoop(async () => {
+    if (++ticks < 3) throw new Error('out of luck');
+    return 60_000;
+  });
+  await eventually(() => ticks === 3, { what: 'it goes on' });
+  expect(loop.isLeader).toBe(true);
+  expect(log.match(/a tick failed/g)).toHaveLength(1);
+  expect(log).toContain('out of luck');
+});
+
+it('has one leader; when that one stops, another follows', async () => {
+  const first = newLoop(async () => 60_000);
+  await leads(first);
+  const second = newLoop(async () => 60_000);
+  const tried = `select from pg_stat_activity where application_name = 'spool test' and query like '%pg_try_advisory_lock%'`;
+  await eventually(async () => (await admin.query(tried)).rowCount === 2, { what: 'both have tried' });
+  expect(second.isLeader).toBe(false);
+  await first.stop();
+  expect(first.isLeader).toBe(false);
+  await leads(second);
+});
+
+it('stops the tick when its connection is cut, and may lead again', async () => {
+  const seen: string[] = [];
+  const loop = newLoop(async (signal) => {
+    seen.push('begin');
+    if (seen.length === 1) {
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      seen.push('aborted');
+      throw new Error('torn off');
+    }
+    return 60_000;
+  });
+  await leads(loop);
+  await cutConnection();
+  await eventually(() => seen.length === 3, { what: 'it leads again' });
+  expect(seen).toEqual(['begin', 'aborted', 'begin']);
+  expect(log).not.toContain('torn off');
+});
+
+it('loses to another when its network is dead, though nobody closes the connection', async () => {
+  const cutOff = newLoop(async () => 60_000, proxy.through(database.url));
+  await leads(cutOff);
+  const other = newLoop(async () => 60_000);
+  proxy.stall();
+  await leads(other);
+  await eventually(() => !cutOff.isLeader, { what: 'it has noticed' });
+});
+
+it('stops while the database is away', async () => {
+  const loop = newLoop(async () => 1, 'postgres://nobody@127.0.0.1:1/nothing');
+  await eventually(() => log.includes('no connection to lead with'), { what: 'it has failed to connect' });
+  await loop.stop();
+  expect(loop.isLeader).toBe(false);
+});

@@ -1,0 +1,170 @@
+import { Client } from 'pg';
+import { isDatabaseAway } from './database.ts';
+import type { Logger } from './logger.ts';
+
+export interface LeaderLoopOptions {
+  databaseUrl: string;
+  /** The advisory lock that makes the leader; one number a loop, the same in every process. */
+  lockId: number;
+  /** For logs and `pg_stat_activity`. */
+  name: string;
+  /** One round of work; answers in how many milliseconds the next is wanted. Must stop soon when the signal aborts. */
+  tick: (signal: AbortSignal) => Promise<number>;
+  logger: Logger;
+}
+
+/** How often a follower tries for the lock, and a leader shows that it is alive. */
+const BEAT_MS = 2_000;
+/**
+ * PostgreSQL ends a session that is silent for so long, and with it the lock. A killed leader's socket is closed by its
+ * kernel; one that is stopped, blocked or behind a dead network would lead for ever without this.
+ */
+const SILENCE_MS = 6_000;
+const CONNECT_TIMEOUT_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 3_000;
+const MAX_BACK_OFF_MS = 1_000;
+/** A tick that goes on failing is logged the first time, and then every so many. */
+const LOG_EVERY = 30;
+
+/**
+ * Work that one process at a time does, whichever: the leader is who holds a session advisory lock, on a connection that
+ * does nothing else. Two may believe to lead for some seconds, so a tick has to be harmless when done twice.
+ */
+export class LeaderLoop {
+  private readonly stopping = new AbortController();
+  private running: Promise<void> | null = null;
+  private leading = false;
+  private nudged = false;
+  private wake: () => void = () => undefined;
+
+  constructor(private readonly options: LeaderLoopOptions) {}
+
+  get isLeader(): boolean {
+    return this.leading;
+  }
+
+  start(): void {
+    this.running ??= this.run();
+  }
+
+  /** Ticks now, if leading, or again at once when a tick is under way. */
+  nudge(): void {
+    this.nudged = true;
+    this.wake();
+  }
+
+  /** Waits for the tick under way, after telling it to stop. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    this.wake();
+    await this.running;
+  }
+
+  private async run(): Promise<void> {
+    let client: Client | null = null;
+    while (!this.stopping.signal.aborted) {
+      try {
+        client ??= await this.connect();
+        if (await this.tryLock(client)) {
+          await this.lead(client);
+          client = hangUp(client);
+        } else await this.pause(BEAT_MS);
+      } catch (error) {
+        this.options.logger.warn({ err: error }, `${this.options.name}: no connection to lead with`);
+        client = client && hangUp(client);
+        await this.pause(BEAT_MS);
+      }
+    }
+    if (client) hangUp(client);
+  }
+
+  private async connect(): Promise<Client> {
+    const client = new Client({
+      connectionString: this.options.databaseUrl,
+      application_name: `spool ${this.options.name}`,
+      keepAlive: true,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
+      options: `-c idle_session_timeout=${SILENCE_MS}`,
+    });
+    // What it means is told by 'end' and by the next query.
+    client.on('error', () => undefined);
+    await client.connect();
+    return client;
+  }
+
+  private async tryLock(client: Client): Promise<boolean> {
+    const { rows } = await client.query<{ held: boolean }>('select pg_try_advisory_lock($1) as held', [
+      this.options.lockId,
+    ]);
+    return rows[0]?.held === true;
+  }
+
+  /** Leads until the connection breaks or the loop is stopped. */
+  private async lead(client: Client): Promise<void> {
+    const { name, logger } = this.options;
+    const lost = new AbortController();
+    const lose = (): void => {
+      this.leading = false;
+      lost.abort();
+      this.wake();
+    };
+    this.stopping.signal.addEventListener('abort', lose);
+    client.once('end', lose);
+    const beat = setInterval(() => void client.query('select 1').catch(lose), BEAT_MS);
+    this.leading = !this.stopping.signal.aborted;
+    logger.info(`${name}: leading`);
+    try {
+      if (this.leading) await this.tickUntil(lost.signal);
+    } finally {
+      clearInterval(beat);
+      this.leading = false;
+      this.stopping.signal.removeEventListener('abort', lose);
+      client.off('end', lose);
+      logger.info(`${name}: no longer leading`);
+    }
+  }
+
+  private async tickUntil(lost: AbortSignal): Promise<void> {
+    let failures = 0;
+    while (!lost.aborted) {
+      this.nudged = false;
+      const pauseMs = await this.options.tick(lost).then(
+        (ms) => {
+          failures = 0;
+          return ms;
+        },
+        (error: unknown) => {
+          if (!lost.aborted && failures % LOG_EVERY === 0) this.logFailure(error);
+          return Math.min(MAX_BACK_OFF_MS, 100 * 2 ** failures++);
+        },
+      );
+      // A nudge must not turn a failing tick into a busy loop.
+      if (!lost.aborted && !(this.nudged && failures === 0)) await this.pause(pauseMs);
+    }
+  }
+
+  private logFailure(error: unknown): void {
+    const { name, logger } = this.options;
+    if (isDatabaseAway(error)) logger.warn({ err: error }, `${name}: the database is away`);
+    else logger.error({ err: error }, `${name}: a tick failed`);
+  }
+
+  private async pause(ms: number): Promise<void> {
+    if (this.stopping.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.wake = () => undefined;
+  }
+}
+
+/** Ends the session, and with it the lock; whether the server hears of it does not matter. */
+function hangUp(client: Client): null {
+  void client.end().catch(() => undefined);
+  return null;
+}

@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A statement that PostgreSQL parses and plans once a connection: pg sends only its name after the first time. */
+export interface NamedStatement {
+  name: string;
+  text: string;
+}
+
+/** The statement in the file, named after it. One statement a file; `directory` is the caller's `import.meta.dirname`. */
+export function namedStatement(directory: string, fileName: string): NamedStatement {
+  return { name: fileName.replace(/\.sql$/, ''), text: readFileSync(join(directory, fileName), 'utf8') };
+}

@@ -1,0 +1,134 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { trackRunning } from './running.ts';
+
+/** A TCP proxy to a server on this machine that breaks connections in the ways networks do. */
+export interface FaultProxy {
+  /** Connect here instead of to the target. */
+  port: number;
+  /** The same URL, through the proxy. */
+  through(url: string): string;
+  connectionCount(): number;
+  /** Closes all connections, and new ones at once, until `resume()`. */
+  cut(): void;
+  /** Half-open: connections stay and new ones open, but no byte passes, until `resume()` lets all of them pass. */
+  stall(): void;
+  resume(): void;
+  /** Resets all connections (RST); new ones work. */
+  reset(): void;
+  /**
+   * Lets the next request that matches through and ends its connection before the answer gets back. Resolves when the
+   * server has begun to answer, and so has done what was asked, as far as a client can ever know.
+   */
+  dropNextAnswer(matches?: (request: Buffer) => boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  client: Socket;
+  target: Socket;
+  answerDropped?: () => void;
+}
+
+interface Drop {
+  matches: (request: Buffer) => boolean;
+  dropped: () => void;
+}
+
+export async function faultProxy(targetPort: number): Promise<FaultProxy> {
+  const pairs = new Set<Pair>();
+  const drops: Drop[] = [];
+  let state: 'open' | 'cut' | 'stalled' = 'open';
+
+  const server = createServer((client) => {
+    if (state === 'cut') return void client.destroy();
+    const pair: Pair = { client, target: connect(targetPort, '127.0.0.1') };
+    pairs.add(pair);
+    connectPair(
+      pair,
+      drops,
+      () => state === 'stalled',
+      () => pairs.delete(pair),
+    );
+    if (state === 'stalled') eachSocket(pair, (socket) => socket.pause());
+  });
+  const port = await listen(server);
+  const endAll = (): void => pairs.forEach((pair) => eachSocket(pair, (socket) => socket.destroy()));
+  const untrack = trackRunning({
+    what: `fault proxy to port ${targetPort}`,
+    end: () => {
+      server.close();
+      endAll();
+    },
+  });
+
+  return {
+    port,
+    through: (url) => {
+      const changed = new URL(url);
+      changed.host = `127.0.0.1:${port}`;
+      return changed.href;
+    },
+    connectionCount: () => pairs.size,
+    cut: () => {
+      state = 'cut';
+      endAll();
+    },
+    stall: () => {
+      state = 'stalled';
+      pairs.forEach((pair) => eachSocket(pair, (socket) => socket.pause()));
+    },
+    resume: () => {
+      state = 'open';
+      pairs.forEach((pair) => eachSocket(pair, (socket) => socket.resume()));
+    },
+    reset: () => pairs.forEach((pair) => eachSocket(pair, (socket) => socket.resetAndDestroy())),
+    dropNextAnswer: (matches = () => true) => new Promise((resolve) => drops.push({ matches, dropped: resolve })),
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      endAll();
+      await closed;
+      untrack();
+    },
+  };
+}
+
+function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended: () => void): void {
+  const { client, target } = pair;
+  const forward = (bytes: Buffer, from: Socket, to: Socket): void => {
+    if (to.write(bytes)) return;
+    from.pause(); // a reader that does not read must be felt by the writer, as without us
+    to.once('drain', () => {
+      if (!isStalled()) from.resume();
+    });
+  };
+  client.on('data', (request) => {
+    forward(request, client, target);
+    const index = drops.findIndex(({ matches }) => matches(request));
+    if (index >= 0) pair.answerDropped = drops.splice(index, 1)[0]!.dropped;
+  });
+  target.on('data', (answer) => {
+    if (!pair.answerDropped) return forward(answer, target, client);
+    pair.answerDropped();
+    client.destroy();
+    target.end(); // FIN, not RST: what the server is still doing for this request, it finishes
+  });
+  for (const socket of [client, target]) {
+    socket.on('error', () => undefined); // told by 'close'
+    socket.on('close', () => {
+      ended();
+      eachSocket(pair, (each) => each.end());
+    });
+  }
+}
+
+function eachSocket({ client, target }: Pair, act: (socket: Socket) => void): void {
+  act(client);
+  act(target);
+}
+
+function listen(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+}

@@ -1,0 +1,1 @@
+export { startRunServices as default } from './run-services.ts';

@@ -1,0 +1,1 @@
+export { stopRunServices as default } from './run-services.ts';

@@ -1,0 +1,116 @@
+import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startEmbeddedPostgres } from '../platform/index.ts';
+import { isRedisServerInstalled, startPrivateRedis } from './private-redis.ts';
+import { deleteLeftoverKeys } from './redis.ts';
+import { asAdmin, connectAdmin, dropLeftoverDatabases, lockRun } from './test-database.ts';
+import { newRunId, publishRun } from './test-run.ts';
+
+type CleanUp = () => Promise<void>;
+
+/** What has been started for this run, newest last. */
+const cleanUps: CleanUp[] = [];
+/** What will be skipped, and why. */
+let skipped: string | undefined;
+
+/** PostgreSQL and Redis for all spec files of a run: those of DATABASE_URL and REDIS_URL, or else started for it. */
+export async function startRunServices(): Promise<void> {
+  // Jest does not run globalTeardown when it is interrupted.
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    process.once(signal, () => void stopRunServices().finally(() => process.exit(code)));
+  }
+  try {
+    const id = newRunId();
+    const redisUrl = process.env['REDIS_URL'] || (isRedisServerInstalled() ? await startRedis() : undefined);
+    noteSkipped(redisUrl);
+    const databaseUrl = process.env['DATABASE_URL'] || (await startPostgres());
+    await prepareDatabaseServer(databaseUrl, id);
+    if (redisUrl) {
+      await deleteLeftoverKeys(redisUrl, id);
+      cleanUps.push(() => deleteLeftoverKeys(redisUrl, id));
+    }
+    publishRun({ id, databaseUrl, redisUrl });
+  } catch (error) {
+    await stopRunServices();
+    throw error;
+  }
+}
+
+export async function stopRunServices(): Promise<void> {
+  const failures: unknown[] = [];
+  for (let cleanUp = cleanUps.pop(); cleanUp; cleanUp = cleanUps.pop()) {
+    await cleanUp().catch((error: unknown) => failures.push(error));
+  }
+  if (skipped) {
+    const line = '!'.repeat(skipped.length);
+    process.stderr.write(`\n${line}\n${skipped}\n${line}\n`);
+  }
+  if (failures.length > 0) throw new AggregateError(failures, 'could not clean up all that the test run started');
+}
+
+function noteSkipped(redisUrl: string | undefined): void {
+  if (isRedisServerInstalled()) return;
+  skipped = redisUrl
+    ? 'SKIPPED: tests that break a Redis of their own. redis-server is not on the PATH.'
+    : 'SKIPPED: all tests that need Redis. REDIS_URL is not set and redis-server is not on the PATH.';
+  if (process.env['CI'] === 'true') throw new Error(skipped);
+}
+
+async function startRedis(): Promise<string> {
+  const redis = await startPrivateRedis();
+  cleanUps.push(() => redis.stop());
+  return redis.url;
+}
+
+const directoryPrefix = 'spool-test-postgres-';
+
+async function startPostgres(): Promise<string> {
+  await removeDeadServers();
+  const directory = await mkdtemp(join(tmpdir(), `${directoryPrefix}${process.pid}-`));
+  await chmod(directory, 0o755); // started by root, the server runs as another user, who must get in
+  const server = await startEmbeddedPostgres({
+    dataDir: join(directory, 'postgres'),
+    settings: { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' },
+    log: () => undefined,
+  });
+  cleanUps.push(async () => {
+    await server.stop();
+    await rm(server.dataDir, { recursive: true, force: true });
+    await rm(directory, { recursive: true, force: true });
+  });
+  return server.url;
+}
+
+/** Of runs that were killed: the server lives on until someone adopts and stops it. */
+async function removeDeadServers(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    if (!name.startsWith(directoryPrefix) || isAlive(parseInt(name.slice(directoryPrefix.length), 10))) continue;
+    const dataDir = join(tmpdir(), name, 'postgres');
+    const mayRun = await stat(join(dataDir, 'pgdata', 'postmaster.pid')).catch(() => undefined);
+    if (mayRun) await (await startEmbeddedPostgres({ dataDir, log: () => undefined })).stop();
+    await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function prepareDatabaseServer(databaseUrl: string, runId: string): Promise<void> {
+  const lockHolder = await connectAdmin(databaseUrl);
+  cleanUps.push(async () => {
+    await asAdmin(databaseUrl, (admin) => dropLeftoverDatabases(admin, runId));
+    await lockHolder.end();
+  });
+  await lockRun(lockHolder, runId);
+  await dropLeftoverDatabases(lockHolder, runId);
+}
