@@ -1,0 +1,340 @@
+import { ulid } from 'ulid';
+import { verify } from '#projections';
+import { eventually } from '#testing';
+import { absentThread } from './handle-commands.ts';
+import {
+  addMessage,
+  answerUnder,
+  apply,
+  blockedBackends,
+  connect,
+  createThread,
+  idleThread,
+  makeAppend,
+  openFixture,
+  piece,
+  readAll,
+  record,
+  runningThread,
+  whileLocked,
+  type Fixture,
+} from './store.testing.ts';
+import type { Append, AppendOutcome, Fence, LoadedThread } from './thread-store.ts';
+
+// Real: PostgreSQL, pg, the statements. The races are forced: what shall meet waits for one lock, until PostgreSQL says so.
+
+let on: Fixture;
+
+beforeAll(async () => {
+  on = await openFixture({ maxConnections: 20 });
+});
+
+afterAll(async () => {
+  expect((await verify(on.pool)).findings).toEqual([]);
+  expect(on.pool.waitingCount).toBe(0);
+  expect(on.pool.idleCount).toBe(on.pool.totalCount);
+  await on.close();
+});
+
+/** How many of each outcome. */
+function tally(outcomes: AppendOutcome[]): Partial<Record<AppendOutcome, number>> {
+  const counts: Partial<Record<AppendOutcome, number>> = {};
+  for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  return counts;
+}
+
+const creation = (threadId: string): Promise<Append> =>
+  makeAppend({ threadId, from: absentThread(threadId), commands: [createThread()] });
+
+const pieces = (thread: LoadedThread, fence: Fence, facts = [piece()]): Promise<Append> =>
+  makeAppend({ threadId: thread.threadId, from: thread, fence, commands: [record(fence, ...facts)] });
+
+const ending = (thread: LoadedThread, fence: Fence): Promise<Append> =>
+  makeAppend({
+    threadId: thread.threadId,
+    from: thread,
+    fence,
+    commands: [{ type: 'complete_run', ...fence, finalOutput: null }],
+  });
+
+/** Sends each append 64 times over, so that 20 of them wait for the lock at once, and then lets them go. */
+async function sendAtOnce(hold: string, values: unknown[], appends: () => Promise<Append>): Promise<AppendOutcome[]> {
+  await on.admin.query('begin');
+  await on.admin.query(hold, values);
+  const made = await Promise.all(Array.from({ length: 64 }, appends));
+  const sent = Promise.all(made.map((append) => on.store.append(append)));
+  await blockedBackends(on.admin, 20);
+  await on.admin.query('rollback');
+  return sent;
+}
+
+describe('one of many', () => {
+  test('64 that create one Thread at once: one does', async () => {
+    const threadId = ulid();
+    const hold = `insert into streams values ($1, 1, 'held', now(), '{}')`;
+    expect(tally(await sendAtOnce(hold, [threadId], () => creation(threadId)))).toEqual({ appended: 1, conflict: 63 });
+    expect(await readAll(on, threadId)).toHaveLength(1);
+  });
+
+  test.each([
+    ['pieces', (thread: LoadedThread, fence: Fence) => pieces(thread, fence)],
+    ['the end of a Run', (thread: LoadedThread, fence: Fence) => ending(thread, fence)],
+  ])('64 that append %s at one version: one does', async (_, make) => {
+    const { thread, fence } = await runningThread(on);
+    const hold = 'select from streams where thread_id = $1 for update';
+    const outcomes = await sendAtOnce(hold, [thread.threadId], () => make(thread, fence));
+    expect(tally(outcomes)).toEqual({ appended: 1, conflict: 63 });
+    const stored = await readAll(on, thread.threadId);
+    expect(stored).toHaveLength((await make(thread, fence)).after.version);
+  });
+
+  test('64 with one idempotency key: one has an effect, whichever Thread they are about', async () => {
+    const appends = await Promise.all(Array.from({ length: 64 }, () => creation(ulid())));
+    const outcomes = await Promise.all(
+      appends.map((append) => on.store.append({ ...append, answer: answerUnder('k') })),
+    );
+    expect(tally(outcomes).appended).toBe(1);
+    expect(tally(outcomes).conflict).toBeUndefined();
+    const created = await Promise.all(appends.map(({ after }) => on.store.load(after.threadId)));
+    expect(created.filter((thread) => thread !== null)).toHaveLength(1);
+  });
+});
+
+describe('an idempotency key', () => {
+  test('twice has one effect, and its answer is kept as it was', async () => {
+    const answer = answerUnder('twice');
+    const [first, second] = [await creation(ulid()), await creation(ulid())];
+    expect(await on.store.append({ ...first, answer })).toBe('appended');
+    expect(await on.store.append({ ...second, answer: { ...answer, body: 'another' } })).toBe('key_seen');
+    const { fingerprint, status, body } = answer;
+    const kept = await on.store.findKey(answer.tokenId, answer.key);
+    expect(kept).toEqual({ fingerprint, status, body, threadId: first.after.threadId });
+    expect(await on.store.load(second.after.threadId)).toBeNull();
+  });
+
+  test('is in progress for as long as the transaction that works on it, and not longer', async () => {
+    const append = { ...(await creation(ulid())), answer: answerUnder('busy') };
+    const other = await connect(on.url);
+    await other.query('begin');
+    await other.query(`select pg_advisory_xact_lock(hashtextextended('token busy', 0))`);
+    expect(await on.store.append(append)).toBe('key_in_progress');
+    expect(await on.store.load(append.after.threadId)).toBeNull();
+    await other.end();
+    await eventually(async () => (await on.store.append(append)) === 'appended', { what: 'the lock is gone' });
+  });
+
+  test('of another token is another key', async () => {
+    const [first, second] = [await creation(ulid()), await creation(ulid())];
+    expect(await on.store.append({ ...first, answer: answerUnder('same', 'token a') })).toBe('appended');
+    expect(await on.store.append({ ...second, answer: answerUnder('same', 'token b') })).toBe('appended');
+  });
+
+  test('is not kept when the version has passed', async () => {
+    const { thread, fence } = await runningThread(on);
+    const late = await pieces(thread, fence);
+    await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });
+    expect(await on.store.append({ ...late, answer: answerUnder('late') })).toBe('conflict');
+    expect(await on.store.findKey('token', 'late')).toBeNull();
+  });
+
+  test('is seen also when it was stored after the statement began', async () => {
+    // Both have begun, and so do not see each other's key; the second gets the lock when the first has committed.
+    const [first, second] = [await creation(ulid()), await creation(ulid())];
+    const answer = answerUnder('between');
+    await on.admin.query('begin');
+    await on.admin.query(`insert into idempotency_keys values ('token', 'between', '', null, 200, '')`);
+    const sent = on.store.append({ ...first, answer });
+    await blockedBackends(on.admin, 1);
+    await on.admin.query('commit');
+    expect(await sent).toBe('key_seen');
+    expect(await on.store.append({ ...second, answer })).toBe('key_seen');
+    expect(await on.store.load(first.after.threadId)).toBeNull();
+  });
+});
+
+describe('the fence', () => {
+  test.each([
+    ['pieces', (thread: LoadedThread, fence: Fence) => pieces(thread, fence)],
+    ['the end of a Run', (thread: LoadedThread, fence: Fence) => ending(thread, fence)],
+  ])('refuses %s of an old attempt, by the statement alone', async (_, make) => {
+    const { thread, fence } = await runningThread(on);
+    const old = await make(thread, fence);
+    // The row has the next attempt at the same version: nothing but the fence can tell.
+    const claim = `update streams set state = jsonb_set(state, '{runs,0,attempt}', $2) where thread_id = $1`;
+    await on.admin.query(claim, [thread.threadId, 2]);
+    expect(await on.store.append(old)).toBe('conflict');
+    expect(await readAll(on, thread.threadId)).toHaveLength(thread.version);
+    await on.admin.query(claim, [thread.threadId, 1]);
+    expect(await on.store.append(old)).toBe('appended');
+  });
+
+  test('refuses a Run that is not the current one', async () => {
+    const { thread, fence } = await runningThread(on);
+    const other = { ...fence, runId: ulid() };
+    const append = { ...(await pieces(thread, fence)), fence: other };
+    expect(await on.store.append(append)).toBe('conflict');
+  });
+});
+
+describe('taking back what is due', () => {
+  const reclaiming = (thread: LoadedThread, fence: Fence): Promise<Append> =>
+    makeAppend({
+      threadId: thread.threadId,
+      from: thread,
+      due: fence,
+      commands: [{ type: 'reclaim_run', ...fence, jitter: 0 }],
+    });
+  const expire = (runId: string) =>
+    on.admin.query(`update run_work set due_at = clock_timestamp() - interval '1 ms' where run_id = $1`, [runId]);
+
+  test('only when it is due by the clock of the database, whatever ours says', async () => {
+    const { thread, fence } = await runningThread(on);
+    const append = await reclaiming(thread, fence);
+    expect(await on.store.append(append)).toBe('conflict');
+    await expire(fence.runId);
+    expect(await on.store.append(append)).toBe('appended');
+    expect((await on.store.load(thread.threadId))?.state).toMatchObject({ runs: [{ status: 'queued', dispatch: 2 }] });
+  });
+
+  test('also when the work limit has passed, while the lease is good', async () => {
+    const { thread, fence } = await runningThread(on);
+    await on.admin.query(`update run_work set work_until = clock_timestamp() where run_id = $1`, [fence.runId]);
+    expect(await on.store.append(await reclaiming(thread, fence))).toBe('appended');
+  });
+
+  test('not under another attempt', async () => {
+    const { thread, fence } = await runningThread(on);
+    await expire(fence.runId);
+    const append = { ...(await reclaiming(thread, fence)), due: { ...fence, attempt: 2 } };
+    expect(await on.store.append(append)).toBe('conflict');
+  });
+
+  test('not when it is renewed while the append waits for the row', async () => {
+    const { thread, fence } = await runningThread(on);
+    await expire(fence.runId);
+    await on.admin.query('begin');
+    const renewal = `update run_work set due_at = clock_timestamp() + interval '10 s' where run_id = $1`;
+    await on.admin.query(renewal, [fence.runId]);
+    const sent = on.store.append(await reclaiming(thread, fence));
+    await blockedBackends(on.admin, 1);
+    await on.admin.query('commit');
+    expect(await sent).toBe('conflict');
+    expect(await readAll(on, thread.threadId)).toHaveLength(thread.version);
+  });
+
+  test('does not deadlock with a worker that ends the Run at the same time', async () => {
+    const { thread, fence } = await runningThread(on);
+    await expire(fence.runId);
+    const [end, reclaim] = [await ending(thread, fence), await reclaiming(thread, fence)];
+    const sent = await whileLocked(on.admin, thread.threadId, async () => {
+      const ends = on.store.append(end);
+      await blockedBackends(on.admin, 1);
+      const reclaims = on.store.append(reclaim);
+      await blockedBackends(on.admin, 2);
+      // Its lock on the work row would stop this one.
+      const other = await connect(on.url);
+      const { rowCount } = await other.query('select from run_work where run_id = $1 for update nowait', [fence.runId]);
+      expect(rowCount).toBe(1);
+      await other.end();
+      return [ends, reclaims];
+    });
+    expect(await Promise.all(sent)).toEqual(['appended', 'conflict']);
+  });
+});
+
+describe('what is stored', () => {
+  test('comes back as it was, whatever is in the text', async () => {
+    const texts = [
+      `it's "quoted" \\ and \\\\ \\n \\u0041`,
+      `'); drop table events; --`,
+      '😀 é \u{10FFFF} \uFFFF',
+      '$1 $$ \t\n\r\u2028',
+      '',
+    ];
+    const { thread, fence } = await runningThread(on);
+    const before = thread.version;
+    await apply(on.handler, {
+      threadId: thread.threadId,
+      commands: [record(fence, ...texts.map((text) => piece(text)))],
+    });
+    const stored = (await readAll(on, thread.threadId)).slice(before);
+    expect(stored.map(({ data }) => data)).toEqual(texts.map((text) => ({ text })));
+  });
+
+  test.each([
+    ['NUL', '\0'],
+    ['a lone surrogate', '\uD800'],
+  ])('%s is refused, and nothing of its append is stored', async (_, text) => {
+    const { thread, fence } = await runningThread(on);
+    const commands = [record(fence, piece('fine'), piece(text))];
+    await expect(on.handler.handle({ threadId: thread.threadId, commands })).rejects.toThrow(
+      /unicode|Unicode|JSON|json/,
+    );
+    expect((await on.store.load(thread.threadId))?.version).toBe(thread.version);
+  });
+
+  test('1,000 events in one append, in their order', async () => {
+    const { thread, fence } = await runningThread(on);
+    const facts = Array.from({ length: 1_000 }, (_, i) => piece(String(i)));
+    await apply(on.handler, { threadId: thread.threadId, commands: [record(fence, ...facts)] });
+    const stored = (await readAll(on, thread.threadId)).slice(thread.version);
+    expect(stored.map(({ data }) => data)).toEqual(facts.map(({ data }) => data));
+    expect(stored.map(({ version }) => version)).toEqual(facts.map((_, i) => thread.version + 1 + i));
+  });
+
+  test('a Thread that was deleted in between is not made again', async () => {
+    const { thread, fence } = await runningThread(on);
+    const late = await pieces(thread, fence);
+    const key = { ...(await ending(thread, fence)), answer: answerUnder('deleted') };
+    for (const table of ['streams', 'events', 'thread_summaries', 'run_summaries', 'run_work']) {
+      await on.admin.query(`delete from ${table} where thread_id = $1`, [thread.threadId]);
+    }
+    expect(await on.store.append(late)).toBe('conflict');
+    expect(await on.store.append(key)).toBe('conflict');
+    expect(await on.store.load(thread.threadId)).toBeNull();
+    expect(await readAll(on, thread.threadId)).toEqual([]);
+    expect(await on.store.findKey('token', 'deleted')).toBeNull();
+  });
+
+  test('a file comes with its append or not at all', async () => {
+    const { thread, fence } = await runningThread(on);
+    const file = {
+      id: ulid(),
+      run_id: fence.runId,
+      kind: 'artifact' as const,
+      name: `it's.txt`,
+      mime_type: null,
+      size: 3,
+    };
+    const files = [{ ...file, sha256: 'sum', blob_key: 'key' }];
+    const append = { ...(await pieces(thread, fence)), files };
+    expect(await on.store.append({ ...append, before: { ...thread, version: thread.version + 5 } })).toBe('conflict');
+    const stored = () => on.admin.query('select name, thread_id from files where id = $1', [file.id]);
+    expect((await stored()).rows).toEqual([]);
+    expect(await on.store.append(append)).toBe('appended');
+    expect((await stored()).rows).toEqual([{ name: file.name, thread_id: thread.threadId }]);
+  });
+});
+
+describe('reading', () => {
+  test('the log goes on after an id and back before one, and has public events only', async () => {
+    const thread = await idleThread(on);
+    const { threadId } = thread;
+    await apply(on.handler, { threadId, commands: [addMessage()] });
+    const shown = (await readAll(on, threadId)).filter((event) => event.public);
+    expect(await on.store.readLogAfter(threadId, '', 100)).toEqual(shown);
+    const [first, second] = shown;
+    expect(await on.store.readLogAfter(threadId, first?.id ?? '', 1)).toEqual([second]);
+    expect(await on.store.readLogBefore(threadId, null, 1)).toEqual(shown.slice(-1));
+    expect(await on.store.readLogBefore(threadId, second?.id ?? '', 100)).toEqual([first]);
+  });
+
+  test('an event that nobody knows is read like any other, also when its data is no object', async () => {
+    const { threadId } = await idleThread(on);
+    const insert = `insert into events (thread_id, version, id, type, schema_version, data, public, occurred_at)
+                    values ($1, 2, $2, 'future.event', 1, '"text"', true, now())`;
+    await on.admin.query(insert, [threadId, ulid(Date.now() + 60_000)]);
+    expect(await on.store.readLogAfter(threadId, '', 10)).toMatchObject([{ type: 'future.event', data: 'text' }]);
+    await on.admin.query('delete from events where thread_id = $1 and version = 2', [threadId]);
+  });
+});

@@ -1,0 +1,212 @@
+import { decodeTime, ulid } from 'ulid';
+import { isRejection, type Command } from '#domain';
+import { verify } from '#projections';
+import { fixedClock } from '#testing';
+import { absentThread, CommandHandler, type Commit, type CommandOutcome } from './handle-commands.ts';
+import {
+  addMessage,
+  answerUnder,
+  apply,
+  blockedBackends,
+  createThread,
+  idleThread,
+  newRun,
+  openFixture,
+  openProcess,
+  readAll,
+  record,
+  runningThread,
+  whileLocked,
+  type Fixture,
+  type Process,
+} from './store.testing.ts';
+
+// Real: PostgreSQL, two processes' worth of pools, stores and handlers.
+
+let on: Fixture;
+let other: Process;
+const commits: Commit[] = [];
+
+beforeAll(async () => {
+  on = await openFixture({ onCommit: (commit) => void commits.push(commit) });
+  other = await openProcess(on.url);
+});
+
+afterAll(async () => {
+  expect((await verify(on.pool)).findings).toEqual([]);
+  await other.close();
+  await on.close();
+});
+
+const named = (outcome: CommandOutcome): string => (isRejection(outcome) ? outcome.rejected : outcome.outcome);
+
+function tally(outcomes: CommandOutcome[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const outcome of outcomes.map(named)) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  return counts;
+}
+
+/** All at once, every second one by the other process. */
+const race = (
+  requests: (i: number) => Parameters<CommandHandler['handle']>[0],
+  times = 64,
+): Promise<CommandOutcome[]> =>
+  Promise.all(Array.from({ length: times }, (_, i) => (i % 2 ? other : on).handler.handle(requests(i))));
+
+describe('many at once on one Thread, from two processes', () => {
+  test('of 64 that create it, one does', async () => {
+    const threadId = ulid();
+    const outcomes = await race(() => ({ threadId, commands: [createThread()] }));
+    expect(tally(outcomes)).toEqual({ appended: 1, thread_exists: 63 });
+  });
+
+  test('of 64 messages that queue up, all are stored', async () => {
+    const { threadId } = await idleThread(on);
+    const outcomes = await race((i) => ({ threadId, commands: [addMessage(String(i), newRun(), 'enqueue')] }));
+    expect(tally(outcomes)).toEqual({ appended: 64 });
+    const messages = (await readAll(on, threadId)).filter(({ type }) => type === 'message.added');
+    expect(new Set(messages.map(({ data }) => (data as { text: string }).text)).size).toBe(64);
+  });
+
+  test('of 64 messages that want the Thread idle, one is', async () => {
+    const { threadId } = await idleThread(on);
+    const outcomes = await race((i) => ({ threadId, commands: [addMessage(String(i))] }));
+    expect(tally(outcomes)).toEqual({ appended: 1, thread_busy: 63 });
+  });
+
+  test('of 64 claims of one dispatch, one wins', async () => {
+    const { threadId } = await idleThread(on);
+    const run = newRun();
+    await apply(on.handler, { threadId, commands: [addMessage('Hello', run)] });
+    const claim = (i: number): Command => ({ type: 'claim_run', runId: run.runId, dispatch: 1, holder: `worker ${i}` });
+    const outcomes = await race((i) => ({ threadId, commands: [claim(i)] }));
+    expect(tally(outcomes)).toEqual({ appended: 1, stale_dispatch: 63 });
+  });
+
+  test('of 200 requests with one key, one has an effect', async () => {
+    const outcomes = await race(() => {
+      const threadId = ulid();
+      return { threadId, from: absentThread(threadId), commands: [createThread()], answer: () => answerUnder('200') };
+    }, 200);
+    const { appended, key_seen = 0, key_in_progress = 0 } = tally(outcomes);
+    expect({ appended, others: key_seen + key_in_progress }).toEqual({ appended: 1, others: 199 });
+    const kept = await on.store.findKey('token', '200');
+    expect(await on.store.load(kept?.threadId ?? '')).not.toBeNull();
+  });
+});
+
+describe('deciding on a copy', () => {
+  test('a copy that is behind is loaded anew, and the commands are decided again', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    await apply(other.handler, { threadId, commands: [record(fence)] });
+    const { events } = await apply(on.handler, { threadId, from: thread, fence, commands: [record(fence)] });
+    expect(events.map(({ version }) => version)).toEqual([thread.version + 2]);
+  });
+
+  test('a refusal that rests on a copy that is behind does not count', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    await apply(other.handler, { threadId, commands: [{ type: 'complete_run', ...fence, finalOutput: null }] });
+    expect(named(await on.handler.handle({ threadId, from: thread, commands: [addMessage()] }))).toBe('appended');
+    const rejection = { rejected: 'thread_missing', message: '' } as const;
+    const commands = ({ version }: typeof thread) =>
+      version === 0 ? rejection : [{ type: 'interrupt', runId: null, by: null } as const];
+    expect(named(await on.handler.handle({ threadId, from: absentThread(threadId), commands }))).toBe('appended');
+  });
+
+  test('an old attempt is refused by the domain once the Run has been claimed anew', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    await apply(other.handler, { threadId, commands: [{ type: 'hand_over_run', ...fence }] });
+    const late = { threadId, from: thread, fence, commands: [record(fence)] };
+    expect(named(await on.handler.handle(late))).toBe('stale_attempt');
+    const claim: Command = { type: 'claim_run', runId: fence.runId, dispatch: 2, holder: 'another' };
+    await apply(other.handler, { threadId, commands: [claim] });
+    expect(named(await on.handler.handle(late))).toBe('stale_attempt');
+  });
+
+  test('a lease that was renewed meanwhile is not taken back, and is not tried again and again', async () => {
+    const { thread, fence } = await runningThread(on);
+    let appends = 0;
+    const store = Object.create(on.store) as typeof on.store;
+    store.append = (...args) => {
+      appends++;
+      return on.store.append(...args);
+    };
+    const handler = new CommandHandler({ store, leaseMs: 10_000 });
+    const reclaim: Command = { type: 'reclaim_run', ...fence, jitter: 0 };
+    expect(await handler.handle({ threadId: thread.threadId, due: fence, commands: [reclaim] })).toEqual({
+      outcome: 'conflict',
+    });
+    expect(appends).toBe(1);
+  });
+});
+
+describe('one process', () => {
+  test('does not run into its own commands: those of one Thread follow each other, others go by', async () => {
+    const [held, free] = [await idleThread(on), await idleThread(on)];
+    const first = await whileLocked(on.admin, held.threadId, async () => {
+      const waiting = [1, 2, 3].map(() =>
+        on.handler.handle({ threadId: held.threadId, commands: [addMessage('Hello', newRun(), 'enqueue')] }),
+      );
+      expect(await blockedBackends(on.admin, 1)).toHaveLength(1);
+      expect(named(await on.handler.handle({ threadId: free.threadId, commands: [addMessage()] }))).toBe('appended');
+      return waiting;
+    });
+    expect(tally(await Promise.all(first))).toEqual({ appended: 3 });
+  });
+
+  test('goes on with the next command when one fails', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    const nul = { type: 'assistant.text_added' as const, data: { text: '\0' } };
+    const failing = on.handler.handle({ threadId, commands: [record(fence, nul)] });
+    const following = on.handler.handle({ threadId, commands: [record(fence)] });
+    await expect(failing).rejects.toThrow();
+    expect(named(await following)).toBe('appended');
+  });
+});
+
+describe('clocks', () => {
+  test('that step back one hour, or are apart, do not turn ids and times back', async () => {
+    const clock = fixedClock(Date.parse('2026-11-21T12:00:00Z'));
+    const ahead = new CommandHandler({ store: on.store, leaseMs: 1, now: () => clock.now() + 600_000 });
+    const behind = new CommandHandler({ store: other.store, leaseMs: 1, now: () => clock.now() - 600_000 });
+    const { threadId } = await idleThread({ ...on, handler: ahead });
+    for (let i = 0; i < 6; i++) {
+      const handler = i % 2 ? ahead : behind;
+      await apply(handler, { threadId, commands: [addMessage(String(i), newRun(), 'enqueue')] });
+      if (i === 2) clock.advance(-3_600_000);
+    }
+    const events = await readAll(on, threadId);
+    const ids = events.map(({ id }) => id);
+    const times = events.map(({ occurredAt }) => occurredAt);
+    expect(ids).toEqual([...new Set(ids)].sort());
+    expect(times).toEqual([...times].sort());
+    expect(times.at(-1)).toBe('2026-11-21T12:10:00.000Z');
+  });
+
+  test('that are ahead elsewhere do not carry over to Threads of ours', async () => {
+    const clock = fixedClock(Date.parse('2026-11-21T12:00:00Z'));
+    const ahead = new CommandHandler({ store: other.store, leaseMs: 1, now: () => clock.now() + 600_000 });
+    const ours = new CommandHandler({ store: on.store, leaseMs: 1, now: clock.now });
+    const { threadId } = await idleThread({ ...on, handler: ahead });
+    await apply(ours, { threadId, commands: [addMessage()] });
+    const { lastEventId } = await idleThread({ ...on, handler: ours });
+    expect(decodeTime(lastEventId ?? '')).toBe(clock.now());
+  });
+});
+
+test('listeners hear of each commit once, with the Runs to offer, and of nothing else', async () => {
+  commits.length = 0;
+  const { threadId } = await idleThread(on);
+  const run = newRun();
+  await apply(on.handler, { threadId, commands: [addMessage('Hello', run)] });
+  await on.handler.handle({ threadId, commands: [addMessage()] });
+  await on.handler.handle({ threadId, commands: [{ type: 'unarchive' }] });
+  expect(commits.map(({ after, offers }) => ({ version: after.version, offers }))).toEqual([
+    { version: 1, offers: [] },
+    { version: 4, offers: [{ runId: run.runId, threadId, dispatch: 1 }] },
+  ]);
+});

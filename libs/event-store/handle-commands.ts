@@ -1,0 +1,260 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { monotonicFactory } from 'ulid';
+import {
+  decide,
+  followingId,
+  initialState,
+  isRejection,
+  SCHEMA_VERSIONS,
+  showEvent,
+  workChanges,
+  type Command,
+  type Decision,
+  type Rejection,
+  type StoredEvent,
+} from '#domain';
+import { DatabaseAway } from '#platform';
+import { foldSummaries, noSummaries } from '#projections';
+import type { Append, AppendOutcome, Fence, KeyedAnswer, LoadedThread, NewFile, ThreadStore } from './thread-store.ts';
+
+/** What listeners hear after a commit: hints for the live bus and the queue, never awaited by the writer. */
+export interface Commit {
+  before: LoadedThread;
+  after: LoadedThread;
+  events: readonly StoredEvent[];
+  /** Runs that became ready to be offered. */
+  offers: RunOffer[];
+}
+
+/** What a job carries: ids, never state. */
+export interface RunOffer {
+  runId: string;
+  threadId: string;
+  dispatch: number;
+}
+
+export interface Handled {
+  outcome: 'appended' | 'nothing_to_do';
+  /** The Thread after the commands. */
+  thread: LoadedThread;
+  events: readonly StoredEvent[];
+}
+
+export interface CommandRequest {
+  threadId: string;
+  /** The commands, or how to make them from the Thread as it is; all or none apply. */
+  commands: readonly Command[] | ((thread: LoadedThread) => readonly Command[] | Rejection);
+  /** The Thread as the caller last saw it: saves the load. A conflict loads it anew. */
+  from?: LoadedThread | undefined;
+  fence?: Fence | undefined;
+  due?: Fence | undefined;
+  files?: readonly NewFile[] | undefined;
+  /** Makes the answer to keep under the caller's idempotency key from what the commands lead to. */
+  answer?: ((handled: Handled) => KeyedAnswer) | undefined;
+  /** Until when a database that is away is asked again, by `now`, milliseconds; default 2 s from the start. */
+  giveUpAt?: number | undefined;
+}
+
+/** `conflict`: the Thread kept moving through every try. The key outcomes are decisions, section 6. */
+export type CommandOutcome = Handled | Rejection | { outcome: 'conflict' | 'key_in_progress' | 'key_seen' };
+
+/** Conflicts are with other processes, one command at a time each; whoever waits longer after each would starve. */
+const TRIES = 32;
+const MAX_PAUSE_MS = 4;
+const RECONNECT_MS = 50;
+const GIVE_UP_AFTER_MS = 2_000;
+/** An answer is waited for at least so long, even when it is time to give up. */
+const MIN_ANSWER_MS = 500;
+
+export interface CommandHandlerOptions {
+  store: ThreadStore;
+  /** Milliseconds since 1970; only ever a hint: stored times never go back. */
+  now?: () => number;
+  /** How long a claim's lease lasts, milliseconds. */
+  leaseMs: number;
+  onCommit?: (commit: Commit) => void;
+}
+
+/** Runs commands against Threads: load, decide, fold, append; again on a conflict, and once only if an answer is lost. */
+export class CommandHandler {
+  private readonly store: ThreadStore;
+  private readonly now: () => number;
+  private readonly leaseMs: number;
+  private readonly onCommit: (commit: Commit) => void;
+  private readonly newId = monotonicFactory();
+  /**
+   * Where the line of each Thread that has commands here ends. All at once they would only conflict: of 64 messages to one
+   * Thread, 18 were appended within their tries. Between processes conflicts stay, one at a time each.
+   */
+  private readonly lines = new Map<string, Promise<void>>();
+
+  constructor({ store, now = Date.now, leaseMs, onCommit = () => undefined }: CommandHandlerOptions) {
+    this.store = store;
+    this.now = now;
+    this.leaseMs = leaseMs;
+    this.onCommit = onCommit;
+  }
+
+  /** Throws DatabaseAway when the database stays away past `giveUpAt`; then it is not known whether they applied. */
+  async handle(request: CommandRequest): Promise<CommandOutcome> {
+    const { threadId, giveUpAt = this.now() + GIVE_UP_AFTER_MS } = request;
+    const ahead = this.lines.get(threadId);
+    const turn = ahead ? this.handleBehind(ahead, request, giveUpAt) : this.handleInTurn(request, giveUpAt);
+    const end = turn.then(nothing, nothing);
+    this.lines.set(threadId, end);
+    try {
+      return await turn;
+    } finally {
+      if (this.lines.get(threadId) === end) this.lines.delete(threadId);
+    }
+  }
+
+  private async handleBehind(ahead: Promise<void>, request: CommandRequest, giveUpAt: number): Promise<CommandOutcome> {
+    await ahead;
+    // With the database away the whole line gives up at once, rather than one after the other.
+    if (this.now() >= giveUpAt) throw new DatabaseAway(new Error('the commands before it on its Thread took too long'));
+    return this.handleInTurn(request, giveUpAt);
+  }
+
+  private async handleInTurn(request: CommandRequest, giveUpAt: number): Promise<CommandOutcome> {
+    let before = request.from ?? (await this.loadOrNone(request.threadId, giveUpAt));
+    for (let tries = 0; tries < TRIES; tries++) {
+      // 1. Decide on what is known.
+      const decision = this.decide(request, before);
+      if (isRejection(decision)) {
+        // A refusal may rest on a stale copy: only one that was just loaded counts.
+        const stale = before;
+        if (before === request.from) before = await this.loadOrNone(request.threadId, giveUpAt);
+        if (before.version === stale.version) return decision;
+        continue;
+      }
+      // 2. Fold it into what the append writes.
+      const append = this.prepare(before, decision, request);
+      const handled = handledBy(append);
+      if (append.events.length === 0 && append.answer === undefined) return handled;
+      // 3. Append, and find out what became of it.
+      const outcome = await this.appendOnce(append, giveUpAt);
+      if (outcome === 'appended') {
+        this.onCommit({ ...append, offers: offersOf(append) });
+        return handled;
+      }
+      if (outcome !== 'conflict') return { outcome };
+      // 4. Somebody else was first: look again.
+      await sleep(Math.random() * MAX_PAUSE_MS);
+      const { version } = before;
+      before = await this.loadOrNone(request.threadId, giveUpAt);
+      // Nobody was: what was due has been renewed.
+      if (append.due !== undefined && before.version === version) break;
+    }
+    return { outcome: 'conflict' };
+  }
+
+  private decide({ commands }: CommandRequest, before: LoadedThread): Decision | Rejection {
+    const made = typeof commands === 'function' ? commands(before) : commands;
+    return isRejection(made) ? made : decide(made, before.state, this.timeAfter(before));
+  }
+
+  private async loadOrNone(threadId: string, giveUpAt: number): Promise<LoadedThread> {
+    const thread = await this.whileAway(giveUpAt, (timeoutMs) => this.store.load(threadId, timeoutMs));
+    return thread ?? absentThread(threadId);
+  }
+
+  private timeAfter({ lastOccurredAt }: LoadedThread): string {
+    const now = new Date(this.now()).toISOString();
+    return lastOccurredAt !== null && lastOccurredAt > now ? lastOccurredAt : now;
+  }
+
+  private prepare(before: LoadedThread, decision: Decision, request: CommandRequest): Append {
+    const events = this.place(before, decision);
+    const last = events.at(-1);
+    const { fence, due, files } = request;
+    const after: LoadedThread = {
+      threadId: before.threadId,
+      version: before.version + events.length,
+      lastEventId: last?.id ?? before.lastEventId,
+      lastOccurredAt: last?.occurredAt ?? before.lastOccurredAt,
+      state: decision.state,
+      summaries: foldSummaries(before.summaries, events),
+    };
+    const work = workChanges(before.state, after.state, this.leaseMs);
+    const append = { before, after, events, work, fence, due, files };
+    return { ...append, answer: request.answer?.(handledBy(append)) };
+  }
+
+  /** Gives events their version, id and place in the log. */
+  private place(before: LoadedThread, { events }: Decision): StoredEvent[] {
+    let lastId = before.lastEventId;
+    return events.map((event, i) => {
+      // By our clock, not the event's time: that of a Thread whose writer was ahead would carry over to all others.
+      lastId = followingId(lastId, this.newId(this.now()));
+      const place = { threadId: before.threadId, version: before.version + i + 1, id: lastId };
+      const schemaVersion = SCHEMA_VERSIONS[event.type];
+      return { ...event, ...place, schemaVersion, public: showEvent(event) !== null };
+    });
+  }
+
+  /** One append with an outcome that is known: a lost answer is looked up, and what was not committed is sent again. */
+  private async appendOnce(append: Append, giveUpAt: number): Promise<Exclude<AppendOutcome, 'unknown'>> {
+    for (let lost = false; ; lost = true) {
+      const outcome = await this.whileAway(giveUpAt, (timeoutMs) => this.store.append(append, timeoutMs));
+      if (outcome === 'appended') return outcome;
+      if (!lost && outcome !== 'unknown') return outcome;
+      // What was sent before its answer was lost may have committed only now, against what was sent again.
+      const found = await this.whileAway(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
+      if (found !== null) return found;
+      // Nothing of it is there and the stream has moved on: it can never commit any more.
+      if (outcome === 'conflict' || outcome === 'key_seen') return outcome;
+      if (this.now() >= giveUpAt) throw new DatabaseAway(new Error('the answer to an append was lost'));
+      await sleep(RECONNECT_MS);
+    }
+  }
+
+  private async findAppend(
+    { after, events, answer }: Append,
+    timeoutMs: number,
+  ): Promise<'appended' | 'key_seen' | null> {
+    const { threadId, version, lastEventId } = after;
+    if (events.length > 0) {
+      const found = await this.store.wasAppended(threadId, version, lastEventId ?? '', timeoutMs);
+      return found ? 'appended' : null;
+    }
+    // Without events the key is all there is to find, and it may be another request's.
+    const found = answer && (await this.store.findKey(answer.tokenId, answer.key, timeoutMs));
+    return found ? 'key_seen' : null;
+  }
+
+  /** Asks again while nothing could be sent, until it is time to give up. */
+  private async whileAway<T>(giveUpAt: number, ask: (timeoutMs: number) => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await ask(Math.max(MIN_ANSWER_MS, giveUpAt - this.now()));
+      } catch (error) {
+        if (!(error instanceof DatabaseAway) || this.now() >= giveUpAt) throw error;
+        await sleep(RECONNECT_MS);
+      }
+    }
+  }
+}
+
+/** A Thread that does not exist: what a creator gives as `from`, to save a load that finds nothing. */
+export function absentThread(threadId: string): LoadedThread {
+  return {
+    threadId,
+    version: 0,
+    lastEventId: null,
+    lastOccurredAt: null,
+    state: initialState,
+    summaries: noSummaries,
+  };
+}
+
+const nothing = (): void => undefined;
+
+function handledBy({ after, events }: Pick<Append, 'after' | 'events'>): Handled {
+  return { outcome: events.length > 0 ? 'appended' : 'nothing_to_do', thread: after, events };
+}
+
+function offersOf({ after, work }: Append): RunOffer[] {
+  const ready = work.rows.filter(({ state }) => state === 'ready');
+  return ready.map(({ runId, dispatch }) => ({ runId, threadId: after.threadId, dispatch }));
+}

@@ -1,0 +1,4 @@
+export * from './handle-commands.ts';
+export * from './migrate.ts';
+export * from './thread-store.ts';
+export * from './event-store.module.ts';

@@ -1,0 +1,78 @@
+import type { Client } from 'pg';
+import { createTestDatabase, eventually, type TestDatabase } from '#testing';
+import { migrate, QUEUE_SCHEMA } from './migrate.ts';
+import { connect } from './store.testing.ts';
+
+// Real: PostgreSQL, TypeORM's and BullMQ's migrations.
+
+let database: TestDatabase;
+let client: Client;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  client = await connect(database.url);
+  await client.query(`drop schema public cascade; drop schema ${QUEUE_SCHEMA} cascade; create schema public`);
+});
+
+afterEach(async () => {
+  await client.end();
+  await database.drop();
+});
+
+const lines = async (query: string): Promise<string[]> => {
+  const { rows } = await client.query<{ line: string }>(query);
+  return rows.map(({ line }) => line);
+};
+
+/** Every table of ours with its columns, constraints, indexes and settings, as PostgreSQL 15 to 18 word them alike. */
+async function describeSchema(): Promise<string> {
+  const ours = `c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'migrations'`;
+  const columns = `
+    select format('%s.%s %s%s%s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+                  case when l.collname <> 'default' then ' collate ' || l.collname end,
+                  case when a.attnotnull then ' not null' end,
+                  coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid),
+                           case a.attidentity when 'a' then ' generated always as identity' end)) as line
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+    left join pg_collation l on l.oid = a.attcollation
+    where ${ours} order by c.relname, a.attnum`;
+  const constraints = `
+    select format('%s: %s %s', c.relname, k.conname, pg_get_constraintdef(k.oid)) as line
+    from pg_class c join pg_constraint k on k.conrelid = c.oid and k.contype in ('c', 'f', 'p', 'u')
+    where ${ours} order by c.relname, k.conname`;
+  const indexes = `
+    select pg_get_indexdef(i.indexrelid) as line
+    from pg_class c join pg_index i on i.indrelid = c.oid
+    where ${ours} order by 1`;
+  const settings = `
+    select format('%s: %s', c.relname, array_to_string(c.reloptions, ', ')) as line
+    from pg_class c where ${ours} and c.reloptions is not null order by 1`;
+  const parts = [columns, constraints, indexes, settings];
+  const described: string[] = [];
+  for (const part of parts) described.push((await lines(part)).join('\n'));
+  return described.join('\n\n');
+}
+
+test('an empty database gets the schema that was released; another one is another release, and a new migration', async () => {
+  await migrate(database.url);
+  expect(await describeSchema()).toMatchSnapshot();
+});
+
+test('migrating again changes nothing', async () => {
+  await migrate(database.url);
+  const before = [await describeSchema(), await lines('select name as line from migrations order by id')];
+  await migrate(database.url);
+  expect([await describeSchema(), await lines('select name as line from migrations order by id')]).toEqual(before);
+});
+
+test('four that start at once migrate one after the other', async () => {
+  await Promise.all([1, 2, 3, 4].map(() => migrate(database.url)));
+  const names = await lines('select name as line from migrations');
+  expect(names.length).toBeGreaterThan(0);
+  expect(new Set(names).size).toBe(names.length);
+  const locks = `select 'lock' as line from pg_locks l join pg_database d on d.oid = l.database
+                 where l.locktype = 'advisory' and d.datname = current_database()`;
+  await eventually(async () => (await lines(locks)).length === 0, { what: 'the lock is given back' });
+});

@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PoolClient } from 'pg';
+import { apply, idleThread, openFixture, record, runningThread, type Fixture } from './store.testing.ts';
+
+// A plan is made once a connection, maybe when a table was empty or had a page, and is used until the next ANALYZE. So the
+// plan for a small table has to be one for a large one too: by key.
+
+let on: Fixture;
+let client: PoolClient;
+
+beforeEach(async () => {
+  on = await openFixture();
+  client = await on.pool.connect();
+  await client.query('set plan_cache_mode = force_generic_plan');
+});
+
+afterEach(async () => {
+  client.release();
+  await on.close();
+});
+
+const statements = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.sql'));
+
+/** The parts of the statement's plan that read a table without a key to look it up by. */
+async function findScans(name: string): Promise<string[]> {
+  const text = readFileSync(join(import.meta.dirname, name), 'utf8');
+  const parameters = Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
+  await client.query(`prepare statement as ${text}`);
+  const nulls = Array.from({ length: parameters }, () => 'null').join(', ');
+  const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute statement (${nulls})`);
+  await client.query('deallocate statement');
+  const lines = rows.map((row) => row['QUERY PLAN']);
+  const isScan = (line: string, i: number) =>
+    line.includes('Seq Scan') || (/Index (Only )?Scan/.test(line) && !lines[i + 1]?.includes('Index Cond'));
+  return lines.filter(isScan).map((line) => `${name}: ${line.trim()}`);
+}
+
+test('no statement scans a table, where it was planned when the tables were empty', async () => {
+  expect(statements).toContain('append.sql');
+  for (const name of statements) expect(await findScans(name)).toEqual([]);
+});
+
+test('no statement scans a table, where it was planned when the tables had some rows', async () => {
+  for (let i = 0; i < 20; i++) {
+    const { thread, fence } = await runningThread(on);
+    await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });
+    await idleThread(on);
+  }
+  await on.admin.query('analyze');
+  for (const name of statements) expect(await findScans(name)).toEqual([]);
+});

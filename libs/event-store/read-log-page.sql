@@ -1,0 +1,17 @@
+-- A page of the public log for streams: the entries strictly after an event id, oldest first, at most $3 of them, and no
+-- more once they pass $4 bytes, so that a page of large entries does not fill the memory. '' is before every id.
+select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt", bytes
+from (
+  select *, sum(octet_length(data::text)) over (order by id)::integer as bytes
+  from (
+    select thread_id as "threadId", version, id, type, schema_version as "schemaVersion",
+           case when type = 'tool.completed' then data - 'result' else data end as data,
+           run_id as "runId", attempt, public, occurred_at as "occurredAt"
+    from events
+    where thread_id = $1 and public and id > $2
+    order by id
+    limit $3
+  ) entries
+) sized
+where bytes - octet_length(data::text) < $4
+order by id

@@ -1,0 +1,180 @@
+import { Client, type Pool } from 'pg';
+import { ulid } from 'ulid';
+import { isRejection, type Command, type NewRun, type RecordedFact } from '#domain';
+import { openDatabase } from '#platform';
+import { createTestDatabase, eventually } from '#testing';
+import {
+  absentThread,
+  CommandHandler,
+  type CommandHandlerOptions,
+  type CommandRequest,
+  type Handled,
+} from './handle-commands.ts';
+import {
+  ThreadStore,
+  type Append,
+  type AppendOutcome,
+  type Fence,
+  type KeyedAnswer,
+  type LoadedThread,
+} from './thread-store.ts';
+
+/** One process's share of the event store: pool, store and handler, each real. */
+export interface Process {
+  pool: Pool;
+  store: ThreadStore;
+  handler: CommandHandler;
+  close: () => Promise<void>;
+}
+
+interface ProcessOptions extends Partial<CommandHandlerOptions> {
+  maxConnections?: number;
+  statementTimeoutMs?: number;
+}
+
+export async function openProcess(url: string, options: ProcessOptions = {}): Promise<Process> {
+  const { maxConnections = 10, statementTimeoutMs = 30_000, ...more } = options;
+  const applicationName = 'event-store test';
+  const database = await openDatabase({ url, applicationName, maxConnections, statementTimeoutMs });
+  const store = new ThreadStore(database.pool);
+  const handler = new CommandHandler({ store, leaseMs: 10_000, ...more });
+  return { pool: database.pool, store, handler, close: () => database.close() };
+}
+
+/** A database, one process on it, and a connection to watch and to obstruct it from. */
+export interface Fixture extends Process {
+  url: string;
+  admin: Client;
+}
+
+export async function openFixture(options: ProcessOptions = {}): Promise<Fixture> {
+  const database = await createTestDatabase();
+  const { url } = database;
+  const admin = await connect(url);
+  const own = await openProcess(url, options);
+  const close = async (): Promise<void> => {
+    await own.close();
+    await admin.end();
+    await database.drop();
+  };
+  return { ...own, url, admin, close };
+}
+
+export async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => undefined); // told by the next query
+  await client.connect();
+  return client;
+}
+
+/** The backends of the processes under test that wait for somebody's lock, once there are that many. */
+export async function blockedBackends(admin: Client, count: number): Promise<number[]> {
+  const query = `select pid from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid()
+                   and application_name = 'event-store test'`;
+  return eventually(
+    async () => {
+      await admin.query('select pg_stat_clear_snapshot()'); // inside a transaction it would stay what it was
+      const { rows } = await admin.query<{ pid: number }>(query);
+      return rows.length >= count && rows.map(({ pid }) => pid);
+    },
+    { what: `${count} backends wait for a lock` },
+  );
+}
+
+/** Holds the lock on a Thread's state row for as long as `act` runs; appends to it wait. */
+export async function whileLocked<T>(admin: Client, threadId: string, act: () => Promise<T>): Promise<T> {
+  await admin.query('begin');
+  await admin.query('select from streams where thread_id = $1 for update', [threadId]);
+  try {
+    return await act();
+  } finally {
+    await admin.query('rollback');
+  }
+}
+
+export const newRun = (runId = ulid()): NewRun => ({
+  runId,
+  agentVersion: 1,
+  limits: { queueMs: 600_000, workMs: 3_600_000, waitMs: 604_800_000, maxLosses: 3 },
+});
+
+export const createThread = (): Command => ({
+  type: 'create_thread',
+  agentId: ulid(),
+  organizationId: ulid(),
+  kind: 'cattle',
+  userId: 'user',
+  owner: { personId: ulid(), serviceTokenId: null },
+});
+
+export const addMessage = (text = 'Hello', run = newRun(), whenBusy: 'reject' | 'enqueue' = 'reject'): Command => ({
+  type: 'add_message',
+  text,
+  requestId: null,
+  fileIds: [],
+  run,
+  whenBusy,
+  by: null,
+});
+
+export const piece = (text = 'some words'): RecordedFact => ({ type: 'assistant.text_added', data: { text } });
+
+/** What a worker says under its claim. */
+export const record = (fence: Fence, ...facts: RecordedFact[]): Command => ({
+  type: 'record',
+  ...fence,
+  facts: facts.length > 0 ? facts : [piece()],
+});
+
+export const answerUnder = (key: string, tokenId = 'token'): KeyedAnswer => ({
+  tokenId,
+  key,
+  fingerprint: 'fingerprint',
+  status: 201,
+  body: '{"ok":true}',
+});
+
+/** Throws when the commands were not applied. */
+export async function apply(handler: CommandHandler, request: CommandRequest): Promise<Handled> {
+  const outcome = await handler.handle(request);
+  if (!isRejection(outcome) && outcome.outcome === 'appended') return outcome;
+  throw new Error(`not appended: ${JSON.stringify(outcome)}`);
+}
+
+/** The append that the commands lead to, not sent yet. */
+export async function makeAppend(request: CommandRequest & { from: LoadedThread }): Promise<Append> {
+  const made: Append[] = [];
+  const keep = async (append: Append): Promise<AppendOutcome> => {
+    made.push(append);
+    return 'appended';
+  };
+  const store = { append: keep } as unknown as ThreadStore;
+  await apply(new CommandHandler({ store, leaseMs: 10_000 }), request);
+  const [append] = made;
+  if (append === undefined) throw new Error('the commands lead to no append');
+  return append;
+}
+
+/** An idle Thread. */
+export async function idleThread({ handler }: Process): Promise<LoadedThread> {
+  const threadId = ulid();
+  return (await apply(handler, { threadId, from: absentThread(threadId), commands: [createThread()] })).thread;
+}
+
+/** A Thread whose Run is running, and the claim that its worker writes under. */
+export async function runningThread({ handler }: Process): Promise<{ thread: LoadedThread; fence: Fence }> {
+  const threadId = ulid();
+  const fence = { runId: ulid(), attempt: 1 };
+  const commands: Command[] = [
+    createThread(),
+    addMessage('Hello', newRun(fence.runId)),
+    { type: 'claim_run', runId: fence.runId, dispatch: 1, holder: 'worker' },
+    { type: 'start_run', ...fence },
+  ];
+  const { thread } = await apply(handler, { threadId, from: absentThread(threadId), commands });
+  return { thread, fence };
+}
+
+/** Every event of a Thread as it is stored. */
+export const readAll = ({ store }: Process, threadId: string) => store.readStream(threadId, 0, 10_000);
