@@ -1,0 +1,46 @@
+import { initialState, workChanges, type ThreadState, type WorkRow } from '#domain';
+import type { Report } from './check-stream.ts';
+
+/** What of a row in `run_work` follows from the state; when it is due is the database clock's affair. */
+export interface StoredWork {
+  runId: string;
+  threadId: string;
+  organizationId: string;
+  agentId: string;
+  state: WorkRow['state'];
+  dispatch: number;
+  attempt: number;
+  holder: string | null;
+  isDue: boolean;
+  queueMs: number;
+  isLimited: boolean;
+}
+
+/** Checks that each live Run has the work row that its state asks for. */
+export function checkWork(
+  threadId: string,
+  state: ThreadState,
+  stored: ReadonlyMap<string, StoredWork>,
+  report: Report,
+): void {
+  for (const row of workChanges(initialState, state, 1).rows) {
+    const found = stored.get(row.runId);
+    if (found === undefined) {
+      report('work', `Run ${row.runId} is live and has no row in run_work`);
+      continue;
+    }
+    for (const [name, value] of Object.entries(expectedWork(threadId, row, found))) {
+      const now = found[name as keyof StoredWork];
+      if (now !== value) report('work', `Run ${row.runId}: ${name} is ${now} in run_work, its state says ${value}`);
+    }
+  }
+}
+
+function expectedWork(threadId: string, row: WorkRow, found: StoredWork): StoredWork {
+  const { runId, organizationId, agentId, dispatch, attempt, holder, queueMs, dueInMs, workLeftMs } = row;
+  // The dispatcher makes a delayed row ready when its time has come, without an append.
+  const isAwake = row.state === 'delayed' && dueInMs !== null && found.state === 'ready';
+  const state = isAwake ? 'ready' : row.state;
+  const dates = { isDue: dueInMs !== null, isLimited: workLeftMs !== null };
+  return { runId, threadId, organizationId, agentId, state, dispatch, attempt, holder, queueMs, ...dates };
+}

@@ -1,0 +1,63 @@
+import {
+  nextRunStatus,
+  type FinalOutput,
+  type RunError,
+  type RunMove,
+  type RunStatus,
+  type RunTrigger,
+  type StoredEvent,
+} from '#domain';
+import { change } from './thread-summary.ts';
+
+/** One row of `run_summaries`: what the contract calls RunSummary. Times are RFC 3339. */
+export interface RunSummary {
+  run_id: string;
+  thread_id: string;
+  status: RunStatus;
+  trigger: RunTrigger;
+  created_at: string;
+  /** The time of the first `started`; shown to callers as null while the status is `queued`. */
+  started_at: string | null;
+  completed_at: string | null;
+  updated_at: string;
+  error: RunError | null;
+  final_output: FinalOutput | null;
+}
+
+/** A pure fold over the events of one Run. */
+export function foldRunSummary(row: RunSummary | null, event: StoredEvent): RunSummary | null {
+  if (event.type === 'run.queued' && event.runId !== null && row === null) {
+    return {
+      run_id: event.runId,
+      thread_id: event.threadId,
+      status: 'queued',
+      trigger: event.data.trigger,
+      created_at: event.occurredAt,
+      started_at: null,
+      completed_at: null,
+      updated_at: event.occurredAt,
+      error: null,
+      final_output: null,
+    };
+  }
+  return row && change(row, changedFields(row, event), event.occurredAt);
+}
+
+function changedFields(row: RunSummary, event: StoredEvent): Partial<RunSummary> {
+  if (!event.type.startsWith('run.')) return {};
+  const status = nextRunStatus(row.status, event.type.slice('run.'.length) as RunMove);
+  if (status === null) return {};
+  switch (event.type) {
+    case 'run.started':
+      return { status, started_at: row.started_at ?? event.occurredAt };
+    case 'run.completed':
+      return { status, completed_at: event.occurredAt, final_output: event.data.finalOutput };
+    case 'run.failed':
+      return { status, completed_at: event.occurredAt, error: event.data.error };
+    case 'run.cancelled':
+    case 'run.expired':
+      return { status, completed_at: event.occurredAt };
+    default:
+      return { status };
+  }
+}

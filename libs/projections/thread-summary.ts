@@ -1,0 +1,65 @@
+import { deriveTitle, type AgentKind, type StoredEvent, type ThreadStatus } from '#domain';
+
+/** One row of `thread_summaries`: what the contract calls ThreadSummary, and who may see it. Times are RFC 3339. */
+export interface ThreadSummary {
+  thread_id: string;
+  agent_id: string;
+  organization_id: string;
+  user_id: string;
+  kind: AgentKind;
+  owner_person_id: string | null;
+  owner_service_token_id: string | null;
+  status: ThreadStatus;
+  title: string | null;
+  last_run_id: string | null;
+  archived: boolean;
+  created_at: string;
+  updated_at: string;
+}
+
+/** A pure fold: the same function runs inline with the append, in `rebuild` and in `verify`. */
+export function foldThreadSummary(row: ThreadSummary | null, event: StoredEvent): ThreadSummary | null {
+  if (event.type === 'thread.created') {
+    if (row !== null) return row;
+    const { agentId, organizationId, userId, kind, owner } = event.data;
+    return {
+      thread_id: event.threadId,
+      agent_id: agentId,
+      organization_id: organizationId,
+      user_id: userId,
+      kind,
+      owner_person_id: owner.personId,
+      owner_service_token_id: owner.serviceTokenId,
+      status: 'IDLE',
+      title: null,
+      last_run_id: null,
+      archived: false,
+      created_at: event.occurredAt,
+      updated_at: event.occurredAt,
+    };
+  }
+  return row && change(row, changedFields(row, event), event.occurredAt);
+}
+
+function changedFields(row: ThreadSummary, event: StoredEvent): Partial<ThreadSummary> {
+  switch (event.type) {
+    case 'thread.status_entered':
+      return { status: event.data.status };
+    case 'thread.archived':
+      return { archived: true };
+    case 'thread.unarchived':
+      return { archived: false };
+    case 'message.added':
+      return { title: row.title ?? deriveTitle(event.data.text) };
+    case 'run.queued':
+      return { last_run_id: event.runId };
+    default:
+      return {};
+  }
+}
+
+/** `updated_at` moves when another field does (decisions, section 3); the same object means that nothing changed. */
+export function change<Row extends { updated_at: string }>(row: Row, fields: Partial<Row>, at: string): Row {
+  const changed = (Object.keys(fields) as (keyof Row)[]).some((name) => fields[name] !== row[name]);
+  return changed ? { ...row, ...fields, updated_at: at } : row;
+}

@@ -1,0 +1,105 @@
+import { appendUntilStopped, openFixture, seedThread, seedThreads, STORIES, type Fixture } from './threads.testing.ts';
+import { verify } from './verify.ts';
+import { completed, TABLES, vandalOf, violationsOn } from './violations.testing.ts';
+
+// Real: PostgreSQL, appends by CommandHandler. What no append can do is done by SQL.
+
+let on: Fixture;
+
+beforeAll(async () => {
+  on = await openFixture();
+  await seedThreads(on);
+});
+
+afterAll(async () => {
+  await on.close();
+});
+
+const { sql, append } = vandalOf(() => on);
+
+describe('finds', () => {
+  test.each(violationsOn(() => on))('%s (in a Thread that is %s): %s', async (_, story, invariants, violate) => {
+    const thread = await seedThread(on, story);
+    await violate(thread);
+    const { findings, found } = await verify(on.pool);
+    for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = $1`, [thread.threadId]);
+    expect([...new Set(findings.map(({ invariant }) => invariant))].sort()).toEqual(invariants);
+    expect(new Set(findings.map(({ threadId }) => threadId))).toEqual(new Set([thread.threadId]));
+    expect(found).toBe(findings.length);
+  });
+
+  test('events and rows of a Thread that was deleted only in part', async () => {
+    const left: string[] = [];
+    for (const table of ['events', 'thread_summaries', 'run_summaries', 'run_work']) {
+      const { threadId } = await seedThread(on, 'running');
+      for (const other of TABLES) if (other !== table) await sql(`delete from ${other} where thread_id = $1`, threadId);
+      left.push(threadId);
+    }
+    const { findings } = await verify(on.pool);
+    for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = any ($1)`, [left]);
+    expect(new Set(findings.map(({ threadId }) => threadId))).toEqual(new Set(left));
+  });
+
+  test('no more than it was told to keep, and counts them all', async () => {
+    await sql(`update thread_summaries set title = 'broken'`);
+    const { found, findings, byInvariant } = await verify(on.pool, { maxFindings: 3 });
+    await sql('update thread_summaries t set title = case when last_run_id is not null then $1 end', 'Hello');
+    expect({ found, kept: findings.length, byInvariant }).toEqual({
+      found: STORIES.length,
+      kept: 3,
+      byInvariant: { I7: STORIES.length },
+    });
+  });
+});
+
+describe('finds nothing', () => {
+  test('where all is well, and says how much it has looked at', async () => {
+    const { rows } = await on.admin.query<{ count: number }>('select count(*)::integer as count from events');
+    const report = await verify(on.pool);
+    expect(report).toMatchObject({ streams: STORIES.length, events: rows[0]?.count, found: 0, findings: [] });
+  });
+
+  test.each([1, 7, 1_000])('in pages of %d events, and tells after each', async (pageEvents) => {
+    const told: (string | null)[] = [];
+    await verify(on.pool, { pageEvents, onProgress: ({ lastThreadId }) => void told.push(lastThreadId) });
+    expect(told).toEqual([...told].sort());
+    const { rows } = await on.admin.query<{ last: string }>('select max(thread_id) as last from streams');
+    expect(told.at(-1)).toBe(rows[0]?.last);
+  });
+
+  test('before the Thread that it was told to go on after', async () => {
+    const thread = await seedThread(on, 'empty');
+    await sql(`update thread_summaries set title = 'broken' where thread_id = $1`, thread.threadId);
+    expect((await verify(on.pool, { from: thread.threadId })).findings).toEqual([]);
+    expect((await verify(on.pool)).found).toBe(1);
+    await sql(`update thread_summaries set title = null where thread_id = $1`, thread.threadId);
+  });
+
+  test('in events of types that it does not know, moves of a Run among them', async () => {
+    const { threadId, runId } = await seedThread(on, 'running');
+    await append(threadId, 'thread.renamed', null, null, { title: 'T' });
+    await append(threadId, 'run.paused', runId, 1);
+    await append(threadId, 'run.waiting', runId, 1, { requests: [] });
+    await append(threadId, 'run.completed', runId, 1, completed);
+    await append(threadId, 'agent.dreamt', runId, 1, 'not even an object');
+    expect(await verify(on.pool)).toMatchObject({ unknownEvents: 3, findings: [] });
+    for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = $1`, [threadId]);
+  });
+
+  test('in a delayed Run that the dispatcher has woken', async () => {
+    const { threadId, runId } = await seedThread(on, 'to be retried');
+    await sql(`update run_work set state = 'ready', since = now(), due_at = now() where run_id = $1`, runId);
+    expect((await verify(on.pool)).findings).toEqual([]);
+    for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = $1`, [threadId]);
+  });
+
+  test('while others append, and while a transaction is open (F19)', async () => {
+    await on.admin.query('begin');
+    await on.admin.query(`insert into queue_controls values ('open', null)`);
+    const stop = appendUntilStopped(on, 4);
+    for (let i = 0; i < 10; i++) expect((await verify(on.pool, { pageEvents: 100 })).findings).toEqual([]);
+    expect(await stop()).toBeGreaterThan(10);
+    await on.admin.query('rollback');
+    expect((await verify(on.pool)).findings).toEqual([]);
+  });
+});

@@ -1,0 +1,141 @@
+import type { ClientBase, Pool } from 'pg';
+import type { ThreadState } from '#domain';
+import { namedStatement } from '#platform';
+import { StreamCheck, type Invariant } from './check-stream.ts';
+import { checkWork, type StoredWork } from './check-work.ts';
+import { findDifferences, type Difference } from './differences.ts';
+import { after, FIRST, PAGE_EVENTS, readPage, type Page } from './read-page.ts';
+import { inTransaction, withClient } from './transaction.ts';
+
+const READ_WORK = namedStatement(import.meta.dirname, 'read-work.sql');
+const FIND_STRAY_WORK = namedStatement(import.meta.dirname, 'find-stray-work.sql');
+
+export interface VerifyOptions {
+  /** Looks only at Threads after this one. */
+  from?: string | undefined;
+  /** How many events are read at once, about. */
+  pageEvents?: number | undefined;
+  /** How many findings are kept with their words; all are counted. Default 100. */
+  maxFindings?: number | undefined;
+  /** After each page, with the counts so far. */
+  onProgress?: ((progress: VerifyReport) => void) | undefined;
+}
+
+export interface Finding {
+  threadId: string;
+  invariant: Invariant;
+  message: string;
+}
+
+export interface VerifyReport {
+  streams: number;
+  events: number;
+  /** Of types that this release does not know: no fault, but of their Threads the fold cannot be compared. */
+  unknownEvents: number;
+  /** How many findings there are; `findings` may have fewer. */
+  found: number;
+  byInvariant: Partial<Record<Invariant, number>>;
+  findings: Finding[];
+  lastThreadId: string | null;
+}
+
+/**
+ * Checks every stream and what is stored beside it against the invariants (quality.md). Each page is read from one snapshot,
+ * so what it finds is wrong, however much is appended meanwhile. Changes nothing and locks nothing.
+ */
+export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<VerifyReport> {
+  const { from, pageEvents = PAGE_EVENTS, onProgress } = options;
+  const report = emptyReport(from ?? null);
+  const collect = collector(report, options.maxFindings ?? 100);
+  let first = from === undefined ? FIRST : after(from);
+  await withClient(pool, async (client) => {
+    const { rows } = await client.query<StrayWork>({ ...FIND_STRAY_WORK, values: [first] });
+    for (const { threadId, runId } of rows) {
+      collect(threadId)('work', `Run ${runId} has a row in run_work and is not live`);
+    }
+    for (let isEnd = false; !isEnd;) {
+      const page = await inTransaction(client, 'snapshot', () =>
+        verifyPage(client, { first, pageEvents }, report, collect),
+      );
+      if (!page.isEnd) report.lastThreadId = page.last;
+      onProgress?.(report);
+      first = after(page.last);
+      isEnd = page.isEnd;
+    }
+  });
+  return report;
+}
+
+interface StrayWork {
+  runId: string;
+  threadId: string;
+}
+
+type Collect = (threadId: string) => (invariant: Invariant, message: string) => void;
+
+function emptyReport(lastThreadId: string | null): VerifyReport {
+  return { streams: 0, events: 0, unknownEvents: 0, found: 0, byInvariant: {}, findings: [], lastThreadId };
+}
+
+function collector(report: VerifyReport, maxFindings: number): Collect {
+  return (threadId) => (invariant, message) => {
+    report.found++;
+    report.byInvariant[invariant] = (report.byInvariant[invariant] ?? 0) + 1;
+    if (report.findings.length < maxFindings) report.findings.push({ threadId, invariant, message });
+  };
+}
+
+interface Place {
+  first: string;
+  pageEvents: number;
+}
+
+async function verifyPage(
+  client: ClientBase,
+  { first, pageEvents }: Place,
+  report: VerifyReport,
+  collect: Collect,
+): Promise<Page> {
+  const checks = new Map<string, StreamCheck>();
+  const checkOf = (threadId: string): StreamCheck => {
+    const check = checks.get(threadId) ?? new StreamCheck(collect(threadId));
+    checks.set(threadId, check);
+    return check;
+  };
+  const page = await readPage(client, first, {
+    pageEvents,
+    without: [],
+    onEvents: (threadId, events) => {
+      report.events += events.length;
+      checkOf(threadId).add(events);
+    },
+  });
+  const states = new Map<string, ThreadState>();
+  for (const threadId of page.threadIds) {
+    report.streams++;
+    const check = checkOf(threadId);
+    check.end();
+    const { replayed } = check;
+    report.unknownEvents += replayed?.unknownEvents ?? 0;
+    // What a newer release has folded, this one cannot.
+    if (replayed === null || replayed.unknownEvents > 0) continue;
+    states.set(threadId, replayed.state);
+    for (const found of findDifferences(page.rowsOf(threadId), replayed)) {
+      collect(threadId)(invariantOf(found), `${found.table} ${found.id} ${found.what}`);
+    }
+  }
+  await verifyWork(client, states, collect);
+  return page;
+}
+
+/** A state row has the stream's version, last id and last time (I2), and its fold (I7). */
+function invariantOf({ table, columns }: Difference): Invariant {
+  return table === 'streams' && columns.length > 0 && !columns.includes('state') ? 'I2' : 'I7';
+}
+
+async function verifyWork(client: ClientBase, states: Map<string, ThreadState>, collect: Collect): Promise<void> {
+  const live = [...states.values()].flatMap((state) => (state.lifecycle === 'none' ? [] : state.runs));
+  const { rows } = await client.query<StoredWork>({ ...READ_WORK, values: [live.map(({ id }) => id)] });
+  const stored = new Map(rows.map((row) => [row.runId, { ...row, queueMs: Number(row.queueMs) }]));
+  for (const [threadId, state] of states) checkWork(threadId, state, stored, collect(threadId));
+}
