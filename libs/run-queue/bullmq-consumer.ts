@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WaitingError, Worker, type IQueueBackend, type Job, type JobProgress } from 'bullmq';
+import type { RunOffer } from '#event-store';
+import type { BullRunQueueOptions } from './bullmq-backend.ts';
+import { logSparsely } from './log-sparsely.ts';
+import type { RunConsumer } from './run-queue.ts';
+
+type Jobs<C> = Worker<RunOffer, void, string, IQueueBackend, JobProgress, C>;
+
+export interface BullConsumerOptions<C> extends BullRunQueueOptions<C> {
+  handler: (offer: RunOffer) => Promise<void>;
+  slots: number;
+  onClose: () => void;
+}
+
+/**
+ * A worker that died between taking a job and claiming its Run leaves the job to BullMQ's check for stalled ones: the
+ * lock has to end, and a check to see it twice. After the claim it is the reaper that helps, by the lease.
+ */
+const LOCK_MS = 10_000; // BullMQ renews it at half, for as long as the handler runs
+const STALLED_CHECK_MS = 5_000;
+/** A Run may lose many workers; whether it fails is decided by its retry policy. PostgreSQL keeps it as `integer`. */
+const MAX_STALLED = 1_000_000_000;
+/** How long an idle worker waits for news before it looks by itself, seconds. */
+const IDLE_LOOK_S = 5;
+const RETRY_MS = 500;
+const GOODBYE_MS = 2_000;
+
+export class BullConsumer<C> implements RunConsumer {
+  private readonly running = new Set<Promise<void>>();
+  private readonly warn: (error: unknown, message: string) => void;
+  private readonly connection: C;
+  private worker: Jobs<C>;
+  private stopping = false;
+  private closing: Promise<void> | null = null;
+
+  constructor(private readonly options: BullConsumerOptions<C>) {
+    this.warn = logSparsely(options.logger);
+    this.connection = options.backend.connectConsumer();
+    this.worker = this.start();
+  }
+
+  async stopTaking(): Promise<void> {
+    this.stopping = true;
+    // From here on BullMQ fetches nothing more, keeps renewing locks, and is closed when the last handler has ended.
+    this.closing ??= this.worker.close().catch((error: unknown) => this.warn(error, 'queue: closing a worker failed'));
+  }
+
+  async close(): Promise<void> {
+    await this.stopTaking();
+    while (this.running.size > 0) await Promise.allSettled(this.running);
+    // A queue that is silent must not keep the process.
+    await Promise.race([this.closing, sleep(GOODBYE_MS, undefined, { ref: false })]);
+    this.options.onClose();
+  }
+
+  private start(): Jobs<C> {
+    const { name, backend, slots } = this.options;
+    const { prefix, factory } = backend;
+    const worker: Jobs<C> = new Worker(
+      name,
+      (job, token) => this.process(job, token),
+      {
+        connection: this.connection,
+        ...(prefix === undefined ? {} : { prefix }),
+        autorun: false,
+        concurrency: slots,
+        lockDuration: LOCK_MS,
+        stalledInterval: STALLED_CHECK_MS,
+        maxStalledCount: MAX_STALLED,
+        drainDelay: IDLE_LOOK_S,
+        runRetryDelay: RETRY_MS,
+      },
+      factory,
+    );
+    worker.on('error', (error) => this.warn(error, 'queue: an error in a worker'));
+    void this.runWhenReady(worker);
+    return worker;
+  }
+
+  /** BullMQ remembers a failed first connection to PostgreSQL for ever: then only another worker helps. */
+  private async runWhenReady(worker: Jobs<C>): Promise<void> {
+    try {
+      await worker.waitUntilReady();
+      if (!this.stopping) await worker.run();
+    } catch (error) {
+      this.warn(error, 'queue: a worker could not start');
+      await worker.close(true).catch(() => undefined);
+      await sleep(RETRY_MS, undefined, { ref: false });
+      if (!this.stopping) this.worker = this.start();
+    }
+  }
+
+  private async process(job: Job<RunOffer, void>, token?: string): Promise<void> {
+    // A blocking read that was under way still brings one: it goes back for the others.
+    if (this.stopping) {
+      await job.moveToWait(token);
+      throw new WaitingError();
+    }
+    const handling = this.options.handler(job.data);
+    this.running.add(handling);
+    try {
+      await handling;
+    } catch (error) {
+      this.warn(error, 'queue: a job failed and is offered again');
+      throw error;
+    } finally {
+      this.running.delete(handling);
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import type { Pool } from 'pg';
+import type { RunOffer } from '#event-store';
+import { LeaderLoop, namedStatement, type Logger } from '#platform';
+import { monotonicNow } from './monotonic-now.ts';
+import type { QueueControls } from './queue-controls.ts';
+import { jobIdOf, windowOf, type RunQueue } from './run-queue.ts';
+
+const FIND_READY_RUNS = namedStatement(import.meta.dirname, 'find-ready-runs.sql');
+const WAKE_DELAYED_RUNS = namedStatement(import.meta.dirname, 'wake-delayed-runs.sql');
+
+/** The same number in every process; any that nobody else uses. */
+const DISPATCHER_LOCK = 7_215_081;
+
+const IDLE_MS = 1_000;
+/** While there has been work lately. */
+const BUSY_MS = 100;
+const BUSY_FOR_MS = 2_000;
+/** While there is a backlog and the queue drains. */
+const DRAIN_MS = 5;
+/** For how many looks, the table read and the offers sent, the queue must last while there is a backlog. */
+const LOOKS_AHEAD = 3;
+const DRAIN_MEMORY_MS = 500;
+/** How often delayed Runs are looked for, and the queue's epoch and dead workers. */
+const WAKE_EVERY_MS = 250;
+const CHECK_EVERY_MS = 1_000;
+/** A Run that is still ready so long after its offer is offered again: its job may be gone. If not, that adds nothing. */
+const OFFER_AGAIN_MS = 2_000;
+
+/** While no worker is known yet. */
+const MIN_DEPTH = 8;
+
+type ReadyRun = RunOffer & { maybeMore: boolean };
+
+export interface DispatcherOptions {
+  databaseUrl: string;
+  pool: Pool;
+  queue: RunQueue;
+  controls: QueueControls;
+  logger: Logger;
+}
+
+/**
+ * Offers what is ready, level-triggered over `run_work`: whatever got lost on the way, the row is still there. One leader
+ * at a time, but nothing breaks if two believe it: an offer made twice is one job.
+ */
+export class Dispatcher {
+  private readonly loop: LeaderLoop;
+  /** When ready Runs were last offered, by job id; only of rows that the last look has seen. A memory, not a truth. */
+  private offeredAt = new Map<string, number>();
+  private wokeAt = -Infinity;
+  private checkedAt = -Infinity;
+  private busyAt = -Infinity;
+  private epochSeen = false;
+  private backlog = false;
+  private drainPerMs = 0;
+  private drainedAt = -Infinity;
+  private lookMs = 0;
+  private pauseMs = IDLE_MS;
+
+  constructor(private readonly options: DispatcherOptions) {
+    const { databaseUrl, logger } = options;
+    this.loop = new LeaderLoop({
+      databaseUrl,
+      lockId: DISPATCHER_LOCK,
+      name: 'dispatcher',
+      tick: () => this.tick(),
+      logger,
+    });
+  }
+
+  get isLeader(): boolean {
+    return this.loop.isLeader;
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  /** There may be something to offer: looks at once, unless it looks often anyway. */
+  nudge(): void {
+    if (this.pauseMs > BUSY_MS) this.loop.nudge();
+  }
+
+  async stop(): Promise<void> {
+    await this.loop.stop();
+  }
+
+  private async tick(): Promise<number> {
+    const now = monotonicNow();
+    const { controls, queue } = this.options;
+    if (now - this.checkedAt >= CHECK_EVERY_MS) await this.check(now);
+    const { paused, slots } = await controls.read();
+    if (paused) {
+      this.offeredAt.clear();
+      return (this.pauseMs = IDLE_MS);
+    }
+    if (now - this.wokeAt >= WAKE_EVERY_MS) await this.wakeDelayedRuns(now);
+    const waiting = await queue.waitingCount();
+    const depth = this.depthOf(slots);
+    // Not worth a look at the table yet; the longer it takes, the less often the queue is asked.
+    if (this.backlog && waiting > 0.75 * depth) return (this.pauseMs = Math.min(2 * this.pauseMs, BUSY_MS));
+    const offered = await this.offerReadyRuns(2 * windowOf(slots) + slots, depth - waiting);
+    if (offered || waiting > 0) this.busyAt = now;
+    if (this.backlog) return (this.pauseMs = DRAIN_MS);
+    return (this.pauseMs = now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : IDLE_MS);
+  }
+
+  /**
+   * How many jobs to keep waiting. A newcomer waits behind them: with half as many as slots, for half the time of a Run
+   * (quality, F13). Where Runs are so short that the queue would run dry between two looks, more, up to the window.
+   */
+  private depthOf(slots: number): number {
+    const least = Math.max(MIN_DEPTH, Math.ceil(slots / 2));
+    return Math.min(
+      windowOf(slots),
+      Math.max(least, Math.ceil(this.drainPerMs * LOOKS_AHEAD * (this.lookMs + DRAIN_MS))),
+    );
+  }
+
+  /** What workers take is what has to be supplied: a mean that forgets within half a second. */
+  private measureDrain(taken: number, startedAt: number): void {
+    const now = monotonicNow();
+    const elapsedMs = Math.max(1, now - this.drainedAt);
+    this.lookMs += (now - startedAt - this.lookMs) / 4;
+    this.drainPerMs += (taken / elapsedMs - this.drainPerMs) * (1 - Math.exp(-elapsedMs / DRAIN_MEMORY_MS));
+    this.drainedAt = now;
+  }
+
+  /** Whether there was anything to offer. */
+  private async offerReadyRuns(limit: number, room: number): Promise<boolean> {
+    const { pool, queue } = this.options;
+    const startedAt = monotonicNow();
+    const { rows } = await pool.query<ReadyRun>({ ...FIND_READY_RUNS, values: [limit] });
+    const now = monotonicNow();
+    const fresh = rows.filter((run) => !this.offeredAt.has(jobIdOf(run)));
+    const again = rows.filter((run) => now - (this.offeredAt.get(jobIdOf(run)) ?? now) > OFFER_AGAIN_MS);
+    const taken = fresh.slice(0, Math.max(0, room));
+    const offers = [...again, ...taken].map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
+    await queue.offer(offers);
+    this.measureDrain(taken.length, startedAt);
+    const known = new Map(rows.map((run) => [jobIdOf(run), this.offeredAt.get(jobIdOf(run))]));
+    for (const offer of offers) known.set(jobIdOf(offer), now);
+    this.offeredAt = new Map([...known].filter((entry): entry is [string, number] => entry[1] !== undefined));
+    this.backlog = taken.length < fresh.length || (taken.length > 0 && rows.some(({ maybeMore }) => maybeMore));
+    return offers.length > 0;
+  }
+
+  private async wakeDelayedRuns(now: number): Promise<void> {
+    const { rowCount } = await this.options.pool.query(WAKE_DELAYED_RUNS);
+    this.wokeAt = now;
+    if (rowCount) this.busyAt = now;
+  }
+
+  /** Whether the queue has lost its data, and which workers are gone. */
+  private async check(now: number): Promise<void> {
+    const { pool, queue, logger } = this.options;
+    await pool.query(`delete from workers where seen_at < now() - interval '1 minute'`);
+    const kept = await queue.keepEpoch();
+    if (!kept && this.epochSeen) logger.warn('queue: it has lost its data; what is ready is offered again');
+    if (!kept) this.offeredAt.clear();
+    this.epochSeen = true;
+    this.checkedAt = now;
+  }
+}

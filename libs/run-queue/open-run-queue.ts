@@ -1,0 +1,27 @@
+import type { Logger } from '#platform';
+import { BullRunQueue } from './bullmq-run-queue.ts';
+import { openPostgresBackend } from './postgres-backend.ts';
+import { openRedisBackend } from './redis-backend.ts';
+import type { RunQueue } from './run-queue.ts';
+
+export interface OpenRunQueueOptions {
+  /** `redis://…`, `rediss://…` or `postgres://…`. */
+  url: string;
+  /** Two installations on one server need two names. */
+  name: string;
+  logger: Logger;
+}
+
+/** Throws ConfigError for a Redis that may lose jobs, and when PostgreSQL is away or not migrated. */
+export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<RunQueue> {
+  if (/^rediss?:/.test(url))
+    return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
+  const queue = new BullRunQueue({ name, logger, backend: openPostgresBackend(url, logger) });
+  try {
+    await queue.waitUntilReady();
+    return queue;
+  } catch (error) {
+    await queue.close().catch(() => undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+import { createPostgresBackend, type PgPool, type PostgresConnectionOptions } from 'bullmq';
+import { Pool } from 'pg';
+import { QUEUE_SCHEMA } from '#event-store';
+import type { Logger } from '#platform';
+import type { BullBackend } from './bullmq-backend.ts';
+import { logSparsely } from './log-sparsely.ts';
+
+/** One of them listens where there is a worker. With the main pool of 10 a process stays below 20 (design, section 4). */
+const MAX_CONNECTIONS = 4;
+const CONNECT_TIMEOUT_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 5_000;
+
+/** PostgreSQL that keeps jobs, in BullMQ's own schema, which `migrate()` has made. */
+export function openPostgresBackend(url: string, logger: Logger): BullBackend<PostgresConnectionOptions> {
+  const pool = new Pool({
+    connectionString: url,
+    application_name: 'spool queue',
+    max: MAX_CONNECTIONS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    statement_timeout: ANSWER_TIMEOUT_MS,
+    // BullMQ's statements name no schema.
+    options: `-c search_path=${QUEUE_SCHEMA}`,
+  });
+  const warn = logSparsely(logger);
+  pool.on('error', (error) => warn(error, 'queue: a connection to PostgreSQL broke'));
+  // BullMQ describes the pool by its own types, without `undefined` where pg has it.
+  const connection = pool as unknown as PgPool;
+  return {
+    factory: createPostgresBackend,
+    producer: connection,
+    connectConsumer: () => connection,
+    isAway: () => false,
+    close: () => pool.end(),
+  };
+}

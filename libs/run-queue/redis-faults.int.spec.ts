@@ -1,0 +1,157 @@
+import { Redis } from 'ioredis';
+import { pino } from 'pino';
+import type { RunOffer } from '#event-store';
+import { ConfigError } from '#platform';
+import {
+  createTestDatabase,
+  describeWithPrivateRedis,
+  eventually,
+  startPrivateRedis,
+  type PrivateRedis,
+  type TestDatabase,
+} from '#testing';
+import { openRunQueue } from './open-run-queue.ts';
+import { Installation } from './run-queue.testing.ts';
+import { QueueAway } from './run-queue.ts';
+
+// Real: PostgreSQL, BullMQ, and a redis-server of this file's own, which is stopped, killed and emptied (quality, F4 F5).
+
+const offerOf = (runId: string): RunOffer => ({ runId, threadId: 'thread', dispatch: 1 });
+
+describeWithPrivateRedis('a Redis that fails', () => {
+  let database: TestDatabase;
+  let redis: PrivateRedis;
+  let on: Installation;
+  const unhandled: unknown[] = [];
+  const noteUnhandled = (reason: unknown): void => void unhandled.push(reason);
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+
+  afterAll(() => database.drop());
+
+  beforeEach(async () => {
+    process.on('unhandledRejection', noteUnhandled);
+    redis = await startPrivateRedis();
+    on = await Installation.open(database.url, redis.url);
+    await on.registerWorker('worker', 8);
+  });
+
+  afterEach(async () => {
+    redis.resume();
+    await on.close().finally(() => redis.stop());
+    process.off('unhandledRejection', noteUnhandled);
+    expect(unhandled.splice(0)).toEqual([]);
+  });
+
+  /** Adds Runs without a pause, like callers do, until stopped; offers each by the fast path. */
+  function commitRuns(): { stop(): Promise<number> } {
+    let stopped = false;
+    const running = (async () => {
+      let count = 0;
+      while (!stopped) {
+        const [run] = await on.addReadyRuns('org', 1);
+        on.offers.offerSoon(run!);
+        count++;
+      }
+      return count;
+    })();
+    return {
+      stop: () => {
+        stopped = true;
+        return running;
+      },
+    };
+  }
+
+  it('emptied under load: what is ready is offered again, and workers go on', async () => {
+    const consumed = on.consumeRuns(8);
+    on.startDispatcher();
+    const commits = commitRuns();
+    for (let i = 1; i <= 3; i++) {
+      await on.waitFor(consumed, i * 50);
+      await redis.flushAll();
+    }
+    await on.waitFor(consumed, consumed.length + 50);
+    const count = await commits.stop();
+    await on.waitFor(consumed, count);
+    expect(new Set(consumed).size).toBe(count);
+  });
+
+  it('killed and back empty: Runs go on within 3 s', async () => {
+    const consumed = on.consumeRuns(8);
+    on.startDispatcher();
+    const commits = commitRuns();
+    await on.waitFor(consumed, 50);
+    await redis.kill();
+    await eventually(
+      () =>
+        on.queue.waitingCount().then(
+          () => false,
+          () => true,
+        ),
+      { what: 'the queue is away' },
+    );
+    const before = consumed.length;
+    await eventually(() => on.log.includes('offers are left to the dispatcher'), {
+      what: 'the fast path has failed',
+    });
+
+    await redis.start();
+    await on.waitFor(consumed, before + 50, 3_000);
+    const count = await commits.stop();
+    await on.waitFor(consumed, count);
+    expect(new Set(consumed).size).toBe(count);
+  });
+
+  it('silent: an offer returns at once, at most 1,000 are in memory, and Runs go on when it speaks again', async () => {
+    await on.queue.offer([offerOf('before')]);
+    redis.pause();
+    const begin = performance.now();
+    for (let i = 0; i < 20_000; i++) on.offers.offerSoon(offerOf(`silent${i}`));
+    expect(performance.now() - begin).toBeLessThan(500);
+    expect(on.offers.inFlight).toBe(1_000);
+    await eventually(() => on.offers.inFlight === 0, { what: 'the offers are given up' });
+    await expect(on.queue.waitingCount()).rejects.toThrow(QueueAway);
+
+    redis.resume();
+    const runs = await on.addReadyRuns('org', 20);
+    const consumed = on.consumeRuns(8);
+    on.startDispatcher();
+    await on.waitFor(consumed, runs.length);
+  });
+
+  it('silent while a worker waits: it goes on when it speaks again', async () => {
+    const consumed = on.consumeRuns(8);
+    on.startDispatcher();
+    await on.addReadyRuns('org', 1);
+    await on.waitFor(consumed, 1);
+    redis.pause();
+    await on.addReadyRuns('org', 20);
+    await eventually(() => on.log.includes('a tick failed'), { what: 'the dispatcher has noticed' });
+    redis.resume();
+    await on.waitFor(consumed, 21, 3_000);
+  });
+
+  it('full of other keys to evict: refused at start, in one line', async () => {
+    const client = new Redis(redis.url);
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    client.disconnect();
+    const opening = openRunQueue({ url: redis.url, name: 'test', logger: on.logger });
+    await expect(opening).rejects.toThrow(ConfigError);
+    await expect(opening).rejects.toThrow(/^Wrong configuration: QUEUE_URL: .* allkeys-lru, it must be noeviction$/);
+  });
+
+  it('away at start: is no reason not to start', async () => {
+    await redis.kill();
+    const queue = await openRunQueue({ url: redis.url, name: on.name, logger: pino({ level: 'silent' }) });
+    const delivered: RunOffer[] = [];
+    queue.consume(async (offer) => void delivered.push(offer), 1);
+    await expect(queue.offer([offerOf('run')])).rejects.toThrow(QueueAway);
+    await redis.start();
+    await eventually(() => queue.offer([offerOf('run')]).then(() => true), { what: 'it takes an offer' });
+    await eventually(() => delivered.length === 1, { what: 'it is delivered' });
+    await queue.close();
+  });
+});

@@ -1,0 +1,29 @@
+import { monotonicNow } from './monotonic-now.ts';
+
+/** A value that is loaded when asked for, and not again before it is too old. */
+export interface Remembered<T> {
+  get(): Promise<T>;
+  forget(): void;
+}
+
+/** Askers who come while it is being loaded share the load. A failed one is not remembered. */
+export function remember<T>(maxAgeMs: number, load: () => Promise<T>, now: () => number = monotonicNow): Remembered<T> {
+  let value: Promise<T> | null = null;
+  let loadedAt = 0;
+  const forget = (): void => {
+    value = null;
+  };
+  return {
+    forget,
+    get: () => {
+      if (value !== null && now() - loadedAt < maxAgeMs) return value;
+      const loading = load();
+      value = loading;
+      loadedAt = now();
+      loading.catch(() => {
+        if (value === loading) forget();
+      });
+      return loading;
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import { pino } from 'pino';
+import type { RunOffer } from '#event-store';
+import { RunOffers } from './run-offers.ts';
+import { windowOf } from './run-queue.ts';
+
+const offer = (i: number): RunOffer => ({ runId: `run${i}`, threadId: 'thread', dispatch: 1 });
+const logger = pino({ level: 'silent' });
+
+/** A queue in memory; its answers come when `answer` is called, or at once. */
+function offers(given: { slots?: number; paused?: boolean; crowded?: boolean; waiting?: number } = {}) {
+  const { slots = 0, paused = false, crowded = false } = given;
+  const clock = { now: 0 };
+  const batches: RunOffer[][] = [];
+  const state = { waiting: given.waiting ?? 0, asked: 0, answers: [] as (() => void)[], silent: false, away: false };
+  const answered = (): Promise<void> =>
+    state.silent ? new Promise((resolve) => state.answers.push(resolve)) : Promise.resolve();
+  const queue = {
+    offer: async (batch: readonly RunOffer[]) => {
+      if (state.away) throw new Error('away');
+      await answered();
+      if (batch.length > 0) batches.push([...batch]);
+      state.waiting += batch.length;
+    },
+    waitingCount: async () => {
+      state.asked++;
+      if (state.away) throw new Error('away');
+      return state.waiting;
+    },
+    keepEpoch: async () => true,
+    consume: () => {
+      throw new Error('not here');
+    },
+    close: async () => undefined,
+  };
+  const controls = { read: async () => ({ slots, paused, crowded }) };
+  const tested = new RunOffers({ queue, controls, logger, now: () => clock.now });
+  const settled = async (): Promise<void> => {
+    while (tested.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { tested, batches, state, clock, settled };
+}
+
+it('offers what arrives together, and meanwhile, in batches', async () => {
+  const { tested, batches, settled } = offers({ slots: 100 });
+  tested.offerSoon(offer(1));
+  tested.offerSoon(offer(2));
+  tested.offerSoon(offer(3));
+  await settled();
+  expect(batches).toEqual([[offer(1)], [offer(2), offer(3)]]);
+});
+
+it.each([
+  ['nothing while the queue is paused', { slots: 10, paused: true }, 0],
+  ['two jobs a slot', { slots: 10 }, 20],
+  ['what the window leaves', { slots: 10, waiting: 15 }, 5],
+  ['nothing when the window is full', { slots: 10, waiting: 25 }, 0],
+  ['a little while no worker is known', {}, windowOf(0)],
+  ['next to nothing beside a backlog', { slots: 32, crowded: true }, 8],
+])('offers %s', async (_, given, count) => {
+  const { tested, batches, settled } = offers(given);
+  for (let i = 0; i < 50; i++) tested.offerSoon(offer(i));
+  await settled();
+  expect(batches.flat()).toHaveLength(count);
+});
+
+it('asks how full the queue is at most every 250 ms, and counts what it adds', async () => {
+  const { tested, batches, state, clock, settled } = offers({ slots: 10 });
+  for (let i = 0; i < 10; i++) {
+    tested.offerSoon(offer(i));
+    await settled();
+  }
+  expect(state.asked).toBe(1);
+  clock.now = 251;
+  tested.offerSoon(offer(10));
+  await settled();
+  expect(state.asked).toBe(2);
+  expect(batches.flat()).toHaveLength(11);
+});
+
+it('asks again soon once there is no room, so that a queue that drains is filled', async () => {
+  const { tested, batches, state, clock, settled } = offers({ slots: 10, waiting: 20 });
+  tested.offerSoon(offer(1));
+  await settled();
+  state.waiting = 0;
+  tested.offerSoon(offer(2));
+  await settled();
+  expect(batches).toEqual([]);
+  clock.now = 11;
+  tested.offerSoon(offer(3));
+  await settled();
+  expect(batches).toEqual([[offer(3)]]);
+});
+
+it('keeps at most 1,000 while the queue is silent, and drops those that have waited for 200 ms', async () => {
+  const { tested, batches, state, clock, settled } = offers({ slots: 5_000 });
+  let dropped = 0;
+  tested.onDropped(() => dropped++);
+  state.silent = true;
+  tested.offerSoon(offer(0));
+  await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 1; i < 3_000; i++) tested.offerSoon(offer(i));
+  expect(tested.inFlight).toBe(1_000);
+  expect(dropped).toBe(2_000);
+  clock.now = 201;
+  state.silent = false;
+  state.answers.forEach((answer) => answer());
+  await settled();
+  expect(batches).toEqual([[offer(0)]]);
+});
+
+it('leaves offers to the dispatcher when the queue is away, and offers again when it is back', async () => {
+  const { tested, batches, state, clock, settled } = offers();
+  state.away = true;
+  tested.offerSoon(offer(1));
+  await settled();
+  state.away = false;
+  clock.now = 20;
+  tested.offerSoon(offer(2));
+  await settled();
+  expect(batches).toEqual([[offer(2)]]);
+});
+
+it('offers nothing after it was closed', async () => {
+  const { tested, batches, settled } = offers();
+  tested.offerSoon(offer(1));
+  await tested.close();
+  tested.offerSoon(offer(2));
+  await settled();
+  expect(batches.flat().map(({ runId }) => runId)).not.toContain('run2');
+});

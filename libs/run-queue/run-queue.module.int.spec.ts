@@ -1,0 +1,40 @@
+import { Test } from '@nestjs/testing';
+import { Client } from 'pg';
+import { pino } from 'pino';
+import { CommitFeed, type Commit } from '#event-store';
+import { DATABASE, loadConfig, PlatformModule, type Database } from '#platform';
+import { createTestDatabase, eventually } from '#testing';
+import { Dispatcher } from './dispatcher.ts';
+import { DispatcherModule, RUN_QUEUE } from './run-queue.module.ts';
+import type { RunQueue } from './run-queue.ts';
+
+it('offers what the process commits, leads, and closes everything with the application', async () => {
+  const database = await createTestDatabase();
+  const config = loadConfig({ DATABASE_URL: database.url });
+  const module = await Test.createTestingModule({
+    imports: [PlatformModule.forRoot(config, pino({ level: 'silent' })), DispatcherModule],
+  }).compile();
+  await module.init();
+  const delivered: string[] = [];
+  module.get<RunQueue>(RUN_QUEUE).consume(async ({ runId }) => void delivered.push(runId), 2);
+  module.get(CommitFeed).emit({ offers: [{ runId: 'run', threadId: 'thread', dispatch: 1 }] } as unknown as Commit);
+  await eventually(() => delivered.length === 1, { what: 'the Run is delivered' });
+  await eventually(() => module.get(Dispatcher).isLeader, { what: 'it leads' });
+
+  // What a process may hold: 20 (design, section 4). Of ours: 4 and the leader's.
+  const { pool } = module.get<Database>(DATABASE);
+  const { rows } = await pool.query<{ name: string }>(
+    `select application_name as name from pg_stat_activity where datname = current_database()`,
+  );
+  expect(rows.length).toBeLessThanOrEqual(config.DATABASE_POOL_SIZE + 5);
+  expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(['spool dispatcher', 'spool queue']));
+
+  await module.close();
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  const others = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+  const noneLeft = async (): Promise<boolean> => (await client.query(others)).rowCount === 0;
+  await eventually(noneLeft, { what: 'its connections are closed' });
+  await client.end();
+  await database.drop();
+});

@@ -1,0 +1,87 @@
+import {
+  Inject,
+  Module,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { CommitFeed, EventStoreModule } from '#event-store';
+import { CONFIG, DATABASE, LOGGER, requireDatabaseUrl, type Config, type Database, type Logger } from '#platform';
+import { Dispatcher } from './dispatcher.ts';
+import { openRunQueue } from './open-run-queue.ts';
+import { QueueControls } from './queue-controls.ts';
+import { RunOffers } from './run-offers.ts';
+import type { RunQueue } from './run-queue.ts';
+
+/** Injection token of the RunQueue. */
+export const RUN_QUEUE = Symbol('RUN_QUEUE');
+
+/** The queue of Runs, and the fast path: what this process commits it offers. */
+@Module({
+  imports: [EventStoreModule],
+  providers: [
+    {
+      provide: RUN_QUEUE,
+      inject: [CONFIG, LOGGER],
+      useFactory: (config: Config, logger: Logger) =>
+        openRunQueue({ url: config.QUEUE_URL ?? requireDatabaseUrl(config), name: config.QUEUE_NAME, logger }),
+    },
+    {
+      provide: QueueControls,
+      inject: [DATABASE, CONFIG],
+      useFactory: ({ pool }: Database, { QUEUE_NAME }: Config) => new QueueControls(pool, QUEUE_NAME),
+    },
+    {
+      provide: RunOffers,
+      inject: [RUN_QUEUE, QueueControls, LOGGER],
+      useFactory: (queue: RunQueue, controls: QueueControls, logger: Logger) =>
+        new RunOffers({ queue, controls, logger }),
+    },
+  ],
+  exports: [RUN_QUEUE, QueueControls, RunOffers],
+})
+export class RunQueueModule implements OnApplicationShutdown {
+  constructor(
+    @Inject(RUN_QUEUE) private readonly queue: RunQueue,
+    @Inject(RunOffers) private readonly offers: RunOffers,
+    @Inject(CommitFeed) feed: CommitFeed,
+  ) {
+    feed.onCommit((commit) => commit.offers.forEach((offer) => offers.offerSoon(offer)));
+  }
+
+  /** Not before: what ends Runs at shutdown (`beforeApplicationShutdown`) needs the queue. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.offers.close();
+    await this.queue.close();
+  }
+}
+
+/** The dispatcher, for processes that may lead: workers and the standalone. */
+@Module({
+  imports: [RunQueueModule],
+  providers: [
+    {
+      provide: Dispatcher,
+      inject: [CONFIG, DATABASE, RUN_QUEUE, QueueControls, LOGGER],
+      useFactory: (config: Config, { pool }: Database, queue: RunQueue, controls: QueueControls, logger: Logger) =>
+        new Dispatcher({ databaseUrl: requireDatabaseUrl(config), pool, queue, controls, logger }),
+    },
+  ],
+  exports: [Dispatcher],
+})
+export class DispatcherModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  constructor(
+    @Inject(Dispatcher) private readonly dispatcher: Dispatcher,
+    @Inject(RunOffers) offers: RunOffers,
+  ) {
+    offers.onDropped(() => dispatcher.nudge());
+  }
+
+  onApplicationBootstrap(): void {
+    this.dispatcher.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.dispatcher.stop();
+  }
+}

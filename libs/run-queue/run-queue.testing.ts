@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import type { RunOffer } from '#event-store';
+import { openDatabase, type Database } from '#platform';
+import { eventually } from '#testing';
+import { Dispatcher } from './dispatcher.ts';
+import { openRunQueue } from './open-run-queue.ts';
+import { QueueControls } from './queue-controls.ts';
+import { RunOffers } from './run-offers.ts';
+import type { RunQueue } from './run-queue.ts';
+import { registerWorker, type RegisteredWorker } from './worker-registry.ts';
+
+/**
+ * One installation: its queue, and what works on it. All real but the Runs: rows without a Thread. Installations follow
+ * one another on a database, each finds it empty.
+ */
+export class Installation {
+  readonly logger = pino({ level: 'info' }, { write: (line: string) => void (this.log += line) });
+  readonly controls: QueueControls;
+  readonly offers: RunOffers;
+  /** What was logged so far. */
+  log = '';
+  private readonly dispatchers: Dispatcher[] = [];
+  private readonly workers: RegisteredWorker[] = [];
+  private runCount = 0;
+
+  private constructor(
+    readonly name: string,
+    readonly queue: RunQueue,
+    readonly databaseUrl: string,
+    private readonly database: Database,
+  ) {
+    this.controls = new QueueControls(this.pool, name);
+    this.offers = new RunOffers({ queue, controls: this.controls, logger: this.logger });
+  }
+
+  static async open(databaseUrl: string, queueUrl = databaseUrl): Promise<Installation> {
+    const database = await openDatabase({ url: databaseUrl, applicationName: 'test', maxConnections: 8 });
+    await database.pool.query('truncate run_work, workers, queue_controls');
+    const name = `test-${randomBytes(6).toString('hex')}`;
+    const queue = await openRunQueue({ url: queueUrl, name, logger: pino({ level: 'silent' }) });
+    return new Installation(name, queue, databaseUrl, database);
+  }
+
+  get pool(): Database['pool'] {
+    return this.database.pool;
+  }
+
+  startDispatcher(): Dispatcher {
+    const { databaseUrl, pool, queue, controls, logger } = this;
+    const dispatcher = new Dispatcher({ databaseUrl, pool, queue, controls, logger });
+    this.dispatchers.push(dispatcher);
+    dispatcher.start();
+    return dispatcher;
+  }
+
+  async registerWorker(holder: string, slots: number): Promise<RegisteredWorker> {
+    const worker = await registerWorker(this.pool, { holder, slots }, this.logger);
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** Runs that became ready one after the other. */
+  async addReadyRuns(organizationId: string, count: number): Promise<RunOffer[]> {
+    const runs: RunOffer[] = [];
+    for (let i = 0; i < count; i++) runs.push(await this.addRun(organizationId, 'ready', 600_000));
+    return runs;
+  }
+
+  async addDelayedRun(dueInMs: number | null): Promise<RunOffer> {
+    return this.addRun('delayed', 'delayed', dueInMs);
+  }
+
+  /** As the claim of a worker does it: true for the one who may. The Run ends with it. */
+  async claim({ runId, dispatch }: RunOffer): Promise<boolean> {
+    const { rowCount } = await this.pool.query(
+      `delete from run_work where run_id = $1 and dispatch = $2 and state = 'ready'`,
+      [runId, dispatch],
+    );
+    return rowCount === 1;
+  }
+
+  /** Claims what the queue delivers; the run ids, in order. */
+  consumeRuns(slots: number): string[] {
+    const runs: string[] = [];
+    this.queue.consume(async (offer) => {
+      if (await this.claim(offer)) runs.push(offer.runId);
+    }, slots);
+    return runs;
+  }
+
+  async waitFor(runs: string[], count: number, timeoutMs = 5_000): Promise<void> {
+    await eventually(() => runs.length >= count, { what: `${count} Runs are consumed`, timeoutMs });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.dispatchers.map((dispatcher) => dispatcher.stop()));
+    await Promise.all(this.workers.map((worker) => worker.close()));
+    await this.offers.close();
+    await this.queue.close();
+    await this.database.close();
+  }
+
+  private async addRun(organizationId: string, state: string, dueInMs: number | null): Promise<RunOffer> {
+    const runId = `${organizationId}-${String(++this.runCount).padStart(6, '0')}`;
+    await this.pool.query(
+      `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms)
+       values ($1, 'thread', $2, 'agent', $3, 1, 0, clock_timestamp() + $4 * interval '1 ms', clock_timestamp(), 600000)`,
+      [runId, organizationId, state, dueInMs],
+    );
+    return { runId, threadId: 'thread', dispatch: 1 };
+  }
+}

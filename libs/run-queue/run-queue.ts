@@ -1,0 +1,50 @@
+import type { RunOffer } from '#event-store';
+
+/**
+ * Where workers find Runs. It carries hints: an offer may be lost, late or delivered many times, and nothing is lost,
+ * because `run_work` says what is to be offered, and a claim says whether an offer still holds.
+ */
+export interface RunQueue {
+  /** Adds a job for each; one that the queue holds already stays as it is. Throws when the queue is away, soon. */
+  offer(offers: readonly RunOffer[]): Promise<void>;
+  /** Jobs that no worker has taken yet. Throws when the queue is away. */
+  waitingCount(): Promise<number>;
+  /** Whether the mark is still there that an earlier call has left; it is from now on. Throws when the queue is away. */
+  keepEpoch(): Promise<boolean>;
+  /**
+   * Hands jobs to the handler, at most `slots` at once, until closed. The handler is expected to resolve whatever
+   * becomes of the Run; one that throws (the database is away) loses the job, and the dispatcher offers the Run again.
+   */
+  consume(handler: (offer: RunOffer) => Promise<void>, slots: number): RunConsumer;
+  close(): Promise<void>;
+}
+
+/** Shutdown has two stages: between them the owner of the handler lets steps end, or hands their Runs back. */
+export interface RunConsumer {
+  /** From now on the handler gets no new job. */
+  stopTaking(): Promise<void>;
+  /** Waits for the handlers that still run, then lets go of the connections. */
+  close(): Promise<void>;
+}
+
+/** The queue does not answer. Nobody needs to be told: the row in `run_work` stays ready. */
+export class QueueAway extends Error {
+  override name = 'QueueAway';
+
+  constructor(cause?: unknown) {
+    super('The queue does not answer.', { cause });
+  }
+}
+
+/** One job a dispatch: the next dispatch of the same Run is another job, an offer made twice is not. */
+export function jobIdOf({ runId, dispatch }: RunOffer): string {
+  return `${runId}-${dispatch}`;
+}
+
+/** The most jobs that wait in the queue: enough that no slot runs dry, few enough that nobody waits behind a crowd. */
+export function windowOf(slots: number): number {
+  return Math.max(MIN_WINDOW, 2 * slots);
+}
+
+/** While no worker is known yet. */
+const MIN_WINDOW = 16;
