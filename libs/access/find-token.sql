@@ -1,0 +1,14 @@
+-- A token by its hash, with what the policy needs to know of the caller, in one round trip.
+select t.id,
+       t.kind,
+       t.organization_id   as "organizationId",
+       t.person_id         as "personId",
+       t.allow_attribution as "allowAttribution",
+       t.expires_at        as "expiresAt",
+       t.revoked_at        as "revokedAt",
+       t.last_used_at is null or t.last_used_at < now() - interval '1 minute' as "useIsNews",
+       array(select m.organization_id from memberships m where m.person_id = t.person_id) as "memberships",
+       array(select p.agent_id from agent_people p where p.person_id = t.person_id)       as "invitations",
+       array(select a.agent_id from token_agents a where a.token_id = t.id)               as "tokenAgents"
+from tokens t
+where t.hash = $1

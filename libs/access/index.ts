@@ -1,0 +1,5 @@
+export * from './access-store.ts';
+export * from './access.module.ts';
+export * from './authenticator.ts';
+export * from './caller.ts';
+export * from './policy.ts';

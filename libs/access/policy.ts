@@ -1,0 +1,67 @@
+import type { ThreadOwner } from '#domain';
+import type { Caller } from './caller.ts';
+
+/** What the policy needs to know of an agent. */
+export interface AgentStanding {
+  id: string;
+  organizationId: string;
+  ownerPersonId: string | null;
+  /** Every member of the organization, or its owner and those named. */
+  access: 'organization' | 'invited';
+  published: boolean;
+  apiEnabled: boolean;
+  liveVersion: number | null;
+  deleted: boolean;
+}
+
+export type AgentAccess = 'ok' | 'not_found' | 'forbidden' | 'agent_not_published' | 'service_inactive';
+
+/** Decisions, section 2, in its order: gone, then not for this caller whatever its state, then its state. */
+export function agentAccess(caller: Caller, agent: AgentStanding): AgentAccess {
+  if (agent.deleted) return 'not_found';
+  if (!mayUseAgent(caller, agent)) return 'forbidden';
+  if (!agent.published) return 'agent_not_published';
+  return agent.apiEnabled && agent.liveVersion !== null ? 'ok' : 'service_inactive';
+}
+
+function mayUseAgent(caller: Caller, agent: AgentStanding): boolean {
+  switch (caller.kind) {
+    case 'person':
+      if (!caller.organizationIds.has(agent.organizationId)) return false;
+      if (agent.access === 'organization') return true;
+      return agent.ownerPersonId === caller.personId || caller.invitedAgentIds.has(agent.id);
+    case 'service':
+      return caller.organizationId === agent.organizationId && caller.agentIds.has(agent.id);
+    case 'operator':
+      return false;
+  }
+}
+
+/** Whom a Thread belongs to, as its summary has it. */
+export interface ThreadOwnership {
+  owner_person_id: string | null;
+  owner_service_token_id: string | null;
+}
+
+/**
+ * Whether the Thread is visible to the caller (decisions, section 8): the person whose token created it or to whom it is
+ * attributed, and the service token that created it. `agentAccess` of its agent comes after.
+ */
+export function mayUseThread(caller: Caller, thread: ThreadOwnership): boolean {
+  switch (caller.kind) {
+    case 'person':
+      return thread.owner_person_id === caller.personId;
+    case 'service':
+      return thread.owner_service_token_id === caller.tokenId;
+    case 'operator':
+      return false;
+  }
+}
+
+/** Whose a Thread is that the caller creates. */
+export function ownerFor(caller: Caller): ThreadOwner {
+  return {
+    personId: caller.kind === 'person' ? caller.personId : null,
+    serviceTokenId: caller.kind === 'service' ? caller.tokenId : null,
+  };
+}
