@@ -1,0 +1,94 @@
+import { ulid } from 'ulid';
+import { openDatabase, type Database } from '#platform';
+import { createTestDatabase, fixedClock, type TestDatabase } from '#testing';
+import { AgentCatalogue } from './agent-catalogue.ts';
+import { echoHarness } from './echo/echo-harness.ts';
+import { harnessesByName } from './harness.ts';
+import { runLimits } from './manifest.ts';
+import { createAgent, publishAgentVersion } from './publish-agent.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+const organizationId = ulid();
+const manifest = { name: 'Helper', description: 'Helps.', harness: { name: 'echo' } };
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  database = await openDatabase({ url: testDatabase.url, applicationName: 'agents spec', maxConnections: 6 });
+  await database.pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+function makeCatalogue(clock = fixedClock(0)) {
+  const harnesses = harnessesByName([echoHarness()]);
+  return new AgentCatalogue({ pool: database.pool, harnesses, now: clock.now });
+}
+
+it('knows a new agent, and its live version once it is published', async () => {
+  const catalogue = makeCatalogue();
+  const agentId = await createAgent(database.pool, { organizationId, manifest });
+  const agent = { id: agentId, organizationId, ownerPersonId: null, name: 'Helper', description: 'Helps.' };
+  const state = { kind: 'cattle', access: 'organization', apiEnabled: true, deleted: false };
+  expect(await catalogue.find(agentId)).toEqual({ ...agent, ...state, published: false, liveVersion: null });
+
+  expect(await publishAgentVersion(database.pool, agentId, { ...manifest, kind: 'pet', name: 'Renamed' })).toBe(1);
+  const published = { ...agent, ...state, name: 'Renamed', kind: 'pet', published: true, liveVersion: 1 };
+  expect(await makeCatalogue().find(agentId)).toEqual(published);
+});
+
+it('sees a change within two seconds, and an agent that is made after it was asked for at once', async () => {
+  const clock = fixedClock(0);
+  const catalogue = makeCatalogue(clock);
+  const agentId = await createAgent(database.pool, { organizationId, manifest });
+  await catalogue.find(agentId);
+  await database.pool.query('update agents set api_enabled = false where id = $1', [agentId]);
+  clock.advance(1_999);
+  expect((await catalogue.find(agentId))?.apiEnabled).toBe(true);
+  clock.advance(1);
+  expect((await catalogue.find(agentId))?.apiEnabled).toBe(false);
+
+  const later = ulid();
+  expect(await catalogue.find(later)).toBeNull();
+  await database.pool.query(`insert into agents (id, organization_id, name, kind) values ($1, $2, 'Later', 'pet')`, [
+    later,
+    organizationId,
+  ]);
+  expect((await catalogue.find(later))?.name).toBe('Later');
+});
+
+it('gives each version its number, however many are published at once', async () => {
+  const agentId = await createAgent(database.pool, { organizationId, manifest });
+  const publish = () => publishAgentVersion(database.pool, agentId, manifest);
+  const versions = await Promise.all(Array.from({ length: 8 }, publish));
+  expect(versions.toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect((await makeCatalogue().find(agentId))?.liveVersion).toBe(8);
+  expect(await publishAgentVersion(database.pool, ulid(), manifest)).toBeNull();
+});
+
+it('reads a version with its defaults filled in', async () => {
+  const agentId = await createAgent(database.pool, { organizationId, manifest });
+  await publishAgentVersion(database.pool, agentId, { ...manifest, limits: { workMs: 5 } });
+  const catalogue = makeCatalogue();
+  const version = await catalogue.version(agentId, 1);
+  expect(version).toMatchObject({ name: 'Helper', whenBusy: 'reject', tools: [], kind: 'cattle' });
+  const day = 24 * 60 * 60 * 1000;
+  expect(version && runLimits(version)).toEqual({ queueMs: 600_000, workMs: 5, waitMs: 7 * day, maxLosses: 3 });
+  expect(await catalogue.version(agentId, 1)).toBe(version);
+  expect(await catalogue.version(agentId, 2)).toBeNull();
+});
+
+it('says why an agent cannot run', async () => {
+  const catalogue = makeCatalogue();
+  const agentId = await createAgent(database.pool, { organizationId, manifest });
+  const harnesses = [{ name: 'echo' }, { name: 'none' }, { name: 'echo', pauseMs: 'long' }];
+  for (const harness of harnesses) await publishAgentVersion(database.pool, agentId, { ...manifest, harness });
+  const reasons = [];
+  for (const version of [1, 2, 3]) {
+    const read = await catalogue.version(agentId, version);
+    reasons.push(read && catalogue.readiness(read));
+  }
+  expect(reasons).toEqual([null, 'There is no harness "none".', expect.stringMatching(/pauseMs/)]);
+});

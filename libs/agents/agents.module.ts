@@ -1,0 +1,21 @@
+import { Module } from '@nestjs/common';
+import { DATABASE, type Database } from '#platform';
+import { AgentCatalogue } from './agent-catalogue.ts';
+import { echoHarness } from './echo/echo-harness.ts';
+import { harnessesByName, type Harnesses } from './harness.ts';
+
+/** Injection token of the process's harnesses, by name. */
+export const HARNESSES = Symbol('HARNESSES');
+
+@Module({
+  providers: [
+    { provide: HARNESSES, useFactory: () => harnessesByName([echoHarness()]) },
+    {
+      provide: AgentCatalogue,
+      inject: [DATABASE, HARNESSES],
+      useFactory: ({ pool }: Database, harnesses: Harnesses) => new AgentCatalogue({ pool, harnesses }),
+    },
+  ],
+  exports: [HARNESSES, AgentCatalogue],
+})
+export class AgentsModule {}

@@ -1,0 +1,2 @@
+-- One version of an agent, which never changes.
+select manifest from agent_versions where agent_id = $1 and version = $2

@@ -1,0 +1,14 @@
+-- What the routes of an agent have to know of it, whatever its state.
+select id,
+       organization_id          as "organizationId",
+       owner_person_id          as "ownerPersonId",
+       name,
+       description,
+       kind,
+       access,
+       published,
+       api_enabled              as "apiEnabled",
+       live_version             as "liveVersion",
+       deleted_at is not null   as deleted
+from agents
+where id = $1

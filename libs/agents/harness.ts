@@ -1,0 +1,109 @@
+import { RUN_ERRORS, type RunErrorCode, type ToolCall, type ToolCompleted } from '#domain';
+import type { AgentManifest } from './manifest.ts';
+
+/**
+ * What runs an agent: one model step at a time, and the tools that the steps ask for. It knows nothing of streams and
+ * queues; what it yields becomes durable elsewhere, so a step that was cut off is simply asked for again.
+ */
+export interface Harness {
+  readonly name: string;
+  /** Why an agent with this manifest cannot run now, null when it can. One sentence for the caller, without secrets. */
+  readiness(manifest: AgentManifest): string | null;
+  /** The tools that an agent's steps may ask for. Throws HarnessError (`tool_server_unavailable`). */
+  tools(manifest: AgentManifest): Promise<readonly Tool[]>;
+  /**
+   * One model step. Ends with exactly one `message`; without tool calls it is the final one. Stops within milliseconds of
+   * the signal's abort, by whatever throw. Throws HarnessError for every failure it knows; anything else that it throws
+   * counts as `harness_crashed`. The output before a throw is void.
+   */
+  step(context: StepContext): AsyncIterable<StepEvent>;
+}
+
+export interface StepContext {
+  threadId: string;
+  runId: string;
+  /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
+  attempt: number;
+  /** The application's user, as the Thread was made for. */
+  userId: string;
+  manifest: AgentManifest;
+  transcript: readonly TranscriptMessage[];
+  signal: AbortSignal;
+}
+
+/** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
+export type TranscriptMessage =
+  | { role: 'user'; text: string; fileIds: string[] }
+  | { role: 'assistant'; text: string; toolCalls: ToolCall[] }
+  | ({ role: 'tool' } & Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'result'>);
+
+export type StepEvent =
+  /** A piece of the message's text; all pieces joined are the text of `message`. */
+  | { type: 'text'; text: string }
+  | { type: 'thinking'; text: string }
+  /** Tokens of this step, at most once. */
+  | { type: 'usage'; inputTokens: number; outputTokens: number }
+  | { type: 'message'; text: string; toolCalls: RequestedTool[] };
+
+/** Ids are given outside: they are unique for ever, whatever a provider calls its calls. */
+export interface RequestedTool {
+  toolName: string;
+  toolInput: Record<string, unknown>;
+}
+
+export type ToolPolicy = 'allow' | 'ask' | 'deny';
+
+export interface Tool {
+  readonly name: string;
+  /** What people see. */
+  readonly title: string;
+  /** Whether it may run where the agent's manifest says nothing. */
+  readonly policy: ToolPolicy;
+  /** Whether running it twice under one `toolCallId` is the same as once: then it is repeated after a crash. */
+  readonly idempotent: boolean;
+  /**
+   * Runs it once. What the model can deal with is answered with `isError`; a throw is reported to the model as a failure
+   * without its message. Stops within milliseconds of the signal's abort, by whatever throw.
+   */
+  execute(input: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;
+}
+
+export interface ToolContext {
+  threadId: string;
+  runId: string;
+  /** Delegated to tool servers with each call. */
+  userId: string;
+  /** The idempotency key of the call. */
+  toolCallId: string;
+  signal: AbortSignal;
+  /** Keeps a file of the agent; it is the Thread's once the tool's result is stored. */
+  saveArtifact: (artifact: { name: string; mimeType: string | null; bytes: Uint8Array }) => Promise<{ fileId: string }>;
+}
+
+export interface ToolResult {
+  text: string;
+  isError: boolean;
+}
+
+/** A failure that the catalogue of Run errors knows. Only its code gets out; `cause` is for the log. */
+export class HarnessError extends Error {
+  override name = 'HarnessError';
+
+  constructor(
+    readonly code: RunErrorCode,
+    /** `retryAfterMs`: what the provider asked for, milliseconds. */
+    readonly more: { retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(RUN_ERRORS[code].message, { cause: more.cause });
+  }
+}
+
+/** The harnesses of this process, by name. */
+export type Harnesses = ReadonlyMap<string, Harness>;
+
+/** Throws when two have one name: a process must not start half-wired. */
+export function harnessesByName(harnesses: readonly Harness[]): Harnesses {
+  const byName = new Map(harnesses.map((harness) => [harness.name, harness]));
+  if (byName.size < harnesses.length) throw new Error('Two harnesses have the same name.');
+  return byName;
+}
