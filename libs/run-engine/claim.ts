@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findLiveRun, isRejection, type Command, type ThreadState } from '#domain';
+import type { CommandHandler, Fence, LoadedThread, NewFile, RunOffer, ThreadStore } from '#event-store';
+import { isDatabaseAway, type Logger } from '#platform';
+
+/**
+ * Why the work on a Run ends before the Run does. `gone`: the database says that the claim does not hold any more;
+ * `unsure`: it does not answer, and the lease may be over. Nothing may be written then. `work_limit`, `shutdown`: the
+ * claim holds, for one last append.
+ */
+export type StopReason = 'gone' | 'unsure' | 'work_limit' | 'shutdown';
+
+/** Thrown out of work that has to stop; normal, and never logged as an error. */
+class ClaimStopped extends Error {
+  override name = 'ClaimStopped';
+
+  constructor(readonly reason: StopReason) {
+    super(`The work on the claim has to stop: ${reason}.`);
+  }
+}
+
+export interface ClaimParts {
+  handler: CommandHandler;
+  store: ThreadStore;
+  logger: Logger;
+}
+
+export interface ClaimedRunOf {
+  offer: RunOffer;
+  attempt: number;
+  thread: LoadedThread;
+  /** Until when the lease holds at least, by `performance.now()`. */
+  leaseUntil: number;
+}
+
+const AWAY_PAUSE_MS = 50;
+/** Each is eight tries of the handler: past that something else is wrong than other writers. */
+const MAX_CONFLICTS = 5;
+
+/** One worker's hold on one Run: the fencing token that proves it, and the Thread as its last append left it. */
+export class Claim {
+  readonly offer: RunOffer;
+  readonly attempt: number;
+  thread: LoadedThread;
+  leaseUntil: number;
+  stopReason: StopReason | null = null;
+  private readonly work = new AbortController();
+  private readonly lost = new AbortController();
+  private writing: Promise<unknown> = Promise.resolve();
+  private checking = false;
+
+  constructor(
+    private readonly parts: ClaimParts,
+    { offer, attempt, thread, leaseUntil }: ClaimedRunOf,
+  ) {
+    this.offer = offer;
+    this.attempt = attempt;
+    this.thread = thread;
+    this.leaseUntil = leaseUntil;
+  }
+
+  /** Aborts when the work has to stop, for whatever reason. */
+  get signal(): AbortSignal {
+    return this.work.signal;
+  }
+
+  get fence(): Fence {
+    return { runId: this.offer.runId, attempt: this.attempt };
+  }
+
+  get isLost(): boolean {
+    return this.lost.signal.aborted;
+  }
+
+  /** The first reason counts, but a claim can be lost at any time. */
+  stop(reason: StopReason): void {
+    if (this.isLost) return;
+    const loses = reason === 'gone' || reason === 'unsure';
+    if (this.stopReason === null || loses) this.stopReason = reason;
+    const stopped = new ClaimStopped(reason);
+    if (loses) this.lost.abort(stopped);
+    this.work.abort(stopped);
+  }
+
+  /**
+   * Appends under the fence, one append after the other. While the database is away it tries again, as long as the lease
+   * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made.
+   */
+  append(commands: readonly Command[], files: readonly NewFile[] = []): Promise<void> {
+    const appended = this.writing.then(() => this.appendNow(commands, files));
+    this.writing = appended.catch(() => undefined);
+    return appended;
+  }
+
+  /** Reads, again and again while the database is away, as long as the claim holds. */
+  async read<T>(act: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await untilAborted(act(), this.lost.signal);
+      } catch (error) {
+        if (this.isLost || !isDatabaseAway(error)) throw error;
+        await sleep(AWAY_PAUSE_MS);
+      }
+    }
+  }
+
+  /** Somebody else wrote to the Thread: looks whether the claim still holds. A failure to look means nothing. */
+  async recheck(): Promise<void> {
+    if (this.checking || this.isLost) return;
+    this.checking = true;
+    const thread = await this.parts.store.load(this.offer.threadId).catch(() => undefined);
+    this.checking = false;
+    if (thread !== undefined && !holdsClaim(thread?.state, this.fence)) this.stop('gone');
+  }
+
+  private async appendNow(commands: readonly Command[], files: readonly NewFile[]): Promise<void> {
+    const { handler, logger } = this.parts;
+    const request = { threadId: this.offer.threadId, commands, fence: this.fence, files };
+    for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
+      this.lost.signal.throwIfAborted();
+      const from = conflicts === 0 ? this.thread : undefined;
+      const giveUpAt = Date.now() + this.leaseUntil - performance.now();
+      const outcome = await untilAborted(handler.handle({ ...request, from, giveUpAt }), this.lost.signal).catch(
+        (error: unknown) => this.loseIfAway(error),
+      );
+      if ('thread' in outcome) {
+        this.thread = outcome.thread;
+        return;
+      }
+      if (!isRejection(outcome)) continue;
+      // Losing the Run is normal; being in the wrong status for what one does is not.
+      if (outcome.rejected === 'illegal_transition') logger.error(this.fence, 'an append was refused: wrong status');
+      break;
+    }
+    this.stop('gone');
+    throw new ClaimStopped('gone');
+  }
+
+  /** Away until the lease was to end: whether the append was made is not known, so nothing may follow it. */
+  private loseIfAway(error: unknown): never {
+    if (!isDatabaseAway(error)) throw error;
+    this.stop('unsure');
+    throw new ClaimStopped('unsure');
+  }
+}
+
+function holdsClaim(state: ThreadState | undefined, { runId, attempt }: Fence): boolean {
+  if (state === undefined || state.lifecycle === 'none') return false;
+  const run = findLiveRun(state, runId);
+  return run?.attempt === attempt && (run.status === 'booting' || run.status === 'running');
+}
+
+/** What `work` comes to, or the signal's reason as soon as it aborts: what does not listen is left to itself. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+  try {
+    return await Promise.race([aborted, work]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    // Whichever of the two comes too late must not end the process.
+    work.catch(() => undefined);
+    aborted.catch(() => undefined);
+  }
+}

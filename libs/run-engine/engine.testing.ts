@@ -1,0 +1,154 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ulid } from 'ulid';
+import {
+  AgentCatalogue,
+  agentManifestSchema,
+  createAgent,
+  echoHarness,
+  harnessesByName,
+  publishAgentVersion,
+  runLimits,
+  type AgentManifestInput,
+  type Harness,
+} from '#agents';
+import { toLogEntry, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
+import { CommandHandler, ThreadStore, type CommandOutcome, type RunOffer } from '#event-store';
+import { DiskBlobStore } from '#files';
+import { createLogger, openDatabase, type Logger } from '#platform';
+import { createTestDatabase } from '#testing';
+import { LeaseKeeper } from './lease-keeper.ts';
+import { Reaper } from './reaper.ts';
+import { RunEngine } from './run-engine.ts';
+
+/** For specs: a database of their own, and workers on it whose offers are made by hand. Everything in it is real. */
+export type World = Awaited<ReturnType<typeof makeWorld>>;
+
+export interface WorkerOptions {
+  leaseMs?: number;
+  harnesses?: Harness[];
+  isPaused?: () => boolean;
+  /** Through a proxy, say. */
+  url?: string;
+  logger?: Logger;
+}
+
+const LEASE_MS = 10_000;
+
+export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
+  const testDatabase = await createTestDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'spool-run-engine-'));
+  const closing: (() => Promise<void>)[] = [];
+  const open = async (url: string) => {
+    const database = await openDatabase({ url, applicationName: 'run-engine spec', maxConnections: 6 });
+    closing.push(() => database.close());
+    return database;
+  };
+  const { pool } = await open(testDatabase.url);
+  const store = new ThreadStore(pool);
+  /** What became ready, newest last, whoever made it so. */
+  const offers: RunOffer[] = [];
+  const commits: string[] = [];
+  const onCommit = (commit: { offers: RunOffer[]; events: readonly StoredEvent[] }): void => {
+    offers.push(...commit.offers);
+    commits.push(commit.events.map(({ type }) => type).join(' '));
+  };
+  const handler = new CommandHandler({ store, leaseMs, onCommit });
+  const organizationId = ulid();
+  await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
+  const blobs = new DiskBlobStore(folder);
+  const silent = createLogger('silent', 'run-engine spec');
+
+  /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
+  async function makeWorker(options: WorkerOptions = {}) {
+    const { harnesses: others = [], isPaused = () => false, url, logger = silent } = options;
+    const own = url === undefined ? { pool } : await open(url);
+    const harnesses = harnessesByName([echoHarness({ crash: () => undefined }), ...others]);
+    const holder = ulid();
+    const lease = options.leaseMs ?? leaseMs;
+    const leases = new LeaseKeeper({ pool: own.pool, holder, leaseMs: lease, logger });
+    const ownStore = new ThreadStore(own.pool);
+    const engine = new RunEngine({
+      store: ownStore,
+      handler: new CommandHandler({ store: ownStore, leaseMs: lease, onCommit }),
+      pool: own.pool,
+      catalogue: new AgentCatalogue({ pool: own.pool, harnesses }),
+      harnesses,
+      blobs,
+      leases,
+      isPaused: async () => isPaused(),
+      holder,
+      leaseMs: lease,
+      logger,
+    });
+    closing.push(async () => leases.stop());
+    return { engine, leases, holder };
+  }
+
+  /** A Thread of a new agent with a first message; the answer's offer is the one to execute. */
+  async function say(text: string, manifest: Partial<AgentManifestInput> = {}) {
+    const input = { name: 'Echo', harness: { name: 'echo' }, ...manifest };
+    const agentId = await createAgent(pool, { organizationId, manifest: input });
+    const agentVersion = (await publishAgentVersion(pool, agentId, input)) ?? 0;
+    const threadId = ulid();
+    const owner = { personId: null, serviceTokenId: null };
+    const create: Command = { type: 'create_thread', agentId, organizationId, kind: 'cattle', userId: 'user-1', owner };
+    const limits = runLimits(agentManifestSchema.parse(input));
+    const message = (
+      words: string,
+      runId: string,
+      whenBusy: 'reject' | 'enqueue' | 'interrupt' = 'reject',
+    ): Command => ({
+      type: 'add_message',
+      text: words,
+      requestId: null,
+      fileIds: [],
+      run: { runId, agentVersion, limits },
+      whenBusy,
+      by: null,
+    });
+    const runId = ulid();
+    await handle(threadId, create, message(text, runId));
+    return { threadId, runId, offer: { threadId, runId, dispatch: 1 }, message, agentVersion, limits };
+  }
+
+  const handle = (threadId: string, ...commands: Command[]): Promise<CommandOutcome> =>
+    handler.handle({ threadId, commands });
+
+  const stream = async (threadId: string) => (await store.readStream(threadId, 0, 10_000)) as StoredEvent[];
+
+  return {
+    url: testDatabase.url,
+    folder,
+    pool,
+    store,
+    offers,
+    commits,
+    makeWorker,
+    makeReaper: (isPaused = () => false) =>
+      new Reaper({ pool, handler, isPaused: async () => isPaused(), leaseMs, logger: silent }),
+    say,
+    handle,
+    stream,
+    types: async (threadId: string) => (await stream(threadId)).map(({ type }) => type),
+    log: async (threadId: string) =>
+      (await stream(threadId)).map(toLogEntry).filter((entry): entry is LogEntry => entry !== null),
+    run: async (threadId: string, runId: string): Promise<LiveRun | undefined> => {
+      const state = (await store.load(threadId))?.state;
+      return state === undefined || state.lifecycle === 'none' ? undefined : state.runs.find(({ id }) => id === runId);
+    },
+    summary: async (runId: string) => {
+      const { rows } = await pool.query('select * from run_summaries where run_id = $1', [runId]);
+      return rows[0] as { status: string; error: unknown; final_output: { text: string; warnings: unknown[] } | null };
+    },
+    /** As if so much time had passed since the claim, for the database and nobody else. */
+    endLease: (runId: string) =>
+      pool.query(`update run_work set due_at = clock_timestamp() - interval '1 ms' where run_id = $1`, [runId]),
+    close: async () => {
+      for (const close of closing.reverse()) await close();
+      await rm(folder, { recursive: true });
+      await testDatabase.drop();
+    },
+  };
+}

@@ -1,0 +1,5 @@
+export * from './lease-keeper.ts';
+export * from './reaper.ts';
+export * from './run-engine.module.ts';
+export * from './run-engine.ts';
+export * from './worker-loop.ts';

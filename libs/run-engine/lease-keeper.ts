@@ -1,0 +1,102 @@
+import type { Pool } from 'pg';
+import { namedStatement, type Logger } from '#platform';
+import type { Claim } from './claim.ts';
+
+const RENEW_LEASES = namedStatement(import.meta.dirname, 'renew-leases.sql');
+
+export interface LeaseKeeperOptions {
+  pool: Pool;
+  /** The worker process. */
+  holder: string;
+  leaseMs: number;
+  logger: Logger;
+}
+
+/**
+ * Keeps the leases of all claims of this process, by one statement a third of a lease, and stops the work of each whose
+ * lease is lost or, because renewing fails, about to be: before its end by our own clock, counted from before the last
+ * successful renewal was sent.
+ */
+export class LeaseKeeper {
+  private readonly held = new Map<string, Set<Claim>>();
+  private timer: NodeJS.Timeout | null = null;
+  private nextRenewalAt = 0;
+
+  constructor(private readonly options: LeaseKeeperOptions) {}
+
+  start(): void {
+    // Looks often, so that stopping late by one look is still early enough.
+    this.timer ??= setInterval(() => this.look(), this.lookEveryMs);
+  }
+
+  stop(): void {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  hold(claim: Claim): void {
+    const { threadId } = claim.offer;
+    this.held.set(threadId, (this.held.get(threadId) ?? new Set()).add(claim));
+  }
+
+  release(claim: Claim): void {
+    const { threadId } = claim.offer;
+    const claims = this.held.get(threadId);
+    claims?.delete(claim);
+    if (claims?.size === 0) this.held.delete(threadId);
+  }
+
+  /** The claims under work in this process. */
+  claims(): Claim[] {
+    return [...this.held.values()].flatMap((claims) => [...claims]);
+  }
+
+  claimsOf(threadId: string): Iterable<Claim> {
+    return this.held.get(threadId) ?? [];
+  }
+
+  /** Renews every lease now. A failure is not the end: the next try comes before the leases run out. */
+  async renew(): Promise<void> {
+    const { pool, holder, leaseMs, logger } = this.options;
+    const claims = this.claims().filter(({ isLost }) => !isLost);
+    if (claims.length === 0) return;
+    const runIds = claims.map(({ offer }) => offer.runId);
+    const attempts = claims.map(({ attempt }) => attempt);
+    const sentAt = performance.now();
+    try {
+      // A connection that hangs is given up after a third of the lease, and the next try takes another one.
+      const limit = { query_timeout: leaseMs / 3 };
+      const values = [holder, runIds, attempts, leaseMs];
+      const { rows } = await pool.query<{ runId: string; attempt: number }>({ ...RENEW_LEASES, values, ...limit });
+      const renewed = new Set(rows.map(({ runId, attempt }) => `${runId} ${attempt}`));
+      for (const claim of claims) {
+        if (renewed.has(`${claim.offer.runId} ${claim.attempt}`))
+          claim.leaseUntil = Math.max(claim.leaseUntil, sentAt + leaseMs);
+        else claim.stop('gone');
+      }
+    } catch (error) {
+      logger.warn({ err: error, claims: claims.length }, 'leases: could not be renewed');
+      this.nextRenewalAt = 0;
+    }
+  }
+
+  private get lookEveryMs(): number {
+    return Math.max(5, this.options.leaseMs / 40);
+  }
+
+  private look(): void {
+    const now = performance.now();
+    for (const claims of this.held.values()) {
+      for (const claim of claims) if (now >= claim.leaseUntil - 2 * this.lookEveryMs) this.loseInTime(claim);
+    }
+    if (now < this.nextRenewalAt) return;
+    this.nextRenewalAt = now + this.options.leaseMs / 3;
+    void this.renew();
+  }
+
+  private loseInTime(claim: Claim): void {
+    if (claim.isLost) return;
+    this.options.logger.warn({ ...claim.fence }, 'leases: one could not be renewed in time, its work stops');
+    claim.stop('unsure');
+  }
+}

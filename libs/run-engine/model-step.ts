@@ -1,0 +1,121 @@
+import { ulid } from 'ulid';
+import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent, type Tool } from '#agents';
+import { createCitationFilter, storableText, type RecordedFact, type ToolCall } from '#domain';
+import { untilAborted } from './claim.ts';
+import type { PieceWriter } from './pieces.ts';
+import { mapTexts, StorablePieces } from './stored-text.ts';
+
+/** What one step may say in all, thinking and tool input included, UTF-16 units; more is `output_too_large`. */
+const MAX_OUTPUT = 1024 * 1024;
+const MAX_NAME = 255;
+
+type Usage = Extract<StepEvent, { type: 'usage' }>;
+
+/**
+ * Runs one model step. Its pieces go out through the writer while it runs; the answer is what is left of them and what
+ * the step leaves: its message and its usage. The pieces of a step, joined, are its message without citations.
+ */
+export async function takeModelStep(
+  harness: Harness,
+  context: StepContext,
+  tools: ReadonlyMap<string, Tool>,
+  writer: PieceWriter,
+): Promise<RecordedFact[]> {
+  const text = new PublicText((piece) => writer.add('assistant.text_added', piece));
+  const thinking = new PublicText((piece) => writer.add('assistant.thinking_added', piece));
+  let usage: Usage | null = null;
+  for await (const event of stepEvents(harness, context)) {
+    switch (event.type) {
+      case 'text':
+        text.add(event.text);
+        break;
+      case 'thinking':
+        thinking.add(event.text);
+        break;
+      case 'usage':
+        usage = event;
+        break;
+      case 'message': {
+        if (!event.text.startsWith(text.raw)) throw crashed('The message of a step is not what its pieces say.');
+        text.add(event.text.slice(text.raw.length));
+        thinking.end();
+        text.end();
+        const toolCalls = event.toolCalls.map((requested) => toToolCall(requested, tools));
+        refuseTooLarge(text.raw.length + thinking.raw.length + JSON.stringify(toolCalls).length);
+        const pieces = await writer.finish();
+        const message = {
+          type: 'assistant.message_added' as const,
+          data: { text: storableText(event.text), toolCalls },
+        };
+        return [...pieces, message, ...(usage ? [toFact(usage)] : [])];
+      }
+    }
+    refuseTooLarge(text.raw.length + thinking.raw.length);
+  }
+  throw crashed('A step ended without a message.');
+}
+
+/** The step's events until the signal aborts; what the harness throws is a HarnessError or the signal's reason. */
+async function* stepEvents(harness: Harness, context: StepContext): AsyncGenerator<StepEvent> {
+  const { signal } = context;
+  const steps = harness.step(context)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await untilAborted(steps.next(), signal);
+      if (next.done) return;
+      yield next.value;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw asHarnessError(error);
+  } finally {
+    // Not awaited: a harness that does not listen to the signal must not hold the slot.
+    steps.return?.().catch(() => undefined);
+  }
+}
+
+/** What a harness throws that the catalogue does not know is its crash. */
+export function asHarnessError(error: unknown): HarnessError {
+  return error instanceof HarnessError ? error : crashed('The harness threw.', error);
+}
+
+function crashed(message: string, cause?: unknown): HarnessError {
+  return new HarnessError('harness_crashed', { cause: new Error(message, { cause }) });
+}
+
+function refuseTooLarge(units: number): void {
+  if (units > MAX_OUTPUT) throw new HarnessError('output_too_large');
+}
+
+/** One kind of a step's text on its way out: storable, and without provider-private citations (decisions, section 4). */
+class PublicText {
+  raw = '';
+  private readonly storable = new StorablePieces();
+  private readonly citations = createCitationFilter();
+
+  constructor(private readonly send: (piece: string) => void) {}
+
+  add(piece: string): void {
+    this.raw += piece;
+    this.sendUnlessEmpty(this.citations.push(this.storable.push(piece)));
+  }
+
+  end(): void {
+    this.sendUnlessEmpty(this.citations.push(this.storable.end()) + this.citations.end());
+  }
+
+  private sendUnlessEmpty(piece: string): void {
+    if (piece !== '') this.send(piece);
+  }
+}
+
+/** Ids are ours: unique for ever, whatever the provider calls its calls. */
+function toToolCall({ toolName, toolInput }: RequestedTool, tools: ReadonlyMap<string, Tool>): ToolCall {
+  const name = storableText(toolName).slice(0, MAX_NAME) || 'unnamed';
+  const title = tools.get(name)?.title ?? name;
+  return { toolCallId: ulid(), toolName: name, title, toolInput: mapTexts(toolInput, storableText) };
+}
+
+function toFact({ inputTokens, outputTokens }: Usage): RecordedFact {
+  return { type: 'usage.recorded', data: { inputTokens, outputTokens } };
+}

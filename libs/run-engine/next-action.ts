@@ -1,0 +1,88 @@
+import type { ToolPolicy } from '#agents';
+import type { ToolCall, ToolCompleted } from '#domain';
+import type { TranscriptEvent } from './transcript.ts';
+
+/** What a Run has to do next. */
+export type NextAction =
+  | { kind: 'model_step' }
+  /** `started`: its start is stored already, by an attempt that was lost. */
+  | { kind: 'run_tool'; call: ToolCall; started: boolean }
+  /** The call is over without being run. */
+  | { kind: 'settle_tool'; call: ToolCall; as: Settlement }
+  | { kind: 'ask'; calls: ToolCall[] }
+  | { kind: 'complete'; text: string }
+  | { kind: 'give_up' };
+
+export type Settlement = 'lost' | 'rejected' | 'denied' | 'missing';
+
+/** How a call ends that is not run, and what the model and the log are told of it. */
+export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']; text: string }> = {
+  lost: {
+    outcome: 'unknown',
+    text: 'The outcome is unknown: the worker was lost during the call. It may have taken effect and was not repeated.',
+  },
+  rejected: { outcome: 'refused', text: 'The call was refused by the person who was asked.' },
+  denied: { outcome: 'refused', text: 'The agent’s policy does not allow this tool.' },
+  missing: { outcome: 'error', text: 'There is no tool of this name.' },
+};
+
+export interface Rules {
+  runId: string;
+  /** By tool name; undefined for a tool that does not exist. */
+  tools: ReadonlyMap<string, { policy: ToolPolicy; idempotent: boolean }>;
+  /** Model steps that the Run may take in all. */
+  maxSteps: number;
+}
+
+/**
+ * Follows from what is stored, so it is the same before and after a crash. Calls that need no permission come first, one
+ * by one; then all the others are asked for together; then those run that were allowed (decisions, section 3).
+ */
+export function nextAction(transcript: readonly TranscriptEvent[], rules: Rules): NextAction {
+  const last = transcript.findLastIndex(({ type }) => type === 'message.added' || type === 'assistant.message_added');
+  const message = transcript[last];
+  if (message?.type !== 'assistant.message_added') return modelStep(transcript, rules);
+  const { text, toolCalls } = message.data;
+  if (toolCalls.length === 0) return { kind: 'complete', text };
+  const stored = storedOf(transcript.slice(last + 1));
+  const open = toolCalls.filter(({ toolCallId }) => !stored.completed.has(toolCallId));
+  if (open.length === 0) return modelStep(transcript, rules);
+  for (const call of open) {
+    const action = withoutAsking(call, stored, rules);
+    if (action !== null) return action;
+  }
+  return { kind: 'ask', calls: open };
+}
+
+function modelStep(transcript: readonly TranscriptEvent[], { runId, maxSteps }: Rules): NextAction {
+  const steps = transcript.filter((event) => event.type === 'assistant.message_added' && event.runId === runId);
+  return steps.length >= maxSteps ? { kind: 'give_up' } : { kind: 'model_step' };
+}
+
+type Stored = ReturnType<typeof storedOf>;
+
+function storedOf(events: readonly TranscriptEvent[]) {
+  const started = new Set<string>();
+  const completed = new Set<string>();
+  const decided = new Map<string, 'allow_once' | 'reject_once'>();
+  for (const { type, data } of events) {
+    if (type === 'tool.started') started.add(data.toolCallId);
+    if (type === 'tool.completed') completed.add(data.toolCallId);
+    if (type === 'tool.confirmation_decided') decided.set(data.toolCallId, data.decision);
+  }
+  return { started, completed, decided };
+}
+
+/** What becomes of an open call, null when a person has to be asked first. */
+function withoutAsking(call: ToolCall, { started, decided }: Stored, { tools }: Rules): NextAction | null {
+  const tool = tools.get(call.toolName);
+  if (started.has(call.toolCallId)) {
+    return tool?.idempotent ? { kind: 'run_tool', call, started: true } : { kind: 'settle_tool', call, as: 'lost' };
+  }
+  if (tool === undefined) return { kind: 'settle_tool', call, as: 'missing' };
+  if (tool.policy === 'deny') return { kind: 'settle_tool', call, as: 'denied' };
+  const decision = decided.get(call.toolCallId);
+  if (decision === 'reject_once') return { kind: 'settle_tool', call, as: 'rejected' };
+  if (tool.policy === 'ask' && decision === undefined) return null;
+  return { kind: 'run_tool', call, started: false };
+}

@@ -1,0 +1,104 @@
+import { nextAction, type NextAction, type Rules } from './next-action.ts';
+import { answered, call, completed, decided, said, started } from './transcript.testing.ts';
+import type { TranscriptEvent } from './transcript.ts';
+
+const rules: Rules = {
+  runId: 'A',
+  maxSteps: 3,
+  tools: new Map([
+    ['free', { policy: 'allow', idempotent: false }],
+    ['clock', { policy: 'allow', idempotent: true }],
+    ['ask', { policy: 'ask', idempotent: false }],
+    ['denied', { policy: 'deny', idempotent: false }],
+  ]),
+};
+
+const run = (id: string, name = 'free', isStarted = false): NextAction => ({
+  kind: 'run_tool',
+  call: call(id, name),
+  started: isStarted,
+});
+const settle = (id: string, name: string, as: 'lost' | 'rejected' | 'denied' | 'missing'): NextAction => ({
+  kind: 'settle_tool',
+  call: call(id, name),
+  as,
+});
+const modelStep: NextAction = { kind: 'model_step' };
+
+const hello = said('hello');
+const free = answered('', [call('1'), call('2')]);
+const mixed = answered('', [call('1', 'ask'), call('2'), call('3', 'ask')]);
+
+const cases: [string, TranscriptEvent[], NextAction][] = [
+  ['nothing at all', [], modelStep],
+  ['a message', [hello], modelStep],
+  ['a final message', [hello, answered('done')], { kind: 'complete', text: 'done' }],
+  ['a later message', [hello, answered('done'), said('more')], modelStep],
+  ['calls that need no permission', [hello, free], run('1')],
+  ['the first of them done', [hello, free, started('1'), completed('1')], run('2')],
+  ['all of them done', [hello, free, started('1'), completed('1'), started('2'), completed('2')], modelStep],
+  ['one that was started and lost', [hello, free, started('1')], settle('1', 'free', 'lost')],
+  ['one that was lost and is told', [hello, free, started('1'), completed('1', { outcome: 'unknown' })], run('2')],
+  [
+    'an idempotent one that was lost',
+    [hello, answered('', [call('1', 'clock')]), started('1', 'clock')],
+    run('1', 'clock', true),
+  ],
+  ['a tool that is denied', [hello, answered('', [call('1', 'denied')])], settle('1', 'denied', 'denied')],
+  ['a tool that does not exist', [hello, answered('', [call('1', 'nix')])], settle('1', 'nix', 'missing')],
+  [
+    'a tool that has gone since it was started',
+    [hello, answered('', [call('1', 'nix')]), started('1', 'nix')],
+    settle('1', 'nix', 'lost'),
+  ],
+  ['some that need permission: the free one first', [hello, mixed], run('2')],
+  [
+    'only those left that need permission',
+    [hello, mixed, started('2'), completed('2')],
+    { kind: 'ask', calls: [call('1', 'ask'), call('3', 'ask')] },
+  ],
+  [
+    'one allowed: it runs',
+    [hello, mixed, completed('2'), decided('1', 'allow_once'), decided('3', 'reject_once')],
+    run('1', 'ask'),
+  ],
+  [
+    'the next one refused',
+    [hello, mixed, completed('2'), decided('1', 'allow_once'), decided('3', 'reject_once'), completed('1')],
+    settle('3', 'ask', 'rejected'),
+  ],
+  [
+    'one that was allowed, started and lost',
+    [hello, answered('', [call('1', 'ask')]), decided('1', 'allow_once'), started('1', 'ask')],
+    settle('1', 'ask', 'lost'),
+  ],
+  [
+    'a resumed Run: one decided before, the other asked anew once that has run',
+    [hello, answered('', [call('1', 'ask'), call('2', 'ask')], 'B'), decided('1', 'allow_once', 'B'), completed('1')],
+    { kind: 'ask', calls: [call('2', 'ask')] },
+  ],
+  [
+    'as many steps as are allowed',
+    [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)]), completed(id)])],
+    { kind: 'give_up' },
+  ],
+  [
+    'the last step allowed is a final message',
+    [hello, answered('', [call('1')]), completed('1'), answered('', [call('2')]), completed('2'), answered('done')],
+    { kind: 'complete', text: 'done' },
+  ],
+  [
+    'the last step allowed asks for a tool: it still runs',
+    [hello, ...['1', '2'].flatMap((id) => [answered('', [call(id)]), completed(id)]), answered('', [call('3')])],
+    run('3'),
+  ],
+  [
+    'steps of another Run do not count',
+    [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)], 'B'), completed(id)])],
+    modelStep,
+  ],
+];
+
+it.each(cases)('after %s', (_what, transcript, action) => {
+  expect(nextAction(transcript, rules)).toEqual(action);
+});

@@ -1,0 +1,136 @@
+import { fixedClock } from '#testing';
+import { PieceGatherer, PieceWriter, type Piece } from './pieces.ts';
+
+const text = (pieces: Piece[]) => pieces.map(({ data }) => data.text).join('');
+
+describe('PieceGatherer', () => {
+  it('sends the first piece at once, then every 50 ms', () => {
+    const gatherer = new PieceGatherer();
+    expect(gatherer.dueIn(0)).toBeNull();
+    gatherer.add('assistant.text_added', 'a');
+    expect(gatherer.dueIn(1_000)).toBe(0);
+    gatherer.take(1_000);
+    gatherer.add('assistant.text_added', 'b');
+    expect(gatherer.dueIn(1_010)).toBe(40);
+    expect(gatherer.dueIn(1_050)).toBe(0);
+    expect(gatherer.dueIn(1_090)).toBe(0);
+  });
+
+  it('sends 2 KiB at once', () => {
+    const gatherer = new PieceGatherer();
+    gatherer.take(0);
+    gatherer.add('assistant.text_added', 'x'.repeat(2047));
+    expect(gatherer.dueIn(1)).toBe(49);
+    gatherer.add('assistant.text_added', 'x');
+    expect(gatherer.dueIn(1)).toBe(0);
+  });
+
+  it('joins pieces of one kind and keeps the order of kinds', () => {
+    const gatherer = new PieceGatherer();
+    gatherer.add('assistant.thinking_added', 'hm');
+    gatherer.add('assistant.thinking_added', 'm');
+    gatherer.add('assistant.text_added', 'a');
+    gatherer.add('assistant.text_added', 'b');
+    gatherer.add('assistant.thinking_added', 'so');
+    expect(gatherer.take(0)).toEqual([
+      { type: 'assistant.thinking_added', data: { text: 'hmm' } },
+      { type: 'assistant.text_added', data: { text: 'ab' } },
+      { type: 'assistant.thinking_added', data: { text: 'so' } },
+    ]);
+    expect(gatherer.take(0)).toEqual([]);
+  });
+
+  it('cuts what is larger than a piece between characters', () => {
+    const gatherer = new PieceGatherer();
+    const long = 'x' + '😀'.repeat(2_000);
+    for (const part of [long.slice(0, 5), long.slice(5, 4_001), long.slice(4_001)])
+      gatherer.add('assistant.text_added', part);
+    const pieces = gatherer.take(0);
+    expect(text(pieces)).toBe(long);
+    expect(Math.max(...pieces.map(({ data }) => Buffer.byteLength(data.text)))).toBeLessThanOrEqual(2_048);
+    expect(pieces).toHaveLength(4);
+  });
+});
+
+describe('PieceWriter', () => {
+  /** An append that is under way until `answer`, a clock, and the one timer that may be set. */
+  function makeWriter() {
+    const clock = fixedClock(0);
+    const sent: Piece[][] = [];
+    let answer: { resolve: () => void; reject: (error: Error) => void } | null = null;
+    let timer: { callBack: () => void; at: number } | null = null;
+    const writer = new PieceWriter({
+      append: (pieces) => {
+        sent.push(pieces);
+        return new Promise((resolve, reject) => (answer = { resolve, reject }));
+      },
+      now: clock.now,
+      setTimer: (callBack, ms) => {
+        timer = { callBack, at: clock.now() + ms };
+        return () => (timer = null);
+      },
+    });
+    const advance = (ms: number): void => {
+      clock.advance(ms);
+      if (timer !== null && timer.at <= clock.now()) {
+        const { callBack } = timer;
+        timer = null;
+        callBack();
+      }
+    };
+    return {
+      writer,
+      sent,
+      advance,
+      answer: () => answer,
+      sentTexts: () => sent.map(text),
+      hasTimer: () => timer !== null,
+    };
+  }
+
+  it('has one append under way, in which time the next pieces gather', async () => {
+    const { writer, advance, answer, sentTexts } = makeWriter();
+    writer.add('assistant.text_added', 'a');
+    writer.add('assistant.text_added', 'b');
+    advance(200);
+    writer.add('assistant.text_added', 'c');
+    expect(sentTexts()).toEqual(['a']);
+    answer()?.resolve();
+    await Promise.resolve();
+    expect(sentTexts()).toEqual(['a', 'bc']);
+  });
+
+  it('waits the rest of 50 ms when the append was quicker', async () => {
+    const { writer, advance, answer, sentTexts } = makeWriter();
+    writer.add('assistant.text_added', 'a');
+    answer()?.resolve();
+    await Promise.resolve();
+    writer.add('assistant.text_added', 'b');
+    advance(49);
+    expect(sentTexts()).toEqual(['a']);
+    writer.add('assistant.text_added', 'c');
+    advance(1);
+    expect(sentTexts()).toEqual(['a', 'bc']);
+  });
+
+  it('gives the rest to the one who ends it, after the append under way', async () => {
+    const { writer, advance, answer, sentTexts, hasTimer } = makeWriter();
+    writer.add('assistant.text_added', 'a');
+    writer.add('assistant.text_added', 'b');
+    const finished = writer.finish();
+    advance(100);
+    answer()?.resolve();
+    expect(text(await finished)).toBe('b');
+    expect(sentTexts()).toEqual(['a']);
+    expect(hasTimer()).toBe(false);
+  });
+
+  it('throws what an append threw, at the next piece and at the end', async () => {
+    const { writer, answer } = makeWriter();
+    writer.add('assistant.text_added', 'a');
+    answer()?.reject(new Error('refused'));
+    await new Promise(setImmediate);
+    expect(() => writer.add('assistant.text_added', 'b')).toThrow('refused');
+    await expect(writer.finish()).rejects.toThrow('refused');
+  });
+});

@@ -1,0 +1,104 @@
+import { eventually } from '#testing';
+import { makeWorld, type World } from './engine.testing.ts';
+import { expectInvariants } from './oracle.testing.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await makeWorld();
+});
+afterEach(() => world.close());
+
+const { signal } = new AbortController();
+/** A limit of one millisecond has to pass first, by the database's clock. */
+const reapUntilExpired = async (runId: string) => {
+  const reapAndLook = async () => (await world.makeReaper().reap(signal), (await summaryOf(runId)) === 'expired');
+  await eventually(reapAndLook, { what: 'the Run is expired' });
+};
+const summaryOf = async (runId: string) => (await world.summary(runId)).status;
+
+it('takes back a Run whose lease has ended, and no other', async () => {
+  const [lost, held] = [await world.say('a'), await world.say('b')];
+  for (const { threadId, runId } of [lost, held]) {
+    await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
+  }
+  await world.endLease(lost.runId);
+  await world.makeReaper().reap(signal);
+  expect(await world.run(lost.threadId, lost.runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
+  expect(await world.run(held.threadId, held.runId)).toMatchObject({ status: 'booting', attempt: 1 });
+  expect(world.offers.at(-1)).toEqual({ threadId: lost.threadId, runId: lost.runId, dispatch: 2 });
+});
+
+it('does not take back what is renewed between its look and its append', async () => {
+  const { threadId, runId } = await world.say('a');
+  await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'slow' });
+  await world.endLease(runId);
+  // The look sees the old row, the append waits for the renewal and then looks again.
+  const renewal = await world.pool.connect();
+  await renewal.query('begin');
+  await renewal.query(`update run_work set due_at = clock_timestamp() + interval '10 s' where run_id = $1`, [runId]);
+  const reaping = world.makeReaper().reap(signal);
+  await waitUntilBlocked();
+  await renewal.query('commit');
+  renewal.release();
+  await reaping;
+  expect(await world.run(threadId, runId)).toMatchObject({ status: 'booting', attempt: 1 });
+});
+
+async function waitUntilBlocked(): Promise<void> {
+  for (;;) {
+    const { rowCount } = await world.pool.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    if (rowCount !== 0) return;
+  }
+}
+
+it('ends a Run that was worked on for too long, whoever holds it', async () => {
+  const { threadId, runId } = await world.say('a', { limits: { workMs: 1 } });
+  await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'busy' });
+  await reapUntilExpired(runId);
+});
+
+it('ends a Run that waited too long for a worker, but not while the queue is paused', async () => {
+  const { runId, threadId } = await world.say('a', { limits: { queueMs: 1 } });
+  await world.makeReaper(() => true).reap(signal);
+  expect(await summaryOf(runId)).toBe('queued');
+  await reapUntilExpired(runId);
+  expectInvariants(await world.stream(threadId));
+});
+
+it('ends a Run that waited too long for a person', async () => {
+  const { engine } = await world.makeWorker();
+  const { offer, runId } = await world.say('a /confirm', { limits: { waitMs: 1 } });
+  await engine.executeOffer(offer);
+  await reapUntilExpired(runId);
+});
+
+it('goes on with the others when one cannot be dealt with, and asks at once for more than a batch', async () => {
+  const broken = await world.say('broken', { limits: { queueMs: 1 } });
+  const others = [];
+  for (let i = 0; i < 110; i++) others.push(await world.say('x', { limits: { queueMs: 1 } }));
+  await world.pool.query(`update streams set state = '{"lifecycle": "active"}' where thread_id = $1`, [
+    broken.threadId,
+  ]);
+  const reaper = world.makeReaper();
+  expect(await reaper.reap(signal)).toBe(0);
+  expect(await reaper.reap(signal)).toBeGreaterThan(0);
+  const { rows } = await world.pool.query<{ run_id: string }>('select run_id from run_work');
+  expect(rows).toEqual([{ run_id: broken.runId }]);
+});
+
+it('finds what is due by its indexes, however much is not', async () => {
+  await world.pool.query(
+    `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms)
+     select i::text, i::text, 'o', 'a', 'ready', 1, 0, now() + interval '1 hour', now(), 1
+     from generate_series(1, 20000) as i`,
+  );
+  await world.pool.query('analyze run_work');
+  const { readFileSync } = await import('node:fs');
+  const text = readFileSync(`${import.meta.dirname}/find-due-runs.sql`, 'utf8');
+  const { rows } = await world.pool.query<Record<'QUERY PLAN', string>>(`explain ${text}`, [false, [], 100]);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toMatch(/run_work_due/);
+  expect(plan).not.toMatch(/Seq Scan/);
+});

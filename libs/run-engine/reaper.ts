@@ -1,0 +1,90 @@
+import type { Pool } from 'pg';
+import { isRejection, type Command, type RejectionCode } from '#domain';
+import type { CommandHandler } from '#event-store';
+import { isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platform';
+
+const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
+
+/** The same number in every process; any that nobody else uses. */
+const REAPER_LOCK = 7_215_082;
+const MAX_INTERVAL_MS = 500;
+const BATCH = 100;
+/** Of the pool's connections, which the process needs for other things too. */
+const AT_ONCE = 4;
+/** A Run that could not be dealt with must not keep the others from being dealt with. */
+const SET_ASIDE_MS = 30_000;
+
+export interface ReaperOptions {
+  pool: Pool;
+  handler: CommandHandler;
+  /** While the queue is paused nothing waits too long for a worker. */
+  isPaused: () => Promise<boolean>;
+  leaseMs: number;
+  logger: Logger;
+  now?: () => number;
+}
+
+const WITHOUT_RUN: RejectionCode[] = ['thread_missing', 'run_not_live'];
+
+interface DueRun {
+  runId: string;
+  threadId: string;
+  state: 'leased' | 'ready' | 'waiting';
+  dispatch: number;
+  attempt: number;
+  workOver: boolean;
+}
+
+/**
+ * Takes back the Runs of lost workers and ends those whose time limit has passed. Level-triggered over `run_work`: what it
+ * does not get to is still there at the next look, and each append checks by the database's clock that it is still due.
+ */
+export class Reaper {
+  /** Until when Runs are left alone that could not be dealt with. */
+  private readonly setAside = new Map<string, number>();
+  private readonly now: () => number;
+
+  constructor(private readonly options: ReaperOptions) {
+    this.now = options.now ?? (() => performance.now());
+  }
+
+  /** One look; answers in how many milliseconds the next is wanted. Throws DatabaseAway, or what the pool throws. */
+  async reap(signal: AbortSignal): Promise<number> {
+    const { pool, isPaused, leaseMs } = this.options;
+    for (const [runId, until] of this.setAside) if (until <= this.now()) this.setAside.delete(runId);
+    const values = [await isPaused(), [...this.setAside.keys()], BATCH];
+    const { rows } = await pool.query<DueRun>({ ...FIND_DUE_RUNS, values });
+    const queue = [...rows];
+    const work = async (): Promise<void> => {
+      for (let due = queue.shift(); due !== undefined && !signal.aborted; due = queue.shift()) await this.deal(due);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    return rows.length === BATCH ? 0 : Math.min(MAX_INTERVAL_MS, leaseMs / 4);
+  }
+
+  private async deal(due: DueRun): Promise<void> {
+    const { handler, logger } = this.options;
+    const { runId, threadId, attempt } = due;
+    try {
+      const outcome = await handler.handle({ threadId, commands: [commandFor(due)], due: { runId, attempt } });
+      // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
+      if (!isRejection(outcome) || !WITHOUT_RUN.includes(outcome.rejected)) return;
+      logger.error({ ...due, rejected: outcome.rejected }, 'reaper: a work row has no live Run');
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      logger.error({ err: error, ...due }, 'reaper: a Run could not be dealt with');
+    }
+    this.setAside.set(runId, this.now() + SET_ASIDE_MS);
+  }
+}
+
+function commandFor({ state, runId, dispatch, attempt, workOver }: DueRun): Command {
+  if (state === 'leased' && !workOver) return { type: 'reclaim_run', runId, attempt, jitter: Math.random() };
+  const limit = state === 'leased' ? 'work' : state === 'ready' ? 'queue' : 'wait';
+  return { type: 'expire_run', runId, limit, dispatch, attempt };
+}
+
+/** The reaper of this process, which works while it leads. */
+export function reaperLoop(reaper: Reaper, options: { databaseUrl: string; logger: Logger }): LeaderLoop {
+  return new LeaderLoop({ ...options, lockId: REAPER_LOCK, name: 'reaper', tick: (signal) => reaper.reap(signal) });
+}

@@ -1,0 +1,11 @@
+-- Renews all leases of a worker at once, by the database's clock. One that is not answered is lost: it ran out, or the
+-- Run is no longer claimed under that attempt.
+update run_work
+set due_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
+from unnest($2::text[], $3::integer[]) as held (run_id, attempt)
+where run_work.run_id = held.run_id
+  and run_work.attempt = held.attempt
+  and run_work.holder = $1
+  and run_work.state = 'leased'
+  and run_work.due_at > clock_timestamp()
+returning run_work.run_id as "runId", run_work.attempt

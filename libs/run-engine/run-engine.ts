@@ -1,0 +1,187 @@
+import type { Pool } from 'pg';
+import { HarnessError, type AgentCatalogue, type Harnesses } from '#agents';
+import { findLiveRun, isRejection, runError, type Command, type LiveRun, type ThreadState } from '#domain';
+import type { CommandHandler, LoadedThread, RunOffer, ThreadStore } from '#event-store';
+import type { BlobStore } from '#files';
+import { namedStatement, type Logger } from '#platform';
+import { Claim, untilAborted, type StopReason } from './claim.ts';
+import type { LeaseKeeper } from './lease-keeper.ts';
+import { asHarnessError } from './model-step.ts';
+import { RunExecution } from './run-execution.ts';
+import { transcriptOf, type TranscriptEvent } from './transcript.ts';
+
+const HASTEN_RUN = namedStatement(import.meta.dirname, 'hasten-run.sql');
+
+export interface RunEngineOptions {
+  store: ThreadStore;
+  handler: CommandHandler;
+  pool: Pool;
+  catalogue: AgentCatalogue;
+  harnesses: Harnesses;
+  blobs: BlobStore;
+  leases: LeaseKeeper;
+  /** Whether Runs are to be left alone for now. */
+  isPaused: () => Promise<boolean>;
+  /** The worker process, as claims name it. */
+  holder: string;
+  leaseMs: number;
+  logger: Logger;
+}
+
+/** Executes Runs that the queue offers: claim, boot, steps, end (design, section 6). */
+export class RunEngine {
+  private draining = false;
+
+  constructor(private readonly options: RunEngineOptions) {}
+
+  /**
+   * Takes the Run, if the offer still holds, and works on it until it ends, waits for a person, or is not ours any more.
+   * Answers whatever became of it; throws only when the database is away before the claim.
+   */
+  async executeOffer(offer: RunOffer): Promise<void> {
+    if (this.draining || (await this.options.isPaused())) return;
+    const claim = await this.claim(offer);
+    if (claim === null) return;
+    const { leases } = this.options;
+    const workLimit = setTimeout(() => claim.stop('work_limit'), workLeftMs(claim));
+    leases.hold(claim);
+    try {
+      await this.work(claim);
+    } catch (error) {
+      // Left to the reaper, as everything whose lease ends.
+      if (!claim.isLost) this.options.logger.error({ err: error, ...claim.fence }, 'the end of a claim was not stored');
+    } finally {
+      clearTimeout(workLimit);
+      leases.release(claim);
+    }
+    if (claim.stopReason === 'gone') await this.acknowledge(claim);
+  }
+
+  /** The first stage of stopping: from now on no step begins; a Run whose step ends is handed over. */
+  drain(): void {
+    this.draining = true;
+  }
+
+  /** The second stage: the steps under way are cut off, and their Runs handed over. */
+  cutSteps(): void {
+    for (const claim of this.options.leases.claims()) claim.stop('shutdown');
+  }
+
+  /** A wake-up: work on the Thread stops if its claim is gone. A wake-up by our own append is known already. */
+  wake(threadId: string, version: number): void {
+    for (const claim of this.options.leases.claimsOf(threadId))
+      if (version > claim.thread.version) void claim.recheck();
+  }
+
+  /** Claim and start in one append: booting only reads. Losing the race is normal. */
+  private async claim(offer: RunOffer): Promise<Claim | null> {
+    const { handler, holder, leaseMs, logger } = this.options;
+    // From before it is sent: the database counts the lease from later on.
+    const leaseUntil = performance.now() + leaseMs;
+    const commands = (thread: LoadedThread): Command[] => claimCommands(thread.state, offer, holder);
+    const outcome = await handler.handle({ threadId: offer.threadId, commands });
+    const run = 'thread' in outcome ? liveRun(outcome.thread.state, offer.runId) : undefined;
+    if (!('thread' in outcome) || run === undefined) {
+      const why = isRejection(outcome) ? outcome.rejected : outcome.outcome;
+      logger.debug({ ...offer, why }, 'an offer does not hold any more');
+      return null;
+    }
+    return new Claim(this.options, { offer, attempt: run.attempt, thread: outcome.thread, leaseUntil });
+  }
+
+  private async work(claim: Claim): Promise<void> {
+    let execution: RunExecution | null = null;
+    try {
+      execution = await this.boot(claim);
+      await execution.run();
+    } catch (error) {
+      if (claim.stopReason === null) await this.fail(claim, execution, error);
+      else await this.stopWork(claim, claim.stopReason);
+    }
+  }
+
+  /** The domain's retry policy says whether it fails for good. */
+  private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
+    const known = error instanceof HarnessError;
+    this.options.logger[known ? 'info' : 'error']({ err: error, ...claim.fence }, 'a Run failed');
+    const { retryAfterMs = 0 } = known ? error.more : {};
+    const failure = runError(known ? error.code : 'internal');
+    const command: Command = { ...claim.fence, type: 'fail_run', error: failure, jitter: Math.random(), retryAfterMs };
+    if (execution === null) return claim.append([command]);
+    try {
+      await execution.store(command);
+    } catch (cannotStore) {
+      if (claim.isLost) throw cannotStore;
+      // What is pending may be what cannot be stored.
+      await claim.append([command]);
+    }
+  }
+
+  /** The claim's last append, where it has one left. */
+  private async stopWork(claim: Claim, reason: StopReason): Promise<void> {
+    const { runId, attempt } = claim.fence;
+    switch (reason) {
+      case 'gone':
+      case 'unsure':
+        return;
+      case 'shutdown':
+        return claim.append([{ type: 'hand_over_run', runId, attempt }]);
+      case 'work_limit': {
+        const { threadId, dispatch } = claim.offer;
+        const expire: Command = { type: 'expire_run', runId, limit: 'work', dispatch, attempt };
+        // If the database thinks it is too early, the reaper does it.
+        await this.options.handler.handle({ threadId, commands: [expire], due: claim.fence });
+      }
+    }
+  }
+
+  private async boot(claim: Claim): Promise<RunExecution> {
+    const { catalogue, harnesses, store, blobs, logger } = this.options;
+    const { threadId, runId } = claim.offer;
+    const { state, summaries } = claim.thread;
+    const run = liveRun(state, runId);
+    if (state.lifecycle === 'none' || run === undefined) throw new Error('a claimed Run is not in its Thread’s state');
+    const manifest = await claim.read(() => catalogue.version(state.agentId, run.agentVersion));
+    if (manifest === null) throw new Error(`there is no version ${run.agentVersion} of the agent ${state.agentId}`);
+    const harness = harnesses.get(manifest.harness.name);
+    const unready = catalogue.readiness(manifest);
+    if (harness === undefined || unready !== null) throw new Error(`the agent cannot run: ${unready}`);
+    const events = (await claim.read(() => store.readTranscript(threadId))) as TranscriptEvent[];
+    const liveRunIds = new Set(state.runs.map(({ id }) => id));
+    const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });
+    const tools = await untilAborted(harness.tools(manifest), claim.signal).catch((error: unknown) => {
+      throw asHarnessError(error);
+    });
+    const userId = summaries.thread?.user_id ?? '';
+    const parts = { blobs, logger, isDraining: () => this.draining };
+    return new RunExecution(parts, claim, { manifest, harness, tools, userId, transcript });
+  }
+
+  /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */
+  private async acknowledge({ offer, fence }: Claim): Promise<void> {
+    const { store, pool, logger } = this.options;
+    try {
+      const thread = await store.load(offer.threadId);
+      const next = thread?.state.lifecycle === 'active' ? thread.state.runs[0] : undefined;
+      const waits = next?.status === 'queued' && next.id !== offer.runId && next.attempt === 0 && next.delayMs > 0;
+      if (waits) await pool.query({ ...HASTEN_RUN, values: [next.id] });
+    } catch (error) {
+      logger.debug({ err: error, ...fence }, 'an interrupt could not be acknowledged');
+    }
+  }
+}
+
+function claimCommands(state: ThreadState, { runId, dispatch }: RunOffer, holder: string): Command[] {
+  const claim: Command = { type: 'claim_run', runId, dispatch, holder };
+  const run = liveRun(state, runId);
+  return run === undefined ? [claim] : [claim, { type: 'start_run', runId, attempt: run.attempt + 1 }];
+}
+
+function liveRun(state: ThreadState, runId: string): LiveRun | undefined {
+  return state.lifecycle === 'none' ? undefined : findLiveRun(state, runId);
+}
+
+function workLeftMs({ thread, offer }: Claim): number {
+  const run = liveRun(thread.state, offer.runId);
+  return run === undefined ? 0 : Math.max(0, run.limits.workMs - run.workedMs);
+}

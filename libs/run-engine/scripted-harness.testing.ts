@@ -1,0 +1,48 @@
+import type { Harness, StepContext, StepEvent, Tool, ToolContext, ToolResult } from '#agents';
+
+/** For specs: a harness whose step is written in the test. */
+export function scriptedHarness(step: (context: StepContext) => AsyncIterable<StepEvent>, tools: Tool[] = []): Harness {
+  return { name: 'scripted', readiness: () => null, tools: async () => tools, step };
+}
+
+export const scripted = { harness: { name: 'scripted' } };
+
+type Execute = (context: ToolContext) => Promise<ToolResult>;
+
+export function tool(name: string, execute: Execute, more: Partial<Tool> = {}): Tool {
+  return {
+    name,
+    title: name,
+    policy: 'allow',
+    idempotent: false,
+    execute: (_input, context) => execute(context),
+    ...more,
+  };
+}
+
+export const ok = (text: string): ToolResult => ({ text, isError: false });
+
+export const message = (text: string, ...toolNames: string[]): StepEvent => ({
+  type: 'message',
+  text,
+  toolCalls: toolNames.map((toolName) => ({ toolName, toolInput: {} })),
+});
+
+/** A step that asks for the tools first, and says `answer` once they have run. */
+export const useTools = (toolNames: string[], answer = 'done') =>
+  async function* ({ transcript }: StepContext): AsyncGenerator<StepEvent> {
+    yield transcript.some(({ role }) => role === 'tool') ? message(answer) : message('', ...toolNames);
+  };
+
+/** Something that happens when the test says so. */
+export function gate(): { open: () => void; opened: Promise<void>; reached: Promise<void>; pass: () => Promise<void> } {
+  let open = (): void => undefined;
+  let reach = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  const reached = new Promise<void>((resolve) => (reach = resolve));
+  const pass = (): Promise<void> => {
+    reach();
+    return opened;
+  };
+  return { open, opened, reached, pass };
+}

@@ -1,0 +1,148 @@
+import type { StepContext, StepEvent, TranscriptMessage } from '#agents';
+import { makeWorld, type World } from './engine.testing.ts';
+import { message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterAll(() => world.close());
+
+async function execute(
+  step: (context: StepContext) => AsyncIterable<StepEvent>,
+  tools: ReturnType<typeof tool>[] = [],
+) {
+  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, tools)] });
+  const said = await world.say('x', scripted);
+  await engine.executeOffer(said.offer);
+  return said;
+}
+
+const errorOf = async (runId: string) => (await world.summary(runId)).error;
+
+describe('a model step', () => {
+  it('may say what PostgreSQL cannot store', async () => {
+    const [high, low] = ['😀'.slice(0, 1), '😀'.slice(1)];
+    const said = ['nul\0 ', high, `${low} lone `, low];
+    const { threadId, runId } = await execute(async function* () {
+      for (const text of said) yield { type: 'text', text };
+      yield message(said.join(''));
+    });
+    expect((await world.summary(runId)).final_output?.text).toBe('nul 😀 lone \uFFFD');
+    const log = await world.log(threadId);
+    const pieces = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
+    expect(pieces.join('')).toBe('nul 😀 lone \uFFFD');
+  });
+
+  it('has no citations in its thinking either, and loses nothing that only begins like one', async () => {
+    const { threadId } = await execute(async function* () {
+      for (const text of ['so \u{E200}ci', 'te\u{E202}x\u{E201}', 'then \u{E200}cit']) yield { type: 'thinking', text };
+      yield message('done');
+    });
+    const thinking = (await world.log(threadId)).filter(({ type }) => type === 'agent.thinking.delta');
+    expect(thinking.map(({ content }) => content).join('')).toBe('so then \u{E200}cit');
+  });
+
+  it('that does not stream has its message as one piece', async () => {
+    const { threadId } = await execute(async function* () {
+      yield message('all at once');
+    });
+    const log = await world.log(threadId);
+    expect(log.filter(({ type }) => type === 'agent.message.delta')).toMatchObject([{ content: 'all at once' }]);
+  });
+
+  it.each<[string, () => AsyncGenerator<StepEvent>]>([
+    [
+      'throws',
+      async function* () {
+        yield { type: 'text', text: 'secret' };
+        throw new Error('at /home/secret/path');
+      },
+    ],
+    ['ends without a message', async function* () {}],
+    [
+      'says something else than its pieces',
+      async function* () {
+        yield { type: 'text', text: 'yes' };
+        yield message('no');
+      },
+    ],
+  ])('that %s is a crash of the harness, to be tried again', async (_what, step) => {
+    const { threadId, runId } = await execute(step);
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
+    const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)] });
+    for (const dispatch of [2, 3]) await engine.executeOffer({ threadId, runId, dispatch });
+    const message = 'The agent’s harness ended unexpectedly.';
+    expect(await errorOf(runId)).toEqual({ code: 'harness_crashed', message, retryable: true });
+  });
+
+  it('that says too much fails the Run', async () => {
+    const { runId } = await execute(async function* () {
+      for (;;) yield { type: 'text', text: 'x'.repeat(100_000) };
+    });
+    expect(await errorOf(runId)).toMatchObject({ code: 'output_too_large' });
+  });
+});
+
+describe('a tool call', () => {
+  it('has an id of ours, the user, and input that can be stored and shown', async () => {
+    const citation = '\u{E200}cite\u{E202}x\u{E201}';
+    const seen: unknown[] = [];
+    const look = tool('look', async ({ userId, toolCallId }) => {
+      seen.push({ userId, toolCallId });
+      return ok('seen');
+    });
+    const { threadId } = await execute(
+      async function* ({ transcript }) {
+        if (transcript.some(({ role }) => role === 'tool')) {
+          yield message('done');
+          return;
+        }
+        yield {
+          type: 'message',
+          text: '',
+          toolCalls: [{ toolName: 'look', toolInput: { 'a\0': [`b${citation}`, '\0'] } }],
+        };
+      },
+      [look],
+    );
+    const started = (await world.log(threadId)).find(({ type }) => type === 'tool.use.started');
+    expect(started).toMatchObject({
+      toolInput: { a: ['b', ''] },
+      toolCallId: expect.stringMatching(/^[0-9A-Z]{26}$/) as string,
+    });
+    expect(seen).toEqual([{ userId: 'user-1', toolCallId: started?.toolCallId }]);
+  });
+
+  it('may answer more than is stored: the model is told, the log shows its beginning', async () => {
+    let given: TranscriptMessage | undefined;
+    const { threadId, runId } = await execute(
+      async function* ({ transcript }) {
+        given = transcript.find(({ role }) => role === 'tool');
+        yield given ? message('done') : message('', 'big');
+      },
+      [tool('big', async () => ok(`ä\0${'ä'.repeat(2 * 1024 * 1024)}`))],
+    );
+    expect((await world.summary(runId)).status).toBe('completed');
+    const result = given?.role === 'tool' ? given.result : '';
+    expect(Buffer.byteLength(result)).toBeLessThanOrEqual(1024 * 1024);
+    expect(result).toMatch(/ä\n\[The rest of the result was cut off/);
+    const { content = '' } = (await world.log(threadId)).find(({ type }) => type === 'tool.use.completed') ?? {};
+    expect(Buffer.byteLength(content)).toBeLessThanOrEqual(2048);
+    expect(content).toMatch(/ä…$/);
+  });
+
+  it('that throws is an error for the model, which does not hear why', async () => {
+    const fails = tool('fails', async () => Promise.reject(new Error('password is 123')));
+    const { threadId, runId } = await execute(useTools(['fails']), [fails]);
+    expect((await world.summary(runId)).status).toBe('completed');
+    const completed = (await world.log(threadId)).find(({ type }) => type === 'tool.use.completed');
+    expect(completed).toMatchObject({ status: 'error', content: 'The tool failed.' });
+  });
+
+  it('of a tool that does not exist is an error without a start', async () => {
+    const { threadId } = await execute(useTools(['nowhere']));
+    const tools = (await world.log(threadId)).filter(({ type }) => type.startsWith('tool.'));
+    expect(tools).toMatchObject([{ type: 'tool.use.completed', status: 'error', toolName: 'nowhere' }]);
+  });
+});

@@ -1,0 +1,243 @@
+import { eventually, faultProxy, type FaultProxy } from '#testing';
+import { makeWorld, type World } from './engine.testing.ts';
+import { expectInvariants } from './oracle.testing.ts';
+import { gate, message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterAll(() => world.close());
+
+const proxies: FaultProxy[] = [];
+afterEach(async () => {
+  for (const proxy of proxies.splice(0)) await proxy.close();
+});
+
+/** A worker whose way to the database can be broken. */
+async function makeFarWorker(options = {}) {
+  const proxy = await faultProxy(Number(new URL(world.url).port || 5432));
+  proxies.push(proxy);
+  return { proxy, worker: await world.makeWorker({ ...options, url: proxy.through(world.url) }) };
+}
+
+const AGES = '60s';
+const newRunId = '01BX5ZZKBKACTAV9WEVGEMMVRZ';
+
+/** A Run that has begun to speak and would go on for ages. */
+async function startSpeaking(
+  text = `a b c /pause ${AGES}`,
+  manifest = {},
+  worker?: Awaited<ReturnType<World['makeWorker']>>,
+) {
+  const { engine, leases } = worker ?? (await world.makeWorker());
+  const said = await world.say(text, manifest);
+  const execution = engine.executeOffer(said.offer);
+  const types = () => world.types(said.threadId);
+  await eventually(async () => (await types()).includes('assistant.text_added'), { what: 'the Run has spoken' });
+  return { ...said, engine, leases, execution, types };
+}
+
+describe('an interrupt', () => {
+  it('stops the work as soon as a wake-up tells of it, and nothing follows it', async () => {
+    const { engine, threadId, runId, execution } = await startSpeaking();
+    await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+    const events = await world.stream(threadId);
+    engine.wake(threadId, events.length);
+    await execution;
+    expect(await world.stream(threadId)).toEqual(events);
+    expect((await world.summary(runId)).status).toBe('cancelled');
+  });
+
+  it('stops it at the next piece when no wake-up comes', async () => {
+    const { threadId, execution } = await startSpeaking('/pieces 10000 /pause 10');
+    await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+    await execution;
+    const events = await world.stream(threadId);
+    expectInvariants(events);
+    expect(events.at(-2)?.type).toBe('run.cancelled');
+  });
+
+  it('does not wait for a tool or a model that does not listen', async () => {
+    const never = gate();
+    const deaf = tool('deaf', async () => never.pass().then(() => ok('')));
+    const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['deaf']), [deaf])] });
+    const { offer, threadId } = await world.say('x', scripted);
+    const execution = engine.executeOffer(offer);
+    await never.reached;
+    await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+    engine.wake(threadId, Infinity);
+    await execution;
+    never.open();
+    expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
+  });
+
+  it('by the next message lets that one begin as soon as the work has stopped', async () => {
+    const { engine, threadId, message: next, execution } = await startSpeaking();
+    await world.handle(threadId, next('stop, do this', newRunId, 'interrupt'));
+    const isDue = async () => {
+      const { rows } = await world.pool.query<{ due: boolean }>(
+        `select due_at <= clock_timestamp() as due from run_work where run_id = $1 and state = 'delayed'`,
+        [newRunId],
+      );
+      return rows[0]?.due;
+    };
+    expect(await isDue()).toBe(false);
+    engine.wake(threadId, Infinity);
+    await execution;
+    expect(await isDue()).toBe(true);
+    await engine.executeOffer({ threadId, runId: newRunId, dispatch: 1 });
+    expect((await world.summary(newRunId)).final_output?.text).toBe('You said: stop, do this');
+  });
+
+  it('is not seen in what others write to the Thread', async () => {
+    const { engine, threadId, runId, execution } = await startSpeaking('a b c /pause 30');
+    await world.handle(threadId, { type: 'attach_file', fileId: newRunId });
+    engine.wake(threadId, Infinity);
+    await execution;
+    expect((await world.summary(runId)).status).toBe('completed');
+  });
+});
+
+describe('the work limit', () => {
+  it('ends the Run at once', async () => {
+    const { engine } = await world.makeWorker();
+    const { offer, threadId, runId } = await world.say(`a b c /pause ${AGES}`, { limits: { workMs: 50 } });
+    await engine.executeOffer(offer);
+    expect((await world.summary(runId)).status).toBe('expired');
+    const log = await world.log(threadId);
+    expect(log.at(-2)).toMatchObject({ type: 'run.failed', content: 'expired', status: 'error' });
+  });
+});
+
+describe('shutdown', () => {
+  it('first lets the step end, stores it, and hands the Run over', async () => {
+    const step = gate();
+    const slow = tool('slow', async () => step.pass().then(() => ok('slow but done')));
+    const harness = scriptedHarness(useTools(['slow']), [slow]);
+    const { engine } = await world.makeWorker({ harnesses: [harness] });
+    const { offer, threadId, runId } = await world.say('x', scripted);
+    const execution = engine.executeOffer(offer);
+    await step.reached;
+    engine.drain();
+    step.open();
+    await execution;
+    expect(world.commits.at(-1)).toBe('tool.completed run.requeued thread.status_entered');
+    expect(world.offers.at(-1)).toEqual({ threadId, runId, dispatch: 2 });
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 0, delayMs: 0 });
+
+    const next = await world.makeWorker({ harnesses: [harness] });
+    await next.engine.executeOffer({ threadId, runId, dispatch: 2 });
+    expect((await world.summary(runId)).final_output?.text).toBe('done');
+    expectInvariants(await world.stream(threadId));
+  });
+
+  it('then cuts the step off and hands the Run over', async () => {
+    const { engine, threadId, runId, execution } = await startSpeaking();
+    engine.drain();
+    engine.cutSteps();
+    await execution;
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
+  });
+
+  it('takes no further offer, and lets a final step complete its Run', async () => {
+    const step = gate();
+    const harness = scriptedHarness(async function* () {
+      await step.pass();
+      yield message('just in time');
+    });
+    const { engine } = await world.makeWorker({ harnesses: [harness] });
+    const { offer, runId } = await world.say('x', scripted);
+    const execution = engine.executeOffer(offer);
+    await step.reached;
+    engine.drain();
+    const other = await world.say('too late');
+    await engine.executeOffer(other.offer);
+    expect((await world.run(other.threadId, other.runId))?.status).toBe('queued');
+    step.open();
+    await execution;
+    expect((await world.summary(runId)).status).toBe('completed');
+  });
+});
+
+describe('the lease', () => {
+  const leaseMs = 600;
+
+  it('is renewed for as long as the work goes on', async () => {
+    const worker = await world.makeWorker({ leaseMs });
+    worker.leases.start();
+    const { threadId, runId, execution, leases } = await startSpeaking('a b c d e f g /pause 250', {}, worker);
+    const abort = new AbortController();
+    let done = false;
+    const reaping = (async () => {
+      while (!done) await world.makeReaper().reap(abort.signal);
+    })();
+    await execution;
+    done = true;
+    await reaping;
+    leases.stop();
+    expect((await world.summary(runId)).status).toBe('completed');
+    expect((await world.types(threadId)).filter((type) => type === 'run.claimed')).toHaveLength(1);
+  });
+
+  it('lost in the database stops the work at the next renewal', async () => {
+    const { threadId, runId, execution, leases } = await startSpeaking();
+    await world.endLease(runId);
+    await leases.renew();
+    await execution;
+    expect((await world.types(threadId)).at(-1)).toBe('assistant.text_added');
+    expect((await world.run(threadId, runId))?.status).toBe('running');
+  });
+
+  it('that cannot be renewed stops the work before it ends', async () => {
+    const { proxy, worker } = await makeFarWorker({ leaseMs });
+    worker.leases.start();
+    const { runId, execution } = await startSpeaking(`a b c /pause ${AGES}`, {}, worker);
+    proxy.stall();
+    await execution;
+    const { rows } = await world.pool.query<{ left: number }>(
+      `select extract(epoch from due_at - clock_timestamp())::float as left from run_work where run_id = $1`,
+      [runId],
+    );
+    expect(rows[0]?.left).toBeGreaterThan(0);
+    worker.leases.stop();
+    proxy.resume();
+  });
+
+  it('of many Runs is renewed by one statement', async () => {
+    const worker = await world.makeWorker();
+    const runs = await Promise.all(Array.from({ length: 3 }, () => startSpeaking(undefined, {}, worker)));
+    const dueOf = async () => {
+      const { rows } = await world.pool.query<{ due: string }>(
+        'select due_at::text as due from run_work where holder = $1 order by run_id',
+        [worker.holder],
+      );
+      return rows.map(({ due }) => due);
+    };
+    const before = await dueOf();
+    await worker.leases.renew();
+    const after = await dueOf();
+    expect(after).toHaveLength(3);
+    after.forEach((due, i) => expect(due > (before[i] ?? '')).toBe(true));
+    expect(new Set(after.map((due) => due.slice(0, 21))).size).toBe(1);
+    worker.engine.drain();
+    worker.engine.cutSteps();
+    await Promise.all(runs.map(({ execution }) => execution));
+  });
+});
+
+describe('a database that is away', () => {
+  it('for less than the lease delays the work, and nothing is lost or doubled', async () => {
+    const { proxy, worker } = await makeFarWorker();
+    const said = await startSpeaking('/pieces 60 /pause 10', {}, worker);
+    proxy.cut();
+    await eventually(() => proxy.connectionCount() === 0, { what: 'all connections are cut' });
+    proxy.resume();
+    await said.execution;
+    const { final_output } = await world.summary(said.runId);
+    const log = await world.log(said.threadId);
+    const pieces = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
+    expect(pieces.join('')).toBe(final_output?.text);
+    expectInvariants(await world.stream(said.threadId));
+  });
+});

@@ -1,0 +1,89 @@
+import { HarnessError, type Tool, type ToolContext, type ToolResult } from '#agents';
+import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
+import { saveArtifact, type BlobStore, type PreparedFile } from '#files';
+import type { Logger } from '#platform';
+import { untilAborted } from './claim.ts';
+import { SETTLEMENTS, type Settlement } from './next-action.ts';
+import { cutUtf8, mapTexts } from './stored-text.ts';
+
+/** What the log shows of a result (decisions, section 4), bytes of UTF-8. */
+const MAX_SUMMARY_BYTES = 2 * 1024;
+/** What the model is given of a result. More is cut with a note rather than failing the Run: the model can ask for less. */
+const MAX_RESULT_BYTES = 1024 * 1024;
+const CUT_NOTE = '\n[The rest of the result was cut off: it is too large.]';
+
+export interface ToolOutcome {
+  facts: RecordedFact[];
+  /** Rows of the files that the tool made, for the same append as the facts. */
+  files: PreparedFile[];
+}
+
+export interface ToolStepParts {
+  blobs: BlobStore;
+  logger: Logger;
+}
+
+/** Runs one call once. Every failure of the tool is an outcome; it throws only the signal's reason. */
+export async function takeToolStep(
+  { blobs, logger }: ToolStepParts,
+  tool: Tool,
+  call: ToolCall,
+  context: Omit<ToolContext, 'toolCallId' | 'saveArtifact'>,
+): Promise<ToolOutcome> {
+  const files: PreparedFile[] = [];
+  const toolContext: ToolContext = {
+    ...context,
+    toolCallId: call.toolCallId,
+    saveArtifact: async (artifact) => {
+      const file = await saveArtifact(blobs, context.runId, artifact);
+      files.push(file);
+      return { fileId: file.id };
+    },
+  };
+  const startedAt = performance.now();
+  let result: ToolResult;
+  try {
+    // An async function: what a tool throws at once is caught like everything else.
+    result = await untilAborted((async () => tool.execute(call.toolInput, toolContext))(), context.signal);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    logger.warn({ err: error, runId: context.runId, toolName: call.toolName }, 'a tool failed');
+    result = { text: error instanceof HarnessError ? error.message : 'The tool failed.', isError: true };
+  }
+  const durationMs = Math.round(performance.now() - startedAt);
+  const completed = completedFact(call, result.isError ? 'error' : 'ok', result.text, durationMs);
+  return { facts: [...files.flatMap(({ id }) => fileFacts(id)), completed], files: [...files] };
+}
+
+/** How a call ends that was not run. */
+export function settledFact(call: ToolCall, as: Settlement): RecordedFact {
+  const { outcome, text } = SETTLEMENTS[as];
+  return completedFact(call, outcome, text, null);
+}
+
+/** The call as the log may show it. */
+export function publicCall(call: ToolCall): ToolCall {
+  return { ...call, toolInput: mapTexts(call.toolInput, withoutCitations) };
+}
+
+function completedFact(
+  { toolCallId, toolName }: ToolCall,
+  outcome: ToolCompleted['outcome'],
+  text: string,
+  durationMs: number | null,
+): RecordedFact {
+  const result = cutUtf8(storableText(text), MAX_RESULT_BYTES, CUT_NOTE);
+  const summary = cutUtf8(withoutCitations(result), MAX_SUMMARY_BYTES, '…');
+  return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs } };
+}
+
+function fileFacts(fileId: string): RecordedFact[] {
+  return [
+    { type: 'file.changed', data: { fileId } },
+    { type: 'files.updated', data: { fileId, change: 'attached' } },
+  ];
+}
+
+function withoutCitations(text: string): string {
+  return removeCitations(text).text;
+}

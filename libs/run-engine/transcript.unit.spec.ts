@@ -1,0 +1,71 @@
+import { answered, call, completed, said, started } from './transcript.testing.ts';
+import { toMessages, transcriptOf, type TranscriptEvent } from './transcript.ts';
+
+const wordsOf = (events: readonly TranscriptEvent[]) =>
+  events.map((event) => ('text' in event.data ? event.data.text : `${event.type} ${event.data.toolCallId}`));
+
+function order(
+  events: TranscriptEvent[],
+  runId: string,
+  { live = [runId], trigger = 'user_prompt' as const } = {},
+): string[] {
+  return wordsOf(transcriptOf(events, { runId, trigger, liveRunIds: new Set(live) }));
+}
+
+describe('transcriptOf', () => {
+  it('is the stream where Runs follow one another', () => {
+    const events = [said('a'), answered('A'), said('b', 'B')];
+    expect(order(events, 'B')).toEqual(['a', 'A', 'b']);
+  });
+
+  it('leaves out what waits behind the Run', () => {
+    const events = [said('a'), said('b', 'B'), answered('A1', [call('1')])];
+    expect(order(events, 'A', { live: ['A', 'B'] })).toEqual(['a', 'A1']);
+  });
+
+  it('puts a message that waited behind the steps of the Run before it', () => {
+    const events = [said('a'), answered('', [call('1')]), said('b', 'B'), started('1'), completed('1'), answered('A')];
+    expect(order(events, 'B')).toEqual(['a', '', 'tool.started 1', 'tool.completed 1', 'A', 'b']);
+  });
+
+  it('keeps it there when the Run goes on, and for the Runs after it', () => {
+    const events = [said('a'), said('b', 'B'), said('c', 'C'), answered('A'), answered('B', [], 'B')];
+    expect(order(events, 'B', { live: ['B', 'C'] })).toEqual(['a', 'A', 'b', 'B']);
+    expect(order(events, 'C')).toEqual(['a', 'A', 'b', 'B', 'c']);
+  });
+
+  it('keeps a message that was never answered, before the next Run', () => {
+    const events = [said('a'), answered('A'), said('b', 'B'), said('c', 'C'), answered('C', [], 'C'), said('d', 'D')];
+    expect(order(events, 'D')).toEqual(['a', 'A', 'b', 'c', 'C', 'd']);
+  });
+
+  it('drops what a failed Run left when its message is answered anew', () => {
+    const events = [said('a'), answered('old', [call('1')]), completed('1')];
+    const of = { runId: 'B', liveRunIds: new Set(['B']) };
+    expect(wordsOf(transcriptOf(events, { ...of, trigger: 'retry' }))).toEqual(['a']);
+    expect(wordsOf(transcriptOf(events, { ...of, trigger: 'resume' }))).toEqual(['a', 'old', 'tool.completed 1']);
+    const later = [...events, answered('new', [], 'B')];
+    expect(wordsOf(transcriptOf(later, { ...of, trigger: 'retry' }))).toEqual(['a', 'new']);
+  });
+});
+
+describe('toMessages', () => {
+  it('gives every call an answer before the next message', () => {
+    const events = [
+      said('a'),
+      answered('', [call('1'), call('2'), call('3')]),
+      started('1'),
+      completed('1'),
+      started('2'),
+      said('b', 'B'),
+    ];
+    expect(toMessages(events)).toMatchObject([
+      { role: 'user', text: 'a' },
+      { role: 'assistant', toolCalls: [{}, {}, {}] },
+      { role: 'tool', toolCallId: '1', outcome: 'ok', result: 'result of 1' },
+      { role: 'tool', toolCallId: '2', outcome: 'unknown' },
+      { role: 'tool', toolCallId: '3', outcome: 'refused' },
+      { role: 'user', text: 'b' },
+    ]);
+  });
+});

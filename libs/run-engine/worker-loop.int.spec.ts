@@ -1,0 +1,97 @@
+import { openLiveBus, type LiveBus } from '#live';
+import { createLogger, loadConfig } from '#platform';
+import { openRunQueue, type RunQueue } from '#run-queue';
+import { eventually } from '#testing';
+import { makeWorld, type World } from './engine.testing.ts';
+import { WorkerLoop } from './worker-loop.ts';
+
+let world: World;
+let queue: RunQueue;
+/** Of the worker, and of another process. */
+let bus: LiveBus;
+let otherBus: LiveBus;
+const loops: WorkerLoop[] = [];
+const logger = createLogger('silent', 'worker loop spec');
+
+beforeAll(async () => {
+  world = await makeWorld();
+  queue = await openRunQueue({ url: world.url, name: 'worker-loop-spec', logger });
+  const config = loadConfig({ DATABASE_URL: world.url });
+  [bus, otherBus] = [openLiveBus(config, logger), openLiveBus(config, logger)];
+});
+afterEach(async () => {
+  for (const loop of loops.splice(0)) await loop.stop();
+});
+afterAll(async () => {
+  await queue.close();
+  await Promise.all([bus.close(), otherBus.close()]);
+  await world.close();
+});
+
+async function startLoop({ graceMs = 2_000, slots = 4 } = {}) {
+  const { engine, leases, holder } = await world.makeWorker();
+  const loop = new WorkerLoop({ pool: world.pool, queue, bus, engine, leases, holder, slots, graceMs, logger });
+  loops.push(loop);
+  await loop.start();
+  return { loop, holder };
+}
+
+const statusOf = async (runId: string) => (await world.summary(runId)).status;
+const slots = async (holder: string) =>
+  (await world.pool.query<{ slots: number }>('select slots from workers where holder = $1', [holder])).rows[0]?.slots;
+
+it('executes what the queue offers, several Runs at once', async () => {
+  const { loop, holder } = await startLoop();
+  expect(await slots(holder)).toBe(4);
+  const runs = await Promise.all(['a', 'b', 'c', 'd'].map((word) => world.say(`${word} /think 300`)));
+  await queue.offer(runs.map(({ offer }) => offer));
+  await eventually(() => loop.active === 4, { what: 'all four are being executed' });
+  for (const { runId } of runs) {
+    await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'the Run is completed' });
+  }
+  await eventually(() => loop.active === 0, { what: 'nothing is left to do' });
+  await loop.stop();
+  expect(loop.stage).toBe('stopped');
+  expect(await slots(holder)).toBeUndefined();
+});
+
+it('stops the work on an interrupted Run when it is woken', async () => {
+  const { loop } = await startLoop();
+  const { offer, threadId } = await world.say('a b /pause 60s');
+  await queue.offer([offer]);
+  const hasSpoken = async () => (await world.types(threadId)).includes('assistant.text_added');
+  await eventually(hasSpoken, { what: 'the Run has spoken' });
+  await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+  const hasStopped = () => {
+    // The first ones may be lost: the other process may not be connected yet.
+    otherBus.publish(threadId, 1_000);
+    return loop.active === 0;
+  };
+  await eventually(hasStopped, { what: 'the work has stopped', timeoutMs: 2_000 });
+});
+
+it('stops in two stages, and what it hands over another worker ends', async () => {
+  const { loop } = await startLoop({ graceMs: 300 });
+  const [soon, late] = [await world.say('soon /think 200'), await world.say('late /pause 60s')];
+  await queue.offer([soon.offer, late.offer]);
+  await eventually(() => loop.active === 2, { what: 'both are being executed' });
+  const hasSpoken = async () => (await world.types(late.threadId)).includes('assistant.text_added');
+  await eventually(hasSpoken, { what: 'the late Run has spoken' });
+
+  const stopping = loop.stop();
+  expect(loop.stage).toBe('draining');
+  const ignored = await world.say('for another');
+  await queue.offer([ignored.offer]);
+  await stopping;
+  expect(loop.stage).toBe('stopped');
+  expect(await statusOf(soon.runId)).toBe('completed');
+  const { threadId, runId } = late;
+  expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
+  expect(world.offers).toContainEqual({ threadId, runId, dispatch: 2 });
+
+  await startLoop();
+  await eventually(async () => (await statusOf(ignored.runId)) === 'completed', { what: 'the other Run is completed' });
+  await queue.offer([{ threadId, runId, dispatch: 2 }]);
+  await eventually(async () => (await world.run(threadId, runId))?.attempt === 2, { what: 'it is claimed again' });
+  await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+});

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { LiveBus } from '#live';
+import type { Logger } from '#platform';
+import { registerWorker, type RegisteredWorker, type RunConsumer, type RunQueue } from '#run-queue';
+import type { LeaseKeeper } from './lease-keeper.ts';
+import type { RunEngine } from './run-engine.ts';
+
+export interface WorkerLoopOptions {
+  pool: Pool;
+  queue: RunQueue;
+  bus: LiveBus;
+  engine: RunEngine;
+  leases: LeaseKeeper;
+  /** The worker process, as claims and the table `workers` name it. */
+  holder: string;
+  slots: number;
+  /** How long steps may still run once it stops, milliseconds. */
+  graceMs: number;
+  logger: Logger;
+}
+
+/** `draining`: takes no job, lets steps end. `cutting`: steps are cut off and their Runs handed over. */
+export type WorkerStage = 'idle' | 'running' | 'draining' | 'cutting' | 'stopped';
+
+/** One worker of the process: takes offers from the queue and has the engine execute them, so many at once. */
+export class WorkerLoop {
+  stage: WorkerStage = 'idle';
+  private readonly executing = new Set<Promise<void>>();
+  private consumer: RunConsumer | null = null;
+  private registered: RegisteredWorker | null = null;
+  private stopping: Promise<void> | null = null;
+  private ignoreWakes = (): void => undefined;
+
+  constructor(private readonly options: WorkerLoopOptions) {}
+
+  /** How many offers are being executed. */
+  get active(): number {
+    return this.executing.size;
+  }
+
+  async start(): Promise<void> {
+    const { pool, queue, bus, engine, leases, holder, slots, logger } = this.options;
+    leases.start();
+    this.ignoreWakes = bus.onWake((threadId, version) => engine.wake(threadId, version));
+    this.registered = await registerWorker(pool, { holder, slots }, logger);
+    this.consumer = queue.consume((offer) => this.track(engine.executeOffer(offer)), slots);
+    this.stage = 'running';
+    logger.info({ holder, slots }, 'worker: taking Runs');
+  }
+
+  /**
+   * In two stages (design, section 5): takes no further job and lets steps end within the grace period, handing over each
+   * Run whose step has ended; then cuts off the others and hands them over too.
+   */
+  stop(): Promise<void> {
+    if (this.stage !== 'idle') this.stopping ??= this.stopInStages();
+    return this.stopping ?? Promise.resolve();
+  }
+
+  private async stopInStages(): Promise<void> {
+    const { engine, leases, graceMs, logger } = this.options;
+    this.stage = 'draining';
+    logger.info({ active: this.active }, 'worker: stopping');
+    const stoppedTaking = this.consumer?.stopTaking();
+    engine.drain();
+    const grace = new AbortController();
+    const graceOver = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
+    await Promise.race([this.whenIdle(), graceOver]);
+    grace.abort();
+    this.stage = 'cutting';
+    engine.cutSteps();
+    // Bounded by the leases: a hand-over that cannot be stored ends with its claim's.
+    await this.whenIdle();
+    this.ignoreWakes();
+    leases.stop();
+    await stoppedTaking;
+    await this.consumer?.close();
+    await this.registered?.close();
+    this.stage = 'stopped';
+    logger.info('worker: stopped');
+  }
+
+  private async track(execution: Promise<void>): Promise<void> {
+    this.executing.add(execution);
+    try {
+      await execution;
+    } finally {
+      this.executing.delete(execution);
+    }
+  }
+
+  private async whenIdle(): Promise<void> {
+    while (this.executing.size > 0) await Promise.allSettled(this.executing);
+  }
+}
