@@ -1,0 +1,236 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Client } from 'pg';
+import { monotonicFactory } from 'ulid';
+import { createLogger, loadConfig } from '#platform';
+import {
+  createTestDatabase,
+  describeWithPrivateRedis,
+  eventually,
+  faultProxy,
+  startPrivateRedis,
+  type FaultProxy,
+  type PrivateRedis,
+  type TestDatabase,
+} from '#testing';
+import type { LiveBus } from './bus.ts';
+import { openLiveBus } from './open-live-bus.ts';
+
+// Real: PostgreSQL, Redis, both connections of each bus. Two buses stand for two processes: they share nothing but the server.
+
+const logger = createLogger('silent', 'test');
+const newId = monotonicFactory();
+
+interface World {
+  /** Through the proxy. */
+  open(queueName?: string): LiveBus;
+  openDirect: () => LiveBus;
+  /** All connections of all buses break. */
+  breakConnections(): Promise<void>;
+  proxy: FaultProxy;
+}
+
+let database: TestDatabase;
+const open = new Set<LiveBus>();
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await Promise.all([...open].map((bus) => bus.close()));
+  open.clear();
+});
+afterAll(() => database.drop());
+
+function openBus(env: Record<string, string>, queueName = 'test'): LiveBus {
+  const bus = openLiveBus(loadConfig({ DATABASE_URL: database.url, QUEUE_NAME: queueName, ...env }), logger);
+  open.add(bus);
+  return bus;
+}
+
+function hearing(bus: LiveBus) {
+  const heard: { threadId: string; version: number }[] = [];
+  bus.onWake((threadId, version) => heard.push({ threadId, version }));
+  return heard;
+}
+
+/** A hint may be lost, so it is repeated until it is heard. Answers the Thread that it was about. */
+async function untilHeard(from: LiveBus, to: LiveBus): Promise<string> {
+  const threadId = newId();
+  let isHeard = false;
+  const remove = to.onWake((woken) => (isHeard ||= woken === threadId));
+  let version = 0;
+  const ask = (): boolean => {
+    from.publish(threadId, ++version);
+    return isHeard;
+  };
+  await eventually(ask, { what: 'a wake-up arrives', timeoutMs: 10_000 });
+  remove();
+  return threadId;
+}
+
+const about = (threadId: string) => (wake: { threadId: string }) => wake.threadId === threadId;
+
+function busSuite(world: () => World): void {
+  afterEach(() => world().proxy.resume());
+
+  it('wakes another process, which gets the highest version of what was published at once', async () => {
+    const [from, to] = [world().open(), world().open()];
+    await untilHeard(from, to);
+    const heard = hearing(to);
+    const threadIds = Array.from({ length: 1_000 }, () => newId());
+    for (let version = 1; version <= 5; version++) threadIds.forEach((threadId) => from.publish(threadId, version));
+    const wakes = () => heard.filter(({ threadId }) => threadIds.includes(threadId));
+    const latest = () => new Map(wakes().map(({ threadId, version }) => [threadId, version]));
+    const expected = new Map(threadIds.map((threadId) => [threadId, 5]));
+    await eventually(() => isDeepStrictEqual(latest(), expected), { what: 'all Threads are woken' });
+    // The very first may have gone out alone, at its first version.
+    expect(wakes().length).toBeLessThanOrEqual(threadIds.length + 1);
+  });
+
+  it('wakes its own listeners before publish returns, once', async () => {
+    const [bus, other] = [world().open(), world().open()];
+    await untilHeard(bus, other);
+    const heard = hearing(bus);
+    const threadId = newId();
+    bus.publish(threadId, 7);
+    expect(heard).toEqual([{ threadId, version: 7 }]);
+    await untilHeard(other, bus); // by now the echo has come, if there is one
+    expect(heard.filter(about(threadId))).toHaveLength(1);
+  });
+
+  it('does not mix with an installation of another name', async () => {
+    const [from, to, stranger] = [world().open(), world().open(), world().open('other')];
+    const strangers = world().open('other');
+    await untilHeard(strangers, stranger);
+    const heard = hearing(stranger);
+    const threadId = await untilHeard(from, to);
+    await untilHeard(strangers, stranger);
+    expect(heard.filter(about(threadId))).toEqual([]);
+  });
+
+  it('works again by itself after its connections broke', async () => {
+    const [from, to] = [world().open(), world().open()];
+    await untilHeard(from, to);
+    await world().breakConnections();
+    await untilHeard(from, to);
+  });
+
+  it('neither blocks nor gives up while the server is silent', async () => {
+    const [from, to] = [world().open(), world().open()];
+    await untilHeard(from, to);
+    world().proxy.stall();
+    const startedAt = performance.now();
+    for (let i = 0; i < 20_000; i++) from.publish(newId(), 1);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    world().proxy.resume();
+    await untilHeard(from, to);
+  });
+
+  it('notices, though it only listens, that its connection is half open', async () => {
+    const { proxy, openDirect } = world();
+    const [from, to] = [openDirect(), world().open()];
+    await untilHeard(from, to);
+    const connections = proxy.connectionCount();
+    proxy.stall();
+    const isTryingAgain = (): boolean => proxy.connectionCount() > connections;
+    await eventually(isTryingAgain, { what: 'another connection is opened', timeoutMs: 10_000 });
+    proxy.resume();
+    await untilHeard(from, to);
+  });
+
+  it('closes quickly though the server is silent', async () => {
+    const [from, to] = [world().open(), world().open()];
+    await untilHeard(from, to);
+    world().proxy.stall();
+    from.publish(newId(), 1);
+    const startedAt = performance.now();
+    await from.close();
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    world().proxy.resume();
+  });
+}
+
+describe('on PostgreSQL', () => {
+  let proxy: FaultProxy;
+  beforeAll(async () => {
+    proxy = await faultProxy(Number(new URL(database.url).port || 5432));
+  });
+  afterAll(() => proxy.close());
+
+  async function asAdmin<T>(act: (client: Client) => Promise<T>): Promise<T> {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    return act(client).finally(() => client.end());
+  }
+
+  busSuite(() => ({
+    proxy,
+    openDirect: () => openBus({}),
+    open: (name) => openBus({ DATABASE_URL: proxy.through(database.url) }, name),
+    breakConnections: () =>
+      asAdmin(async (client) => {
+        const { rowCount } = await client.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+           where application_name = 'spool live' and datname = current_database()`,
+        );
+        expect(rowCount).toBe(2);
+      }),
+  }));
+
+  it('has one connection', async () => {
+    const bus = openBus({});
+    await untilHeard(bus, openBus({}));
+    const count = await asAdmin((client) =>
+      client.query(
+        `select from pg_stat_activity where application_name = 'spool live' and datname = current_database()`,
+      ),
+    );
+    expect(count.rowCount).toBe(2);
+  });
+});
+
+describeWithPrivateRedis('on Redis', () => {
+  let redis: PrivateRedis;
+  let proxy: FaultProxy;
+  beforeAll(async () => {
+    redis = await startPrivateRedis();
+    proxy = await faultProxy(redis.port);
+  });
+  afterAll(async () => {
+    await proxy.close();
+    await redis.stop();
+  });
+
+  busSuite(() => ({
+    proxy,
+    openDirect: () => openBus({ REDIS_URL: redis.url }),
+    open: (name) => openBus({ REDIS_URL: proxy.through(redis.url) }, name),
+    breakConnections: async () => {
+      await redis.kill();
+      await redis.start();
+    },
+  }));
+
+  it('is used where only the queue is on Redis', async () => {
+    await untilHeard(openBus({ QUEUE_URL: redis.url }), openBus({ REDIS_URL: redis.url }));
+  });
+
+  it('goes on when a Redis that was stopped goes on', async () => {
+    const [from, to] = [openBus({ REDIS_URL: redis.url }), openBus({ REDIS_URL: redis.url })];
+    await untilHeard(from, to);
+    redis.pause();
+    for (let i = 0; i < 20_000; i++) from.publish(newId(), 1);
+    redis.resume();
+    await untilHeard(from, to);
+  });
+
+  it('does not mix with an installation on another database', async () => {
+    const elsewhere = { REDIS_URL: redis.url, DATABASE_URL: 'postgres://127.0.0.1/elsewhere' };
+    const [stranger, strangers] = [openBus(elsewhere), openBus(elsewhere)];
+    await untilHeard(strangers, stranger);
+    const heard = hearing(stranger);
+    const threadId = await untilHeard(openBus({ REDIS_URL: redis.url }), openBus({ REDIS_URL: redis.url }));
+    await untilHeard(strangers, stranger);
+    expect(heard.filter(about(threadId))).toEqual([]);
+  });
+});

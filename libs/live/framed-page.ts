@@ -1,0 +1,46 @@
+import { toLogEntry, type LogEntry } from '#domain';
+import type { LogPage } from '#event-store';
+
+/** An entry as it goes over the wire. */
+export type RenderEntry = (entry: LogEntry) => string;
+
+/** A page of a Thread's log as it goes over the wire: rendered once, whoever reads it takes a piece of the same bytes. */
+export interface FramedPage {
+  frames: Buffer;
+  /** The id of each entry in `frames`, and where it starts there. */
+  starts: { id: string; at: number }[];
+  /** Of the last event in the page; '' and 0 when it is empty. */
+  lastId: string;
+  lastVersion: number;
+  /** Whether there was nothing after it when it was read. */
+  isEnd: boolean;
+  /** Whether it may say that the Thread's status has changed. */
+  entersStatus: boolean;
+}
+
+export function framePage({ events, isEnd }: LogPage, render: RenderEntry): FramedPage {
+  const starts: FramedPage['starts'] = [];
+  const frames: Buffer[] = [];
+  let length = 0;
+  let entersStatus = false;
+  for (const event of events) {
+    const entry = toLogEntry(event);
+    if (entry === null) continue;
+    const frame = Buffer.from(render(entry));
+    starts.push({ id: entry.id, at: length });
+    frames.push(frame);
+    length += frame.length;
+    entersStatus ||= entry.type === 'session.status';
+  }
+  const last = events.at(-1);
+  const bytes = frames.length === 1 ? frames[0]! : Buffer.concat(frames, length);
+  return { frames: bytes, starts, lastId: last?.id ?? '', lastVersion: last?.version ?? 0, isEnd, entersStatus };
+}
+
+/** What of the page comes after the id; no copy. */
+export function framesAfter({ frames, starts }: FramedPage, id: string): Buffer {
+  const first = starts.find((start) => start.id > id);
+  return first === undefined ? NOTHING : frames.subarray(first.at);
+}
+
+const NOTHING = Buffer.alloc(0);

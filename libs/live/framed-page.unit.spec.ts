@@ -1,0 +1,49 @@
+import type { UnknownEvent } from '#domain';
+import { framePage, framesAfter } from './framed-page.ts';
+
+const at = '2026-01-01T00:00:00.000Z';
+const event = (version: number, type: string, data: object): UnknownEvent => ({
+  ...{ threadId: 'T', version, id: `ID${version}`, occurredAt: at, schemaVersion: 1, public: true },
+  ...{ type, data, runId: null, attempt: null },
+});
+const render = ({ id, content }: { id: string; content: string }): string => `${id} ${content};`;
+
+const page = framePage(
+  {
+    events: [
+      event(3, 'assistant.text_added', { text: 'é😀' }),
+      // Was shown when it was stored; this version shows nothing of it.
+      event(4, 'thread.created', {}),
+      event(6, 'assistant.text_added', { text: 'b' }),
+    ],
+    isEnd: false,
+  },
+  render,
+);
+
+it('renders all entries into one piece, and knows where it ends', () => {
+  expect(page.frames.toString()).toBe('ID3 é😀;ID6 b;');
+  expect(page).toMatchObject({ lastId: 'ID6', lastVersion: 6, isEnd: false, entersStatus: false });
+});
+
+it.each([
+  ['', 'ID3 é😀;ID6 b;'],
+  ['ID3', 'ID6 b;'],
+  ['ID4', 'ID6 b;'],
+  ['ID6', ''],
+])('gives from after %j on', (id, frames) => {
+  expect(framesAfter(page, id).toString()).toBe(frames);
+});
+
+it('tells what may be a change of status, an unknown event too', () => {
+  const isChange = (type: string, data: object) => framePage({ events: [event(1, type, data)], isEnd: true }, render);
+  expect(isChange('thread.status_entered', { status: 'IDLE' }).entersStatus).toBe(true);
+  expect(isChange('thread.dreamt', {}).entersStatus).toBe(true);
+  expect(isChange('file.changed', { fileId: 'F' }).entersStatus).toBe(false);
+});
+
+it('is empty where there is nothing', () => {
+  const empty = framePage({ events: [], isEnd: true }, render);
+  expect(empty).toMatchObject({ lastId: '', lastVersion: 0, isEnd: true });
+  expect(framesAfter(empty, '')).toHaveLength(0);
+});

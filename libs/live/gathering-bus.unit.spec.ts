@@ -1,0 +1,123 @@
+import { createLogger } from '#platform';
+import { GatheringBus, type WakeTransport } from './gathering-bus.ts';
+
+const T1 = '01ARZ3NDEKTSV4RRFFQ69G5FA1';
+const T2 = '01ARZ3NDEKTSV4RRFFQ69G5FA2';
+
+/** A transport whose round trips last until they are told to end. */
+class Line implements WakeTransport {
+  readonly sent: string[][] = [];
+  private answers: (() => void)[] = [];
+
+  constructor(readonly receive: (message: string) => void) {}
+
+  send(messages: string[]): Promise<void> {
+    this.sent.push(messages);
+    return new Promise((resolve) => this.answers.push(resolve));
+  }
+
+  answer(): Promise<void> {
+    this.answers.splice(0).forEach((end) => end());
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Wake-ups in the n-th round trip. */
+  wakes(n: number): string[] {
+    return this.sent[n]!.flatMap((message) => message.split(' ').slice(1));
+  }
+}
+
+let line: Line;
+let bus: GatheringBus;
+let heard: [string, number][];
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  bus = new GatheringBus((receive) => (line = new Line(receive)), createLogger('silent', 'test'));
+  heard = [];
+  bus.onWake((threadId, version) => heard.push([threadId, version]));
+});
+afterEach(() => jest.useRealTimers());
+
+it('sends the first at once and what comes within 5 ms in one round trip, the highest version of each Thread', async () => {
+  bus.publish(T1, 1);
+  expect(line.wakes(0)).toEqual([`${T1}:1`]);
+  await line.answer();
+  for (const version of [2, 4, 3]) bus.publish(T1, version);
+  bus.publish(T2, 1);
+  await jest.advanceTimersByTimeAsync(4);
+  expect(line.sent).toHaveLength(1);
+  await jest.advanceTimersByTimeAsync(1);
+  expect(line.wakes(1)).toEqual([`${T1}:4`, `${T2}:1`]);
+});
+
+it('is idle again when 5 ms have brought nothing', async () => {
+  bus.publish(T1, 1);
+  await line.answer();
+  await jest.advanceTimersByTimeAsync(5);
+  bus.publish(T1, 2);
+  expect(line.sent).toHaveLength(2);
+});
+
+it('has one round trip under way, and a bounded number of Threads waiting for it', async () => {
+  bus.publish(T1, 1);
+  for (let i = 0; i < 50_000; i++) bus.publish(`01ARZ3NDEKTSV4RRFFQ6${String(i).padStart(6, '0')}`, 1);
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(line.sent).toHaveLength(1);
+  await line.answer();
+  await jest.advanceTimersByTimeAsync(0);
+  expect(line.sent).toHaveLength(2);
+  expect(line.wakes(1)).toHaveLength(10_000);
+  for (const message of line.sent[1]!) expect(Buffer.byteLength(message)).toBeLessThan(8_000);
+});
+
+it('wakes the listeners of its own process directly and ignores the echo', () => {
+  bus.publish(T1, 1);
+  expect(heard).toEqual([[T1, 1]]);
+  line.sent[0]!.forEach((message) => line.receive(message));
+  expect(heard).toEqual([[T1, 1]]);
+});
+
+it('tells what others sent, and ignores what is no wake-up', () => {
+  line.receive(`other ${T1}:3 ${T2}:4`);
+  for (const foreign of ['', 'other', 'other x:1', `other ${T1}`, `other ${T1}:x`, '{"thread":1}'])
+    line.receive(foreign);
+  expect(heard).toEqual([
+    [T1, 3],
+    [T2, 4],
+  ]);
+});
+
+it('does not let a listener that throws fail the publisher', () => {
+  const others: string[] = [];
+  bus.onWake(() => {
+    throw new Error('a bug');
+  });
+  bus.onWake((threadId) => others.push(threadId));
+  bus.publish(T1, 1);
+  expect(others).toEqual([T1]);
+});
+
+it('forgets a listener that was removed', () => {
+  const remove = bus.onWake(() => heard.push(['removed', 0]));
+  remove();
+  bus.publish(T1, 1);
+  expect(heard).toEqual([[T1, 1]]);
+});
+
+it('sends what was gathered before it closes, and does not wait long for a silent server', async () => {
+  bus.publish(T1, 1);
+  bus.publish(T2, 1);
+  const closed = bus.close();
+  await line.answer();
+  await jest.advanceTimersByTimeAsync(0);
+  expect(line.wakes(1)).toEqual([`${T2}:1`]);
+  await jest.advanceTimersByTimeAsync(500);
+  await closed;
+  bus.publish(T1, 2);
+  expect(line.sent).toHaveLength(2);
+});

@@ -1,0 +1,5 @@
+export * from './bus.ts';
+export * from './live-hub.ts';
+export * from './live.module.ts';
+export type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
+export * from './open-live-bus.ts';

@@ -1,0 +1,27 @@
+import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { CommitFeed, EventStoreModule } from '#event-store';
+import { CONFIG, LOGGER } from '#platform';
+import { LIVE_BUS, type LiveBus } from './bus.ts';
+import { openLiveBus } from './open-live-bus.ts';
+
+/** Wake-ups between processes; what this process commits is published. */
+@Module({
+  imports: [EventStoreModule],
+  providers: [{ provide: LIVE_BUS, inject: [CONFIG, LOGGER], useFactory: openLiveBus }],
+  exports: [LIVE_BUS],
+})
+export class LiveModule implements OnApplicationShutdown {
+  constructor(
+    @Inject(LIVE_BUS) private readonly bus: LiveBus,
+    @Inject(CommitFeed) feed: CommitFeed,
+  ) {
+    feed.onCommit(({ after, events }) => {
+      if (events.length > 0) bus.publish(after.threadId, after.version);
+    });
+  }
+
+  /** Last of all: until then others commit. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.bus.close();
+  }
+}

@@ -1,0 +1,239 @@
+import { randomInt } from 'node:crypto';
+import { setImmediate as settled } from 'node:timers/promises';
+import type { ThreadPosition } from '#event-store';
+import type { FramedPage } from './framed-page.ts';
+import { OpenThread, type LogReader, type Reading, type ReaderEnd, type ThreadReads } from './open-thread.ts';
+import { seededRandom } from './seeded-random.testing.ts';
+
+/**
+ * One Thread and its readers, with everything that is asynchronous in the hands of the test: each read looks at the log
+ * at one step and answers at a later one, or fails; wake-ups come late, repeated or never. Steps are chosen by a seed.
+ */
+class Simulation implements ThreadReads {
+  /** Version i + 1 stands at i. */
+  readonly log: { id: string; isPublic: boolean; idle: boolean; entersStatus: boolean }[] = [];
+  readonly thread = new OpenThread('T', this);
+  readonly readers: SimulatedReader[] = [];
+  readonly wakes: number[] = [];
+  readonly violations: string[] = [];
+  private readonly unlooked: (() => void)[] = [];
+  private readonly unanswered: (() => void)[] = [];
+
+  constructor(
+    readonly random: () => number,
+    readonly faults: { loseWakes: boolean; failReads: boolean },
+  ) {
+    this.commit();
+  }
+
+  get version(): number {
+    return this.log.length;
+  }
+
+  get mayNeedPolls(): boolean {
+    return this.faults.loseWakes || this.faults.failReads;
+  }
+
+  commit(idle = this.random() < 0.3): void {
+    const entersStatus = idle !== (this.log.at(-1)?.idle ?? true);
+    const isPublic = entersStatus || this.random() < 0.7;
+    this.log.push({ id: String(this.version + 1).padStart(6, '0'), isPublic, idle, entersStatus });
+    if (!this.faults.loseWakes || this.random() < 0.5) this.wakes.push(this.version);
+    if (this.random() < 0.2) this.wakes.push(this.version);
+  }
+
+  publicIds(after: string, upTo = this.version): string[] {
+    const events = this.log.slice(0, upTo).filter(({ id, isPublic }) => isPublic && id > after);
+    return events.map(({ id }) => id);
+  }
+
+  readPage(_threadId: string, after: string): Promise<FramedPage> {
+    return this.later(() => {
+      const pageSize = 1 + Math.floor(this.random() * 4);
+      const all = this.log.map((event, i) => ({ ...event, version: i + 1 }));
+      const rest = all.filter(({ id, isPublic }) => isPublic && id > after);
+      const page = rest.slice(0, pageSize);
+      const last = page.at(-1);
+      return {
+        frames: Buffer.from(page.map(({ id }) => `${id}\n`).join('')),
+        starts: page.map(({ id }, i) => ({ id, at: i * 7 })),
+        lastId: last?.id ?? '',
+        lastVersion: last?.version ?? 0,
+        isEnd: rest.length < pageSize,
+        entersStatus: page.some(({ entersStatus }) => entersStatus),
+      };
+    });
+  }
+
+  readPosition(): Promise<ThreadPosition> {
+    return this.later(() => this.position());
+  }
+
+  failed(error: unknown): void {
+    if ((error as Error).message !== 'away') this.violations.push(String(error));
+  }
+
+  released(): void {}
+
+  poll(): Promise<void> {
+    return this.later(() => this.position()).then(
+      (position) => {
+        if ((position.version ?? 0) > this.thread.covered) this.thread.placed(position);
+        this.thread.retry();
+      },
+      () => undefined,
+    );
+  }
+
+  /** One thing happens, if there is such a thing. */
+  step(): void {
+    const choices = [
+      () => this.commit(),
+      () => this.thread.wake(this.wakes.splice(Math.floor(this.random() * this.wakes.length), 1)[0] ?? 0),
+      () => this.takeOne(this.unlooked),
+      () => this.takeOne(this.unlooked),
+      () => this.takeOne(this.unanswered),
+      () => this.takeOne(this.unanswered),
+      () => this.open(),
+      () => this.any(this.readers)?.makeRoom(),
+      () => this.random() < 0.1 && this.any(this.readers)?.reading.close(),
+      () => this.mayNeedPolls && this.random() < 0.1 && void this.poll(),
+    ];
+    this.any(choices)?.();
+  }
+
+  open(): void {
+    if (this.readers.length < 5) this.readers.push(new SimulatedReader(this));
+  }
+
+  /** All that is under way comes to its end. */
+  async settle(): Promise<void> {
+    for (let quiet = 0; quiet < 2; quiet++) {
+      await settled();
+      while (this.wakes.length + this.unlooked.length + this.unanswered.length > 0 || this.roomWasMade()) {
+        quiet = 0;
+        for (const version of this.wakes.splice(0)) this.thread.wake(version);
+        for (const act of [...this.unlooked.splice(0), ...this.unanswered.splice(0)]) act();
+        await settled();
+      }
+    }
+  }
+
+  any<T>(among: readonly T[]): T | undefined {
+    return among[Math.floor(this.random() * among.length)];
+  }
+
+  private roomWasMade(): boolean {
+    return this.readers.filter((reader) => reader.makeRoom()).length > 0;
+  }
+
+  private takeOne(from: (() => void)[]): void {
+    from.splice(Math.floor(this.random() * from.length), 1)[0]?.();
+  }
+
+  private position(): ThreadPosition {
+    const { id, idle } = this.log.at(-1)!;
+    return { threadId: 'T', version: this.version, lastEventId: id, idle };
+  }
+
+  /** Looks at one step, answers at a later one. */
+  private later<T>(look: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.unlooked.push(() => {
+        const answer = look();
+        const fails = this.faults.failReads && this.random() < 0.2;
+        this.unanswered.push(() => (fails ? reject(new Error('away')) : resolve(answer)));
+      });
+    });
+  }
+}
+
+class SimulatedReader implements LogReader {
+  readonly threadId = 'T';
+  readonly afterEventId: string;
+  readonly untilIdle: boolean;
+  readonly ids: string[] = [];
+  readonly reading: Reading;
+  private readonly openedAt: number;
+  private full = false;
+  ended: ReaderEnd | null = null;
+
+  constructor(private readonly simulation: Simulation) {
+    const { random, version } = simulation;
+    this.openedAt = version;
+    this.untilIdle = random() < 0.5;
+    this.afterEventId = random() < 0.3 ? '' : (simulation.any(simulation.publicIds('')) ?? '');
+    this.reading = simulation.thread.add(this);
+  }
+
+  get isReading(): boolean {
+    return !this.reading.closed;
+  }
+
+  deliver(frames: Buffer): boolean {
+    if (this.full || !this.isReading) this.simulation.violations.push('delivered without room or after the end');
+    this.ids.push(...frames.toString().split('\n').slice(0, -1));
+    this.full = this.simulation.random() < 0.3;
+    return !this.full;
+  }
+
+  makeRoom(): boolean {
+    if (!this.full || !this.isReading) return false;
+    this.full = false;
+    this.reading.resume();
+    return true;
+  }
+
+  end(reason: ReaderEnd): void {
+    this.ended = reason;
+    const { log } = this.simulation;
+    const has = (version: number): boolean => this.expected(version).join() === this.ids.join();
+    const versions = log.flatMap(({ idle }, i) => (idle && i + 1 >= this.openedAt ? [i + 1] : []));
+    if (!versions.some(has)) this.simulation.violations.push('ended as idle, without all or with more than that');
+  }
+
+  expected(upTo?: number): string[] {
+    return this.simulation.publicIds(this.afterEventId, upTo);
+  }
+}
+
+async function simulate(seed: number, faults: Simulation['faults']): Promise<void> {
+  const random = seededRandom(seed);
+  const simulation = new Simulation(random, faults);
+  for (let i = 0; i < 150; i++) {
+    simulation.step();
+    await settled();
+  }
+  await simulation.settle();
+  for (let polls = 0; simulation.mayNeedPolls && polls < 50; polls++) {
+    void simulation.poll();
+    await simulation.settle();
+  }
+  expect(simulation.violations).toEqual([]);
+  for (const reader of simulation.readers) {
+    const expected = reader.expected();
+    expect(reader.ids).toEqual(reader.isReading ? expected : expected.slice(0, reader.ids.length));
+    // Nobody waits for what has come.
+    if (reader.isReading && reader.untilIdle) expect(simulation.log.at(-1)?.idle).toBe(false);
+  }
+}
+
+const SEEDS = process.env['SPOOL_LONG'] === '1' ? 5_000 : 150;
+/** Once failed. */
+const KEPT = [478960595, 747473664, 727968836, 1058330039];
+
+it.each([
+  ['without a poll, where every wake-up comes at some time', { loseWakes: false, failReads: false }],
+  ['by the poll, where wake-ups are lost', { loseWakes: true, failReads: false }],
+  ['where reads fail', { loseWakes: false, failReads: true }],
+  ['where both happen', { loseWakes: true, failReads: true }],
+])('gives every reader all of the log, once and in order, %s', async (_, faults) => {
+  const first = randomInt(2 ** 30);
+  for (const seed of [...KEPT, ...Array.from({ length: SEEDS }, (__, i) => first + i)]) {
+    try {
+      await simulate(seed, faults);
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+});
