@@ -1,0 +1,50 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { openApiDocument, operations, type Operation } from '#contract';
+
+/** Holds answers against the OpenAPI document: an operation may answer what it documents and nothing else. */
+export class AnswerCheck {
+  private readonly document = openApiDocument('/api/v1') as unknown as Document;
+  private readonly ajv: Ajv2020;
+  private readonly validators = new Map<string, ValidateFunction>();
+
+  constructor() {
+    this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
+    addFormats.default(this.ajv);
+    this.ajv.addSchema({ $id: 'api', components: this.document.components });
+  }
+
+  check(method: string, path: string, { status, headers }: Response, json: unknown): void {
+    const operation = findOperation(method, path.split('?')[0] ?? '');
+    // What is no operation can only be refused.
+    const described = operation && this.document.paths[operation.path]?.[method.toLowerCase()]?.responses[status];
+    if (operation && !described) throw new Error(`${method} ${path} answered ${status}, which is not documented`);
+    if (!operation && status < 400) return;
+    if (headers.get('content-type') !== 'application/json; charset=utf-8') throw new Error('not answered as JSON');
+    const ref = described?.content?.['application/json'].schema.$ref ?? '#/components/schemas/Error';
+    const validate = this.validatorOf(ref);
+    if (!validate(json)) throw new Error(`${method} ${path}: ${this.ajv.errorsText(validate.errors)}`);
+  }
+
+  private validatorOf(ref: string): ValidateFunction {
+    const validate = this.validators.get(ref) ?? this.ajv.compile({ $ref: `api${ref}` });
+    this.validators.set(ref, validate);
+    return validate;
+  }
+}
+
+interface Document {
+  components: object;
+  paths: Record<string, Record<string, { responses: Record<number, { content?: JsonContent }> }>>;
+}
+
+interface JsonContent {
+  'application/json': { schema: { $ref: string } };
+}
+
+function findOperation(method: string, path: string): Operation | undefined {
+  return Object.values<Operation>(operations).find(
+    (operation) =>
+      operation.method === method && new RegExp(`^${operation.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path),
+  );
+}

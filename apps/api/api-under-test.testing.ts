@@ -1,0 +1,208 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { Pool } from 'pg';
+import { AccessStore } from '#access';
+import { createAgent, publishAgentVersion, type AgentManifestInput, type NewAgent } from '#agents';
+import type {
+  AgentRecord,
+  ErrorEnvelope,
+  RunSummary,
+  ThreadEventLogEntry,
+  ThreadLinks,
+  ThreadSummary,
+} from '#contract';
+import { CommandHandler } from '#event-store';
+import type { Command } from '#domain';
+import { createLogger, DATABASE, loadConfig, type Config, type Database, type Logger } from '#platform';
+import { createTestDatabase } from '#testing';
+import { ApiModule } from './api.module.ts';
+import { AnswerCheck } from './answer-check.testing.ts';
+import { createApi, listen } from './start-api.ts';
+
+/** Matchers, typed: Jest's own are `any`. */
+export const someText: unknown = expect.any(String);
+export const holding = (fields: object): unknown => expect.objectContaining(fields);
+
+export interface Reply {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** Parsed, where there is a body; checked against the OpenAPI document. */
+  json: Answered;
+}
+
+/** Everything that answers hold; which answer holds what is checked against the OpenAPI document. */
+export interface Answered {
+  thread: ThreadSummary;
+  run: RunSummary;
+  links: ThreadLinks;
+  acceptedAt: string;
+  events: AnsweredEvent[];
+  warnings: unknown[];
+  truncated: boolean;
+  runs: RunSummary[];
+  nextCursor: string | null;
+  agent: AgentRecord;
+  error: ErrorEnvelope['error'];
+}
+
+/** An entry of the log, or the result of an event that was sent. */
+export type AnsweredEvent = Omit<ThreadEventLogEntry, 'type'> & {
+  type: string;
+  requestId: string | null;
+  run: RunSummary;
+};
+
+export interface Call {
+  token?: string | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** The API of a test file: real HTTP, real PostgreSQL in a database of its own, an organization, people and agents. */
+export class ApiUnderTest {
+  readonly access: AccessStore;
+  readonly handler: CommandHandler;
+  private readonly check = new AnswerCheck();
+
+  private constructor(
+    readonly app: NestFastifyApplication,
+    readonly pool: Pool,
+    readonly url: string,
+    readonly databaseUrl: string,
+    private readonly drop: () => Promise<void>,
+    /** Of the world that every test starts from. */
+    readonly organizationId: string,
+    readonly personId: string,
+    readonly token: string,
+    readonly agentId: string,
+  ) {
+    this.access = new AccessStore(pool);
+    this.handler = app.get(CommandHandler);
+  }
+
+  static async start({ settings, logger = SILENT, through }: Start = {}): Promise<ApiUnderTest> {
+    const database = await createTestDatabase();
+    const databaseUrl = (await through?.(database.url)) ?? database.url;
+    const config: Config = { ...loadConfig({ DATABASE_URL: databaseUrl, PORT: '0' }), ...settings };
+    const app = await createApi(ApiModule.forRoot(config, logger), config, logger);
+    const url = await listen(app, config, logger);
+    const { pool } = app.get<Database>(DATABASE);
+    const access = new AccessStore(pool);
+    const organizationId = await access.createOrganization('Acme');
+    const personId = await access.createPerson('Ada');
+    await access.addMember(organizationId, personId);
+    const { token } = await access.mintToken({ kind: 'person', personId, name: 'test' });
+    const agentId = await newAgent(pool, { organizationId, ownerPersonId: personId });
+    return new ApiUnderTest(
+      app,
+      pool,
+      url,
+      database.url,
+      () => database.drop(),
+      organizationId,
+      personId,
+      token,
+      agentId,
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.app.close();
+    await this.drop();
+  }
+
+  /** A published echo agent of the organization. */
+  newAgent(agent: Partial<NewAgent> = {}, manifest: Partial<AgentManifestInput> = {}): Promise<string> {
+    return newAgent(this.pool, { organizationId: this.organizationId, ...agent }, manifest);
+  }
+
+  async newPerson({ member = true } = {}): Promise<{ personId: string; token: string }> {
+    const personId = await this.access.createPerson('Bob');
+    if (member) await this.access.addMember(this.organizationId, personId);
+    const { token } = await this.access.mintToken({ kind: 'person', personId, name: 'test' });
+    return { personId, token };
+  }
+
+  async newThread({ text, agentId = this.agentId, token = this.token }: ThreadWanted = {}): Promise<string> {
+    const input = text === undefined ? {} : { input: { type: 'user.message', content: [{ type: 'text', text }] } };
+    const { json } = await this.post(`/agents/${agentId}/threads`, { token, body: { userId: 'u1', ...input } });
+    return json.thread.id;
+  }
+
+  /** Lets a worker's commands happen to a Thread, without a worker. */
+  async happen(threadId: string, ...commands: Command[]): Promise<void> {
+    const outcome = await this.handler.handle({ threadId, commands });
+    if (!('outcome' in outcome) || outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
+  }
+
+  /** The Run is claimed and started under attempt 1. */
+  startRun(threadId: string, runId: string): Promise<void> {
+    return this.happen(
+      threadId,
+      { type: 'claim_run', runId, dispatch: 1, holder: 'test' },
+      { type: 'start_run', runId, attempt: 1 },
+    );
+  }
+
+  async completeRun(threadId: string, runId: string): Promise<void> {
+    await this.startRun(threadId, runId);
+    const finalOutput = { text: 'done', warnings: [] };
+    await this.happen(threadId, { type: 'complete_run', runId, attempt: 1, finalOutput });
+  }
+
+  get(path: string, call?: Call): Promise<Reply> {
+    return this.call('GET', path, call);
+  }
+
+  post(path: string, call?: Call): Promise<Reply> {
+    return this.call('POST', path, call);
+  }
+
+  /** `body` as JSON; a string as it stands. Every answer must be what the OpenAPI document says. */
+  async call(method: string, path: string, { token = this.token, body, headers = {} }: Call = {}): Promise<Reply> {
+    const response = await fetch(`${this.url}${path}`, {
+      method,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const json = text === '' ? null : (JSON.parse(text) as unknown);
+    this.check.check(method, path, response, json);
+    return { status: response.status, headers: response.headers, text, json: json as Answered };
+  }
+
+  /** How much is stored: a refused request must not change it. */
+  async rowCounts(): Promise<Record<string, number>> {
+    const tables = ['events', 'streams', 'thread_summaries', 'run_summaries', 'run_work', 'idempotency_keys', 'files'];
+    const counts = tables.map((table) => `(select count(*)::integer from ${table}) as ${table}`);
+    const { rows } = await this.pool.query<Record<string, number>>(`select ${counts.join(', ')}`);
+    return rows[0]!;
+  }
+}
+
+const SILENT = createLogger('fatal', 'spool api test');
+
+interface Start {
+  settings?: Partial<Config>;
+  logger?: Logger;
+  /** The database's URL as the API is to know it. */
+  through?: (databaseUrl: string) => Promise<string>;
+}
+
+interface ThreadWanted {
+  /** Left out: a Thread without a Run. */
+  text?: string;
+  agentId?: string;
+  token?: string;
+}
+
+async function newAgent(pool: Pool, agent: Omit<NewAgent, 'manifest'>, more: Partial<AgentManifestInput> = {}) {
+  const manifest = { name: 'echo', description: 'Says it again.', harness: { name: 'echo' }, ...more };
+  const agentId = await createAgent(pool, { ...agent, manifest });
+  await publishAgentVersion(pool, agentId, manifest);
+  return agentId;
+}

@@ -1,0 +1,83 @@
+import { Inject, Module, type DynamicModule, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
+import type { FastifyInstance } from 'fastify';
+import { Authenticator } from '#access';
+import { AgentCatalogue } from '#agents';
+import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
+import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
+import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { ApiAccessModule } from './api-access.module.ts';
+import { AgentsController } from './controllers/agents.controller.ts';
+import { ServiceController } from './controllers/service.controller.ts';
+import { ThreadsController } from './controllers/threads.controller.ts';
+import { ErrorFilter } from './error-filter.ts';
+import { EventService } from './event-service.ts';
+import { HealthService } from './health-service.ts';
+import { Idempotency } from './idempotency.ts';
+import { Links } from './links.ts';
+import { SummaryReader } from './queries/summary-reader.ts';
+import { installRequestChecks } from './request-checks.ts';
+import { RunService } from './run-service.ts';
+import { StreamsModule } from './streams/streams.module.ts';
+import { ThreadService } from './thread-service.ts';
+import { AccessGuard } from './visible-thread.ts';
+
+const services = [
+  { provide: Links, inject: [CONFIG], useFactory: ({ PUBLIC_BASE_URL }: Config) => new Links(PUBLIC_BASE_URL) },
+  {
+    provide: Idempotency,
+    inject: [ThreadStore, AccessGuard],
+    useFactory: (store: ThreadStore, access: AccessGuard) => new Idempotency(store, access),
+  },
+  {
+    provide: ThreadService,
+    inject: [AccessGuard, AgentCatalogue, CommandHandler, Idempotency, Links],
+    useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
+  },
+  {
+    provide: EventService,
+    inject: [AccessGuard, AgentCatalogue, CommandHandler, ThreadStore, SummaryReader, Idempotency],
+    useFactory: (...parts: ConstructorParameters<typeof EventService>) => new EventService(...parts),
+  },
+  {
+    provide: RunService,
+    inject: [AccessGuard, SummaryReader],
+    useFactory: (...parts: ConstructorParameters<typeof RunService>) => new RunService(...parts),
+  },
+  {
+    provide: HealthService,
+    inject: [DATABASE, RUN_QUEUE],
+    useFactory: ({ pool }: Database, queue: RunQueue) => new HealthService(pool, () => queue.waitingCount()),
+  },
+];
+
+/** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
+@Module({
+  imports: [ApiAccessModule, EventStoreModule, RunQueueModule, StreamsModule],
+  controllers: [AgentsController, ThreadsController, ServiceController],
+  providers: [...services, { provide: APP_FILTER, useClass: ErrorFilter }],
+})
+export class ApiModule implements OnModuleInit, OnModuleDestroy {
+  private readonly fastify: FastifyInstance;
+
+  constructor(
+    @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
+    @Inject(Authenticator) private readonly authenticator: Authenticator,
+  ) {
+    this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
+  }
+
+  /** An API process of its own; the standalone brings the platform itself. */
+  static forRoot(config: Config, logger: Logger): DynamicModule {
+    return { module: ApiModule, imports: [PlatformModule.forRoot(config, logger)] };
+  }
+
+  onModuleInit(): void {
+    installRequestChecks(this.fastify, this.authenticator);
+  }
+
+  /** First of all at shutdown: a stream that is ended must not come back to this process. */
+  onModuleDestroy(): void {
+    if (this.fastify.server.listening) this.fastify.server.close();
+  }
+}

@@ -1,0 +1,30 @@
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '#access';
+import type { InputOf, Operation } from '#contract';
+
+/**
+ * A request once the hooks of request-checks.ts have passed it: the caller is authenticated, path, query and body are
+ * parsed by the operation's schemas. Routes take it by `@Req()`.
+ */
+export type ApiRequest<O extends Operation = Operation> = FastifyRequest & {
+  caller: Caller;
+  input: InputOf<O>;
+};
+
+/** What the request turned out to be about, for its line in the log. */
+export interface Trail {
+  threadId?: string | undefined;
+  runId?: string | undefined;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null on routes without a token. */
+    caller: Caller | null;
+    input: unknown;
+    trail: Trail | null;
+  }
+  interface FastifyContextConfig {
+    operation?: Operation;
+  }
+}

@@ -1,0 +1,25 @@
+import { Controller, Inject, Req, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { operations, type AgentAnswer } from '#contract';
+import type { ApiRequest } from '../caller.ts';
+import { BASE_PATH, Endpoint } from '../endpoint.ts';
+import { sendAnswer } from '../idempotency.ts';
+import { ThreadService } from '../thread-service.ts';
+
+@Controller(BASE_PATH)
+export class AgentsController {
+  constructor(@Inject(ThreadService) private readonly threads: ThreadService) {}
+
+  @Endpoint(operations.getAgent)
+  getAgent(@Req() request: ApiRequest<typeof operations.getAgent>): Promise<AgentAnswer> {
+    return this.threads.getAgent(request);
+  }
+
+  @Endpoint(operations.createThread)
+  async createThread(
+    @Req() request: ApiRequest<typeof operations.createThread>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    sendAnswer(reply, await this.threads.createThread(request));
+  }
+}

@@ -1,0 +1,35 @@
+import { Controller, Get, Inject, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { openApiDocument } from '#contract';
+import { BASE_PATH } from '../endpoint.ts';
+import { HealthService } from '../health-service.ts';
+import { Links } from '../links.ts';
+
+/** What the service says of itself, without a token. */
+@Controller()
+export class ServiceController {
+  private readonly document: string;
+
+  constructor(
+    @Inject(HealthService) private readonly health: HealthService,
+    @Inject(Links) links: Links,
+  ) {
+    this.document = JSON.stringify(openApiDocument(links.baseUrl));
+  }
+
+  @Get(`${BASE_PATH}/openapi.json`)
+  readOpenApi(@Res() reply: FastifyReply): void {
+    void reply.type('application/json; charset=utf-8').send(this.document);
+  }
+
+  @Get('health/live')
+  checkLive(): { status: 'ok' } {
+    return { status: 'ok' };
+  }
+
+  @Get('health/ready')
+  async checkReady(@Res() reply: FastifyReply): Promise<void> {
+    const health = await this.health.check();
+    void reply.code(health.status === 'away' ? 503 : 200).send(health);
+  }
+}

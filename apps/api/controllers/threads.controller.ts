@@ -1,0 +1,46 @@
+import { Controller, Inject, Req, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { operations, type ListEventsAnswer, type ListRunsAnswer, type RunAnswer, type ThreadAnswer } from '#contract';
+import type { ApiRequest } from '../caller.ts';
+import { BASE_PATH, Endpoint } from '../endpoint.ts';
+import { EventService } from '../event-service.ts';
+import { sendAnswer } from '../idempotency.ts';
+import { RunService } from '../run-service.ts';
+import { ThreadService } from '../thread-service.ts';
+
+@Controller(BASE_PATH)
+export class ThreadsController {
+  constructor(
+    @Inject(ThreadService) private readonly threads: ThreadService,
+    @Inject(EventService) private readonly events: EventService,
+    @Inject(RunService) private readonly runs: RunService,
+  ) {}
+
+  @Endpoint(operations.getThread)
+  getThread(@Req() request: ApiRequest<typeof operations.getThread>): Promise<ThreadAnswer> {
+    return this.threads.getThread(request);
+  }
+
+  @Endpoint(operations.sendEvents)
+  async sendEvents(
+    @Req() request: ApiRequest<typeof operations.sendEvents>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    sendAnswer(reply, await this.events.sendEvents(request));
+  }
+
+  @Endpoint(operations.listEvents)
+  listEvents(@Req() request: ApiRequest<typeof operations.listEvents>): Promise<ListEventsAnswer> {
+    return this.events.listEvents(request);
+  }
+
+  @Endpoint(operations.listRuns)
+  listRuns(@Req() request: ApiRequest<typeof operations.listRuns>): Promise<ListRunsAnswer> {
+    return this.runs.listRuns(request);
+  }
+
+  @Endpoint(operations.getRun)
+  getRun(@Req() request: ApiRequest<typeof operations.getRun>): Promise<RunAnswer> {
+    return this.runs.getRun(request);
+  }
+}

@@ -1,0 +1,43 @@
+import { Catch, HttpException, Inject, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { LOGGER, type Logger } from '#platform';
+import { errorEnvelope, notFound, toApiError } from './http-errors.ts';
+
+/** Every error of the process's HTTP side ends here: of routes, hooks, body parsing and unknown paths. */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(@Inject(LOGGER) private readonly logger: Logger) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    sendError(this.logger, http.getRequest<FastifyRequest>(), http.getResponse<FastifyReply>(), unwrap(error));
+  }
+}
+
+/** Nest wraps Fastify's errors, and has one of its own for paths without a route. */
+function unwrap(error: unknown): unknown {
+  if (!(error instanceof HttpException)) return error;
+  return error.cause ?? (error.getStatus() === 404 ? notFound('path') : error);
+}
+
+export function sendError(
+  logger: Logger,
+  { id: requestId }: FastifyRequest,
+  reply: FastifyReply,
+  error: unknown,
+): void {
+  const refusal = toApiError(error);
+  if (refusal.status === 503) logger.warn({ requestId, err: loggable(error) }, 'database away');
+  else if (refusal.status >= 500) logger.error({ requestId, err: loggable(error) }, 'request failed');
+  if (reply.sent) return;
+  // What a caller reports can be found in the log.
+  const headers = { ...refusal.headers, 'X-Request-Id': requestId };
+  void reply.code(refusal.status).headers(headers).send(errorEnvelope(refusal));
+}
+
+/** Name, message and stack, causes too: not what else PostgreSQL puts into its errors, which can be whole rows. */
+function loggable(error: unknown): object {
+  if (!(error instanceof Error)) return { message: 'something other than an Error was thrown' };
+  const { name, message, stack, cause } = error;
+  return { name, message, stack, ...(cause === undefined ? {} : { cause: loggable(cause) }) };
+}

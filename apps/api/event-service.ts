@@ -1,0 +1,128 @@
+import type { AgentCatalogue } from '#agents';
+import type { Caller } from '#access';
+import { operations, type ListEventsAnswer, type SendEventsAnswer, type ThreadEventInput } from '#contract';
+import { isRejection, isTerminal, toLogEntry, type Command } from '#domain';
+import type { CommandHandler, CommandOutcome, CommandRequest, Handled, ThreadStore } from '#event-store';
+import type { RunSummary } from '#projections';
+import type { ApiRequest } from './caller.ts';
+import { planBatch, type BatchPlan } from './event-batch.ts';
+import { notFound } from './http-errors.ts';
+import type { Answer, Idempotency } from './idempotency.ts';
+import { addMessage, callerId, planRuns, refuseResources } from './new-runs.ts';
+import type { SummaryReader } from './queries/summary-reader.ts';
+import { renderRun, renderThread } from './render.ts';
+import type { AccessGuard, VisibleThread } from './visible-thread.ts';
+
+type SendRequest = ApiRequest<typeof operations.sendEvents>;
+type ListRequest = ApiRequest<typeof operations.listEvents>;
+
+/** A batch, and how it went. */
+interface Batch {
+  plan: BatchPlan | null;
+  ended: ReadonlyMap<string, RunSummary>;
+}
+
+/** The events of a Thread: sending and reading them. */
+export class EventService {
+  constructor(
+    private readonly access: AccessGuard,
+    private readonly agents: AgentCatalogue,
+    private readonly handler: CommandHandler,
+    private readonly store: ThreadStore,
+    private readonly summaries: SummaryReader,
+    private readonly idempotency: Idempotency,
+  ) {}
+
+  async listEvents({ caller, input }: ListRequest): Promise<ListEventsAnswer> {
+    const { threadId } = input.params;
+    const { limit, after, before } = input.query;
+    await this.access.findVisibleThread(caller, threadId);
+    // One more than asked for tells whether there are more.
+    const found =
+      after === undefined
+        ? await this.store.readLogBefore(threadId, before ?? null, limit + 1)
+        : await this.store.readLogAfter(threadId, after, limit + 1);
+    const truncated = found.length > limit;
+    const window = after === undefined ? found.slice(-limit) : found.slice(0, limit);
+    return { events: window.map(toLogEntry).filter((entry) => entry !== null), truncated };
+  }
+
+  /** The whole batch in one append, or nothing. */
+  async sendEvents(request: SendRequest): Promise<Answer> {
+    const { caller, input } = request;
+    const visible = await this.access.findVisibleThread(caller, input.params.threadId);
+    const { events } = input.body;
+    const batch: Batch = { plan: null, ended: new Map() };
+    return this.idempotency.answerOnce(request, operations.sendEvents, {
+      perform: async (answer) => {
+        const commands = await this.toCommands(events, caller, visible);
+        const outcome = await this.apply(batch, input.params.threadId, commands, answer);
+        request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
+        return outcome;
+      },
+      render: (handled) => renderSent(events, batch, handled),
+    });
+  }
+
+  private async toCommands(
+    events: readonly ThreadEventInput[],
+    caller: Caller,
+    { agent }: VisibleThread,
+  ): Promise<Command[]> {
+    for (const event of events) if (event.type === 'user_message') refuseResources(event.resources);
+    const runs = events.some(({ type }) => type === 'user_message') ? await planRuns(this.agents, agent) : null;
+    const by = callerId(caller);
+    return events.map((event): Command => {
+      switch (event.type) {
+        case 'user_message':
+          if (runs === null) throw new Error('A message without a plan for its Run.');
+          return addMessage(runs, caller, event.text, event.requestId ?? null);
+        case 'permission_decision':
+          return { type: 'decide_permission', requestId: event.requestId, decision: event.decision, by };
+        case 'user_interrupt':
+          return { type: 'interrupt', runId: event.runId ?? null, by };
+      }
+    });
+  }
+
+  /** Where a Run that an interrupt names ended since we looked, looks again; a Run ends once, so that is soon over. */
+  private async apply(
+    batch: Batch,
+    threadId: string,
+    commands: readonly Command[],
+    answer: CommandRequest['answer'],
+  ): Promise<CommandOutcome> {
+    const named = commands.flatMap((command) => (command.type === 'interrupt' ? (command.runId ?? []) : []));
+    for (let endedBefore = -1; ;) {
+      const found = await this.summaries.findRuns(threadId, named);
+      if (named.some((runId) => !found.has(runId))) throw notFound('Run');
+      batch.ended = new Map([...found].filter(([, { status }]) => isTerminal(status)));
+      const outcome = await this.handler.handle({
+        threadId,
+        commands: (thread) => {
+          const plan = planBatch(commands, batch.ended, thread);
+          if (isRejection(plan)) return plan;
+          batch.plan = plan;
+          return plan.commands;
+        },
+        answer,
+      });
+      const endedMeanwhile = isRejection(outcome) && outcome.rejected === 'run_not_live';
+      if (!endedMeanwhile || batch.ended.size === endedBefore) return outcome;
+      endedBefore = batch.ended.size;
+    }
+  }
+}
+
+function renderSent(events: readonly ThreadEventInput[], { plan, ended }: Batch, handled: Handled): SendEventsAnswer {
+  const { thread, runs } = handled.thread.summaries;
+  if (thread === null || plan === null) throw new Error('A batch was applied to a Thread without a summary.');
+  const results = events.map((event, i) => {
+    const runId = plan.runIds[i] ?? '';
+    const run = runs.get(runId) ?? ended.get(runId);
+    const requestId = 'requestId' in event ? (event.requestId ?? null) : null;
+    return { type: event.type, requestId, run: run === undefined ? null : renderRun(run) };
+  });
+  const acceptedAt = handled.events.at(-1)?.occurredAt ?? new Date().toISOString();
+  return { acceptedAt, events: results, thread: renderThread(thread), warnings: [] };
+}

@@ -1,0 +1,84 @@
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { createTestDatabase, eventually, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
+
+/** The built process, as it is started in production. */
+let database: TestDatabase;
+let api: SpawnedNode | null = null;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await api?.kill('SIGKILL');
+  api = null;
+});
+afterAll(() => database.drop());
+
+const start = (env: Record<string, string>) => (api = spawnNode('dist/apps/api/main.js', [], env));
+
+async function startReady(env: Record<string, string> = {}): Promise<{ process: SpawnedNode; url: string }> {
+  const process = start({ DATABASE_URL: database.url, PORT: '0', ...env });
+  const [line] = await process.waitForLine(/^\{.*"msg":"api ready".*$/m);
+  return { process, url: (JSON.parse(line) as { url: string }).url };
+}
+
+it.each([
+  ['DATABASE_URL', {}],
+  ['PORT', { DATABASE_URL: 'postgres://localhost', PORT: 'http' }],
+])('ends with one line where %s is wrong', async (name, env) => {
+  const process = start(env);
+  expect(await process.exited).toEqual({ code: 1, signal: null });
+  expect(process.output()).toMatch(new RegExp(`^Wrong configuration: ${name}: .+\n$`));
+});
+
+it('ends with one line where the port is taken', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as AddressInfo;
+  try {
+    const process = start({ DATABASE_URL: database.url, PORT: String(port) });
+    expect(await process.exited).toEqual({ code: 1, signal: null });
+    expect(process.output().trimEnd()).toBe(`Port ${port} of 127.0.0.1 is taken; set PORT to another one.`);
+  } finally {
+    other.close();
+  }
+});
+
+it('logs JSON, and answers where it says', async () => {
+  const { process, url } = await startReady({ PUBLIC_BASE_URL: 'https://spool.example' });
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);
+  expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
+  await process.waitForLine(/"msg":"request"/);
+  for (const line of process.output().trimEnd().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow();
+});
+
+it('finishes requests under way at SIGTERM, takes no new ones, and ends', async () => {
+  const { process, url } = await startReady();
+  const { port } = new URL(url);
+  const body = '{}';
+  const head = `POST /api/v1/agents/x/threads HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+  const slow = connect(Number(port), '127.0.0.1');
+  let answer = '';
+  slow.on('error', () => undefined); // told by an empty answer
+  slow.setEncoding('utf8').on('data', (data: string) => {
+    answer += data;
+  });
+  const closed = new Promise((resolve) => slow.once('close', resolve));
+  slow.write(`${head}Content-Length: ${body.length}\r\n`);
+  // The server takes bytes in the order in which they came: having answered this, it has seen those.
+  await fetch(url);
+  const exit = process.kill('SIGTERM');
+  await process.waitForLine(/"msg":"stopping"/);
+  await eventually(
+    () =>
+      fetch(url).then(
+        () => false,
+        () => true,
+      ),
+    { what: 'new connections are refused' },
+  );
+  slow.write(`\r\n${body}`);
+  await closed;
+  expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+  expect(await exit).toEqual({ code: 0, signal: null });
+});

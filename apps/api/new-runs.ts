@@ -1,0 +1,41 @@
+import { runLimits, type Agent, type AgentCatalogue } from '#agents';
+import type { Caller } from '#access';
+import type { FileResource } from '#contract';
+import type { AddMessage, NewRun } from '#domain';
+import { monotonicFactory } from 'ulid';
+import { agentError, ApiError } from './http-errors.ts';
+
+/** Many times faster than plain `ulid()`; what protects a Thread is the token, not an id that is hard to guess. */
+export const newId = monotonicFactory();
+
+/** What new Runs of an agent start with. */
+export interface RunPlan {
+  run: Omit<NewRun, 'runId'>;
+  whenBusy: AddMessage['whenBusy'];
+}
+
+/** Throws ApiError `readiness_blocked` where the agent cannot run now: then no Run is made. */
+export async function planRuns(agents: AgentCatalogue, { id, liveVersion }: Agent): Promise<RunPlan> {
+  const manifest = liveVersion === null ? null : await agents.version(id, liveVersion);
+  if (liveVersion === null || manifest === null) throw agentError('service_inactive');
+  const missing = agents.readiness(manifest);
+  if (missing !== null) throw new ApiError('readiness_blocked', `The Agent cannot run now: ${missing}`);
+  return { run: { agentVersion: liveVersion, limits: runLimits(manifest) }, whenBusy: manifest.whenBusy };
+}
+
+/** A message as a command, with the Run that it asks for. */
+export function addMessage(plan: RunPlan, caller: Caller, text: string, requestId: string | null): AddMessage {
+  const run = { ...plan.run, runId: newId() };
+  return { type: 'add_message', text, requestId, fileIds: [], run, whenBusy: plan.whenBusy, by: callerId(caller) };
+}
+
+/** Who it was, in events: the person, or the token where there is none. */
+export function callerId(caller: Caller): string {
+  return caller.kind === 'person' ? caller.personId : caller.tokenId;
+}
+
+/** No draft can exist while there is no route to upload one: every id is unknown (decisions, section 2). */
+export function refuseResources(resources: readonly FileResource[] = []): void {
+  const [unknown] = resources;
+  if (unknown !== undefined) throw new ApiError('invalid_request', `There is no draft file ${unknown.file_id}.`);
+}

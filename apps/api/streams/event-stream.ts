@@ -1,0 +1,116 @@
+import type { ServerResponse } from 'node:http';
+import { connectedFrame, KEEPALIVE_FRAME, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
+import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
+import { errorEnvelope, notFound, type ApiError } from '../http-errors.ts';
+
+/** What a stream was opened with. */
+export interface StreamRequest {
+  threadId: string;
+  afterEventId: string;
+  untilIdle: boolean;
+  /** The header that the caller sent, to ask again whether it is still good. */
+  authorization: string | undefined;
+  agentId: string;
+}
+
+const HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+  // A stream that ends takes its connection with it: at shutdown none must stay that waits for another request.
+  Connection: 'close',
+};
+
+/** Clients that come back all at once, after a pod has gone, are spread over these two seconds. */
+const RETRY_FROM_MS = 1_000;
+const RETRY_TO_MS = 3_000;
+
+/** A reader that takes not one byte for so long is ended, and after as long again cut off. */
+const STALLED_MS = 5_000;
+
+/**
+ * One open response: frames in, bytes out. What waits for a slow reader is what the hub gave it at once, one page; the rest
+ * it reads when it has taken that.
+ */
+export class EventStream implements LogReader {
+  readonly threadId: string;
+  readonly afterEventId: string;
+  readonly untilIdle: boolean;
+  readonly authorization: string | undefined;
+  readonly agentId: string;
+  private readonly reading: Reading;
+  private lastWriteAt = performance.now();
+
+  constructor(
+    private readonly response: ServerResponse,
+    { threadId, afterEventId, untilIdle, authorization, agentId }: StreamRequest,
+    hub: LiveHub,
+  ) {
+    this.threadId = threadId;
+    this.afterEventId = afterEventId;
+    this.untilIdle = untilIdle;
+    this.authorization = authorization;
+    this.agentId = agentId;
+    response.socket?.setNoDelay(true);
+    response.writeHead(200, HEADERS);
+    response.write(connectedFrame(Math.round(RETRY_FROM_MS + Math.random() * (RETRY_TO_MS - RETRY_FROM_MS))));
+    response.on('drain', () => this.drained());
+    response.on('timeout', () => this.stalled());
+    // A broken connection is told by 'close'.
+    response.on('error', () => undefined);
+    response.on('close', () => this.reading.close());
+    this.reading = hub.open(this);
+  }
+
+  /** Ended, though not all may have been taken yet. */
+  get isEnded(): boolean {
+    return this.response.writableEnded || this.response.destroyed;
+  }
+
+  deliver(frames: Buffer): boolean {
+    const hasRoom = this.write(frames);
+    // The socket's own timer counts only time in which nothing at all is taken, and costs idle streams nothing.
+    if (!hasRoom) this.response.setTimeout(STALLED_MS);
+    return hasRoom;
+  }
+
+  end(reason: ReaderEnd): void {
+    if (reason === 'idle') this.finish(THREAD_IDLE_FRAME);
+    else this.refuse(notFound('Thread'));
+  }
+
+  /** The caller may no longer read. */
+  refuse(error: ApiError): void {
+    this.finish(threadErrorFrame(errorEnvelope(error)));
+  }
+
+  /** Ends in good order, to be resumed by the last id. */
+  finish(lastFrame = ''): void {
+    this.reading.close();
+    if (this.isEnded) return;
+    this.response.end(lastFrame);
+    this.response.setTimeout(STALLED_MS);
+  }
+
+  /** Breaks a silence; one who has not taken what came before needs no sign of life. */
+  keepAlive(now: number, silenceMs: number): void {
+    if (now - this.lastWriteAt < silenceMs || this.isEnded || this.response.writableLength > 0) return;
+    this.write(KEEPALIVE_FRAME);
+  }
+
+  private write(frames: Buffer | string): boolean {
+    this.lastWriteAt = performance.now();
+    return this.response.write(frames);
+  }
+
+  private drained(): void {
+    if (this.isEnded) return;
+    this.response.setTimeout(0);
+    this.reading.resume();
+  }
+
+  private stalled(): void {
+    if (this.isEnded) this.response.destroy();
+    else this.finish();
+  }
+}

@@ -1,0 +1,88 @@
+import type { ServerResponse } from 'node:http';
+import type { LiveHub } from '#live';
+import type { ApiError } from '../http-errors.ts';
+import { EventStream, type StreamRequest } from './event-stream.ts';
+
+export interface OpenStreamsOptions {
+  hub: LiveHub;
+  /** Silence after which a keepalive is sent. */
+  keepAliveMs: number;
+  /** Why a caller may not read an agent's Threads any more; null while it may. Must not reject. */
+  recheck: (authorization: string | undefined, agentId: string) => Promise<ApiError | null>;
+}
+
+/** With the 2 s for which tokens and agents are remembered: a revocation ends streams within 5 s (decisions, section 5). */
+const RECHECK_MS = 1_000;
+const RECHECKS_AT_ONCE = 8;
+/** How often a silence is looked for, within one. */
+const LOOKS_A_SILENCE = 15;
+
+/** All streams of the process; what each needs from time to time is done for all by one sweep. */
+export class OpenStreams {
+  private readonly streams = new Set<EventStream>();
+  private readonly timers: NodeJS.Timeout[];
+  private rechecking = false;
+  private closed = false;
+
+  constructor(private readonly options: OpenStreamsOptions) {
+    const lookMs = Math.ceil(options.keepAliveMs / LOOKS_A_SILENCE);
+    this.timers = [
+      setInterval(() => this.breakSilence(lookMs), lookMs).unref(),
+      setInterval(() => void this.recheckAll(), RECHECK_MS).unref(),
+    ];
+  }
+
+  /** How many are open, those included that end but have not been taken to the end. */
+  get size(): number {
+    return this.streams.size;
+  }
+
+  open(response: ServerResponse, request: StreamRequest): void {
+    const stream = new EventStream(response, request, this.options.hub);
+    this.streams.add(stream);
+    response.once('close', () => this.streams.delete(stream));
+    if (this.closed) stream.finish();
+  }
+
+  /** For good: streams end, so that clients move on to another process; one that still comes is ended too. */
+  close(): void {
+    this.closed = true;
+    this.timers.forEach((timer) => clearInterval(timer));
+    for (const stream of this.streams) stream.finish();
+  }
+
+  private breakSilence(lookMs: number): void {
+    const now = performance.now();
+    // Rather a little early than a look late.
+    for (const stream of this.streams) stream.keepAlive(now, this.options.keepAliveMs - lookMs / 2);
+  }
+
+  private async recheckAll(): Promise<void> {
+    if (this.rechecking) return;
+    this.rechecking = true;
+    const groups = this.byCallerAndAgent();
+    for (let i = 0; i < groups.length; i += RECHECKS_AT_ONCE) {
+      await Promise.all(groups.slice(i, i + RECHECKS_AT_ONCE).map((group) => this.recheckGroup(group)));
+    }
+    this.rechecking = false;
+  }
+
+  /** Streams that the same answer is about: whose Thread it is does not change. */
+  private byCallerAndAgent(): EventStream[][] {
+    const groups = new Map<string, EventStream[]>();
+    for (const stream of this.streams) {
+      if (stream.isEnded) continue;
+      const key = `${stream.agentId} ${stream.authorization}`;
+      const group = groups.get(key);
+      if (group) group.push(stream);
+      else groups.set(key, [stream]);
+    }
+    return [...groups.values()];
+  }
+
+  private async recheckGroup(group: EventStream[]): Promise<void> {
+    const { authorization, agentId } = group[0]!;
+    const refusal = await this.options.recheck(authorization, agentId);
+    if (refusal !== null) group.forEach((stream) => stream.refuse(refusal));
+  }
+}

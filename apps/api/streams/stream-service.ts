@@ -1,0 +1,85 @@
+import type { FastifyReply } from 'fastify';
+import type { Authenticator } from '#access';
+import type { operations } from '#contract';
+import { parseUlid } from '#domain';
+import type { ThreadStore } from '#event-store';
+import type { LiveHub } from '#live';
+import { isDatabaseAway, type Logger } from '#platform';
+import type { ApiRequest } from '../caller.ts';
+import { ApiError, notFound, toApiError, unauthenticated } from '../http-errors.ts';
+import type { AccessGuard } from '../visible-thread.ts';
+import { OpenStreams } from './open-streams.ts';
+
+export interface StreamServiceOptions {
+  authenticator: Authenticator;
+  access: AccessGuard;
+  store: ThreadStore;
+  hub: LiveHub;
+  keepAliveMs: number;
+  logger: Logger;
+}
+
+type StreamRequest = ApiRequest<typeof operations.streamEvents>;
+
+/** The event stream of a Thread (decisions, section 5): everything that can be refused is refused before it starts. */
+export class StreamService {
+  readonly openStreams: OpenStreams;
+
+  constructor(private readonly options: StreamServiceOptions) {
+    const { hub, keepAliveMs } = options;
+    this.openStreams = new OpenStreams({
+      hub,
+      keepAliveMs,
+      recheck: (authorization, agentId) => this.recheck(authorization, agentId),
+    });
+  }
+
+  async openStream(request: StreamRequest, reply: FastifyReply): Promise<void> {
+    const { caller, input, headers } = request;
+    const { threadId } = input.params;
+    const { limit, after, until } = input.query;
+    // A browser that reconnects repeats its URL, and adds the header: that is the newer one.
+    const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
+    const { thread } = await this.options.access.findVisibleThread(caller, threadId);
+    const afterEventId = resumeFrom ?? (await this.options.store.findLogStart(threadId, limit));
+    reply.hijack();
+    // Its 'close' has been and gone: nothing would ever let go of the stream.
+    if (reply.raw.destroyed) return;
+    this.openStreams.open(reply.raw, {
+      threadId,
+      afterEventId,
+      untilIdle: until === 'idle',
+      authorization: headers.authorization,
+      agentId: thread.agent_id,
+    });
+  }
+
+  private async recheck(authorization: string | undefined, agentId: string): Promise<ApiError | null> {
+    try {
+      const caller = await this.options.authenticator.authenticate(authorization);
+      if (caller === null) return unauthenticated();
+      await this.options.access.findUsableAgent(caller, agentId);
+      return null;
+    } catch (error) {
+      const refusal = toApiError(error);
+      // Not the caller's doing: nothing is known against them, and the next look is a second away.
+      if (refusal.status >= 500) {
+        // That the database is away is told by the hub.
+        if (!isDatabaseAway(error))
+          this.options.logger.error({ err: error }, 'streams: access cannot be checked again');
+        return null;
+      }
+      // A Thread is not there when its Agent is not, as for every other request.
+      return refusal.code === 'not_found' ? notFound('Thread') : refusal;
+    }
+  }
+}
+
+/** Null when there is none; an empty one is what a client has that has not seen an event. Throws ApiError. */
+function parseLastEventId(header: string | string[] | undefined): string | null {
+  const text = String(header ?? '').trim();
+  if (text === '') return null;
+  const id = parseUlid(text);
+  if (id === null) throw new ApiError('invalid_request', 'Last-Event-ID: must be a ULID');
+  return id;
+}

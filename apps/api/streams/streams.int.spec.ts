@@ -1,0 +1,296 @@
+import { connect } from 'node:net';
+import { request } from 'node:http';
+import { once } from 'node:events';
+import { LIVE_BUS, type LiveBus } from '#live';
+import { eventually } from '#testing';
+import { StreamsUnderTest, type TestStream } from './streams-under-test.testing.ts';
+
+// Real: HTTP, PostgreSQL, LISTEN/NOTIFY, access checks. The Runs' events are appended by commands, without a worker.
+
+const KEEPALIVE_MS = 300;
+
+let api: StreamsUnderTest;
+beforeAll(async () => {
+  api = await StreamsUnderTest.start({ STREAM_KEEPALIVE_MS: KEEPALIVE_MS });
+});
+afterEach(() => api.release());
+afterAll(() => api.stop());
+
+async function listEvents(threadId: string, query = ''): Promise<{ events: { id: string }[] }> {
+  const headers = { authorization: `Bearer ${api.token}` };
+  const response = await fetch(`${api.url}/threads/${threadId}/events${query}`, { headers });
+  return (await response.json()) as { events: { id: string }[] };
+}
+
+/** A Thread with a Run under way and so many entries in its log. */
+async function busyThread(entries = 8): Promise<{ threadId: string; runId: string; log: string[] }> {
+  const threadId = await api.newThread();
+  const runId = await api.startRun(threadId);
+  const missing = entries - (await api.log(threadId)).length;
+  if (missing > 0) await api.record(threadId, runId, ...Array.from({ length: missing }, (_, i) => `piece ${i}`));
+  return { threadId, runId, log: await api.log(threadId) };
+}
+
+describe('framing', () => {
+  it('is as decided, to the byte', async () => {
+    const { threadId, runId, log } = await busyThread();
+    await api.record(threadId, runId, 'line\nbreaks\r\n\u2028 and 😀');
+    const stream = await api.openStream(threadId);
+    expect([stream.status, stream.response.httpVersion]).toEqual([200, '1.1']);
+    expect(stream.response.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    await stream.untilHas(log.length + 1);
+    const { events } = await listEvents(threadId);
+    const [head, ...frames] = stream.text.split(/(?<=\n\n)/);
+    expect(head).toMatch(/^: connected\nretry: \d{4}\n\n$/);
+    expect(stream.retryMs).toBeGreaterThanOrEqual(1_000);
+    expect(stream.retryMs).toBeLessThanOrEqual(3_000);
+    const framed = events.map((entry) => `event: thread.event\nid: ${entry.id}\ndata: ${JSON.stringify(entry)}\n\n`);
+    expect(frames.filter((frame) => frame !== ': keepalive\n\n')).toEqual(framed);
+  });
+
+  it('spreads out when clients come back', async () => {
+    const { threadId } = await busyThread();
+    const streams = await Promise.all(Array.from({ length: 20 }, () => api.openStream(threadId)));
+    await Promise.all(streams.map((stream) => stream.untilHas(1)));
+    expect(new Set(streams.map(({ retryMs }) => retryMs)).size).toBeGreaterThan(10);
+  });
+
+  it('starts before there is an entry, and breaks each silence', async () => {
+    const stream = await api.openStream(await api.newThread());
+    await eventually(() => stream.comments.length >= 4, { what: 'three silences are broken' });
+    expect(stream.comments.slice(0, 4)).toEqual(['connected', 'keepalive', 'keepalive', 'keepalive']);
+    expect(stream.text).toMatch(/^: connected\nretry: \d{4}\n\n(: keepalive\n\n)+$/);
+  });
+});
+
+describe('what comes first', () => {
+  it.each([
+    ['100 by default', '', 100],
+    ['so many as asked for', '?limit=3', 3],
+    ['none for 0', '?limit=0', 0],
+    ['all where there are fewer', '?limit=1000', 130],
+  ])('%s, then what is new', async (_, query, past) => {
+    const { threadId, runId, log } = await busyThread(130);
+    const stream = await api.openStream(threadId, query);
+    await stream.untilHas(past);
+    await api.record(threadId, runId, 'new', 'and newer');
+    await stream.untilHas(past + 2);
+    expect(stream.ids).toEqual((await api.log(threadId)).slice(log.length - past));
+  });
+
+  it('resumes strictly after every id, whatever the limit, the header’s before the query’s', async () => {
+    const { threadId, runId, log } = await busyThread();
+    const open = (id: string, i: number): Promise<TestStream> => {
+      if (i % 3 === 0) return api.openStream(threadId, '?limit=1', { headers: { 'Last-Event-ID': id } });
+      if (i % 3 === 1) return api.openStream(threadId, `?limit=1&after=${id.toLowerCase()}`);
+      return api.openStream(threadId, `?after=${log[0]}`, { headers: { 'last-event-id': ` ${id.toLowerCase()} ` } });
+    };
+    const streams = await Promise.all(log.map(open));
+    await api.record(threadId, runId, 'new');
+    const all = await api.log(threadId);
+    for (const [i, stream] of streams.entries()) {
+      await stream.untilHas(all.length - i - 1);
+      expect(stream.ids).toEqual(all.slice(i + 1));
+    }
+  });
+
+  it('is what is new for a client that has not seen an event', async () => {
+    const { threadId, log } = await busyThread();
+    const stream = await api.openStream(threadId, '?limit=2', { headers: { 'Last-Event-ID': '' } });
+    await stream.untilHas(2);
+    expect(stream.ids).toEqual(log.slice(-2));
+  });
+});
+
+it('is woken by what its own process commits, without the poll', async () => {
+  const { threadId, runId, log } = await busyThread();
+  const stream = await api.openStream(threadId);
+  await stream.untilHas(log.length);
+  const wakes: string[] = [];
+  const ignore = api.app.get<LiveBus>(LIVE_BUS).onWake((woken) => wakes.push(woken));
+  await api.record(threadId, runId, 'new');
+  expect(wakes).toEqual([threadId]);
+  ignore();
+  await stream.untilHas(log.length + 1);
+});
+
+describe('is refused before it starts', () => {
+  it.each([
+    ['limit=-1'],
+    ['limit=1001'],
+    ['limit=1.5'],
+    ['limit=x'],
+    ['after=x'],
+    ['until=never'],
+    ['limit=1&limit=2'],
+  ])('with 400 for %s', async (query) => {
+    const stream = await api.openStream(await api.newThread(), `?${query}`);
+    await stream.untilClosed();
+    expect([stream.status, stream.response.headers['content-type']]).toEqual([400, 'application/json; charset=utf-8']);
+    expect(stream.text).toContain('"invalid_request"');
+  });
+
+  it('with 400 for a Last-Event-ID that is no id', async () => {
+    const headers = { 'Last-Event-ID': '7' };
+    const stream = await api.openStream(await api.newThread(), '', { headers });
+    await stream.untilClosed();
+    expect(stream.status).toBe(400);
+    expect(stream.text).toContain('Last-Event-ID');
+  });
+
+  it('with 401 and 404', async () => {
+    const threadId = await api.newThread();
+    const { token } = await api.newPerson();
+    const refused = [
+      await api.openStream(threadId, '', { token: null }),
+      await api.openStream(threadId, '', { token }),
+      await api.openStream('01ARZ3NDEKTSV4RRFFQ69G5FAV'),
+    ];
+    await Promise.all(refused.map((stream) => stream.untilClosed()));
+    expect(refused.map(({ status }) => status)).toEqual([401, 404, 404]);
+    expect(refused[1]!.text).toBe(refused[2]!.text);
+  });
+});
+
+describe('until idle', () => {
+  it('ends with thread.idle once no Run is active and all is delivered', async () => {
+    const { threadId, runId, log } = await busyThread();
+    const stream = await api.openStream(threadId, '?until=idle');
+    await stream.untilHas(log.length);
+    await api.complete(threadId, runId);
+    await stream.untilClosed();
+    expect(stream.isComplete).toBe(true);
+    expect(stream.ids).toEqual(await api.log(threadId));
+    expect(stream.text.endsWith('\n\nevent: thread.idle\ndata: {}\n\n')).toBe(true);
+  });
+
+  it('ends at once where none is', async () => {
+    const stream = await api.openStream(await api.newThread(), '?until=idle');
+    await stream.untilClosed(1_000);
+    expect(stream.last).toEqual({ event: 'thread.idle', data: {} });
+  });
+});
+
+describe('ends with thread.error within 5 s', () => {
+  it('when the token is revoked or expired, access withdrawn, or the Thread deleted, and nobody else’s', async () => {
+    const threadFor = (personId: string) => api.newThread({ personId });
+    const [revoked, expired, removed, deleter] = await Promise.all([0, 1, 2, 3].map(() => api.newPerson()));
+    const agentId = await api.newAgent();
+    const threadIds = {
+      revoked: await threadFor(revoked!.personId),
+      expired: await threadFor(expired!.personId),
+      removed: await threadFor(removed!.personId),
+      deleted: await threadFor(deleter!.personId),
+      agentGone: await api.newThread({ agentId }),
+      untouched: await threadFor(deleter!.personId),
+    };
+    const streams = {
+      revoked: await api.openStream(threadIds.revoked, '', { token: revoked!.token }),
+      expired: await api.openStream(threadIds.expired, '', { token: expired!.token }),
+      removed: await api.openStream(threadIds.removed, '', { token: removed!.token }),
+      deleted: await api.openStream(threadIds.deleted, '', { token: deleter!.token }),
+      agentGone: await api.openStream(threadIds.agentGone),
+      untouched: await api.openStream(threadIds.untouched, '', { token: deleter!.token }),
+    };
+    await eventually(() => Object.values(streams).every(({ text }) => text !== ''), { what: 'all have started' });
+    const startedAt = performance.now();
+    await api.access.revokeToken(revoked!.tokenId);
+    await api.pool.query('update tokens set expires_at = now() where id = $1', [expired!.tokenId]);
+    await api.pool.query('delete from memberships where person_id = $1', [removed!.personId]);
+    await api.pool.query('delete from streams where thread_id = $1', [threadIds.deleted]);
+    await api.pool.query('update agents set deleted_at = now() where id = $1', [agentId]);
+    const { untouched, ...ended } = streams;
+    await Promise.all(Object.values(ended).map((stream) => stream.untilClosed(6_000)));
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(Object.values(ended).map(({ isComplete, last }) => [isComplete, last?.event])).toEqual(
+      Array(5).fill([true, 'thread.error']),
+    );
+    expect(streams.revoked.error?.code).toBe('unauthenticated');
+    expect(streams.expired.error?.code).toBe('unauthenticated');
+    expect(streams.removed.error?.code).toBe('forbidden');
+    expect(streams.deleted.error).toEqual({ code: 'not_found', message: 'The Thread was not found.' });
+    expect(streams.agentGone.error).toEqual(streams.deleted.error);
+    expect(untouched.isClosed).toBe(false);
+  });
+});
+
+describe('a reader that does not read', () => {
+  it('is ended, to resume by id, and does not touch the others', async () => {
+    const { threadId, runId, log } = await busyThread();
+    const [slow, fast] = [await api.openStream(threadId), await api.openStream(threadId)];
+    await Promise.all([slow, fast].map((stream) => stream.untilHas(log.length)));
+    slow.response.pause();
+    // More than the buffers of both sockets hold.
+    const text = 'x'.repeat(100_000);
+    for (let i = 0; i < 120; i++) await api.record(threadId, runId, text);
+    await fast.untilHas(log.length + 120, 10_000);
+    expect(fast.ids).toEqual(await api.log(threadId));
+    expect(slow.ids.length).toBeLessThan(fast.ids.length);
+    await eventually(() => api.readers === 1, { what: 'the slow one is ended', timeoutMs: 15_000 });
+    slow.response.resume();
+    await slow.untilClosed();
+    expect(slow.ids).toEqual(fast.ids.slice(0, slow.ids.length));
+    expect(fast.isClosed).toBe(false);
+    const resumed = await api.openStream(threadId, '', { headers: { 'Last-Event-ID': slow.ids.at(-1)! } });
+    await resumed.untilHas(fast.ids.length - slow.ids.length);
+    expect([...slow.ids, ...resumed.ids]).toEqual(fast.ids);
+  });
+
+  it('is not ended as long as it takes something now and then', async () => {
+    const { threadId, runId, log } = await busyThread();
+    const slow = await api.openStream(threadId);
+    await slow.untilHas(log.length);
+    const text = 'x'.repeat(100_000);
+    for (let i = 0; i < 80; i++) await api.record(threadId, runId, text);
+    // A pause at each piece: it is behind all the time.
+    slow.response.on('data', () => {
+      slow.response.pause();
+      setTimeout(() => slow.response.resume(), 2);
+    });
+    for (let i = 0; i < 80; i++) await api.record(threadId, runId, text);
+    await slow.untilHas(log.length + 160, 20_000);
+    expect(slow.ids).toEqual(await api.log(threadId));
+    expect(slow.isClosed).toBe(false);
+  });
+});
+
+describe('a client that leaves', () => {
+  it('leaves nothing behind, at whatever moment', async () => {
+    const { threadId } = await busyThread(200);
+    const url = new URL(`${api.url}/threads/${threadId}/events/stream`);
+    const leave = async (i: number): Promise<void> => {
+      const socket = connect(Number(url.port), url.hostname);
+      await once(socket, 'connect');
+      socket.write(`GET ${url.pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.token}\r\n\r\n`);
+      if (i % 2 === 0) await once(socket, 'data');
+      socket.resetAndDestroy();
+    };
+    const connections = (): Promise<number> =>
+      new Promise((resolve) => api.app.getHttpServer().getConnections((_: unknown, count: number) => resolve(count)));
+    const before = await connections();
+    await Promise.all(Array.from({ length: 60 }, (_, i) => leave(i)));
+    await eventually(async () => (await connections()) <= before, { what: 'all connections are gone' });
+    await eventually(() => api.openStreams === 0 && api.readers === 0, { what: 'all streams are gone' });
+  });
+});
+
+describe('shutdown', () => {
+  it('ends streams in good order and at once, and takes no connection afterwards', async () => {
+    const leaving = await StreamsUnderTest.start();
+    const threadId = await leaving.newThread();
+    const streams = await Promise.all(Array.from({ length: 20 }, () => leaving.openStream(threadId)));
+    await eventually(() => streams.every(({ text }) => text !== ''), { what: 'all have started' });
+    const startedAt = performance.now();
+    await leaving.stop();
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    await Promise.all(streams.map((stream) => stream.untilClosed()));
+    expect(streams.every(({ isComplete, last }) => isComplete && last === null)).toBe(true);
+    const again = request(leaving.url, { agent: false }).end();
+    const [error] = (await once(again, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ECONNREFUSED');
+  });
+});

@@ -1,0 +1,48 @@
+import { Inject, Module, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Authenticator } from '#access';
+import { threadEventFrame } from '#contract';
+import { EventStoreModule, ThreadStore } from '#event-store';
+import { LIVE_BUS, LiveHub, LiveModule, type LiveBus } from '#live';
+import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
+import { ApiAccessModule } from '../api-access.module.ts';
+import { AccessGuard } from '../visible-thread.ts';
+import { StreamService } from './stream-service.ts';
+import { StreamsController } from './streams.controller.ts';
+
+/** The event stream; needs what ApiModule installs on each request. */
+@Module({
+  imports: [ApiAccessModule, EventStoreModule, LiveModule],
+  controllers: [StreamsController],
+  providers: [
+    {
+      provide: LiveHub,
+      inject: [ThreadStore, LIVE_BUS, LOGGER],
+      useFactory: (store: ThreadStore, bus: LiveBus, logger: Logger) =>
+        new LiveHub({ store, bus, logger, render: threadEventFrame }),
+    },
+    {
+      provide: StreamService,
+      inject: [Authenticator, AccessGuard, ThreadStore, LiveHub, CONFIG, LOGGER],
+      useFactory: (
+        authenticator: Authenticator,
+        access: AccessGuard,
+        store: ThreadStore,
+        hub: LiveHub,
+        { STREAM_KEEPALIVE_MS: keepAliveMs }: Config,
+        logger: Logger,
+      ) => new StreamService({ authenticator, access, store, hub, keepAliveMs, logger }),
+    },
+  ],
+})
+export class StreamsModule implements BeforeApplicationShutdown {
+  constructor(
+    @Inject(StreamService) private readonly streams: StreamService,
+    @Inject(LiveHub) private readonly hub: LiveHub,
+  ) {}
+
+  /** After the server has stopped listening (ApiModule.onModuleDestroy), before it waits for its connections. */
+  beforeApplicationShutdown(): void {
+    this.streams.openStreams.close();
+    this.hub.close();
+  }
+}
