@@ -1,0 +1,32 @@
+import { NestFactory } from '@nestjs/core';
+import { migrate } from '#event-store';
+import { createLogger, loadConfig, requireDatabaseUrl, runMain, stopOnSignal, type Logger } from '#platform';
+import { WorkerModule } from './worker.module.ts';
+
+/** A worker process: executes Runs, and takes its turn at the background loops. */
+async function main(): Promise<void> {
+  const config = loadConfig(process.env);
+  const databaseUrl = requireDatabaseUrl(config);
+  const logger = createLogger(config.LOG_LEVEL, 'spool worker');
+  endOnFault(logger);
+  await migrate(databaseUrl);
+  const app = await NestFactory.createApplicationContext(WorkerModule.forRoot(config, logger), {
+    abortOnError: false,
+    // Nest tells of each module; what goes wrong is thrown.
+    logger: false,
+  });
+  stopOnSignal(logger, config.SHUTDOWN_GRACE_MS, { stop: () => app.close() });
+  logger.info({ slots: config.WORKER_SLOTS, leaseMs: config.LEASE_MS }, 'worker ready');
+}
+
+/** What nobody caught leaves the process in a state that nobody knows. Its Runs come back when their leases end. */
+function endOnFault(logger: Logger): void {
+  for (const event of ['uncaughtException', 'unhandledRejection']) {
+    process.on(event, (error: unknown) => {
+      logger.fatal({ err: error }, event);
+      process.exit(1);
+    });
+  }
+}
+
+runMain(main);
