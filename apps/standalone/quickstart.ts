@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Pool } from 'pg';
+import { AccessStore } from '#access';
+import { createAgent, publishAgentVersion } from '#agents';
+import { writePrivateFile } from './private-file.ts';
+
+/** What a newcomer needs for the first call; the lines of `quickstart.env`. */
+export interface Quickstart {
+  BASE_URL: string;
+  ACCESS_TOKEN: string;
+  AGENT_ID: string;
+  OPERATOR_TOKEN: string;
+}
+
+/** Pieces come slowly enough to be seen streaming, and fast enough not to bore. */
+const ECHO_PAUSE_MS = 40;
+
+/**
+ * Makes an organization, a person, tokens and a published `echo` agent, once a database, and writes them to
+ * `quickstart.env` in the data directory, readable by its owner only. Tokens are stored as hashes, so where the file is
+ * lost, new ones are made.
+ */
+export async function prepareQuickstart(pool: Pool, dataDir: string, baseUrl: string): Promise<Quickstart> {
+  const file = join(dataDir, 'quickstart.env');
+  const known = await readQuickstart(file);
+  const kept = known !== null && (await agentExists(pool, known.AGENT_ID)) ? known : await seed(pool);
+  const quickstart = { ...kept, BASE_URL: baseUrl };
+  const lines = Object.entries(quickstart).map(([name, value]) => `${name}=${value}\n`);
+  await writePrivateFile(file, lines.join(''));
+  return quickstart;
+}
+
+async function seed(pool: Pool): Promise<Quickstart> {
+  const access = new AccessStore(pool);
+  const organizationId = await access.createOrganization('Quickstart');
+  const personId = await access.createPerson('You');
+  await access.addMember(organizationId, personId);
+  const manifest = {
+    name: 'echo',
+    description: 'Answers what it is told, and shows on demand what Runs can do.',
+    harness: { name: 'echo', pauseMs: ECHO_PAUSE_MS, allowCrash: true },
+  };
+  const agentId = await createAgent(pool, { organizationId, ownerPersonId: personId, manifest });
+  await publishAgentVersion(pool, agentId, manifest);
+  const person = await access.mintToken({ kind: 'person', personId, name: 'quickstart' });
+  const operator = await access.mintToken({ kind: 'operator', name: 'quickstart' });
+  return { BASE_URL: '', ACCESS_TOKEN: person.token, AGENT_ID: agentId, OPERATOR_TOKEN: operator.token };
+}
+
+async function agentExists(pool: Pool, agentId: string): Promise<boolean> {
+  const { rowCount } = await pool.query('select from agents where id = $1 and deleted_at is null', [agentId]);
+  return rowCount === 1;
+}
+
+async function readQuickstart(file: string): Promise<Quickstart | null> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const valueOf = (name: keyof Quickstart): string => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1] ?? '';
+  const [BASE_URL, ACCESS_TOKEN] = [valueOf('BASE_URL'), valueOf('ACCESS_TOKEN')];
+  const [AGENT_ID, OPERATOR_TOKEN] = [valueOf('AGENT_ID'), valueOf('OPERATOR_TOKEN')];
+  if (!BASE_URL || !ACCESS_TOKEN || !AGENT_ID || !OPERATOR_TOKEN) return null;
+  return { BASE_URL, ACCESS_TOKEN, AGENT_ID, OPERATOR_TOKEN };
+}
