@@ -1,0 +1,131 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ulid } from 'ulid';
+import type { Command } from '#domain';
+import { absentThread, CommandHandler, ThreadStore } from '#event-store';
+import { openDatabase, type Database } from '#platform';
+import { createTestDatabase, eventually, spawnNode, type TestDatabase } from '#testing';
+
+const createThread = (): Command => ({
+  type: 'create_thread',
+  agentId: ulid(),
+  organizationId: ulid(),
+  kind: 'cattle',
+  userId: 'me',
+  owner: { personId: ulid(), serviceTokenId: null },
+});
+
+/** `spool` as an operator runs it: the built program, its exit code and what it prints. */
+describe('spool', () => {
+  let testDatabase: TestDatabase;
+  let database: Database;
+
+  beforeAll(async () => {
+    testDatabase = await createTestDatabase();
+    database = await openDatabase({ url: testDatabase.url, applicationName: 'cli test', maxConnections: 2 });
+    const handler = new CommandHandler({ store: new ThreadStore(database.pool), leaseMs: 10_000 });
+    for (let i = 0; i < 3; i++) {
+      const threadId = ulid();
+      await handler.handle({ threadId, commands: [createThread()], from: absentThread(threadId) });
+    }
+  });
+
+  afterAll(async () => {
+    await database.close();
+    await testDatabase.drop();
+  });
+
+  const spool = async (args: string[], env: Record<string, string> = { DATABASE_URL: testDatabase.url }) => {
+    const process = spawnNode('dist/apps/cli/main.js', args, env);
+    const { code } = await process.exited;
+    return { code, output: process.output() };
+  };
+
+  test('verify and rebuild find nothing in a healthy database, and exit with 0', async () => {
+    expect(await spool(['verify'])).toEqual({
+      code: 0,
+      output: expect.stringContaining('3 streams, 3 events: 0 findings') as string,
+    });
+    expect(await spool(['projections', 'rebuild'])).toMatchObject({ code: 0 });
+  });
+
+  test('a planted difference is found by verify, mended by rebuild, and both exit with 1', async () => {
+    await database.pool.query(`update thread_summaries set status = 'RUNNING'`);
+    const found = await spool(['verify', '--json']);
+    expect(found.code).toBe(1);
+    expect(found.output).toContain('"I7"');
+    const mended = await spool(['projections', 'rebuild']);
+    expect(mended).toEqual({ code: 1, output: expect.stringContaining('3 differences mended') as string });
+    expect(await spool(['verify'])).toMatchObject({ code: 0 });
+    expect(await spool(['projections', 'rebuild'])).toMatchObject({ code: 0 });
+  });
+
+  test('migrate may be run again', async () => {
+    expect(await spool(['migrate'])).toEqual({ code: 0, output: 'The database is up to date.\n' });
+  });
+
+  test('a rebuild that was killed goes on after the last Thread that it had told (F18)', async () => {
+    // Three Threads of more than a page each; the lock on the last one stops the rebuild there.
+    const handler = new CommandHandler({ store: new ThreadStore(database.pool), leaseMs: 10_000 });
+    const threadIds = [ulid(), ulid(), ulid()].sort();
+    const attach: Command = { type: 'attach_file', fileId: ulid() };
+    for (const threadId of threadIds) {
+      const commands = [createThread(), ...Array.from({ length: 4_000 }, () => attach)];
+      await handler.handle({ threadId, commands, from: absentThread(threadId) });
+    }
+    const broken = 'select thread_id from thread_summaries where user_id = $1 order by 1';
+    await database.pool.query(`update thread_summaries set user_id = 'broken' where thread_id = any ($1)`, [threadIds]);
+    const lock = await database.pool.connect();
+    await lock.query('begin');
+    await lock.query('select from streams where thread_id = $1 for update', threadIds.slice(2));
+    const rebuild = spawnNode('dist/apps/cli/main.js', ['projections', 'rebuild'], { DATABASE_URL: testDatabase.url });
+    const [, last] = await rebuild.waitForLine(/the last Thread done is (\w+)/);
+    await eventually(async () => (await database.pool.query(broken, ['broken'])).rowCount === 1, {
+      what: 'two are mended',
+    });
+    await rebuild.kill('SIGKILL');
+    await lock.query('rollback');
+    lock.release();
+    expect(await spool(['verify'])).toMatchObject({ code: 1 });
+    const rest = await spool(['projections', 'rebuild', '--from', last ?? '']);
+    expect(rest).toEqual({ code: 1, output: expect.stringContaining('1 differences mended') as string });
+    expect(await spool(['verify'])).toMatchObject({ code: 0 });
+  });
+
+  test('help shows how, with examples', async () => {
+    const { code, output } = await spool(['--help']);
+    expect(code).toBe(0);
+    expect(output).toContain('$ npx spool projections rebuild');
+    expect(await spool(['verfy'])).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('Did you mean verify?') as string,
+    });
+  });
+
+  test('without a database, or with one that does not do, there is one readable line', async () => {
+    const none = await spool(['verify'], { DATA_DIR: '/nonexistent' });
+    expect(none).toEqual({ code: 1, output: expect.stringMatching(/^No database: [^\n]+\n$/) as string });
+    const away = await spool(['verify'], { DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/none' });
+    expect(away).toEqual({ code: 1, output: 'The database none at 127.0.0.1:1 does not answer.\n' });
+    const missing = new URL(testDatabase.url);
+    missing.pathname = '/spool_no_such_database';
+    const absent = await spool(['verify'], { DATABASE_URL: missing.href });
+    expect(absent).toEqual({
+      code: 1,
+      output: expect.stringMatching(/^The database [^\n]+ refuses: [^\n]+\n$/) as string,
+    });
+    const wrong = await spool(['verify'], { DATABASE_URL: 'mysql://x' });
+    expect(wrong).toEqual({
+      code: 1,
+      output: expect.stringMatching(/^Wrong configuration: DATABASE_URL: [^\n]+\n$/) as string,
+    });
+  });
+
+  test('beside a running standalone it uses the URL that this leaves in its data directory', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'spool-cli-'));
+    await writeFile(join(directory, 'database.url'), `${testDatabase.url}\n`);
+    expect(await spool(['verify'], { DATA_DIR: directory })).toMatchObject({ code: 0 });
+    await rm(directory, { recursive: true });
+  });
+});

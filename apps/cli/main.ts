@@ -1,0 +1,6 @@
+import { runMain } from '#platform';
+import { createProgram } from './program.ts';
+
+runMain(async () => {
+  await createProgram().parseAsync();
+});
