@@ -1,0 +1,128 @@
+import { createParser } from 'eventsource-parser';
+
+/** A caller as the contract knows it: a token, the id of an Agent, and HTTP. */
+export interface Caller {
+  baseUrl: string;
+  token: string;
+  agentId: string;
+}
+
+export interface Answer<Body = Json> {
+  status: number;
+  headers: Headers;
+  body: Body;
+}
+
+export type Json = Record<string, unknown>;
+
+export interface Run {
+  id: string;
+  status: string;
+  error: { code: string } | null;
+  finalOutput: { text: string } | null;
+}
+
+export interface ThreadAnswer {
+  thread: { id: string; status: string; last_run_id: string | null };
+  run: Run | null;
+  links: { thread: string };
+}
+
+export interface LogEntry {
+  id: string;
+  type: string;
+  runId: string | null;
+  status: string;
+  content: string;
+  toolCallId?: string;
+}
+
+/** One request; the body is parsed whatever the status. */
+export async function send<Body = Json>(
+  { baseUrl, token }: Caller,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer<Body>> {
+  const init: RequestInit = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
+  if (body !== undefined) {
+    init.headers = { ...init.headers, 'content-type': 'application/json' };
+    init.body = typeof body === 'string' ? body : JSON.stringify(body);
+  }
+  const response = await fetch(`${baseUrl}${path}`, init);
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
+}
+
+/** Creates a Thread with a message. */
+export function createThread(caller: Caller, text: string, key?: string): Promise<Answer<ThreadAnswer>> {
+  const input = { type: 'user.message', content: [{ type: 'text', text }] };
+  const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+  return send(caller, 'POST', `/agents/${caller.agentId}/threads`, { userId: 'tester', input }, headers);
+}
+
+export function getThread(caller: Caller, threadId: string): Promise<Answer<ThreadAnswer>> {
+  return send(caller, 'GET', `/threads/${threadId}`);
+}
+
+export function postEvents(caller: Caller, threadId: string, ...events: Json[]): Promise<Answer> {
+  return send(caller, 'POST', `/threads/${threadId}/events`, { events });
+}
+
+/** The whole public log, page by page. */
+export async function readLog(caller: Caller, threadId: string): Promise<LogEntry[]> {
+  type Page = { events: LogEntry[]; truncated: boolean };
+  const entries: LogEntry[] = [];
+  for (let after = '0'.repeat(26), truncated = true; truncated; after = entries.at(-1)?.id ?? after) {
+    const { body } = await send<Page>(caller, 'GET', `/threads/${threadId}/events?limit=1000&after=${after}`);
+    entries.push(...body.events);
+    truncated = body.truncated;
+  }
+  return entries;
+}
+
+export interface Frame {
+  event: string | undefined;
+  id: string | undefined;
+  data: string;
+}
+
+/** Reads a stream to its end, or until `stop` says so of a frame. */
+export async function readStream(
+  { baseUrl, token }: Caller,
+  path: string,
+  { lastEventId, stop = () => false }: { lastEventId?: string; stop?: (frame: Frame) => boolean } = {},
+): Promise<Frame[]> {
+  const abort = new AbortController();
+  const headers: Record<string, string> = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
+  if (lastEventId !== undefined) headers['last-event-id'] = lastEventId;
+  const response = await fetch(`${baseUrl}${path}`, { headers, signal: abort.signal });
+  if (!response.ok || response.body === null) throw new Error(`the stream answered ${response.status}`);
+  const frames: Frame[] = [];
+  let stopped = false;
+  const parser = createParser({
+    onEvent: ({ event, id, data }) => {
+      if (stopped) return;
+      frames.push({ event, id, data });
+      stopped = stop({ event, id, data });
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body) {
+    parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
+    if (stopped) break;
+  }
+  abort.abort();
+  return frames;
+}
+
+/** Runs `work` for 0..count-1, at most `connections` at once. */
+export async function inParallel<T>(count: number, connections: number, work: (i: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  let next = 0;
+  const loop = async (): Promise<void> => {
+    for (let i = next++; i < count; i = next++) results[i] = await work(i);
+  };
+  await Promise.all(Array.from({ length: connections }, loop));
+  return results;
+}

@@ -1,0 +1,90 @@
+import { ulid } from 'ulid';
+import { AccessStore } from '#access';
+import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
+import { openDatabase, type Database } from '#platform';
+import { createTestDatabase, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
+import type { Caller } from './client.ts';
+
+/** A system under test: real processes as built, on a database of its own. */
+export interface System {
+  database: Database;
+  databaseUrl: string;
+  /** Where processes keep jobs and publish wake-ups. */
+  env: Record<string, string>;
+  personToken: string;
+  agentId: string;
+  startApi(env?: Record<string, string>): Promise<ApiProcess>;
+  startWorker(env?: Record<string, string>): Promise<SpawnedNode>;
+  /** Ends every process that still runs, and drops the database. */
+  stop(): Promise<void>;
+}
+
+export interface ApiProcess {
+  process: SpawnedNode;
+  caller: Caller;
+}
+
+export interface SystemOptions {
+  /** `redis://…`; without it jobs and wake-ups go through PostgreSQL. */
+  queueUrl?: string;
+  env?: Record<string, string>;
+  manifest?: Partial<AgentManifestInput>;
+}
+
+/** Generous: several processes start at once, on two cores. */
+const START_TIMEOUT_MS = 45_000;
+
+export async function startSystem({ queueUrl, env = {}, manifest = {} }: SystemOptions = {}): Promise<System> {
+  const testDatabase = await createTestDatabase();
+  const database = await openDatabase({ url: testDatabase.url, applicationName: 'e2e', maxConnections: 4 });
+  const { personToken, agentId } = await seed(database, manifest);
+  const processEnv = {
+    DATABASE_URL: testDatabase.url,
+    QUEUE_URL: queueUrl ?? testDatabase.url,
+    QUEUE_NAME: `e2e-${ulid().toLowerCase()}`,
+    PORT: '0',
+    LOG_LEVEL: 'info',
+    ...env,
+  };
+  const processes: SpawnedNode[] = [];
+  const start = async (script: string, ready: RegExp, more: Record<string, string>) => {
+    const process = spawnNode(script, [], { ...processEnv, ...more });
+    processes.push(process);
+    return { process, match: await process.waitForLine(ready, START_TIMEOUT_MS) };
+  };
+  return {
+    database,
+    databaseUrl: testDatabase.url,
+    env: processEnv,
+    personToken,
+    agentId,
+    startApi: async (more = {}) => {
+      const { process, match } = await start('dist/apps/api/main.js', /"url":"([^"]+)".*"api ready"/, more);
+      return { process, caller: { baseUrl: match[1] ?? '', token: personToken, agentId } };
+    },
+    startWorker: async (more = {}) => (await start('dist/apps/worker/main.js', /worker ready/, more)).process,
+    stop: () => stop(processes, database, testDatabase),
+  };
+}
+
+async function stop(processes: SpawnedNode[], database: Database, testDatabase: TestDatabase): Promise<void> {
+  await Promise.all(processes.map((process) => process.kill('SIGKILL')));
+  await database.close();
+  await testDatabase.drop();
+}
+
+async function seed({ pool }: Database, more: Partial<AgentManifestInput>) {
+  const access = new AccessStore(pool);
+  const organizationId = await access.createOrganization('Testers');
+  const personId = await access.createPerson('Tester');
+  await access.addMember(organizationId, personId);
+  const manifest: AgentManifestInput = {
+    name: 'echo',
+    harness: { name: 'echo', pauseMs: 0, allowCrash: true },
+    ...more,
+  };
+  const agentId = await createAgent(pool, { organizationId, ownerPersonId: personId, manifest });
+  await publishAgentVersion(pool, agentId, manifest);
+  const { token } = await access.mintToken({ kind: 'person', personId, name: 'e2e' });
+  return { personToken: token, agentId };
+}
