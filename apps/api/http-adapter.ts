@@ -2,10 +2,9 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyServerOptions } from 'fastify';
-import type { Config, Logger } from '#platform';
+import { newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
-import { newId } from './new-runs.ts';
 import { RequestLog } from './request-log.ts';
 
 /** Longer than any path can be: a long id is refused like every other wrong one, after the token. */

@@ -2,11 +2,8 @@ import { runLimits, type Agent, type AgentCatalogue } from '#agents';
 import type { Caller } from '#access';
 import type { FileResource } from '#contract';
 import type { AddMessage, NewRun } from '#domain';
-import { monotonicFactory } from 'ulid';
+import { newId } from '#platform';
 import { agentError, ApiError } from './http-errors.ts';
-
-/** Many times faster than plain `ulid()`; what protects a Thread is the token, not an id that is hard to guess. */
-export const newId = monotonicFactory();
 
 /** What new Runs of an agent start with. */
 export interface RunPlan {

@@ -1,13 +1,13 @@
 import type { AgentCatalogue } from '#agents';
 import { ownerFor } from '#access';
 import { operations, type AgentAnswer, type ThreadAnswer } from '#contract';
-import { initialState, type Command } from '#domain';
-import type { CommandHandler, Handled, LoadedThread } from '#event-store';
-import { noSummaries } from '#projections';
+import type { Command } from '#domain';
+import { absentThread, type CommandHandler, type Handled } from '#event-store';
+import { newId } from '#platform';
 import type { ApiRequest } from './caller.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
 import type { Links } from './links.ts';
-import { addMessage, newId, planRuns, refuseResources } from './new-runs.ts';
+import { addMessage, planRuns, refuseResources } from './new-runs.ts';
 import { renderAgent, renderRun, renderThread } from './render.ts';
 import type { AccessGuard } from './visible-thread.ts';
 
@@ -54,7 +54,7 @@ export class ThreadService {
           request.trail.runId = added.run.runId;
           commands.push(added);
         }
-        return this.handler.handle({ threadId, from: newThread(threadId), commands, answer });
+        return this.handler.handle({ threadId, from: absentThread(threadId), commands, answer });
       },
       render: ({ thread }) => this.renderCreated(request, thread),
     });
@@ -67,9 +67,4 @@ export class ThreadService {
     const links = this.links.ofThread(request, threadId);
     return { thread: renderThread(thread), run: run === undefined ? null : renderRun(run), links };
   }
-}
-
-/** Saves the read of what cannot be there yet. */
-function newThread(threadId: string): LoadedThread {
-  return { threadId, version: 0, lastEventId: null, lastOccurredAt: null, state: initialState, summaries: noSummaries };
 }

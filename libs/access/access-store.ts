@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { ulid } from 'ulid';
+import { newId } from '#platform';
 import { hashToken, makeToken } from './token-format.ts';
 
 /** What a token is minted for. */
@@ -27,13 +27,13 @@ export class AccessStore {
   constructor(private readonly pool: Pool) {}
 
   async createOrganization(name: string): Promise<string> {
-    const id = ulid();
+    const id = newId();
     await this.pool.query('insert into organizations (id, name) values ($1, $2)', [id, name]);
     return id;
   }
 
   async createPerson(name: string): Promise<string> {
-    const id = ulid();
+    const id = newId();
     await this.pool.query('insert into people (id, name) values ($1, $2)', [id, name]);
     return id;
   }
@@ -48,7 +48,7 @@ export class AccessStore {
 
   /** Throws AccessRefused where a service token has not 1..100 agents, all of them its organization's. */
   async mintToken(wanted: NewToken): Promise<MintedToken> {
-    const id = ulid();
+    const id = newId();
     const token = makeToken(wanted.kind);
     const service = wanted.kind === 'service' ? wanted : null;
     const agentIds = [...new Set(service?.agentIds)];

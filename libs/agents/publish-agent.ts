@@ -1,6 +1,5 @@
 import type { Pool } from 'pg';
-import { ulid } from 'ulid';
-import { DatabaseAway, isDatabaseAway, namedStatement } from '#platform';
+import { DatabaseAway, isDatabaseAway, namedStatement, newId } from '#platform';
 import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
 
 const CREATE_AGENT = namedStatement(import.meta.dirname, 'create-agent.sql');
@@ -19,7 +18,7 @@ export async function createAgent(
   { organizationId, ownerPersonId, access, manifest }: NewAgent,
 ): Promise<string> {
   const { name, description, kind } = agentManifestSchema.parse(manifest);
-  const id = ulid();
+  const id = newId();
   const values = [id, organizationId, ownerPersonId ?? null, name, description, kind, access ?? 'organization'];
   await pool.query({ ...CREATE_AGENT, values }).catch(throwAway);
   return id;

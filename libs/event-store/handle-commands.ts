@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { monotonicFactory } from 'ulid';
 import {
   decide,
   followingId,
@@ -13,7 +12,7 @@ import {
   type Rejection,
   type StoredEvent,
 } from '#domain';
-import { DatabaseAway } from '#platform';
+import { DatabaseAway, idFactory } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
 import type { Append, AppendOutcome, Fence, KeyedAnswer, LoadedThread, NewFile, ThreadStore } from './thread-store.ts';
 
@@ -81,7 +80,7 @@ export class CommandHandler {
   private readonly now: () => number;
   private readonly leaseMs: number;
   private readonly onCommit: (commit: Commit) => void;
-  private readonly newId = monotonicFactory();
+  private readonly newId = idFactory();
   /**
    * Where the line of each Thread that has commands here ends. All at once they would only conflict: of 64 messages to one
    * Thread, 18 were appended within their tries. Between processes conflicts stay, one at a time each.

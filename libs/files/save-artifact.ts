@@ -1,5 +1,5 @@
-import { ulid } from 'ulid';
 import { storableText } from '#domain';
+import { newId } from '#platform';
 import type { BlobStore } from './blob-store.ts';
 
 export interface Artifact {
@@ -31,7 +31,7 @@ const MAX_NAME_LENGTH = 255;
 export async function saveArtifact(blobs: BlobStore, runId: string, artifact: Artifact): Promise<PreparedFile> {
   const { key, size, sha256 } = await blobs.put(artifact.bytes, { maxBytes: MAX_FILE_BYTES });
   return {
-    id: ulid(),
+    id: newId(),
     run_id: runId,
     kind: 'artifact',
     name: plainFileName(artifact.name),

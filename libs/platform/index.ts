@@ -4,5 +4,6 @@ export * from './embedded-postgres.ts';
 export * from './leader-loop.ts';
 export * from './logger.ts';
 export * from './main-process.ts';
+export * from './new-id.ts';
 export * from './platform.module.ts';
 export * from './sql.ts';

@@ -1,6 +1,6 @@
-import { ulid } from 'ulid';
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent, type Tool } from '#agents';
 import { createCitationFilter, storableText, type RecordedFact, type ToolCall } from '#domain';
+import { newId } from '#platform';
 import { untilAborted } from './claim.ts';
 import type { PieceWriter } from './pieces.ts';
 import { mapTexts, StorablePieces } from './stored-text.ts';
@@ -113,7 +113,7 @@ class PublicText {
 function toToolCall({ toolName, toolInput }: RequestedTool, tools: ReadonlyMap<string, Tool>): ToolCall {
   const name = storableText(toolName).slice(0, MAX_NAME) || 'unnamed';
   const title = tools.get(name)?.title ?? name;
-  return { toolCallId: ulid(), toolName: name, title, toolInput: mapTexts(toolInput, storableText) };
+  return { toolCallId: newId(), toolName: name, title, toolInput: mapTexts(toolInput, storableText) };
 }
 
 function toFact({ inputTokens, outputTokens }: Usage): RecordedFact {

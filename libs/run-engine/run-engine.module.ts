@@ -1,5 +1,4 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
-import { ulid } from 'ulid';
 import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BLOB_STORE, FilesModule, type BlobStore } from '#files';
@@ -8,6 +7,7 @@ import {
   CONFIG,
   DATABASE,
   LOGGER,
+  newId,
   requireDatabaseUrl,
   type Config,
   type Database,
@@ -28,7 +28,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
 @Module({
   imports: [EventStoreModule, LiveModule, RunQueueModule, AgentsModule, FilesModule],
   providers: [
-    { provide: HOLDER, useFactory: () => ulid() },
+    { provide: HOLDER, useFactory: () => newId() },
     {
       provide: LeaseKeeper,
       inject: [DATABASE, CONFIG, LOGGER, HOLDER],

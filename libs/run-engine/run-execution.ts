@@ -1,7 +1,7 @@
-import { ulid } from 'ulid';
 import { HarnessError, toolPolicy, type AgentManifest, type Harness, type Tool } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import type { PreparedFile } from '#files';
+import { newId } from '#platform';
 import type { Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
 import { nextAction, type NextAction, type Rules } from './next-action.ts';
@@ -118,7 +118,7 @@ export class RunExecution {
 
   /** Asks for all calls together, and lets the Run go: it holds no worker while it waits. */
   private async ask(calls: ToolCall[]): Promise<void> {
-    const asked = calls.map((call) => ({ ...publicCall(call), requestId: ulid() }));
+    const asked = calls.map((call) => ({ ...publicCall(call), requestId: newId() }));
     this.remember(asked.map((data) => ({ type: 'tool.confirmation_requested', data })));
     const requests = asked.map(({ requestId, toolCallId }) => ({ requestId, toolCallId }));
     await this.store({ ...this.claim.fence, type: 'wait_for_decisions', requests });

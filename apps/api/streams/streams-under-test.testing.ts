@@ -9,10 +9,9 @@ import type { ErrorEnvelope, ThreadEventLogEntry } from '#contract';
 import type { Command } from '#domain';
 import { CommandHandler, ThreadStore } from '#event-store';
 import { LiveHub } from '#live';
-import { createLogger, DATABASE, loadConfig, type Config, type Database } from '#platform';
+import { createLogger, DATABASE, loadConfig, newId, type Config, type Database } from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { ApiModule } from '../api.module.ts';
-import { newId } from '../new-runs.ts';
 import { createApi, listen } from '../start-api.ts';
 import { StreamService } from './stream-service.ts';
 
