@@ -34,7 +34,7 @@ export interface ClaimedRunOf {
 }
 
 const AWAY_PAUSE_MS = 50;
-/** Each is eight tries of the handler: past that something else is wrong than other writers. */
+/** Each is all the tries of the handler: past that something else is wrong than other writers. */
 const MAX_CONFLICTS = 5;
 
 /** One worker's hold on one Run: the fencing token that proves it, and the Thread as its last append left it. */
@@ -47,6 +47,9 @@ export class Claim {
   private readonly work = new AbortController();
   private readonly lost = new AbortController();
   private writing: Promise<unknown> = Promise.resolve();
+  /** The highest versions at which the claim is known to hold, and that somebody has told of. */
+  private heldAt: number;
+  private heardOf = 0;
   private checking = false;
 
   constructor(
@@ -56,6 +59,7 @@ export class Claim {
     this.offer = offer;
     this.attempt = attempt;
     this.thread = thread;
+    this.heldAt = thread.version;
     this.leaseUntil = leaseUntil;
   }
 
@@ -104,13 +108,21 @@ export class Claim {
     }
   }
 
-  /** Somebody else wrote to the Thread: looks whether the claim still holds. A failure to look means nothing. */
-  async recheck(): Promise<void> {
-    if (this.checking || this.isLost) return;
+  /** The Thread is at a version: looks whether the claim still holds there. A failure to look means nothing. */
+  async recheck(version: number): Promise<void> {
+    this.heardOf = Math.max(this.heardOf, version);
+    if (this.checking) return;
     this.checking = true;
-    const thread = await this.parts.store.load(this.offer.threadId).catch(() => undefined);
+    // Most versions that one hears of are one's own, and a commit is told before its append has returned.
+    await this.writing;
+    while (this.heardOf > this.heldAt && !this.isLost) {
+      const upTo = this.heardOf;
+      const thread = await this.parts.store.load(this.offer.threadId).catch(() => undefined);
+      if (thread === undefined) break;
+      if (!holdsClaim(thread?.state, this.fence)) this.stop('gone');
+      this.heldAt = Math.max(this.heldAt, upTo);
+    }
     this.checking = false;
-    if (thread !== undefined && !holdsClaim(thread?.state, this.fence)) this.stop('gone');
   }
 
   private async appendNow(commands: readonly Command[], files: readonly NewFile[]): Promise<void> {
@@ -125,6 +137,7 @@ export class Claim {
       );
       if ('thread' in outcome) {
         this.thread = outcome.thread;
+        this.heldAt = Math.max(this.heldAt, outcome.thread.version);
         return;
       }
       if (!isRejection(outcome)) continue;

@@ -14,7 +14,7 @@ import {
   type Harness,
 } from '#agents';
 import { toLogEntry, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
-import { CommandHandler, ThreadStore, type CommandOutcome, type RunOffer } from '#event-store';
+import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
 import { DiskBlobStore } from '#files';
 import { createLogger, openDatabase, type Logger } from '#platform';
 import { createTestDatabase } from '#testing';
@@ -50,7 +50,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
   /** What became ready, newest last, whoever made it so. */
   const offers: RunOffer[] = [];
   const commits: string[] = [];
-  const onCommit = (commit: { offers: RunOffer[]; events: readonly StoredEvent[] }): void => {
+  const onCommit = (commit: Commit): void => {
     offers.push(...commit.offers);
     commits.push(commit.events.map(({ type }) => type).join(' '));
   };
@@ -69,9 +69,14 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
     const lease = options.leaseMs ?? leaseMs;
     const leases = new LeaseKeeper({ pool: own.pool, holder, leaseMs: lease, logger });
     const ownStore = new ThreadStore(own.pool);
+    // As the live bus does it: a process hears of its own commits at once.
+    const onOwnCommit = (commit: Commit): void => {
+      onCommit(commit);
+      engine.wake(commit.after.threadId, commit.after.version);
+    };
     const engine = new RunEngine({
       store: ownStore,
-      handler: new CommandHandler({ store: ownStore, leaseMs: lease, onCommit }),
+      handler: new CommandHandler({ store: ownStore, leaseMs: lease, onCommit: onOwnCommit }),
       pool: own.pool,
       catalogue: new AgentCatalogue({ pool: own.pool, harnesses }),
       harnesses,
@@ -83,7 +88,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       logger,
     });
     closing.push(async () => leases.stop());
-    return { engine, leases, holder };
+    return { engine, leases, holder, store: ownStore };
   }
 
   /** A Thread of a new agent with a first message; the answer's offer is the one to execute. */

@@ -67,10 +67,9 @@ export class RunEngine {
     for (const claim of this.options.leases.claims()) claim.stop('shutdown');
   }
 
-  /** A wake-up: work on the Thread stops if its claim is gone. A wake-up by our own append is known already. */
+  /** A wake-up: work on the Thread stops if its claim is gone. */
   wake(threadId: string, version: number): void {
-    for (const claim of this.options.leases.claimsOf(threadId))
-      if (version > claim.thread.version) void claim.recheck();
+    for (const claim of this.options.leases.claimsOf(threadId)) void claim.recheck(version);
   }
 
   /** Claim and start in one append: booting only reads. Losing the race is normal. */

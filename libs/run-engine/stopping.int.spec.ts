@@ -90,6 +90,36 @@ describe('an interrupt', () => {
     expect((await world.summary(newRunId)).final_output?.text).toBe('You said: stop, do this');
   });
 
+  it('is not looked for after the Run’s own appends', async () => {
+    const { engine, store } = await world.makeWorker();
+    const load = jest.spyOn(store, 'load');
+    const { offer, threadId } = await world.say('a b c /pause 60');
+    await engine.executeOffer(offer);
+    expect((await world.types(threadId)).filter((type) => type === 'assistant.text_added').length).toBeGreaterThan(1);
+    // Once, to claim it.
+    expect(load).toHaveBeenCalledTimes(1);
+  });
+
+  it('is seen though another look is under way', async () => {
+    const worker = await world.makeWorker();
+    const { engine, store } = worker;
+    const { threadId, execution } = await startSpeaking(undefined, {}, worker);
+    const looking = gate();
+    const load = store.load.bind(store);
+    jest.spyOn(store, 'load').mockImplementationOnce(async (...args) => {
+      const thread = await load(...args);
+      await looking.pass();
+      return thread;
+    });
+    engine.wake(threadId, 1_000);
+    await looking.reached;
+    await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+    engine.wake(threadId, 1_001);
+    looking.open();
+    await execution;
+    expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
+  });
+
   it('is not seen in what others write to the Thread', async () => {
     const { engine, threadId, runId, execution } = await startSpeaking('a b c /pause 30');
     await world.handle(threadId, { type: 'attach_file', fileId: newRunId });
