@@ -50,18 +50,24 @@ export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: st
 /** A piece of the public log, oldest first. */
 export interface LogPage {
   events: (StoredEvent | UnknownEvent)[];
-  /** Whether there was nothing after it when it was read. */
-  isEnd: boolean;
+  /** Where the stream ended when it was read, null when there was more of the log after the page. */
+  end: StreamEnd | null;
 }
 
-/** Where a Thread's stream stands. */
-export interface ThreadPosition {
-  threadId: string;
-  /** Null: the Thread was deleted. The other fields say nothing then. */
-  version: number | null;
-  lastEventId: string;
-  /** Whether no Run is active. */
+/** The end of a Thread's stream at one moment. */
+export interface StreamEnd {
+  version: number;
+  /** Of its last event, public or not. */
+  eventId: string;
+  /** Whether no Run was active. */
   idle: boolean;
+}
+
+/** A Thread that has moved. */
+export interface MovedThread {
+  threadId: string;
+  /** Null: it was deleted. */
+  version: number | null;
 }
 
 /** A file that comes into being with the append; its bytes are in the blob store already. */
@@ -172,16 +178,21 @@ export class ThreadStore {
     return this.read(READ_LOG_BEFORE, [threadId, eventId ?? 'Z', limit]);
   }
 
-  /** The first public events after the id, at most `maxEvents` of them and little more than `maxBytes`. */
+  /** The first public events after the id, at most `maxEvents` and little more than `maxBytes`; null without the Thread. */
   async readLogPage(
     threadId: string,
     eventId: string,
     { maxEvents, maxBytes, timeoutMs }: { maxEvents: number; maxBytes: number; timeoutMs?: number },
-  ): Promise<LogPage> {
-    type Row = (StoredEvent | UnknownEvent) & { bytes: number };
-    const events = await this.read<Row>(READ_LOG_PAGE, [threadId, eventId, maxEvents, maxBytes], timeoutMs);
-    const last = events.at(-1);
-    return { events, isEnd: last === undefined || (events.length < maxEvents && last.bytes < maxBytes) };
+  ): Promise<LogPage | null> {
+    type Entry = (StoredEvent | UnknownEvent) & { bytes: number };
+    type Row = { streamVersion: number; streamEventId: string; idle: boolean } & (Entry | { id: null });
+    const rows = await this.read<Row>(READ_LOG_PAGE, [threadId, eventId, maxEvents, maxBytes], timeoutMs);
+    const [first] = rows;
+    if (first === undefined) return null;
+    const events = rows.filter((row) => row.id !== null);
+    const isEnd = events.length < maxEvents && (events.at(-1)?.bytes ?? 0) < maxBytes;
+    const end = { version: first.streamVersion, eventId: first.streamEventId, idle: first.idle };
+    return { events, end: isEnd ? end : null };
   }
 
   /** The event id after which the latest `count` public events come; '' is before every id. */
@@ -191,7 +202,7 @@ export class ThreadStore {
   }
 
   /** Of the Threads, by the version that is known of each, those that have moved past it or are gone. */
-  async readMovedThreads(known: ReadonlyMap<string, number>, timeoutMs?: number): Promise<ThreadPosition[]> {
+  async readMovedThreads(known: ReadonlyMap<string, number>, timeoutMs?: number): Promise<MovedThread[]> {
     return this.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()]], timeoutMs);
   }
 

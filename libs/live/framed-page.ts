@@ -1,5 +1,5 @@
 import { toLogEntry, type LogEntry } from '#domain';
-import type { LogPage } from '#event-store';
+import type { LogPage, StreamEnd } from '#event-store';
 
 /** An entry as it goes over the wire. */
 export type RenderEntry = (entry: LogEntry) => string;
@@ -12,17 +12,14 @@ export interface FramedPage {
   /** Of the last event in the page; '' and 0 when it is empty. */
   lastId: string;
   lastVersion: number;
-  /** Whether there was nothing after it when it was read. */
-  isEnd: boolean;
-  /** Whether it may say that the Thread's status has changed. */
-  entersStatus: boolean;
+  /** Where the stream ended when it was read, null when there was more of the log after the page. */
+  end: StreamEnd | null;
 }
 
-export function framePage({ events, isEnd }: LogPage, render: RenderEntry): FramedPage {
+export function framePage({ events, end }: LogPage, render: RenderEntry): FramedPage {
   const starts: FramedPage['starts'] = [];
   const frames: Buffer[] = [];
   let length = 0;
-  let entersStatus = false;
   for (const event of events) {
     const entry = toLogEntry(event);
     if (entry === null) continue;
@@ -30,11 +27,10 @@ export function framePage({ events, isEnd }: LogPage, render: RenderEntry): Fram
     starts.push({ id: entry.id, at: length });
     frames.push(frame);
     length += frame.length;
-    entersStatus ||= entry.type === 'session.status';
   }
   const last = events.at(-1);
   const bytes = frames.length === 1 ? frames[0]! : Buffer.concat(frames, length);
-  return { frames: bytes, starts, lastId: last?.id ?? '', lastVersion: last?.version ?? 0, isEnd, entersStatus };
+  return { frames: bytes, starts, lastId: last?.id ?? '', lastVersion: last?.version ?? 0, end };
 }
 
 /** What of the page comes after the id; no copy. */

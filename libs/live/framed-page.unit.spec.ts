@@ -16,14 +16,14 @@ const page = framePage(
       event(4, 'thread.created', {}),
       event(6, 'assistant.text_added', { text: 'b' }),
     ],
-    isEnd: false,
+    end: null,
   },
   render,
 );
 
 it('renders all entries into one piece, and knows where it ends', () => {
   expect(page.frames.toString()).toBe('ID3 é😀;ID6 b;');
-  expect(page).toMatchObject({ lastId: 'ID6', lastVersion: 6, isEnd: false, entersStatus: false });
+  expect(page).toMatchObject({ lastId: 'ID6', lastVersion: 6, end: null });
 });
 
 it.each([
@@ -35,15 +35,9 @@ it.each([
   expect(framesAfter(page, id).toString()).toBe(frames);
 });
 
-it('tells what may be a change of status, an unknown event too', () => {
-  const isChange = (type: string, data: object) => framePage({ events: [event(1, type, data)], isEnd: true }, render);
-  expect(isChange('thread.status_entered', { status: 'IDLE' }).entersStatus).toBe(true);
-  expect(isChange('thread.dreamt', {}).entersStatus).toBe(true);
-  expect(isChange('file.changed', { fileId: 'F' }).entersStatus).toBe(false);
-});
-
 it('is empty where there is nothing', () => {
-  const empty = framePage({ events: [], isEnd: true }, render);
-  expect(empty).toMatchObject({ lastId: '', lastVersion: 0, isEnd: true });
+  const end = { version: 3, eventId: 'ID3', idle: true };
+  const empty = framePage({ events: [], end }, render);
+  expect(empty).toMatchObject({ lastId: '', lastVersion: 0, end });
   expect(framesAfter(empty, '')).toHaveLength(0);
 });

@@ -1,4 +1,4 @@
-import type { ThreadPosition, ThreadStore } from '#event-store';
+import type { ThreadStore } from '#event-store';
 import { isDatabaseAway, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { framePage, type FramedPage, type RenderEntry } from './framed-page.ts';
@@ -35,7 +35,6 @@ export class LiveHub {
 
   private readonly reads: ThreadReads = {
     readPage: (threadId, afterEventId) => this.readPage(threadId, afterEventId),
-    readPosition: (threadId) => this.readPosition(threadId),
     failed: (error) => this.failed(error),
     released: (thread) => {
       if (this.threads.get(thread.id) === thread) this.threads.delete(thread.id);
@@ -69,20 +68,12 @@ export class LiveHub {
     this.threads.clear();
   }
 
-  private async readPage(threadId: string, afterEventId: string): Promise<FramedPage> {
+  private async readPage(threadId: string, afterEventId: string): Promise<FramedPage | null> {
     const { store, render } = this.options;
     const page = await this.turns.take(() =>
       store.readLogPage(threadId, afterEventId, { ...PAGE, timeoutMs: ANSWER_TIMEOUT_MS }),
     );
-    return framePage(page, render);
-  }
-
-  private async readPosition(threadId: string): Promise<ThreadPosition> {
-    const { store } = this.options;
-    const unknown = new Map([[threadId, -1]]);
-    const [position] = await this.turns.take(() => store.readMovedThreads(unknown, ANSWER_TIMEOUT_MS));
-    if (position === undefined) throw new Error('A Thread of an unknown version has not moved past it.');
-    return position;
+    return page && framePage(page, render);
   }
 
   private async pollThreads(): Promise<void> {
@@ -94,7 +85,7 @@ export class LiveHub {
       const moved = await this.options.store.readMovedThreads(known, ANSWER_TIMEOUT_MS);
       if (this.isAway) this.options.logger.info('live: the database is back');
       this.isAway = false;
-      for (const position of moved) this.threads.get(position.threadId)?.placed(position);
+      for (const { threadId, version } of moved) this.threads.get(threadId)?.movedTo(version);
       for (const thread of this.threads.values()) thread.retry();
     } catch (error) {
       this.failed(error);

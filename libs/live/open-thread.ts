@@ -1,4 +1,4 @@
-import type { ThreadPosition } from '#event-store';
+import type { StreamEnd } from '#event-store';
 import { framesAfter, type FramedPage } from './framed-page.ts';
 
 /** Why a reader was ended: no Run is active and all is delivered, or the Thread was deleted. */
@@ -20,11 +20,11 @@ export interface LogReader {
   end(reason: ReaderEnd): void;
 }
 
-/** The reads of an open Thread. All of them may reject. */
+/** What an open Thread needs of its hub. */
 export interface ThreadReads {
-  readPage(threadId: string, afterEventId: string): Promise<FramedPage>;
-  readPosition(threadId: string): Promise<ThreadPosition>;
-  /** One of them has rejected; it is tried again after the next poll that succeeds. */
+  /** Null: there is no such Thread. */
+  readPage(threadId: string, afterEventId: string): Promise<FramedPage | null>;
+  /** It has rejected; it is tried again after the next poll that succeeds. */
   failed(error: unknown): void;
   /** The last reader has gone. */
   released(thread: OpenThread): void;
@@ -72,10 +72,7 @@ export class OpenThread {
   private news = 0;
   private moved = false;
   private readingOn = false;
-  private wantsPosition = false;
-  private asking = false;
   private hasFailed = false;
-  private position: ThreadPosition | null = null;
 
   constructor(
     readonly id: string,
@@ -102,15 +99,10 @@ export class OpenThread {
     if (version > this.covered) void this.readOn();
   }
 
-  /** The database says where the Thread stands. */
-  placed(position: ThreadPosition): void {
-    if (position.version === null) {
-      for (const reading of this.readings) this.end(reading, 'thread_gone');
-      return;
-    }
-    this.position = position;
-    if (position.version > this.covered) void this.readOn();
-    else this.settleIdle();
+  /** The database says where the Thread stands; null: nowhere any more. */
+  movedTo(version: number | null): void {
+    if (version !== null) return this.wake(version);
+    for (const reading of this.readings) this.end(reading, 'thread_gone');
   }
 
   /** The database is back: what has failed is tried again. */
@@ -118,7 +110,6 @@ export class OpenThread {
     if (!this.hasFailed) return;
     this.hasFailed = false;
     if (this.moved) void this.readOn();
-    if (this.wantsPosition) void this.askPosition();
     for (const reading of this.readings) void this.catchUp(reading);
   }
 
@@ -130,8 +121,9 @@ export class OpenThread {
       while (!reading.live && !reading.full && !reading.closed) {
         const { news } = this;
         const page = await this.reads.readPage(this.id, reading.lastId);
+        if (page === null) return this.movedTo(null);
         this.give(reading, page);
-        if (page.isEnd && !reading.closed) this.join(reading, news, page.lastVersion);
+        if (page.end !== null && !reading.closed) this.join(reading, news, page.end);
       }
     } catch (error) {
       this.fail(error);
@@ -140,12 +132,11 @@ export class OpenThread {
     }
   }
 
-  private join(reading: Reading, news: number, version: number): void {
+  private join(reading: Reading, news: number, { version }: StreamEnd): void {
     reading.live = true;
     if (news !== this.news) void this.readOn();
     // What others have been given is not known from its page.
     else if (this.readings.size === 1) this.covered = Math.max(this.covered, version);
-    if (reading.reader.untilIdle) void this.askPosition();
   }
 
   /** Reads on for all live readers; one read at a time, and again when there was news meanwhile. */
@@ -162,19 +153,18 @@ export class OpenThread {
     } finally {
       this.readingOn = false;
     }
-    this.settleIdle();
   }
 
   private async readShared(): Promise<void> {
     this.moved = false;
-    const known = this.position?.version ?? 0;
     const from = this.live().reduce<string | null>(
       (low, { lastId }) => (low !== null && low < lastId ? low : lastId),
       null,
     );
     if (from === null) return;
     const page = await this.reads.readPage(this.id, from);
-    const covered = Math.max(this.covered, page.lastVersion, page.isEnd ? known : 0);
+    if (page === null) return this.movedTo(null);
+    const covered = Math.max(this.covered, page.end?.version ?? page.lastVersion);
     if (covered > this.covered) this.news++;
     this.covered = covered;
     for (const reading of this.live()) {
@@ -182,8 +172,7 @@ export class OpenThread {
       if (reading.lastId < from) this.moved = true;
       else this.give(reading, page);
     }
-    if (!page.isEnd) this.moved = true;
-    if (page.entersStatus && this.live().some(({ reader }) => reader.untilIdle)) void this.askPosition();
+    if (page.end === null) this.moved = true;
   }
 
   private live(): Reading[] {
@@ -191,45 +180,19 @@ export class OpenThread {
   }
 
   private give(reading: Reading, page: FramedPage): void {
-    if (reading.closed || page.lastId <= reading.lastId) return;
-    if (reading.full) {
-      // It does not hold up the others: it is behind now.
-      reading.live = false;
-      return;
-    }
-    const frames = framesAfter(page, reading.lastId);
-    reading.lastId = page.lastId;
-    if (frames.length > 0) reading.full = !reading.reader.deliver(frames);
-  }
-
-  private async askPosition(): Promise<void> {
-    this.wantsPosition = true;
-    if (this.asking) return;
-    this.asking = true;
-    try {
-      while (this.wantsPosition) {
-        this.wantsPosition = false;
-        this.placed(await this.reads.readPosition(this.id));
+    if (reading.closed) return;
+    if (page.lastId > reading.lastId) {
+      if (reading.full) {
+        // It does not hold up the others: it is behind now.
+        reading.live = false;
+        return;
       }
-    } catch (error) {
-      this.wantsPosition = true;
-      this.fail(error);
-    } finally {
-      this.asking = false;
+      const frames = framesAfter(page, reading.lastId);
+      reading.lastId = page.lastId;
+      if (frames.length > 0) reading.full = !reading.reader.deliver(frames);
     }
-  }
-
-  /** Ends those who wait for it where no Run was active at a version whose events, and no later ones, they have. */
-  private settleIdle(): void {
-    const { position, covered } = this;
-    // While a read is due, or under way, `covered` may not be true of one who has just joined.
-    if (this.moved || this.readingOn || !position?.idle) return;
-    if (position.version === null || position.version > covered) return;
-    const waiting = this.live().filter(({ reader }) => reader.untilIdle);
-    const done = waiting.filter(({ lastId }) => lastId <= position.lastEventId);
-    for (const reading of done) this.end(reading, 'idle');
-    // The others have read on since. Without asking again they would wait for an entry that may never come.
-    if (done.length < waiting.length && position.version < covered) void this.askPosition();
+    // What it has may be newer than the page.
+    if (reading.reader.untilIdle && page.end?.idle && reading.lastId <= page.end.eventId) this.end(reading, 'idle');
   }
 
   private end(reading: Reading, reason: ReaderEnd): void {

@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto';
 import { setImmediate as settled } from 'node:timers/promises';
-import type { ThreadPosition } from '#event-store';
 import type { FramedPage } from './framed-page.ts';
 import { OpenThread, type LogReader, type Reading, type ReaderEnd, type ThreadReads } from './open-thread.ts';
 import { seededRandom } from './seeded-random.testing.ts';
@@ -11,7 +10,7 @@ import { seededRandom } from './seeded-random.testing.ts';
  */
 class Simulation implements ThreadReads {
   /** Version i + 1 stands at i. */
-  readonly log: { id: string; isPublic: boolean; idle: boolean; entersStatus: boolean }[] = [];
+  readonly log: { id: string; isPublic: boolean; idle: boolean }[] = [];
   readonly thread = new OpenThread('T', this);
   readonly readers: SimulatedReader[] = [];
   readonly wakes: number[] = [];
@@ -35,9 +34,9 @@ class Simulation implements ThreadReads {
   }
 
   commit(idle = this.random() < 0.3): void {
-    const entersStatus = idle !== (this.log.at(-1)?.idle ?? true);
-    const isPublic = entersStatus || this.random() < 0.7;
-    this.log.push({ id: String(this.version + 1).padStart(6, '0'), isPublic, idle, entersStatus });
+    // A change of status is an entry.
+    const isPublic = idle !== (this.log.at(-1)?.idle ?? true) || this.random() < 0.7;
+    this.log.push({ id: String(this.version + 1).padStart(6, '0'), isPublic, idle });
     if (!this.faults.loseWakes || this.random() < 0.5) this.wakes.push(this.version);
     if (this.random() < 0.2) this.wakes.push(this.version);
   }
@@ -59,14 +58,9 @@ class Simulation implements ThreadReads {
         starts: page.map(({ id }, i) => ({ id, at: i * 7 })),
         lastId: last?.id ?? '',
         lastVersion: last?.version ?? 0,
-        isEnd: rest.length < pageSize,
-        entersStatus: page.some(({ entersStatus }) => entersStatus),
+        end: rest.length < pageSize ? { version: this.version, eventId: all.at(-1)!.id, idle: all.at(-1)!.idle } : null,
       };
     });
-  }
-
-  readPosition(): Promise<ThreadPosition> {
-    return this.later(() => this.position());
   }
 
   failed(error: unknown): void {
@@ -76,9 +70,9 @@ class Simulation implements ThreadReads {
   released(): void {}
 
   poll(): Promise<void> {
-    return this.later(() => this.position()).then(
-      (position) => {
-        if ((position.version ?? 0) > this.thread.covered) this.thread.placed(position);
+    return this.later(() => this.version).then(
+      (version) => {
+        if (version > this.thread.covered) this.thread.movedTo(version);
         this.thread.retry();
       },
       () => undefined,
@@ -129,11 +123,6 @@ class Simulation implements ThreadReads {
 
   private takeOne(from: (() => void)[]): void {
     from.splice(Math.floor(this.random() * from.length), 1)[0]?.();
-  }
-
-  private position(): ThreadPosition {
-    const { id, idle } = this.log.at(-1)!;
-    return { threadId: 'T', version: this.version, lastEventId: id, idle };
   }
 
   /** Looks at one step, answers at a later one. */

@@ -17,8 +17,6 @@ const HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store, no-transform',
   'X-Accel-Buffering': 'no',
-  // A stream that ends takes its connection with it: at shutdown none must stay that waits for another request.
-  Connection: 'close',
 };
 
 /** Clients that come back all at once, after a pod has gone, are spread over these two seconds. */
@@ -82,6 +80,13 @@ export class EventStream implements LogReader {
   /** The caller may no longer read. */
   refuse(error: ApiError): void {
     this.finish(threadErrorFrame(errorEnvelope(error)));
+  }
+
+  /** Ends in good order because the process stops: the connection goes too, for it must not wait for another request. */
+  close(): void {
+    const { socket } = this.response;
+    this.response.once('finish', () => socket?.destroySoon());
+    this.finish();
   }
 
   /** Ends in good order, to be resumed by the last id. */

@@ -41,14 +41,14 @@ export class OpenStreams {
     const stream = new EventStream(response, request, this.options.hub);
     this.streams.add(stream);
     response.once('close', () => this.streams.delete(stream));
-    if (this.closed) stream.finish();
+    if (this.closed) stream.close();
   }
 
   /** For good: streams end, so that clients move on to another process; one that still comes is ended too. */
   close(): void {
     this.closed = true;
     this.timers.forEach((timer) => clearInterval(timer));
-    for (const stream of this.streams) stream.finish();
+    for (const stream of this.streams) stream.close();
   }
 
   private breakSilence(lookMs: number): void {
