@@ -13,6 +13,8 @@ const LIMIT = { query_timeout: 5_000 };
 export interface ThreadAndRun {
   thread: ThreadSummary;
   run: RunSummary | null;
+  /** How many events its stream has. */
+  version: number;
 }
 
 /** Reads the summaries of Threads and Runs, whoever may see them. Throws what the database throws. */
@@ -22,7 +24,8 @@ export class SummaryReader {
   async findThread(threadId: string): Promise<ThreadAndRun | null> {
     const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...LIMIT, values: [threadId] });
     const [row] = rows;
-    return row === undefined ? null : { thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
+    if (row === undefined) return null;
+    return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
   }
 
   /** The Runs of the Thread among these, by id. */

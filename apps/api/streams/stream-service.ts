@@ -40,8 +40,9 @@ export class StreamService {
     const { limit, after, until } = input.query;
     // A browser that reconnects repeats its URL, and adds the header: that is the newer one.
     const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
-    const { thread } = await this.options.access.findVisibleThread(caller, threadId);
-    const afterEventId = resumeFrom ?? (await this.options.store.findLogStart(threadId, limit));
+    const { thread, version } = await this.options.access.findVisibleThread(caller, threadId);
+    const fromStart = limit >= version ? '' : null;
+    const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
     reply.hijack();
     // Its 'close' has been and gone: nothing would ever let go of the stream.
     if (reply.raw.destroyed) return;
