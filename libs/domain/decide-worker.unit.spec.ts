@@ -227,19 +227,4 @@ describe('time limits', () => {
       .when(command.expire('A', 'queue', { dispatch: 2, attempt: 0 }))
       .thenRejected('stale_attempt');
   });
-
-  test('work is counted over all claims, and waiting is not work', () => {
-    const minute = (n: number) => `2026-01-01T00:0${n}:00.000Z`;
-    let state = stateAfter([...QUEUED, claimed('A'), started('A')], undefined, minute(0));
-    state = stateAfter([waiting('A', ['Q'])], state, minute(1));
-    state = stateAfter([decided('A', 'Q'), resumed('A')], state, minute(5));
-    state = stateAfter([claimed('A', 2), started('A', 2)], state, minute(6));
-    state = stateAfter([requeued('A', { dispatch: 3 }, 2)], state, minute(8));
-    expect(state).toMatchObject({ runs: [{ workedMs: 3 * 60_000 }] });
-  });
-
-  test('a clock that was set back counts nothing', () => {
-    const claimedLate = stateAfter([...QUEUED, claimed('A')], undefined, NOW);
-    expect(stateAfter([requeued('A')], claimedLate, THEN)).toMatchObject({ runs: [{ workedMs: 0 }] });
-  });
 });

@@ -55,7 +55,7 @@ function created({ data }: EventOf<'thread.created'>): Thread {
 function queued(thread: Thread, { runId, data }: EventOf<'run.queued'>): Thread {
   if (runId === null || thread.runs.some(({ id }) => id === runId)) return thread;
   const { trigger, agentVersion, limits, delayMs } = data;
-  const counters = { attempt: 0, dispatch: 1, losses: 0, startedAt: null, workedMs: 0 };
+  const counters = { attempt: 0, dispatch: 1, losses: 0, startedAt: null };
   const run: QueuedRun = {
     id: runId,
     status: 'queued',
@@ -86,20 +86,20 @@ function moved(thread: Thread, event: Moved & Happened): Thread {
 function applyMove(run: LiveRun, event: Moved & Happened): LiveRun {
   switch (event.type) {
     case 'run.claimed': {
-      const claim = { holder: event.data.holder, claimedAt: event.occurredAt, attempt: event.attempt ?? run.attempt };
+      const claim = { holder: event.data.holder, attempt: event.attempt ?? run.attempt };
       return { ...basics(run), ...claim, status: 'booting' };
     }
     case 'run.started':
       return { ...(run as ClaimedRun), status: 'running', startedAt: run.startedAt ?? event.occurredAt };
     case 'run.waiting': {
       const requests = event.data.requests.map((request) => ({ ...request, decision: null }));
-      return { ...worked(run, event.occurredAt), status: 'waiting_input', requests };
+      return { ...basics(run), status: 'waiting_input', requests };
     }
     case 'run.resumed':
       return { ...basics(run), status: 'queued', cause: 'resumed', dispatch: event.data.dispatch, delayMs: 0 };
     case 'run.requeued': {
       const { dispatch, losses, delayMs } = event.data;
-      return { ...worked(run, event.occurredAt), status: 'queued', cause: 'requeued', dispatch, losses, delayMs };
+      return { ...basics(run), status: 'queued', cause: 'requeued', dispatch, losses, delayMs };
     }
   }
 }
@@ -141,13 +141,8 @@ function progressed(thread: Thread, event: Progress): Thread {
   }
 }
 
-function basics({ id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt, workedMs }: LiveRun) {
-  return { id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt, workedMs };
-}
-
-function worked(run: LiveRun, until: string): ReturnType<typeof basics> {
-  const since = 'claimedAt' in run ? Date.parse(until) - Date.parse(run.claimedAt) : 0;
-  return { ...basics(run), workedMs: run.workedMs + Math.max(0, since) };
+function basics({ id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt }: LiveRun) {
+  return { id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt };
 }
 
 function replaceRun(thread: Thread, run: LiveRun): Thread {

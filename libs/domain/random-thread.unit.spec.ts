@@ -124,13 +124,10 @@ const UNFOLDED = [
 
 function expectedRow(run: LiveRun, current: boolean): WorkRow {
   const { id: runId, dispatch, attempt } = run;
-  const place = { runId, organizationId: 'ORGANIZATION', agentId: 'AGENT', dispatch, attempt, queueMs: LIMITS.queueMs };
-  const row = { ...place, holder: null, workLeftMs: null };
+  const place = { runId, organizationId: 'ORGANIZATION', agentId: 'AGENT', dispatch, attempt };
+  const row = { ...place, queueMs: LIMITS.queueMs, workMs: LIMITS.workMs, holder: null };
   if (run.status === 'waiting_input') return { ...row, state: 'waiting', dueInMs: LIMITS.waitMs };
-  if (run.status !== 'queued') {
-    const workLeftMs = Math.max(0, LIMITS.workMs - run.workedMs);
-    return { ...row, state: 'leased', holder: run.holder, dueInMs: LEASE_MS, workLeftMs };
-  }
+  if (run.status !== 'queued') return { ...row, state: 'leased', holder: run.holder, dueInMs: LEASE_MS };
   if (!current) return { ...row, state: 'delayed', dueInMs: null };
   return run.delayMs > 0
     ? { ...row, state: 'delayed', dueInMs: run.delayMs }

@@ -39,8 +39,6 @@ interface RunBasics {
   losses: number;
   /** The time of the first `started`; null before. */
   startedAt: string | null;
-  /** Time that earlier claims worked, milliseconds. */
-  workedMs: number;
 }
 
 export interface QueuedRun extends RunBasics {
@@ -54,7 +52,6 @@ export interface QueuedRun extends RunBasics {
 export interface ClaimedRun extends RunBasics {
   status: 'booting' | 'running';
   holder: string;
-  claimedAt: string;
 }
 
 export interface WaitingRun extends RunBasics {

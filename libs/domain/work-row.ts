@@ -17,8 +17,8 @@ export interface WorkRow {
   dueInMs: number | null;
   /** The time limit on being ready, for the moment when a delayed Run becomes ready, milliseconds. */
   queueMs: number;
-  /** What is left of the work limit, for a leased Run, milliseconds; null otherwise. */
-  workLeftMs: number | null;
+  /** The work limit, milliseconds; the database counts what its claims take of it, by its own clock. */
+  workMs: number;
 }
 
 /** The rows to write and the Runs whose row goes, when `before` becomes `after`. */
@@ -40,8 +40,8 @@ export function workChanges(
 function workRow(thread: Thread, run: LiveRun, current: boolean, leaseMs: number): WorkRow {
   const { organizationId, agentId } = thread;
   const { id: runId, dispatch, attempt, limits } = run;
-  const queueMs = limits.queueMs;
-  const row = { runId, organizationId, agentId, dispatch, attempt, queueMs, holder: null, workLeftMs: null };
+  const { queueMs, workMs } = limits;
+  const row = { runId, organizationId, agentId, dispatch, attempt, queueMs, workMs, holder: null };
   switch (run.status) {
     case 'queued':
       // Behind an earlier Run nothing is due: the commit that ends that Run opens this one.
@@ -49,10 +49,8 @@ function workRow(thread: Thread, run: LiveRun, current: boolean, leaseMs: number
       if (run.delayMs > 0) return { ...row, state: 'delayed', dueInMs: run.delayMs };
       return { ...row, state: 'ready', dueInMs: queueMs };
     case 'booting':
-    case 'running': {
-      const workLeftMs = Math.max(0, limits.workMs - run.workedMs);
-      return { ...row, state: 'leased', holder: run.holder, dueInMs: leaseMs, workLeftMs };
-    }
+    case 'running':
+      return { ...row, state: 'leased', holder: run.holder, dueInMs: leaseMs };
     case 'waiting_input':
       return { ...row, state: 'waiting', dueInMs: limits.waitMs };
   }

@@ -17,13 +17,13 @@ const RESUMED = [...WAITING, decided('A', 'Q1'), decided('A', 'Q2'), resumed('A'
 const TWO_RUNS = [...RUNNING, queued('B')];
 
 function row(runId: string, more: Partial<WorkRow>): WorkRow {
-  const of = { runId, organizationId: 'ORGANIZATION', agentId: 'AGENT', queueMs: LIMITS.queueMs };
-  return { ...of, state: 'ready', dispatch: 1, attempt: 0, holder: null, dueInMs: null, workLeftMs: null, ...more };
+  const of = { runId, organizationId: 'ORGANIZATION', agentId: 'AGENT', queueMs: LIMITS.queueMs, workMs: LIMITS.workMs };
+  return { ...of, state: 'ready', dispatch: 1, attempt: 0, holder: null, dueInMs: null, ...more };
 }
 
 const ready = (runId: string, more: Partial<WorkRow> = {}) => row(runId, { dueInMs: LIMITS.queueMs, ...more });
 const leased = (runId: string, more: Partial<WorkRow> = {}) =>
-  row(runId, { state: 'leased', attempt: 1, holder: 'worker', dueInMs: LEASE_MS, workLeftMs: LIMITS.workMs, ...more });
+  row(runId, { state: 'leased', attempt: 1, holder: 'worker', dueInMs: LEASE_MS, ...more });
 
 function changes(events: ThreadEvent[], asked: Command[]) {
   const before = stateAfter(events);
@@ -100,18 +100,6 @@ test('ending one that waits behind changes nothing for the current one', () => {
 
 test('terminating takes all rows', () => {
   expect(changes(TWO_RUNS, [command.terminate()])).toEqual({ rows: [], gone: ['A', 'B'] });
-});
-
-test('what earlier claims worked is gone from the work limit, down to nothing', () => {
-  const short = { ...newRun('A'), limits: { ...LIMITS, workMs: 90_000 } };
-  const began = given(created())
-    .when({ ...command.message('A'), run: short }, command.claim('A'))
-    .decision().state;
-  const later = stateAfter([requeued('A')], began, '2026-01-01T00:02:00.000Z');
-  const again = stateAfter([claimed('A', 2)], later);
-  expect(workChanges(later, again, LEASE_MS).rows).toMatchObject([{ workLeftMs: 30_000 }]);
-  const over = stateAfter([requeued('A')], began, '2026-01-01T01:00:00.000Z');
-  expect(workChanges(over, stateAfter([claimed('A', 2)], over), LEASE_MS).rows).toMatchObject([{ workLeftMs: 0 }]);
 });
 
 test('a stream without a Thread has no work', () => {

@@ -83,13 +83,14 @@ run_summary as (
 ),
 work as (
   insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, holder,
-                        due_at, since, queue_ms, work_until)
+                        due_at, since, queue_ms, work_left, work_until)
   select w."runId", $1, w."organizationId", w."agentId", w.state, w.dispatch, w.attempt, w.holder,
          clock_timestamp() + w."dueInMs" * interval '1 millisecond', clock_timestamp(), w."queueMs",
-         clock_timestamp() + w."workLeftMs" * interval '1 millisecond'
+         w."workMs" * interval '1 millisecond',
+         case when w.state = 'leased' then clock_timestamp() + w."workMs" * interval '1 millisecond' end
   from stream, jsonb_to_recordset($12::jsonb) as w
     ("runId" text, "organizationId" text, "agentId" text, state text, dispatch integer, attempt integer, holder text,
-     "dueInMs" bigint, "queueMs" bigint, "workLeftMs" bigint)
+     "dueInMs" bigint, "queueMs" bigint, "workMs" bigint)
   on conflict (run_id) do update
   set state      = excluded.state,
       dispatch   = excluded.dispatch,
@@ -97,7 +98,9 @@ work as (
       holder     = excluded.holder,
       due_at     = excluded.due_at,
       since      = excluded.since,
-      work_until = excluded.work_until
+      work_left  = coalesce(run_work.work_until - clock_timestamp(), run_work.work_left),
+      work_until = case when excluded.state = 'leased' then
+                     coalesce(run_work.work_until, clock_timestamp() + run_work.work_left) end
 ),
 work_gone as (
   -- `limit` takes all of them; it makes the planner expect one, and so use the key, also where it planned when the table

@@ -37,10 +37,10 @@ export function checkWork(
 }
 
 function expectedWork(threadId: string, row: WorkRow, found: StoredWork): StoredWork {
-  const { runId, organizationId, agentId, dispatch, attempt, holder, queueMs, dueInMs, workLeftMs } = row;
+  const { runId, organizationId, agentId, dispatch, attempt, holder, queueMs, dueInMs } = row;
   // The dispatcher makes a delayed row ready when its time has come, without an append.
   const isAwake = row.state === 'delayed' && dueInMs !== null && found.state === 'ready';
   const state = isAwake ? 'ready' : row.state;
-  const dates = { isDue: dueInMs !== null, isLimited: workLeftMs !== null };
+  const dates = { isDue: dueInMs !== null, isLimited: row.state === 'leased' };
   return { runId, threadId, organizationId, agentId, state, dispatch, attempt, holder, queueMs, ...dates };
 }

@@ -227,6 +227,10 @@ test('killed half-way, it goes on where it was, and reads are right throughout (
   await on.admin.query(`update thread_summaries set title = 'broken'`);
   await on.admin.query(`update run_summaries set status = 'broken'`);
   const doomed = await openDatabase({ url: on.url, applicationName: 'doomed', maxConnections: 1 });
+  // So that it cannot be done before it is killed.
+  const blocker = await on.pool.connect();
+  await blocker.query('begin');
+  await blocker.query('select from streams order by thread_id desc limit 1 for update');
   const done: RebuildReport[] = [];
   let killed: Promise<unknown> | undefined;
   const rebuilding = rebuild(doomed.pool, {
@@ -242,6 +246,8 @@ test('killed half-way, it goes on where it was, and reads are right throughout (
   await expect(rebuilding).rejects.toThrow();
   await killed;
   await doomed.close();
+  await blocker.query('rollback');
+  blocker.release();
   const last = done.at(-1);
   expect(last?.differences).toBeGreaterThan(0);
   const { rows } = await on.admin.query(`select thread_id from thread_summaries where title = 'broken' order by 1`);

@@ -352,7 +352,7 @@ export function violationsOn(on: () => Fixture): Violation[] {
       ['work'],
       ({ threadId, runId }) =>
         sql(
-          `insert into run_work values ($2, $1, 'o', 'a', 'ready', 1, 0, null, now(), now(), 1, null)`,
+          `insert into run_work values ($2, $1, 'o', 'a', 'ready', 1, 0, null, now(), now(), 1, '1 s', null)`,
           threadId,
           runId,
         ),

@@ -5,10 +5,10 @@ import { isDatabaseAway, type Logger } from '#platform';
 
 /**
  * Why the work on a Run ends before the Run does. `gone`: the database says that the claim does not hold any more;
- * `unsure`: it does not answer, and the lease may be over. Nothing may be written then. `work_limit`, `shutdown`: the
- * claim holds, for one last append.
+ * `unsure`: it does not answer, and the lease may be over. Nothing may be written then. `shutdown`: the claim holds, for
+ * one last append.
  */
-export type StopReason = 'gone' | 'unsure' | 'work_limit' | 'shutdown';
+export type StopReason = 'gone' | 'unsure' | 'shutdown';
 
 /** Thrown out of work that has to stop; normal, and never logged as an error. */
 class ClaimStopped extends Error {

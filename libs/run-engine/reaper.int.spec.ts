@@ -90,8 +90,8 @@ it('goes on with the others when one cannot be dealt with, and asks at once for 
 
 it('finds what is due by its indexes, however much is not', async () => {
   await world.pool.query(
-    `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms)
-     select i::text, i::text, 'o', 'a', 'ready', 1, 0, now() + interval '1 hour', now(), 1
+    `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
+     select i::text, i::text, 'o', 'a', 'ready', 1, 0, now() + interval '1 hour', now(), 1, interval '1 hour'
      from generate_series(1, 20000) as i`,
   );
   await world.pool.query('analyze run_work');

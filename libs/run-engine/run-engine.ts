@@ -4,7 +4,7 @@ import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Th
 import type { CommandHandler, LoadedThread, RunOffer, ThreadStore } from '#event-store';
 import type { BlobStore } from '#files';
 import { namedStatement, type Logger } from '#platform';
-import { Claim, untilAborted, type StopReason } from './claim.ts';
+import { Claim, untilAborted } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { asHarnessError } from './model-step.ts';
 import { RunExecution } from './run-execution.ts';
@@ -43,7 +43,6 @@ export class RunEngine {
     const claim = await this.claim(offer);
     if (claim === null) return;
     const { leases } = this.options;
-    const workLimit = setTimeout(() => claim.stop('work_limit'), workLeftMs(claim));
     leases.hold(claim);
     try {
       await this.work(claim);
@@ -51,7 +50,6 @@ export class RunEngine {
       // Left to the reaper, as everything whose lease ends.
       if (!claim.isLost) this.options.logger.error({ err: error, ...claim.fence }, 'the end of a claim was not stored');
     } finally {
-      clearTimeout(workLimit);
       leases.release(claim);
     }
     if (claim.stopReason === 'gone') await this.acknowledge(claim);
@@ -95,7 +93,8 @@ export class RunEngine {
       await execution.run();
     } catch (error) {
       if (claim.stopReason === null) await this.fail(claim, execution, error);
-      else await this.stopWork(claim, claim.stopReason);
+      // The only one that leaves the claim one last append.
+      else if (claim.stopReason === 'shutdown') await claim.append([{ ...claim.fence, type: 'hand_over_run' }]);
     }
   }
 
@@ -113,24 +112,6 @@ export class RunEngine {
       if (claim.isLost) throw cannotStore;
       // What is pending may be what cannot be stored.
       await claim.append([command]);
-    }
-  }
-
-  /** The claim's last append, where it has one left. */
-  private async stopWork(claim: Claim, reason: StopReason): Promise<void> {
-    const { runId, attempt } = claim.fence;
-    switch (reason) {
-      case 'gone':
-      case 'unsure':
-        return;
-      case 'shutdown':
-        return claim.append([{ type: 'hand_over_run', runId, attempt }]);
-      case 'work_limit': {
-        const { threadId, dispatch } = claim.offer;
-        const expire: Command = { type: 'expire_run', runId, limit: 'work', dispatch, attempt };
-        // If the database thinks it is too early, the reaper does it.
-        await this.options.handler.handle({ threadId, commands: [expire], due: claim.fence });
-      }
     }
   }
 
@@ -178,9 +159,4 @@ function claimCommands(state: ThreadState, { runId, dispatch }: RunOffer, holder
 
 function liveRun(state: ThreadState, runId: string): LiveRun | undefined {
   return state.lifecycle === 'none' ? undefined : findLiveRun(state, runId);
-}
-
-function workLeftMs({ thread, offer }: Claim): number {
-  const run = liveRun(thread.state, offer.runId);
-  return run === undefined ? 0 : Math.max(0, run.limits.workMs - run.workedMs);
 }

@@ -130,13 +130,38 @@ describe('an interrupt', () => {
 });
 
 describe('the work limit', () => {
-  it('ends the Run at once', async () => {
-    const { engine } = await world.makeWorker();
-    const { offer, threadId, runId } = await world.say(`a b c /pause ${AGES}`, { limits: { workMs: 50 } });
-    await engine.executeOffer(offer);
-    expect((await world.summary(runId)).status).toBe('expired');
+  it('ends the Run, and the work on it stops', async () => {
+    const { runId, threadId, engine, execution } = await startSpeaking(undefined, { limits: { workMs: 50 } });
+    const reap = () => world.makeReaper().reap(new AbortController().signal);
+    const isExpired = async () => (await reap(), (await world.summary(runId)).status === 'expired');
+    await eventually(isExpired, { what: 'the Run is expired' });
+    engine.wake(threadId, Infinity);
+    await execution;
     const log = await world.log(threadId);
     expect(log.at(-2)).toMatchObject({ type: 'run.failed', content: 'expired', status: 'error' });
+  });
+
+  it('is what the claims before have left of it, and what nobody works does not count', async () => {
+    const { threadId, runId } = await world.say('a');
+    const claim = (dispatch: number) =>
+      world.handle(threadId, { type: 'claim_run', runId, dispatch, holder: 'a worker' });
+    const change = (what: string) => world.pool.query(`update run_work set ${what} where run_id = $1`, [runId]);
+    const minutesLeft = async () => {
+      const { rows } = await world.pool.query<{ minutes: number }>(
+        `select round(extract(epoch from work_until - clock_timestamp()) / 60)::integer as minutes
+         from run_work where run_id = $1`,
+        [runId],
+      );
+      return rows[0]?.minutes;
+    };
+    await claim(1);
+    expect(await minutesLeft()).toBe(60);
+    // As if the claim had been 50 minutes ago, for the database.
+    await change(`work_until = work_until - interval '50 minutes'`);
+    await world.handle(threadId, { type: 'hand_over_run', runId, attempt: 1 });
+    expect(await minutesLeft()).toBeNull();
+    await claim(2);
+    expect(await minutesLeft()).toBe(10);
   });
 });
 

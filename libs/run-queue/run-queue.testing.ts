@@ -28,6 +28,7 @@ export class Installation {
     readonly name: string,
     readonly queue: RunQueue,
     readonly databaseUrl: string,
+    readonly queueUrl: string,
     private readonly database: Database,
   ) {
     this.controls = new QueueControls(this.pool, name);
@@ -39,15 +40,15 @@ export class Installation {
     await database.pool.query('truncate run_work, workers, queue_controls');
     const name = `test-${randomBytes(6).toString('hex')}`;
     const queue = await openRunQueue({ url: queueUrl, name, logger: pino({ level: 'silent' }) });
-    return new Installation(name, queue, databaseUrl, database);
+    return new Installation(name, queue, databaseUrl, queueUrl, database);
   }
 
   get pool(): Database['pool'] {
     return this.database.pool;
   }
 
-  startDispatcher(): Dispatcher {
-    const { databaseUrl, pool, queue, controls, logger } = this;
+  startDispatcher(queue: RunQueue = this.queue): Dispatcher {
+    const { databaseUrl, pool, controls, logger } = this;
     const dispatcher = new Dispatcher({ databaseUrl, pool, queue, controls, logger });
     this.dispatchers.push(dispatcher);
     dispatcher.start();
@@ -69,6 +70,33 @@ export class Installation {
 
   async addDelayedRun(dueInMs: number | null): Promise<RunOffer> {
     return this.addRun('delayed', 'delayed', dueInMs);
+  }
+
+  /** The dispatcher has looked once more, from beginning to end: each look begins with removing workers that are dead. */
+  async lookedOnceMore(): Promise<void> {
+    const gone = async (): Promise<boolean> =>
+      (await this.pool.query(`select from workers where holder = 'dead'`)).rowCount === 0;
+    for (let i = 0; i < 2; i++) {
+      await this.pool.query(`insert into workers values ('dead', 1000, now() - interval '2 minutes')`);
+      await eventually(gone, { what: 'the dispatcher has looked' });
+    }
+  }
+
+  /** Runs that are ready look as if everything so far had happened so much earlier. */
+  async letTimePass(interval: string): Promise<void> {
+    await this.pool.query('update queue_controls set paused_at = paused_at - $1::interval', [interval]);
+    await this.pool.query(`update run_work set since = since - $1::interval, due_at = due_at - $1::interval`, [
+      interval,
+    ]);
+  }
+
+  /** Of its queue time, minutes, rounded. */
+  async minutesLeft(runId: string): Promise<number> {
+    const { rows } = await this.pool.query<{ left: number }>(
+      `select round(extract(epoch from due_at - clock_timestamp()) / 60)::integer as left from run_work where run_id = $1`,
+      [runId],
+    );
+    return rows[0]!.left;
   }
 
   /** As the claim of a worker does it: true for the one who may. The Run ends with it. */
@@ -104,8 +132,10 @@ export class Installation {
   private async addRun(organizationId: string, state: string, dueInMs: number | null): Promise<RunOffer> {
     const runId = `${organizationId}-${String(++this.runCount).padStart(6, '0')}`;
     await this.pool.query(
-      `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms)
-       values ($1, 'thread', $2, 'agent', $3, 1, 0, clock_timestamp() + $4 * interval '1 ms', clock_timestamp(), 600000)`,
+      `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms,
+                             work_left)
+       values ($1, 'thread', $2, 'agent', $3, 1, 0, clock_timestamp() + $4 * interval '1 ms', clock_timestamp(), 600000,
+               interval '1 hour')`,
       [runId, organizationId, state, dueInMs],
     );
     return { runId, threadId: 'thread', dispatch: 1 };

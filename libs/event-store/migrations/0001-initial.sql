@@ -150,7 +150,8 @@ create table run_work (
   since           timestamptz not null,
   -- The limit on being ready, for the moment when a delayed row becomes ready.
   queue_ms        bigint      not null,
-  -- When the work limit of a leased Run passes.
+  -- What is left of the work limit while nobody works, and when it passes while somebody does.
+  work_left       interval    not null,
   work_until      timestamptz
 ) with (fillfactor = 70);
 
