@@ -55,7 +55,6 @@ const REJECTED: Record<RejectionCode, ErrorCode | null> = {
   thread_busy: 'idempotency_conflict',
   too_many_queued_runs: 'idempotency_conflict',
   no_active_run: 'idempotency_conflict',
-  run_unknown: 'not_found',
   run_not_live: 'idempotency_conflict',
   run_not_retryable: 'idempotency_conflict',
   request_not_pending: 'idempotency_conflict',

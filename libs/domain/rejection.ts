@@ -10,7 +10,6 @@ export const REJECTIONS = {
   thread_busy: 'A Run of the Thread is active.',
   too_many_queued_runs: 'Too many Runs of the Thread are queued.',
   no_active_run: 'The Thread has no active Run.',
-  run_unknown: 'The Thread has no such Run.',
   run_not_live: 'The Run has ended.',
   run_not_retryable: 'The Run cannot be retried.',
   request_not_pending: 'The permission request is unknown, already decided or no longer pending.',

@@ -1,5 +1,5 @@
 import type { Command } from './commands.ts';
-import { command, given, happened, LIMITS, newRun, NOW, stateAfter } from './decider.testing.ts';
+import { command, happened, LIMITS, NOW, stateAfter } from './decider.testing.ts';
 import { decide, type Decision } from './decide.ts';
 import type { ThreadEvent } from './events.ts';
 import { runError } from './run-errors.ts';
@@ -17,7 +17,13 @@ const RESUMED = [...WAITING, decided('A', 'Q1'), decided('A', 'Q2'), resumed('A'
 const TWO_RUNS = [...RUNNING, queued('B')];
 
 function row(runId: string, more: Partial<WorkRow>): WorkRow {
-  const of = { runId, organizationId: 'ORGANIZATION', agentId: 'AGENT', queueMs: LIMITS.queueMs, workMs: LIMITS.workMs };
+  const of = {
+    runId,
+    organizationId: 'ORGANIZATION',
+    agentId: 'AGENT',
+    queueMs: LIMITS.queueMs,
+    workMs: LIMITS.workMs,
+  };
   return { ...of, state: 'ready', dispatch: 1, attempt: 0, holder: null, dueInMs: null, ...more };
 }
 
