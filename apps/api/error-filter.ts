@@ -27,17 +27,10 @@ export function sendError(
   error: unknown,
 ): void {
   const refusal = toApiError(error);
-  if (refusal.status === 503) logger.warn({ requestId, err: loggable(error) }, 'database away');
-  else if (refusal.status >= 500) logger.error({ requestId, err: loggable(error) }, 'request failed');
+  if (refusal.status === 503) logger.warn({ requestId, err: error }, 'database away');
+  else if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
   if (reply.sent) return;
   // What a caller reports can be found in the log.
   const headers = { ...refusal.headers, 'X-Request-Id': requestId };
   void reply.code(refusal.status).headers(headers).send(errorEnvelope(refusal));
-}
-
-/** Name, message and stack, causes too: not what else PostgreSQL puts into its errors, which can be whole rows. */
-function loggable(error: unknown): object {
-  if (!(error instanceof Error)) return { message: 'something other than an Error was thrown' };
-  const { name, message, stack, cause } = error;
-  return { name, message, stack, ...(cause === undefined ? {} : { cause: loggable(cause) }) };
 }

@@ -44,6 +44,23 @@ it('ends with one line where the port is taken', async () => {
   }
 });
 
+it('starts without a Redis that lets it in, and does not write the password to the log', async () => {
+  const redis = createServer((socket) => {
+    socket.on('error', () => undefined); // hung up on, as is to be expected
+    socket.on('data', () => socket.write('-WRONGPASS invalid username-password pair\r\n'));
+  });
+  await new Promise<void>((resolve) => redis.listen(0, '127.0.0.1', resolve));
+  const { port } = redis.address() as AddressInfo;
+  try {
+    const { process } = await startReady({ QUEUE_URL: `redis://:geheim@127.0.0.1:${port}` });
+    await process.waitForLine(/WRONGPASS.*"msg":"queue: Redis does not answer/);
+    await process.kill('SIGTERM');
+    expect(process.output()).not.toContain('geheim');
+  } finally {
+    redis.close();
+  }
+});
+
 it('logs JSON, and answers where it says', async () => {
   const { process, url } = await startReady({ PUBLIC_BASE_URL: 'https://spool.example' });
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);

@@ -1,0 +1,69 @@
+import { ReplyError } from 'ioredis';
+import { DatabaseError } from 'pg';
+import { createLogger } from './logger.ts';
+
+const SECRET = 'geheim';
+
+/** The line that is written for an error. */
+function logged(said: object): { line: string; err: Record<string, unknown> } {
+  let line = '';
+  const logger = createLogger('info', 'test', { write: (text) => void (line += text) });
+  logger.error(said);
+  return { line, err: (JSON.parse(line) as { err: Record<string, unknown> }).err };
+}
+
+/** As ioredis makes it where the password is wrong. */
+const refused = (): Error =>
+  Object.assign(new (ReplyError as ErrorConstructor)('WRONGPASS invalid username-password pair'), {
+    command: { name: 'auth', args: [SECRET] },
+  });
+
+describe('an error in the log', () => {
+  test('has its type, message, stack and code', () => {
+    const error = Object.assign(new TypeError('wrong'), { code: 'E_WRONG' });
+    const expected = { type: 'TypeError', message: 'wrong', stack: error.stack, code: 'E_WRONG' };
+    expect(logged({ err: error }).err).toEqual(expected);
+    expect(logged(error).err).toEqual(expected);
+  });
+
+  test('has its causes and what it gathers, each with its code', () => {
+    const inner = Object.assign(new Error('inner'), { code: 'ECONNREFUSED' });
+    const { err } = logged({ err: new AggregateError([inner], 'outer', { cause: inner }) });
+    const shown = expect.objectContaining({ type: 'Error', message: 'inner', code: 'ECONNREFUSED' }) as object;
+    expect(err).toMatchObject({ type: 'AggregateError', message: 'outer', cause: shown, errors: [shown] });
+  });
+
+  test('does not have the command that Redis refused, which may be AUTH with the password', () => {
+    for (const error of [refused(), new Error('outer', { cause: refused() }), new AggregateError([refused()])]) {
+      const { line } = logged({ err: error });
+      expect(line).toContain('WRONGPASS');
+      expect(line).not.toContain(SECRET);
+    }
+  });
+
+  test('does not have what PostgreSQL and TypeORM tell of values', () => {
+    const error = Object.assign(new DatabaseError('duplicate key', 13, 'error'), {
+      code: '23505',
+      detail: `Key (user_id)=(${SECRET}) already exists.`,
+      where: SECRET,
+      parameters: [SECRET],
+    });
+    const { line, err } = logged({ err: error });
+    expect(err).toMatchObject({ type: 'DatabaseError', code: '23505' });
+    expect(line).not.toContain(SECRET);
+  });
+
+  test('whose causes are circular is written all the same', () => {
+    const error: Error = new Error('round');
+    error.cause = error;
+    expect(logged({ err: error }).err).toMatchObject({ message: 'round', cause: { message: 'round' } });
+  });
+
+  test.each([undefined, null, 'thrown text'])('that is no Error: %p', (thrown) => {
+    expect(logged({ err: thrown }).err).toEqual(thrown);
+  });
+
+  test('that is a plain object is not written whole either', () => {
+    expect(logged({ err: { name: 'Odd', message: 'm', password: SECRET } }).err).toEqual({ type: 'Odd', message: 'm' });
+  });
+});
