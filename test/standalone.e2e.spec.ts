@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { access, chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findFreePort, openDatabase } from '#platform';
+import { findFreePort, openDatabase, type Database } from '#platform';
 import { eventually, spawnNode, type SpawnedNode } from '#testing';
 import { allRunsCompleted, expectHealthy, expectWholeLog } from './support/checks.ts';
 import { createThread, getThread, inParallel, readLog, type Caller } from './support/client.ts';
+import { embeddedDataDir, expectFirstRun } from './support/newcomer.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..');
@@ -17,6 +18,7 @@ describe('standalone', () => {
   let home: string;
   let port: number;
   let running: SpawnedNode | null = null;
+  let dataDir: string | null = null;
 
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), 'spool-standalone-'));
@@ -27,15 +29,27 @@ describe('standalone', () => {
   afterAll(async () => {
     await running?.kill('SIGTERM');
     await rm(home, { recursive: true, force: true });
+    if (dataDir) await rm(dataDir, { recursive: true, force: true });
   });
 
-  const env = (): Record<string, string> => ({ DATA_DIR: join(home, '.data'), PORT: String(port), LEASE_MS: '2000' });
+  const env = (): Record<string, string> => ({
+    DATA_DIR: join(home, '.data'),
+    PORT: String(port),
+    LEASE_MS: '2000',
+    DATABASE_POOL_SIZE: '12',
+  });
 
   const start = async (): Promise<SpawnedNode> => {
     const process = spawnNode('dist/apps/standalone/main.js', [], env());
     running = process;
     await process.waitForLine(/Spool is ready/, 60_000);
+    dataDir = embeddedDataDir(process.output());
     return process;
+  };
+
+  const openOwnDatabase = async (): Promise<Database> => {
+    const url = await readFile(join(home, '.data', 'database.url'), 'utf8');
+    return openDatabase({ url, applicationName: 'e2e', maxConnections: 2 });
   };
 
   const caller = async (): Promise<Caller> => {
@@ -51,12 +65,7 @@ describe('standalone', () => {
 
   test('the README’s three lines create a Thread, stream its Run to run.completed and read finalOutput', async () => {
     await start();
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const script = /^\. \.data\/quickstart\.env\n[^`]+/m.exec(readme)?.[0] ?? '';
-    const { stdout } = await run('/bin/sh', ['-ec', script], { cwd: home });
-    expect(stdout).toContain('event: thread.event');
-    expect(stdout).toContain('"type":"run.completed"');
-    expect(stdout).toMatch(/"finalOutput":\{"text":"You said: Hello, Spool"/);
+    await expectFirstRun(home);
     expect((await stat(join(home, '.data', 'quickstart.env'))).mode & 0o777).toBe(0o600);
   }, 90_000);
 
@@ -74,8 +83,7 @@ describe('standalone', () => {
     await start();
     const after = await caller();
     expect(after).toEqual(before);
-    const url = await readFile(join(home, '.data', 'database.url'), 'utf8');
-    const database = await openDatabase({ url, applicationName: 'e2e', maxConnections: 2 });
+    const database = await openOwnDatabase();
     try {
       await allRunsCompleted(database, 21, 60_000);
       await expectHealthy(database);
@@ -86,9 +94,40 @@ describe('standalone', () => {
       const { run: ended } = (await getThread(after, body.thread.id)).body;
       expectWholeLog(await readLog(after, body.thread.id), body.run!.id, ended?.finalOutput?.text ?? '');
     }
-    expect((await spool('verify')).stdout).toMatch(/20|21/);
+    expect((await spool('verify')).stdout).toMatch(/^21 streams, \d+ events: 0 findings$/m);
     await spool('projections', 'rebuild');
   }, 120_000);
+
+  test('at most 20 connections, all its parts together, with the largest pool and every connection in use', async () => {
+    const me = await caller();
+    const database = await openOwnDatabase();
+    // All of the server's, which is its own: that by which it owns the server counts too.
+    const count = async () => {
+      const { rows } = await database.pool.query<{ name: string; held: number }>(
+        `select application_name as name, count(*)::integer as held from pg_stat_activity
+         where backend_type = 'client backend' and application_name <> 'e2e' group by 1`,
+      );
+      return new Map(rows.map(({ name, held }) => [name, held]));
+    };
+    try {
+      // Unused connections are closed after a while, so it is pressed until all are open at once.
+      const held = await eventually(
+        async () => {
+          await inParallel(60, 30, (i) => createThread(me, `/pieces 3 ${i}`));
+          const now = await count();
+          // The one of BullMQ's four that listens takes the name of the queue.
+          const queue = (now.get('spool queue') ?? 0) + (now.get('spool-runs') ?? 0);
+          if (now.get('spool') === 12 && queue === 4) return now;
+          throw new Error(`held: ${JSON.stringify([...now])}`);
+        },
+        { what: 'both pools are full', timeoutMs: 30_000 },
+      );
+      expect(Object.fromEntries(held)).toMatchObject({ 'spool dispatcher': 1, 'spool reaper': 1, 'spool live': 1 });
+      expect([...held.values()].reduce((sum, part) => sum + part)).toBeLessThanOrEqual(20);
+    } finally {
+      await database.close();
+    }
+  }, 60_000);
 
   test('after stop and start the Thread is still there, within 5 s', async () => {
     const { body } = await createThread(await caller(), 'stay');
@@ -116,6 +155,16 @@ describe('standalone', () => {
   });
 
   test.each(['standalone', 'api', 'worker'])(
+    'a database that does not answer stops the start of %s with one readable line',
+    async (app) => {
+      const url = 'postgres://me:secret@127.0.0.1:1/spool';
+      const process = spawnNode(`dist/apps/${app}/main.js`, [], { ...env(), DATABASE_URL: url });
+      expect(await process.exited).toMatchObject({ code: 1 });
+      expect(process.output()).toBe('The database spool at 127.0.0.1:1 does not answer.\n');
+    },
+  );
+
+  test.each(['standalone', 'api', 'worker'])(
     'a wrong setting stops the start of %s with one readable line',
     async (app) => {
       const process = spawnNode(`dist/apps/${app}/main.js`, [], { ...env(), LEASE_MS: 'long' });
@@ -123,4 +172,43 @@ describe('standalone', () => {
       expect(process.output()).toMatch(/^Wrong configuration: LEASE_MS: [^\n]*\n$/);
     },
   );
+});
+
+/** What a signal amid the start leaves behind: nothing, neither a server that goes on nor one that was cut off. */
+describe('standalone, told to stop while it starts', () => {
+  let home: string;
+  let starting: SpawnedNode;
+
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'spool-standalone-'));
+    starting = spawnNode('dist/apps/standalone/main.js', [], { DATA_DIR: home, PORT: String(await findFreePort()) });
+  });
+
+  afterEach(async () => {
+    await starting.kill('SIGKILL');
+    const dataDir = embeddedDataDir(starting.output());
+    if (dataDir) await rm(dataDir, { recursive: true, force: true });
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const exists = (path: string): Promise<boolean> =>
+    access(path).then(
+      () => true,
+      () => false,
+    );
+
+  test.each([
+    ['begins', () => eventually(() => exists(join(home, 'postgres')), { what: 'it prepares the database' })],
+    ['has just started', () => starting.waitForLine(/embedded PostgreSQL ready/, 30_000)],
+  ])('when PostgreSQL %s', async (_, moment) => {
+    await moment();
+    expect(await starting.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    const output = starting.output();
+    expect(output).toMatch(/"msg":"stopping"[^]*"msg":"stopped"}\n$/);
+    expect(output).not.toMatch(/Spool is ready|"level":"(error|fatal)"|^ +at /m);
+    const pgdata = join(embeddedDataDir(output) ?? join(home, 'postgres'), 'pgdata');
+    expect(await exists(join(pgdata, 'PG_VERSION'))).toBe(true);
+    expect(await exists(join(pgdata, 'postmaster.pid'))).toBe(false);
+    expect(await exists(join(home, 'database.url'))).toBe(false);
+  });
 });

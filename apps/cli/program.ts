@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { Pool } from 'pg';
 import { migrate } from '#event-store';
-import { isDatabaseAway, openDatabase, StartError } from '#platform';
+import { openDatabase, StartError, throwReadable } from '#platform';
 import { rebuild, verify, type RebuildReport } from '#projections';
 import { findDatabaseUrl } from './database-url.ts';
 import { showProgress } from './progress.ts';
@@ -109,20 +109,3 @@ async function withPool(work: (pool: Pool) => Promise<void>): Promise<void> {
     throwReadable(error, url);
   }
 }
-
-/** What an operator can do something about is said in one line, and without the URL, which has a password in it. */
-function throwReadable(error: unknown, url: string): never {
-  const { code = '', message = '' } = error as { code?: string; message?: string };
-  const { host, pathname } = new URL(url);
-  const database = `The database ${pathname.slice(1)} at ${host}`;
-  if (isDatabaseAway(error)) throw new StartError(`${database} does not answer.`, { cause: error });
-  if (REFUSED.test(code)) throw new StartError(`${database} refuses: ${message}.`, { cause: error });
-  if (code === UNDEFINED_TABLE) {
-    throw new StartError(`${database} lacks tables: run spool migrate first (${message}).`, { cause: error });
-  }
-  throw error;
-}
-
-const UNDEFINED_TABLE = '42P01';
-// Wrong name or password, no such database, no right to it.
-const REFUSED = /^(28...|3D000|42501)$/;

@@ -9,9 +9,11 @@ import {
   runMain,
   startEmbeddedPostgres,
   StartError,
-  stopOnSignal,
+  throwReadable,
   type Config,
   type Database,
+  type EmbeddedPostgres,
+  type Lifetime,
   type Logger,
 } from '#platform';
 import { createApi, listen } from '../api/start-api.ts';
@@ -20,57 +22,44 @@ import { prepareQuickstart, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
 /** API and worker in one process on an embedded PostgreSQL (design, section 9): what `npm start` runs. */
-async function main(): Promise<void> {
+async function main(lifetime: Lifetime): Promise<void> {
   const settings = loadConfig(process.env);
   const logger = createLogger(settings.LOG_LEVEL, 'spool');
   await requireFreePort(settings);
+  lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const database = await openOwnDatabase(settings, dataDir, logger);
-  try {
-    const config = { ...settings, DATABASE_URL: database.url };
-    await migrate(config.DATABASE_URL);
-    const app = await createApi(StandaloneModule.forRoot(config, logger), config, logger);
-    const stop = async (): Promise<void> => {
-      await app.close();
-      await database.stop();
-    };
-    stopOnSignal(logger, config.SHUTDOWN_GRACE_MS, { stop, abandon: () => app.getHttpServer().closeAllConnections() });
-    const baseUrl = await listen(app, config, logger);
-    const { pool } = app.get<Database>(DATABASE);
-    const quickstart = await prepareQuickstart(pool, dataDir, baseUrl);
-    process.stdout.write(welcome(quickstart, join(settings.DATA_DIR, 'quickstart.env')));
-  } catch (error) {
-    await database.stop();
-    throw error;
-  }
-}
-
-interface OwnDatabase {
-  url: string;
-  stop(): Promise<void>;
-}
-
-/** The one that is set, or an embedded one, whose URL is left in the data directory for `npx spool`. */
-async function openOwnDatabase({ DATABASE_URL }: Config, dataDir: string, logger: Logger): Promise<OwnDatabase> {
-  if (DATABASE_URL !== undefined) return { url: DATABASE_URL, stop: () => Promise.resolve() };
-  const log = (message: string): void => logger.info(message);
-  const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'postgres'), log }).catch((error: unknown) => {
-    throw new StartError(
-      `The embedded PostgreSQL did not start: ${String(error instanceof Error ? error.message : error)}`,
-    );
+  const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));
+  const config = { ...settings, DATABASE_URL: databaseUrl };
+  await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
+  const app = await lifetime.start(() => createApi(StandaloneModule.forRoot(config, logger), config, logger), {
+    stop: (started) => started.close(),
+    abandon: (started) => started.getHttpServer().closeAllConnections(),
   });
+  const baseUrl = await lifetime.start(() => listen(app, config, logger));
+  const { pool } = app.get<Database>(DATABASE);
+  const quickstart = await prepareQuickstart(pool, dataDir, baseUrl);
+  process.stdout.write(welcome(quickstart, join(settings.DATA_DIR, 'quickstart.env')));
+}
+
+/** An embedded PostgreSQL, whose URL is left in the data directory for `npx spool`. */
+async function startOwnDatabase(lifetime: Lifetime, dataDir: string, logger: Logger): Promise<string> {
+  const urlFile = join(dataDir, 'database.url');
+  const log = (message: string): void => logger.info(message);
+  const begin = (): Promise<EmbeddedPostgres> =>
+    startEmbeddedPostgres({ dataDir: join(dataDir, 'postgres'), log }).catch((error: unknown) => {
+      const why = String(error instanceof Error ? error.message : error);
+      throw new StartError(`The embedded PostgreSQL did not start: ${why}`);
+    });
+  const stop = (postgres: EmbeddedPostgres): Promise<void> =>
+    rm(urlFile, { force: true }).finally(() => postgres.stop());
+  const postgres = await lifetime.start(begin, { stop });
   logger.info(
     { dataDir: postgres.dataDir, port: postgres.port, adopted: postgres.adopted },
     'embedded PostgreSQL ready',
   );
-  const urlFile = join(dataDir, 'database.url');
   await writePrivateFile(urlFile, postgres.url);
-  const stop = async (): Promise<void> => {
-    await rm(urlFile, { force: true });
-    await postgres.stop();
-  };
-  return { url: postgres.url, stop };
+  return postgres.url;
 }
 
 /** Before anything is started: a newcomer whose port is taken should be told at once, and by nothing else. */

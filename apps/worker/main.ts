@@ -1,21 +1,33 @@
 import { NestFactory } from '@nestjs/core';
 import { migrate } from '#event-store';
-import { createLogger, loadConfig, requireDatabaseUrl, runMain, stopOnSignal, type Logger } from '#platform';
+import {
+  createLogger,
+  loadConfig,
+  requireDatabaseUrl,
+  runMain,
+  throwReadable,
+  type Lifetime,
+  type Logger,
+} from '#platform';
 import { WorkerModule } from './worker.module.ts';
 
 /** A worker process: executes Runs, and takes its turn at the background loops. */
-async function main(): Promise<void> {
+async function main(lifetime: Lifetime): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool worker');
   endOnFault(logger);
-  await migrate(databaseUrl);
-  const app = await NestFactory.createApplicationContext(WorkerModule.forRoot(config, logger), {
-    abortOnError: false,
+  lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
+  await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
+  await lifetime.start(
     // Nest tells of each module; what goes wrong is thrown.
-    logger: false,
-  });
-  stopOnSignal(logger, config.SHUTDOWN_GRACE_MS, { stop: () => app.close() });
+    () =>
+      NestFactory.createApplicationContext(WorkerModule.forRoot(config, logger), {
+        abortOnError: false,
+        logger: false,
+      }),
+    { stop: (app) => app.close() },
+  );
   logger.info({ slots: config.WORKER_SLOTS, leaseMs: config.LEASE_MS }, 'worker ready');
 }
 

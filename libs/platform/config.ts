@@ -4,9 +4,15 @@ import { StartError } from './main-process.ts';
 const milliseconds = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
 const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
 const url = (...protocols: string[]) =>
-  z.string().refine((text) => protocols.some((protocol) => text.startsWith(`${protocol}://`)), {
-    message: `must start with ${protocols.map((protocol) => `${protocol}://`).join(' or ')}`,
-  });
+  z
+    .string()
+    .refine((text) => protocols.some((protocol) => text.startsWith(`${protocol}://`)), {
+      message: `must start with ${protocols.map((protocol) => `${protocol}://`).join(' or ')}`,
+      abort: true,
+    })
+    .refine((text) => URL.canParse(text), {
+      message: 'is not a URL; special characters in a user name or password must be percent-encoded',
+    });
 
 const POSTGRES = ['postgres', 'postgresql'];
 const REDIS = ['redis', 'rediss'];
@@ -38,8 +44,8 @@ export const configSchema = z.object({
   /** Where file bytes are kept: `file://…`; default: a folder in DATA_DIR. */
   BLOB_URL: url('file').optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  /** Connections of a process's main pool; all of a process stay below 20. */
-  DATABASE_POOL_SIZE: count(10, 14),
+  /** Connections of a process's main pool. A process needs up to 8 more, and shall hold at most 20 (design, section 4). */
+  DATABASE_POOL_SIZE: count(10, 12),
   /** Runs that one worker process executes at once. */
   WORKER_SLOTS: count(16, 1_000),
   /** How long a claim holds without being renewed, by the database's clock. */

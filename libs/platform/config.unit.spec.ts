@@ -30,7 +30,11 @@ describe('configuration', () => {
     [{ LEASE_MS: '1.5' }, /LEASE_MS/],
     [{ LOG_LEVEL: 'loud' }, /LOG_LEVEL/],
     [{ QUEUE_NAME: 'a:b' }, /QUEUE_NAME/],
-    [{ DATABASE_URL: 'mysql://x' }, /DATABASE_URL: must start with postgres:\/\/ or postgresql:\/\//],
+    [{ DATABASE_URL: 'mysql://x' }, /DATABASE_URL: must start with postgres:\/\/ or postgresql:\/\/$/],
+    [{ DATABASE_URL: 'postgres://me:p#w@host/spool' }, /DATABASE_URL: is not a URL.*percent-encoded$/],
+    [{ QUEUE_URL: 'redis://host:port' }, /QUEUE_URL: is not a URL/],
+    [{ PUBLIC_BASE_URL: 'https://' }, /PUBLIC_BASE_URL: is not a URL/],
+    [{ DATABASE_POOL_SIZE: '13' }, /DATABASE_POOL_SIZE/],
   ])('%j stops the start with one line', (env, message) => {
     const start = () => loadConfig(env);
     expect(start).toThrow(ConfigError);

@@ -94,7 +94,10 @@ export class DatabaseAway extends Error {
 // Connection exceptions, server shutting down or starting, out of resources: SQLSTATE classes 08, 57P and 53. 25006: it has
 // become read-only, as a primary does that was replaced; the next connection may lead to the new one.
 const AWAY_STATES = /^(08...|57P0[1-5]|53[0-4]..|25006)$/;
-const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'ENOENT']);
+const AWAY_CODES = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
+  ...['ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
+]);
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered|Query read timeout)/;
 

@@ -15,9 +15,12 @@ describe('toRfc3339', () => {
 describe('isDatabaseAway', () => {
   const coded = (code: string) => Object.assign(new Error('x'), { code });
 
-  test.each(['ECONNREFUSED', 'ECONNRESET', '08006', '57P01', '57P03', '53300'])('%s means away', (code) => {
-    expect(isDatabaseAway(coded(code))).toBe(true);
-  });
+  test.each(['ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN', '08006', '57P01', '57P03', '53300'])(
+    '%s means away',
+    (code) => {
+      expect(isDatabaseAway(coded(code))).toBe(true);
+    },
+  );
 
   test.each(['23505', '40001', '57014', '22P02', '42601'])('%s does not', (code) => {
     expect(isDatabaseAway(coded(code))).toBe(false);

@@ -7,3 +7,4 @@ export * from './main-process.ts';
 export * from './new-id.ts';
 export * from './platform.module.ts';
 export * from './sql.ts';
+export * from './throw-readable.ts';

@@ -1,0 +1,51 @@
+import { Lifetime } from './main-process.ts';
+
+let lifetime: Lifetime;
+let said: string[];
+
+beforeEach(() => {
+  lifetime = new Lifetime();
+  said = [];
+});
+
+const say = (text: string) => (): Promise<void> => Promise.resolve(void said.push(text));
+const begin = (name: string) => (): Promise<string> => Promise.resolve(name);
+/** Lets everything go on that waits for nothing. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+it('ends the last first, and all only once', async () => {
+  expect(await lifetime.start(begin('database'), { stop: say('database') })).toBe('database');
+  await lifetime.start(begin('app'), { stop: say('app') });
+  await Promise.all([lifetime.end(), lifetime.end()]);
+  expect(said).toEqual(['app', 'database']);
+});
+
+it('ends the others where one fails to, and says so', async () => {
+  await lifetime.start(begin('database'), { stop: say('database') });
+  await lifetime.start(begin('app'), { stop: () => Promise.reject(new Error('stuck')) });
+  await expect(lifetime.end()).rejects.toMatchObject({ errors: [{ message: 'stuck' }] });
+  expect(said).toEqual(['database']);
+});
+
+it('ends what is still starting as soon as it has started, and lets nobody go on with it', async () => {
+  let started: (name: string) => void = () => undefined;
+  const starting = new Promise<string>((resolve) => (started = resolve));
+  const goOn = lifetime.start(() => starting, { stop: say('stopped') }).then(say('went on'));
+  const ended = lifetime.end().then(say('ended'));
+  await settle();
+  expect(said).toEqual([]);
+  started('database');
+  await ended;
+  expect(said).toEqual(['stopped', 'ended']);
+  void lifetime.start(say('began')).then(say('went on'));
+  await settle();
+  expect(said).toEqual(['stopped', 'ended']);
+  void goOn;
+});
+
+it('has nothing to end of what failed to start', async () => {
+  const failed = lifetime.start(() => Promise.reject(new Error('no')), { stop: say('stopped') });
+  await expect(failed).rejects.toThrow('no');
+  await lifetime.end();
+  expect(said).toEqual([]);
+});

@@ -1,0 +1,21 @@
+import { StartError } from './main-process.ts';
+import { throwReadable } from './throw-readable.ts';
+
+const read = (error: unknown) => () => throwReadable(error, 'postgres://me:geheim@host:5432/spool');
+const coded = (code: string) => Object.assign(new Error('said'), { code });
+
+test.each([
+  ['away', coded('ECONNREFUSED'), 'The database spool at host:5432 does not answer.'],
+  ['a wrong password', coded('28P01'), 'The database spool at host:5432 refuses: said.'],
+  ['no such database', coded('3D000'), 'The database spool at host:5432 refuses: said.'],
+  ['no password', new Error('SASL: x'), 'The database spool at host:5432 refuses: SASL: x.'],
+  ['not migrated', coded('42P01'), 'The database spool at host:5432 lacks tables: run spool migrate first (said).'],
+])('%s is told in a line', (_, error, line) => {
+  expect(read(error)).toThrow(StartError);
+  expect(read(error)).toThrow(line);
+});
+
+test('a fault of ours stays what it is', () => {
+  const fault = new TypeError('x is undefined');
+  expect(read(fault)).toThrow(fault);
+});
