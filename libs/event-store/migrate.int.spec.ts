@@ -1,9 +1,9 @@
 import type { Client } from 'pg';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
-import { migrate, QUEUE_SCHEMA } from './migrate.ts';
+import { migrate } from './migrate.ts';
 import { connect } from './store.testing.ts';
 
-// Real: PostgreSQL, TypeORM's and BullMQ's migrations.
+// Real: PostgreSQL, TypeORM's migrations.
 
 let database: TestDatabase;
 let client: Client;
@@ -11,7 +11,7 @@ let client: Client;
 beforeEach(async () => {
   database = await createTestDatabase();
   client = await connect(database.url);
-  await client.query(`drop schema public cascade; drop schema ${QUEUE_SCHEMA} cascade; create schema public`);
+  await client.query('drop schema public cascade; create schema public');
 });
 
 afterEach(async () => {

@@ -82,6 +82,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       harnesses,
       blobs,
       leases,
+      offerSoon: (offer) => void offers.push(offer),
       isPaused: async () => isPaused(),
       holder,
       leaseMs: lease,

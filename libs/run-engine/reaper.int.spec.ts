@@ -1,3 +1,4 @@
+import { QueueControls } from '#run-queue';
 import { eventually } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
 import { expectInvariants } from './oracle.testing.ts';
@@ -65,6 +66,32 @@ it('ends a Run that waited too long for a worker, but not while the queue is pau
   expect(await summaryOf(runId)).toBe('queued');
   await reapUntilExpired(runId);
   expectInvariants(await world.stream(threadId));
+});
+
+it('does not end a Run that waited for a queue that is away, nor when it is back', async () => {
+  const { runId } = await world.say('a');
+  await world.pool.query(
+    `update run_work set due_at = due_at - interval '9 minutes', since = since - interval '9 minutes'`,
+  );
+  const controls = new QueueControls(world.pool, 'queue');
+  await controls.noteAway();
+  const later = `interval '1 hour'`;
+  await world.pool.query(`update queue_controls set paused_at = paused_at - ${later}`);
+  await world.pool.query(`update run_work set due_at = due_at - ${later}, since = since - ${later}`);
+  const reap = async () => {
+    const held = await controls.isHeld();
+    await world.makeReaper(() => held).reap(signal);
+  };
+  await reap();
+  expect(await summaryOf(runId)).toBe('queued');
+  await controls.noteBack();
+  expect(await controls.isHeld()).toBe(false);
+  await reap();
+  expect(await summaryOf(runId)).toBe('queued');
+  // The minute that is left, and 9 before.
+  await world.pool.query(`update run_work set due_at = due_at - interval '1 minute'`);
+  await reap();
+  expect(await summaryOf(runId)).toBe('expired');
 });
 
 it('ends a Run that waited too long for a person', async () => {

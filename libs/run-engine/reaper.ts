@@ -17,7 +17,7 @@ const SET_ASIDE_MS = 30_000;
 export interface ReaperOptions {
   pool: Pool;
   handler: CommandHandler;
-  /** While the queue is paused nothing waits too long for a worker. */
+  /** While the queue is paused, or away, it is not only a worker that Runs wait for: none waits too long. */
   isPaused: () => Promise<boolean>;
   leaseMs: number;
   logger: Logger;

@@ -1,6 +1,6 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
-import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
+import { CommandHandler, EventStoreModule, ThreadStore, type RunOffer } from '#event-store';
 import { BLOB_STORE, FilesModule, type BlobStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import {
@@ -14,7 +14,7 @@ import {
   type LeaderLoop,
   type Logger,
 } from '#platform';
-import { QueueControls, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { QueueControls, RUN_QUEUE, RunOffers, RunQueueModule, type RunQueue } from '#run-queue';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { Reaper, reaperLoop } from './reaper.ts';
 import { RunEngine } from './run-engine.ts';
@@ -45,6 +45,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         HARNESSES,
         BLOB_STORE,
         LeaseKeeper,
+        RunOffers,
         QueueControls,
         CONFIG,
         LOGGER,
@@ -58,11 +59,13 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         harnesses: Harnesses,
         blobs: BlobStore,
         leases: LeaseKeeper,
+        offers: RunOffers,
         controls: QueueControls,
         { LEASE_MS: leaseMs }: Config,
         logger: Logger,
         holder: string,
       ) => {
+        const offerSoon = (offer: RunOffer): void => offers.offerSoon(offer);
         const isPaused = () => controls.isPaused();
         return new RunEngine({
           store,
@@ -72,6 +75,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           harnesses,
           blobs,
           leases,
+          offerSoon,
           isPaused,
           leaseMs,
           logger,
@@ -103,7 +107,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         config: Config,
         logger: Logger,
       ) => {
-        const isPaused = () => controls.isPaused();
+        const isPaused = () => controls.isHeld();
         const reaper = new Reaper({ pool, handler, isPaused, leaseMs: config.LEASE_MS, logger });
         return reaperLoop(reaper, { databaseUrl: requireDatabaseUrl(config), logger });
       },

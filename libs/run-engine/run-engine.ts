@@ -20,6 +20,8 @@ export interface RunEngineOptions {
   harnesses: Harnesses;
   blobs: BlobStore;
   leases: LeaseKeeper;
+  /** Offers a Run that has become ready without an append. */
+  offerSoon: (offer: RunOffer) => void;
   /** Whether Runs are to be left alone for now. */
   isPaused: () => Promise<boolean>;
   /** The worker process, as claims name it. */
@@ -139,12 +141,14 @@ export class RunEngine {
 
   /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */
   private async acknowledge({ offer, fence }: Claim): Promise<void> {
-    const { store, pool, logger } = this.options;
+    const { store, pool, offerSoon, logger } = this.options;
     try {
       const thread = await store.load(offer.threadId);
       const next = thread?.state.lifecycle === 'active' ? thread.state.runs[0] : undefined;
       const waits = next?.status === 'queued' && next.id !== offer.runId && next.attempt === 0 && next.delayMs > 0;
-      if (waits) await pool.query({ ...HASTEN_RUN, values: [next.id] });
+      if (!waits) return;
+      const { rows } = await pool.query<RunOffer>({ ...HASTEN_RUN, values: [next.id] });
+      rows.forEach(offerSoon);
     } catch (error) {
       logger.debug({ err: error, ...fence }, 'an interrupt could not be acknowledged');
     }

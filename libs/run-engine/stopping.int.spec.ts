@@ -75,18 +75,20 @@ describe('an interrupt', () => {
   it('by the next message lets that one begin as soon as the work has stopped', async () => {
     const { engine, threadId, message: next, execution } = await startSpeaking();
     await world.handle(threadId, next('stop, do this', newRunId, 'interrupt'));
-    const isDue = async () => {
-      const { rows } = await world.pool.query<{ due: boolean }>(
-        `select due_at <= clock_timestamp() as due from run_work where run_id = $1 and state = 'delayed'`,
-        [newRunId],
-      );
-      return rows[0]?.due;
+    const offer = { threadId, runId: newRunId, dispatch: 1 };
+    const stateOf = async () => {
+      const { rows } = await world.pool.query<{ state: string }>('select state from run_work where run_id = $1', [
+        newRunId,
+      ]);
+      return rows[0]?.state;
     };
-    expect(await isDue()).toBe(false);
+    expect(await stateOf()).toBe('delayed');
+    expect(world.offers).not.toContainEqual(offer);
     engine.wake(threadId, Infinity);
     await execution;
-    expect(await isDue()).toBe(true);
-    await engine.executeOffer({ threadId, runId: newRunId, dispatch: 1 });
+    expect(await stateOf()).toBe('ready');
+    expect(world.offers).toContainEqual(offer);
+    await engine.executeOffer(offer);
     expect((await world.summary(newRunId)).final_output?.text).toBe('You said: stop, do this');
   });
 

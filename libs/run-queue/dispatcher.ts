@@ -20,7 +20,7 @@ const DRAIN_MS = 5;
 /** For how many looks, the table read and the offers sent, the queue must last while there is a backlog. */
 const LOOKS_AHEAD = 3;
 const DRAIN_MEMORY_MS = 500;
-/** How often delayed Runs are looked for, and the queue's epoch and dead workers. */
+/** How often delayed Runs are looked for, unless one is known to be due, and the queue's epoch and dead workers. */
 const WAKE_EVERY_MS = 250;
 const CHECK_EVERY_MS = 1_000;
 /** A Run that is still ready so long after its offer is offered again: its job may be gone. If not, that adds nothing. */
@@ -48,6 +48,8 @@ export class Dispatcher {
   /** When ready Runs were last offered, by job id; only of rows that the last look has seen. A memory, not a truth. */
   private offeredAt = new Map<string, number>();
   private wokeAt = -Infinity;
+  /** When the next delayed Run is due, if within a second of the last look at them. */
+  private nextDueAt = Infinity;
   private checkedAt = -Infinity;
   private busyAt = -Infinity;
   private epochSeen = false;
@@ -56,6 +58,7 @@ export class Dispatcher {
   private drainedAt = -Infinity;
   private lookMs = 0;
   private pauseMs = IDLE_MS;
+  private failing = false;
 
   constructor(private readonly options: DispatcherOptions) {
     const { databaseUrl, logger } = options;
@@ -76,33 +79,57 @@ export class Dispatcher {
     this.loop.start();
   }
 
-  /** There may be something to offer: looks at once, unless it looks often anyway. */
+  /**
+   * There may be something to offer: looks at once, unless it looks often anyway. Not while looks fail: with the queue
+   * away every commit would be a nudge.
+   */
   nudge(): void {
-    if (this.pauseMs > BUSY_MS) this.loop.nudge();
+    if (this.pauseMs > BUSY_MS && !this.failing) this.loop.nudge();
   }
 
   async stop(): Promise<void> {
     await this.loop.stop();
   }
 
+  /**
+   * While looks fail nothing is offered, so that it is not only a worker that is missing: queue time stands still. It is
+   * written down in PostgreSQL, for the leader after this one.
+   */
   private async tick(): Promise<number> {
+    const { controls } = this.options;
+    try {
+      this.pauseMs = await this.look();
+      await controls.noteBack();
+      this.failing = false;
+    } catch (error) {
+      this.failing = true;
+      await controls.noteAway().catch(() => undefined);
+      throw error;
+    }
+    return Math.min(this.pauseMs, Math.max(0, this.nextDueAt - monotonicNow()));
+  }
+
+  /** Answers in how many milliseconds the next is wanted. */
+  private async look(): Promise<number> {
     const now = monotonicNow();
     const { controls, queue } = this.options;
     if (now - this.checkedAt >= CHECK_EVERY_MS) await this.check(now);
     const { paused, slots } = await controls.read();
+    // Also while paused: whether it answers has to be known.
+    const waiting = await queue.waitingCount();
     if (paused) {
       this.offeredAt.clear();
-      return (this.pauseMs = IDLE_MS);
+      this.nextDueAt = Infinity;
+      return IDLE_MS;
     }
-    if (now - this.wokeAt >= WAKE_EVERY_MS) await this.wakeDelayedRuns(now);
-    const waiting = await queue.waitingCount();
+    if (now - this.wokeAt >= WAKE_EVERY_MS || now >= this.nextDueAt) await this.wakeDelayedRuns(now);
     const depth = this.depthOf(slots);
     // Not worth a look at the table yet; the longer it takes, the less often the queue is asked.
-    if (this.backlog && waiting > 0.75 * depth) return (this.pauseMs = Math.min(2 * this.pauseMs, BUSY_MS));
+    if (this.backlog && waiting > 0.75 * depth) return Math.min(2 * this.pauseMs, BUSY_MS);
     const offered = await this.offerReadyRuns(2 * windowOf(slots) + slots, depth - waiting);
     if (offered || waiting > 0) this.busyAt = now;
-    if (this.backlog) return (this.pauseMs = DRAIN_MS);
-    return (this.pauseMs = now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : IDLE_MS);
+    if (this.backlog) return DRAIN_MS;
+    return now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : IDLE_MS;
   }
 
   /**
@@ -146,9 +173,11 @@ export class Dispatcher {
   }
 
   private async wakeDelayedRuns(now: number): Promise<void> {
-    const { rowCount } = await this.options.pool.query(WAKE_DELAYED_RUNS);
+    const { rows } = await this.options.pool.query<{ woken: number; nextInMs: number | null }>(WAKE_DELAYED_RUNS);
+    const { woken, nextInMs } = rows[0]!;
     this.wokeAt = now;
-    if (rowCount) this.busyAt = now;
+    this.nextDueAt = nextInMs === null ? Infinity : monotonicNow() + nextInMs;
+    if (woken > 0) this.busyAt = now;
   }
 
   /** Whether the queue has lost its data, and which workers are gone. */

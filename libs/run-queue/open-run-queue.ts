@@ -1,4 +1,4 @@
-import type { Logger } from '#platform';
+import { throwReadable, type Logger } from '#platform';
 import { BullRunQueue } from './bullmq-run-queue.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { openRedisBackend } from './redis-backend.ts';
@@ -12,16 +12,17 @@ export interface OpenRunQueueOptions {
   logger: Logger;
 }
 
-/** Throws ConfigError for a Redis that may lose jobs, and when PostgreSQL is away or not migrated. */
+/** Throws StartError for a Redis that may lose jobs, and for a PostgreSQL that is away or refuses. */
 export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<RunQueue> {
   if (/^rediss?:/.test(url))
     return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
-  const queue = new BullRunQueue({ name, logger, backend: openPostgresBackend(url, logger) });
+  const backend = await openPostgresBackend(url, logger).catch((error: unknown) => throwReadable(error, url));
+  const queue = new BullRunQueue({ name, logger, backend });
   try {
     await queue.waitUntilReady();
     return queue;
   } catch (error) {
     await queue.close().catch(() => undefined);
-    throw error;
+    return throwReadable(error, url);
   }
 }

@@ -1,17 +1,25 @@
-import { createPostgresBackend, type PgPool, type PostgresConnectionOptions } from 'bullmq';
+import { createPostgresBackend, PostgresConnection, type PgPool, type PostgresConnectionOptions } from 'bullmq';
 import { Pool } from 'pg';
-import { QUEUE_SCHEMA } from '#event-store';
 import type { Logger } from '#platform';
 import type { BullBackend } from './bullmq-backend.ts';
 import { logSparsely } from './log-sparsely.ts';
+
+const SCHEMA = 'bullmq';
 
 /** One of them listens where there is a worker. With the main pool of 10 a process stays below 20 (design, section 4). */
 const MAX_CONNECTIONS = 4;
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** PostgreSQL that keeps jobs, in BullMQ's own schema, which `migrate()` has made. */
-export function openPostgresBackend(url: string, logger: Logger): BullBackend<PostgresConnectionOptions> {
+/**
+ * PostgreSQL that keeps jobs, in BullMQ's own schema, whichever database that is; BullMQ lets one process at a time bring
+ * the schema up to date. Throws when it is away.
+ */
+export async function openPostgresBackend(
+  url: string,
+  logger: Logger,
+): Promise<BullBackend<PostgresConnectionOptions>> {
+  await migrateQueue(url);
   const pool = new Pool({
     connectionString: url,
     application_name: 'spool queue',
@@ -22,7 +30,7 @@ export function openPostgresBackend(url: string, logger: Logger): BullBackend<Po
     query_timeout: ANSWER_TIMEOUT_MS,
     statement_timeout: ANSWER_TIMEOUT_MS,
     // BullMQ's statements name no schema.
-    options: `-c search_path=${QUEUE_SCHEMA}`,
+    options: `-c search_path=${SCHEMA}`,
   });
   const warn = logSparsely(logger);
   pool.on('error', (error) => warn(error, 'queue: a connection to PostgreSQL broke'));
@@ -35,4 +43,21 @@ export function openPostgresBackend(url: string, logger: Logger): BullBackend<Po
     isAway: () => false,
     close: () => pool.end(),
   };
+}
+
+/** On a connection of its own: waiting for another process that migrates may take longer than an answer may. */
+async function migrateQueue(url: string): Promise<void> {
+  const queue = new PostgresConnection({
+    connectionString: url,
+    application_name: 'spool migrate',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    schema: SCHEMA,
+    migrate: true,
+    max: 1,
+  });
+  try {
+    await queue.waitUntilReady();
+  } finally {
+    await queue.close();
+  }
 }

@@ -10,23 +10,31 @@ const CONTROLS_AGE_MS = 250;
 
 export interface Controls {
   paused: boolean;
+  /** Whether the queue is known not to answer, so that Runs cannot be offered. */
+  away: boolean;
   /** Of all workers that are alive. */
   slots: number;
   /** Whether Runs have been ready for longer than an offer takes: there is a backlog. */
   crowded: boolean;
 }
 
-/** What is set for the queue as a whole, in PostgreSQL: the pause, and which workers there are. */
+/**
+ * What is known of the queue as a whole, in PostgreSQL: whether it is paused or away, and which workers there are. While
+ * it is either, the queue time of Runs stands still.
+ */
 export class QueueControls {
   private readonly controls: Remembered<Controls>;
+  /** Of a row in `queue_controls` like that of the pause, because its end means the same. */
+  private readonly awayKey: string;
 
   constructor(
     private readonly pool: Pool,
     private readonly queueName: string,
   ) {
+    this.awayKey = `${queueName} (away)`;
     this.controls = remember(CONTROLS_AGE_MS, async () => {
-      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, values: [queueName] });
-      return rows[0] ?? { paused: false, slots: 0, crowded: false };
+      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, values: [queueName, this.awayKey] });
+      return rows[0] ?? { paused: false, away: false, slots: 0, crowded: false };
     });
   }
 
@@ -40,18 +48,41 @@ export class QueueControls {
     return (await this.read()).paused;
   }
 
+  /** At most 250 ms old: whether queue time stands still. */
+  async isHeld(): Promise<boolean> {
+    const { paused, away } = await this.read();
+    return paused || away;
+  }
+
   /** Runs that are queued stay queued, and their queue time stands still. What has been claimed goes on. */
   async pauseQueue(): Promise<void> {
+    await this.hold(this.queueName);
+  }
+
+  async resumeQueue(): Promise<void> {
+    await this.release(this.queueName, this.awayKey);
+  }
+
+  /** Written down once an outage, so that whoever leads next can tell its end. */
+  async noteAway(): Promise<void> {
+    if (!(await this.read()).away) await this.hold(this.awayKey);
+  }
+
+  async noteBack(): Promise<void> {
+    if ((await this.read()).away) await this.release(this.awayKey, this.queueName);
+  }
+
+  private async hold(key: string): Promise<void> {
     await this.pool.query(
       `insert into queue_controls (queue, paused_at) values ($1, clock_timestamp())
        on conflict (queue) do update set paused_at = coalesce(queue_controls.paused_at, excluded.paused_at)`,
-      [this.queueName],
+      [key],
     );
     this.controls.forget();
   }
 
-  async resumeQueue(): Promise<void> {
-    await this.pool.query({ ...RESUME_QUEUE, values: [this.queueName] });
+  private async release(key: string, otherKey: string): Promise<void> {
+    await this.pool.query({ ...RESUME_QUEUE, values: [key, otherKey] });
     this.controls.forget();
   }
 }

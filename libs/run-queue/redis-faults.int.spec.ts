@@ -94,6 +94,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
       { what: 'the queue is away' },
     );
     const before = consumed.length;
+    await eventually(() => on.controls.isHeld(), { what: 'queue time stands still' });
     await eventually(() => on.log.includes('offers are left to the dispatcher'), {
       what: 'the fast path has failed',
     });
@@ -103,6 +104,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     const count = await commits.stop();
     await on.waitFor(consumed, count);
     expect(new Set(consumed).size).toBe(count);
+    await eventually(async () => !(await on.controls.isHeld()), { what: 'queue time goes on' });
   });
 
   it('silent: an offer returns at once, at most 1,000 are in memory, and Runs go on when it speaks again', async () => {

@@ -1,18 +1,24 @@
--- Ends the pause and gives Runs that were ready during it the queue time back that passed meanwhile, in one commit.
+-- Ends a pause or an outage ($1) and gives Runs that were ready during it the queue time back that passed meanwhile, in one
+-- commit. Where the other one ($2) goes on, its end gives back the time from its own beginning: none is given twice.
 -- A row that is locked is being rewritten by an append, which sets its own due date: waiting for it could deadlock.
 with
-pause as materialized (
+ending as materialized (
   select queue, paused_at from queue_controls where queue = $1 and paused_at is not null for update
 ),
 ended as (
-  update queue_controls set paused_at = null from pause where queue_controls.queue = pause.queue
+  update queue_controls set paused_at = null from ending where queue_controls.queue = ending.queue
+),
+held as materialized (
+  select ending.paused_at as since,
+         least(clock_timestamp(), (select paused_at from queue_controls where queue = $2)) as until
+  from ending
 ),
 ready as materialized (
   select run_id from run_work
-  where state = 'ready' and due_at is not null and exists (select from pause)
+  where state = 'ready' and due_at is not null and exists (select from ending)
   for update skip locked
 )
 update run_work
-set due_at = due_at + (clock_timestamp() - greatest(pause.paused_at, since))
-from pause, ready
+set due_at = due_at + greatest(interval '0', held.until - greatest(held.since, run_work.since))
+from held, ready
 where run_work.run_id = ready.run_id

@@ -77,6 +77,7 @@ export class RunOffers {
         if (offers.length < batch.length) this.dropped();
       } catch (error) {
         this.warn(error, 'queue: offers are left to the dispatcher');
+        this.dropped();
       }
       this.sending = 0;
     }

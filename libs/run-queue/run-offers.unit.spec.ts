@@ -32,7 +32,7 @@ function offers(given: { slots?: number; paused?: boolean; crowded?: boolean; wa
     },
     close: async () => undefined,
   };
-  const controls = { read: async () => ({ slots, paused, crowded }) };
+  const controls = { read: async () => ({ slots, paused, away: false, crowded }) };
   const tested = new RunOffers({ queue, controls, logger, now: () => clock.now });
   const settled = async (): Promise<void> => {
     while (tested.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
@@ -110,9 +110,12 @@ it('keeps at most 1,000 while the queue is silent, and drops those that have wai
 
 it('leaves offers to the dispatcher when the queue is away, and offers again when it is back', async () => {
   const { tested, batches, state, clock, settled } = offers();
+  let dropped = 0;
+  tested.onDropped(() => dropped++);
   state.away = true;
   tested.offerSoon(offer(1));
   await settled();
+  expect(dropped).toBe(1);
   state.away = false;
   clock.now = 20;
   tested.offerSoon(offer(2));

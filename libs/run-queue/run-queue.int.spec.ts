@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import type { RunOffer } from '#event-store';
-import { createTestDatabase, describeWithRedis, eventually, redisUrl, type TestDatabase } from '#testing';
+import { createTestDatabase, describeWithRedis, eventually, faultProxy, redisUrl, type TestDatabase } from '#testing';
+import { openRunQueue } from './open-run-queue.ts';
 import { Installation } from './run-queue.testing.ts';
 import { windowOf } from './run-queue.ts';
 
@@ -90,15 +91,6 @@ function describeRunQueue(backend: Backend): void {
   };
   const offerOf = (runId: string): RunOffer => ({ runId, threadId: 'thread', dispatch: 1 });
   const manyOffers = (count: number): RunOffer[] => Array.from({ length: count }, (_, i) => offerOf(`run${i}`));
-  /** The dispatcher has looked once more, from beginning to end: each look begins with removing workers that are dead. */
-  const lookedOnceMore = async (): Promise<void> => {
-    const gone = async (): Promise<boolean> =>
-      (await on.pool.query(`select from workers where holder = 'dead'`)).rowCount === 0;
-    for (let i = 0; i < 2; i++) {
-      await on.pool.query(`insert into workers values ('dead', 1000, now() - interval '2 minutes')`);
-      await eventually(gone, { what: 'the dispatcher has looked' });
-    }
-  };
 
   describe('the queue', () => {
     it.each([1, 7, 8, 100])('delivers each of %d offers once', async (count) => {
@@ -167,6 +159,32 @@ function describeRunQueue(backend: Backend): void {
       expect(started).toEqual(['long']);
     });
 
+    it('gives to another worker, within 5 s, what a lost one has taken', async () => {
+      const proxy = await faultProxy(Number(new URL(on.queueUrl).port));
+      const lost = await openRunQueue({ url: proxy.through(on.queueUrl), name: on.name, logger: on.logger });
+      let taken = false;
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      lost.consume(async () => {
+        taken = true;
+        await released;
+      }, 1);
+      try {
+        await on.queue.offer([offerOf('run')]);
+        await eventually(() => taken, { what: 'it is taken' });
+        proxy.stall();
+        let delivered = false;
+        on.queue.consume(async () => void (delivered = true), 1);
+        // A second more, for a machine that is busy.
+        await eventually(() => delivered, { what: 'it is delivered to the other', timeoutMs: 6_000 });
+      } finally {
+        proxy.resume();
+        release();
+        await lost.close();
+        await proxy.close();
+      }
+    });
+
     it('shares the jobs among all workers', async () => {
       const takers = new Set<string>();
       let release = (): void => undefined;
@@ -219,7 +237,7 @@ function describeRunQueue(backend: Backend): void {
         await on.addReadyRuns(organization, count);
       on.startDispatcher();
       await eventually(async () => (await on.queue.waitingCount()) > 0, { what: 'the queue is filled' });
-      await lookedOnceMore();
+      await on.lookedOnceMore();
       const consumed: string[] = [];
       let mostWaiting = await on.queue.waitingCount();
       on.queue.consume(async (offer) => {
@@ -251,7 +269,7 @@ function describeRunQueue(backend: Backend): void {
       }, 1);
       on.startDispatcher();
       await eventually(() => seen.length > 0, { what: 'it is consumed' });
-      await lookedOnceMore();
+      await on.lookedOnceMore();
       expect(seen).toEqual([{ run_id: due.runId, state: 'ready', wholeTime: true }]);
       const { rows } = await on.pool.query('select run_id, state from run_work');
       expect(rows).toEqual([{ run_id: behindAnother.runId, state: 'delayed' }]);
@@ -276,7 +294,7 @@ function describeRunQueue(backend: Backend): void {
       }, 4);
       on.startDispatcher();
       await on.addReadyRuns('org', 100);
-      await lookedOnceMore();
+      await on.lookedOnceMore();
       expect(await on.queue.keepEpoch()).toBe(true);
       await backend.loseData(on);
       open = true;
@@ -309,7 +327,7 @@ function describeRunQueue(backend: Backend): void {
     it('leaves the workers that are alive', async () => {
       const worker = await on.registerWorker('a', 3);
       on.startDispatcher();
-      await lookedOnceMore();
+      await on.lookedOnceMore();
       expect((await on.controls.read()).slots).toBe(3);
       await worker.close();
       await eventually(async () => (await on.controls.read()).slots === 0, { what: 'the worker has signed off' });
@@ -325,7 +343,7 @@ function describeRunQueue(backend: Backend): void {
     const [run] = await on.addReadyRuns('org', 1);
     await on.addDelayedRun(0);
     on.offers.offerSoon(run!);
-    await lookedOnceMore();
+    await on.lookedOnceMore();
     await eventually(() => on.offers.inFlight === 0, { what: 'the fast offer is over' });
     expect(await on.queue.waitingCount()).toBe(0);
     expect(consumed).toEqual([]);

@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs';
+import { createTestDatabase, eventually, type TestDatabase } from '#testing';
+import { Installation } from './run-queue.testing.ts';
+import type { RunQueue } from './run-queue.ts';
+
+// Real: PostgreSQL, BullMQ on it. What does not depend on where the queue is, and a queue that fails when told.
+
+let database: TestDatabase;
+let on: Installation;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  on = await Installation.open(database.url);
+});
+
+afterEach(async () => {
+  await on.close();
+  await database.drop();
+});
+
+function failingQueue(): { queue: RunQueue; state: { away: boolean; asked: number } } {
+  const state = { away: false, asked: 0 };
+  const answer = async <T>(ask: () => Promise<T>): Promise<T> => {
+    if (state.away) throw new Error('away');
+    return ask();
+  };
+  const queue: RunQueue = {
+    offer: (offers) => answer(() => on.queue.offer(offers)),
+    waitingCount: () => (state.asked++, answer(() => on.queue.waitingCount())),
+    keepEpoch: () => on.queue.keepEpoch(),
+    consume: (handler, slots) => on.queue.consume(handler, slots),
+    close: () => on.queue.close(),
+  };
+  return { queue, state };
+}
+
+const isAway = async (): Promise<boolean> => (await on.controls.read()).away;
+
+it('offers a delayed Run when it is due, also when it has been idle', async () => {
+  let lateMs: number | undefined;
+  on.queue.consume(async ({ runId }) => {
+    const { rows } = await on.pool.query<{ late: number }>(
+      `select extract(epoch from clock_timestamp() - $2)::float8 * 1000 as late from run_work where run_id = $1`,
+      [runId, due],
+    );
+    lateMs = rows[0]!.late;
+  }, 1);
+  on.startDispatcher();
+  // It has just looked, and looks again in a second: before the Run is due. The look after that one would be too late.
+  await on.lookedOnceMore();
+  const { runId } = await on.addDelayedRun(1_300);
+  const { rows } = await on.pool.query<{ due: Date }>('select due_at as due from run_work where run_id = $1', [runId]);
+  const due = rows[0]!.due;
+  await eventually(() => lateMs !== undefined, { what: 'it is delivered' });
+  expect(lateMs).toBeGreaterThanOrEqual(0);
+  expect(lateMs).toBeLessThan(300);
+});
+
+it('finds delayed Runs by an index, however many others there are', async () => {
+  await on.pool.query(
+    `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
+     select i::text, i::text, 'o', 'a', case when i % 2 = 0 then 'leased' else 'ready' end, 1, 0,
+            now() + interval '10 seconds', now(), 1, interval '1 hour'
+     from generate_series(1, 20000) as i`,
+  );
+  await on.pool.query('analyze run_work');
+  const text = readFileSync(`${import.meta.dirname}/wake-delayed-runs.sql`, 'utf8');
+  const { rows } = await on.pool.query<Record<'QUERY PLAN', string>>(`explain ${text}`);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan.match(/Index Scan using run_work_due/g)).toHaveLength(2);
+  expect(plan).not.toMatch(/Seq Scan/);
+});
+
+it('is not hurried by nudges while the queue is away', async () => {
+  const other = await createTestDatabase();
+  const calm = await Installation.open(other.url);
+  const [nudged, left] = [failingQueue(), failingQueue()];
+  nudged.state.away = left.state.away = true;
+  const dispatcher = on.startDispatcher(nudged.queue);
+  calm.startDispatcher(left.queue);
+  await eventually(() => nudged.state.asked > 0, { what: 'it has looked' });
+  const nudgeOn = (): boolean => {
+    dispatcher.nudge();
+    return left.state.asked > 4;
+  };
+  await eventually(nudgeOn, { what: 'one that nobody nudges has looked five times' });
+  expect(nudged.state.asked).toBeLessThan(10);
+  await calm.close();
+  await other.drop();
+});
+
+it('lets queue time stand still while the queue is away, whoever leads when it is back', async () => {
+  const { queue, state } = failingQueue();
+  const [early] = await on.addReadyRuns('org', 1);
+  state.away = true;
+  const dispatcher = on.startDispatcher(queue);
+  await eventually(isAway, { what: 'it is known to be away' });
+  expect(await on.controls.isHeld()).toBe(true);
+  expect(await on.controls.isPaused()).toBe(false);
+  await on.letTimePass('1 hour');
+  const [late] = await on.addReadyRuns('org', 1);
+  await on.letTimePass('30 minutes');
+  expect(await on.minutesLeft(early!.runId)).toBe(-80);
+  await dispatcher.stop();
+
+  // Another process.
+  state.away = false;
+  on.startDispatcher(queue);
+  await eventually(async () => !(await isAway()), { what: 'it is known to be back' });
+  expect(await on.controls.isHeld()).toBe(false);
+  expect(await on.minutesLeft(early!.runId)).toBe(10);
+  expect(await on.minutesLeft(late!.runId)).toBe(10);
+});
+
+it.each([
+  { first: 'the pause', begin: ['pauseQueue', 'noteAway'], end: ['resumeQueue', 'noteBack'] },
+  { first: 'the outage', begin: ['noteAway', 'pauseQueue'], end: ['noteBack', 'resumeQueue'] },
+  { first: 'the pause, within the outage,', begin: ['noteAway', 'pauseQueue'], end: ['resumeQueue', 'noteBack'] },
+  { first: 'the outage, within the pause,', begin: ['pauseQueue', 'noteAway'], end: ['noteBack', 'resumeQueue'] },
+] as const)('gives the time of a pause and an outage back once, when $first ends first', async ({ begin, end }) => {
+  const [run] = await on.addReadyRuns('org', 1);
+  for (const step of [...begin, end[0]]) {
+    await on.controls[step]();
+    await on.letTimePass('20 minutes');
+  }
+  await on.controls[end[1]]();
+  expect(await on.minutesLeft(run!.runId)).toBe(10);
+});
+
+it('works with a queue in another database than the Runs, which it finds empty', async () => {
+  const other = await createTestDatabase();
+  const there = await Promise.all([1, 2, 3, 4].map(() => Installation.open(database.url, other.url)));
+  const consumed = there[0]!.consumeRuns(2);
+  there[0]!.startDispatcher();
+  await there[0]!.addReadyRuns('org', 10);
+  await there[0]!.waitFor(consumed, 10);
+  const { rows } = await on.pool.query(
+    `select from pg_stat_activity where datname = $1 and application_name = 'spool queue'`,
+    [new URL(other.url).pathname.slice(1)],
+  );
+  expect(rows.length).toBeGreaterThan(0);
+  await Promise.all(there.map((installation) => installation.close()));
+  await other.drop();
+});
