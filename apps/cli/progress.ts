@@ -1,7 +1,7 @@
 /** Tells on standard error how far a long command is; standard output is for its result. */
 export interface Progress {
   report(text: string): void;
-  /** Leaves the last line standing. */
+  /** What comes next is the result, which says it all. */
   end(): void;
 }
 
@@ -11,20 +11,16 @@ const LOG_EVERY_MS = 5_000;
 
 export function showProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
   let saidAt = -Infinity;
-  let last = '';
   const say = (text: string): void => void stream.write(stream.isTTY ? `\r\u001b[K${text}` : `${text}\n`);
   return {
     report(text) {
-      last = text;
       const now = performance.now();
       if (now - saidAt < (stream.isTTY ? TERMINAL_EVERY_MS : LOG_EVERY_MS)) return;
       saidAt = now;
       say(text);
     },
     end() {
-      if (!stream.isTTY || last === '') return;
-      say(last);
-      stream.write('\n');
+      if (stream.isTTY) say('');
     },
   };
 }

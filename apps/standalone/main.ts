@@ -18,7 +18,7 @@ import {
 } from '#platform';
 import { createApi, listen } from '../api/start-api.ts';
 import { writePrivateFile } from './private-file.ts';
-import { prepareQuickstart, type Quickstart } from './quickstart.ts';
+import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
 /** API and worker in one process on an embedded PostgreSQL (design, section 9): what `npm start` runs. */
@@ -38,8 +38,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   });
   const baseUrl = await lifetime.start(() => listen(app, config, logger));
   const { pool } = app.get<Database>(DATABASE);
-  const quickstart = await prepareQuickstart(pool, dataDir, baseUrl);
-  process.stdout.write(welcome(quickstart, join(settings.DATA_DIR, 'quickstart.env')));
+  const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);
+  process.stdout.write(welcome(await prepareQuickstart(pool, file, baseUrl), file));
 }
 
 /** An embedded PostgreSQL, whose URL is left in the data directory for `npx spool`. */

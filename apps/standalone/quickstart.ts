@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
@@ -17,12 +18,21 @@ export interface Quickstart {
 const ECHO_PAUSE_MS = 40;
 
 /**
- * Makes an organization, a person, tokens and a published `echo` agent, once a database, and writes them to
- * `quickstart.env` in the data directory, readable by its owner only. Tokens are stored as hashes, so where the file is
- * lost, new ones are made.
+ * Where a database's tokens are kept: `quickstart.env` for the embedded one (no URL). Each other has a file of its own, named
+ * after it: a start on one must not take the tokens of another away, which are nowhere else.
  */
-export async function prepareQuickstart(pool: Pool, dataDir: string, baseUrl: string): Promise<Quickstart> {
-  const file = join(dataDir, 'quickstart.env');
+export function quickstartFile(dataDir: string, databaseUrl: string | undefined): string {
+  if (databaseUrl === undefined) return join(dataDir, 'quickstart.env');
+  const { host, pathname } = new URL(databaseUrl);
+  const hash = createHash('sha256').update(`${host}${pathname}`).digest('hex').slice(0, 8);
+  return join(dataDir, `quickstart-${pathname.replace(/[^\w-]/g, '')}-${hash}.env`);
+}
+
+/**
+ * Makes an organization, a person, tokens and a published `echo` agent, once a database, and writes them to the file,
+ * readable by its owner only. Tokens are stored as hashes, so where the file is lost, new ones are made.
+ */
+export async function prepareQuickstart(pool: Pool, file: string, baseUrl: string): Promise<Quickstart> {
   const known = await readQuickstart(file);
   const kept = known !== null && (await agentExists(pool, known.AGENT_ID)) ? known : await seed(pool);
   const quickstart = { ...kept, BASE_URL: baseUrl };

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { StartError } from './main-process.ts';
 
-const milliseconds = (fallback: number, min = 1) => z.coerce.number().int().min(min).default(fallback);
-const count = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback);
+const WHOLE = 'must be a whole number';
+const wholeNumber = z.coerce.number({ error: WHOLE }).int(WHOLE);
+const milliseconds = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
+const count = (fallback: number, max: number) => wholeNumber.min(1).max(max).default(fallback);
 const url = (...protocols: string[]) =>
   z
     .string()
@@ -23,7 +25,7 @@ const REDIS = ['redis', 'rediss'];
  */
 export const configSchema = z.object({
   /** Port of the API; 0 takes any free one. */
-  PORT: z.coerce.number().int().min(0).max(65_535).default(3000),
+  PORT: wholeNumber.min(0).max(65_535).default(3000),
   /** Address that the API listens on. */
   HOST: z.string().min(1).default('127.0.0.1'),
   /** Where the embedded PostgreSQL and blobs on disk live. */
@@ -55,11 +57,7 @@ export const configSchema = z.object({
   /** Silence on a stream after which a keepalive is sent. */
   STREAM_KEEPALIVE_MS: milliseconds(15_000, 100),
   /** Largest JSON body of a request, bytes. */
-  BODY_LIMIT_BYTES: z.coerce
-    .number()
-    .int()
-    .min(1_024)
-    .default(8 * 1024 * 1024),
+  BODY_LIMIT_BYTES: wholeNumber.min(1_024).default(8 * 1024 * 1024),
 });
 
 export type Config = z.infer<typeof configSchema>;
