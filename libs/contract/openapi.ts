@@ -73,7 +73,7 @@ const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'The same key with the same request gives the stored answer, for 24 hours.',
+  description: 'The same key with the same request gives the stored answer.',
   schema: schemaOf(idempotencyKey),
 };
 
