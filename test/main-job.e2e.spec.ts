@@ -2,6 +2,8 @@ import { describeWithRedis, eventually, redisUrl, type SpawnedNode } from '#test
 import { expectHealthy, expectWholeLog, lastMessage } from './support/checks.ts';
 import {
   createThread,
+  entriesOf,
+  follow,
   getThread,
   postEvents,
   readLog,
@@ -11,7 +13,9 @@ import {
   type LogEntry,
   type ThreadAnswer,
 } from './support/client.ts';
-import { startSystem, type System } from './support/system.ts';
+import { isLong, startSystem, upTo, type System } from './support/system.ts';
+
+const CRASHES = isLong ? 10 : 1;
 
 /** The way of one message over HTTP, through an api and a worker process, on both queue backends. */
 const backends = [
@@ -62,12 +66,8 @@ for (const { backend, describeIt, queueUrl } of backends) {
 
       const frames = await readStream(caller, `/threads/${thread.id}/events/stream?until=idle`);
       expect(frames.at(-1)?.event).toBe('thread.idle');
-      const streamed = frames
-        .filter(({ event }) => event === 'thread.event')
-        .map(({ data }) => JSON.parse(data) as LogEntry);
-
       const log = await readLog(caller, thread.id);
-      expect(streamed).toEqual(log);
+      expect(entriesOf(frames)).toEqual(log);
       expectWholeLog(log, run!.id, 'You said: Hello, Spool');
       expect(log.map(({ type }) => type).filter((type) => !type.endsWith('.delta'))).toEqual([
         'user.message',
@@ -157,16 +157,24 @@ for (const { backend, describeIt, queueUrl } of backends) {
       expect((await finished(body.thread.id)).run).toMatchObject({ status: 'failed', finalOutput: null });
     });
 
-    test('a crash of the worker’s process is survived: another one runs the Run to its end', async () => {
-      const { body } = await createThread(caller, '/crash me');
-      expect(await worker.exited).toMatchObject({ signal: 'SIGKILL' });
-      worker = await system.startWorker();
-      const ended = await finished(body.thread.id);
-      expect(ended.run?.status).toBe('completed');
-      const log = await readLog(caller, body.thread.id);
-      expect(log.map(({ content }) => content)).toContain('RESCHEDULING');
-      expect(lastMessage(log)).toBe(ended.run?.finalOutput?.text);
-    }, 120_000);
+    test(
+      'a crash of the worker’s process is survived: another one runs the Run to its end',
+      async () => {
+        for (let crash = 0; crash < CRASHES; crash++) {
+          const { body } = await createThread(caller, '/crash me');
+          const seen = follow([caller], body.thread.id);
+          expect(await worker.exited).toMatchObject({ signal: 'SIGKILL' });
+          worker = await system.startWorker();
+          const ended = await finished(body.thread.id);
+          expect(ended.run?.status).toBe('completed');
+          const log = await seen;
+          expect(log).toEqual(await readLog(caller, body.thread.id));
+          expect(log.map(({ content }) => content)).toContain('RESCHEDULING');
+          expect(lastMessage(log)).toBe(ended.run?.finalOutput?.text);
+        }
+      },
+      upTo(120_000),
+    );
 
     test('an idempotency key has one effect and one answer', async () => {
       const answers = await Promise.all(

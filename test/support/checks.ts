@@ -1,7 +1,7 @@
 import type { Database } from '#platform';
 import { verify } from '#projections';
 import { eventually } from '#testing';
-import type { LogEntry } from './client.ts';
+import type { Acknowledged, LogEntry } from './client.ts';
 
 /** The oracle: the whole database holds every invariant (quality.md). */
 export async function expectHealthy({ pool }: Database): Promise<void> {
@@ -21,6 +21,17 @@ export async function allRunsCompleted({ pool }: Database, count: number, timeou
     },
     { what: `all ${count} Runs are completed`, timeoutMs },
   );
+}
+
+/** I1: what callers were told is there, in their words. */
+export async function expectStored({ pool }: Database, acknowledged: readonly Acknowledged[]): Promise<void> {
+  const { rows } = await pool.query<Acknowledged>(
+    `select thread_id as "threadId", run_id as "runId", data->>'text' as text from events
+     where thread_id = any ($1) and type = 'message.added'`,
+    [acknowledged.map(({ threadId }) => threadId)],
+  );
+  const stored = new Map(rows.map((row) => [row.runId, row]));
+  expect(acknowledged.map(({ runId }) => stored.get(runId))).toEqual(acknowledged);
 }
 
 /** I2 and I3 as a caller sees them: ids strictly increase, and the Run ends once, as its last entry. */

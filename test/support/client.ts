@@ -61,6 +61,20 @@ export function createThread(caller: Caller, text: string, key?: string): Promis
   return send(caller, 'POST', `/agents/${caller.agentId}/threads`, { userId: 'tester', input }, headers);
 }
 
+/** What a caller was told: a 201, and what it had said. */
+export interface Acknowledged {
+  threadId: string;
+  runId: string;
+  text: string;
+}
+
+/** Creates a Thread with a message. Throws unless it is acknowledged. */
+export async function createAcknowledged(caller: Caller, text: string): Promise<Acknowledged> {
+  const { status, body } = await createThread(caller, text);
+  if (status !== 201) throw new Error(`a Thread was not created: ${status} ${JSON.stringify(body)}`);
+  return { threadId: body.thread.id, runId: body.run!.id, text };
+}
+
 export function getThread(caller: Caller, threadId: string): Promise<Answer<ThreadAnswer>> {
   return send(caller, 'GET', `/threads/${threadId}`);
 }
@@ -91,7 +105,7 @@ export interface Frame {
 export async function readStream(
   { baseUrl, token }: Caller,
   path: string,
-  { lastEventId, stop = () => false }: { lastEventId?: string; stop?: (frame: Frame) => boolean } = {},
+  { lastEventId, stop = () => false }: { lastEventId?: string | undefined; stop?: (frame: Frame) => boolean } = {},
 ): Promise<Frame[]> {
   const abort = new AbortController();
   const headers: Record<string, string> = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
@@ -114,6 +128,29 @@ export async function readStream(
   }
   abort.abort();
   return frames;
+}
+
+export function entriesOf(frames: readonly Frame[]): LogEntry[] {
+  return frames.filter(({ event }) => event === 'thread.event').map(({ data }) => JSON.parse(data) as LogEntry);
+}
+
+const FRAMES_A_VISIT = 4;
+
+/**
+ * Follows a Thread until it is idle, as a reader with a bad line: cut off every few frames, it comes back by Last-Event-ID,
+ * to the next API in turn.
+ */
+export async function follow(callers: readonly Caller[], threadId: string): Promise<LogEntry[]> {
+  const entries: LogEntry[] = [];
+  for (let visit = 0; ; visit++) {
+    let seen = 0;
+    const frames = await readStream(callers[visit % callers.length]!, `/threads/${threadId}/events/stream?until=idle`, {
+      lastEventId: entries.at(-1)?.id,
+      stop: () => ++seen === FRAMES_A_VISIT,
+    });
+    entries.push(...entriesOf(frames));
+    if (frames.at(-1)?.event === 'thread.idle') return entries;
+  }
 }
 
 /** Runs `work` for 0..count-1, at most `connections` at once. */

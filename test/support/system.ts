@@ -31,6 +31,12 @@ export interface SystemOptions {
   manifest?: Partial<AgentManifestInput>;
 }
 
+/** `npm run test:long`: faults last their full time, and loads are larger. */
+export const isLong = process.env['SPOOL_LONG'] === '1';
+
+/** How long a test may take, milliseconds. */
+export const upTo = (ms: number): number => (isLong ? 15 * 60_000 : ms);
+
 /** Generous: several processes start at once, on two cores. */
 const START_TIMEOUT_MS = 45_000;
 
