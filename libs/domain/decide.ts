@@ -2,13 +2,13 @@ import type { Command } from './commands.ts';
 import { decideCaller } from './decide-caller.ts';
 import { decideService } from './decide-service.ts';
 import { decideWorker } from './decide-worker.ts';
-import type { StoredEvent, ThreadEvent } from './events.ts';
-import { evolve } from './evolve.ts';
+import type { ThreadEvent } from './events.ts';
+import { evolve, type Happened } from './evolve.ts';
 import { isRejection, type Rejection } from './rejection.ts';
 import { threadStatus, type ThreadState } from './state.ts';
 
 export interface Decision {
-  events: (ThreadEvent & Pick<StoredEvent, 'occurredAt'>)[];
+  events: Happened[];
   state: ThreadState;
 }
 
@@ -59,7 +59,9 @@ function enterStatus(decision: Decision, events: ThreadEvent[], now: string): vo
 }
 
 function add(decision: Decision, event: ThreadEvent, now: string): void {
-  const happened = { ...event, occurredAt: now };
+  // Of one shape whatever the event: with a copy (`…event`) here and in event-store a whole append took 1.4 times as long.
+  const { type, data, runId, attempt } = event;
+  const happened = { type, data, runId, attempt, occurredAt: now } as Happened;
   decision.events.push(happened);
   decision.state = evolve(decision.state, happened);
 }

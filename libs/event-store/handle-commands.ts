@@ -182,13 +182,15 @@ export class CommandHandler {
 
   /** Gives events their version, id and place in the log. */
   private place(before: LoadedThread, { events }: Decision): StoredEvent[] {
+    const { threadId } = before;
     let lastId = before.lastEventId;
     return events.map((event, i) => {
       // By our clock, not the event's time: that of a Thread whose writer was ahead would carry over to all others.
       lastId = followingId(lastId, this.newId(this.now()));
-      const place = { threadId: before.threadId, version: before.version + i + 1, id: lastId };
-      const schemaVersion = SCHEMA_VERSIONS[event.type];
-      return { ...event, ...place, schemaVersion, public: showEvent(event) !== null };
+      const version = before.version + i + 1;
+      const { type, data, runId, attempt, occurredAt } = event;
+      const place = { version, id: lastId, schemaVersion: SCHEMA_VERSIONS[type], public: showEvent(event) !== null };
+      return { type, data, runId, attempt, occurredAt, threadId, ...place } as StoredEvent;
     });
   }
 
