@@ -29,7 +29,7 @@ const OFFER_AGAIN_MS = 2_000;
 /** While no worker is known yet. */
 const MIN_DEPTH = 8;
 
-type ReadyRun = RunOffer & { maybeMore: boolean };
+type ReadyRun = RunOffer & { organizationId: string; turn: number; maybeMore: boolean };
 
 export interface DispatcherOptions {
   databaseUrl: string;
@@ -47,6 +47,9 @@ export class Dispatcher {
   private readonly loop: LeaderLoop;
   /** When ready Runs were last offered, by job id; only of rows that the last look has seen. A memory, not a truth. */
   private offeredAt = new Map<string, number>();
+  /** When each organization was last offered a Run, in turns of a count; only of those that the last look has seen. */
+  private servedAt = new Map<string, number>();
+  private served = 0;
   private wokeAt = -Infinity;
   /** When the next delayed Run is due, if within a second of the last look at them. */
   private nextDueAt = Infinity;
@@ -159,17 +162,34 @@ export class Dispatcher {
     const startedAt = monotonicNow();
     const { rows } = await pool.query<ReadyRun>({ ...FIND_READY_RUNS, values: [limit] });
     const now = monotonicNow();
-    const fresh = rows.filter((run) => !this.offeredAt.has(jobIdOf(run)));
+    const fresh = this.inTurn(rows.filter((run) => !this.offeredAt.has(jobIdOf(run))));
     const again = rows.filter((run) => now - (this.offeredAt.get(jobIdOf(run)) ?? now) > OFFER_AGAIN_MS);
     const taken = fresh.slice(0, Math.max(0, room));
     const offers = [...again, ...taken].map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
     await queue.offer(offers);
+    this.noteServed(rows, taken);
     this.measureDrain(taken.length, startedAt);
     const known = new Map(rows.map((run) => [jobIdOf(run), this.offeredAt.get(jobIdOf(run))]));
     for (const offer of offers) known.set(jobIdOf(offer), now);
     this.offeredAt = new Map([...known].filter((entry): entry is [string, number] => entry[1] !== undefined));
     this.backlog = taken.length < fresh.length || (taken.length > 0 && rows.some(({ maybeMore }) => maybeMore));
     return offers.length > 0;
+  }
+
+  /**
+   * By turns, and where two organizations have the same, the one first that has waited longer: with a queue of 8 jobs, by age
+   * alone, three would be offered 3, 3 and 2 of them, always the same.
+   */
+  private inTurn(runs: ReadyRun[]): ReadyRun[] {
+    const servedAt = ({ organizationId }: ReadyRun): number => this.servedAt.get(organizationId) ?? 0;
+    return runs.toSorted((a, b) => a.turn - b.turn || servedAt(a) - servedAt(b));
+  }
+
+  private noteServed(seen: readonly ReadyRun[], taken: readonly ReadyRun[]): void {
+    for (const { organizationId } of taken) this.servedAt.set(organizationId, ++this.served);
+    const here = new Set(seen.map(({ organizationId }) => organizationId));
+    for (const organizationId of this.servedAt.keys())
+      if (!here.has(organizationId)) this.servedAt.delete(organizationId);
   }
 
   private async wakeDelayedRuns(now: number): Promise<void> {

@@ -20,7 +20,8 @@ share as materialized (
   -- Twice the even share, because some have less; what is still missing comes with the next look.
   select greatest(1, 2 * $1::integer / greatest(1, count(*)))::integer as runs from organization where id is not null
 )
-select ready.run_id as "runId", ready.thread_id as "threadId", ready.dispatch, ready.turn = share.runs as "maybeMore"
+select ready.run_id as "runId", ready.thread_id as "threadId", ready.dispatch, organization.id as "organizationId",
+       ready.turn::integer as turn, ready.turn = share.runs as "maybeMore"
 from share, organization
 cross join lateral (
   select run_id, thread_id, dispatch, since, row_number() over (order by since) as turn
