@@ -16,11 +16,12 @@ export interface BullConsumerOptions<C> extends BullRunQueueOptions<C> {
 /**
  * A worker that died between taking a job and claiming its Run leaves the job to BullMQ's check for stalled ones: the
  * lock has to end, and then comes the next check: 5 s at most. After the claim it is the reaper that helps, by the lease.
- * One that is alive but blocked for 2 s may cost a delivery that loses its claim. A check each second would cost
- * PostgreSQL, which marks all active jobs at each, three times as much (with 1,000 of them 14 % of a core, not 5 %).
+ * A check of which BullMQ believes that it comes too soon after the one before is skipped, about one in five where only
+ * one worker checks, so up to two intervals lie between checks. One that is alive but blocked for 2 s may cost a delivery
+ * that loses its claim. PostgreSQL marks all active jobs at each check: with 1,000 of them that takes 14 % of a core.
  */
 const LOCK_MS = 3_000; // BullMQ renews it at a quarter, for as long as the handler runs
-const STALLED_CHECK_MS = 2_000;
+const STALLED_CHECK_MS = 1_000;
 /** A Run may lose many workers; whether it fails is decided by its retry policy. PostgreSQL keeps it as `integer`. */
 const MAX_STALLED = 1_000_000_000;
 /** How long an idle worker waits for news before it looks by itself, seconds. */
