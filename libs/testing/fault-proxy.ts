@@ -84,6 +84,8 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
     reset: () => pairs.forEach((pair) => eachSocket(pair, (socket) => socket.resetAndDestroy())),
     dropNextAnswer: (matches = () => true) => new Promise((resolve) => drops.push({ matches, dropped: resolve })),
     close: async () => {
+      // Who was just being accepted comes after this.
+      state = 'cut';
       const closed = new Promise((resolve) => server.close(resolve));
       endAll();
       await closed;
