@@ -1,9 +1,8 @@
 import type { ThreadStore } from '#event-store';
-import { isDatabaseAway, type Logger } from '#platform';
+import { isDatabaseAway, Turns, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { framePage, type FramedPage, type RenderEntry } from './framed-page.ts';
 import { OpenThread, type LogReader, type Reading, type ThreadReads } from './open-thread.ts';
-import { Turns } from './turns.ts';
 
 export interface LiveHubOptions {
   store: ThreadStore;

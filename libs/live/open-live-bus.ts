@@ -1,4 +1,4 @@
-import { requireDatabaseUrl, type Config, type Logger } from '#platform';
+import { redisUrlOf, requireDatabaseUrl, type Config, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { GatheringBus } from './gathering-bus.ts';
 import { PostgresWakes } from './postgres-wakes.ts';
@@ -11,8 +11,7 @@ import { RedisWakes } from './redis-wakes.ts';
  */
 export function openLiveBus(config: Config, logger: Logger): LiveBus {
   const url = requireDatabaseUrl(config);
-  const { REDIS_URL, QUEUE_URL } = config;
-  const redisUrl = REDIS_URL ?? (QUEUE_URL && /^rediss?:/.test(QUEUE_URL) ? QUEUE_URL : undefined);
+  const redisUrl = redisUrlOf(config);
   const channel = `spool:${config.QUEUE_NAME}`;
   return new GatheringBus((receive) => {
     if (redisUrl === undefined) return new PostgresWakes({ url, channel, receive, logger });

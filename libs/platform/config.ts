@@ -81,6 +81,11 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   throw new ConfigError(`Wrong configuration: ${wrong.join('; ')}`);
 }
 
+/** The Redis for what processes tell each other; undefined where PostgreSQL has to do. */
+export function redisUrlOf({ REDIS_URL, QUEUE_URL }: Pick<Config, 'REDIS_URL' | 'QUEUE_URL'>): string | undefined {
+  return REDIS_URL ?? (QUEUE_URL && /^rediss?:/.test(QUEUE_URL) ? QUEUE_URL : undefined);
+}
+
 /** The database that a process without an embedded one must be given. Throws ConfigError. */
 export function requireDatabaseUrl({ DATABASE_URL }: Config): string {
   if (DATABASE_URL === undefined) throw new ConfigError('Wrong configuration: DATABASE_URL: must be set');

@@ -8,3 +8,4 @@ export * from './new-id.ts';
 export * from './platform.module.ts';
 export * from './sql.ts';
 export * from './throw-readable.ts';
+export * from './turns.ts';
