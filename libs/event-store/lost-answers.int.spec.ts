@@ -172,5 +172,5 @@ test('a process has no more connections than it was given, and lends none out fo
     `select name, setting from pg_settings
      where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'TimeZone') order by name`,
   );
-  expect(settings.rows.map(({ setting }) => setting)).toEqual(['UTC', '60000', '30000']);
+  expect(settings.rows.map(({ setting }) => setting)).toEqual(['UTC', '15000', '30000']);
 });

@@ -4,8 +4,9 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 
 /** Settings that are stated, not left to chance (design, section 4). Milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
-const STATEMENT_TIMEOUT_MS = 30_000;
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000;
+/** Both below 30 s: an idempotency key must not be in progress for longer, whatever becomes of its process (quality, F3). */
+const STATEMENT_TIMEOUT_MS = 25_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 /** An answer that is so much later than the server's own timeout will never come: the connection is half open. */
 const ANSWER_MARGIN_MS = 5_000;
 
