@@ -43,6 +43,7 @@ export interface AddMessage {
   type: 'add_message';
   text: string;
   requestId: string | null;
+  /** Drafts that it attaches; it mounts them and what was attached since the last message. */
   fileIds: string[];
   run: NewRun;
   /** What happens while a Run is active (decisions, section 3). */

@@ -62,7 +62,8 @@ function addMessage(command: AddMessage, thread: Thread, now: string): ThreadEve
   const interrupted = current !== undefined && whenBusy === 'interrupt' ? thread.runs : [];
   return [
     ...interrupted.map((active) => endRun(active, 'run.cancelled', { by }, now)),
-    threadEvent('message.added', { text, requestId, fileIds }, run.runId),
+    ...fileIds.map((fileId) => threadEvent('files.updated', { fileId, change: 'attached' })),
+    threadEvent('message.added', { text, requestId, fileIds: [...(thread.unmounted ?? []), ...fileIds] }, run.runId),
     queueRun(run, 'user_prompt', interrupted.some(awaitsAcknowledgement) ? ACKNOWLEDGE_MS : 0),
   ];
 }

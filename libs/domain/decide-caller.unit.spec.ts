@@ -15,6 +15,7 @@ describe('a first message', () => {
       .when(command.create(), { ...command.message('A'), run, requestId: 'mine', fileIds: ['F'] })
       .then(
         created(),
+        event('files.updated', { fileId: 'F', change: 'attached' }),
         event('message.added', { text: 'hi', requestId: 'mine', fileIds: ['F'] }, 'A'),
         queued('A', { agentVersion: 3, limits: run.limits }),
         entered('RUNNING', 'A'),
@@ -238,6 +239,45 @@ describe('files', () => {
     given(created())
       .when({ type, fileId: 'F' })
       .then(event('files.updated', { fileId: 'F', change }));
+  });
+
+  const updated = (fileId: string, change: 'attached' | 'detached' | 'deleted' = 'attached') =>
+    event('files.updated', { fileId, change });
+  const mounting = (...fileIds: string[]) => event('message.added', { text: 'hi', requestId: null, fileIds }, 'A');
+
+  test('the next message mounts what was attached since the last one, and what it brings itself', () => {
+    given(created(), updated('F'), updated('G'))
+      .when({ ...command.message('A'), fileIds: ['H'] })
+      .then(updated('H'), mounting('F', 'G', 'H'), queued('A'), entered('RUNNING', 'A'));
+  });
+
+  test('a file is mounted once', () => {
+    const mounted = [updated('F'), mounting('F'), queued('A'), cancelled('A', null)];
+    given(created(), ...mounted)
+      .when(command.message('B'))
+      .then(message('B'), queued('B'), entered('RUNNING', 'B'));
+    expect(threadAfter(created(), ...mounted)).not.toHaveProperty('unmounted');
+  });
+
+  test.each(['detached', 'deleted'] as const)('one that was %s before is not mounted', (change) => {
+    given(created(), updated('F'), updated('G'), updated('F', change))
+      .when(command.message('A'))
+      .then(mounting('G'), queued('A'), entered('RUNNING', 'A'));
+  });
+
+  test('one that a message of the previous release did not name is mounted by the next', () => {
+    const before = [updated('F'), message('A'), queued('A'), cancelled('A', null)];
+    const again = event('message.added', { text: 'hi', requestId: null, fileIds: ['F'] }, 'B');
+    given(created(), ...before)
+      .when(command.message('B'))
+      .then(again, queued('B'), entered('RUNNING', 'B'));
+  });
+
+  test('what a Run has made is there for the next one as it stands', () => {
+    const made = event('files.updated', { fileId: 'F', change: 'attached' }, 'A', 1);
+    given(...RUNNING, made, completed('A'), entered('IDLE', 'A'))
+      .when(command.message('B'))
+      .then(message('B'), queued('B'), entered('RUNNING', 'B'));
   });
 });
 

@@ -35,14 +35,16 @@ export function evolve(state: ThreadState, event: Happened): ThreadState {
     case 'assistant.message_added':
     case 'tool.completed':
       return progressed(state, event);
-    case 'tool.confirmation_requested':
     case 'message.added':
+      return mounted(state, event);
+    case 'files.updated':
+      return filesUpdated(state, event);
+    case 'tool.confirmation_requested':
     case 'assistant.text_added':
     case 'assistant.thinking_added':
     case 'tool.started':
     case 'usage.recorded':
     case 'file.changed':
-    case 'files.updated':
       return state;
   }
 }
@@ -139,6 +141,28 @@ function progressed(thread: Thread, event: Progress): Thread {
       return replaceRun(thread, { ...run, requests });
     }
   }
+}
+
+/** Only what it names: a message of the previous release names none. */
+function mounted(thread: Thread, { data }: EventOf<'message.added'>): Thread {
+  const { unmounted } = thread;
+  if (unmounted === undefined) return thread;
+  return withUnmounted(
+    thread,
+    unmounted.filter((id) => !data.fileIds.includes(id)),
+  );
+}
+
+/** What a worker attaches was made by the Run itself: only files of callers wait to be mounted. */
+function filesUpdated(thread: Thread, { data, attempt }: EventOf<'files.updated'>): Thread {
+  const { unmounted = [] } = thread;
+  const others = unmounted.filter((id) => id !== data.fileId);
+  if (data.change === 'attached') return attempt === null ? withUnmounted(thread, [...others, data.fileId]) : thread;
+  return others.length === unmounted.length ? thread : withUnmounted(thread, others);
+}
+
+function withUnmounted({ unmounted: _, ...thread }: Thread, fileIds: string[]): Thread {
+  return fileIds.length === 0 ? thread : { ...thread, unmounted: fileIds };
 }
 
 function basics({ id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt }: LiveRun) {

@@ -22,6 +22,11 @@ export interface Thread {
   runs: LiveRun[];
   /** The newest Run there ever was, which `…/retry` is about, and whether its failure may be retried; null for none. */
   newestRun: { id: string; status: RunStatus; retryable: boolean } | null;
+  /**
+   * Files that callers attached and no message has mounted yet: the next one does (decisions, section 7). Left out where
+   * there are none, as in state rows that were written before there were files.
+   */
+  unmounted?: readonly string[];
 }
 
 export type LiveRun = QueuedRun | ClaimedRun | WaitingRun;

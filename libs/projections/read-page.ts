@@ -130,7 +130,6 @@ export const NOT_FOLDED: readonly ThreadEventType[] = [
   'tool.started',
   'usage.recorded',
   'file.changed',
-  'files.updated',
 ];
 
 /** Events of which folds see that they are there, and not their data, which is large. */
