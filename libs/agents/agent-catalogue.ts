@@ -1,9 +1,8 @@
 import type { Pool } from 'pg';
 import type { AgentKind } from '#domain';
-import { namedStatement } from '#platform';
+import { namedStatement, throwAway } from '#platform';
 import type { Harnesses } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
-import { throwAway } from './publish-agent.ts';
 
 const FIND_AGENT = namedStatement(import.meta.dirname, 'find-agent.sql');
 const FIND_AGENT_VERSION = namedStatement(import.meta.dirname, 'find-agent-version.sql');

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { DatabaseAway, isDatabaseAway, namedStatement, newId } from '#platform';
+import { namedStatement, newId, throwAway } from '#platform';
 import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
 
 const CREATE_AGENT = namedStatement(import.meta.dirname, 'create-agent.sql');
@@ -37,8 +37,4 @@ export async function publishAgentVersion(
   const values = [agentId, JSON.stringify(manifest), manifest.name, manifest.description, manifest.kind];
   const { rows } = await pool.query<{ version: number }>({ ...PUBLISH_AGENT_VERSION, values }).catch(throwAway);
   return rows[0]?.version ?? null;
-}
-
-export function throwAway(error: unknown): never {
-  throw isDatabaseAway(error) ? new DatabaseAway(error) : error;
 }

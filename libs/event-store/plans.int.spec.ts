@@ -46,6 +46,9 @@ test('no statement scans a table, where it was planned when the tables had some 
     const { thread, fence } = await runningThread(on);
     await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });
     await idleThread(on);
+    await on.admin.query(`insert into unclaimed_blobs values ('blob ${i}', now())`);
+    await on.admin.query(`insert into idempotency_keys (token_id, key, fingerprint, file_id, status, body)
+                          values ('token', 'key ${i}', '', 'file ${i}', 201, '')`);
   }
   await on.admin.query('analyze');
   for (const name of statements) expect(await findScans(name)).toEqual([]);

@@ -1,20 +1,22 @@
+import { randomUUID } from 'node:crypto';
+import type { Readable } from 'node:stream';
+
 /**
- * Bytes under keys that the store itself makes. A blob is there completely or not at all, and never changes. Besides the
- * errors named, every operation throws BlobStoreAway when the storage fails (disk full, no answer): nothing was stored.
+ * Bytes under keys of `newBlobKey`. A blob is there completely or not at all, and never changes. Besides the errors named,
+ * every operation throws BlobStoreAway when the storage fails (disk full, no answer): then nothing was stored.
  */
 export interface BlobStore {
   /** Keeps the bytes; they are durable when it answers. Throws BlobTooLarge past `maxBytes`, and what the source throws. */
-  put(source: BlobSource, options?: { maxBytes?: number }): Promise<StoredBlob>;
+  put(key: string, source: BlobSource, options?: { maxBytes?: number }): Promise<StoredBlob>;
   /** The bytes, of `range` only where one is given; the reader must be consumed or destroyed. Throws BlobMissing. */
-  get(key: string, range?: ByteRange): Promise<AsyncIterable<Uint8Array>>;
-  /** Removes the blob; one that is not there is no error. */
+  get(key: string, range?: ByteRange): Promise<Readable>;
+  /** Removes the blob and what a put of it that was cut off has left; one that is not there is no error. */
   delete(key: string): Promise<void>;
 }
 
 export type BlobSource = Uint8Array | AsyncIterable<Uint8Array>;
 
 export interface StoredBlob {
-  key: string;
   size: number;
   /** SHA-256 of the bytes, lower-case hexadecimal. */
   sha256: string;
@@ -24,6 +26,19 @@ export interface StoredBlob {
 export interface ByteRange {
   start: number;
   end: number;
+}
+
+/** Keys are ours alone: what does not look like one names nothing. */
+const BLOB_KEY = /^[0-9a-f]{2}\/[0-9a-f]{30}$/;
+
+/** A key that no blob has: random, spread over 256 folders. */
+export function newBlobKey(): string {
+  const name = randomUUID().replaceAll('-', '');
+  return `${name.slice(0, 2)}/${name.slice(2)}`;
+}
+
+export function isBlobKey(key: string): boolean {
+  return BLOB_KEY.test(key);
 }
 
 export class BlobMissing extends Error {

@@ -1,7 +1,7 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BlobStoreAway } from './blob-store.ts';
+import { BlobStoreAway, newBlobKey } from './blob-store.ts';
 import { describeBlobStore } from './blob-store.testsuite.ts';
 import { DiskBlobStore } from './disk-blob-store.ts';
 
@@ -23,7 +23,16 @@ describe('DiskBlobStore', () => {
   it('leaves nothing behind when a put fails', async () => {
     const folder = await makeFolder();
     const store = new DiskBlobStore(folder);
-    await expect(store.put(Buffer.alloc(10), { maxBytes: 5 })).rejects.toThrow();
+    await expect(store.put(newBlobKey(), Buffer.alloc(10), { maxBytes: 5 })).rejects.toThrow();
+    expect(await readdir(folder, { recursive: true })).toEqual(['incoming']);
+  });
+
+  it('deletes what a process that was killed in mid-put has left', async () => {
+    const folder = await makeFolder();
+    const key = newBlobKey();
+    await mkdir(join(folder, 'incoming'));
+    await writeFile(join(folder, 'incoming', key.replace('/', '')), 'half');
+    await new DiskBlobStore(folder).delete(key);
     expect(await readdir(folder, { recursive: true })).toEqual(['incoming']);
   });
 
@@ -31,6 +40,6 @@ describe('DiskBlobStore', () => {
     const folder = join(await makeFolder(), 'a file');
     await writeFile(folder, '');
     const store = new DiskBlobStore(folder);
-    await expect(store.put(Buffer.alloc(1))).rejects.toThrow(BlobStoreAway);
+    await expect(store.put(newBlobKey(), Buffer.alloc(1))).rejects.toThrow(BlobStoreAway);
   });
 });

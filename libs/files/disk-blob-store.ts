@@ -1,33 +1,29 @@
-import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { BlobMissing, BlobStoreAway, BlobTooLarge } from './blob-store.ts';
+import type { Readable } from 'node:stream';
+import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
+import { takeSource } from './take-source.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
-
-/** Keys are ours alone: what does not look like one cannot name a path. */
-const KEY = /^[0-9a-f]{2}\/[0-9a-f]{30}$/;
 
 /** Blobs as files in a folder. What a killed process leaves is in `incoming/`, never under a key. */
 export class DiskBlobStore implements BlobStore {
   constructor(private readonly folder: string) {}
 
-  async put(source: BlobSource, { maxBytes = Infinity }: { maxBytes?: number } = {}): Promise<StoredBlob> {
-    const name = randomUUID().replaceAll('-', '');
-    const key = `${name.slice(0, 2)}/${name.slice(2)}`;
-    const incoming = join(this.folder, 'incoming', name);
+  async put(key: string, source: BlobSource, { maxBytes = Infinity }: { maxBytes?: number } = {}): Promise<StoredBlob> {
+    const incoming = this.incoming(key);
     const file = await orAway(() => createIncoming(incoming));
     try {
       const written = await writeAll(file, source, maxBytes).finally(() => file.close());
       await orAway(() => moveDurably(incoming, join(this.folder, key)));
-      return { key, ...written };
+      return written;
     } catch (error) {
       await rm(incoming, { force: true }).catch(() => undefined);
       throw error;
     }
   }
 
-  async get(key: string, range?: ByteRange): Promise<AsyncIterable<Uint8Array>> {
-    if (!KEY.test(key)) throw new BlobMissing(`There is no blob ${key}.`);
+  async get(key: string, range?: ByteRange): Promise<Readable> {
+    if (!isBlobKey(key)) throw new BlobMissing(`There is no blob ${key}.`);
     try {
       const file = await open(join(this.folder, key), 'r');
       return file.createReadStream(range ?? {});
@@ -38,27 +34,27 @@ export class DiskBlobStore implements BlobStore {
   }
 
   async delete(key: string): Promise<void> {
-    if (KEY.test(key)) await orAway(() => rm(join(this.folder, key), { force: true }));
+    if (!isBlobKey(key)) return;
+    await orAway(() => rm(this.incoming(key), { force: true }));
+    await orAway(() => rm(join(this.folder, key), { force: true }));
+  }
+
+  private incoming(key: string): string {
+    return join(this.folder, 'incoming', key.replace('/', ''));
   }
 }
 
 async function createIncoming(path: string): Promise<FileHandle> {
-  await mkdir(dirname(path), { recursive: true });
+  const made = await mkdir(dirname(path), { recursive: true });
+  if (made !== undefined) await syncDirectory(dirname(made));
   return open(path, 'wx', 0o600);
 }
 
-/** Writes, counts and hashes in one pass, so that a file is never whole in memory. Its own failures only are BlobStoreAway. */
-async function writeAll(file: FileHandle, source: BlobSource, maxBytes: number): Promise<Omit<StoredBlob, 'key'>> {
-  const hash = createHash('sha256');
-  let size = 0;
-  for await (const chunk of source instanceof Uint8Array ? [source] : source) {
-    size += chunk.byteLength;
-    if (size > maxBytes) throw new BlobTooLarge(`More than ${maxBytes} bytes.`);
-    hash.update(chunk);
-    await orAway(() => file.writeFile(chunk));
-  }
+/** Its own failures only are BlobStoreAway. */
+async function writeAll(file: FileHandle, source: BlobSource, maxBytes: number): Promise<StoredBlob> {
+  const written = await takeSource(source, maxBytes, (chunk) => orAway(() => file.writeFile(chunk)));
   await orAway(() => file.sync());
-  return { size, sha256: hash.digest('hex') };
+  return written;
 }
 
 /** After this a power cut finds the file under its new name: a rename is durable once its directory is. */

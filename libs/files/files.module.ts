@@ -1,11 +1,9 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Module } from '@nestjs/common';
-import { CONFIG, type Config } from '#platform';
+import { CONFIG, DATABASE, LOGGER, type Config, type Database, type Logger } from '#platform';
+import { BlobKeeper } from './blob-keeper.ts';
 import { DiskBlobStore } from './disk-blob-store.ts';
-
-/** Injection token of the process's BlobStore. */
-export const BLOB_STORE = Symbol('BLOB_STORE');
 
 /** Where blobs on disk are: BLOB_URL, or a folder in DATA_DIR. */
 function blobFolder({ BLOB_URL, DATA_DIR }: Pick<Config, 'BLOB_URL' | 'DATA_DIR'>): string {
@@ -14,8 +12,13 @@ function blobFolder({ BLOB_URL, DATA_DIR }: Pick<Config, 'BLOB_URL' | 'DATA_DIR'
 
 @Module({
   providers: [
-    { provide: BLOB_STORE, inject: [CONFIG], useFactory: (config: Config) => new DiskBlobStore(blobFolder(config)) },
+    {
+      provide: BlobKeeper,
+      inject: [CONFIG, DATABASE, LOGGER],
+      useFactory: (config: Config, { pool }: Database, logger: Logger) =>
+        new BlobKeeper({ pool, store: new DiskBlobStore(blobFolder(config)), logger }),
+    },
   ],
-  exports: [BLOB_STORE],
+  exports: [BlobKeeper],
 })
 export class FilesModule {}

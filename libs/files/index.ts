@@ -1,4 +1,5 @@
+export * from './blob-keeper.ts';
 export * from './blob-store.ts';
 export * from './disk-blob-store.ts';
 export * from './files.module.ts';
-export * from './save-artifact.ts';
+export * from './store-file.ts';

@@ -4,6 +4,8 @@ import { StartError } from './main-process.ts';
 const WHOLE = 'must be a whole number';
 const wholeNumber = z.coerce.number({ error: WHOLE }).int(WHOLE);
 const milliseconds = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
+const MEBIBYTE = 1024 * 1024;
+const bytes = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
 const count = (fallback: number, max: number) => wholeNumber.min(1).max(max).default(fallback);
 const url = (...protocols: string[]) =>
   z
@@ -57,7 +59,9 @@ export const configSchema = z.object({
   /** Silence on a stream after which a keepalive is sent. */
   STREAM_KEEPALIVE_MS: milliseconds(15_000, 100),
   /** Largest JSON body of a request, bytes. */
-  BODY_LIMIT_BYTES: wholeNumber.min(1_024).default(8 * 1024 * 1024),
+  BODY_LIMIT_BYTES: bytes(8 * MEBIBYTE, 1_024),
+  /** Largest file, uploaded or made by an Agent, bytes. */
+  FILE_LIMIT_BYTES: bytes(64 * MEBIBYTE),
 });
 
 export type Config = z.infer<typeof configSchema>;

@@ -8,4 +8,5 @@ export * from './new-id.ts';
 export * from './platform.module.ts';
 export * from './sql.ts';
 export * from './throw-readable.ts';
+export * from './transaction.ts';
 export * from './turns.ts';

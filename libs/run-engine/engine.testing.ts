@@ -15,7 +15,7 @@ import {
 } from '#agents';
 import { toLogEntry, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
 import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
-import { DiskBlobStore } from '#files';
+import { BlobKeeper, DiskBlobStore } from '#files';
 import { createLogger, openDatabase, type Logger } from '#platform';
 import { createTestDatabase } from '#testing';
 import { LeaseKeeper } from './lease-keeper.ts';
@@ -57,8 +57,8 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
   const handler = new CommandHandler({ store, leaseMs, onCommit });
   const organizationId = ulid();
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
-  const blobs = new DiskBlobStore(folder);
   const silent = createLogger('silent', 'run-engine spec');
+  const blobs = new BlobKeeper({ pool, store: new DiskBlobStore(folder), logger: silent });
 
   /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
   async function makeWorker(options: WorkerOptions = {}) {
@@ -81,6 +81,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       catalogue: new AgentCatalogue({ pool: own.pool, harnesses }),
       harnesses,
       blobs,
+      maxFileBytes: 1024 * 1024,
       leases,
       offerSoon: (offer) => void offers.push(offer),
       isPaused: async () => isPaused(),

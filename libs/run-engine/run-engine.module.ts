@@ -1,7 +1,7 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore, type RunOffer } from '#event-store';
-import { BLOB_STORE, FilesModule, type BlobStore } from '#files';
+import { BlobKeeper, FilesModule } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import {
   CONFIG,
@@ -43,7 +43,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         DATABASE,
         AgentCatalogue,
         HARNESSES,
-        BLOB_STORE,
+        BlobKeeper,
         LeaseKeeper,
         RunOffers,
         QueueControls,
@@ -57,11 +57,11 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         { pool }: Database,
         catalogue: AgentCatalogue,
         harnesses: Harnesses,
-        blobs: BlobStore,
+        blobs: BlobKeeper,
         leases: LeaseKeeper,
         offers: RunOffers,
         controls: QueueControls,
-        { LEASE_MS: leaseMs }: Config,
+        { LEASE_MS: leaseMs, FILE_LIMIT_BYTES: maxFileBytes }: Config,
         logger: Logger,
         holder: string,
       ) => {
@@ -74,6 +74,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           catalogue,
           harnesses,
           blobs,
+          maxFileBytes,
           leases,
           offerSoon,
           isPaused,

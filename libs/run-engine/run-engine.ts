@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { HarnessError, type AgentCatalogue, type Harnesses } from '#agents';
 import { findLiveRun, isRejection, runError, type Command, type LiveRun, type ThreadState } from '#domain';
 import type { CommandHandler, LoadedThread, RunOffer, ThreadStore } from '#event-store';
-import type { BlobStore } from '#files';
+import type { BlobKeeper } from '#files';
 import { namedStatement, type Logger } from '#platform';
 import { Claim, untilAborted } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
@@ -18,7 +18,9 @@ export interface RunEngineOptions {
   pool: Pool;
   catalogue: AgentCatalogue;
   harnesses: Harnesses;
-  blobs: BlobStore;
+  blobs: BlobKeeper;
+  /** Largest file that a tool may make, bytes. */
+  maxFileBytes: number;
   leases: LeaseKeeper;
   /** Offers a Run that has become ready without an append. */
   offerSoon: (offer: RunOffer) => void;
@@ -118,7 +120,7 @@ export class RunEngine {
   }
 
   private async boot(claim: Claim): Promise<RunExecution> {
-    const { catalogue, harnesses, store, blobs, logger } = this.options;
+    const { catalogue, harnesses, store, blobs, maxFileBytes, logger } = this.options;
     const { threadId, runId } = claim.offer;
     const { state, summaries } = claim.thread;
     const run = liveRun(state, runId);
@@ -135,7 +137,7 @@ export class RunEngine {
       throw asHarnessError(error);
     });
     const userId = summaries.thread?.user_id ?? '';
-    const parts = { blobs, logger, isDraining: () => this.draining };
+    const parts = { blobs, maxFileBytes, logger, isDraining: () => this.draining };
     return new RunExecution(parts, claim, { manifest, harness, tools, userId, transcript });
   }
 

@@ -1,6 +1,6 @@
 import { HarnessError, type Tool, type ToolContext, type ToolResult } from '#agents';
 import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
-import { saveArtifact, type BlobStore, type PreparedFile } from '#files';
+import { storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
 import type { Logger } from '#platform';
 import { untilAborted } from './claim.ts';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
@@ -19,13 +19,15 @@ export interface ToolOutcome {
 }
 
 export interface ToolStepParts {
-  blobs: BlobStore;
+  /** Largest file that a tool may make, bytes. */
+  maxFileBytes: number;
+  blobs: BlobKeeper;
   logger: Logger;
 }
 
 /** Runs one call once. Every failure of the tool is an outcome; it throws only the signal's reason. */
 export async function takeToolStep(
-  { blobs, logger }: ToolStepParts,
+  { blobs, maxFileBytes, logger }: ToolStepParts,
   tool: Tool,
   call: ToolCall,
   context: Omit<ToolContext, 'toolCallId' | 'saveArtifact'>,
@@ -35,7 +37,7 @@ export async function takeToolStep(
     ...context,
     toolCallId: call.toolCallId,
     saveArtifact: async (artifact) => {
-      const file = await saveArtifact(blobs, context.runId, artifact);
+      const file = await storeArtifact(blobs, context.runId, { ...artifact, maxBytes: maxFileBytes });
       files.push(file);
       return { fileId: file.id };
     },

@@ -1,4 +1,4 @@
-import { plainFileName } from './save-artifact.ts';
+import { plainFileName } from './store-file.ts';
 
 describe('plainFileName', () => {
   it.each([

@@ -1,0 +1,95 @@
+import type { Readable } from 'node:stream';
+import type { Pool } from 'pg';
+import { namedStatement, throwAway, transact, type Logger } from '#platform';
+import {
+  BlobStoreAway,
+  newBlobKey,
+  type BlobSource,
+  type BlobStore,
+  type ByteRange,
+  type StoredBlob,
+} from './blob-store.ts';
+
+const NOTE_BLOB = namedStatement(import.meta.dirname, 'note-blob.sql');
+const TAKE_DUE_BLOB = namedStatement(import.meta.dirname, 'take-due-blob.sql');
+const PUT_OFF_BLOB = namedStatement(import.meta.dirname, 'put-off-blob.sql');
+const FORGET_BLOBS = namedStatement(import.meta.dirname, 'forget-blobs.sql');
+
+/** Until bytes that could not be removed are tried again. */
+const PUT_OFF_MS = 10 * 60 * 1_000;
+
+export interface PutOptions {
+  maxBytes: number;
+  /**
+   * How long the bytes may wait for the commit that makes a file of them, milliseconds: longer than their request or step can
+   * take. That commit takes them out of the sweeper's reach, and is refused where they are gone.
+   */
+  claimWithinMs: number;
+}
+
+export interface BlobKeeperOptions {
+  pool: Pool;
+  store: BlobStore;
+  logger: Logger;
+}
+
+/**
+ * The bytes of files, none of them for ever without a file: each key is noted in `unclaimed_blobs` before its bytes are
+ * put and when its file goes, so that whatever a crash leaves is found without listing the store.
+ */
+export class BlobKeeper {
+  constructor(private readonly options: BlobKeeperOptions) {}
+
+  /** As BlobStore.put, under a new key. Throws DatabaseAway too. */
+  async put(source: BlobSource, options: PutOptions): Promise<StoredBlob & { key: string }> {
+    const { pool, store } = this.options;
+    const key = newBlobKey();
+    await pool.query({ ...NOTE_BLOB, values: [key, options.claimWithinMs] }).catch(throwAway);
+    try {
+      return { key, ...(await store.put(key, source, options)) };
+    } catch (error) {
+      // A storage that does not answer would keep the caller waiting once more, and may yet do what it was asked, after the
+      // key is forgotten: the sweeper deletes it when it is due.
+      if (!(error instanceof BlobStoreAway)) await this.discard([key]);
+      throw error;
+    }
+  }
+
+  get(key: string, range?: ByteRange): Promise<Readable> {
+    return this.options.store.get(key, range);
+  }
+
+  /** Removes noted bytes now that no file has them. What fails is logged and left to the sweeper. */
+  async discard(keys: readonly string[]): Promise<void> {
+    const { pool, logger } = this.options;
+    try {
+      await this.remove(keys);
+      await pool.query({ ...FORGET_BLOBS, values: [keys] });
+    } catch (error) {
+      logger.warn({ err: error, keys }, 'files: bytes are left to the sweeper');
+    }
+  }
+
+  /** Removes the bytes that are due the longest; answers whether there were any. Throws BlobStoreAway, DatabaseAway. */
+  async sweep(): Promise<boolean> {
+    const { pool, store } = this.options;
+    let key: string | undefined;
+    try {
+      // In one transaction: a commit that wants to keep them waits, and then finds that they are gone.
+      await transact(pool, async (client) => {
+        const { rows } = await client.query<{ key: string }>(TAKE_DUE_BLOB);
+        key = rows[0]?.key;
+        if (key !== undefined) await store.delete(key);
+      });
+      return key !== undefined;
+    } catch (error) {
+      // What cannot be removed must not keep the others from being removed.
+      if (key !== undefined) await pool.query({ ...PUT_OFF_BLOB, values: [key, PUT_OFF_MS] }).catch(throwAway);
+      throw error;
+    }
+  }
+
+  private async remove(keys: readonly string[]): Promise<void> {
+    for (const key of keys) await this.options.store.delete(key);
+  }
+}

@@ -1,0 +1,64 @@
+import { storableText } from '#domain';
+import { newId } from '#platform';
+import type { BlobKeeper } from './blob-keeper.ts';
+import type { BlobSource } from './blob-store.ts';
+import { detectMimeType, plainMimeType, withHead } from './mime-type.ts';
+
+/** A file to be: what it is called, what is in it, and how much at most, bytes. */
+export interface FileSource {
+  name: string;
+  /** What it is for sure; left out: detected. */
+  mimeType?: string | null;
+  /** What its sender says, for where nothing else tells. */
+  declaredType?: string;
+  bytes: BlobSource;
+  maxBytes: number;
+}
+
+/** The row of a file whose bytes are stored: what an append takes (`NewFile` of the event store). */
+export interface PreparedFile {
+  id: string;
+  run_id: string | null;
+  kind: 'attachment' | 'artifact';
+  name: string;
+  mime_type: string | null;
+  size: number;
+  sha256: string;
+  blob_key: string;
+}
+
+const MAX_NAME_LENGTH = 255;
+
+/** Longer than a Run can work, which is a week: a tool may go on for long after it has made a file. */
+const RUN_MS = 8 * 24 * 60 * 60 * 1_000;
+
+/** Stores the bytes of what a Run made. Throws as `storeFile`. */
+export function storeArtifact(blobs: BlobKeeper, runId: string, source: FileSource): Promise<PreparedFile> {
+  return storeFile(blobs, source, { kind: 'artifact', run_id: runId }, RUN_MS);
+}
+
+/**
+ * The file becomes one by the commit that takes the row; bytes without are for the sweeper. Throws BlobTooLarge,
+ * BlobStoreAway, DatabaseAway, and what the source throws.
+ */
+async function storeFile(
+  blobs: BlobKeeper,
+  { name, mimeType, declaredType, bytes, maxBytes }: FileSource,
+  of: Pick<PreparedFile, 'kind' | 'run_id'>,
+  claimWithinMs: number,
+): Promise<PreparedFile> {
+  const plainName = plainFileName(name);
+  const { head, whole } = bytes instanceof Uint8Array ? { head: bytes, whole: bytes } : await withHead(bytes);
+  const mime_type = mimeType ?? (await detectMimeType(head, plainName)) ?? plainMimeType(declaredType);
+  const { key, size, sha256 } = await blobs.put(whole, { maxBytes, claimWithinMs });
+  return { id: newId(), ...of, name: plainName, mime_type, size, sha256, blob_key: key };
+}
+
+/** The last part of a path, without control characters; `file` where nothing is left. It is shown, never opened. */
+export function plainFileName(name: string): string {
+  const last = storableText(name).split(/[/\\]/).at(-1) ?? '';
+  const shown = Array.from(last.replaceAll(/\p{Cc}/gu, '').trim())
+    .slice(0, MAX_NAME_LENGTH)
+    .join('');
+  return shown === '' || shown === '.' || shown === '..' ? 'file' : shown;
+}

@@ -1,0 +1,6 @@
+-- Takes the note of the bytes that are due the longest; two sweepers never take the same.
+delete from unclaimed_blobs
+where blob_key in (
+  select blob_key from unclaimed_blobs where due_at <= clock_timestamp() order by due_at limit 1 for update skip locked
+)
+returning blob_key as key

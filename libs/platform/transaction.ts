@@ -1,0 +1,47 @@
+import type { Pool, PoolClient } from 'pg';
+import { DatabaseAway, isDatabaseAway } from './database.ts';
+
+export interface TransactionOptions<T> {
+  /** Whether to commit what the work came to; else it is rolled back. Default: always. */
+  keeps?: (result: T) => boolean;
+  /** For `begin`, `commit` and `rollback` each, milliseconds. */
+  timeoutMs?: number | undefined;
+}
+
+/** Runs the work in a transaction of its own. Throws what the work throws, rolled back where there still is a connection. */
+async function inTransaction<T>(
+  client: PoolClient,
+  work: () => Promise<T>,
+  { keeps = () => true, timeoutMs }: TransactionOptions<T> = {},
+): Promise<T> {
+  const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
+  const send = async (text: string): Promise<void> => void (await client.query({ text, ...limit }));
+  await send('begin');
+  try {
+    const result = await work();
+    await send(keeps(result) ? 'commit' : 'rollback');
+    return result;
+  } catch (error) {
+    if (!isDatabaseAway(error)) await send('rollback');
+    throw error;
+  }
+}
+
+/** The same on a connection of the pool. Throws DatabaseAway: then it may have been committed. */
+export async function transact<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect().catch(throwAway);
+  let broken = false;
+  try {
+    return await inTransaction(client, () => work(client));
+  } catch (error) {
+    broken = isDatabaseAway(error);
+    return throwAway(error);
+  } finally {
+    client.release(broken);
+  }
+}
+
+/** For a `catch`: what says that the database is away, as DatabaseAway; everything else as it is. */
+export function throwAway(error: unknown): never {
+  throw isDatabaseAway(error) ? new DatabaseAway(error) : error;
+}
