@@ -66,6 +66,9 @@ export class Idempotency {
         throw busyNow('A request with this Idempotency-Key is in progress.');
       case 'conflict':
         throw busyNow('The Thread is changing too quickly.');
+      case 'files_refused':
+      case 'files_full':
+        throw new Error('An operation without files was refused for them.');
     }
   }
 

@@ -19,7 +19,7 @@ import {
   whileLocked,
   type Fixture,
 } from './store.testing.ts';
-import type { Append, AppendOutcome, Fence, LoadedThread } from './thread-store.ts';
+import type { Append, AppendOutcome, Fence, LoadedThread } from './append.ts';
 
 // Real: PostgreSQL, pg, the statements. The races are forced: what shall meet waits for one lock, until PostgreSQL says so.
 
@@ -108,7 +108,7 @@ describe('an idempotency key', () => {
     expect(await on.store.append({ ...second, answer: { ...answer, body: 'another' } })).toBe('key_seen');
     const { fingerprint, status, body } = answer;
     const kept = await on.store.findKey(answer.tokenId, answer.key);
-    expect(kept).toEqual({ fingerprint, status, body, threadId: first.after.threadId });
+    expect(kept).toEqual({ fingerprint, status, body, threadId: first.after.threadId, fileId: null });
     expect(await on.store.load(second.after.threadId)).toBeNull();
   });
 
@@ -286,33 +286,12 @@ describe('what is stored', () => {
     const { thread, fence } = await runningThread(on);
     const late = await pieces(thread, fence);
     const key = { ...(await ending(thread, fence)), answer: answerUnder('deleted') };
-    for (const table of ['streams', 'events', 'thread_summaries', 'run_summaries', 'run_work']) {
-      await on.admin.query(`delete from ${table} where thread_id = $1`, [thread.threadId]);
-    }
+    await on.store.deleteThread(thread.threadId);
     expect(await on.store.append(late)).toBe('conflict');
     expect(await on.store.append(key)).toBe('conflict');
     expect(await on.store.load(thread.threadId)).toBeNull();
     expect(await readAll(on, thread.threadId)).toEqual([]);
     expect(await on.store.findKey('token', 'deleted')).toBeNull();
-  });
-
-  test('a file comes with its append or not at all', async () => {
-    const { thread, fence } = await runningThread(on);
-    const file = {
-      id: ulid(),
-      run_id: fence.runId,
-      kind: 'artifact' as const,
-      name: `it's.txt`,
-      mime_type: null,
-      size: 3,
-    };
-    const files = [{ ...file, sha256: 'sum', blob_key: 'key' }];
-    const append = { ...(await pieces(thread, fence)), files };
-    expect(await on.store.append({ ...append, before: { ...thread, version: thread.version + 5 } })).toBe('conflict');
-    const stored = () => on.admin.query('select name, thread_id from files where id = $1', [file.id]);
-    expect((await stored()).rows).toEqual([]);
-    expect(await on.store.append(append)).toBe('appended');
-    expect((await stored()).rows).toEqual([{ name: file.name, thread_id: thread.threadId }]);
   });
 });
 

@@ -112,10 +112,5 @@ work_gone as (
 key as (
   insert into idempotency_keys (token_id, key, fingerprint, thread_id, status, body)
   select $15, $16, $17::text, $1, $18::smallint, $19::text from stream where $16::text is not null
-),
-stored_files as (
-  insert into files (id, thread_id, run_id, kind, name, mime_type, size, sha256, blob_key)
-  select f.id, $1, f.run_id, f.kind, f.name, f.mime_type, f.size, f.sha256, f.blob_key
-  from stream, jsonb_populate_recordset(null::files, $20::jsonb) as f
 )
 select lock.held as "lockHeld", seen.key_seen as "keySeen", exists (select from stream) as appended from lock, seen

@@ -14,7 +14,8 @@ import {
 } from '#domain';
 import { DatabaseAway, idFactory } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
-import type { Append, AppendOutcome, Fence, KeyedAnswer, LoadedThread, NewFile, ThreadStore } from './thread-store.ts';
+import type { Append, AppendOutcome, Fence, FileChanges, KeyedAnswer, LoadedThread } from './append.ts';
+import type { ThreadStore } from './thread-store.ts';
 
 /** What listeners hear after a commit: hints for the live bus and the queue, never awaited by the writer. */
 export interface Commit {
@@ -47,15 +48,15 @@ export interface CommandRequest {
   from?: LoadedThread | undefined;
   fence?: Fence | undefined;
   due?: Fence | undefined;
-  files?: readonly NewFile[] | undefined;
+  files?: FileChanges | undefined;
   /** Makes the answer to keep under the caller's idempotency key from what the commands lead to. */
   answer?: ((handled: Handled) => KeyedAnswer) | undefined;
   /** Until when a database that is away is asked again, by `now`, milliseconds; default 2 s from the start. */
   giveUpAt?: number | undefined;
 }
 
-/** `conflict`: the Thread kept moving through every try. The key outcomes are decisions, section 6. */
-export type CommandOutcome = Handled | Rejection | { outcome: 'conflict' | 'key_in_progress' | 'key_seen' };
+/** `conflict`: the Thread kept moving through every try. The others are as AppendOutcome has them. */
+export type CommandOutcome = Handled | Rejection | { outcome: Exclude<AppendOutcome, 'appended' | 'unknown'> };
 
 /** Conflicts are with other processes, one command at a time each; whoever waits longer after each would starve. */
 const TRIES = 32;
@@ -72,6 +73,8 @@ export interface CommandHandlerOptions {
   /** How long a claim's lease lasts, milliseconds. */
   leaseMs: number;
   onCommit?: (commit: Commit) => void;
+  /** A Thread is gone; `version` is above all that it had. */
+  onDeleted?: (threadId: string, version: number) => void;
 }
 
 /** Runs commands against Threads: load, decide, fold, append; again on a conflict, and once only if an answer is lost. */
@@ -80,6 +83,7 @@ export class CommandHandler {
   private readonly now: () => number;
   private readonly leaseMs: number;
   private readonly onCommit: (commit: Commit) => void;
+  private readonly onDeleted: (threadId: string, version: number) => void;
   private readonly newId = idFactory();
   /**
    * Where the line of each Thread that has commands here ends. All at once they would only conflict: of 64 messages to one
@@ -87,11 +91,12 @@ export class CommandHandler {
    */
   private readonly lines = new Map<string, Promise<void>>();
 
-  constructor({ store, now = Date.now, leaseMs, onCommit = () => undefined }: CommandHandlerOptions) {
+  constructor({ store, now = Date.now, leaseMs, onCommit = nothing, onDeleted = nothing }: CommandHandlerOptions) {
     this.store = store;
     this.now = now;
     this.leaseMs = leaseMs;
     this.onCommit = onCommit;
+    this.onDeleted = onDeleted;
   }
 
   /** Throws DatabaseAway when the database stays away past `giveUpAt`; then it is not known whether they applied. */
@@ -106,6 +111,17 @@ export class CommandHandler {
     } finally {
       if (this.lines.get(threadId) === end) this.lines.delete(threadId);
     }
+  }
+
+  /**
+   * Deletes a Thread for good: what still runs is fenced off, for its stream is gone. Answers the blobs that no file has any
+   * more, null where there is no such Thread. Throws DatabaseAway; then it is not known whether it was.
+   */
+  async deleteThread(threadId: string): Promise<string[] | null> {
+    const deleted = await this.store.deleteThread(threadId);
+    if (deleted === null) return null;
+    this.onDeleted(threadId, deleted.version + 1);
+    return deleted.blobKeys;
   }
 
   private async handleBehind(ahead: Promise<void>, request: CommandRequest, giveUpAt: number): Promise<CommandOutcome> {

@@ -1,3 +1,4 @@
+export type * from './append.ts';
 export * from './handle-commands.ts';
 export * from './migrate.ts';
 export * from './thread-store.ts';

@@ -10,14 +10,8 @@ import {
   type CommandRequest,
   type Handled,
 } from './handle-commands.ts';
-import {
-  ThreadStore,
-  type Append,
-  type AppendOutcome,
-  type Fence,
-  type KeyedAnswer,
-  type LoadedThread,
-} from './thread-store.ts';
+import type { Append, AppendOutcome, Fence, KeyedAnswer, LoadedThread } from './append.ts';
+import { ThreadStore } from './thread-store.ts';
 
 /** One process's share of the event store: pool, store and handler, each real. */
 export interface Process {

@@ -1,12 +1,11 @@
-import type { DatabaseError, Pool, QueryConfig } from 'pg';
-import type { StoredEvent, ThreadState, UnknownEvent, WorkRow } from '#domain';
-import { DatabaseAway, isDatabaseAway, namedStatement, type NamedStatement } from '#platform';
-import type { RunSummary, Summaries, ThreadSummary } from '#projections';
+import type { DatabaseError, Pool } from 'pg';
+import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
+import { DatabaseAway, isDatabaseAway, namedStatement, transact, type NamedStatement } from '#platform';
+import type { RunSummary, ThreadSummary } from '#projections';
+import { limit, sendAppend, type Append, type AppendOutcome, type KeyedAnswer, type LoadedThread } from './append.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
-const APPEND = sql('append.sql');
-const APPEND_EVENTS = sql('append-events.sql');
 const LOAD_THREAD = sql('load-thread.sql');
 const FIND_APPENDED = sql('find-appended.sql');
 const FIND_KEY = sql('find-key.sql');
@@ -17,35 +16,12 @@ const FIND_LOG_START = sql('find-log-start.sql');
 const READ_MOVED_THREADS = sql('read-moved-threads.sql');
 const READ_TRANSCRIPT = sql('read-transcript.sql');
 const READ_STREAM = sql('read-stream.sql');
+const PURGE_KEYS = sql('purge-keys.sql');
+const LOCK_STREAM = sql('lock-stream.sql');
+const DELETE_THREAD = sql('delete-thread.sql');
 
-/** A Thread as a command sees it: where its stream stands, the folded state, and the summaries of what is live. */
-export interface LoadedThread {
-  threadId: string;
-  /** 0 while there is no stream. */
-  version: number;
-  lastEventId: string | null;
-  lastOccurredAt: string | null;
-  state: ThreadState;
-  /** The Thread's summary and those of its live Runs. */
-  summaries: Summaries;
-}
-
-export interface Fence {
-  runId: string;
-  attempt: number;
-}
-
-/** The answer to keep under an idempotency key, in the same commit as its effect (decisions, section 6). */
-export interface KeyedAnswer {
-  tokenId: string;
-  key: string;
-  fingerprint: string;
-  status: number;
-  body: string;
-}
-
-/** An answer as it was kept, with the Thread that it is about. */
-export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null };
+/** An answer as it was kept, with the Thread or the uploaded file that it is about. */
+export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null; fileId: string | null };
 
 /** A piece of the public log, oldest first. */
 export interface LogPage {
@@ -70,42 +46,20 @@ export interface MovedThread {
   version: number | null;
 }
 
-/** A file that comes into being with the append; its bytes are in the blob store already. */
-export interface NewFile {
-  id: string;
-  run_id: string | null;
-  kind: 'attachment' | 'artifact';
-  name: string;
-  mime_type: string | null;
-  size: number;
-  sha256: string;
-  blob_key: string;
+/** What a Thread that was deleted leaves behind. */
+export interface DeletedThread {
+  /** Of its last event. */
+  version: number;
+  blobKeys: string[];
 }
-
-export interface Append {
-  before: LoadedThread;
-  after: LoadedThread;
-  events: readonly StoredEvent[];
-  /** The claim that a worker writes under; the database refuses an old one. */
-  fence?: Fence | undefined;
-  /** For the reaper: the Run's row, under this attempt, must be past due by the database's clock. */
-  due?: Fence | undefined;
-  work: { rows: WorkRow[]; gone: string[] };
-  answer?: KeyedAnswer | undefined;
-  files?: readonly NewFile[] | undefined;
-}
-
-/**
- * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
- * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
- */
-export type AppendOutcome = 'appended' | 'conflict' | 'key_in_progress' | 'key_seen' | 'unknown';
 
 const UNIQUE_VIOLATION = '23505';
 // Serialization failure, deadlock: PostgreSQL has undone the statement for another's sake.
 const UNDONE = new Set(['40001', '40P01']);
 // Statement timeout or cancellation, lock timeout: undone too, and waiting on would not help.
 const TIMED_OUT = new Set(['57014', '55P03']);
+
+const PURGE_BATCH = 1_000;
 
 /** The event store over one pool: append, read, tail. Throws DatabaseAway where nothing was sent or nothing can be read. */
 export class ThreadStore {
@@ -134,12 +88,7 @@ export class ThreadStore {
     const client = await this.pool.connect().catch(throwAway);
     let broken = false;
     try {
-      const statement = isEventsOnly(append) ? appendEvents(append) : appendWhole(append);
-      const { rows } = await client.query<AppendResult>({ ...statement, ...limit(timeoutMs) });
-      const [result] = rows;
-      if (result?.appended) return 'appended';
-      if (result?.keySeen) return 'key_seen';
-      return result?.lockHeld === false ? 'key_in_progress' : 'conflict';
+      return await sendAppend(client, append, timeoutMs);
     } catch (error) {
       const { code = '', constraint } = error as DatabaseError;
       if (code === UNIQUE_VIOLATION) return constraint === 'idempotency_keys_pkey' ? 'key_seen' : 'conflict';
@@ -162,6 +111,12 @@ export class ThreadStore {
   async findKey(tokenId: string, key: string, timeoutMs?: number): Promise<StoredAnswer | null> {
     const [row] = await this.read<StoredAnswer>(FIND_KEY, [tokenId, key], timeoutMs);
     return row ?? null;
+  }
+
+  /** Forgets idempotency keys older than this, milliseconds; answers whether there may be more. */
+  async purgeKeys(maxAgeMs: number): Promise<boolean> {
+    const [row] = await this.read<{ count: number }>(PURGE_KEYS, [maxAgeMs, PURGE_BATCH]);
+    return row?.count === PURGE_BATCH;
   }
 
   /** The first `limit` public events after the id, oldest first. */
@@ -216,6 +171,22 @@ export class ThreadStore {
     return this.read(READ_STREAM, [threadId, afterVersion, limit]);
   }
 
+  /**
+   * Removes a Thread for good: events, state, summaries, work, files and the bodies of its stored answers. Answers where its
+   * stream ended and the blobs that no file has any more, null where there is no such Thread. Throws DatabaseAway: then it
+   * may be gone.
+   */
+  async deleteThread(threadId: string): Promise<DeletedThread | null> {
+    return transact(this.pool, async (client) => {
+      // First and alone: a statement that waits for an append under way would not see its events.
+      const locked = await client.query<LockedStream>({ ...LOCK_STREAM, values: [threadId] });
+      const [stream] = locked.rows;
+      if (stream === undefined) return null;
+      const { rows } = await client.query<{ key: string }>({ ...DELETE_THREAD, values: [threadId, stream.runIds] });
+      return { version: stream.version, blobKeys: rows.map(({ key }) => key) };
+    }).catch(throwAway);
+  }
+
   private async read<Row>(statement: NamedStatement, values: unknown[], timeoutMs?: number): Promise<Row[]> {
     try {
       const { rows } = await this.pool.query({ ...statement, values, ...limit(timeoutMs) });
@@ -226,82 +197,14 @@ export class ThreadStore {
   }
 }
 
-interface AppendResult {
-  /** The last two only where there is a key. */
-  appended: boolean;
-  lockHeld?: boolean;
-  keySeen?: boolean;
-}
-
-function limit(timeoutMs: number | undefined): { query_timeout?: number } {
-  return timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
+interface LockedStream {
+  version: number;
+  runIds: string[];
 }
 
 function throwAway(error: unknown): never {
   const timedOut = TIMED_OUT.has((error as DatabaseError).code ?? '');
   throw timedOut || isDatabaseAway(error) ? new DatabaseAway(error) : error;
-}
-
-/** What most appends are: pieces and steps of a Run, which change nothing but the stream. */
-function isEventsOnly({ before, after, work, due, answer, files }: Append): boolean {
-  const { state, summaries } = after;
-  const sameSummaries = summaries.thread === before.summaries.thread && changedRuns(before, after).length === 0;
-  const alone = work.rows.length === 0 && work.gone.length === 0 && !due && !answer && !files?.length;
-  return before.version > 0 && state === before.state && sameSummaries && alone;
-}
-
-/** Rows that did not change stay the same objects (`foldSummaries`). */
-function changedRuns(before: LoadedThread, after: LoadedThread): RunSummary[] {
-  return [...after.summaries.runs.values()].filter((run) => before.summaries.runs.get(run.run_id) !== run);
-}
-
-function eventRows(events: readonly StoredEvent[]): string {
-  const rows = events.map((event) => ({
-    version: event.version,
-    id: event.id,
-    type: event.type,
-    schema_version: event.schemaVersion,
-    data: event.data,
-    run_id: event.runId,
-    attempt: event.attempt,
-    public: event.public,
-  }));
-  return JSON.stringify(rows);
-}
-
-function appendEvents({ before, after, events, fence }: Append): QueryConfig {
-  const { threadId, version, lastEventId, lastOccurredAt } = after;
-  const place = [threadId, before.version, version, lastEventId, lastOccurredAt];
-  return { ...APPEND_EVENTS, values: [...place, eventRows(events), fence?.runId ?? null, fence?.attempt ?? null] };
-}
-
-function appendWhole({ before, after, events, fence, due, work, answer, files }: Append): QueryConfig {
-  const threadChanged = after.summaries.thread !== before.summaries.thread;
-  const runs = changedRuns(before, after);
-  const proof = due ?? fence;
-  const values = [
-    after.threadId,
-    before.version,
-    after.version,
-    after.lastEventId,
-    after.lastOccurredAt,
-    after.state === before.state ? null : JSON.stringify(after.state),
-    eventRows(events),
-    proof?.runId ?? null,
-    proof?.attempt ?? null,
-    threadChanged ? JSON.stringify([after.summaries.thread]) : null,
-    runs.length > 0 ? JSON.stringify(runs) : null,
-    work.rows.length > 0 ? JSON.stringify(work.rows) : null,
-    work.gone.length > 0 ? work.gone : null,
-    due !== undefined,
-    answer?.tokenId ?? null,
-    answer?.key ?? null,
-    answer?.fingerprint ?? null,
-    answer?.status ?? null,
-    answer?.body ?? null,
-    files?.length ? JSON.stringify(files) : null,
-  ];
-  return { ...APPEND, values };
 }
 
 const TIMES = ['created_at', 'started_at', 'completed_at', 'updated_at'] as const;

@@ -18,6 +18,7 @@ export class LiveModule implements OnApplicationShutdown {
     feed.onCommit(({ after, events }) => {
       if (events.length > 0) bus.publish(after.threadId, after.version);
     });
+    feed.onDeleted((threadId, version) => bus.publish(threadId, version));
   }
 
   /** Last of all: until then others commit. */

@@ -9,7 +9,7 @@ export interface TransactionOptions<T> {
 }
 
 /** Runs the work in a transaction of its own. Throws what the work throws, rolled back where there still is a connection. */
-async function inTransaction<T>(
+export async function inTransaction<T>(
   client: PoolClient,
   work: () => Promise<T>,
   { keeps = () => true, timeoutMs }: TransactionOptions<T> = {},

@@ -16,7 +16,7 @@ import { emptyReplay, replay, type Replay } from './replay.ts';
  * `thread.created`, once), `public` (an event is in the log exactly when it shows something), `work` (`run_work` has what
  * the state says) and `fold` (every event can be folded).
  */
-export type Invariant = 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I9' | 'begin' | 'public' | 'work' | 'fold';
+export type Invariant = 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I9' | 'I12' | 'begin' | 'public' | 'work' | 'fold';
 
 export type Report = (invariant: Invariant, message: string) => void;
 

@@ -30,8 +30,11 @@ describe('finds', () => {
 
   test('events and rows of a Thread that was deleted only in part', async () => {
     const left: string[] = [];
-    for (const table of ['events', 'thread_summaries', 'run_summaries', 'run_work']) {
+    const addFile = `insert into files (id, thread_id, kind, name, size, sha256, blob_key)
+                     values ($1, $1, 'artifact', '', 0, '', '')`;
+    for (const table of ['events', 'thread_summaries', 'run_summaries', 'run_work', 'files']) {
       const { threadId } = await seedThread(on, 'running');
+      await sql(addFile, threadId);
       for (const other of TABLES) if (other !== table) await sql(`delete from ${other} where thread_id = $1`, threadId);
       left.push(threadId);
     }

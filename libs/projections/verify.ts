@@ -9,6 +9,7 @@ import { inTransaction, withClient } from './transaction.ts';
 
 const READ_WORK = namedStatement(import.meta.dirname, 'read-work.sql');
 const FIND_STRAY_WORK = namedStatement(import.meta.dirname, 'find-stray-work.sql');
+const FIND_STRAY_FILES = namedStatement(import.meta.dirname, 'find-stray-files.sql');
 
 export interface VerifyOptions {
   /** Looks only at Threads after this one. */
@@ -53,6 +54,9 @@ export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<V
     for (const { threadId, runId } of rows) {
       collect(threadId)('work', `Run ${runId} has a row in run_work and is not live`);
     }
+    const stray = await client.query<StrayFile>({ ...FIND_STRAY_FILES, values: [first] });
+    for (const { threadId, fileId } of stray.rows)
+      collect(threadId)('I12', `File ${fileId} is of a Thread that is gone`);
     for (let isEnd = false; !isEnd;) {
       const page = await inTransaction(client, 'snapshot', () =>
         verifyPage(client, { first, pageEvents }, report, collect),
@@ -64,6 +68,11 @@ export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<V
     }
   });
   return report;
+}
+
+interface StrayFile {
+  fileId: string;
+  threadId: string;
 }
 
 interface StrayWork {

@@ -1,9 +1,12 @@
-import { ulid } from 'ulid';
+import { monotonicFactory, ulid } from 'ulid';
 import type { Invariant } from './check-stream.ts';
 import type { Fixture, Seeded } from './threads.testing.ts';
 
+/** Above those of one millisecond before, too. */
+const nextId = monotonicFactory();
+
 /** Every table that has something of a Thread. */
-export const TABLES = ['streams', 'events', 'thread_summaries', 'run_summaries', 'run_work'];
+export const TABLES = ['streams', 'events', 'thread_summaries', 'run_summaries', 'run_work', 'files'];
 
 const queuedData = {
   trigger: 'user_prompt',
@@ -59,7 +62,7 @@ export function vandalOf(on: () => Fixture): Vandal {
       `insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
      select thread_id, version + 1, $2, $3, 1, $4, $5, $6, $7, last_occurred_at from streams where thread_id = $1`,
       threadId,
-      ulid(Date.now() + 60_000),
+      nextId(Date.now() + 60_000),
       type,
       JSON.stringify(data),
       runId,

@@ -127,7 +127,8 @@ export class Claim {
 
   private async appendNow(commands: readonly Command[], files: readonly NewFile[]): Promise<void> {
     const { handler, logger } = this.parts;
-    const request = { threadId: this.offer.threadId, commands, fence: this.fence, files };
+    const added = files.length > 0 ? { files: { added: files } } : {};
+    const request = { threadId: this.offer.threadId, commands, fence: this.fence, ...added };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.lost.signal.throwIfAborted();
       const from = conflicts === 0 ? this.thread : undefined;
@@ -139,6 +140,10 @@ export class Claim {
         this.thread = outcome.thread;
         this.heldAt = Math.max(this.heldAt, outcome.thread.version);
         return;
+      }
+      if ('outcome' in outcome && outcome.outcome === 'files_refused') {
+        logger.error(this.fence, 'an append was refused: the bytes of its files were swept');
+        break;
       }
       if (!isRejection(outcome)) continue;
       // Losing the Run is normal; being in the wrong status for what one does is not.

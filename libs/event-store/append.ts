@@ -1,0 +1,205 @@
+import type { PoolClient, QueryConfig } from 'pg';
+import type { StoredEvent, ThreadState, WorkRow } from '#domain';
+import { inTransaction, namedStatement, type NamedStatement } from '#platform';
+import type { RunSummary, Summaries } from '#projections';
+
+const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
+
+const APPEND = sql('append.sql');
+const APPEND_EVENTS = sql('append-events.sql');
+const CHANGE_FILES = sql('change-files.sql');
+
+/** A Thread as a command sees it: where its stream stands, the folded state, and the summaries of what is live. */
+export interface LoadedThread {
+  threadId: string;
+  /** 0 while there is no stream. */
+  version: number;
+  lastEventId: string | null;
+  lastOccurredAt: string | null;
+  state: ThreadState;
+  /** The Thread's summary and those of its live Runs. */
+  summaries: Summaries;
+}
+
+export interface Fence {
+  runId: string;
+  attempt: number;
+}
+
+/** The answer to keep under an idempotency key, in the same commit as its effect (decisions, section 6). */
+export interface KeyedAnswer {
+  tokenId: string;
+  key: string;
+  fingerprint: string;
+  status: number;
+  body: string;
+}
+
+/** What an append does to files, all or none of it: else nothing is appended. */
+export interface FileChanges {
+  added?: readonly NewFile[];
+  claimed?: DraftClaim;
+  /** Files of the Thread that go; their bytes become the sweeper's. */
+  removed?: readonly string[];
+  /** How many attachments the Thread may have then. */
+  maxAttachments?: number;
+}
+
+/** Drafts that are attached: all must be their owner's, of the Thread's agent, and no older than this, milliseconds. */
+export interface DraftClaim {
+  fileIds: readonly string[];
+  agentId: string;
+  ownerPersonId: string | null;
+  ownerServiceTokenId: string | null;
+  maxAgeMs: number;
+}
+
+/** A file that comes into being with the append; its bytes were put for it. */
+export interface NewFile {
+  id: string;
+  run_id: string | null;
+  kind: 'attachment' | 'artifact';
+  name: string;
+  mime_type: string | null;
+  size: number;
+  sha256: string;
+  blob_key: string;
+}
+
+export interface Append {
+  before: LoadedThread;
+  after: LoadedThread;
+  events: readonly StoredEvent[];
+  /** The claim that a worker writes under; the database refuses an old one. */
+  fence?: Fence | undefined;
+  /** For the reaper: the Run's row, under this attempt, must be past due by the database's clock. */
+  due?: Fence | undefined;
+  work: { rows: WorkRow[]; gone: string[] };
+  answer?: KeyedAnswer | undefined;
+  files?: FileChanges | undefined;
+}
+
+/**
+ * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
+ * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments.
+ * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
+ */
+export type AppendOutcome = FinalOutcome | 'unknown';
+/** An outcome that is known. */
+export type FinalOutcome = 'appended' | 'conflict' | 'key_in_progress' | 'key_seen' | 'files_refused' | 'files_full';
+
+interface AppendResult {
+  /** The last two only where there is a key. */
+  appended: boolean;
+  lockHeld?: boolean;
+  keySeen?: boolean;
+}
+
+/** Sends it once, and waits so long for each answer; what is not 'appended' has changed nothing. Throws what pg throws. */
+export async function sendAppend(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
+  if (append.files === undefined) return appendStream(client, append, timeoutMs);
+  const keeps = (outcome: FinalOutcome): boolean => outcome === 'appended';
+  return inTransaction(client, () => appendWithFiles(client, append, timeoutMs), { keeps, timeoutMs });
+}
+
+async function appendStream(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
+  const statement = isEventsOnly(append) ? appendEvents(append) : appendWhole(append);
+  const { rows } = await client.query<AppendResult>({ ...statement, ...limit(timeoutMs) });
+  const [result] = rows;
+  if (result?.appended) return 'appended';
+  if (result?.keySeen) return 'key_seen';
+  return result?.lockHeld === false ? 'key_in_progress' : 'conflict';
+}
+
+async function appendWithFiles(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
+  const outcome = await appendStream(client, append, timeoutMs);
+  if (outcome !== 'appended') return outcome;
+  const { added = [], claimed, removed = [], maxAttachments = Infinity } = append.files ?? {};
+  const {
+    fileIds = [],
+    agentId = null,
+    ownerPersonId = null,
+    ownerServiceTokenId = null,
+    maxAgeMs = 0,
+  } = claimed ?? {};
+  const owner = [agentId, ownerPersonId, ownerServiceTokenId];
+  const blobKeys = added.map(({ blob_key }) => blob_key);
+  const values = [append.after.threadId, JSON.stringify(added), fileIds, ...owner, removed, maxAgeMs, blobKeys];
+  const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...limit(timeoutMs), values });
+  const done = rows[0]!;
+  const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;
+  if (!asWanted) return 'files_refused';
+  return done.attachments > maxAttachments ? 'files_full' : 'appended';
+}
+
+interface ChangedFiles {
+  added: number;
+  claimed: number;
+  removed: number;
+  attachments: number;
+}
+
+/** What most appends are: pieces and steps of a Run, which change nothing but the stream. */
+function isEventsOnly({ before, after, work, due, answer }: Append): boolean {
+  const { state, summaries } = after;
+  const sameSummaries = summaries.thread === before.summaries.thread && changedRuns(before, after).length === 0;
+  const alone = work.rows.length === 0 && work.gone.length === 0 && !due && !answer;
+  return before.version > 0 && state === before.state && sameSummaries && alone;
+}
+
+/** Rows that did not change stay the same objects (`foldSummaries`). */
+function changedRuns(before: LoadedThread, after: LoadedThread): RunSummary[] {
+  return [...after.summaries.runs.values()].filter((run) => before.summaries.runs.get(run.run_id) !== run);
+}
+
+function eventRows(events: readonly StoredEvent[]): string {
+  const rows = events.map((event) => ({
+    version: event.version,
+    id: event.id,
+    type: event.type,
+    schema_version: event.schemaVersion,
+    data: event.data,
+    run_id: event.runId,
+    attempt: event.attempt,
+    public: event.public,
+  }));
+  return JSON.stringify(rows);
+}
+
+function appendEvents({ before, after, events, fence }: Append): QueryConfig {
+  const { threadId, version, lastEventId, lastOccurredAt } = after;
+  const place = [threadId, before.version, version, lastEventId, lastOccurredAt];
+  return { ...APPEND_EVENTS, values: [...place, eventRows(events), fence?.runId ?? null, fence?.attempt ?? null] };
+}
+
+function appendWhole({ before, after, events, fence, due, work, answer }: Append): QueryConfig {
+  const threadChanged = after.summaries.thread !== before.summaries.thread;
+  const runs = changedRuns(before, after);
+  const proof = due ?? fence;
+  const values = [
+    after.threadId,
+    before.version,
+    after.version,
+    after.lastEventId,
+    after.lastOccurredAt,
+    after.state === before.state ? null : JSON.stringify(after.state),
+    eventRows(events),
+    proof?.runId ?? null,
+    proof?.attempt ?? null,
+    threadChanged ? JSON.stringify([after.summaries.thread]) : null,
+    runs.length > 0 ? JSON.stringify(runs) : null,
+    work.rows.length > 0 ? JSON.stringify(work.rows) : null,
+    work.gone.length > 0 ? work.gone : null,
+    due !== undefined,
+    answer?.tokenId ?? null,
+    answer?.key ?? null,
+    answer?.fingerprint ?? null,
+    answer?.status ?? null,
+    answer?.body ?? null,
+  ];
+  return { ...APPEND, values };
+}
+
+export function limit(timeoutMs: number | undefined): { query_timeout?: number } {
+  return timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
+}

@@ -1,0 +1,44 @@
+-- What an append does to files, in its transaction and after it, so that the Thread's row is locked: $2 come into being with
+-- the bytes $9 that were put for them, $3 are drafts that the owner $5 or $6 has of the agent $4 and that are attached, $7 go. The
+-- counts say whether each was as it should be.
+with
+claimed_blobs as (
+  -- `limit` as in append.sql: a look-up by key, however the statement was planned.
+  delete from unclaimed_blobs
+  using (select unnest($9::text[]) as blob_key limit cardinality($9::text[])) as put
+  where unclaimed_blobs.blob_key = put.blob_key
+  returning unclaimed_blobs.blob_key
+),
+added as (
+  insert into files (id, thread_id, run_id, kind, name, mime_type, size, sha256, blob_key)
+  select f.id, $1, f.run_id, f.kind, f.name, f.mime_type, f.size, f.sha256, f.blob_key
+  from jsonb_populate_recordset(null::files, $2::jsonb) as f
+  join claimed_blobs using (blob_key)
+  returning kind
+),
+claimed as (
+  update files set thread_id = $1
+  where id = any ($3::text[]) and thread_id is null and agent_id = $4
+    and (owner_person_id = $5 or owner_service_token_id = $6)
+    and created_at > now() - $8::bigint * interval '1 millisecond'
+  returning id
+),
+removed as (
+  delete from files where id = any ($7::text[]) and thread_id = $1 returning id, kind, blob_key
+),
+-- The upload's stored answer has the file's name.
+uploads as (
+  update idempotency_keys set body = ''
+  from (select unnest($7::text[]) as file_id limit cardinality($7::text[])) as gone
+  where idempotency_keys.file_id = gone.file_id
+),
+unclaimed as (
+  insert into unclaimed_blobs (blob_key, due_at) select blob_key, clock_timestamp() from removed
+)
+select (select count(*) from added)::integer   as added,
+       (select count(*) from claimed)::integer as claimed,
+       (select count(*) from removed)::integer as removed,
+       (select count(*) from files where thread_id = $1 and kind = 'attachment')::integer
+         + (select count(*) from claimed)::integer
+         + (select count(*) from added where kind = 'attachment')::integer
+         - (select count(*) from removed where kind = 'attachment')::integer as attachments

@@ -1,0 +1,225 @@
+import { ulid } from 'ulid';
+import type { Command } from '#domain';
+import {
+  addMessage,
+  answerUnder,
+  apply,
+  blockedBackends,
+  idleThread,
+  makeAppend,
+  openFixture,
+  readAll,
+  record,
+  runningThread,
+  type Fixture,
+} from './store.testing.ts';
+import type { DraftClaim, FileChanges, LoadedThread, NewFile } from './append.ts';
+
+// Real: PostgreSQL. What becomes of bytes is the business of libs/files.
+
+let on: Fixture;
+
+beforeEach(async () => {
+  on = await openFixture();
+});
+
+afterEach(() => on.close());
+
+type Owner = Pick<DraftClaim, 'agentId' | 'ownerPersonId' | 'ownerServiceTokenId'>;
+
+const OWNER: Owner = { agentId: 'AGENT', ownerPersonId: 'ADA', ownerServiceTokenId: null };
+const DAY_MS = 86_400_000;
+
+/** A file whose bytes were put. */
+async function newFile(kind: NewFile['kind'] = 'attachment'): Promise<NewFile> {
+  const blobKey = ulid();
+  await on.admin.query(`insert into unclaimed_blobs values ($1, now() + interval '1 hour')`, [blobKey]);
+  return {
+    id: ulid(),
+    run_id: null,
+    kind,
+    name: `it's.txt`,
+    mime_type: null,
+    size: 3,
+    sha256: 'sum',
+    blob_key: blobKey,
+  };
+}
+
+async function newDraft({ age = '0 s', ...owner }: { age?: string } & Partial<Owner> = {}): Promise<string> {
+  const id = ulid();
+  const { agentId, ownerPersonId, ownerServiceTokenId } = { ...OWNER, ...owner };
+  await on.admin.query(
+    `insert into files (id, kind, name, size, sha256, blob_key, agent_id, owner_person_id, owner_service_token_id, created_at)
+     values ($1, 'attachment', 'draft', 1, 'sum', $1, $2, $3, $4, now() - $5::interval)`,
+    [id, agentId, ownerPersonId, ownerServiceTokenId, age],
+  );
+  return id;
+}
+
+const claim = (...fileIds: string[]): FileChanges => ({ claimed: { ...OWNER, fileIds, maxAgeMs: DAY_MS } });
+
+async function attach(thread: LoadedThread, files: FileChanges, fileId = 'F') {
+  const commands: Command[] = [{ type: 'attach_file', fileId }];
+  return on.handler.handle({ threadId: thread.threadId, commands, files, answer: () => answerUnder('key') });
+}
+
+async function filesOf(threadId: string): Promise<string[]> {
+  const { rows } = await on.admin.query<{ id: string }>('select id from files where thread_id = $1', [threadId]);
+  return rows.map(({ id }) => id).sort();
+}
+
+async function unclaimed(): Promise<string[]> {
+  const { rows } = await on.admin.query<{ key: string }>('select blob_key as key from unclaimed_blobs');
+  return rows.map(({ key }) => key).sort();
+}
+
+/** Neither event nor key nor file. */
+async function expectUnchanged(thread: LoadedThread): Promise<void> {
+  expect((await on.store.load(thread.threadId))?.version).toBe(thread.version);
+  expect(await on.store.findKey('token', 'key')).toBeNull();
+  expect(await filesOf(thread.threadId)).toEqual([]);
+}
+
+describe('a file that comes with an append', () => {
+  test('is there with it, and its bytes are out of the sweeper’s reach', async () => {
+    const thread = await idleThread(on);
+    const file = await newFile();
+    expect(await attach(thread, { added: [file] })).toMatchObject({ outcome: 'appended' });
+    expect(await filesOf(thread.threadId)).toEqual([file.id]);
+    expect(await unclaimed()).toEqual([]);
+  });
+
+  test('is not there without it', async () => {
+    const { thread, fence } = await runningThread(on);
+    const commands = [record(fence)];
+    const append = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands });
+    const file = await newFile('artifact');
+    const late = { ...append, before: { ...thread, version: thread.version + 5 }, files: { added: [file] } };
+    expect(await on.store.append(late)).toBe('conflict');
+    expect(await filesOf(thread.threadId)).toEqual([]);
+    expect(await on.store.append({ ...append, files: { added: [file] } })).toBe('appended');
+    expect(await filesOf(thread.threadId)).toEqual([file.id]);
+  });
+
+  test('is refused with everything else when the sweeper was first', async () => {
+    const thread = await idleThread(on);
+    const file = await newFile();
+    await on.admin.query('delete from unclaimed_blobs');
+    expect(await attach(thread, { added: [await newFile(), file] })).toEqual({ outcome: 'files_refused' });
+    await expectUnchanged(thread);
+  });
+});
+
+describe('a draft', () => {
+  test('is attached by the append that claims it, once', async () => {
+    const thread = await idleThread(on);
+    const [a, b] = [await newDraft(), await newDraft()];
+    expect(await attach(thread, claim(a, b))).toMatchObject({ outcome: 'appended' });
+    expect(await filesOf(thread.threadId)).toEqual([a, b].sort());
+    const other = await idleThread(on);
+    const again = { threadId: other.threadId, commands: [addMessage()], files: claim(a) };
+    expect(await on.handler.handle(again)).toEqual({ outcome: 'files_refused' });
+    expect((await on.store.load(other.threadId))?.version).toBe(other.version);
+  });
+
+  test.each([
+    ['somebody else’s', { ownerPersonId: 'BOB' }],
+    ['another agent’s', { agentId: 'OTHER' }],
+    ['too old', { age: '25 h' }],
+  ])('that is %s is refused, with the one that is not', async (_, more) => {
+    const thread = await idleThread(on);
+    const [good, bad] = [await newDraft(), await newDraft(more)];
+    expect(await attach(thread, claim(good, bad))).toEqual({ outcome: 'files_refused' });
+    await expectUnchanged(thread);
+  });
+
+  test('of a service token is its own', async () => {
+    const thread = await idleThread(on);
+    const owner = { ownerPersonId: null, ownerServiceTokenId: 'SVC' };
+    const draft = await newDraft(owner);
+    const files = { claimed: { ...OWNER, ...owner, fileIds: [draft], maxAgeMs: DAY_MS } };
+    expect(await attach(thread, files)).toMatchObject({ outcome: 'appended' });
+  });
+
+  test('goes to one of two Threads that claim it at once', async () => {
+    const threads = [await idleThread(on), await idleThread(on)];
+    const draft = await newDraft();
+    const both = threads.map(({ threadId }) =>
+      on.handler.handle({ threadId, commands: [addMessage()], files: claim(draft) }),
+    );
+    const outcomes = (await Promise.all(both)).map((outcome) => ('outcome' in outcome ? outcome.outcome : outcome));
+    expect(outcomes.sort()).toEqual(['appended', 'files_refused']);
+  });
+});
+
+describe('how many attachments a Thread has', () => {
+  test('is limited, counting what the append brings, and not what Runs made', async () => {
+    const thread = await idleThread(on);
+    const added = [await newFile(), await newFile(), await newFile('artifact')];
+    await attach(thread, { added, maxAttachments: 2 });
+    const oneMore = {
+      threadId: thread.threadId,
+      commands: [addMessage()],
+      files: { ...claim(await newDraft()), maxAttachments: 2 },
+    };
+    expect(await on.handler.handle(oneMore)).toEqual({ outcome: 'files_full' });
+    const instead = { ...oneMore, files: { ...oneMore.files, removed: [added[0]!.id] } };
+    expect(await on.handler.handle(instead)).toMatchObject({ outcome: 'appended' });
+  });
+});
+
+describe('a file that is removed', () => {
+  test('leaves its bytes to the sweeper and the answer of its upload empty', async () => {
+    const thread = await idleThread(on);
+    const file = await newFile();
+    await attach(thread, { added: [file] });
+    await on.admin.query(`insert into idempotency_keys (token_id, key, fingerprint, file_id, status, body)
+                          values ('token', 'upload', '', '${file.id}', 201, 'a name')`);
+    const commands: Command[] = [{ type: 'delete_file', fileId: file.id }];
+    const request = { threadId: thread.threadId, commands, files: { removed: [file.id] } };
+    await apply(on.handler, request);
+    expect(await filesOf(thread.threadId)).toEqual([]);
+    expect(await unclaimed()).toEqual([file.blob_key]);
+    expect((await on.store.findKey('token', 'upload'))?.body).toBe('');
+    expect(await on.handler.handle(request)).toEqual({ outcome: 'files_refused' });
+  });
+});
+
+describe('a Thread that is deleted', () => {
+  const TABLES = ['events', 'streams', 'thread_summaries', 'run_summaries', 'run_work', 'files'];
+
+  test('leaves nothing but its bytes for the sweeper and keys without answers; the others stay', async () => {
+    const other = await runningThread(on);
+    const { thread, fence } = await runningThread(on);
+    const file = await newFile();
+    await attach(thread, { added: [file] });
+    expect(await on.store.deleteThread(thread.threadId)).toMatchObject({ blobKeys: [file.blob_key] });
+    for (const table of TABLES) {
+      const { rowCount } = await on.admin.query(`select from ${table} where thread_id = $1`, [thread.threadId]);
+      expect([table, rowCount]).toEqual([table, 0]);
+    }
+    expect(await unclaimed()).toEqual([file.blob_key]);
+    expect(await on.store.findKey('token', 'key')).toMatchObject({ threadId: thread.threadId, body: '' });
+    expect((await readAll(on, other.thread.threadId)).length).toBeGreaterThan(0);
+    const late = { threadId: thread.threadId, from: thread, fence, commands: [record(fence)] };
+    expect(await on.handler.handle(late)).toMatchObject({ rejected: 'thread_missing' });
+    expect(await on.store.deleteThread(thread.threadId)).toBeNull();
+  });
+
+  test('goes with what an append that was under way has added', async () => {
+    const { thread } = await runningThread(on);
+    await on.admin.query('begin');
+    await on.admin.query('update streams set version = version + 1 where thread_id = $1', [thread.threadId]);
+    const deleted = on.store.deleteThread(thread.threadId);
+    await blockedBackends(on.admin, 1);
+    await on.admin.query(
+      `insert into events (thread_id, version, id, type, schema_version, data, public, occurred_at)
+       values ($1, $2, $3, 'usage.recorded', 1, '{}', false, now())`,
+      [thread.threadId, thread.version + 1, ulid()],
+    );
+    await on.admin.query('commit');
+    expect(await deleted).toEqual({ version: thread.version + 1, blobKeys: [] });
+    expect(await readAll(on, thread.threadId)).toEqual([]);
+  });
+});
