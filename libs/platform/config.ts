@@ -16,7 +16,25 @@ const url = (...protocols: string[]) =>
     })
     .refine((text) => URL.canParse(text), {
       message: 'is not a URL; special characters in a user name or password must be percent-encoded',
+      abort: true,
     });
+
+const WRONG_BLOB_URL = 'must be file:///folder or s3://bucket/prefix, with ?endpoint=http(s)://… and region=… at most';
+
+/** No name or password: credentials of S3 come from the environment, as for all AWS programs. */
+function isBlobUrl(text: string): boolean {
+  const { protocol, host, hostname, username, password, hash, searchParams } = new URL(text);
+  if (protocol === 'file:') return host === '';
+  const { endpoint, region, ...others } = Object.fromEntries(searchParams);
+  return (
+    hostname !== '' &&
+    host === hostname &&
+    username + password + hash === '' &&
+    region !== '' &&
+    Object.keys(others).length === 0 &&
+    (endpoint === undefined || (URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol)))
+  );
+}
 
 const POSTGRES = ['postgres', 'postgresql'];
 const REDIS = ['redis', 'rediss'];
@@ -45,8 +63,8 @@ export const configSchema = z.object({
     .default('spool-runs'),
   /** What `links.thread` starts with, without `/api/v1`; default: the request's own host. */
   PUBLIC_BASE_URL: url('http', 'https').optional(),
-  /** Where file bytes are kept: `file://…`; default: a folder in DATA_DIR. */
-  BLOB_URL: url('file').optional(),
+  /** Where file bytes are kept: `file://…`, or `s3://…` for several pods; default: a folder in DATA_DIR. */
+  BLOB_URL: url('file', 's3').refine(isBlobUrl, WRONG_BLOB_URL).optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   /** Connections of a process's main pool. A process needs up to 8 more, and shall hold at most 20 (design, section 4). */
   DATABASE_POOL_SIZE: count(10, 12),

@@ -42,6 +42,11 @@ describe('configuration', () => {
     expect(start).not.toThrow(/\n/);
   });
 
+  test.each(['file:///var/lib/blobs', 's3://bucket', 's3://bucket/a/b?endpoint=http://minio:9000&region=eu-central-1'])(
+    '%s is where blobs can be kept',
+    (BLOB_URL) => expect(loadConfig({ BLOB_URL }).BLOB_URL).toBe(BLOB_URL),
+  );
+
   test('every wrong setting is named at once', () => {
     expect(() => loadConfig({ PORT: 'x', LEASE_MS: 'y' })).toThrow(/PORT.*LEASE_MS/);
   });

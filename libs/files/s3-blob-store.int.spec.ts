@@ -1,0 +1,230 @@
+import { createHash } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import { eventually, faultProxy, type FaultProxy } from '#testing';
+import { BlobMissing, BlobStoreAway, BlobTooLarge, newBlobKey } from './blob-store.ts';
+import { describeBlobStore } from './blob-store.testsuite.ts';
+import { openBlobStore } from './open-blob-store.ts';
+import { S3BlobStore } from './s3-blob-store.ts';
+import { startS3Server, type S3Server } from './s3-server.testing.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const PART = 5 * MEBIBYTE;
+/** Of stores whose storage is going to be silent: too short for a part of 5 MiB on a busy machine. */
+const ATTEMPT_MS = 400;
+
+let server: S3Server;
+let proxy: FaultProxy;
+
+beforeAll(async () => {
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'someone', AWS_SECRET_ACCESS_KEY: 'secret' });
+  server = await startS3Server();
+  proxy = await faultProxy(server.port);
+});
+
+afterAll(async () => {
+  await proxy.close();
+  await server.stop();
+});
+
+afterEach(() => proxy.resume());
+
+const open = () => openBlobStore({ BLOB_URL: server.blobUrl(), DATA_DIR: '' });
+const openThroughProxy = (attemptMs?: number) => new S3BlobStore(server.blobUrl(proxy.port), attemptMs);
+
+describeBlobStore('a bucket', open);
+
+describe('S3BlobStore', () => {
+  it('shows one pod what another has stored, and deleted', async () => {
+    const [here, there] = [await open(), await open()];
+    const key = newBlobKey();
+    await here.put(key, Buffer.from('shared'));
+    expect(await text(await there.get(key))).toBe('shared');
+    await there.delete(key);
+    await expect(here.get(key)).rejects.toThrow(BlobMissing);
+  });
+
+  it('keeps to its folder of the bucket', async () => {
+    const key = newBlobKey();
+    const [here, elsewhere] = [await open(), new S3BlobStore(server.blobUrl().replace('/some/folder', ''))];
+    await here.put(key, Buffer.from('here'));
+    await elsewhere.delete(key);
+    expect(await text(await here.get(key))).toBe('here');
+    await expect(elsewhere.get(key)).rejects.toThrow(BlobMissing);
+  });
+
+  it('takes 20 MiB through one part of memory, and gives them back', async () => {
+    const store = await open();
+    const key = newBlobKey();
+    const before = server.receivedBytes();
+    let taken = 0;
+    let mostHeld = 0;
+    const hash = createHash('sha256');
+    const source = async function* (): AsyncGenerator<Uint8Array> {
+      for (let i = 0; i < 320; i++) {
+        const chunk = Buffer.alloc(64 * 1024 + (i % 7), i);
+        hash.update(chunk);
+        mostHeld = Math.max(mostHeld, taken - (server.receivedBytes() - before));
+        taken += chunk.byteLength;
+        yield await Promise.resolve(chunk);
+      }
+    };
+    const { size, sha256 } = await store.put(key, source());
+    expect({ size, sha256 }).toEqual({ size: taken, sha256: hash.digest('hex') });
+    expect(mostHeld).toBeLessThanOrEqual(PART + 64 * 1024 + 7);
+    expect(await hashOf(await store.get(key))).toEqual({ size, sha256 });
+    expect(await hashOf(await store.get(key, { start: PART - 1, end: PART }))).toMatchObject({ size: 2 });
+    expect(server.openUploads()).toEqual([]);
+  });
+
+  it.each([PART - 1, PART, PART + 1, 2 * PART])('keeps %d bytes, whole or in parts', async (length) => {
+    const store = await open();
+    const bytes = Buffer.alloc(length, 'spool');
+    const key = newBlobKey();
+    const stored = await store.put(key, bytes);
+    expect(await hashOf(await store.get(key))).toEqual(stored);
+    expect(stored).toEqual({ size: length, sha256: createHash('sha256').update(bytes).digest('hex') });
+  });
+});
+
+describe('S3BlobStore, cut off in mid-put', () => {
+  it('leaves no parts of what is too large, and takes as much as may be', async () => {
+    const store = await open();
+    const key = newBlobKey();
+    await expect(store.put(key, mebibytes(11), { maxBytes: 11 * MEBIBYTE - 1 })).rejects.toThrow(BlobTooLarge);
+    expect(server.openUploads()).toEqual([]);
+    await expect(store.get(key)).rejects.toThrow(BlobMissing);
+    expect((await store.put(key, mebibytes(11), { maxBytes: 11 * MEBIBYTE })).size).toBe(11 * MEBIBYTE);
+  });
+
+  it('leaves no parts of a source that throws', async () => {
+    const before = server.receivedBytes();
+    const put = (await open()).put(
+      newBlobKey(),
+      mebibytes(11, (sent) => {
+        if (sent === 10) throw new Error('the upload was cut off');
+      }),
+    );
+    await expect(put).rejects.toThrow('the upload was cut off');
+    expect(server.receivedBytes() - before).toBe(PART); // there was something to leave
+    expect(server.openUploads()).toEqual([]);
+  });
+
+  it('has what it had to leave deleted with the key, by any pod', async () => {
+    const [key, other] = [newBlobKey(), newBlobKey()];
+    const put = (name: string) =>
+      openThroughProxy().put(
+        name,
+        mebibytes(11, (sent) => {
+          if (sent === 8) proxy.cut();
+        }),
+      );
+    await expect(put(key)).rejects.toThrow(BlobStoreAway);
+    proxy.resume();
+    await expect(put(other)).rejects.toThrow(BlobStoreAway);
+    expect(server.openUploads()).toEqual([`some/folder/${key}`, `some/folder/${other}`]);
+    await (await open()).delete(key);
+    expect(server.openUploads()).toEqual([`some/folder/${other}`]);
+    await (await open()).delete(other);
+    expect(server.openUploads()).toEqual([]);
+  });
+});
+
+describe('S3BlobStore, whose storage fails', () => {
+  const operations: Record<string, (store: S3BlobStore) => Promise<unknown>> = {
+    'a put': (store) => store.put(newBlobKey(), Buffer.from('bytes')),
+    'a put of parts': (store) => store.put(newBlobKey(), mebibytes(6)),
+    'a get': (store) => store.get(newBlobKey()),
+    'a delete': (store) => store.delete(newBlobKey()),
+  };
+  const names = Object.keys(operations);
+
+  it.each(names)('ends %s soon when nothing answers', async (name) => {
+    proxy.stall();
+    const took = await timeOf(() =>
+      expect(operations[name]!(openThroughProxy(ATTEMPT_MS))).rejects.toThrow(BlobStoreAway),
+    );
+    expect(took).toBeLessThan(3.5 * ATTEMPT_MS + 1_000);
+  });
+
+  it.each(names)('ends %s at once when it is refused', async (name) => {
+    proxy.cut();
+    const took = await timeOf(() =>
+      expect(operations[name]!(openThroughProxy(ATTEMPT_MS))).rejects.toThrow(BlobStoreAway),
+    );
+    expect(took).toBeLessThan(3.5 * ATTEMPT_MS + 1_000);
+  });
+
+  it('says so when there is no such bucket', async () => {
+    const store = new S3BlobStore(server.blobUrl().replace('spool-test', 'no-bucket'));
+    for (const name of names.slice(0, 3)) await expect(operations[name]!(store)).rejects.toThrow(BlobStoreAway);
+  });
+
+  it('fails the reader when it falls silent half-way, or breaks off', async () => {
+    const key = newBlobKey();
+    await (await open()).put(key, mebibytes(20));
+    const store = openThroughProxy(ATTEMPT_MS);
+    for (const fault of ['stall', 'reset'] as const) {
+      const reader = await store.get(key);
+      const read = async () => {
+        for await (const _ of reader) proxy[fault]();
+      };
+      const took = await timeOf(() => expect(read()).rejects.toThrow(BlobStoreAway));
+      expect(took).toBeLessThan(ATTEMPT_MS + 1_000);
+      proxy.resume();
+    }
+  });
+
+  it('waits for a reader that is slow', async () => {
+    const key = newBlobKey();
+    const stored = await (await open()).put(key, mebibytes(6));
+    const store = openThroughProxy(ATTEMPT_MS);
+    for (const range of [undefined, { start: 0, end: stored.size - 1 }, { start: 0, end: 9_999 }]) {
+      const reader = await store.get(key, range);
+      const start = performance.now();
+      await eventually(() => Promise.resolve(performance.now() - start > 2 * ATTEMPT_MS), { what: 'time passes' });
+      expect((await hashOf(reader)).size).toBe(range === undefined ? stored.size : range.end + 1);
+    }
+  });
+
+  it('stores in spite of a lost answer, or leaves nothing', async () => {
+    const store = openThroughProxy();
+    const [single, begun, completed] = [newBlobKey(), newBlobKey(), newBlobKey()];
+    const dropped = [proxy.dropNextAnswer((request) => request.includes(single))];
+    await store.put(single, Buffer.from('bytes'));
+    expect(await text(await store.get(single))).toBe('bytes');
+
+    dropped.push(proxy.dropNextAnswer((request) => request.includes('?uploads')));
+    const { size } = await store.put(begun, mebibytes(6));
+    expect(await hashOf(await store.get(begun))).toMatchObject({ size });
+    await store.delete(begun);
+
+    dropped.push(proxy.dropNextAnswer((request) => /^POST .*uploadId=/.test(request.toString('latin1'))));
+    await expect(store.put(completed, mebibytes(6))).rejects.toThrow(BlobStoreAway);
+    await expect(store.get(completed)).rejects.toThrow(BlobMissing);
+    expect(server.openUploads()).toEqual([]);
+    await Promise.all(dropped);
+  });
+});
+
+async function* mebibytes(count: number, onSent: (sent: number) => void = () => undefined): AsyncGenerator<Uint8Array> {
+  for (let sent = 0; sent < count; sent++) {
+    onSent(sent);
+    yield await Promise.resolve(Buffer.alloc(MEBIBYTE, sent));
+  }
+}
+
+async function hashOf(bytes: AsyncIterable<Uint8Array>): Promise<{ size: number; sha256: string }> {
+  const hash = createHash('sha256');
+  let size = 0;
+  for await (const chunk of bytes) {
+    size += chunk.byteLength;
+    hash.update(chunk);
+  }
+  return { size, sha256: hash.digest('hex') };
+}
+
+async function timeOf(act: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await act();
+  return performance.now() - start;
+}

@@ -1,0 +1,70 @@
+import { PassThrough, pipeline, type Readable } from 'node:stream';
+import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
+import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
+import { S3Bucket } from './s3-bucket.ts';
+import { S3Upload } from './s3-upload.ts';
+import { takeSource } from './take-source.ts';
+
+/** A part of 5 MiB goes up in it at 8 Mbit/s. */
+const ATTEMPT_MS = 5_000;
+
+/**
+ * Blobs as objects of a bucket, which all pods share. An object appears whole or not at all. In a bucket that keeps old
+ * versions a deleted blob would stay: it must not.
+ */
+export class S3BlobStore implements BlobStore {
+  private readonly bucket: S3Bucket;
+
+  /**
+   * `s3://bucket/prefix?endpoint=http://…&region=…`; credentials, and a region that is left out, are found as by all AWS
+   * programs. `attemptMs`: how long the storage may be silent; a call fails after 2.5 times that, a put after 3.5.
+   */
+  constructor(
+    url: string,
+    private readonly attemptMs = ATTEMPT_MS,
+  ) {
+    this.bucket = new S3Bucket(url, attemptMs);
+  }
+
+  async put(key: string, source: BlobSource, { maxBytes = Infinity }: { maxBytes?: number } = {}): Promise<StoredBlob> {
+    const upload = new S3Upload(this.bucket, key, source instanceof Uint8Array ? source.byteLength : undefined);
+    try {
+      const written = await takeSource(source, maxBytes, (chunk) => upload.write(chunk));
+      await upload.finish();
+      return written;
+    } catch (error) {
+      await upload.undo(this.attemptMs).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async get(key: string, range?: ByteRange): Promise<Readable> {
+    if (!isBlobKey(key)) throw new BlobMissing(`There is no blob ${key}.`);
+    const bytes = await this.bucket.get(key, range && `bytes=${range.start}-${range.end}`);
+    return guard(bytes, this.attemptMs);
+  }
+
+  async delete(key: string): Promise<void> {
+    if (!isBlobKey(key)) return;
+    for (const id of await this.bucket.findUploads(key)) await this.bucket.abortUpload(key, id);
+    await this.bucket.delete(key);
+  }
+}
+
+/**
+ * The same bytes, that fail with BlobStoreAway when the storage breaks off or is silent for `silenceMs`. A timeout of the
+ * socket would not do: it also cuts off a reader that is slow.
+ */
+function guard(bytes: Readable, silenceMs: number): Readable {
+  const reader = new PassThrough();
+  const fail = (error: Error): void => void reader.destroy(new BlobStoreAway(error));
+  const silence = setTimeout(() => {
+    if (bytes.readableEnded || reader.writableNeedDrain) silence.refresh();
+    else fail(new Error(`The storage has sent nothing for ${silenceMs} ms.`));
+  }, silenceMs);
+  bytes.once('error', fail); // before the pipeline hears of it and hands on the bare error
+  bytes.on('data', () => silence.refresh());
+  reader.on('drain', () => silence.refresh());
+  pipeline(bytes, reader, () => clearTimeout(silence));
+  return reader;
+}

@@ -1,0 +1,141 @@
+import type { Readable } from 'node:stream';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListMultipartUploadsCommand,
+  NoSuchKey,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+  UploadPartCommand,
+  type CompletedPart,
+} from '@aws-sdk/client-s3';
+import { BlobMissing, BlobStoreAway } from './blob-store.ts';
+
+const ATTEMPTS = 3;
+
+type Ask<T> = (client: S3Client, limit: { abortSignal: AbortSignal }) => Promise<T>;
+
+/** The calls of S3 that blobs need, each with an end in time: fails with BlobStoreAway after 2.5 × `attemptMs` at the latest. */
+export class S3Bucket {
+  private readonly client: S3Client;
+  private readonly name: string;
+  private readonly prefix: string;
+
+  /** `s3://bucket/prefix?endpoint=…&region=…`; `attemptMs` is how long one attempt may take until the storage answers. */
+  constructor(
+    url: string,
+    private readonly attemptMs: number,
+  ) {
+    const { hostname, pathname, searchParams } = new URL(url);
+    this.name = hostname;
+    this.prefix = decodeURIComponent(pathname.replace(/^\/+/, '').replace(/(?<=[^/])\/*$/, '/'));
+    this.client = makeClient(searchParams.get('endpoint'), searchParams.get('region'), attemptMs);
+  }
+
+  async put(key: string, Body: Uint8Array): Promise<void> {
+    await this.call((client, limit) => client.send(new PutObjectCommand({ ...this.place(key), Body }), limit));
+  }
+
+  /** Throws BlobMissing. What breaks once it has answered is the reader's to see. */
+  async get(key: string, range: string | undefined): Promise<Readable> {
+    try {
+      const input = { ...this.place(key), ...(range !== undefined && { Range: range }) };
+      const { Body } = await this.call((client, limit) => client.send(new GetObjectCommand(input), limit));
+      return Body as Readable;
+    } catch (error) {
+      if (error instanceof BlobStoreAway && error.cause instanceof NoSuchKey) {
+        throw new BlobMissing(`There is no blob ${key}.`);
+      }
+      throw error;
+    }
+  }
+
+  async delete(key: string, limitMs?: number): Promise<void> {
+    await this.call((client, limit) => client.send(new DeleteObjectCommand(this.place(key)), limit), limitMs);
+  }
+
+  async beginUpload(key: string): Promise<string> {
+    const { UploadId } = await this.call((client, limit) =>
+      client.send(new CreateMultipartUploadCommand(this.place(key)), limit),
+    );
+    return UploadId!;
+  }
+
+  async putPart(key: string, UploadId: string, PartNumber: number, Body: Uint8Array): Promise<CompletedPart> {
+    const input = { ...this.place(key), UploadId, PartNumber, Body };
+    const { ETag } = await this.call((client, limit) => client.send(new UploadPartCommand(input), limit));
+    return { ETag, PartNumber };
+  }
+
+  async completeUpload(key: string, UploadId: string, Parts: CompletedPart[]): Promise<void> {
+    const input = { ...this.place(key), UploadId, MultipartUpload: { Parts } };
+    await this.call((client, limit) => client.send(new CompleteMultipartUploadCommand(input), limit));
+  }
+
+  /** One that is finished or aborted is no error. */
+  async abortUpload(key: string, UploadId: string, limitMs?: number): Promise<void> {
+    const input = { ...this.place(key), UploadId };
+    try {
+      await this.call((client, limit) => client.send(new AbortMultipartUploadCommand(input), limit), limitMs);
+    } catch (error) {
+      // By its name: the SDK has no class for it in answers to this call.
+      const { cause } = error as BlobStoreAway;
+      if (!(cause instanceof S3ServiceException && cause.name === 'NoSuchUpload')) throw error;
+    }
+  }
+
+  /** The uploads of a key that were begun and neither completed nor aborted. */
+  async findUploads(key: string): Promise<string[]> {
+    const { Bucket, Key } = this.place(key);
+    // One page holds 1,000; a key is put once.
+    const { Uploads = [] } = await this.call((client, limit) =>
+      client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), limit),
+    );
+    // Never abort another key's, whatever a storage makes of the prefix.
+    return Uploads.flatMap((upload) => (upload.Key === Key && upload.UploadId ? [upload.UploadId] : []));
+  }
+
+  private place(key: string): { Bucket: string; Key: string } {
+    return { Bucket: this.name, Key: this.prefix + key };
+  }
+
+  /** The limit is for all attempts together, and ends with the answer: bytes that are read later take what they take. */
+  private async call<T>(ask: Ask<T>, limitMs = 2.5 * this.attemptMs): Promise<T> {
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), limitMs);
+    try {
+      return await ask(this.client, { abortSignal: limit.signal });
+    } catch (error) {
+      throw new BlobStoreAway(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function makeClient(endpoint: string | null, region: string | null, attemptMs: number): S3Client {
+  return new S3Client({
+    // Servers of one's own have no DNS name for each bucket, and do not care for the region, but it is part of the signature.
+    ...(endpoint !== null && { endpoint, forcePathStyle: true, region: 'us-east-1' }),
+    ...(region !== null && { region }),
+    maxAttempts: ATTEMPTS,
+    // Not the CRC that the SDK adds by itself since 2025, in headers, or in trailers, that many servers refuse or keep as
+    // part of the object (the one of the tests ignores them). Nothing is lost: a part's SHA-256 is in its signature.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // "Expect: 100-continue" would cost a round trip and, in this SDK, a new connection for each part.
+    expectContinueHeader: false,
+    requestHandler: {
+      connectionTimeout: attemptMs / 2,
+      requestTimeout: attemptMs,
+      throwOnRequestTimeout: true,
+      // Without a maximum: 50 slow downloads must not keep everyone else waiting for a connection.
+      httpAgent: { maxSockets: Infinity },
+      httpsAgent: { maxSockets: Infinity },
+    },
+  });
+}
