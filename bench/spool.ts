@@ -40,7 +40,7 @@ export async function install(services: Services, defer: Defer): Promise<Install
 
 const READY_WITHIN_MS = 30_000;
 
-/** The built API, as it runs in production: defaults, and nothing set but addresses. */
+/** The built API, as it runs in production: defaults, and nothing set but addresses and a budget for its one token. */
 export async function startApi(
   spool: Installation,
   defer: Defer,
@@ -69,6 +69,7 @@ export function startWorker(spool: Installation, defer: Defer, profiled: boolean
 }
 
 const settingsOf = ({ databaseUrl, redisUrl, queueName }: Installation): Record<string, string> => ({
+  RATE_LIMIT_PER_MINUTE: '1000000000',
   DATABASE_URL: databaseUrl,
   QUEUE_URL: redisUrl,
   REDIS_URL: redisUrl,

@@ -37,6 +37,7 @@ describe('standalone', () => {
     PORT: String(port),
     LEASE_MS: '2000',
     DATABASE_POOL_SIZE: '12',
+    RATE_LIMIT_PER_MINUTE: '1000000000',
   });
 
   const start = async (): Promise<SpawnedNode> => {

@@ -83,7 +83,8 @@ export class ApiUnderTest {
   static async start({ settings, logger = SILENT, through }: Start = {}): Promise<ApiUnderTest> {
     const database = await createTestDatabase();
     const databaseUrl = (await through?.(database.url)) ?? database.url;
-    const config: Config = { ...loadConfig({ DATABASE_URL: databaseUrl, PORT: '0' }), ...settings };
+    const env = { DATABASE_URL: databaseUrl, PORT: '0', RATE_LIMIT_PER_MINUTE: '1000000000' };
+    const config: Config = { ...loadConfig(env), ...settings };
     const app = await createApi(ApiModule.forRoot(config, logger), config, logger);
     const url = await listen(app, config, logger);
     const { pool } = app.get<Database>(DATABASE);

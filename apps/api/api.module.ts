@@ -1,7 +1,7 @@
 import { Inject, Module, type DynamicModule, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { Authenticator } from '#access';
+import { Authenticator, RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
@@ -63,6 +63,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
   constructor(
     @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
     @Inject(Authenticator) private readonly authenticator: Authenticator,
+    @Inject(RateLimiter) private readonly limiter: RateLimiter,
   ) {
     this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
   }
@@ -73,7 +74,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
   }
 
   onModuleInit(): void {
-    installRequestChecks(this.fastify, this.authenticator);
+    installRequestChecks(this.fastify, { authenticator: this.authenticator, limiter: this.limiter });
   }
 
   /** First of all at shutdown: a stream that is ended must not come back to this process. */

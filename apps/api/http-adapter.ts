@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyServerOptions } from 'fastify';
+import type { FastifyHttpOptions } from 'fastify';
 import { newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
@@ -10,27 +10,41 @@ import { RequestLog } from './request-log.ts';
 /** Longer than any path can be: a long id is refused like every other wrong one, after the token. */
 const MAX_PARAM_LENGTH = 64 * 1024;
 
-/** For a whole request to arrive, the largest body over a slow line included. */
-const REQUEST_TIMEOUT_MS = 120_000;
+/** For a whole request to arrive: the largest file at 2 Mbit/s. */
+const REQUEST_TIMEOUT_MS = 300_000;
 
 /** Fastify as both the API and the standalone need it. What is checked on each request: request-checks.ts. */
-export function createHttpAdapter({ BODY_LIMIT_BYTES }: Config, logger: Logger): FastifyAdapter {
-  const options: FastifyServerOptions = {
+export function createHttpAdapter({ BODY_LIMIT_BYTES, TRUSTED_PROXIES }: Config, logger: Logger): FastifyAdapter {
+  const options: FastifyHttpOptions<Server> = {
     loggerInstance: logger,
     logController: new RequestLog(),
     // A child logger a request costs more than the one line that is written: it names the request itself.
     childLoggerFactory: (parent) => parent,
     genReqId: () => newId(),
     bodyLimit: BODY_LIMIT_BYTES,
+    // Whose address, host and protocol a request has, where it comes through them.
+    trustProxy: (_address, hop) => hop < TRUSTED_PROXIES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     // What comes in on a connection that is open still gets its answer, and with it `Connection: close`.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => sendError(logger, request, reply, error),
     clientErrorHandler: answerUnreadable,
+    // Node's own refusal has no body: request-checks.ts refuses it.
+    http: { requireHostHeader: false },
   };
   // Nest's middleware is not used; its layer would run on each request.
-  return new FastifyAdapter({ ...options, skipMiddie: true });
+  const adapter = new FastifyAdapter({ ...options, skipMiddie: true });
+  const server = adapter.getInstance().server;
+  server.on('checkExpectation', (_request, response: ServerResponse) => refuseExpectation(response));
+  return adapter;
+}
+
+/** `Expect:` of anything but 100-continue, which reaches no route; Node's own refusal has no body. */
+function refuseExpectation(response: ServerResponse): void {
+  const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'Expect: cannot be met.')));
+  const headers = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': Buffer.byteLength(body) };
+  response.writeHead(417, { ...headers, Connection: 'close' }).end(body);
 }
 
 const UNREADABLE_STATUS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };

@@ -32,6 +32,10 @@ export const notFound = (what: 'Agent' | 'Thread' | 'Run' | 'path') =>
 /** Nothing was done; the same request may succeed in a moment. */
 export const busyNow = (message: string) => new ApiError('idempotency_conflict', message, { headers: RETRY_SOON });
 
+/** Seconds until it is worth trying again. */
+export const rateLimited = (message: string, seconds: number) =>
+  new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } });
+
 /** What the policy says of an agent, as an error. */
 export function agentError(access: Exclude<AgentAccess, 'ok'>): ApiError {
   switch (access) {

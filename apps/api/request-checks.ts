@@ -1,26 +1,29 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { isIPv6 } from 'node:net';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { Authenticator } from '#access';
+import type { Authenticator, RateLimiter } from '#access';
 import { idempotencyKey, type InputOf, type Operation } from '#contract';
-import { ApiError, unauthenticated } from './http-errors.ts';
+import { ApiError, rateLimited, unauthenticated } from './http-errors.ts';
 
 /**
- * What every operation checks before its method runs, in the order of decisions, section 2: token, path and query, then
- * the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the body was read: a caller without
+ * What every operation checks before its method runs, in the order of decisions, section 2: token, rate limit, path and
+ * query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the body was read: a caller without
  * a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
  */
-export function installRequestChecks(fastify: FastifyInstance, authenticator: Authenticator): void {
+export function installRequestChecks(fastify: FastifyInstance, { authenticator, limiter }: Checkers): void {
   fastify.decorateRequest('caller', null);
   fastify.decorateRequest('input', null);
   fastify.decorateRequest('trail', null);
 
-  fastify.addHook('onRequest', async (request) => {
+  fastify.addHook('onRequest', async (request, reply) => {
+    const isWithoutHost = request.raw.httpVersion === '1.1' && request.headers.host === undefined;
+    if (isWithoutHost) throw new ApiError('invalid_request', 'Host: is missing', { headers: { Connection: 'close' } });
     const { operation } = request.routeOptions.config;
     if (operation === undefined) return;
     request.caller = await authenticator.authenticate(request.headers.authorization);
+    await limitRate(limiter, request.caller?.tokenId ?? `address ${networkOf(request.ip)}`, reply);
     if (request.caller === null) throw unauthenticated();
-    // The rate limit goes here: between the token, which it counts by, and everything that costs.
     const input = parseHead(operation, request);
     request.input = input;
     request.trail = { ...input.params };
@@ -34,13 +37,40 @@ export function installRequestChecks(fastify: FastifyInstance, authenticator: Au
 
   // Only JSON, only UTF-8: every other content type is 415.
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
-      done(null, parseJson(body as Buffer));
+      // Many clients name a type where they send nothing.
+      const isNothing = body.length === 0 && !request.routeOptions.config.operation?.body;
+      done(null, isNothing ? undefined : parseJson(body as Buffer));
     } catch {
       done(new ApiError('invalid_json', 'The body is not JSON in UTF-8.'));
     }
   });
+}
+
+export interface Checkers {
+  authenticator: Authenticator;
+  limiter: RateLimiter;
+}
+
+async function limitRate(limiter: RateLimiter, key: string, reply: FastifyReply): Promise<void> {
+  const { allowed, limit, remaining, resetSeconds } = await limiter.consume(key);
+  void reply.headers({
+    'RateLimit-Limit': limit,
+    'RateLimit-Remaining': remaining,
+    'RateLimit-Reset': resetSeconds,
+  });
+  if (!allowed) throw rateLimited(`More than ${limit} requests a minute.`, resetSeconds);
+}
+
+/** Whose an address is: of IPv6 one customer has at least a /64. */
+export function networkOf(address: string): string {
+  if (!isIPv6(address) || address.includes('.')) return address;
+  const [head = '', tail = ''] = address.split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const rest = tail.split(':').filter((group) => group !== '');
+  const zeros = Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => '0');
+  return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
 }
 
 function parseJson(body: Buffer): unknown {

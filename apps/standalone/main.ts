@@ -30,7 +30,9 @@ async function main(lifetime: Lifetime): Promise<void> {
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));
-  const config = { ...settings, DATABASE_URL: databaseUrl };
+  // On a database of its own nobody else counts.
+  const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
+  const config = { ...settings, ...alone, DATABASE_URL: databaseUrl };
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const app = await lifetime.start(() => createApi(StandaloneModule.forRoot(config, logger), config, logger), {
     stop: (started) => started.close(),

@@ -1,7 +1,8 @@
-import { Module } from '@nestjs/common';
-import { DATABASE, LOGGER, type Database, type Logger } from '#platform';
+import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { CONFIG, DATABASE, LOGGER, redisUrlOf, type Config, type Database, type Logger } from '#platform';
 import { AccessStore } from './access-store.ts';
 import { Authenticator } from './authenticator.ts';
+import { RateLimiter } from './rate-limiter.ts';
 
 @Module({
   providers: [
@@ -11,8 +12,23 @@ import { Authenticator } from './authenticator.ts';
       useFactory: ({ pool }: Database, logger: Logger) =>
         new Authenticator({ pool, onError: (err) => logger.warn({ err }, 'last_used_at was not written') }),
     },
+    {
+      provide: RateLimiter,
+      inject: [CONFIG, DATABASE, LOGGER],
+      useFactory: (config: Config, { pool }: Database, logger: Logger) => {
+        const { RATE_LIMIT_PER_MINUTE: limit, RATE_LIMIT_STORE, QUEUE_NAME: name } = config;
+        const shared = RATE_LIMIT_STORE === 'shared' ? { redisUrl: redisUrlOf(config), pool } : {};
+        return new RateLimiter({ limit, name, logger, ...shared });
+      },
+    },
     { provide: AccessStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new AccessStore(pool) },
   ],
-  exports: [Authenticator, AccessStore],
+  exports: [Authenticator, AccessStore, RateLimiter],
 })
-export class AccessModule {}
+export class AccessModule implements OnApplicationShutdown {
+  constructor(@Inject(RateLimiter) private readonly limiter: RateLimiter) {}
+
+  onApplicationShutdown(): void {
+    this.limiter.close();
+  }
+}

@@ -3,3 +3,4 @@ export * from './access.module.ts';
 export * from './authenticator.ts';
 export * from './caller.ts';
 export * from './policy.ts';
+export * from './rate-limiter.ts';

@@ -80,6 +80,14 @@ export const configSchema = z.object({
   BODY_LIMIT_BYTES: bytes(8 * MEBIBYTE, 1_024),
   /** Largest file, uploaded or made by an Agent, bytes. */
   FILE_LIMIT_BYTES: bytes(64 * MEBIBYTE),
+  /** Requests a minute of one token; those without a valid token are counted by address. */
+  RATE_LIMIT_PER_MINUTE: count(600, 1_000_000_000),
+  /** Where requests are counted: by all processes together (Redis if there is one, else PostgreSQL), or by each alone. */
+  RATE_LIMIT_STORE: z.enum(['shared', 'process']).default('shared'),
+  /** Event streams of one token that are open in one process. */
+  STREAMS_PER_TOKEN: count(20, 1_000_000),
+  /** How many proxies stand before the API: so many entries of `X-Forwarded-For` from the right are believed. */
+  TRUSTED_PROXIES: wholeNumber.min(0).max(10).default(0),
 });
 
 export type Config = z.infer<typeof configSchema>;

@@ -50,6 +50,9 @@ export async function startSystem({ queueUrl, env = {}, manifest = {} }: SystemO
     QUEUE_NAME: `e2e-${ulid().toLowerCase()}`,
     PORT: '0',
     LOG_LEVEL: 'info',
+    // One token stands for many callers; who tests the limits sets them.
+    RATE_LIMIT_PER_MINUTE: '1000000000',
+    STREAMS_PER_TOKEN: '1000000',
     ...env,
   };
   const processes: SpawnedNode[] = [];

@@ -11,9 +11,10 @@ export interface StreamRequest {
   /** The header that the caller sent, to ask again whether it is still good. */
   authorization: string | undefined;
   agentId: string;
+  tokenId: string;
 }
 
-const HEADERS = {
+export const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store, no-transform',
   'X-Accel-Buffering': 'no',
@@ -50,7 +51,7 @@ export class EventStream implements LogReader {
     this.authorization = authorization;
     this.agentId = agentId;
     response.socket?.setNoDelay(true);
-    response.writeHead(200, HEADERS);
+    response.writeHead(200, STREAM_HEADERS);
     response.write(connectedFrame(Math.round(RETRY_FROM_MS + Math.random() * (RETRY_TO_MS - RETRY_FROM_MS))));
     response.on('drain', () => this.drained());
     response.on('timeout', () => this.stalled());

@@ -20,6 +20,7 @@ const LOOKS_A_SILENCE = 15;
 /** All streams of the process; what each needs from time to time is done for all by one sweep. */
 export class OpenStreams {
   private readonly streams = new Set<EventStream>();
+  private readonly byToken = new Map<string, number>();
   private readonly timers: NodeJS.Timeout[];
   private rechecking = false;
   private closed = false;
@@ -37,10 +38,22 @@ export class OpenStreams {
     return this.streams.size;
   }
 
+  /** How many of them are the token's. */
+  countOf(tokenId: string): number {
+    return this.byToken.get(tokenId) ?? 0;
+  }
+
   open(response: ServerResponse, request: StreamRequest): void {
     const stream = new EventStream(response, request, this.options.hub);
     this.streams.add(stream);
-    response.once('close', () => this.streams.delete(stream));
+    const { tokenId } = request;
+    this.byToken.set(tokenId, this.countOf(tokenId) + 1);
+    response.once('close', () => {
+      this.streams.delete(stream);
+      const left = this.countOf(tokenId) - 1;
+      if (left > 0) this.byToken.set(tokenId, left);
+      else this.byToken.delete(tokenId);
+    });
     if (this.closed) stream.close();
   }
 

@@ -6,8 +6,9 @@ import type { ThreadStore } from '#event-store';
 import type { LiveHub } from '#live';
 import { isDatabaseAway, type Logger } from '#platform';
 import type { ApiRequest } from '../caller.ts';
-import { ApiError, notFound, toApiError, unauthenticated } from '../http-errors.ts';
+import { ApiError, notFound, rateLimited, toApiError, unauthenticated } from '../http-errors.ts';
 import type { AccessGuard } from '../visible-thread.ts';
+import { STREAM_HEADERS } from './event-stream.ts';
 import { OpenStreams } from './open-streams.ts';
 
 export interface StreamServiceOptions {
@@ -16,6 +17,8 @@ export interface StreamServiceOptions {
   store: ThreadStore;
   hub: LiveHub;
   keepAliveMs: number;
+  /** How many streams one token can have open in this process. */
+  maxPerToken: number;
   logger: Logger;
 }
 
@@ -43,6 +46,13 @@ export class StreamService {
     const { thread, version } = await this.options.access.findVisibleThread(caller, threadId);
     const fromStart = limit >= version ? '' : null;
     const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
+    if (this.openStreams.countOf(caller.tokenId) >= this.options.maxPerToken) {
+      // Until one of them ends; nobody knows when.
+      throw rateLimited(`The token has ${this.options.maxPerToken} streams open.`, 1);
+    }
+    // Fastify has a route for HEAD wherever there is one for GET. There is nothing to follow.
+    if (request.method === 'HEAD') return void reply.headers(STREAM_HEADERS).send();
+    for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value ?? '');
     reply.hijack();
     // Its 'close' has been and gone: nothing would ever let go of the stream.
     if (reply.raw.destroyed) return;
@@ -52,6 +62,7 @@ export class StreamService {
       untilIdle: until === 'idle',
       authorization: headers.authorization,
       agentId: thread.agent_id,
+      tokenId: caller.tokenId,
     });
   }
 

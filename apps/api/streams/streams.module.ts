@@ -28,9 +28,9 @@ import { StreamsController } from './streams.controller.ts';
         access: AccessGuard,
         store: ThreadStore,
         hub: LiveHub,
-        { STREAM_KEEPALIVE_MS: keepAliveMs }: Config,
+        { STREAM_KEEPALIVE_MS: keepAliveMs, STREAMS_PER_TOKEN: maxPerToken }: Config,
         logger: Logger,
-      ) => new StreamService({ authenticator, access, store, hub, keepAliveMs, logger }),
+      ) => new StreamService({ authenticator, access, store, hub, keepAliveMs, maxPerToken, logger }),
     },
   ],
 })

@@ -1,0 +1,142 @@
+import { openDatabase, createLogger, type Database } from '#platform';
+import {
+  createTestDatabase,
+  describeWithPrivateRedis,
+  describeWithRedis,
+  eventually,
+  redisUrl,
+  startPrivateRedis,
+  type TestDatabase,
+} from '#testing';
+import { RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
+
+// Real: PostgreSQL, Redis.
+
+const logger = createLogger('silent', 'rate-limiter spec');
+const opened: RateLimiter[] = [];
+
+function open(options: Partial<RateLimiterOptions>): RateLimiter {
+  const limiter = new RateLimiter({ limit: 10, name: `spec-${Math.random()}`, logger, ...options });
+  opened.push(limiter);
+  return limiter;
+}
+
+afterEach(() => opened.splice(0).forEach((limiter) => limiter.close()));
+
+async function consume(limiters: RateLimiter[], count: number, key = 'token'): Promise<number> {
+  let allowed = 0;
+  for (let i = 0; i < count; i++) if ((await limiters[i % limiters.length]!.consume(key)).allowed) allowed++;
+  return allowed;
+}
+
+describe('a process that counts alone', () => {
+  test('allows so many in a window, tells how many are left, and when it ends', async () => {
+    const limiter = open({});
+    expect(await limiter.consume('token')).toEqual({ allowed: true, limit: 10, remaining: 9, resetSeconds: 60 });
+    expect(await consume([limiter], 20)).toBe(9);
+    const refused = await limiter.consume('token');
+    expect(refused).toMatchObject({ allowed: false, limit: 10, remaining: 0 });
+    expect(refused.resetSeconds).toBeGreaterThan(50);
+    expect((await limiter.consume('another')).allowed).toBe(true);
+  });
+});
+
+describe('two processes on PostgreSQL', () => {
+  let testDatabase: TestDatabase;
+  let database: Database;
+
+  beforeAll(async () => {
+    testDatabase = await createTestDatabase();
+    database = await openDatabase({ url: testDatabase.url, applicationName: 'spec', maxConnections: 4 });
+  });
+
+  afterAll(async () => {
+    await database.close();
+    await testDatabase.drop();
+  });
+
+  test('count together', async () => {
+    expect(await consume([open({ pool: database.pool }), open({ pool: database.pool })], 30)).toBe(10);
+  });
+
+  test('are told when the window ends by its clock', async () => {
+    const { resetSeconds } = await open({ pool: database.pool }).consume('clock');
+    expect(resetSeconds).toBe(60);
+    await database.pool.query(`update rate_limits set expires_at = now() - interval '1 s' where key like '%clock'`);
+    expect(await open({ pool: database.pool }).consume('clock')).toMatchObject({ remaining: 9, resetSeconds: 60 });
+  });
+
+  test('let one another have connections, and nobody waits for a row that is held', async () => {
+    const limiter = open({ pool: database.pool });
+    await limiter.consume('hot');
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('begin');
+      await holder.query(`select from rate_limits where key like '%hot' for update`);
+      const before = performance.now();
+      const results = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('hot')));
+      expect(performance.now() - before).toBeLessThan(2_000);
+      expect(results.filter(({ allowed }) => allowed)).toHaveLength(10);
+    } finally {
+      await holder.query('rollback');
+      holder.release();
+    }
+    expect(database.pool.totalCount).toBeLessThanOrEqual(4);
+    expect((await database.pool.query('select')).rowCount).toBe(1);
+  });
+
+  test('count alone while it is away', async () => {
+    const gone = await openDatabase({ url: testDatabase.url, applicationName: 'spec', maxConnections: 1 });
+    await gone.close();
+    expect(await consume([open({ pool: gone.pool })], 30, 'other')).toBe(10);
+  });
+});
+
+/** Until its connection is made, a process counts alone. */
+async function openBoth(url: string): Promise<[RateLimiter, RateLimiter]> {
+  const name = `spec-${Math.random()}`;
+  const [a, b] = [open({ redisUrl: url, name }), open({ redisUrl: url, name })];
+  let key = 0;
+  const countTogether = async (): Promise<boolean> => {
+    const warm = `warm ${key++}`;
+    return (await a.consume(warm)).remaining - (await b.consume(warm)).remaining === 1;
+  };
+  await eventually(countTogether, { what: 'both count in Redis' });
+  return [a, b];
+}
+
+describeWithRedis('two processes on Redis', () => {
+  test('count together', async () => {
+    expect(await consume(await openBoth(redisUrl().url), 30)).toBe(10);
+  });
+
+  test('do not take it for slow where they are slow themselves', async () => {
+    const [busy, other] = await openBoth(redisUrl().url);
+    const counted = busy.consume('token');
+    for (const until = performance.now() + 100; performance.now() < until;);
+    expect((await counted).remaining).toBe(9);
+    expect((await other.consume('token')).remaining).toBe(8);
+    expect((await busy.consume('token')).remaining).toBe(7);
+  });
+});
+
+describeWithPrivateRedis('a process whose Redis stops', () => {
+  test('counts alone while it is silent, and waits for it once and not each time', async () => {
+    const redis = await startPrivateRedis();
+    try {
+      const [limiter, other] = await openBoth(redis.url);
+      redis.pause();
+      const before = performance.now();
+      expect(await consume([limiter], 30)).toBe(10);
+      // Each alone would wait for 30 ms.
+      expect(performance.now() - before).toBeLessThan(400);
+      redis.resume();
+      const countTogether = async (key: string): Promise<boolean> =>
+        (await limiter.consume(key)).remaining - (await other.consume(key)).remaining === 1;
+      let again = 0;
+      await eventually(() => countTogether(`again ${again++}`), { what: 'they count in Redis again' });
+    } finally {
+      await redis.stop();
+    }
+  });
+});

@@ -1,0 +1,125 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import type { Pool } from 'pg';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import type { Logger } from '#platform';
+import { PostgresLimiter } from './postgres-limiter.ts';
+
+/** Length of a window, seconds (decisions, section 7). */
+const WINDOW_S = 60;
+/** A store that does not answer within this is slow: requests must not wait for it. Milliseconds. */
+const PATIENCE_MS = 30;
+/** After that nobody asks it for so long, but one request a time to see whether it is back. Milliseconds. */
+const LEFT_ALONE_MS = 1_000;
+/** A Redis that is silent for so long is hung up on. Milliseconds. */
+const SILENCE_MS = 1_000;
+
+export interface RateLimiterOptions {
+  /** Requests in a window. */
+  limit: number;
+  /** Where all processes count together: Redis if there is a URL, else PostgreSQL; with neither each counts alone. */
+  redisUrl?: string | undefined;
+  pool?: Pool | undefined;
+  /** Of all keys in Redis: two installations on one Redis need two. */
+  name: string;
+  logger: Logger;
+}
+
+/** What became of one request. */
+export interface RateLimited {
+  allowed: boolean;
+  limit: number;
+  remaining: number;
+  /** Whole seconds until the window ends, 1 to 60. */
+  resetSeconds: number;
+}
+
+/** Counts requests by key. With its store away the process counts alone: it never fails and never lets everything through. */
+export class RateLimiter {
+  private readonly limit: number;
+  private readonly alone: RateLimiterMemory;
+  private readonly shared: RateLimiterAbstract | null;
+  private readonly redis: Redis | null;
+  /** Until when the store is left alone, by `performance.now()`. */
+  private leftAloneUntil = 0;
+
+  constructor({ limit, redisUrl, pool, name, logger }: RateLimiterOptions) {
+    this.limit = limit;
+    const budget = { points: limit, duration: WINDOW_S };
+    this.alone = new RateLimiterMemory(budget);
+    // Whoever is past the limit is not worth asking the store for.
+    const shared = { ...budget, inMemoryBlockOnConsumed: limit };
+    this.redis = redisUrl === undefined ? null : connect(redisUrl, logger);
+    if (this.redis !== null) {
+      this.shared = new RateLimiterRedis({
+        ...shared,
+        keyPrefix: `{${name}}:rate`,
+        storeClient: this.redis,
+        rejectIfRedisNotReady: true,
+      });
+    } else this.shared = pool === undefined ? null : new PostgresLimiter(pool, shared);
+  }
+
+  async consume(key: string): Promise<RateLimited> {
+    const result = (this.shared && (await this.consumeShared(this.shared, key))) ?? (await count(this.alone, key));
+    // What is blocked is told without its count.
+    const allowed = result.consumedPoints > 0 && result.consumedPoints <= this.limit;
+    const resetSeconds = Math.min(WINDOW_S, Math.max(1, Math.ceil(result.msBeforeNext / 1_000)));
+    return { allowed, limit: this.limit, remaining: allowed ? result.remainingPoints : 0, resetSeconds };
+  }
+
+  close(): void {
+    this.redis?.disconnect();
+  }
+
+  /** Null where the store is away, or too slow: what it is asked may then be counted there as well. */
+  private async consumeShared(shared: RateLimiterAbstract, key: string): Promise<RateLimiterRes | null> {
+    const now = performance.now();
+    if (now < this.leftAloneUntil) return null;
+    // Whoever comes while this one asks again does not wait with it.
+    if (this.leftAloneUntil > 0) this.leftAloneUntil = now + LEFT_ALONE_MS;
+    const impatience = new AbortController();
+    const counted = count(shared, key).catch(() => null);
+    const result = await Promise.race([counted, tooSlow(impatience.signal)]);
+    impatience.abort();
+    this.leftAloneUntil = result === TOO_SLOW ? performance.now() + LEFT_ALONE_MS : 0;
+    return result === TOO_SLOW ? null : result;
+  }
+}
+
+const TOO_SLOW = Symbol('TOO_SLOW');
+
+/** Looks once more at what has arrived: it is not the store that was slow where this process was. */
+async function tooSlow(signal: AbortSignal): Promise<typeof TOO_SLOW> {
+  await sleep(PATIENCE_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  await nextTurn();
+  await nextTurn();
+  return TOO_SLOW;
+}
+
+/** A refusal is a result too. Rejects where the store is away. */
+async function count(limiter: RateLimiterAbstract, key: string): Promise<RateLimiterRes> {
+  return limiter.consume(key).catch((refused: unknown) => {
+    if (refused instanceof RateLimiterRes) return refused;
+    throw refused;
+  });
+}
+
+function connect(url: string, logger: Logger): Redis {
+  const redis = new Redis(url, {
+    connectTimeout: 2_000,
+    socketTimeout: SILENCE_MS,
+    keepAlive: 10_000,
+    retryStrategy: (times) => Math.min(50 * times, SILENCE_MS),
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+  });
+  let isAway = false;
+  redis.on('error', (err) => {
+    if (!isAway) logger.warn({ err }, 'rate limits: Redis does not answer; this process counts alone');
+    isAway = true;
+  });
+  redis.on('ready', () => (isAway = false));
+  return redis;
+}
