@@ -17,13 +17,26 @@ export class AnswerCheck {
   check(method: string, path: string, { status, headers }: Response, json: unknown): void {
     const operation = findOperation(method, path.split('?')[0] ?? '');
     // What is no operation can only be refused.
-    const described = operation && this.document.paths[operation.path]?.[method.toLowerCase()]?.responses[status];
+    const described = operation && this.follow(this.document.paths[operation.path]?.[method.toLowerCase()], status);
     if (operation && !described) throw new Error(`${method} ${path} answered ${status}, which is not documented`);
+    for (const [name, { required, schema }] of Object.entries(described?.headers ?? {})) {
+      const value = headers.get(name);
+      if (value === null && required) throw new Error(`${method} ${path} answered ${status} without ${name}`);
+      const typed = schema.type === 'integer' ? Number(value) : value;
+      if (value !== null && !this.ajv.validate(schema, typed))
+        throw new Error(`${name}: ${value} is not as documented`);
+    }
     if (!operation && status < 400) return;
     if (headers.get('content-type') !== 'application/json; charset=utf-8') throw new Error('not answered as JSON');
     const ref = described?.content?.['application/json'].schema.$ref ?? '#/components/schemas/Error';
     const validate = this.validatorOf(ref);
     if (!validate(json)) throw new Error(`${method} ${path}: ${this.ajv.errorsText(validate.errors)}`);
+  }
+
+  private follow(described: Described | undefined, status: number): Answer | undefined {
+    const answer = described?.responses[status];
+    const name = answer?.$ref?.split('/').at(-1);
+    return name === undefined ? answer : this.document.components.responses[name];
   }
 
   private validatorOf(ref: string): ValidateFunction {
@@ -34,8 +47,18 @@ export class AnswerCheck {
 }
 
 interface Document {
-  components: object;
-  paths: Record<string, Record<string, { responses: Record<number, { content?: JsonContent }> }>>;
+  components: { responses: Record<string, Answer> };
+  paths: Record<string, Record<string, Described>>;
+}
+
+interface Described {
+  responses: Record<number, Answer>;
+}
+
+interface Answer {
+  $ref?: string;
+  headers?: Record<string, { required?: boolean; schema: { type?: string } }>;
+  content?: JsonContent;
 }
 
 interface JsonContent {

@@ -31,7 +31,8 @@ export function installRequestChecks(fastify: FastifyInstance, { authenticator, 
 
   fastify.addHook('preHandler', (request, _reply, done) => {
     const { operation } = request.routeOptions.config;
-    if (operation?.body) (request.input as InputOf<Operation>).body = parse(operation.body, request.body, 'body');
+    if (operation?.body && operation.body !== 'upload')
+      (request.input as InputOf<Operation>).body = parse(operation.body, request.body, 'body');
     done();
   });
 

@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { agentRecord, components, runSummary, threadEventLogEntry, threadLinks, threadSummary } from './records.ts';
+import {
+  agentRecord,
+  components,
+  publicFile,
+  runSummary,
+  threadEventLogEntry,
+  threadFile,
+  threadLinks,
+  threadSummary,
+} from './records.ts';
 import { dateTime } from './scalars.ts';
 
 /** What operations answer (contract, section 4). */
@@ -9,23 +18,35 @@ export const threadAnswer = z
     run: runSummary.nullable().meta({ description: 'The most recent Run; null when there is none.' }),
     links: threadLinks,
   })
+  .meta({ description: 'A Thread and its Run.' })
   .register(components, { id: 'ThreadAnswer' });
 
 const eventResult = z
   .strictObject({
-    type: z.enum(['permission_decision', 'user_interrupt', 'user_message']),
-    requestId: z.string().nullable(),
+    type: z
+      .enum(['permission_decision', 'user_interrupt', 'user_message'])
+      .meta({ description: 'That of the event sent.' }),
+    requestId: z.string().nullable().meta({ description: 'That of the event sent; null where it has none.' }),
     run: runSummary.nullable().meta({ description: 'The Run created or affected, as it is after the commit.' }),
   })
+  .meta({ description: 'What became of one event of a batch.' })
   .register(components, { id: 'ThreadEventResult' });
 
 export const sendEventsAnswer = z
   .strictObject({
-    acceptedAt: dateTime,
+    acceptedAt: dateTime.meta({ description: 'When the batch was committed.' }),
     events: z.array(eventResult).meta({ description: 'In the order of the events sent.' }),
     thread: threadSummary,
-    warnings: z.array(z.strictObject({ code: z.string(), message: z.string() })),
+    warnings: z
+      .array(
+        z.strictObject({
+          code: z.string().meta({ description: 'For programs.' }),
+          message: z.string().meta({ description: 'For engineers.' }),
+        }),
+      )
+      .meta({ description: 'What was only partly done; empty when there are none.' }),
   })
+  .meta({ description: 'The batch was applied, whole.' })
   .register(components, { id: 'SendEventsAnswer' });
 
 export const listEventsAnswer = z
@@ -35,18 +56,54 @@ export const listEventsAnswer = z
       description: 'More entries exist: newer ones with `after`, otherwise older ones.',
     }),
   })
+  .meta({ description: 'A window of the event log.' })
   .register(components, { id: 'ListEventsAnswer' });
 
-export const runAnswer = z.strictObject({ run: runSummary }).register(components, { id: 'RunAnswer' });
+export const runAnswer = z
+  .strictObject({ run: runSummary })
+  .meta({ description: 'A Run.' })
+  .register(components, { id: 'RunAnswer' });
 
 export const listRunsAnswer = z
   .strictObject({
     runs: z.array(runSummary).meta({ description: 'Newest first.' }),
     nextCursor: z.string().nullable().meta({ description: 'Null at the end.' }),
   })
+  .meta({ description: 'A page of Runs.' })
   .register(components, { id: 'ListRunsAnswer' });
 
-export const agentAnswer = z.strictObject({ agent: agentRecord }).register(components, { id: 'AgentAnswer' });
+export const listThreadsAnswer = z
+  .strictObject({
+    threads: z.array(threadSummary).meta({ description: 'Newest `updated_at` first.' }),
+    nextCursor: z.string().nullable().meta({ description: 'Null at the end.' }),
+  })
+  .meta({ description: 'A page of Threads.' })
+  .register(components, { id: 'ListThreadsAnswer' });
+
+export const threadFileAnswer = z
+  .strictObject({ file: threadFile })
+  .meta({ description: 'A file of a Thread.' })
+  .register(components, { id: 'ThreadFileAnswer' });
+
+export const listFilesAnswer = z
+  .strictObject({ files: z.array(threadFile).meta({ description: 'Oldest first.' }) })
+  .meta({ description: 'All files of a Thread.' })
+  .register(components, { id: 'ListFilesAnswer' });
+
+export const publicFileAnswer = z
+  .strictObject({ file: publicFile })
+  .meta({ description: 'A file.' })
+  .register(components, { id: 'PublicFileAnswer' });
+
+export const okAnswer = z
+  .strictObject({ ok: z.literal(true).meta({ description: 'Always true.' }) })
+  .meta({ description: 'It is done, or was so already.' })
+  .register(components, { id: 'OkAnswer' });
+
+export const agentAnswer = z
+  .strictObject({ agent: agentRecord })
+  .meta({ description: 'An Agent.' })
+  .register(components, { id: 'AgentAnswer' });
 
 export type ThreadAnswer = z.output<typeof threadAnswer>;
 export type SendEventsAnswer = z.output<typeof sendEventsAnswer>;

@@ -1,155 +1,177 @@
-import { z } from 'zod';
-import { ERRORS, type ErrorCode } from './errors.ts';
+import type { z } from 'zod';
+import {
+  describeComponents,
+  describeRefusals,
+  describeSuccess,
+  jsonContent,
+  refusalsOf,
+  schemaOf,
+  type Json,
+} from './openapi-answers.ts';
+import { ANSWER_EXAMPLES, BODY_EXAMPLES, EXAMPLE_IDS, type Example } from './openapi-examples.ts';
 import { operations, type Operation } from './operations.ts';
-import { components } from './records.ts';
 import { idempotencyKey } from './requests.ts';
+import { ulid } from './scalars.ts';
 
-type Json = Record<string, unknown>;
-
-const ref = (id: string) => `#/components/schemas/${id}`;
-
-/** The OpenAPI 3.1 document of every operation that exists, made from the schemas that requests are checked with. */
+/**
+ * The OpenAPI 3.1 document of every operation that exists, made from the schemas that requests are checked with.
+ * docs/api/openapi.json is it, kept equal by a test.
+ */
 export function openApiDocument(serverUrl: string): Json {
   return {
     openapi: '3.1.0',
-    info: {
-      title: 'Agent Threads API',
-      version: '1',
-      description: 'Calls published Agents through durable Threads. Errors are listed in docs/api/errors.md.',
-    },
+    info: { title: 'Agent Threads API', version: '1', description: INTRODUCTION },
     servers: [{ url: serverUrl }],
     security: [{ token: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: describePaths(),
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'Human PAT or service token.' } },
+      securitySchemes: {
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'The token of a person (`…_pat_…`) or of a service (`…_svc_…`). It says who calls, and has no scopes.',
+        },
+      },
       schemas: describeComponents(),
-      responses: Object.fromEntries(ERROR_ANSWERS.map((answer) => [String(answer.status), describeError(answer)])),
+      responses: describeRefusals(),
     },
   };
+}
+
+const INTRODUCTION = `Calls published Agents through durable Threads.
+
+A Thread is a conversation. A message to it queues a Run, one execution of the Agent, and answers at once; what happens then is in the Thread’s event log, to be read as a list or as a stream.
+
+- **Ids** are ULIDs, accepted in either case and answered in upper case. **Times** are RFC 3339 in UTC with milliseconds.
+- **Lengths** of text count Unicode characters. NUL and lone surrogates are refused.
+- **Unknown fields** of a body are refused, unknown query parameters ignored.
+- **Idempotency-Key** makes it safe to send a request again: one effect a key, and the same answer byte for byte.
+- **Errors** have one envelope, \`{"error": {"code", "message"}}\`. The codes are a closed list.
+- **Checks** are made in this order: token, rate limit, path and query, body, access, idempotency, and then the operation. What the caller may not see is answered like what is not there.`;
+
+const TAGS = {
+  Agents: 'What can be called.',
+  Threads: 'Conversations: to begin, to find, to put away, to delete.',
+  Events: 'What is said to a Thread, and its public log.',
+  Runs: 'Executions of the Agent.',
+  Files: 'Drafts, attachments and artifacts.',
+  Service: 'What the service says of itself.',
+};
+
+function tagOf(path: string): keyof typeof TAGS {
+  if (path.includes('/files')) return 'Files';
+  if (path.includes('/events')) return 'Events';
+  if (path.includes('/runs')) return 'Runs';
+  return path.includes('/threads') ? 'Threads' : 'Agents';
 }
 
 function describePaths(): Json {
   const paths: Record<string, Json> = {};
   for (const [name, operation] of Object.entries<Operation>(operations)) {
-    (paths[operation.path] ??= {})[operation.method.toLowerCase()] = describeOperation(name, operation);
+    const item = (paths[operation.path] ??= {});
+    item[operation.method.toLowerCase()] = describeOperation(name, operation);
+    if (operation.answer === 'bytes') item['head'] = describeHead(name, operation);
   }
   paths['/openapi.json'] = {
     get: {
       operationId: 'getOpenApi',
       summary: 'Read this document',
+      description: 'OpenAPI 3.1, without a token.',
+      tags: ['Service'],
       security: [],
-      responses: { 200: { description: 'This document.', content: { 'application/json': { schema: {} } } } },
+      responses: {
+        200: { description: 'This document.', content: { 'application/json': { schema: { type: 'object' } } } },
+      },
     },
   };
   return paths;
 }
 
 function describeOperation(name: string, operation: Operation): Json {
-  const { summary, description, params, query, body, status, takesIdempotencyKey, answer } = operation;
-  const errors = ERROR_ANSWERS.filter(({ withBody }) => body !== null || !withBody);
+  const { summary, description, body } = operation;
   return {
     operationId: name,
     summary,
-    ...(description === undefined ? {} : { description }),
-    parameters: [
-      ...describeParameters(params, 'path'),
-      ...describeParameters(query, 'query'),
-      ...(takesIdempotencyKey ? [IDEMPOTENCY_KEY] : []),
-      ...(answer === null ? [LAST_EVENT_ID] : []),
-    ],
-    ...(body === null ? {} : { requestBody: { required: true, content: jsonContent(body) } }),
-    responses: {
-      [status]: {
-        description: summary,
-        ...(takesIdempotencyKey ? { headers: { 'Idempotency-Replayed': REPLAYED } } : {}),
-        content: answer === null ? { 'text/event-stream': { schema: { type: 'string' } } } : jsonContent(answer),
-      },
-      ...Object.fromEntries(errors.map((error) => [error.status, { $ref: `#/components/responses/${error.status}` }])),
-    },
+    description,
+    tags: [tagOf(operation.path)],
+    parameters: parametersOf(operation),
+    ...(body === null ? {} : { requestBody: { required: true, content: requestContent(name, body) } }),
+    responses: { ...describeSuccess(operation, examplesOf(ANSWER_EXAMPLES, name)), ...refusalsOf(name, operation) },
   };
 }
 
-const IDEMPOTENCY_KEY = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  required: false,
-  description: 'The same key with the same request gives the stored answer.',
-  schema: schemaOf(idempotencyKey),
-};
+/** What has bytes can be asked for their headers alone (RFC 9110, 9.3.2). */
+function describeHead(name: string, operation: Operation): Json {
+  return {
+    operationId: `${name}Head`,
+    summary: 'Ask what a download would answer',
+    description: 'Status and headers of the same request with GET, without the bytes; refusals have no body either.',
+    tags: [tagOf(operation.path)],
+    parameters: parametersOf(operation),
+    responses: { ...describeSuccess(operation, undefined, { withoutBytes: true }), ...refusalsOf(name, operation) },
+  };
+}
 
-const LAST_EVENT_ID = {
-  name: 'Last-Event-ID',
-  in: 'header',
-  required: false,
-  description: 'Resumes strictly after this event id; `limit` is ignored.',
-  schema: { type: 'string', format: 'ulid' },
-};
+type NamedExamples = Record<string, Example<unknown>>;
 
-const REPLAYED = { description: '`true` where the stored answer is given again.', schema: { const: 'true' } };
+const examplesOf = (of: Record<string, NamedExamples>, name: string): NamedExamples | undefined => of[name];
+
+function requestContent(name: string, body: Exclude<Operation['body'], null>): Json {
+  if (body !== 'upload') return jsonContent(body, examplesOf(BODY_EXAMPLES, name));
+  const file = {
+    type: 'string',
+    contentMediaType: 'application/octet-stream',
+    description:
+      'The bytes, 64 MiB at most (else 413), in the only part of the body. Its file name becomes the file’s, without folders.',
+  };
+  const schema = { type: 'object', properties: { file }, required: ['file'], additionalProperties: false };
+  return { 'multipart/form-data': { schema } };
+}
+
+function parametersOf({ params, query, takesIdempotencyKey, answer }: Operation): Json[] {
+  return [
+    ...describeParameters(params, 'path'),
+    ...describeParameters(query, 'query'),
+    ...(takesIdempotencyKey ? [describeParameter('Idempotency-Key', 'header', idempotencyKey)] : []),
+    ...(answer === 'event_stream' ? [LAST_EVENT_ID] : []),
+    ...(answer === 'bytes' ? RANGES : []),
+  ];
+}
 
 function describeParameters(schema: z.ZodObject, place: 'path' | 'query'): Json[] {
-  return Object.entries(schema.shape).map(([name, field]) => {
-    const { description, ...fieldSchema } = schemaOf(field as z.ZodType);
-    const required = place === 'path';
-    return { name, in: place, required, ...(description === undefined ? {} : { description }), schema: fieldSchema };
-  });
+  return Object.entries(schema.shape).map(([name, field]) => describeParameter(name, place, field as z.ZodType));
 }
 
-function jsonContent(schema: z.ZodType): Json {
-  const id = components.get(schema)?.id;
-  return { 'application/json': { schema: id === undefined ? schemaOf(schema) : { $ref: ref(id) } } };
+function describeParameter(name: string, place: 'path' | 'query' | 'header', field: z.ZodType): Json {
+  const { description, ...schema } = schemaOf(field);
+  // Only what must be there: whoever tries an operation on the page sends every example.
+  const example = place === 'path' ? { example: EXAMPLE_IDS[name as keyof typeof EXAMPLE_IDS] } : {};
+  return { name, in: place, required: place === 'path', description, schema, ...example };
 }
 
-function schemaOf(schema: z.ZodType): Json {
-  const { $schema: _, ...json } = z.toJSONSchema(schema);
-  return json;
-}
+const LAST_EVENT_ID = describeParameter(
+  'Last-Event-ID',
+  'header',
+  ulid.meta({
+    description: 'Resumes strictly after this event id; `limit` is ignored. Browsers send it by themselves.',
+  }),
+);
 
-function describeComponents(): Json {
-  const { schemas } = z.toJSONSchema(components, { uri: ref });
-  const described = Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]);
-  return Object.fromEntries(described) as Json;
-}
+const inHeader = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: { type: 'string' },
+});
 
-interface ErrorAnswer {
-  status: number;
-  codes: ErrorCode[];
-  headers?: Json;
-  /** Only where a body is taken. */
-  withBody?: boolean;
-}
-
-const seconds = (description: string) => ({ description, schema: { type: 'integer', minimum: 1 } });
-
-/** Every status that an operation can refuse with. */
-const ERROR_ANSWERS: readonly ErrorAnswer[] = [
-  { status: 400, codes: ['invalid_request', 'invalid_json'] },
-  { status: 401, codes: ['unauthenticated'], headers: { 'WWW-Authenticate': { schema: { type: 'string' } } } },
-  { status: 403, codes: ['forbidden'] },
-  { status: 404, codes: ['not_found'] },
-  {
-    status: 409,
-    codes: ['agent_not_published', 'service_inactive', 'readiness_blocked', 'idempotency_conflict'],
-    headers: { 'Retry-After': seconds('Where the request may be repeated as it is.') },
-  },
-  { status: 413, codes: ['invalid_request'], withBody: true },
-  { status: 415, codes: ['invalid_request'], withBody: true },
-  { status: 429, codes: ['rate_limited'], headers: { 'Retry-After': seconds('Seconds to wait.') } },
-  { status: 500, codes: ['internal_error'] },
-  { status: 503, codes: ['internal_error'], headers: { 'Retry-After': seconds('Seconds to wait.') } },
+const RANGES = [
+  inHeader(
+    'Range',
+    'One range of bytes, such as `bytes=0-1023` or `bytes=-500`. Of several, or what is none: the whole file.',
+  ),
+  inHeader('If-Range', '`ETag` of the bytes that the range is meant of; of others the whole file is sent.'),
+  inHeader('If-None-Match', '`ETag` of bytes that the caller has: 304 where they are the file’s.'),
 ];
-
-const STATUS_NOTES: Record<number, string> = {
-  413: 'The body is larger than is accepted.',
-  415: 'The body is not `application/json`.',
-  503: 'The database does not answer. Repeat the request.',
-};
-
-function describeError({ status, codes, headers }: ErrorAnswer): Json {
-  const meanings = codes.map((code) => `\`${code}\`: ${ERRORS[code].meaning}`);
-  return {
-    description: STATUS_NOTES[status] ?? meanings.join(' '),
-    ...(headers === undefined ? {} : { headers }),
-    content: { 'application/json': { schema: { $ref: ref('Error') } } },
-  };
-}

@@ -1,6 +1,27 @@
 import { z } from 'zod';
-import { agentAnswer, listEventsAnswer, listRunsAnswer, runAnswer, sendEventsAnswer, threadAnswer } from './answers.ts';
-import { createThreadBody, listEventsQuery, listRunsQuery, sendEventsBody, streamEventsQuery } from './requests.ts';
+import {
+  agentAnswer,
+  listEventsAnswer,
+  listFilesAnswer,
+  listRunsAnswer,
+  listThreadsAnswer,
+  okAnswer,
+  publicFileAnswer,
+  runAnswer,
+  sendEventsAnswer,
+  threadAnswer,
+  threadFileAnswer,
+} from './answers.ts';
+import {
+  attachFileBody,
+  createThreadBody,
+  listEventsQuery,
+  listRunsQuery,
+  listThreadsQuery,
+  readContentQuery,
+  sendEventsBody,
+  streamEventsQuery,
+} from './requests.ts';
 import { ulid } from './scalars.ts';
 
 /** One operation of the interface: what the API checks before it does anything, and what the OpenAPI document says. */
@@ -16,12 +37,11 @@ export interface Operation<
   description?: string;
   params: Params;
   query: Query;
-  /** Null where no body is taken. */
-  body: Body | null;
+  /** Null where no body is taken; `upload` is one part named `file` of multipart/form-data. */
+  body: Body | 'upload' | null;
   takesIdempotencyKey: boolean;
   status: 200 | 201;
-  /** Null for the event stream. */
-  answer: z.ZodType | null;
+  answer: z.ZodType | 'event_stream' | 'bytes';
 }
 
 /** What an operation is given, parsed. */
@@ -32,9 +52,15 @@ export interface InputOf<O extends Operation> {
   idempotencyKey: string | null;
 }
 
-const agentParams = z.object({ agentId: ulid });
-const threadParams = z.object({ threadId: ulid });
-const runParams = z.object({ threadId: ulid, runId: ulid });
+const agentId = ulid.meta({ description: 'Id of the Agent, in either case.' });
+const threadId = ulid.meta({ description: 'Id of the Thread, in either case.' });
+const runId = ulid.meta({ description: 'Id of a Run of the Thread, in either case.' });
+const fileId = ulid.meta({ description: 'Id of the file, in either case.' });
+const agentParams = z.object({ agentId });
+const threadParams = z.object({ threadId });
+const runParams = z.object({ threadId, runId });
+const fileParams = z.object({ fileId });
+const threadFileParams = z.object({ threadId, fileId });
 const nothing = z.object({});
 const noBody: z.ZodNull | null = null;
 
@@ -43,6 +69,9 @@ export const operations = {
     method: 'POST',
     path: '/agents/{agentId}/threads',
     summary: 'Create a Thread, with `input` also its first Run',
+    description:
+      'With `input` the Run is queued when this answers, and goes on whatever becomes of the connection. Without it the ' +
+      'Thread is `IDLE` and `run` is null. `links.thread` is its absolute URL.',
     params: agentParams,
     query: nothing,
     body: createThreadBody,
@@ -50,10 +79,38 @@ export const operations = {
     status: 201,
     answer: threadAnswer,
   },
+  listThreads: {
+    method: 'GET',
+    path: '/agents/{agentId}/threads',
+    summary: 'List the caller’s Threads of an Agent, the last changed first',
+    description:
+      'Archived ones only when asked for. A Thread that does not change while one pages is neither skipped nor doubled.',
+    params: agentParams,
+    query: listThreadsQuery,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: listThreadsAnswer,
+  },
+  uploadFile: {
+    method: 'POST',
+    path: '/agents/{agentId}/files',
+    summary: 'Upload a draft file, to be given to a Thread later',
+    description:
+      'A draft belongs to the Agent and to the person, or to the service token itself. One that no Thread has after 24 h is removed.',
+    params: agentParams,
+    query: nothing,
+    body: 'upload',
+    takesIdempotencyKey: true,
+    status: 201,
+    answer: publicFileAnswer,
+  },
   getAgent: {
     method: 'GET',
     path: '/agents/{agentId}',
     summary: 'Read what the Agent is, nothing of its configuration',
+    description:
+      'Answers what every operation on the Agent checks first: whether it is there, may be used, and is published.',
     params: agentParams,
     query: nothing,
     body: noBody,
@@ -65,12 +122,51 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}',
     summary: 'Read a Thread and its most recent Run',
+    description: '`run` is the newest one, null when there is none. To wait for its end, follow the event stream.',
     params: threadParams,
     query: nothing,
     body: noBody,
     takesIdempotencyKey: false,
     status: 200,
     answer: threadAnswer,
+  },
+  deleteThread: {
+    method: 'DELETE',
+    path: '/threads/{threadId}',
+    summary: 'Delete a Thread for good, with its events and files',
+    description: 'Its Runs are cancelled. From then on its id and those of its files answer 404.',
+    params: threadParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: okAnswer,
+  },
+  archiveThread: {
+    method: 'POST',
+    path: '/threads/{threadId}/archive',
+    summary: 'Take a Thread out of the active lists',
+    description:
+      'Refused while a Run is active. An archived Thread takes no events until it is unarchived; archiving it again ' +
+      'changes nothing.',
+    params: threadParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: okAnswer,
+  },
+  unarchiveThread: {
+    method: 'POST',
+    path: '/threads/{threadId}/unarchive',
+    summary: 'Restore an archived Thread to the active lists',
+    description: 'A Thread that is not archived stays as it is.',
+    params: threadParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: okAnswer,
   },
   sendEvents: {
     method: 'POST',
@@ -103,19 +199,20 @@ export const operations = {
     path: '/threads/{threadId}/events/stream',
     summary: 'Follow the public event log as Server-Sent Events',
     description:
-      'Frames: `thread.event` with the entry’s id as `id` and a ThreadEventLogEntry as `data`; `thread.error` with an ' +
-      'Error, then the end; `thread.idle` at the end of `?until=idle`. `Last-Event-ID` resumes strictly after that id.',
+      'The last `limit` entries, and then each as it is stored. A stream that ends, by a deployment or for a reader that is ' +
+      'too slow, is opened again with `Last-Event-ID` and goes on strictly after that id: nothing is lost or doubled, at any age.',
     params: threadParams,
     query: streamEventsQuery,
     body: noBody,
     takesIdempotencyKey: false,
     status: 200,
-    answer: null,
+    answer: 'event_stream',
   },
   listRuns: {
     method: 'GET',
     path: '/threads/{threadId}/runs',
     summary: 'List the Runs of a Thread, newest first',
+    description: 'Pages neither skip nor double a Run.',
     params: threadParams,
     query: listRunsQuery,
     body: noBody,
@@ -127,11 +224,101 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/runs/{runId}',
     summary: 'Read a Run',
+    description: '`finalOutput` is there as soon as the status is `completed`; `error` exactly when it is `failed`.',
     params: runParams,
     query: nothing,
     body: noBody,
     takesIdempotencyKey: false,
     status: 200,
     answer: runAnswer,
+  },
+  retryRun: {
+    method: 'POST',
+    path: '/threads/{threadId}/runs/{runId}/retry',
+    summary: 'Run again what failed, or go on from where a Run was ended',
+    description:
+      'Of the newest Run: a failed one whose error is retryable is answered anew (`retry`), a cancelled or expired one goes on where ' +
+      'the transcript stops (`resume`).',
+    params: runParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: true,
+    status: 201,
+    answer: runAnswer,
+  },
+  attachFile: {
+    method: 'POST',
+    path: '/threads/{threadId}/files',
+    summary: 'Attach a file: a draft, or bytes within the request',
+    description:
+      'It is mounted into the Thread’s next Run. Two shapes: `{fileId}`, or `{name, contentType, contentBase64}`.',
+    params: threadParams,
+    query: nothing,
+    body: attachFileBody,
+    takesIdempotencyKey: false,
+    status: 201,
+    answer: threadFileAnswer,
+  },
+  listFiles: {
+    method: 'GET',
+    path: '/threads/{threadId}/files',
+    summary: 'List the files of a Thread, oldest first',
+    description: 'Attachments and artifacts, all of them.',
+    params: threadParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: listFilesAnswer,
+  },
+  detachFile: {
+    method: 'DELETE',
+    path: '/threads/{threadId}/files/{fileId}',
+    summary: 'Detach a file of a Thread and delete it',
+    description: 'The Runs to come do not have it any more; its bytes are removed.',
+    params: threadFileParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: okAnswer,
+  },
+  getFile: {
+    method: 'GET',
+    path: '/files/{fileId}',
+    summary: 'Read what a file is',
+    description: 'A draft of the caller’s, or a file of a Thread that the caller may see.',
+    params: fileParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: publicFileAnswer,
+  },
+  deleteFile: {
+    method: 'DELETE',
+    path: '/files/{fileId}',
+    summary: 'Delete a draft, or a file of a Thread',
+    description: 'Its bytes are removed. A file of a Thread is detached first.',
+    params: fileParams,
+    query: nothing,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: okAnswer,
+  },
+  readContent: {
+    method: 'GET',
+    path: '/files/{fileId}/content',
+    summary: 'Download the bytes of an attachment or artifact',
+    description:
+      'Always `application/octet-stream` with `X-Content-Type-Options: nosniff`; the detected type is the file’s ' +
+      '`mimeType`. Ranges and conditional requests as in RFC 9110, names as in RFC 6266. A draft has no content yet: 404.',
+    params: fileParams,
+    query: readContentQuery,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: 'bytes',
   },
 } as const satisfies Record<string, Operation>;

@@ -1,115 +1,191 @@
 import { z } from 'zod';
 import { ERROR_CODES } from './errors.ts';
-import { dateTime, ulid } from './scalars.ts';
+import { answeredUlid, dateTime } from './scalars.ts';
 
 /** Schemas that have a name in the OpenAPI document. */
-export const components = z.registry<{ id: string; description?: string }>();
+export const components = z.registry<{ id: string }>();
 
 /** The records of the contract, section 2, field by field. */
 export const threadSummary = z
   .strictObject({
-    id: ulid,
-    agent_id: ulid.meta({ format: 'ulid', description: 'The Agent that the Thread belongs to.' }),
+    id: answeredUlid,
+    agent_id: answeredUlid.meta({ description: 'The Agent that the Thread belongs to.' }),
     userId: z.string().meta({
       minLength: 1,
       maxLength: 255,
-      description: 'Opaque identifier of the application’s user, given at creation.',
+      description: 'Opaque identifier of the application’s user, given at creation; never changes.',
     }),
     kind: z.enum(['pet', 'cattle']).meta({ description: 'Persistent or one-off Agent.' }),
-    source: z.literal('api'),
-    status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']),
-    title: z.string().nullable().meta({ description: 'From the first message; null before.' }),
-    last_run_id: ulid.nullable().meta({ description: 'The newest Run; null when there is none.' }),
+    source: z.literal('api').meta({ description: 'Always `api`.' }),
+    status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']).meta({
+      description:
+        '`IDLE`: no Run is active. `RUNNING`: one is. `RESCHEDULING`: between two Runs, or two attempts at one. ' +
+        '`TERMINATED`: ended for good.',
+    }),
+    title: z.string().nullable().meta({
+      description: 'The first line of the first message, at most 80 characters; null before.',
+    }),
+    last_run_id: answeredUlid.nullable().meta({ description: 'The newest Run; null when there is none.' }),
     created_at: dateTime,
-    updated_at: dateTime,
+    updated_at: dateTime.meta({ description: 'When another field, or the archived state, last changed.' }),
   })
+  .meta({ description: 'A conversation with an Agent.' })
   .register(components, { id: 'ThreadSummary' });
 
 export const threadLinks = z
   .strictObject({ thread: z.string().meta({ description: 'Absolute URL of the Thread.' }) })
+  .meta({ description: 'Where the Thread is found.' })
   .register(components, { id: 'ThreadLinks' });
 
 const runError = z
   .strictObject({
     code: z.string().min(1).meta({ description: 'Stable code, see docs/run-errors.md.' }),
-    message: z.string().min(1),
+    message: z.string().min(1).meta({ description: 'For people.' }),
     retryable: z.boolean().meta({ description: 'Whether a retry may succeed without other input.' }),
   })
+  .meta({ description: 'Why a Run failed.' })
   .register(components, { id: 'RunError' });
 
 const runFinalOutput = z
   .strictObject({
-    text: z.string(),
-    warnings: z.array(z.strictObject({ code: z.literal('unresolved_provider_citation'), count: z.int() })),
+    text: z.string().meta({ description: 'The last message of the Agent, whole.' }),
+    warnings: z
+      .array(
+        z.strictObject({
+          code: z.literal('unresolved_provider_citation').meta({ description: 'The only code that there is.' }),
+          count: z.int().meta({ description: 'How many citations of the provider’s own form were taken out.' }),
+        }),
+      )
+      .meta({ description: 'Empty when there are none.' }),
   })
+  .meta({ description: 'What a completed Run answers.' })
   .register(components, { id: 'RunFinalOutput' });
 
 export const runSummary = z
   .strictObject({
-    id: ulid,
-    status: z.enum(['queued', 'booting', 'running', 'waiting_input', 'completed', 'failed', 'cancelled', 'expired']),
-    trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']),
+    id: answeredUlid,
+    status: z
+      .enum(['queued', 'booting', 'running', 'waiting_input', 'completed', 'failed', 'cancelled', 'expired'])
+      .meta({ description: 'The last four are final. `waiting_input`: a person has to decide (permission_decision).' }),
+    trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']).meta({
+      description:
+        'A message; a retry of a failed Run; one that goes on after a cancelled or expired Run; the service itself.',
+    }),
     createdAt: dateTime,
     startedAt: dateTime.nullable().meta({ description: 'Null while queued.' }),
     completedAt: dateTime.nullable().meta({ description: 'Null until terminal.' }),
     updatedAt: dateTime,
     error: runError.nullable().meta({ description: 'Not null exactly when the status is `failed`.' }),
-    finalOutput: runFinalOutput.nullable().meta({ description: 'The canonical answer of a completed Run.' }),
+    finalOutput: runFinalOutput.nullable().meta({
+      description: 'The canonical answer of a completed Run; null before, and when it ended without a message.',
+    }),
   })
+  .meta({ description: 'One execution of the Agent for a Thread.' })
   .register(components, { id: 'RunSummary' });
+
+const CONTENTS = `By type:
+- \`user.message\`: the text
+- \`agent.message.delta\`, \`agent.thinking.delta\`: the next piece of text
+- \`tool.use.started\`: the tool’s title
+- \`tool.confirmation.required\`: the request id, to be answered with \`permission_decision\`
+- \`tool.use.completed\`: a summary of the result
+- \`file.changed\`, \`session_files.updated\`: the id of the file
+- \`session.status\`: what was entered, \`RUNNING\`, \`RESCHEDULING\`, \`IDLE\`, \`TERMINATED\`, \`archived\` or \`unarchived\`
+- \`usage.updated\`: JSON text, \`{"inputTokens":…,"outputTokens":…}\`
+- \`run.started\`, \`run.completed\`: the Run’s id
+- \`run.failed\`: the error’s message, \`cancelled\` or \`expired\``;
 
 export const threadEventLogEntry = z
   .strictObject({
-    id: ulid.meta({ format: 'ulid', description: 'Stable; strictly increasing within the Thread.' }),
-    type: z.enum([
-      'user.message',
-      'agent.message.delta',
-      'agent.thinking.delta',
-      'tool.use.started',
-      'tool.confirmation.required',
-      'tool.use.completed',
-      'file.changed',
-      'session_files.updated',
-      'session.status',
-      'usage.updated',
-      'run.started',
-      'run.completed',
-      'run.failed',
-    ]),
+    id: answeredUlid.meta({ description: 'Stable; strictly increasing within the Thread.' }),
+    type: z
+      .enum([
+        'user.message',
+        'agent.message.delta',
+        'agent.thinking.delta',
+        'tool.use.started',
+        'tool.confirmation.required',
+        'tool.use.completed',
+        'file.changed',
+        'session_files.updated',
+        'session.status',
+        'usage.updated',
+        'run.started',
+        'run.completed',
+        'run.failed',
+      ])
+      .meta({ description: 'What happened.' }),
     occurredAt: dateTime,
-    runId: ulid.nullable(),
-    status: z.enum(['available', 'error', 'unsupported']),
-    content: z.string(),
-    durationMs: z.int().nullable(),
-    tokens: z.int().nullable(),
+    runId: answeredUlid.nullable().meta({ description: 'Null where it belongs to no Run.' }),
+    status: z.enum(['available', 'error', 'unsupported']).meta({
+      description:
+        '`error`: a tool failed or was refused, or the Run did not complete. `unsupported`: cannot be shown by this version.',
+    }),
+    content: z.string().meta({ description: CONTENTS }),
+    durationMs: z.int().nullable().meta({ description: 'Of `tool.use.completed`, `run.completed` and `run.failed`.' }),
+    tokens: z.int().nullable().meta({ description: 'Of `usage.updated`.' }),
     toolCallId: z.string().min(1).optional().meta({ description: 'Shared by all events of one tool invocation.' }),
-    toolName: z.string().min(1).optional(),
-    toolInput: z.record(z.string(), z.unknown()).optional(),
+    toolName: z.string().min(1).optional().meta({ description: 'Of `tool.*` entries.' }),
+    toolInput: z.record(z.string(), z.unknown()).optional().meta({
+      description: 'All arguments: of `tool.use.started` and `tool.confirmation.required`.',
+    }),
   })
+  .meta({ description: 'One entry of a Thread’s public event log: the same in list and stream, for ever.' })
   .register(components, { id: 'ThreadEventLogEntry' });
+
+export const threadFile = z
+  .strictObject({
+    id: answeredUlid,
+    name: z.string().meta({ description: 'The original file name, without its folders.' }),
+    mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, else from the name.' }),
+    size: z.int().min(0).meta({ description: 'Bytes.' }),
+    kind: z.enum(['attachment', 'artifact']).meta({ description: 'Added through the API, or made by the Agent.' }),
+    committed: z.boolean().meta({ description: 'Whether it is durably attached to the Thread.' }),
+    createdAt: dateTime,
+  })
+  .meta({ description: 'A file of a Thread.' })
+  .register(components, { id: 'ThreadFile' });
+
+export const publicFile = z
+  .strictObject({
+    id: answeredUlid,
+    name: z.string().meta({ description: 'The original file name, without its folders.' }),
+    mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, else from the name.' }),
+    size: z.int().min(0).meta({ description: 'Bytes.' }),
+    createdAt: dateTime,
+  })
+  .meta({ description: 'A file, a draft or one of a Thread.' })
+  .register(components, { id: 'PublicFile' });
 
 export const agentRecord = z
   .strictObject({
-    id: ulid,
-    name: z.string(),
-    kind: z.enum(['pet', 'cattle']),
-    published: z.boolean(),
-    description: z.string(),
+    id: answeredUlid,
+    name: z.string().meta({ description: 'Given by its owner.' }),
+    kind: z.enum(['pet', 'cattle']).meta({
+      description: '`pet`: its Threads share one folder of files. `cattle`: each Thread has its own.',
+    }),
+    published: z.boolean().meta({ description: 'Always true here: one that is not published is refused.' }),
+    description: z.string().meta({ description: 'Given by its owner.' }),
   })
+  .meta({ description: 'A published Agent, nothing of its configuration.' })
   .register(components, { id: 'Agent' });
 
 export const errorEnvelope = z
   .strictObject({
-    error: z.strictObject({
-      code: z.enum(ERROR_CODES),
-      message: z.string().meta({ description: 'For engineers, not for end users.' }),
-    }),
+    error: z
+      .strictObject({
+        code: z.enum(ERROR_CODES).meta({ description: 'The list is closed; docs/api/errors.md explains each.' }),
+        message: z.string().meta({ description: 'For engineers, not for end users; not to be parsed.' }),
+      })
+      .meta({ description: 'What is wrong.' }),
   })
+  .meta({ description: 'The body of every answer that is not 2xx.' })
   .register(components, { id: 'Error' });
 
 export type ThreadSummary = z.output<typeof threadSummary>;
 export type ThreadLinks = z.output<typeof threadLinks>;
 export type RunSummary = z.output<typeof runSummary>;
 export type ThreadEventLogEntry = z.output<typeof threadEventLogEntry>;
+export type ThreadFile = z.output<typeof threadFile>;
 export type AgentRecord = z.output<typeof agentRecord>;
 export type ErrorEnvelope = z.output<typeof errorEnvelope>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { components } from './records.ts';
-import { list, queryInteger, text, ulid } from './scalars.ts';
+import { decodePlace } from './page-cursor.ts';
+import { components, threadSummary } from './records.ts';
+import { base64, list, queryInteger, text, ulid } from './scalars.ts';
 
 /** Limits of requests (contract, section 8, and decisions, section 7). Lengths are in Unicode characters. */
 export const LIMITS = {
@@ -15,92 +16,191 @@ export const LIMITS = {
   idempotencyKey: 128,
   logEntries: 1_000,
   runsAPage: 100,
+  threadsAPage: 100,
+  cursor: 200,
+  fileName: 255,
+  contentType: 255,
 } as const;
 
 export const fileResource = z
-  .strictObject({ type: z.literal('file'), file_id: ulid })
-  .register(components, { id: 'FileResource', description: 'A ready draft file, uploaded with the same token.' });
+  .strictObject({
+    type: z.literal('file').meta({ description: 'The only kind that there is.' }),
+    file_id: ulid.meta({ description: 'Of a draft that the same caller uploaded for this Agent, in either case.' }),
+  })
+  .meta({ description: 'A draft file; no draft may be named twice in one request.' })
+  .register(components, { id: 'FileResource' });
 
 const resources = list(fileResource, 0, LIMITS.filesAThread);
+const characters = 'NUL and lone surrogates are refused.';
 
 export const createThreadBody = z
   .strictObject({
-    userId: text(1, LIMITS.userId),
+    userId: text(1, LIMITS.userId).meta({
+      description: `Opaque identifier of the application’s user; cannot be changed. ${characters}`,
+    }),
     input: z
       .strictObject({
-        type: z.literal('user.message'),
+        type: z.literal('user.message').meta({ description: 'The only kind that there is.' }),
         content: list(
-          z.strictObject({ type: z.literal('text'), text: text(1, LIMITS.initialText) }),
+          z.strictObject({
+            type: z.literal('text').meta({ description: 'The only kind that there is.' }),
+            text: text(1, LIMITS.initialText).meta({ description: `Length in Unicode characters. ${characters}` }),
+          }),
           1,
           LIMITS.initialParts,
-        ),
+        ).meta({ description: 'Parts of one message; joined by line feeds.' }),
       })
       .optional()
       .meta({ description: 'Left out: an empty Thread without a Run.' }),
-    resources: resources.optional(),
+    resources: resources.optional().meta({ description: 'Files for the first Run; without `input` for the next one.' }),
   })
+  .meta({ description: 'A new Thread.' })
   .register(components, { id: 'CreateThread' });
 
 const userMessage = z
   .strictObject({
-    type: z.literal('user_message'),
-    text: text(1, LIMITS.messageText),
-    requestId: text(0, LIMITS.requestId).nullish().meta({ description: 'Echoed in the event’s result.' }),
-    resources: resources.optional(),
+    type: z.literal('user_message').meta({ description: 'A message.' }),
+    text: text(1, LIMITS.messageText).meta({
+      description: `Length in Unicode characters; an installation may allow fewer. ${characters}`,
+    }),
+    requestId: text(0, LIMITS.requestId)
+      .nullish()
+      .meta({ description: `Echoed in the event’s result, and nothing else. ${characters}` }),
+    resources: resources.optional().meta({ description: 'Files for the Run that the message starts.' }),
   })
+  .meta({ description: 'Queues a Run; refused while one is active, unless the Agent queues or interrupts.' })
   .register(components, { id: 'UserMessage' });
 
 const permissionDecision = z
   .strictObject({
-    type: z.literal('permission_decision'),
+    type: z.literal('permission_decision').meta({ description: 'An answer to `tool.confirmation.required`.' }),
     requestId: text(1, LIMITS.requestId).meta({
       minLength: 1,
       maxLength: LIMITS.requestId,
       description: '`content` of the `tool.confirmation.required` entry.',
     }),
-    decision: z.enum(['allow_once', 'reject_once']),
+    decision: z.enum(['allow_once', 'reject_once']).meta({ description: 'For this one call of the tool.' }),
   })
+  .meta({ description: 'Lets a tool run, or not. The Run goes on when its last open request is decided.' })
   .register(components, { id: 'PermissionDecision' });
 
 const userInterrupt = z
   .strictObject({
-    type: z.literal('user_interrupt'),
+    type: z.literal('user_interrupt').meta({ description: 'Stop.' }),
     runId: ulid.nullish().meta({ description: 'Null or left out: the current Run.' }),
   })
+  .meta({ description: 'Cancels a Run at once. One that has ended stays as it is.' })
   .register(components, { id: 'UserInterrupt' });
 
 export const sendEventsBody = z
   .strictObject({
     events: list(
-      z.discriminatedUnion('type', [userMessage, permissionDecision, userInterrupt]),
+      z.discriminatedUnion('type', [userMessage, permissionDecision, userInterrupt]).meta({
+        discriminator: {
+          propertyName: 'type',
+          mapping: {
+            user_message: '#/components/schemas/UserMessage',
+            permission_decision: '#/components/schemas/PermissionDecision',
+            user_interrupt: '#/components/schemas/UserInterrupt',
+          },
+        },
+      }),
       1,
       LIMITS.eventsABatch,
-    ),
+    ).meta({ description: 'Applied in this order, all or none; an installation may allow fewer.' }),
   })
+  .meta({ description: 'A batch of events.' })
   .register(components, { id: 'SendEvents' });
+
+const draftFile = z
+  .strictObject({ fileId: ulid.meta({ description: 'A draft that the caller uploaded for the Thread’s Agent.' }) })
+  .meta({ description: 'Attaches a draft.' })
+  .register(components, { id: 'AttachDraft' });
+
+const inlineFile = z
+  .strictObject({
+    name: text(1, LIMITS.fileName).meta({ description: `Folders in it are cut off. ${characters}` }),
+    contentType: text(1, LIMITS.contentType).meta({
+      description: `Counts where neither bytes nor name tell the type. ${characters}`,
+    }),
+    contentBase64: base64.meta({ description: 'The bytes in base64, with padding; 5 MiB of them at most (else 413).' }),
+  })
+  .meta({ description: 'Attaches bytes.' })
+  .register(components, { id: 'AttachInline' });
+
+export const attachFileBody = z
+  .union([draftFile, inlineFile], { error: describeAttachIssue })
+  .meta({ description: 'A draft that was uploaded, or bytes within the request.' })
+  .register(components, { id: 'AttachFile' });
+
+/** Of the two shapes the one that was meant: a list of what both lack helps nobody. */
+function describeAttachIssue({ input }: { input?: unknown }): string {
+  const meant = typeof input === 'object' && input !== null && 'fileId' in input ? draftFile : inlineFile;
+  const [issue] = meant.safeParse(input).error?.issues ?? [];
+  return issue === undefined
+    ? 'must be {fileId} or {name, contentType, contentBase64}'
+    : [...issue.path, issue.message].join(': ');
+}
 
 export const idempotencyKey = z
   .string()
   .min(1, 'must not be empty')
-  .max(LIMITS.idempotencyKey, `must have at most ${LIMITS.idempotencyKey} characters`);
+  .max(LIMITS.idempotencyKey, `must have at most ${LIMITS.idempotencyKey} characters`)
+  .meta({
+    description:
+      'The same key with the same request gives the stored answer, for 24 h; with another request 409, and while the ' +
+      'first is in progress 409 with `Retry-After`.',
+  });
+
+const pageSize = 'How many at most.';
+const pageCursor = '`nextCursor` of the page before.';
 
 export const listEventsQuery = z
   .object({
-    limit: queryInteger(1, LIMITS.logEntries).default(100),
-    after: ulid.optional().meta({ format: 'ulid', description: 'The first entries after this event id.' }),
-    before: ulid.optional().meta({ format: 'ulid', description: 'The latest entries before this event id.' }),
+    limit: queryInteger(1, LIMITS.logEntries).default(100).meta({ description: pageSize }),
+    after: ulid.optional().meta({ description: 'The first entries after this event id. Not together with `before`.' }),
+    before: ulid
+      .optional()
+      .meta({ description: 'The latest entries before this event id. Not together with `after`.' }),
   })
   .refine(({ after, before }) => after === undefined || before === undefined, 'after and before exclude each other');
 
 export const streamEventsQuery = z.object({
   limit: queryInteger(0, LIMITS.logEntries).default(100).meta({ description: 'How many past entries come first.' }),
-  after: ulid.optional().meta({ format: 'ulid', description: 'As Last-Event-ID: resumes after this event id.' }),
+  after: ulid.optional().meta({
+    description: 'Resumes strictly after this event id; `limit` is ignored. `Last-Event-ID` comes before it.',
+  }),
   until: z.literal('idle').optional().meta({ description: '`idle` ends the stream once no Run is active.' }),
 });
 
+export const listThreadsQuery = z.object({
+  limit: queryInteger(1, LIMITS.threadsAPage).default(LIMITS.threadsAPage).meta({ description: pageSize }),
+  cursor: z
+    .string()
+    .max(LIMITS.cursor)
+    .refine((cursor) => decodePlace(cursor) !== null, 'is none of ours')
+    .optional()
+    .meta({ description: `${pageCursor} Anything else is refused.` }),
+  archived: z
+    .enum(['true', 'false', 'all'])
+    .default('false')
+    .meta({ description: '`true`: only archived ones, `false`: only active ones, `all`: both.' }),
+  status: threadSummary.shape.status.optional().meta({ description: 'Only Threads of this status.' }),
+  userId: text(1, LIMITS.userId)
+    .optional()
+    .meta({ description: `Only Threads of this user of the application. ${characters}` }),
+});
+
+export const readContentQuery = z.object({
+  disposition: z
+    .enum(['attachment', 'inline'])
+    .default('attachment')
+    .meta({ description: 'What `Content-Disposition` says.' }),
+});
+
 export const listRunsQuery = z.object({
-  limit: queryInteger(1, LIMITS.runsAPage).default(LIMITS.runsAPage),
-  cursor: ulid.optional().meta({ description: '`nextCursor` of the page before.' }),
+  limit: queryInteger(1, LIMITS.runsAPage).default(LIMITS.runsAPage).meta({ description: pageSize }),
+  cursor: ulid.optional().meta({ description: pageCursor }),
 });
 
 export type SendEventsBody = z.output<typeof sendEventsBody>;

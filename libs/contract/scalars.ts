@@ -5,10 +5,16 @@ export const ulid = z
   .string()
   .regex(/^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/, 'must be a ULID')
   .toUpperCase()
-  .meta({ format: 'ulid' });
+  .meta({ format: 'ulid', description: 'A ULID, in either case.' });
+
+/** A ULID as it is answered. */
+export const answeredUlid = z
+  .string()
+  .regex(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
+  .meta({ format: 'ulid', description: 'A ULID, always in upper case.' });
 
 /** RFC 3339 in UTC with milliseconds. */
-export const dateTime = z.string().meta({ format: 'date-time' });
+export const dateTime = z.string().meta({ format: 'date-time', description: 'RFC 3339, UTC, with milliseconds.' });
 
 /** Text of callers. Lengths count Unicode characters; NUL and lone surrogates are refused (decisions, section 7). */
 export function text(min: number, max: number) {
@@ -37,6 +43,16 @@ function countCharacters(value: string): number {
   for (const _ of value) count++;
   return count;
 }
+
+/** Base64 with padding. Checked by its alphabet and length: a pattern over megabytes would be the most expensive check. */
+export const base64 = z
+  .string()
+  .refine((value) => value.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(value), 'must be base64')
+  .meta({
+    contentEncoding: 'base64',
+    // What the check above comes to.
+    pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
+  });
 
 /**
  * A list whose length is checked before its items are: zod reports every wrong item, and a body of 8 MiB has room for

@@ -1,0 +1,241 @@
+import { z } from 'zod';
+import { ERRORS, type ErrorCode } from './errors.ts';
+import { MESSAGE_EXAMPLES, STREAM_EXAMPLE, type Example } from './openapi-examples.ts';
+import type { Operation } from './operations.ts';
+import { components } from './records.ts';
+
+/** What operations answer, in the OpenAPI document: successes, refusals, and the headers of both. */
+export type Json = Record<string, unknown>;
+
+const ref = (id: string) => `#/components/schemas/${id}`;
+
+/** A schema as JSON Schema. */
+export function schemaOf(schema: z.ZodType): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { override: tidy });
+  return json;
+}
+
+/** Every schema that has a name. */
+export function describeComponents(): Json {
+  const { schemas } = z.toJSONSchema(components, { uri: ref, override: tidy });
+  const described = Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]);
+  return Object.fromEntries(described) as Json;
+}
+
+/** The bounds of every integer that JavaScript can hold are not bounds of ours. */
+function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+}
+
+type Examples = Record<string, Example<unknown>> | undefined;
+
+export function jsonContent(schema: z.ZodType, examples?: Examples): Json {
+  const id = components.get(schema)?.id;
+  return {
+    'application/json': {
+      schema: id === undefined ? schemaOf(schema) : { $ref: ref(id) },
+      ...(examples && { examples }),
+    },
+  };
+}
+
+const header = (description: string, schema: Json, required = false) => ({
+  description,
+  ...(required ? { required } : {}),
+  schema,
+});
+const text = (description: string, required = false) => header(description, { type: 'string' }, required);
+const seconds = (description: string, required = false) =>
+  header(description, { type: 'integer', minimum: 1 }, required);
+
+/** Of every answer that comes after the token was looked at. */
+const rateLimits = (required: boolean): Json => ({
+  'RateLimit-Limit': header('Requests in a window of 60 s.', { type: 'integer', minimum: 1 }, required),
+  'RateLimit-Remaining': header('Requests left in this window.', { type: 'integer', minimum: 0 }, required),
+  'RateLimit-Reset': seconds('Seconds until the window ends.', required),
+});
+
+const requestId = (required: boolean) =>
+  header(
+    'Names the request in the service’s log.',
+    { type: 'string', format: 'ulid', pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' },
+    required,
+  );
+
+const STREAM_HEADERS = { 'Cache-Control': text('`no-store, no-transform`.', true) };
+
+/** Of the bytes, and of the answer that they have not changed. */
+const VALIDATORS = {
+  ETag: text('Of the bytes; strong, and the same as long as the file exists.', true),
+  'Accept-Ranges': header('Ranges of bytes can be asked for.', { const: 'bytes' }, true),
+  'Cache-Control': text('`private, no-cache`: to be kept, and asked for again with `If-None-Match`.', true),
+};
+
+const DOWNLOAD_HEADERS = {
+  ...VALIDATORS,
+  'Content-Disposition': text('`disposition` and the file’s name (RFC 6266, any Unicode).', true),
+  'Content-Length': header('Bytes that follow; of HEAD, that would.', { type: 'integer', minimum: 0 }, true),
+  'X-Content-Type-Options': header('The type is not to be guessed.', { const: 'nosniff' }, true),
+};
+
+const BYTES = {
+  'application/octet-stream': { schema: { type: 'string', contentMediaType: 'application/octet-stream' } },
+};
+
+const STREAM = `Frames of \`text/event-stream\`:
+- \`: connected\` and \`retry: <milliseconds>\` first
+- \`event: thread.event\`, \`id\` the entry’s id, \`data\` a ThreadEventLogEntry
+- \`: keepalive\` after 15 s of silence
+- \`event: thread.error\`, \`data\` an Error, and then the end: the token is revoked or expired, access withdrawn, or the Thread deleted
+- \`event: thread.idle\`, and then the end: of \`?until=idle\`, once no Run is active and all is delivered`;
+
+/** Success of an operation, by status. `withoutBytes`: the answers to HEAD. */
+export function describeSuccess(operation: Operation, examples: Examples, { withoutBytes = false } = {}): Json {
+  const { answer, status, summary, takesIdempotencyKey } = operation;
+  const bytes = withoutBytes ? {} : { content: BYTES };
+  const limits = rateLimits(true);
+  switch (answer) {
+    case 'bytes':
+      return {
+        [status]: { description: 'The whole file.', headers: { ...limits, ...DOWNLOAD_HEADERS }, ...bytes },
+        206: {
+          description: 'The range asked for.',
+          headers: { ...limits, ...DOWNLOAD_HEADERS, 'Content-Range': text('`bytes <first>-<last>/<size>`.', true) },
+          ...bytes,
+        },
+        304: { description: 'The caller has these bytes.', headers: { ...limits, ...VALIDATORS } },
+      };
+    case 'event_stream': {
+      const content = { 'text/event-stream': { schema: { type: 'string' }, example: STREAM_EXAMPLE } };
+      return { [status]: { description: STREAM, headers: { ...limits, ...STREAM_HEADERS }, content } };
+    }
+    default: {
+      const headers = { ...limits, ...(takesIdempotencyKey ? { 'Idempotency-Replayed': REPLAYED } : {}) };
+      return { [status]: { description: summary, headers, content: jsonContent(answer, examples) } };
+    }
+  }
+}
+
+const REPLAYED = header('`true` where the stored answer is given again, byte for byte.', { const: 'true' });
+
+interface Refusal {
+  /** In `components.responses`: the classes of the contract, section 7. */
+  name: string;
+  status: number;
+  codes: readonly ErrorCode[];
+  /** What it means here, where that is not what the code means elsewhere. */
+  note?: string;
+  /** As `note`, in the example. */
+  message?: string;
+  headers?: Json;
+  /** May also come before the token was looked at: of what is not HTTP, or while the database is away. */
+  early?: boolean;
+}
+
+const OF_AGENT = ['agent_not_published', 'service_inactive'] as const;
+const RETRY_WHERE_BUSY = { 'Retry-After': seconds('Where the same request may succeed in a moment.') };
+
+/** Every answer that an operation can refuse with; which has which: `refusalsOf`. */
+const REFUSALS = {
+  400: { name: 'InvalidRequest', status: 400, codes: ['invalid_request', 'invalid_json'], early: true },
+  401: {
+    name: 'Unauthenticated',
+    status: 401,
+    codes: ['unauthenticated'],
+    headers: { 'WWW-Authenticate': header('How to authenticate.', { const: 'Bearer' }, true) },
+  },
+  403: { name: 'Forbidden', status: 403, codes: ['forbidden'] },
+  404: { name: 'NotFound', status: 404, codes: ['not_found'] },
+  agentAway: { name: 'AgentAway', status: 409, codes: OF_AGENT },
+  conflict: {
+    name: 'Conflict',
+    status: 409,
+    codes: [...OF_AGENT, 'idempotency_conflict'],
+    headers: RETRY_WHERE_BUSY,
+  },
+  runConflict: {
+    name: 'RunConflict',
+    status: 409,
+    codes: [...OF_AGENT, 'readiness_blocked', 'idempotency_conflict'],
+    headers: RETRY_WHERE_BUSY,
+  },
+  413: {
+    name: 'TooLarge',
+    status: 413,
+    codes: ['invalid_request'],
+    note: 'The body, or the file in it, is larger than is accepted.',
+    message: 'The body is too large.',
+  },
+  415: {
+    name: 'WrongType',
+    status: 415,
+    codes: ['invalid_request'],
+    note: 'The body is not of the type that this operation takes; where it takes none, it is not JSON.',
+    message: 'The body must be application/json.',
+  },
+  416: {
+    name: 'RangeNotSatisfiable',
+    status: 416,
+    codes: ['invalid_request'],
+    note: 'The range is not in the file.',
+    message: 'Range: is not in the file',
+    headers: { ...VALIDATORS, 'Content-Range': text('`bytes */<size>`.', true) },
+  },
+  429: {
+    name: 'RateLimited',
+    status: 429,
+    codes: ['rate_limited'],
+    note: 'Too many requests in this window, open streams, or drafts.',
+    headers: { 'Retry-After': seconds('Seconds to wait.', true) },
+  },
+  500: { name: 'InternalError', status: 500, codes: ['internal_error'], early: true },
+  503: {
+    name: 'Unavailable',
+    status: 503,
+    codes: ['internal_error'],
+    note: 'The database, or the store of files, does not answer. Nothing was done, or it is not known.',
+    message: 'The service cannot reach its database. Try again.',
+    headers: { 'Retry-After': seconds('Seconds to wait.', true) },
+    early: true,
+  },
+} as const satisfies Record<string, Refusal>;
+
+/** Operations that make a Run: only they need the Agent to be ready. */
+const MAKING_RUNS = new Set(['createThread', 'sendEvents', 'retryRun']);
+
+/** What an operation can refuse with, by status. */
+export function refusalsOf(name: string, { method, answer }: Operation): Json {
+  // Reads, and deleting, are refused by no state of a Thread.
+  const isBound = method !== 'GET' && name !== 'deleteThread';
+  const conflict = MAKING_RUNS.has(name) ? 'runConflict' : isBound ? 'conflict' : 'agentAway';
+  const keys: (keyof typeof REFUSALS)[] = [
+    ...([400, 401, 403, 404, conflict] as const),
+    // Of every method that may have a body: one that is not taken is read all the same.
+    ...(method === 'GET' ? [] : ([413, 415] as const)),
+    ...(answer === 'bytes' ? ([416] as const) : []),
+    ...([429, 500, 503] as const),
+  ];
+  const refusals = keys.map((key) => REFUSALS[key]);
+  return Object.fromEntries(refusals.map((to) => [to.status, { $ref: `#/components/responses/${to.name}` }]));
+}
+
+export function describeRefusals(): Json {
+  return Object.fromEntries(
+    Object.values<Refusal>(REFUSALS).map((refusal) => [refusal.name, describeRefusal(refusal)]),
+  );
+}
+
+function describeRefusal({ codes, note, message, headers, early = false }: Refusal): Json {
+  const examples = codes.map((code): [string, Example<unknown>] => [
+    code,
+    { summary: code, value: { error: { code, message: message ?? MESSAGE_EXAMPLES[code] } } },
+  ]);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${note ?? ERRORS[code].meaning}`).join(' '),
+    headers: { 'X-Request-Id': requestId(!early), ...rateLimits(!early), ...headers },
+    content: {
+      'application/json': { schema: { $ref: ref('Error') }, examples: Object.fromEntries(examples) },
+    },
+  };
+}

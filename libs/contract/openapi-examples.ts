@@ -1,0 +1,270 @@
+import type { z } from 'zod';
+import type { ErrorCode } from './errors.ts';
+import type { operations } from './operations.ts';
+import type { RunSummary, ThreadEventLogEntry, ThreadFile, ThreadSummary } from './records.ts';
+import { connectedFrame, KEEPALIVE_FRAME, THREAD_IDLE_FRAME, threadEventFrame } from './sse.ts';
+
+/** What the OpenAPI document shows: one Thread, from its creation to the end of its Run. A test holds all against their schemas. */
+export interface Example<T> {
+  summary: string;
+  value: T;
+}
+
+type Operations = typeof operations;
+
+/** Of each operation with a JSON body, or answer, at least one. */
+type ExamplesOf<Part extends 'body' | 'answer'> = {
+  [Name in keyof Operations as Operations[Name][Part] extends z.ZodType ? Name : never]: Record<
+    string,
+    Example<Operations[Name][Part] extends infer Schema extends z.ZodType ? z.input<Schema> : never>
+  >;
+};
+
+export const EXAMPLE_IDS = {
+  agentId: '01KAJ0T6SGX4Z8VJ3N5Q7R9T1W',
+  threadId: '01KAJ2M5E7B9D1F3H5K7M9P1R3',
+  runId: '01KAJ2M5E8C0E2G4J6M8P0R2T4',
+  fileId: '01KAJ2KZQ3A5C7E9G1J3M5P7R9',
+} as const;
+const { agentId, threadId, runId, fileId } = EXAMPLE_IDS;
+const PERMISSION_REQUEST = '01KAJ2M8Z1N3Q5S7V9X1Z3B5D7';
+
+const thread: ThreadSummary = {
+  id: threadId,
+  agent_id: agentId,
+  userId: 'customer-4711',
+  kind: 'cattle',
+  source: 'api',
+  status: 'RUNNING',
+  title: 'Where is my order 1042?',
+  last_run_id: runId,
+  created_at: '2026-11-21T09:30:00.123Z',
+  updated_at: '2026-11-21T09:30:00.123Z',
+};
+
+const idle: ThreadSummary = { ...thread, status: 'IDLE', updated_at: '2026-11-21T09:30:04.910Z' };
+
+const empty: ThreadSummary = { ...thread, status: 'IDLE', title: null, last_run_id: null };
+
+const links = { thread: `https://spool.example/api/v1/threads/${threadId}` };
+
+const queued: RunSummary = {
+  id: runId,
+  status: 'queued',
+  trigger: 'user_prompt',
+  createdAt: '2026-11-21T09:30:00.123Z',
+  startedAt: null,
+  completedAt: null,
+  updatedAt: '2026-11-21T09:30:00.123Z',
+  error: null,
+  finalOutput: null,
+};
+
+const completed: RunSummary = {
+  ...queued,
+  status: 'completed',
+  startedAt: '2026-11-21T09:30:00.180Z',
+  completedAt: '2026-11-21T09:30:04.910Z',
+  updatedAt: '2026-11-21T09:30:04.910Z',
+  finalOutput: { text: 'Your order 1042 left our warehouse this morning.', warnings: [] },
+};
+
+const failed: RunSummary = {
+  ...completed,
+  status: 'failed',
+  error: { code: 'provider_unavailable', message: 'The model provider did not answer.', retryable: true },
+  finalOutput: null,
+};
+
+const cancelled: RunSummary = { ...completed, status: 'cancelled', finalOutput: null };
+
+const publicFile = {
+  id: fileId,
+  name: 'invoice.pdf',
+  mimeType: 'application/pdf',
+  size: 48_213,
+  createdAt: '2026-11-21T09:29:41.007Z',
+};
+
+const threadFile: ThreadFile = { ...publicFile, kind: 'attachment', committed: true };
+
+const nowhere = { runId, status: 'available', durationMs: null, tokens: null } as const;
+
+const message: ThreadEventLogEntry = {
+  ...nowhere,
+  id: '01KAJ2M5EB7D9F1H3K5M7P9R1T',
+  type: 'user.message',
+  occurredAt: '2026-11-21T09:30:00.123Z',
+  content: 'Where is my order 1042?',
+};
+
+const confirmation: ThreadEventLogEntry = {
+  ...nowhere,
+  id: '01KAJ2M6Z5X7Z9B1D3F5H7K9M1',
+  type: 'tool.confirmation.required',
+  occurredAt: '2026-11-21T09:30:01.701Z',
+  content: PERMISSION_REQUEST,
+  toolCallId: 'call_7f3a',
+  toolName: 'look_up_order',
+  toolInput: { order: 1042 },
+};
+
+const piece: ThreadEventLogEntry = {
+  ...nowhere,
+  id: '01KAJ2M9R3T5W7Y9A1C3E5G7J9',
+  type: 'agent.message.delta',
+  occurredAt: '2026-11-21T09:30:04.512Z',
+  content: 'Your order 1042 left our ware',
+};
+
+const ended: ThreadEventLogEntry = {
+  ...nowhere,
+  id: '01KAJ2MA4Y6A8C0E2G4J6M8P0R',
+  type: 'run.completed',
+  occurredAt: '2026-11-21T09:30:04.910Z',
+  content: runId,
+  durationMs: 4_730,
+};
+
+const first = (text: string) => ({ type: 'user.message' as const, content: [{ type: 'text' as const, text }] });
+
+export const BODY_EXAMPLES: ExamplesOf<'body'> = {
+  createThread: {
+    message: {
+      summary: 'With a message: the first Run is queued',
+      value: { userId: 'customer-4711', input: first('Where is my order 1042?') },
+    },
+    file: {
+      summary: 'With a draft file',
+      value: {
+        userId: 'customer-4711',
+        input: first('Is this invoice right?'),
+        resources: [{ type: 'file', file_id: fileId }],
+      },
+    },
+    empty: { summary: 'An empty Thread, without a Run', value: { userId: 'customer-4711' } },
+  },
+  sendEvents: {
+    message: {
+      summary: 'A message',
+      value: { events: [{ type: 'user_message', text: 'And when will it arrive?', requestId: 'msg-2' }] },
+    },
+    file: {
+      summary: 'A message with a draft file',
+      value: {
+        events: [{ type: 'user_message', text: 'See here.', resources: [{ type: 'file', file_id: fileId }] }],
+      },
+    },
+    decision: {
+      summary: 'Allow a tool call',
+      value: { events: [{ type: 'permission_decision', requestId: PERMISSION_REQUEST, decision: 'allow_once' }] },
+    },
+    interrupt: { summary: 'Stop the current Run', value: { events: [{ type: 'user_interrupt' }] } },
+    instead: {
+      summary: 'Stop the current Run and ask something else',
+      value: { events: [{ type: 'user_interrupt' }, { type: 'user_message', text: 'Never mind: cancel my order.' }] },
+    },
+  },
+  attachFile: {
+    draft: { summary: 'A draft that was uploaded', value: { fileId } },
+    inline: {
+      summary: 'Bytes within the request',
+      value: { name: 'note.txt', contentType: 'text/plain', contentBase64: 'SGVsbG8h' },
+    },
+  },
+};
+
+const done = { done: { summary: 'Done', value: { ok: true as const } } };
+
+export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
+  createThread: {
+    message: { summary: 'With a message', value: { thread, run: queued, links } },
+    empty: { summary: 'Without `input`', value: { thread: empty, run: null, links } },
+  },
+  listThreads: { page: { summary: 'The last page', value: { threads: [thread], nextCursor: null } } },
+  uploadFile: { draft: { summary: 'A draft', value: { file: publicFile } } },
+  getAgent: {
+    agent: {
+      summary: 'An Agent',
+      value: {
+        agent: {
+          id: agentId,
+          name: 'Orders',
+          kind: 'cattle',
+          published: true,
+          description: 'Answers questions about orders.',
+        },
+      },
+    },
+  },
+  getThread: {
+    idle: { summary: 'Its Run is completed', value: { thread: idle, run: completed, links } },
+    running: { summary: 'Its Run is waiting for a worker', value: { thread, run: queued, links } },
+    empty: { summary: 'No Run yet', value: { thread: empty, run: null, links } },
+  },
+  deleteThread: done,
+  archiveThread: done,
+  unarchiveThread: done,
+  sendEvents: {
+    message: {
+      summary: 'A message',
+      value: {
+        acceptedAt: '2026-11-21T09:30:00.123Z',
+        events: [{ type: 'user_message', requestId: 'msg-2', run: queued }],
+        thread,
+        warnings: [],
+      },
+    },
+    interrupt: {
+      summary: 'An interrupt: the Run is cancelled already',
+      value: {
+        acceptedAt: '2026-11-21T09:30:04.910Z',
+        events: [{ type: 'user_interrupt', requestId: null, run: cancelled }],
+        thread: idle,
+        warnings: [],
+      },
+    },
+  },
+  listEvents: {
+    window: {
+      summary: 'The latest entries, more before them',
+      value: { events: [message, confirmation, piece, ended], truncated: true },
+    },
+  },
+  listRuns: { page: { summary: 'More pages follow', value: { runs: [completed], nextCursor: runId } } },
+  getRun: {
+    completed: { summary: 'Completed', value: { run: completed } },
+    failed: { summary: 'Failed', value: { run: failed } },
+  },
+  retryRun: { retry: { summary: 'A new Run', value: { run: { ...queued, trigger: 'retry' } } } },
+  attachFile: { attached: { summary: 'Attached', value: { file: threadFile } } },
+  listFiles: { files: { summary: 'One attachment', value: { files: [threadFile] } } },
+  detachFile: done,
+  getFile: { file: { summary: 'A file', value: { file: publicFile } } },
+  deleteFile: done,
+};
+
+/** A stream of `?until=idle`, whole. */
+export const STREAM_EXAMPLE = [
+  connectedFrame(1_800),
+  threadEventFrame(message),
+  threadEventFrame(piece),
+  KEEPALIVE_FRAME,
+  threadEventFrame(ended),
+  THREAD_IDLE_FRAME,
+].join('');
+
+/** A message of each code, as callers get it. */
+export const MESSAGE_EXAMPLES: Record<ErrorCode, string> = {
+  invalid_request: 'body.userId: must not be empty',
+  invalid_json: 'The body is not JSON in UTF-8.',
+  unauthenticated: 'A valid access token is required.',
+  forbidden: 'The caller may not use this Agent.',
+  not_found: 'The Thread was not found.',
+  agent_not_published: 'The Agent is not published.',
+  service_inactive: 'The Agent’s API access is inactive.',
+  readiness_blocked: 'The Agent cannot run now: its harness is missing.',
+  idempotency_conflict: 'A Run of the Thread is active.',
+  rate_limited: 'More than 600 requests a minute.',
+  internal_error: 'Something failed on our side.',
+};
