@@ -55,6 +55,8 @@ export type AnsweredEvent = Omit<ThreadEventLogEntry, 'type'> & {
 export interface Call {
   token?: string | null;
   body?: unknown;
+  /** Instead of `body`: multipart/form-data. */
+  form?: FormData;
   headers?: Record<string, string>;
 }
 
@@ -160,7 +162,11 @@ export class ApiUnderTest {
   }
 
   /** `body` as JSON; a string as it stands. Every answer must be what the OpenAPI document says. */
-  async call(method: string, path: string, { token = this.token, body, headers = {} }: Call = {}): Promise<Reply> {
+  async call(
+    method: string,
+    path: string,
+    { token = this.token, body, form, headers = {} }: Call = {},
+  ): Promise<Reply> {
     const response = await fetch(`${this.url}${path}`, {
       method,
       headers: {
@@ -169,6 +175,7 @@ export class ApiUnderTest {
         ...headers,
       },
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(form === undefined ? {} : { body: form }),
     });
     const text = await response.text();
     const json = text === '' ? null : (JSON.parse(text) as unknown);

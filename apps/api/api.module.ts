@@ -7,11 +7,16 @@ import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
 import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
 import { ApiAccessModule } from './api-access.module.ts';
+import { BlobKeeper, FileStore } from '#files';
 import { AgentsController } from './controllers/agents.controller.ts';
+import { FilesController } from './controllers/files.controller.ts';
 import { ServiceController } from './controllers/service.controller.ts';
 import { ThreadsController } from './controllers/threads.controller.ts';
 import { ErrorFilter } from './error-filter.ts';
 import { EventService } from './event-service.ts';
+import { DownloadService } from './files/download.ts';
+import { Drafts } from './files/drafts.ts';
+import { FileService } from './files/file-service.ts';
 import { HealthService } from './health-service.ts';
 import { Idempotency } from './idempotency.ts';
 import { Links } from './links.ts';
@@ -20,7 +25,7 @@ import { installRequestChecks } from './request-checks.ts';
 import { RunService } from './run-service.ts';
 import { StreamsModule } from './streams/streams.module.ts';
 import { ThreadService } from './thread-service.ts';
-import { AccessGuard } from './visible-thread.ts';
+import { AccessGuard } from './access-guard.ts';
 
 const services = [
   { provide: Links, inject: [CONFIG], useFactory: ({ PUBLIC_BASE_URL }: Config) => new Links(PUBLIC_BASE_URL) },
@@ -31,18 +36,42 @@ const services = [
   },
   {
     provide: ThreadService,
-    inject: [AccessGuard, AgentCatalogue, CommandHandler, Idempotency, Links],
+    inject: [AccessGuard, AgentCatalogue, CommandHandler, SummaryReader, Drafts, BlobKeeper, Idempotency, Links],
     useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
   },
   {
     provide: EventService,
-    inject: [AccessGuard, AgentCatalogue, CommandHandler, ThreadStore, SummaryReader, Idempotency],
+    inject: [AccessGuard, AgentCatalogue, CommandHandler, ThreadStore, SummaryReader, Drafts, Idempotency, CONFIG],
     useFactory: (...parts: ConstructorParameters<typeof EventService>) => new EventService(...parts),
   },
   {
     provide: RunService,
-    inject: [AccessGuard, SummaryReader],
+    inject: [AccessGuard, AgentCatalogue, CommandHandler, SummaryReader, Idempotency],
     useFactory: (...parts: ConstructorParameters<typeof RunService>) => new RunService(...parts),
+  },
+  {
+    provide: Drafts,
+    inject: [FileStore, CONFIG],
+    useFactory: (files: FileStore, config: Config) => new Drafts(files, config),
+  },
+  {
+    provide: FileService,
+    inject: [AccessGuard, CommandHandler, FileStore, BlobKeeper, Drafts, Idempotency, CONFIG],
+    useFactory: (
+      access: AccessGuard,
+      handler: CommandHandler,
+      files: FileStore,
+      blobs: BlobKeeper,
+      drafts: Drafts,
+      idempotency: Idempotency,
+      settings: Config,
+    ) => new FileService({ access, handler, files, blobs, drafts, idempotency, settings }),
+  },
+  {
+    provide: DownloadService,
+    inject: [AccessGuard, FileStore, BlobKeeper, CONFIG],
+    useFactory: (access: AccessGuard, files: FileStore, blobs: BlobKeeper, { DOWNLOAD_STALL_MS }: Config) =>
+      new DownloadService(access, files, blobs, DOWNLOAD_STALL_MS),
   },
   {
     provide: HealthService,
@@ -54,7 +83,7 @@ const services = [
 /** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
 @Module({
   imports: [ApiAccessModule, EventStoreModule, RunQueueModule, StreamsModule],
-  controllers: [AgentsController, ThreadsController, ServiceController],
+  controllers: [AgentsController, ThreadsController, FilesController, ServiceController],
   providers: [...services, { provide: APP_FILTER, useClass: ErrorFilter }],
 })
 export class ApiModule implements OnModuleInit, OnModuleDestroy {

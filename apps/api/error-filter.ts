@@ -2,6 +2,7 @@ import { Catch, HttpException, Inject, type ArgumentsHost, type ExceptionFilter 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LOGGER, type Logger } from '#platform';
 import { errorEnvelope, notFound, toApiError } from './http-errors.ts';
+import { letSenderFinish } from './let-sender-finish.ts';
 
 /** Every error of the process's HTTP side ends here: of routes, hooks, body parsing and unknown paths. */
 @Catch()
@@ -22,14 +23,17 @@ function unwrap(error: unknown): unknown {
 
 export function sendError(
   logger: Logger,
-  { id: requestId }: FastifyRequest,
+  { id: requestId, raw }: FastifyRequest,
   reply: FastifyReply,
   error: unknown,
 ): void {
   const refusal = toApiError(error);
-  if (refusal.status === 503) logger.warn({ requestId, err: error }, 'database away');
+  if (refusal.status === 503) logger.warn({ requestId, err: error }, 'database or blob store away');
   else if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
   if (reply.sent) return;
+  // Fastify would hang up on a body that it has not read, and the caller, still sending, would not see the answer.
+  reply.removeHeader('connection');
+  if (!raw.complete) letSenderFinish(raw);
   // What a caller reports can be found in the log.
   const headers = { ...refusal.headers, 'X-Request-Id': requestId };
   void reply.code(refusal.status).headers(headers).send(errorEnvelope(refusal));

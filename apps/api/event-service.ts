@@ -1,17 +1,25 @@
 import type { AgentCatalogue } from '#agents';
 import type { Caller } from '#access';
-import { operations, type ListEventsAnswer, type SendEventsAnswer, type ThreadEventInput } from '#contract';
+import {
+  countCharacters,
+  operations,
+  type ListEventsAnswer,
+  type SendEventsAnswer,
+  type ThreadEventInput,
+} from '#contract';
 import { isRejection, isTerminal, toLogEntry, type Command } from '#domain';
 import type { CommandHandler, CommandOutcome, CommandRequest, Handled, ThreadStore } from '#event-store';
+import type { Config } from '#platform';
 import type { RunSummary } from '#projections';
 import type { ApiRequest } from './caller.ts';
 import { planBatch, type BatchPlan } from './event-batch.ts';
-import { notFound } from './http-errors.ts';
+import { ApiError, notFound } from './http-errors.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
-import { addMessage, callerId, planRuns, refuseResources } from './new-runs.ts';
+import { idsOf, type Drafts } from './files/drafts.ts';
+import { addMessage, callerId, planRuns } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun, renderThread } from './render.ts';
-import type { AccessGuard, VisibleThread } from './visible-thread.ts';
+import type { AccessGuard, VisibleThread } from './access-guard.ts';
 
 type SendRequest = ApiRequest<typeof operations.sendEvents>;
 type ListRequest = ApiRequest<typeof operations.listEvents>;
@@ -22,6 +30,8 @@ interface Batch {
   ended: ReadonlyMap<string, RunSummary>;
 }
 
+type Settings = Pick<Config, 'EVENTS_PER_BATCH' | 'MESSAGE_TEXT_LIMIT'>;
+
 /** The events of a Thread: sending and reading them. */
 export class EventService {
   constructor(
@@ -30,7 +40,9 @@ export class EventService {
     private readonly handler: CommandHandler,
     private readonly store: ThreadStore,
     private readonly summaries: SummaryReader,
+    private readonly drafts: Drafts,
     private readonly idempotency: Idempotency,
+    private readonly settings: Settings,
   ) {}
 
   async listEvents({ caller, input }: ListRequest): Promise<ListEventsAnswer> {
@@ -50,15 +62,18 @@ export class EventService {
   /** The whole batch in one append, or nothing. */
   async sendEvents(request: SendRequest): Promise<Answer> {
     const { caller, input } = request;
+    refuseTooMuch(input.body.events, this.settings);
     const visible = await this.access.findVisibleThread(caller, input.params.threadId);
     const { events } = input.body;
     const batch: Batch = { plan: null, ended: new Map() };
     return this.idempotency.answerOnce(request, operations.sendEvents, {
       perform: async (answer) => {
         const commands = await this.toCommands(events, caller, visible);
-        const outcome = await this.apply(batch, input.params.threadId, commands, answer);
+        const fileIds = events.flatMap((event) => (event.type === 'user_message' ? idsOf(event.resources) : []));
+        const files = this.drafts.claim(caller, visible.agent.id, fileIds);
+        const outcome = await this.apply(batch, { threadId: input.params.threadId, answer, files }, commands);
         request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
-        return outcome;
+        return this.drafts.orRefuse(outcome, files);
       },
       render: (handled) => renderSent(events, batch, handled),
     });
@@ -69,14 +84,17 @@ export class EventService {
     caller: Caller,
     { agent }: VisibleThread,
   ): Promise<Command[]> {
-    for (const event of events) if (event.type === 'user_message') refuseResources(event.resources);
     const runs = events.some(({ type }) => type === 'user_message') ? await planRuns(this.agents, agent) : null;
     const by = callerId(caller);
     return events.map((event): Command => {
       switch (event.type) {
         case 'user_message':
           if (runs === null) throw new Error('A message without a plan for its Run.');
-          return addMessage(runs, caller, event.text, event.requestId ?? null);
+          return addMessage(runs, caller, {
+            text: event.text,
+            requestId: event.requestId ?? null,
+            fileIds: idsOf(event.resources),
+          });
         case 'permission_decision':
           return { type: 'decide_permission', requestId: event.requestId, decision: event.decision, by };
         case 'user_interrupt':
@@ -88,30 +106,42 @@ export class EventService {
   /** Where a Run that an interrupt names ended since we looked, looks again; a Run ends once, so that is soon over. */
   private async apply(
     batch: Batch,
-    threadId: string,
+    request: Omit<CommandRequest, 'commands'>,
     commands: readonly Command[],
-    answer: CommandRequest['answer'],
   ): Promise<CommandOutcome> {
+    const { threadId } = request;
     const named = commands.flatMap((command) => (command.type === 'interrupt' ? (command.runId ?? []) : []));
     for (let endedBefore = -1; ;) {
       const found = await this.summaries.findRuns(threadId, named);
       if (named.some((runId) => !found.has(runId))) throw notFound('Run');
       batch.ended = new Map([...found].filter(([, { status }]) => isTerminal(status)));
       const outcome = await this.handler.handle({
-        threadId,
+        ...request,
         commands: (thread) => {
           const plan = planBatch(commands, batch.ended, thread);
           if (isRejection(plan)) return plan;
           batch.plan = plan;
           return plan.commands;
         },
-        answer,
       });
       const endedMeanwhile = isRejection(outcome) && outcome.rejected === 'run_not_live';
       if (!endedMeanwhile || batch.ended.size === endedBefore) return outcome;
       endedBefore = batch.ended.size;
     }
   }
+}
+
+/** What this installation allows less of than the contract does (decisions, section 7). */
+function refuseTooMuch(
+  events: readonly ThreadEventInput[],
+  { EVENTS_PER_BATCH: maxEvents, MESSAGE_TEXT_LIMIT: maxLength }: Settings,
+): void {
+  if (events.length > maxEvents) {
+    throw new ApiError('invalid_request', `body.events: must have at most ${maxEvents} items`);
+  }
+  const tooLong = events.findIndex((event) => event.type === 'user_message' && countCharacters(event.text) > maxLength);
+  if (tooLong === -1) return;
+  throw new ApiError('invalid_request', `body.events.${tooLong}.text: must have at most ${maxLength} characters`);
 }
 
 function renderSent(events: readonly ThreadEventInput[], { plan, ended }: Batch, handled: Handled): SendEventsAnswer {

@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorCode, type ErrorEnvelope } from '#contract';
 import type { AgentAccess } from '#access';
 import type { Rejection, RejectionCode } from '#domain';
+import { BlobStoreAway } from '#files';
 import { isDatabaseAway } from '#platform';
 
 /** A refusal with its place in the contract: thrown anywhere below a route, answered as the error envelope. */
@@ -26,7 +27,7 @@ export const unauthenticated = () =>
   new ApiError('unauthenticated', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
 
 /** The same for what is not there and for what the caller may not see. */
-export const notFound = (what: 'Agent' | 'Thread' | 'Run' | 'path') =>
+export const notFound = (what: 'Agent' | 'Thread' | 'Run' | 'File' | 'path') =>
   new ApiError('not_found', what === 'path' ? 'There is no such path.' : `The ${what} was not found.`);
 
 /** Nothing was done; the same request may succeed in a moment. */
@@ -35,6 +36,11 @@ export const busyNow = (message: string) => new ApiError('idempotency_conflict',
 /** Seconds until it is worth trying again. */
 export const rateLimited = (message: string, seconds: number) =>
   new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } });
+
+export const wrongType = (wanted: string) =>
+  new ApiError('invalid_request', `The body must be ${wanted}.`, { status: 415 });
+
+export const tooLarge = (message: string) => new ApiError('invalid_request', message, { status: 413 });
 
 /** What the policy says of an agent, as an error. */
 export function agentError(access: Exclude<AgentAccess, 'ok'>): ApiError {
@@ -78,7 +84,7 @@ const FASTIFY_ERRORS: Record<string, () => ApiError> = {
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new ApiError('invalid_json', 'The body is empty.'),
   FST_ERR_CTP_BODY_TOO_LARGE: () => new ApiError('invalid_request', 'The body is too large.', { status: 413 }),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
-    new ApiError('invalid_request', 'The body must be application/json.', { status: 415 }),
+    new ApiError('invalid_request', 'The body has a type that is not taken.', { status: 415 }),
 };
 
 /** Every error as a refusal: what is not known to be the caller's is ours, and says nothing of its cause. */
@@ -86,6 +92,10 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (isDatabaseAway(error)) {
     const message = 'The service cannot reach its database. Try again.';
+    return new ApiError('internal_error', message, { status: 503, headers: RETRY_SOON });
+  }
+  if (error instanceof BlobStoreAway) {
+    const message = 'The service cannot reach its files. Try again.';
     return new ApiError('internal_error', message, { status: 503, headers: RETRY_SOON });
   }
   const { code, statusCode } = error instanceof Error ? (error as { code?: unknown; statusCode?: unknown }) : {};

@@ -5,7 +5,15 @@ import { isRejection } from '#domain';
 import type { CommandOutcome, CommandRequest, Handled, StoredAnswer, ThreadStore } from '#event-store';
 import type { ApiRequest } from './caller.ts';
 import { ApiError, busyNow, rejectionError } from './http-errors.ts';
-import type { AccessGuard } from './visible-thread.ts';
+import type { AccessGuard } from './access-guard.ts';
+
+/** A key that a request brings, with the fingerprint of the request. */
+export interface RequestKey {
+  tokenId: string;
+  key: string;
+  fingerprint: string;
+  status: number;
+}
 
 /** An operation's effect, and what it answers once the effect is stored. */
 export interface Effect {
@@ -33,42 +41,29 @@ export class Idempotency {
    * The key is not looked up first: the append finds out by itself, in its one round trip. Only where there was no
    * effect (the key was seen, or the request is refused, perhaps because of what its first sending did) is it read.
    */
-  async answerOnce(request: ApiRequest, operation: Operation, effect: Effect): Promise<Answer> {
-    const { idempotencyKey: key } = request.input;
-    if (key === null) return this.answer(operation, effect);
-    const keyed = { key, tokenId: request.caller.tokenId, fingerprint: fingerprintOf(operation, request.input) };
-    try {
-      return await this.answer(operation, effect, keyed);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      const stored = await this.store.findKey(keyed.tokenId, key);
-      if (stored === null) throw error;
-      return this.replay(request, stored, keyed.fingerprint);
-    }
+  answerOnce(request: ApiRequest, operation: Operation, effect: Effect): Promise<Answer> {
+    return this.once(request, operation, request.input.body, (key) => runEffect(effect, key));
   }
 
-  private async answer(
-    { status }: Operation,
-    { perform, render }: Effect,
-    keyed?: { key: string; tokenId: string; fingerprint: string },
+  /** The same for an effect that is no command: it answers its body, and throws `keyInProgress` where it is not first. */
+  async once(
+    request: ApiRequest,
+    operation: Operation,
+    content: unknown,
+    perform: (key: RequestKey | null) => Promise<string>,
   ): Promise<Answer> {
-    let body: string | undefined;
-    const outcome = await perform(
-      keyed && ((handled) => ({ ...keyed, status, body: (body = JSON.stringify(render(handled))) })),
-    );
-    if (isRejection(outcome)) throw rejectionError(outcome);
-    switch (outcome.outcome) {
-      case 'appended':
-      case 'nothing_to_do':
-        return { status, body: body ?? JSON.stringify(render(outcome)), replayed: false };
-      case 'key_in_progress':
-      case 'key_seen':
-        throw busyNow('A request with this Idempotency-Key is in progress.');
-      case 'conflict':
-        throw busyNow('The Thread is changing too quickly.');
-      case 'files_refused':
-      case 'files_full':
-        throw new Error('An operation without files was refused for them.');
+    const { caller, input } = request;
+    const { status } = operation;
+    if (input.idempotencyKey === null) return { status, body: await perform(null), replayed: false };
+    const fingerprint = fingerprintOf(operation, input.params, content);
+    const key = { tokenId: caller.tokenId, key: input.idempotencyKey, fingerprint, status };
+    try {
+      return { status, body: await perform(key), replayed: false };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const stored = await this.store.findKey(key.tokenId, key.key);
+      if (stored === null) throw error;
+      return this.replay(request, stored, fingerprint);
     }
   }
 
@@ -81,17 +76,42 @@ export class Idempotency {
       request.trail = { threadId: stored.threadId };
       await this.access.findVisibleThread(request.caller, stored.threadId);
     }
+    if (stored.fileId !== null) await this.access.findVisibleFile(request.caller, stored.fileId);
     return { status: stored.status, body: stored.body, replayed: true };
   }
 }
 
-/** SHA-256 of method, path with ids in upper case, and the body whatever its key order and white space. */
-function fingerprintOf({ method, path }: Operation, { params, body }: InputOf<Operation>): string {
-  const normalPath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(params[name]));
-  return hash('sha256', `${method} ${normalPath}\n${canonicalJson(body)}`);
+/** Somebody else's request with the same key holds its lock, or has just been committed. */
+export const keyInProgress = () => busyNow('A request with this Idempotency-Key is in progress.');
+
+async function runEffect({ perform, render }: Effect, key: RequestKey | null): Promise<string> {
+  let body: string | undefined;
+  const outcome = await perform(
+    key ? (handled) => ({ ...key, body: (body = JSON.stringify(render(handled))) }) : undefined,
+  );
+  if (isRejection(outcome)) throw rejectionError(outcome);
+  switch (outcome.outcome) {
+    case 'appended':
+    case 'nothing_to_do':
+      return body ?? JSON.stringify(render(outcome));
+    case 'key_in_progress':
+    case 'key_seen':
+      throw keyInProgress();
+    case 'conflict':
+      throw busyNow('The Thread is changing too quickly.');
+    case 'files_refused':
+    case 'files_full':
+      throw new Error('An operation without files was refused for them.');
+  }
 }
 
-function canonicalJson(value: unknown): string {
+/** SHA-256 of method, path with ids in upper case, and the content whatever its key order and white space. */
+function fingerprintOf({ method, path }: Operation, params: InputOf<Operation>['params'], content: unknown): string {
+  const normalPath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(params[name]));
+  return hash('sha256', `${method} ${normalPath}\n${canonicalJson(content)}`);
+}
+
+function canonicalJson(value: unknown): string | undefined {
   return JSON.stringify(value, (_, part: unknown) => {
     if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
     return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,6 +1,5 @@
 import { runLimits, type Agent, type AgentCatalogue } from '#agents';
 import type { Caller } from '#access';
-import type { FileResource } from '#contract';
 import type { AddMessage, NewRun } from '#domain';
 import { newId } from '#platform';
 import { agentError, ApiError } from './http-errors.ts';
@@ -21,18 +20,19 @@ export async function planRuns(agents: AgentCatalogue, { id, liveVersion }: Agen
 }
 
 /** A message as a command, with the Run that it asks for. */
-export function addMessage(plan: RunPlan, caller: Caller, text: string, requestId: string | null): AddMessage {
-  const run = { ...plan.run, runId: newId() };
-  return { type: 'add_message', text, requestId, fileIds: [], run, whenBusy: plan.whenBusy, by: callerId(caller) };
+export function addMessage(
+  plan: RunPlan,
+  caller: Caller,
+  message: Pick<AddMessage, 'text' | 'requestId' | 'fileIds'>,
+): AddMessage {
+  return { type: 'add_message', ...message, run: newRun(plan), whenBusy: plan.whenBusy, by: callerId(caller) };
+}
+
+export function newRun({ run }: RunPlan): NewRun {
+  return { ...run, runId: newId() };
 }
 
 /** Who it was, in events: the person, or the token where there is none. */
 export function callerId(caller: Caller): string {
   return caller.kind === 'person' ? caller.personId : caller.tokenId;
-}
-
-/** No draft can exist while there is no route to upload one: every id is unknown (decisions, section 2). */
-export function refuseResources(resources: readonly FileResource[] = []): void {
-  const [unknown] = resources;
-  if (unknown !== undefined) throw new ApiError('invalid_request', `There is no draft file ${unknown.file_id}.`);
 }

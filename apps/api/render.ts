@@ -1,5 +1,6 @@
 import type { Agent } from '#agents';
 import type * as wire from '#contract';
+import type { FileRow } from '#files';
 import type { RunSummary, ThreadSummary } from '#projections';
 
 /** From what is stored to what callers see. Log entries are the domain's: `toLogEntry`. */
@@ -30,6 +31,18 @@ export function renderRun(row: RunSummary): wire.RunSummary {
     error: row.error,
     finalOutput: row.final_output,
   };
+}
+
+export function renderThreadFile(row: FileRow): wire.ThreadFile {
+  const { kind, thread_id } = row;
+  const { id, name, mimeType, size, createdAt } = renderPublicFile(row);
+  return { id, name, mimeType, size, kind, committed: thread_id !== null, createdAt };
+}
+
+export function renderPublicFile(
+  row: Pick<FileRow, 'id' | 'name' | 'mime_type' | 'size' | 'created_at'>,
+): wire.PublicFile {
+  return { id: row.id, name: row.name, mimeType: row.mime_type, size: row.size, createdAt: row.created_at };
 }
 
 export function renderAgent({ id, name, kind, published, description }: Agent): wire.AgentRecord {

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { isIPv6 } from 'node:net';
+import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { Authenticator, RateLimiter } from '#access';
 import { idempotencyKey, type InputOf, type Operation } from '#contract';
-import { ApiError, rateLimited, unauthenticated } from './http-errors.ts';
+import { ApiError, rateLimited, unauthenticated, wrongType } from './http-errors.ts';
 
 /**
  * What every operation checks before its method runs, in the order of decisions, section 2: token, rate limit, path and
@@ -29,6 +30,16 @@ export function installRequestChecks(fastify: FastifyInstance, { authenticator, 
     request.trail = { ...input.params };
   });
 
+  // Each of the two is taken by some operations only.
+  fastify.addHook('preParsing', (request, _reply, payload, done) => {
+    const { operation } = request.routeOptions.config;
+    const isUpload = /^multipart\//i.test(request.headers['content-type'] ?? '');
+    const takesUpload = operation?.body === 'upload';
+    const takesOther = operation !== undefined && operation.method !== 'GET' && !takesUpload;
+    const wrong = isUpload ? takesOther : takesUpload;
+    done(wrong ? wrongType(operation?.body === 'upload' ? 'multipart/form-data' : 'application/json') : null, payload);
+  });
+
   fastify.addHook('preHandler', (request, _reply, done) => {
     const { operation } = request.routeOptions.config;
     if (operation?.body && operation.body !== 'upload')
@@ -36,8 +47,9 @@ export function installRequestChecks(fastify: FastifyInstance, { authenticator, 
     done();
   });
 
-  // Only JSON, only UTF-8: every other content type is 415.
+  // Only JSON, only UTF-8, and files: every other content type is 415.
   fastify.removeAllContentTypeParsers();
+  void fastify.register(multipart);
   fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       // Many clients name a type where they send nothing.

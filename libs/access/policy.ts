@@ -37,28 +37,28 @@ function mayUseAgent(caller: Caller, agent: AgentStanding): boolean {
   }
 }
 
-/** Whom a Thread belongs to, as its summary has it. */
-export interface ThreadOwnership {
+/** Whom a Thread or a draft belongs to, as its row has it. */
+export interface Ownership {
   owner_person_id: string | null;
   owner_service_token_id: string | null;
 }
 
 /**
- * Whether the Thread is visible to the caller (decisions, section 8): the person whose token created it or to whom it is
- * attributed, and the service token that created it. `agentAccess` of its agent comes after.
+ * Whether the Thread or draft is visible to the caller (decisions, section 8): the person whose token created it or to whom
+ * it is attributed, and the service token that created it. `agentAccess` of its agent comes after.
  */
-export function mayUseThread(caller: Caller, thread: ThreadOwnership): boolean {
+export function isOwn(caller: Caller, owned: Ownership): boolean {
   switch (caller.kind) {
     case 'person':
-      return thread.owner_person_id === caller.personId;
+      return owned.owner_person_id === caller.personId;
     case 'service':
-      return thread.owner_service_token_id === caller.tokenId;
+      return owned.owner_service_token_id === caller.tokenId;
     case 'operator':
       return false;
   }
 }
 
-/** Whose a Thread is that the caller creates. */
+/** Whose a Thread or a draft is that the caller creates. */
 export function ownerFor(caller: Caller): ThreadOwner {
   return {
     personId: caller.kind === 'person' ? caller.personId : null,

@@ -1,5 +1,5 @@
 import type { Caller, PersonCaller, ServiceCaller } from './caller.ts';
-import { agentAccess, mayUseThread, ownerFor, type AgentAccess, type AgentStanding } from './policy.ts';
+import { agentAccess, isOwn, ownerFor, type AgentAccess, type AgentStanding } from './policy.ts';
 
 const person = (more: Partial<PersonCaller> = {}): PersonCaller => ({
   kind: 'person',
@@ -81,13 +81,13 @@ it.each([
   ['a service, another token of the organization', service({ tokenId: 'T7' }), ofService, false],
   ['a service, a person’s', service(), ofPerson, false],
   ['an operator', operator, attributed, false],
-])('mayUseThread: %s', (_, caller, thread, visible) => {
-  expect(mayUseThread(caller, thread)).toBe(visible);
+])('isOwn: %s', (_, caller, thread, visible) => {
+  expect(isOwn(caller, thread)).toBe(visible);
 });
 
 it('makes whoever creates a Thread one who sees it', () => {
   for (const caller of [person(), service()]) {
     const { personId, serviceTokenId } = ownerFor(caller);
-    expect(mayUseThread(caller, { owner_person_id: personId, owner_service_token_id: serviceTokenId })).toBe(true);
+    expect(isOwn(caller, { owner_person_id: personId, owner_service_token_id: serviceTokenId })).toBe(true);
   }
 });

@@ -187,5 +187,6 @@ export type ThreadLinks = z.output<typeof threadLinks>;
 export type RunSummary = z.output<typeof runSummary>;
 export type ThreadEventLogEntry = z.output<typeof threadEventLogEntry>;
 export type ThreadFile = z.output<typeof threadFile>;
+export type PublicFile = z.output<typeof publicFile>;
 export type AgentRecord = z.output<typeof agentRecord>;
 export type ErrorEnvelope = z.output<typeof errorEnvelope>;

@@ -205,4 +205,5 @@ export const listRunsQuery = z.object({
 
 export type SendEventsBody = z.output<typeof sendEventsBody>;
 export type ThreadEventInput = SendEventsBody['events'][number];
+export type AttachFileBody = z.output<typeof attachFileBody>;
 export type FileResource = z.output<typeof fileResource>;

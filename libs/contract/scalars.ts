@@ -38,7 +38,7 @@ function textProblem(value: string, min: number, max: number): string | null {
 }
 
 /** Unicode code points. */
-function countCharacters(value: string): number {
+export function countCharacters(value: string): number {
   let count = 0;
   for (const _ of value) count++;
   return count;

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { CONFIG, DATABASE, LOGGER, type Config, type Database, type Logger } from '#platform';
 import { BlobKeeper } from './blob-keeper.ts';
+import { FileStore } from './file-store.ts';
 import { openBlobStore } from './open-blob-store.ts';
 
 @Module({
@@ -11,7 +12,8 @@ import { openBlobStore } from './open-blob-store.ts';
       useFactory: async (config: Config, { pool }: Database, logger: Logger) =>
         new BlobKeeper({ pool, store: await openBlobStore(config), logger }),
     },
+    { provide: FileStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new FileStore(pool) },
   ],
-  exports: [BlobKeeper],
+  exports: [BlobKeeper, FileStore],
 })
 export class FilesModule {}

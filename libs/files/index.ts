@@ -1,5 +1,6 @@
 export * from './blob-keeper.ts';
 export * from './blob-store.ts';
 export * from './disk-blob-store.ts';
+export * from './file-store.ts';
 export * from './files.module.ts';
 export * from './store-file.ts';

@@ -29,12 +29,19 @@ export interface PreparedFile {
 
 const MAX_NAME_LENGTH = 255;
 
+/** Longer than a request can take. */
+const REQUEST_MS = 60 * 60 * 1_000;
 /** Longer than a Run can work, which is a week: a tool may go on for long after it has made a file. */
 const RUN_MS = 8 * 24 * 60 * 60 * 1_000;
 
 /** Stores the bytes of what a Run made. Throws as `storeFile`. */
 export function storeArtifact(blobs: BlobKeeper, runId: string, source: FileSource): Promise<PreparedFile> {
   return storeFile(blobs, source, { kind: 'artifact', run_id: runId }, RUN_MS);
+}
+
+/** Stores the bytes of what a caller sends. Throws as `storeFile`. */
+export function storeAttachment(blobs: BlobKeeper, source: FileSource): Promise<PreparedFile> {
+  return storeFile(blobs, source, { kind: 'attachment', run_id: null }, REQUEST_MS);
 }
 
 /**

@@ -5,6 +5,7 @@ const WHOLE = 'must be a whole number';
 const wholeNumber = z.coerce.number({ error: WHOLE }).int(WHOLE);
 const milliseconds = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
 const MEBIBYTE = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1_000;
 const bytes = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
 const count = (fallback: number, max: number) => wholeNumber.min(1).max(max).default(fallback);
 const url = (...protocols: string[]) =>
@@ -76,10 +77,24 @@ export const configSchema = z.object({
   SHUTDOWN_GRACE_MS: milliseconds(5_000, 0),
   /** Silence on a stream after which a keepalive is sent. */
   STREAM_KEEPALIVE_MS: milliseconds(15_000, 100),
+  /** How long a reader of a download may take not one byte before it is cut off. */
+  DOWNLOAD_STALL_MS: milliseconds(30_000, 100),
   /** Largest JSON body of a request, bytes. */
   BODY_LIMIT_BYTES: bytes(8 * MEBIBYTE, 1_024),
+  /** Events that one request can send. The contract's own limit is the most. */
+  EVENTS_PER_BATCH: count(100, 100),
+  /** Characters of a message's text, likewise. */
+  MESSAGE_TEXT_LIMIT: count(128_000, 128_000),
   /** Largest file, uploaded or made by an Agent, bytes. */
   FILE_LIMIT_BYTES: bytes(64 * MEBIBYTE),
+  /** Largest file given as base64 within JSON, decoded, bytes. */
+  INLINE_FILE_LIMIT_BYTES: bytes(5 * MEBIBYTE),
+  /** Attachments that one Thread can have. */
+  FILES_PER_THREAD: count(100, 10_000),
+  /** Drafts that one person or service token can have, not attached to a Thread yet. */
+  DRAFTS_PER_TOKEN: count(1_000, 1_000_000),
+  /** How long a draft is kept. */
+  DRAFT_AGE_MS: milliseconds(DAY_MS),
   /** Requests a minute of one token; those without a valid token are counted by address. */
   RATE_LIMIT_PER_MINUTE: count(600, 1_000_000_000),
   /** Where requests are counted: by all processes together (Redis if there is one, else PostgreSQL), or by each alone. */

@@ -1,6 +1,6 @@
 import { Controller, Inject, Req, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { operations, type AgentAnswer } from '#contract';
+import { operations, type AgentAnswer, type ListThreadsAnswer } from '#contract';
 import type { ApiRequest } from '../caller.ts';
 import { BASE_PATH, Endpoint } from '../endpoint.ts';
 import { sendAnswer } from '../idempotency.ts';
@@ -13,6 +13,11 @@ export class AgentsController {
   @Endpoint(operations.getAgent)
   getAgent(@Req() request: ApiRequest<typeof operations.getAgent>): Promise<AgentAnswer> {
     return this.threads.getAgent(request);
+  }
+
+  @Endpoint(operations.listThreads)
+  listThreads(@Req() request: ApiRequest<typeof operations.listThreads>): Promise<ListThreadsAnswer> {
+    return this.threads.listThreads(request);
   }
 
   @Endpoint(operations.createThread)

@@ -1,6 +1,13 @@
 import { Controller, Inject, Req, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { operations, type ListEventsAnswer, type ListRunsAnswer, type RunAnswer, type ThreadAnswer } from '#contract';
+import {
+  operations,
+  type ListEventsAnswer,
+  type ListRunsAnswer,
+  type OkAnswer,
+  type RunAnswer,
+  type ThreadAnswer,
+} from '#contract';
 import type { ApiRequest } from '../caller.ts';
 import { BASE_PATH, Endpoint } from '../endpoint.ts';
 import { EventService } from '../event-service.ts';
@@ -21,6 +28,21 @@ export class ThreadsController {
     return this.threads.getThread(request);
   }
 
+  @Endpoint(operations.deleteThread)
+  deleteThread(@Req() request: ApiRequest<typeof operations.deleteThread>): Promise<OkAnswer> {
+    return this.threads.deleteThread(request);
+  }
+
+  @Endpoint(operations.archiveThread)
+  archiveThread(@Req() request: ApiRequest<typeof operations.archiveThread>): Promise<OkAnswer> {
+    return this.threads.setArchived(request, 'archive');
+  }
+
+  @Endpoint(operations.unarchiveThread)
+  unarchiveThread(@Req() request: ApiRequest<typeof operations.unarchiveThread>): Promise<OkAnswer> {
+    return this.threads.setArchived(request, 'unarchive');
+  }
+
   @Endpoint(operations.sendEvents)
   async sendEvents(
     @Req() request: ApiRequest<typeof operations.sendEvents>,
@@ -37,6 +59,11 @@ export class ThreadsController {
   @Endpoint(operations.listRuns)
   listRuns(@Req() request: ApiRequest<typeof operations.listRuns>): Promise<ListRunsAnswer> {
     return this.runs.listRuns(request);
+  }
+
+  @Endpoint(operations.retryRun)
+  async retryRun(@Req() request: ApiRequest<typeof operations.retryRun>, @Res() reply: FastifyReply): Promise<void> {
+    sendAnswer(reply, await this.runs.retryRun(request));
   }
 
   @Endpoint(operations.getRun)

@@ -7,7 +7,7 @@ import type { LiveHub } from '#live';
 import { isDatabaseAway, type Logger } from '#platform';
 import type { ApiRequest } from '../caller.ts';
 import { ApiError, notFound, rateLimited, toApiError, unauthenticated } from '../http-errors.ts';
-import type { AccessGuard } from '../visible-thread.ts';
+import type { AccessGuard } from '../access-guard.ts';
 import { STREAM_HEADERS } from './event-stream.ts';
 import { OpenStreams } from './open-streams.ts';
 

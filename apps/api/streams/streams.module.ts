@@ -5,7 +5,7 @@ import { EventStoreModule, ThreadStore } from '#event-store';
 import { LIVE_BUS, LiveHub, LiveModule, type LiveBus } from '#live';
 import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
-import { AccessGuard } from '../visible-thread.ts';
+import { AccessGuard } from '../access-guard.ts';
 import { StreamService } from './stream-service.ts';
 import { StreamsController } from './streams.controller.ts';
 

@@ -1,5 +1,6 @@
 import type { Agent, AgentCatalogue } from '#agents';
-import { agentAccess, mayUseThread, type Caller } from '#access';
+import { agentAccess, isOwn, type Caller } from '#access';
+import type { FileRow, FileStore } from '#files';
 import { agentError, notFound } from './http-errors.ts';
 import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 
@@ -8,11 +9,18 @@ export interface VisibleThread extends ThreadAndRun {
   agent: Agent;
 }
 
+/** A file that the caller may see, and whose Agent the caller may use now. */
+export interface VisibleFile {
+  file: FileRow;
+  agent: Agent;
+}
+
 /** The checks of access (decisions, section 2), on every request: reads, replays and streams too. */
 export class AccessGuard {
   constructor(
     private readonly agents: AgentCatalogue,
     private readonly summaries: SummaryReader,
+    private readonly files: FileStore,
   ) {}
 
   /** Throws ApiError: not_found, forbidden, agent_not_published or service_inactive, in this order. */
@@ -30,11 +38,24 @@ export class AccessGuard {
    */
   async findVisibleThread(caller: Caller, threadId: string): Promise<VisibleThread> {
     const found = await this.summaries.findThread(threadId);
-    if (found === null || !mayUseThread(caller, found.thread)) throw notFound('Thread');
-    const agent = await this.agents.find(found.thread.agent_id);
-    if (agent === null || agent.deleted) throw notFound('Thread');
+    if (found === null || !isOwn(caller, found.thread)) throw notFound('Thread');
+    return { ...found, agent: await this.usableAgentOf(caller, found.thread.agent_id, 'Thread') };
+  }
+
+  /** As `findVisibleThread`, for a draft of the caller's and for a file of a Thread that the caller may see. */
+  async findVisibleFile(caller: Caller, fileId: string): Promise<VisibleFile> {
+    const file = await this.files.find(fileId);
+    const thread = file?.thread_id ? await this.summaries.findThread(file.thread_id) : null;
+    const owned = file?.thread_id ? thread?.thread : file;
+    if (!file || !owned || !isOwn(caller, owned)) throw notFound('File');
+    return { file, agent: await this.usableAgentOf(caller, owned.agent_id ?? '', 'File') };
+  }
+
+  private async usableAgentOf(caller: Caller, agentId: string, what: 'Thread' | 'File'): Promise<Agent> {
+    const agent = await this.agents.find(agentId);
+    if (agent === null || agent.deleted) throw notFound(what);
     const access = agentAccess(caller, agent);
     if (access !== 'ok') throw agentError(access);
-    return { ...found, agent };
+    return agent;
   }
 }

@@ -1,0 +1,91 @@
+import { Readable } from 'node:stream';
+import { create as contentDisposition } from 'content-disposition';
+import type { FastifyReply } from 'fastify';
+import parseRange from 'range-parser';
+import type { operations } from '#contract';
+import { BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileStore } from '#files';
+import type { ApiRequest } from '../caller.ts';
+import { ApiError, notFound } from '../http-errors.ts';
+import type { AccessGuard } from '../access-guard.ts';
+
+type Request = ApiRequest<typeof operations.readContent>;
+
+/** The bytes of files (RFC 9110: ranges and conditional requests; RFC 6266: names). */
+export class DownloadService {
+  constructor(
+    private readonly access: AccessGuard,
+    private readonly files: FileStore,
+    private readonly blobs: BlobKeeper,
+    /** A reader that takes not one byte for so long is cut off: it holds a file open. Milliseconds. */
+    private readonly stalledMs: number,
+  ) {}
+
+  async sendContent(request: Request, reply: FastifyReply): Promise<void> {
+    const { caller, input, headers } = request;
+    const { file } = await this.access.findVisibleFile(caller, input.params.fileId);
+    if (file.thread_id === null) throw notFound('File');
+    const etag = `"${file.sha256}"`;
+    void reply.headers({
+      ETag: etag,
+      'Accept-Ranges': 'bytes',
+      'Cache-Control': 'private, no-cache',
+    });
+    const isHead = request.method === 'HEAD';
+    if (matches(headers['if-none-match'], etag)) return void reply.code(304).send(isHead ? noBytes() : undefined);
+    // Of HEAD too, which answers what GET would (decisions, section 1).
+    const range = rangeOf(file, headers.range, headers['if-range'], etag);
+    const { size } = file;
+    // Before the headers are set: a refusal must not be sent as the file's bytes.
+    const bytes = isHead ? noBytes() : await this.open(file, range);
+    void reply.headers({
+      'Content-Type': 'application/octet-stream',
+      'X-Content-Type-Options': 'nosniff',
+      'Content-Disposition': contentDisposition(file.name, { type: input.query.disposition }),
+      'Content-Length': range === null ? size : range.end - range.start + 1,
+    });
+    if (range !== null) {
+      void reply.code(206).header('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
+    }
+    reply.raw.setTimeout(this.stalledMs, () => reply.raw.destroy());
+    await reply.send(bytes);
+  }
+
+  private async open(file: FileRow, range: ByteRange | null) {
+    try {
+      return await this.blobs.get(file.blob_key, range ?? undefined);
+    } catch (error) {
+      // Deleted since, by another request: else it is lost, which is our fault.
+      if (error instanceof BlobMissing && (await this.files.find(file.id)) === null) throw notFound('File');
+      throw error;
+    }
+  }
+}
+
+/** Of anything but a stream, Fastify's route for HEAD would state the length. */
+const noBytes = () => Readable.from([]);
+
+/** Weak comparison: what is behind the tags is the bytes' hash. */
+function matches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes('*') || tags.includes(etag);
+}
+
+/** Null: the whole file, as for what is no range, several of them, or one of other bytes. Throws ApiError 416. */
+function rangeOf(
+  { size }: FileRow,
+  range: string | undefined,
+  ifRange: string | string[] | undefined,
+  etag: string,
+): ByteRange | null {
+  if (range === undefined || (ifRange !== undefined && ifRange !== etag)) return null;
+  // More than all of it is all of it (RFC 9110, 14.1.2); to the parser it is not in the file.
+  const clamped = range.replace(/^bytes=-(\d+)$/, (_, suffix: string) => `bytes=-${Math.min(Number(suffix), size)}`);
+  const ranges = parseRange(size, clamped);
+  if (ranges === -1) {
+    const headers = { 'Content-Range': `bytes */${size}` };
+    throw new ApiError('invalid_request', 'Range: is not in the file', { status: 416, headers });
+  }
+  if (ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) return null;
+  return ranges[0] ?? null;
+}

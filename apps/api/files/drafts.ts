@@ -1,0 +1,49 @@
+import { ownerFor, type Caller } from '#access';
+import type { FileResource } from '#contract';
+import { isRejection } from '#domain';
+import type { CommandOutcome, DraftClaim, FileChanges } from '#event-store';
+import type { DraftOwner, FileStore } from '#files';
+import type { Config } from '#platform';
+import { ApiError, busyNow } from '../http-errors.ts';
+
+type Settings = Pick<Config, 'DRAFT_AGE_MS' | 'FILES_PER_THREAD'>;
+
+/** Drafts that requests name: claimed by the append of their request, all or none. */
+export class Drafts {
+  constructor(
+    private readonly files: FileStore,
+    private readonly settings: Settings,
+  ) {}
+
+  /** What an append needs to attach them; undefined where there are none. Throws ApiError where one is named twice. */
+  claim(caller: Caller, agentId: string, fileIds: readonly string[]): FileChanges | undefined {
+    const twice = fileIds.find((fileId, i) => fileIds.indexOf(fileId) !== i);
+    if (twice !== undefined) throw new ApiError('invalid_request', `The draft file ${twice} is given twice.`);
+    if (fileIds.length === 0) return undefined;
+    const { personId, serviceTokenId } = ownerFor(caller);
+    const { DRAFT_AGE_MS: maxAgeMs, FILES_PER_THREAD: maxAttachments } = this.settings;
+    const claimed = { fileIds, agentId, ownerPersonId: personId, ownerServiceTokenId: serviceTokenId, maxAgeMs };
+    return { claimed, maxAttachments };
+  }
+
+  /** Throws ApiError where the append was refused for its files, naming the first that is no draft of the caller's. */
+  async orRefuse(outcome: CommandOutcome, changes: FileChanges | undefined): Promise<CommandOutcome> {
+    if (isRejection(outcome)) return outcome;
+    if (outcome.outcome === 'files_full') {
+      throw new ApiError('invalid_request', `A Thread can have at most ${this.settings.FILES_PER_THREAD} attachments.`);
+    }
+    if (outcome.outcome !== 'files_refused') return outcome;
+    const lost = changes?.claimed && (await this.files.findLostDraft(...lookUp(changes.claimed)));
+    if (lost) throw new ApiError('invalid_request', `There is no draft file ${lost}.`);
+    throw busyNow('The files are changing too quickly.');
+  }
+}
+
+function lookUp(claim: DraftClaim): [readonly string[], DraftOwner, number] {
+  const { fileIds, agentId, ownerPersonId: personId, ownerServiceTokenId: serviceTokenId, maxAgeMs } = claim;
+  return [fileIds, { agentId, personId, serviceTokenId }, maxAgeMs];
+}
+
+export function idsOf(resources: readonly FileResource[] = []): string[] {
+  return resources.map(({ file_id }) => file_id);
+}

@@ -1,0 +1,209 @@
+import { ownerFor } from '#access';
+import {
+  operations,
+  type AttachFileBody,
+  type ListFilesAnswer,
+  type OkAnswer,
+  type PublicFileAnswer,
+  type ThreadFileAnswer,
+} from '#contract';
+import { isRejection, type Command } from '#domain';
+import type { CommandHandler, CommandOutcome, FileChanges } from '#event-store';
+import {
+  BlobTooLarge,
+  storeAttachment,
+  type BlobKeeper,
+  type DraftOwner,
+  type FileRow,
+  type FileSource,
+  type FileStore,
+  type PreparedFile,
+} from '#files';
+import type { Config } from '#platform';
+import type { ApiRequest } from '../caller.ts';
+import { ApiError, busyNow, notFound, rateLimited, rejectionError, tooLarge } from '../http-errors.ts';
+import { keyInProgress, type Answer, type Idempotency, type RequestKey } from '../idempotency.ts';
+import { renderPublicFile, renderThreadFile } from '../render.ts';
+import type { AccessGuard } from '../access-guard.ts';
+import type { Drafts } from './drafts.ts';
+import { receiveUpload } from './receive-upload.ts';
+
+export interface FileServiceOptions {
+  access: AccessGuard;
+  handler: CommandHandler;
+  files: FileStore;
+  blobs: BlobKeeper;
+  drafts: Drafts;
+  idempotency: Idempotency;
+  settings: Pick<Config, 'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'FILES_PER_THREAD'>;
+}
+
+/** Files: drafts of Agents, and attachments and artifacts of Threads. Their bytes: download.ts. */
+export class FileService {
+  constructor(private readonly options: FileServiceOptions) {}
+
+  /** The bytes are stored while they come; only the commit that makes them a draft takes the lock of the key. */
+  async uploadFile(request: ApiRequest<typeof operations.uploadFile>): Promise<Answer> {
+    const { access, blobs, idempotency, settings } = this.options;
+    const { caller, input } = request;
+    const { id: agentId } = await access.findUsableAgent(caller, input.params.agentId);
+    const maxBytes = settings.FILE_LIMIT_BYTES;
+    const file = await receiveUpload(
+      request,
+      maxBytes,
+      ({ name, bytes }) => this.store({ name, bytes, maxBytes }),
+      ({ blob_key }) => blobs.discard([blob_key]),
+    );
+    const content = { name: file.name, type: file.mime_type, sha256: file.sha256 };
+    const owner = { agentId, ...ownerFor(caller) };
+    const makeDraft = (key: RequestKey | null) => this.makeDraft(file, owner, key);
+    return this.discardUnless(
+      file,
+      ({ replayed }) => !replayed,
+      () => idempotency.once(request, operations.uploadFile, content, makeDraft),
+    );
+  }
+
+  async attachFile({ caller, input }: ApiRequest<typeof operations.attachFile>): Promise<ThreadFileAnswer> {
+    const { access, drafts, settings } = this.options;
+    const { threadId } = input.params;
+    const { agent } = await access.findVisibleThread(caller, threadId);
+    if ('fileId' in input.body) {
+      const { fileId } = input.body;
+      await this.attach(threadId, fileId, drafts.claim(caller, agent.id, [fileId])!);
+      return this.readAttached(fileId);
+    }
+    const file = await this.store(decodeInline(input.body, settings.INLINE_FILE_LIMIT_BYTES));
+    const changes = { added: [file], maxAttachments: settings.FILES_PER_THREAD };
+    await this.discardUnless(
+      file,
+      () => true,
+      () => this.attach(threadId, file.id, changes),
+    );
+    return this.readAttached(file.id);
+  }
+
+  async listFiles({ caller, input }: ApiRequest<typeof operations.listFiles>): Promise<ListFilesAnswer> {
+    const { threadId } = input.params;
+    await this.options.access.findVisibleThread(caller, threadId);
+    return { files: (await this.options.files.list(threadId)).map(renderThreadFile) };
+  }
+
+  async getFile({ caller, input }: ApiRequest<typeof operations.getFile>): Promise<PublicFileAnswer> {
+    const { file } = await this.options.access.findVisibleFile(caller, input.params.fileId);
+    return { file: renderPublicFile(file) };
+  }
+
+  async detachFile({ caller, input }: ApiRequest<typeof operations.detachFile>): Promise<OkAnswer> {
+    const { access, files } = this.options;
+    const { threadId, fileId } = input.params;
+    await access.findVisibleThread(caller, threadId);
+    const file = await files.find(fileId);
+    if (file?.thread_id !== threadId) throw notFound('File');
+    await this.removeFromThread(file, { type: 'detach_file', fileId });
+    return { ok: true };
+  }
+
+  async deleteFile({ caller, input }: ApiRequest<typeof operations.deleteFile>): Promise<OkAnswer> {
+    const { access, blobs, files } = this.options;
+    const { fileId } = input.params;
+    const { file } = await access.findVisibleFile(caller, fileId);
+    const draft = file.thread_id === null ? await files.deleteDraft(fileId) : null;
+    if (draft !== null) await blobs.discard([draft]);
+    else {
+      // A draft that is gone may have been attached meanwhile.
+      const attached = file.thread_id === null ? await files.find(fileId) : file;
+      if (!attached) throw notFound('File');
+      await this.removeFromThread(attached, { type: 'delete_file', fileId });
+    }
+    return { ok: true };
+  }
+
+  /** The body of the answer. */
+  private async makeDraft(file: PreparedFile, owner: DraftOwner, key: RequestKey | null): Promise<string> {
+    const { files, settings } = this.options;
+    const maxDrafts = settings.DRAFTS_PER_TOKEN;
+    const render = (created_at: string) => JSON.stringify({ file: renderPublicFile({ ...file, created_at }) });
+    const draft = await files.storeDraft({ file, owner, maxDrafts, answer: key ?? undefined, render });
+    switch (draft.outcome) {
+      case 'stored':
+        return draft.body;
+      case 'key_in_progress':
+      case 'key_seen':
+        throw keyInProgress();
+      case 'full':
+        throw tooManyDrafts(maxDrafts);
+      case 'bytes_gone':
+        throw busyNow('The upload took too long.');
+    }
+  }
+
+  private async store(source: FileSource): Promise<PreparedFile> {
+    try {
+      return await storeAttachment(this.options.blobs, source);
+    } catch (error) {
+      if (error instanceof BlobTooLarge) throw tooLarge(`A file can have at most ${source.maxBytes} bytes.`);
+      throw error;
+    }
+  }
+
+  /** Bytes that no file came of go at once, and not only by the sweeper; not where it is not known whether one did. */
+  private async discardUnless<T>(
+    file: PreparedFile,
+    isKept: (result: T) => boolean,
+    act: () => Promise<T>,
+  ): Promise<T> {
+    const discard = () => this.options.blobs.discard([file.blob_key]);
+    const result = await act().catch(async (error: unknown) => {
+      if (error instanceof ApiError) await discard();
+      throw error;
+    });
+    if (!isKept(result)) await discard();
+    return result;
+  }
+
+  private async attach(threadId: string, fileId: string, files: FileChanges): Promise<void> {
+    const outcome = await this.options.handler.handle({ threadId, commands: [{ type: 'attach_file', fileId }], files });
+    throwUnlessDone(await this.options.drafts.orRefuse(outcome, files));
+  }
+
+  private async removeFromThread(file: FileRow, command: Command): Promise<void> {
+    const { handler, blobs } = this.options;
+    const outcome = await handler.handle({
+      threadId: file.thread_id ?? '',
+      commands: [command],
+      files: { removed: [file.id] },
+    });
+    if ('outcome' in outcome && outcome.outcome === 'files_refused') throw notFound('File');
+    throwUnlessDone(outcome);
+    await blobs.discard([file.blob_key]);
+  }
+
+  private async readAttached(fileId: string): Promise<ThreadFileAnswer> {
+    const file = await this.options.files.find(fileId);
+    // Deleted since, by another request.
+    if (file === null) throw notFound('File');
+    return { file: renderThreadFile(file) };
+  }
+}
+
+function decodeInline(
+  { name, contentType, contentBase64 }: Exclude<AttachFileBody, { fileId: string }>,
+  maxBytes: number,
+): FileSource {
+  const size = Buffer.byteLength(contentBase64, 'base64');
+  if (size > maxBytes) throw tooLarge(`A file within a request can have at most ${maxBytes} bytes.`);
+  return { name, bytes: Buffer.from(contentBase64, 'base64'), declaredType: contentType, maxBytes };
+}
+
+function throwUnlessDone(outcome: CommandOutcome): void {
+  if (isRejection(outcome)) throw rejectionError(outcome);
+  if (outcome.outcome === 'appended') return;
+  throw busyNow('The Thread is changing too quickly.');
+}
+
+/** Drafts go after a day at the latest; whoever deletes or attaches some need not wait. */
+function tooManyDrafts(maxDrafts: number): ApiError {
+  const message = `The caller has ${maxDrafts} drafts that no Thread has: delete or attach some.`;
+  return rateLimited(message, 60);
+}

@@ -1,0 +1,358 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
+import type { PublicFile, ThreadFile } from '#contract';
+import { eventually } from '#testing';
+import { ApiUnderTest, type Reply } from '../api-under-test.testing.ts';
+
+// Real: HTTP, PostgreSQL, the disk.
+
+let api: ApiUnderTest;
+let folder: string;
+
+const LIMITS = { FILE_LIMIT_BYTES: 1_000, INLINE_FILE_LIMIT_BYTES: 100, FILES_PER_THREAD: 3, DRAFTS_PER_TOKEN: 4 };
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'spool-files-'));
+  api = await ApiUnderTest.start({ settings: { BLOB_URL: pathToFileURL(folder).href, ...LIMITS } });
+});
+
+afterAll(async () => {
+  await api.stop();
+  await rm(folder, { recursive: true });
+});
+
+type FileReply = Omit<Reply, 'json'> & { json: { file: PublicFile & ThreadFile; error: { message: string } } };
+
+const filePart = (
+  bytes: string | Uint8Array<ArrayBuffer>,
+  name = 'note.txt',
+  part = 'file',
+): [string, Blob, string] => [part, new Blob([bytes]), name];
+
+function upload(parts: [string, Blob, string][], { token = api.token, agentId = api.agentId, key = '' } = {}) {
+  const body = new FormData();
+  for (const part of parts) body.append(...part);
+  const headers: Record<string, string> = key === '' ? {} : { 'idempotency-key': key };
+  return api.call('POST', `/agents/${agentId}/files`, { token, form: body, headers }) as unknown as Promise<FileReply>;
+}
+
+async function newDraft(name = 'note.txt', token = api.token): Promise<PublicFile> {
+  return (await upload([filePart(`draft ${name}`, name)], { token })).json.file;
+}
+
+const attach = (threadId: string, body: object, token = api.token) =>
+  api.post(`/threads/${threadId}/files`, { body, token }) as unknown as Promise<FileReply>;
+
+const inline = (bytes: string, name = 'a.txt') => ({
+  name,
+  contentType: 'text/plain',
+  contentBase64: Buffer.from(bytes).toString('base64'),
+});
+
+const content = (fileId: string, headers: Record<string, string> = {}, method = 'GET', query = '') =>
+  fetch(`${api.url}/files/${fileId}/content${query}`, {
+    method,
+    headers: { authorization: `Bearer ${api.token}`, ...headers },
+  });
+
+/** Files in the blob folder, whole or half. */
+async function storedBlobs(): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+}
+
+const messageOf = ({ status, json }: Reply | FileReply) => [status, json.error.message];
+
+describe('an upload', () => {
+  test('is a draft of its caller, with its type by the bytes', async () => {
+    const png = Buffer.from('89504e470d0a1a0a0000000d494844520000000100000001080600000001', 'hex');
+    const { status, json } = await upload([filePart(png, 'dir/naïve 🐟.txt')]);
+    expect(status).toBe(201);
+    expect(json.file).toMatchObject({ name: 'naïve 🐟.txt', mimeType: 'image/png', size: png.length });
+    const read = await api.get(`/files/${json.file.id}`);
+    expect(read.json).toEqual(json);
+    const stranger = await api.newPerson();
+    expect((await api.get(`/files/${json.file.id}`, { token: stranger.token })).status).toBe(404);
+    expect((await content(json.file.id)).status).toBe(404);
+    expect((await api.call('DELETE', `/files/${json.file.id}`)).status).toBe(200);
+    expect((await api.get(`/files/${json.file.id}`)).status).toBe(404);
+    expect(await storedBlobs()).toEqual([]);
+  });
+
+  test('of as many bytes as are allowed is taken, and one more leaves nothing', async () => {
+    const { json } = await upload([filePart(randomBytes(1_000))]);
+    expect(json.file.size).toBe(1_000);
+    await api.call('DELETE', `/files/${json.file.id}`);
+    expect((await upload([filePart(randomBytes(1_001))])).status).toBe(413);
+    expect((await upload([filePart(randomBytes(40_000))])).status).toBe(413);
+    expect(await storedBlobs()).toEqual([]);
+  });
+
+  test.each([
+    ['of no part', () => []],
+    ['of two files', () => [filePart('a'), filePart('b')]],
+    ['with a field beside', () => [filePart('a'), filePart('b', 'x', 'other')]],
+    ['of another name', () => [filePart('a', 'x', 'upload')]],
+  ])('%s is refused and leaves nothing', async (_, parts) => {
+    expect((await upload(parts())).status).toBe(400);
+    expect(await storedBlobs()).toEqual([]);
+  });
+
+  test('of an empty file is a file', async () => {
+    const { json } = await upload([filePart('')]);
+    expect(json.file).toMatchObject({ size: 0, mimeType: 'text/plain' });
+    await api.call('DELETE', `/files/${json.file.id}`);
+  });
+
+  test('that is cut off is refused', async () => {
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    const body = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf';
+    const cut = await api.post(`/agents/${api.agentId}/files`, { headers, body });
+    expect(cut.status).toBe(400);
+    expect(await storedBlobs()).toEqual([]);
+  });
+
+  test('that is refused amid its body leaves its connection to the next request', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const before = (await storedBlobs()).length;
+    const send = (method: string, path: string, headers: Record<string, string>, body?: Readable) =>
+      new Promise<number>((resolve, reject) => {
+        const options = { agent, method, headers: { authorization: `Bearer ${api.token}`, ...headers } };
+        const sent = request(`${api.url}${path}`, options, (response) => {
+          response.resume();
+          response.once('end', () => resolve(response.statusCode ?? 0));
+        });
+        sent.once('error', reject);
+        if (body) body.pipe(sent);
+        else sent.end();
+      });
+    const part = (name: string) => `--x\r\nContent-Disposition: form-data; name="${name}"; filename="a"\r\n\r\n`;
+    const chunk = 'x'.repeat(64 * 1024);
+    try {
+      for (const name of ['file', 'wrong']) {
+        const body = Readable.from([part(name), ...Array.from({ length: 160 }, () => chunk), '\r\n--x--\r\n']);
+        const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+        const status = await send('POST', `/agents/${api.agentId}/files`, headers, body);
+        expect([name, status]).toEqual([name, name === 'file' ? 413 : 400]);
+        expect(await send('GET', `/agents/${api.agentId}`, {})).toBe(200);
+      }
+    } finally {
+      agent.destroy();
+    }
+    expect(await storedBlobs()).toHaveLength(before);
+  });
+
+  test('that is no multipart is 415, and so is a multipart anywhere else', async () => {
+    expect((await api.post(`/agents/${api.agentId}/files`, { body: {} })).status).toBe(415);
+    const form = new FormData();
+    form.append('a', 'b');
+    expect((await api.call('POST', `/agents/${api.agentId}/threads`, { form })).status).toBe(415);
+  });
+
+  test('twice with one key is once; of other bytes a conflict', async () => {
+    const first = await upload([filePart('same')], { key: 'upload-1' });
+    const again = await upload([filePart('same')], { key: 'upload-1' });
+    expect([again.status, again.text]).toEqual([201, first.text]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    expect((await upload([filePart('other')], { key: 'upload-1' })).status).toBe(409);
+    expect(await storedBlobs()).toHaveLength(1);
+    await api.call('DELETE', `/files/${first.json.file.id}`);
+    expect((await upload([filePart('same')], { key: 'upload-1' })).status).toBe(404);
+    expect(await storedBlobs()).toEqual([]);
+  });
+
+  test('past the number of drafts is 429', async () => {
+    const { token } = await api.newPerson();
+    const drafts = [];
+    for (let i = 0; i < 4; i++) drafts.push(await newDraft('d.txt', token));
+    const full = await upload([filePart('one more')], { token });
+    expect([full.status, full.headers.get('retry-after')]).toEqual([429, '60']);
+    await api.call('DELETE', `/files/${drafts[0]?.id}`, { token });
+    expect((await upload([filePart('one more')], { token })).status).toBe(201);
+    expect(await storedBlobs()).toHaveLength(4);
+  });
+});
+
+describe('a file of a Thread', () => {
+  test('is attached as a draft, told of in the log, and downloaded as it was', async () => {
+    const threadId = await api.newThread();
+    const draft = await newDraft('Bericht – März.txt');
+    const { status, json } = await attach(threadId, { fileId: draft.id.toLowerCase() });
+    expect(status).toBe(201);
+    expect(json.file).toEqual({ ...draft, kind: 'attachment', committed: true });
+    expect((await api.get(`/threads/${threadId}/files`)).json).toEqual({ files: [json.file] });
+    const { events } = (await api.get(`/threads/${threadId}/events`)).json;
+    expect(events.map(({ type, content: of }) => [type, of])).toEqual([['session_files.updated', draft.id]]);
+    const whole = await content(draft.id);
+    expect(await whole.text()).toBe('draft Bericht – März.txt');
+    expect(Object.fromEntries(whole.headers)).toMatchObject({
+      'content-type': 'application/octet-stream',
+      'x-content-type-options': 'nosniff',
+      'content-disposition': `attachment; filename="Bericht ? M?rz.txt"; filename*=UTF-8''Bericht%20%E2%80%93%20M%C3%A4rz.txt`,
+      'accept-ranges': 'bytes',
+      'content-length': '27',
+    });
+    expect((await content(draft.id, {}, 'GET', '?disposition=inline')).headers.get('content-disposition')).toMatch(
+      /^inline/,
+    );
+  });
+
+  test('is read by ranges and by what its reader has', async () => {
+    const threadId = await api.newThread();
+    const { json } = await attach(threadId, inline('0123456789'));
+    const { id } = json.file;
+    const read = async (headers: Record<string, string>) => {
+      const answer = await content(id, headers);
+      return [answer.status, await answer.text(), answer.headers.get('content-range')];
+    };
+    expect(await read({ range: 'bytes=2-4' })).toEqual([206, '234', 'bytes 2-4/10']);
+    expect(await read({ range: 'bytes=-3' })).toEqual([206, '789', 'bytes 7-9/10']);
+    expect(await read({ range: 'bytes=-99' })).toEqual([206, '0123456789', 'bytes 0-9/10']);
+    expect(await read({ range: 'bytes=8-99' })).toEqual([206, '89', 'bytes 8-9/10']);
+    expect(await read({ range: 'bytes=0-1,4-5' })).toEqual([200, '0123456789', null]);
+    expect(await read({ range: 'lines=0-1' })).toEqual([200, '0123456789', null]);
+    const outside = await content(id, { range: 'bytes=10-' });
+    expect([outside.status, outside.headers.get('content-range')]).toEqual([416, 'bytes */10']);
+    const etag = (await content(id)).headers.get('etag')!;
+    expect(etag).toBe(`"${createHash('sha256').update('0123456789').digest('hex')}"`);
+    expect(await read({ 'if-none-match': `"x", W/${etag}` })).toEqual([304, '', null]);
+    expect(await read({ range: 'bytes=0-0', 'if-range': etag })).toEqual([206, '0', 'bytes 0-0/10']);
+    expect(await read({ range: 'bytes=0-0', 'if-range': '"old"' })).toEqual([200, '0123456789', null]);
+    const head = await content(id, {}, 'HEAD');
+    expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '10', '']);
+    const part = await content(id, { range: 'bytes=1-3' }, 'HEAD');
+    expect([part.status, part.headers.get('content-length')]).toEqual([206, '3']);
+  });
+
+  test('is not held open for a reader that takes nothing', async () => {
+    const patient = await ApiUnderTest.start({ settings: { DOWNLOAD_STALL_MS: 200, DATA_DIR: folder } });
+    const server = patient.app.getHttpServer();
+    const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
+    try {
+      const form = new FormData();
+      form.append(...filePart(new Uint8Array(24 * 1024 * 1024)));
+      const draft = await patient.call('POST', `/agents/${patient.agentId}/files`, { form });
+      const { id } = (draft as unknown as FileReply).json.file;
+      await patient.post(`/threads/${await patient.newThread()}/files`, { body: { fileId: id } });
+      const { hostname, port, pathname } = new URL(`${patient.url}/files/${id}/content`);
+      const before = await connections();
+      const reader = connect(Number(port), hostname).pause();
+      reader.on('error', () => undefined); // cut off
+      reader.write(`GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${patient.token}\r\n\r\n`);
+      await eventually(async () => (await connections()) > before, { what: 'the reader is there' });
+      await eventually(async () => (await connections()) <= before, { what: 'the reader is cut off' });
+      reader.destroy();
+    } finally {
+      await patient.stop();
+    }
+  });
+
+  test('that is inline and too large is 413, and no base64 400', async () => {
+    const threadId = await api.newThread();
+    expect((await attach(threadId, inline('x'.repeat(100)))).status).toBe(201);
+    expect((await attach(threadId, inline('x'.repeat(101)))).status).toBe(413);
+    const wrong = await attach(threadId, { ...inline('x'), contentBase64: '@@@@' });
+    expect(messageOf(wrong)).toEqual([400, expect.stringContaining('contentBase64: must be base64')]);
+    expect(messageOf(await attach(threadId, { fileId: 'x' }))).toEqual([400, expect.stringContaining('ULID')]);
+    expect(messageOf(await attach(threadId, {}))[0]).toBe(400);
+  });
+
+  test('past the number of attachments is 400 and leaves nothing', async () => {
+    const before = (await storedBlobs()).length;
+    const threadId = await api.newThread();
+    for (let i = 0; i < 3; i++) await attach(threadId, inline(`${i}`));
+    expect(messageOf(await attach(threadId, inline('4')))).toEqual([400, 'A Thread can have at most 3 attachments.']);
+    expect(await storedBlobs()).toHaveLength(before + 3);
+  });
+
+  test.each([
+    ['DELETE /files/{id}', (_: string, fileId: string) => `/files/${fileId}`],
+    ['DELETE /threads/{id}/files/{id}', (threadId: string, fileId: string) => `/threads/${threadId}/files/${fileId}`],
+  ])('goes with its bytes: %s', async (_, path) => {
+    const before = (await storedBlobs()).length;
+    const threadId = await api.newThread();
+    const { id } = (await attach(threadId, inline('gone'))).json.file;
+    const other = await api.newThread();
+    expect((await api.call('DELETE', `/threads/${other}/files/${id}`)).status).toBe(404);
+    expect((await api.call('DELETE', path(threadId, id))).status).toBe(200);
+    expect((await api.call('DELETE', path(threadId, id))).status).toBe(404);
+    expect((await content(id)).status).toBe(404);
+    expect((await api.get(`/threads/${threadId}/files`)).json).toEqual({ files: [] });
+    expect(await storedBlobs()).toHaveLength(before);
+  });
+
+  test('is deleted with it, and bytes and all', async () => {
+    const before = (await storedBlobs()).length;
+    const threadId = await api.newThread();
+    const { id } = (await attach(threadId, inline('gone'))).json.file;
+    expect((await api.call('DELETE', `/threads/${threadId}`)).status).toBe(200);
+    expect((await api.get(`/files/${id}`)).status).toBe(404);
+    expect(await storedBlobs()).toHaveLength(before);
+  });
+});
+
+describe('resources', () => {
+  const message = (...ids: string[]) => ({
+    type: 'user_message',
+    text: 'look',
+    resources: ids.map((file_id) => ({ type: 'file', file_id })),
+  });
+
+  const mounted = async (threadId: string) => {
+    const query = `select data->'fileIds' as ids from events where thread_id = $1 and type = 'message.added'`;
+    const { rows } = await api.pool.query<{ ids: string[] }>(query, [threadId]);
+    return rows.map(({ ids }) => ids);
+  };
+
+  test('are attached by the message that names them, once', async () => {
+    const [a, b] = [await newDraft('a'), await newDraft('b')];
+    const threadId = await api.newThread();
+    expect((await api.post(`/threads/${threadId}/events`, { body: { events: [message(a.id, b.id)] } })).status).toBe(
+      200,
+    );
+    expect(await mounted(threadId)).toEqual([[a.id, b.id]]);
+    const other = await api.newThread();
+    const before = await api.rowCounts();
+    const again = await api.post(`/threads/${other}/events`, { body: { events: [message(b.id)] } });
+    expect(messageOf(again)).toEqual([400, `There is no draft file ${b.id}.`]);
+    expect(await api.rowCounts()).toEqual(before);
+  });
+
+  test('of a Thread without input wait for its first Run', async () => {
+    const draft = await newDraft('a');
+    const resources = [{ type: 'file', file_id: draft.id }];
+    const { json } = await api.post(`/agents/${api.agentId}/threads`, { body: { userId: 'u', resources } });
+    const { id } = json.thread;
+    const posted = await attach(id, inline('posted'));
+    await api.post(`/threads/${id}/events`, { body: { events: [message()] } });
+    expect(await mounted(id)).toEqual([[draft.id, posted.json.file.id]]);
+  });
+
+  test.each([
+    ['unknown', async () => '01ARZ3NDEKTSV4RRFFQ69G5FAV'],
+    ['another person’s', async () => (await newDraft('x', (await api.newPerson()).token)).id],
+  ])('that are %s are 400, and nothing is made', async (_, find) => {
+    const bad = await find();
+    const good = await newDraft('good');
+    const before = await api.rowCounts();
+    const resources = [good.id, bad].map((file_id) => ({ type: 'file', file_id }));
+    const input = { type: 'user.message', content: [{ type: 'text', text: 'x' }] };
+    const refused = await api.post(`/agents/${api.agentId}/threads`, { body: { userId: 'u', input, resources } });
+    expect(messageOf(refused)).toEqual([400, `There is no draft file ${bad}.`]);
+    expect(await api.rowCounts()).toEqual(before);
+    await api.call('DELETE', `/files/${good.id}`);
+  });
+
+  test('given twice are 400', async () => {
+    const draft = await newDraft('x');
+    const threadId = await api.newThread();
+    const twice = await api.post(`/threads/${threadId}/events`, { body: { events: [message(draft.id, draft.id)] } });
+    expect(messageOf(twice)).toEqual([400, `The draft file ${draft.id} is given twice.`]);
+  });
+});

@@ -1,0 +1,132 @@
+import type { DatabaseError, Pool, QueryConfig } from 'pg';
+import { namedStatement, throwAway, transact, type NamedStatement } from '#platform';
+import type { PreparedFile } from './store-file.ts';
+
+const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
+
+const FIND_FILE = sql('find-file.sql');
+const LIST_FILES = sql('list-files.sql');
+const FIND_LOST_DRAFTS = sql('find-lost-drafts.sql');
+const LOCK_DRAFTS = sql('lock-drafts.sql');
+const STORE_DRAFT = sql('store-draft.sql');
+const DELETE_DRAFT = sql('delete-draft.sql');
+const PURGE_DRAFTS = sql('purge-drafts.sql');
+
+/** By key, each of them: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
+const LIMIT = { query_timeout: 5_000 };
+const PURGE_BATCH = 1_000;
+const UNIQUE_VIOLATION = '23505';
+
+/** A row of `files`. A draft has no Thread, but an agent and an owner. */
+export interface FileRow extends PreparedFile {
+  thread_id: string | null;
+  /** RFC 3339. */
+  created_at: string;
+  agent_id: string | null;
+  owner_person_id: string | null;
+  owner_service_token_id: string | null;
+}
+
+export interface DraftOwner {
+  agentId: string;
+  personId: string | null;
+  serviceTokenId: string | null;
+}
+
+export interface NewDraft {
+  file: PreparedFile;
+  owner: DraftOwner;
+  /** How many the owner can have. */
+  maxDrafts: number;
+  /** The idempotency key to keep the answer under, made from when the draft was created. */
+  answer?: { tokenId: string; key: string; fingerprint: string; status: number } | undefined;
+  render: (createdAt: string) => string;
+}
+
+/** `full`: the owner has too many drafts. `bytes_gone`: the sweeper was first. The key outcomes are decisions, section 6. */
+export type DraftOutcome =
+  { outcome: 'stored'; body: string } | { outcome: 'key_in_progress' | 'key_seen' | 'full' | 'bytes_gone' };
+
+/** Files as they are stored, and drafts, which are no Thread's; what Threads do with files is the event store's. */
+export class FileStore {
+  constructor(private readonly pool: Pool) {}
+
+  /** Throws DatabaseAway, as everything here. */
+  async find(fileId: string): Promise<FileRow | null> {
+    const [row] = await this.read<FileRow>(FIND_FILE, [fileId]);
+    return row ?? null;
+  }
+
+  /** Those of a Thread, oldest first. */
+  async list(threadId: string): Promise<FileRow[]> {
+    return this.read(LIST_FILES, [threadId]);
+  }
+
+  /** The first of these ids that is no draft which the owner can attach now; null where all are. */
+  async findLostDraft(fileIds: readonly string[], owner: DraftOwner, maxAgeMs: number): Promise<string | null> {
+    const values = [fileIds, owner.agentId, owner.personId, owner.serviceTokenId, maxAgeMs];
+    const [row] = await this.read<{ id: string }>(FIND_LOST_DRAFTS, values);
+    return row?.id ?? null;
+  }
+
+  /** Makes a draft of stored bytes. An answer that is lost is DatabaseAway: then it may be there. */
+  async storeDraft(draft: NewDraft): Promise<DraftOutcome> {
+    const { owner, render } = draft;
+    try {
+      return await transact(this.pool, async (client) => {
+        const values = [owner.personId ?? owner.serviceTokenId];
+        const locked = await client.query<{ now: string }>({ ...LOCK_DRAFTS, ...LIMIT, values });
+        const createdAt = locked.rows[0]!.now;
+        const body = render(createdAt);
+        const { rows } = await client.query<StoredDraft>({ ...storeStatement(draft, createdAt, body), ...LIMIT });
+        return draftOutcome(rows[0]!, body);
+      });
+    } catch (error) {
+      const { code, constraint } = error as DatabaseError;
+      // Stored by another request between our snapshot and our lock.
+      if (code === UNIQUE_VIOLATION && constraint === 'idempotency_keys_pkey') return { outcome: 'key_seen' };
+      throw error;
+    }
+  }
+
+  /** Answers the blob that no file has any more; null where there is no such draft. */
+  async deleteDraft(fileId: string): Promise<string | null> {
+    const [row] = await this.read<{ key: string }>(DELETE_DRAFT, [fileId]);
+    return row?.key ?? null;
+  }
+
+  /** Deletes drafts older than this, milliseconds; answers whether there may be more. */
+  async purgeDrafts(maxAgeMs: number): Promise<boolean> {
+    const [row] = await this.read<{ count: number }>(PURGE_DRAFTS, [maxAgeMs, PURGE_BATCH]);
+    return row?.count === PURGE_BATCH;
+  }
+
+  private async read<Row>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {
+    const { rows } = await this.pool.query({ ...statement, ...LIMIT, values }).catch(throwAway);
+    return rows as Row[];
+  }
+}
+
+function storeStatement({ file, owner, maxDrafts, answer }: NewDraft, createdAt: string, body: string): QueryConfig {
+  const values = [
+    ...[file.id, file.name, file.mime_type, file.size, file.sha256, createdAt, file.blob_key],
+    ...[owner.agentId, owner.personId, owner.serviceTokenId, maxDrafts],
+    ...[answer?.tokenId, answer?.key, answer?.fingerprint, answer?.status],
+    answer && body,
+  ];
+  return { ...STORE_DRAFT, values };
+}
+
+interface StoredDraft {
+  lockHeld: boolean;
+  keySeen: boolean;
+  hasRoom: boolean;
+  stored: boolean;
+}
+
+function draftOutcome({ lockHeld, keySeen, hasRoom, stored }: StoredDraft, body: string): DraftOutcome {
+  if (stored) return { outcome: 'stored', body };
+  if (keySeen) return { outcome: 'key_seen' };
+  if (!lockHeld) return { outcome: 'key_in_progress' };
+  return { outcome: hasRoom ? 'bytes_gone' : 'full' };
+}

@@ -1,0 +1,11 @@
+-- Which of these ids are no drafts that the owner $3 or $4 can attach to a Thread of the agent $2; the first, in their order.
+select wanted.id
+from unnest($1::text[]) with ordinality as wanted (id, place)
+where not exists (
+  select from files
+  where files.id = wanted.id and thread_id is null and agent_id = $2
+    and (owner_person_id = $3 or owner_service_token_id = $4)
+    and created_at > now() - $5::bigint * interval '1 millisecond'
+)
+order by place
+limit 1

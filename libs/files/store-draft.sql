@@ -1,0 +1,34 @@
+-- Makes a draft of bytes that were put for it, with its answer under an idempotency key where one is given: all or nothing,
+-- as an append does it (append.sql). $11: how many drafts the owner can have.
+with
+lock as materialized (
+  select case when $13::text is null then true
+              else pg_try_advisory_xact_lock(hashtextextended($12::text || ' ' || $13, 0)) end as held
+),
+seen as materialized (
+  select exists (select from idempotency_keys where token_id = $12 and key = $13) as key_seen
+),
+drafts as materialized (
+  select least((select count(*) from (select from files where thread_id is null and owner_person_id = $9 limit $11) p)
+             + (select count(*) from (select from files where thread_id is null and owner_service_token_id = $10 limit $11) s),
+               $11::integer) as count
+),
+gate as materialized (
+  select from lock, seen, drafts where held and not key_seen and drafts.count < $11::integer
+),
+claimed_blob as (
+  delete from unclaimed_blobs using gate where blob_key = $7 returning blob_key
+),
+draft as (
+  insert into files (id, kind, name, mime_type, size, sha256, blob_key, agent_id, owner_person_id, owner_service_token_id,
+                     created_at)
+  select $1, 'attachment', $2, $3, $4::bigint, $5, $7, $8, $9, $10, $6::timestamptz from claimed_blob
+  returning id
+),
+key as (
+  insert into idempotency_keys (token_id, key, fingerprint, file_id, status, body)
+  select $12, $13, $14::text, $1, $15::smallint, $16::text from draft where $13::text is not null
+)
+select lock.held as "lockHeld", seen.key_seen as "keySeen", drafts.count < $11::integer as "hasRoom",
+       exists (select from draft) as stored
+from lock, seen, drafts
