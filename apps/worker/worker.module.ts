@@ -1,12 +1,59 @@
-import { Module, type DynamicModule } from '@nestjs/common';
-import { PlatformModule, type Config, type Logger } from '#platform';
+import {
+  Inject,
+  Module,
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { EventStoreModule, ThreadStore } from '#event-store';
+import { BlobKeeper, FilesModule, FileStore } from '#files';
+import {
+  CONFIG,
+  DATABASE,
+  LOGGER,
+  PlatformModule,
+  type Config,
+  type Database,
+  type LeaderLoop,
+  type Logger,
+} from '#platform';
 import { RunEngineModule } from '#run-engine';
 import { DispatcherModule } from '#run-queue';
+import { Housekeeping, housekeepingLoop } from './housekeeping.ts';
+
+/** Injection token of the loop that housekeeping works in. */
+const HOUSEKEEPING_LOOP = Symbol('HOUSEKEEPING_LOOP');
 
 /** A worker and the background loops. Needs a platform beside it, which `forRoot` brings for a process of its own. */
-@Module({ imports: [RunEngineModule, DispatcherModule] })
-export class WorkerModule {
+@Module({
+  imports: [RunEngineModule, DispatcherModule, EventStoreModule, FilesModule],
+  providers: [
+    {
+      provide: HOUSEKEEPING_LOOP,
+      inject: [DATABASE, ThreadStore, FileStore, BlobKeeper, CONFIG, LOGGER],
+      useFactory: (
+        { pool }: Database,
+        store: ThreadStore,
+        files: FileStore,
+        blobs: BlobKeeper,
+        settings: Config,
+        logger: Logger,
+      ) => housekeepingLoop(new Housekeeping({ pool, store, files, blobs, settings }), settings, logger),
+    },
+  ],
+})
+export class WorkerModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  constructor(@Inject(HOUSEKEEPING_LOOP) private readonly housekeeping: LeaderLoop) {}
+
   static forRoot(config: Config, logger: Logger): DynamicModule {
     return { module: WorkerModule, imports: [PlatformModule.forRoot(config, logger)] };
+  }
+
+  onApplicationBootstrap(): void {
+    this.housekeeping.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.housekeeping.stop();
   }
 }

@@ -2,8 +2,10 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { Redis } from 'ioredis';
 import type { Pool } from 'pg';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import type { Logger } from '#platform';
+import { namedStatement, type Logger } from '#platform';
 import { PostgresLimiter } from './postgres-limiter.ts';
+
+const PURGE_RATE_LIMITS = namedStatement(import.meta.dirname, 'purge-rate-limits.sql');
 
 /** Length of a window, seconds (decisions, section 7). */
 const WINDOW_S = 60;
@@ -95,6 +97,11 @@ async function tooSlow(signal: AbortSignal): Promise<typeof TOO_SLOW> {
   await nextTurn();
   await nextTurn();
   return TOO_SLOW;
+}
+
+/** Forgets windows that are over, where they are in PostgreSQL. */
+export async function purgeRateLimits(pool: Pool): Promise<void> {
+  await pool.query(PURGE_RATE_LIMITS);
 }
 
 /** A refusal is a result too. Rejects where the store is away. */

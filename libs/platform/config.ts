@@ -67,8 +67,8 @@ export const configSchema = z.object({
   /** Where file bytes are kept: `file://…`, or `s3://…` for several pods; default: a folder in DATA_DIR. */
   BLOB_URL: url('file', 's3').refine(isBlobUrl, WRONG_BLOB_URL).optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  /** Connections of a process's main pool. A process needs up to 8 more, and shall hold at most 20 (design, section 4). */
-  DATABASE_POOL_SIZE: count(10, 12),
+  /** Connections of a process's main pool. A process needs up to 9 more, and shall hold at most 20 (design, section 4). */
+  DATABASE_POOL_SIZE: count(10, 11),
   /** Runs that one worker process executes at once. */
   WORKER_SLOTS: count(16, 1_000),
   /** How long a claim holds without being renewed, by the database's clock. */
@@ -95,6 +95,10 @@ export const configSchema = z.object({
   DRAFTS_PER_TOKEN: count(1_000, 1_000_000),
   /** How long a draft is kept. */
   DRAFT_AGE_MS: milliseconds(DAY_MS),
+  /** How long the answer of an idempotency key is kept. */
+  IDEMPOTENCY_KEY_AGE_MS: milliseconds(DAY_MS),
+  /** How often what is too old is removed: drafts, idempotency keys, bytes that no file has. */
+  HOUSEKEEPING_MS: milliseconds(30_000, 100),
   /** Requests a minute of one token; those without a valid token are counted by address. */
   RATE_LIMIT_PER_MINUTE: count(600, 1_000_000_000),
   /** Where requests are counted: by all processes together (Redis if there is one, else PostgreSQL), or by each alone. */

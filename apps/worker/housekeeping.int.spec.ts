@@ -1,0 +1,149 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ThreadStore } from '#event-store';
+import { BlobKeeper, BlobStoreAway, DiskBlobStore, FileStore, storeAttachment, type BlobStore } from '#files';
+import { createLogger, openDatabase, type Database } from '#platform';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { Housekeeping } from './housekeeping.ts';
+
+// Real: PostgreSQL, the disk.
+
+let testDatabase: TestDatabase;
+let database: Database;
+let folder: string;
+
+const claim = { maxBytes: 100, claimWithinMs: 60 * 60_000 };
+const OWNER = { agentId: 'AGENT', personId: 'ADA', serviceTokenId: null };
+const settings = { DRAFT_AGE_MS: 3_600_000, IDEMPOTENCY_KEY_AGE_MS: 7_200_000, HOUSEKEEPING_MS: 1_234 };
+
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  database = await openDatabase({ url: testDatabase.url, applicationName: 'spec', maxConnections: 4 });
+  folder = await mkdtemp(join(tmpdir(), 'spool-housekeeping-'));
+});
+
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+  await rm(folder, { recursive: true });
+});
+
+function open(store: BlobStore = new DiskBlobStore(folder)) {
+  const { pool } = database;
+  const files = new FileStore(pool);
+  const blobs = new BlobKeeper({ pool, store, logger: createLogger('silent', 'spec') });
+  const housekeeping = new Housekeeping({ pool, store: new ThreadStore(pool), files, blobs, settings });
+  const tidy = () => housekeeping.tidy(new AbortController().signal);
+  const newDraft = async (key: string): Promise<string> => {
+    const file = await storeAttachment(blobs, { name: 'a', bytes: Buffer.from('draft'), maxBytes: 10 });
+    const answer = { tokenId: 'token', key, fingerprint: '', status: 201 };
+    await files.storeDraft({ file, owner: OWNER, maxDrafts: 10, answer, render: () => 'body' });
+    return file.id;
+  };
+  return { tidy, newDraft, blobs, files };
+}
+
+const age = (table: string, column: string, interval: string, where = 'true') =>
+  database.pool.query(`update ${table} set ${column} = ${column} - $1::interval where ${where}`, [interval]);
+
+const blobsOnDisk = async () => {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).length;
+};
+
+const keys = async () => {
+  const { rows } = await database.pool.query<{ key: string }>('select key from idempotency_keys order by key');
+  return rows.map(({ key }) => key);
+};
+
+test('drafts that are too old go with their bytes, the others stay', async () => {
+  const { tidy, newDraft, files } = open();
+  const [old, young] = [await newDraft('old'), await newDraft('young')];
+  await age('files', 'created_at', '61 minutes', `id = '${old}'`);
+  expect(await tidy()).toBe(1_234);
+  expect([await files.find(old), (await files.find(young))?.id]).toEqual([null, young]);
+  expect(await blobsOnDisk()).toBe(1);
+});
+
+test('an attached file is never too old', async () => {
+  const { tidy, newDraft, files } = open();
+  const id = await newDraft('key');
+  await database.pool.query(`update files set thread_id = 'THREAD' where id = $1`, [id]);
+  await age('files', 'created_at', '10 days');
+  await tidy();
+  expect((await files.find(id))?.id).toBe(id);
+  expect(await blobsOnDisk()).toBe(1);
+});
+
+test('idempotency keys that are too old go, the others stay', async () => {
+  const { tidy, newDraft } = open();
+  await newDraft('old');
+  await newDraft('young');
+  await age('idempotency_keys', 'created_at', '121 minutes', `key = 'old'`);
+  await tidy();
+  expect(await keys()).toEqual(['young']);
+});
+
+test('bytes that no file came of go when they are due, and not before', async () => {
+  const { tidy, blobs } = open();
+  const { key } = await blobs.put(Buffer.from('never a file'), claim);
+  await tidy();
+  expect(await blobsOnDisk()).toBe(1);
+  await age('unclaimed_blobs', 'due_at', '61 minutes');
+  await tidy();
+  expect(await blobsOnDisk()).toBe(0);
+  await expect(blobs.get(key)).rejects.toThrow();
+});
+
+test('windows of rate limits that are over go', async () => {
+  await database.pool.query(
+    `insert into rate_limits values ('old', 1, now() - interval '1 s'), ('new', 1, now() + interval '1 minute')`,
+  );
+  await open().tidy();
+  const { rows } = await database.pool.query('select key from rate_limits');
+  expect(rows).toEqual([{ key: 'new' }]);
+});
+
+test('a blob store that is away keeps its bytes for the next round, and nothing else from going', async () => {
+  const { blobs, newDraft } = open();
+  await newDraft('old');
+  await blobs.put(Buffer.from('never a file'), claim);
+  await age('unclaimed_blobs', 'due_at', '61 minutes');
+  await age('idempotency_keys', 'created_at', '121 minutes');
+  const disk = new DiskBlobStore(folder);
+  const failing: BlobStore = {
+    put: (...args) => disk.put(...args),
+    get: (...args) => disk.get(...args),
+    delete: () => Promise.reject(new BlobStoreAway(new Error('away'))),
+  };
+  await expect(open(failing).tidy()).rejects.toThrow(BlobStoreAway);
+  expect(await keys()).toEqual([]);
+  expect(await blobsOnDisk()).toBe(2);
+  // Put off: at the next round the others come first.
+  await open().tidy();
+  expect(await blobsOnDisk()).toBe(2);
+  await age('unclaimed_blobs', 'due_at', '11 minutes');
+  await open().tidy();
+  expect(await blobsOnDisk()).toBe(1);
+});
+
+test('bytes that cannot be removed do not keep the others from going', async () => {
+  const { blobs } = open();
+  const stuck = await blobs.put(Buffer.from('stuck'), claim);
+  await blobs.put(Buffer.from('others'), claim);
+  await age('unclaimed_blobs', 'due_at', '61 minutes');
+  await age('unclaimed_blobs', 'due_at', '1 minute', `blob_key = '${stuck.key}'`);
+  const disk = new DiskBlobStore(folder);
+  const failing: BlobStore = {
+    put: (...args) => disk.put(...args),
+    get: (...args) => disk.get(...args),
+    delete: async (key) => {
+      if (key === stuck.key) throw new BlobStoreAway(new Error('stuck'));
+      await disk.delete(key);
+    },
+  };
+  await expect(open(failing).tidy()).rejects.toThrow(BlobStoreAway);
+  expect(await open(failing).tidy()).toBe(1_234);
+  expect(await blobsOnDisk()).toBe(1);
+});

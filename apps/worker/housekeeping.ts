@@ -1,0 +1,54 @@
+import type { Pool } from 'pg';
+import { purgeRateLimits } from '#access';
+import type { ThreadStore } from '#event-store';
+import type { BlobKeeper, FileStore } from '#files';
+import { LeaderLoop, requireDatabaseUrl, type Config, type Logger } from '#platform';
+
+/** The same number in every process; any that nobody else uses. */
+const HOUSEKEEPING_LOCK = 7_215_083;
+
+export interface HousekeepingOptions {
+  pool: Pool;
+  store: ThreadStore;
+  files: FileStore;
+  blobs: BlobKeeper;
+  settings: Pick<Config, 'DRAFT_AGE_MS' | 'IDEMPOTENCY_KEY_AGE_MS' | 'HOUSEKEEPING_MS'>;
+}
+
+/** Removes what is too old (decisions, sections 6 and 7): each chore in batches, and again at the next round. */
+export class Housekeeping {
+  private readonly chores: (() => Promise<boolean>)[];
+
+  constructor(private readonly options: HousekeepingOptions) {
+    const { pool, store, files, blobs, settings } = options;
+    this.chores = [
+      () => store.purgeKeys(settings.IDEMPOTENCY_KEY_AGE_MS),
+      () => files.purgeDrafts(settings.DRAFT_AGE_MS),
+      // After the drafts, whose bytes become due then.
+      () => blobs.sweep(),
+      () => purgeRateLimits(pool).then(() => false),
+    ];
+  }
+
+  /** One round; answers in how many milliseconds the next is wanted. Throws the first failure, after all chores. */
+  async tidy(signal: AbortSignal): Promise<number> {
+    const failures: unknown[] = [];
+    for (const chore of this.chores) {
+      try {
+        while (!signal.aborted && (await chore()));
+      } catch (error) {
+        // A blob store that is away must not keep keys for ever.
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+    return this.options.settings.HOUSEKEEPING_MS;
+  }
+}
+
+/** The housekeeping of this process, which works while it leads. */
+export function housekeepingLoop(housekeeping: Housekeeping, config: Config, logger: Logger): LeaderLoop {
+  const databaseUrl = requireDatabaseUrl(config);
+  const tick = (signal: AbortSignal): Promise<number> => housekeeping.tidy(signal);
+  return new LeaderLoop({ databaseUrl, lockId: HOUSEKEEPING_LOCK, name: 'housekeeping', tick, logger });
+}
