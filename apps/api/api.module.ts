@@ -9,9 +9,11 @@ import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
 import { ApiAccessModule } from './api-access.module.ts';
 import { BlobKeeper, FileStore } from '#files';
 import { AgentsController } from './controllers/agents.controller.ts';
+import { DocsController } from './controllers/docs.controller.ts';
 import { FilesController } from './controllers/files.controller.ts';
 import { ServiceController } from './controllers/service.controller.ts';
 import { ThreadsController } from './controllers/threads.controller.ts';
+import { DocsPage } from './docs-page.ts';
 import { ErrorFilter } from './error-filter.ts';
 import { EventService } from './event-service.ts';
 import { DownloadService } from './files/download.ts';
@@ -83,8 +85,8 @@ const services = [
 /** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
 @Module({
   imports: [ApiAccessModule, EventStoreModule, RunQueueModule, StreamsModule],
-  controllers: [AgentsController, ThreadsController, FilesController, ServiceController],
-  providers: [...services, { provide: APP_FILTER, useClass: ErrorFilter }],
+  controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
+  providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],
 })
 export class ApiModule implements OnModuleInit, OnModuleDestroy {
   private readonly fastify: FastifyInstance;
