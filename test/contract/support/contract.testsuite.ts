@@ -1,0 +1,42 @@
+import { expectHealthy } from '../../support/checks.ts';
+import { describeDeletion } from './deletion.testsuite.ts';
+import { describeDownloads } from './downloads.testsuite.ts';
+import { describeErrors } from './errors.testsuite.ts';
+import { describeEvents } from './events.testsuite.ts';
+import { describeFiles } from './files.testsuite.ts';
+import { describeIdempotency } from './idempotency.testsuite.ts';
+import { describeLimits, describeRateLimit } from './limits.testsuite.ts';
+import { describeLog } from './log.testsuite.ts';
+import { describeOpenApi } from './openapi.testsuite.ts';
+import { describeRuns } from './runs.testsuite.ts';
+import { describeKeepalive, describeStream } from './stream.testsuite.ts';
+import { describeSweep } from './sweep.testsuite.ts';
+import { describeThreadList } from './thread-list.testsuite.ts';
+import { describeThreads } from './threads.testsuite.ts';
+import type { World } from './world.ts';
+
+/** Every row of every table of the contract and of decisions, sections 1 to 7, against one running system. */
+export function describeContract(world: World): void {
+  beforeAll(() => world.start(), 120_000);
+  afterAll(async () => {
+    // Whatever was asked for and refused: every invariant holds.
+    await expectHealthy(world.database).finally(() => world.stop());
+  }, 60_000);
+
+  describeThreads(world);
+  describeThreadList(world);
+  describeEvents(world);
+  describeLog(world);
+  describeRuns(world);
+  describeStream(world);
+  describeFiles(world);
+  describeDownloads(world);
+  describeIdempotency(world);
+  describeErrors(world);
+  describeSweep(world);
+  describeOpenApi(world);
+  describeLimits(world);
+  describeRateLimit(world);
+  describeDeletion(world);
+  describeKeepalive(world);
+}

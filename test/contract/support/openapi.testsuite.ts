@@ -1,0 +1,88 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { routesOf } from './sweep.testsuite.ts';
+import type { World } from './world.ts';
+
+const ERROR_CLASSES = ['400', '401', '403', '404', '409', '429', '500', '503'];
+
+/** The document itself; that answers are as it says, every request of the suite shows. */
+export function describeOpenApi(world: World): void {
+  describe('decisions §1 GET /openapi.json', () => {
+    test('200 without a token, OpenAPI 3.1, {base_url} ends in /api/v1 (§9.1)', async () => {
+      const { status, headers } = await world.client.get('/openapi.json', { token: null });
+      expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+      const { document } = world.client;
+      expect(document.openapi).toMatch(/^3\.1\./);
+      for (const { url } of document.servers) expect(url).toMatch(/\/api\/v1$/);
+      expect(world.client.baseUrl).toMatch(/\/api\/v1$/);
+    });
+
+    test('§7: each operation documents its response classes, with the error envelope', () => {
+      const text = JSON.stringify(world.client.document.components.responses);
+      expect(text).toContain('#/components/schemas/Error');
+      for (const { method, template, operation } of routesOf(world)) {
+        if (template === '/openapi.json') continue;
+        const documented = Object.keys(operation.responses);
+        expect([method, template, documented]).toEqual([method, template, expect.arrayContaining(ERROR_CLASSES)]);
+        if (operation.requestBody !== undefined) {
+          expect([template, documented]).toEqual([template, expect.arrayContaining(['413', '415'])]);
+        }
+      }
+    });
+
+    test('§4: path parameters are ULIDs, and every operation needs the bearer token but this one', () => {
+      for (const { template, operation } of routesOf(world)) {
+        const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+        const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+        expect(inPath.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+        for (const { schema } of inPath) expect(schema).toMatchObject({ type: 'string', format: 'ulid' });
+        expect(operation.security).toEqual(template === '/openapi.json' ? [] : undefined);
+      }
+    });
+
+    test('Idempotency-Key is a parameter of exactly the operations that take it', () => {
+      const takers = routesOf(world).filter(({ operation }) =>
+        operation.parameters?.some(({ name, in: place }) => place === 'header' && name === 'Idempotency-Key'),
+      );
+      expect(takers.map(({ method, template }) => `${method} ${template}`).toSorted()).toEqual([
+        'POST /agents/{agentId}/files',
+        'POST /agents/{agentId}/threads',
+        'POST /threads/{threadId}/events',
+        'POST /threads/{threadId}/runs/{runId}/retry',
+      ]);
+    });
+
+    test('no schema allows additional properties but toolInput, so that what is checked is all there is', () => {
+      for (const [name, schema] of Object.entries(world.client.document.components.schemas)) {
+        const open = openObjects(schema);
+        expect([name, open]).toEqual([name, name === 'ThreadEventLogEntry' ? ['.properties.toolInput'] : []]);
+      }
+    });
+
+    test('every schema is one, and no reference leads nowhere', () => {
+      const ajv = new Ajv2020({ strict: false, formats: { ulid: true, 'date-time': true } });
+      const { schemas } = world.client.document.components;
+      for (const [name, schema] of Object.entries(schemas))
+        expect([name, ajv.validateSchema(schema)]).toEqual([name, true]);
+      const refs = [...JSON.stringify(world.client.document).matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g)];
+      expect(refs.length).toBeGreaterThan(50);
+      for (const [, kind, name] of refs) {
+        expect(world.client.document.components[kind as 'schemas' | 'responses']).toHaveProperty([name!]);
+      }
+    });
+
+    test('every operation has a summary and an operationId of its own', () => {
+      const ids = routesOf(world).map(({ operation }) => operation.operationId);
+      expect(new Set(ids).size).toBe(ids.length);
+      for (const { operation } of routesOf(world)) expect(operation.summary).toMatch(/\w/);
+    });
+  });
+}
+
+/** Where a schema has objects that take anything. */
+function openObjects(schema: unknown, path = ''): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { type, additionalProperties } = schema as Record<string, unknown>;
+  const isOpen = type === 'object' && additionalProperties !== false;
+  const below = Object.entries(schema).flatMap(([key, value]) => openObjects(value, `${path}.${key}`));
+  return isOpen ? [path, ...below] : below;
+}
