@@ -111,3 +111,14 @@ it('dropNextAnswer: the server has done it, the client never hears', async () =>
   expect(talk.received()).toBe('helloinsert');
   await conversing();
 });
+
+it('ends a client that was held back when the server went away', async () => {
+  const served = once(echo, 'connection') as Promise<[Socket]>;
+  const { socket, ended } = converse();
+  const [server] = await served;
+  server.pause();
+  socket.write(Buffer.alloc(32 * 1_048_576));
+  await eventually(() => server.bytesRead > 0 && socket.bufferSize > 0, { what: 'it is held back' });
+  server.destroy();
+  await eventually(ended, { what: 'the client has ended' });
+});

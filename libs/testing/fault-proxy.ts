@@ -36,6 +36,8 @@ interface Drop {
 
 export async function faultProxy(targetPort: number): Promise<FaultProxy> {
   const pairs = new Set<Pair>();
+  // One socket of a pair may outlive the other: a paused one does not see its end.
+  const sockets = new Set<Socket>();
   const drops: Drop[] = [];
   let state: 'open' | 'cut' | 'stalled' = 'open';
 
@@ -49,10 +51,13 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
       () => state === 'stalled',
       () => pairs.delete(pair),
     );
-    if (state === 'stalled') eachSocket(pair, (socket) => socket.pause());
+    for (const socket of [pair.client, pair.target]) {
+      sockets.add(socket.once('close', () => sockets.delete(socket)));
+      if (state === 'stalled') socket.pause();
+    }
   });
   const port = await listen(server);
-  const endAll = (): void => pairs.forEach((pair) => eachSocket(pair, (socket) => socket.destroy()));
+  const endAll = (): void => sockets.forEach((socket) => socket.destroy());
   const untrack = trackRunning({
     what: `fault proxy to port ${targetPort}`,
     end: () => {
@@ -75,13 +80,13 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
     },
     stall: () => {
       state = 'stalled';
-      pairs.forEach((pair) => eachSocket(pair, (socket) => socket.pause()));
+      sockets.forEach((socket) => socket.pause());
     },
     resume: () => {
       state = 'open';
-      pairs.forEach((pair) => eachSocket(pair, (socket) => socket.resume()));
+      sockets.forEach((socket) => socket.resume());
     },
-    reset: () => pairs.forEach((pair) => eachSocket(pair, (socket) => socket.resetAndDestroy())),
+    reset: () => sockets.forEach((socket) => socket.resetAndDestroy()),
     dropNextAnswer: (matches = () => true) => new Promise((resolve) => drops.push({ matches, dropped: resolve })),
     close: async () => {
       // Who was just being accepted comes after this.
@@ -97,7 +102,7 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
 function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended: () => void): void {
   const { client, target } = pair;
   const forward = (bytes: Buffer, from: Socket, to: Socket): void => {
-    if (to.write(bytes)) return;
+    if (to.destroyed || to.write(bytes)) return;
     from.pause(); // a reader that does not read must be felt by the writer, as without us
     to.once('drain', () => {
       if (!isStalled()) from.resume();
@@ -114,18 +119,16 @@ function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended:
     client.destroy();
     target.end(); // FIN, not RST: what the server is still doing for this request, it finishes
   });
-  for (const socket of [client, target]) {
+  const endWith = (socket: Socket, other: Socket): void => {
     socket.on('error', () => undefined); // told by 'close'
     socket.on('close', () => {
       ended();
-      eachSocket(pair, (each) => each.end());
+      other.end();
+      if (!isStalled()) other.resume(); // it may wait for the drain of the one that is gone
     });
-  }
-}
-
-function eachSocket({ client, target }: Pair, act: (socket: Socket) => void): void {
-  act(client);
-  act(target);
+  };
+  endWith(client, target);
+  endWith(target, client);
 }
 
 function listen(server: Server): Promise<number> {
