@@ -134,6 +134,7 @@ describe('a body', () => {
     const names = Array.from({ length: 400 }, (_, i) => `"unknown ${i}":1`).join();
     const { status, json } = await api.post(threads(), { body: `{${names}}` });
     expect(status).toBe(400);
+    expect(json.error.message).toContain('"unknown 3", "unknown 4" and 395 more');
     expect(json.error.message.length).toBeLessThan(600);
   });
 });
