@@ -53,14 +53,13 @@ async function startOwnDatabase(lifetime: Lifetime, dataDir: string, logger: Log
       const why = String(error instanceof Error ? error.message : error);
       throw new StartError(`The embedded PostgreSQL did not start: ${why}`);
     });
-  const stop = (postgres: EmbeddedPostgres): Promise<void> =>
-    rm(urlFile, { force: true }).finally(() => postgres.stop());
-  const postgres = await lifetime.start(begin, { stop });
+  const postgres = await lifetime.start(begin, { stop: (started) => started.stop() });
   logger.info(
     { dataDir: postgres.dataDir, port: postgres.port, adopted: postgres.adopted },
     'embedded PostgreSQL ready',
   );
-  await writePrivateFile(urlFile, postgres.url);
+  const forget = (): Promise<void> => rm(urlFile, { force: true });
+  await lifetime.start(() => writePrivateFile(urlFile, postgres.url), { stop: forget });
   return postgres.url;
 }
 
