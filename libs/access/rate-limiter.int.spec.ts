@@ -85,6 +85,20 @@ describe('two processes on PostgreSQL', () => {
     expect((await database.pool.query('select')).rowCount).toBe(1);
   });
 
+  test('count together where one answer takes 100 ms', async () => {
+    const limiters = [open({ pool: database.pool }), open({ pool: database.pool })];
+    expect(await consume(limiters, 4, 'slow')).toBe(4);
+    const holder = await database.pool.connect();
+    await holder.query('begin');
+    await holder.query(`select from rate_limits where key like '%slow' for update`);
+    const counted = limiters[0]!.consume('slow');
+    await holder.query('select pg_sleep(0.1)');
+    await holder.query('rollback');
+    holder.release();
+    expect((await counted).remaining).toBe(5);
+    expect(await consume(limiters, 20, 'slow')).toBe(5);
+  });
+
   test('count alone while it is away', async () => {
     const gone = await openDatabase({ url: testDatabase.url, applicationName: 'spec', maxConnections: 1 });
     await gone.close();
@@ -92,16 +106,21 @@ describe('two processes on PostgreSQL', () => {
   });
 });
 
+let keys = 0;
+
+async function untilTogether(one: RateLimiter, other: RateLimiter): Promise<void> {
+  const countTogether = async (): Promise<boolean> => {
+    const key = `together ${keys++}`;
+    return (await one.consume(key)).remaining - (await other.consume(key)).remaining === 1;
+  };
+  await eventually(countTogether, { what: 'both count in Redis' });
+}
+
 /** Until its connection is made, a process counts alone. */
 async function openBoth(url: string): Promise<[RateLimiter, RateLimiter]> {
   const name = `spec-${Math.random()}`;
   const [a, b] = [open({ redisUrl: url, name }), open({ redisUrl: url, name })];
-  let key = 0;
-  const countTogether = async (): Promise<boolean> => {
-    const warm = `warm ${key++}`;
-    return (await a.consume(warm)).remaining - (await b.consume(warm)).remaining === 1;
-  };
-  await eventually(countTogether, { what: 'both count in Redis' });
+  await untilTogether(a, b);
   return [a, b];
 }
 
@@ -121,6 +140,23 @@ describeWithRedis('two processes on Redis', () => {
 });
 
 describeWithPrivateRedis('a process whose Redis stops', () => {
+  test('counts in it again as soon as it has answered', async () => {
+    const redis = await startPrivateRedis();
+    try {
+      const [limiter, other] = await openBoth(redis.url);
+      redis.pause();
+      expect((await limiter.consume('token')).remaining).toBe(9); // alone
+      const before = performance.now();
+      redis.resume();
+      await untilTogether(limiter, other);
+      expect(performance.now() - before).toBeLessThan(500);
+      // What it was asked counts there too.
+      expect((await other.consume('token')).remaining).toBe(8);
+    } finally {
+      await redis.stop();
+    }
+  });
+
   test('counts alone while it is silent, and waits for it once and not each time', async () => {
     const redis = await startPrivateRedis();
     try {
@@ -131,10 +167,7 @@ describeWithPrivateRedis('a process whose Redis stops', () => {
       // Each alone would wait for 30 ms.
       expect(performance.now() - before).toBeLessThan(400);
       redis.resume();
-      const countTogether = async (key: string): Promise<boolean> =>
-        (await limiter.consume(key)).remaining - (await other.consume(key)).remaining === 1;
-      let again = 0;
-      await eventually(() => countTogether(`again ${again++}`), { what: 'they count in Redis again' });
+      await untilTogether(limiter, other);
     } finally {
       await redis.stop();
     }

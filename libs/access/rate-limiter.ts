@@ -9,9 +9,12 @@ const PURGE_RATE_LIMITS = namedStatement(import.meta.dirname, 'purge-rate-limits
 
 /** Length of a window, seconds (decisions, section 7). */
 const WINDOW_S = 60;
-/** A store that does not answer within this is slow: requests must not wait for it. Milliseconds. */
-const PATIENCE_MS = 30;
-/** After that nobody asks it for so long, but one request a time to see whether it is back. Milliseconds. */
+/**
+ * A store that does not answer within this is slow: requests must not wait for it. With a PostgreSQL that is slow they
+ * wait for it anyway. Milliseconds.
+ */
+const PATIENCE_MS = { redis: 30, postgres: 300 };
+/** Until it has answered, or so long, nobody asks it, but one request a time to see whether it is back. Milliseconds. */
 const LEFT_ALONE_MS = 1_000;
 /** A Redis that is silent for so long is hung up on. Milliseconds. */
 const SILENCE_MS = 1_000;
@@ -42,6 +45,7 @@ export class RateLimiter {
   private readonly alone: RateLimiterMemory;
   private readonly shared: RateLimiterAbstract | null;
   private readonly redis: Redis | null;
+  private readonly patienceMs: number;
   /** Until when the store is left alone, by `performance.now()`. */
   private leftAloneUntil = 0;
 
@@ -52,6 +56,7 @@ export class RateLimiter {
     // Whoever is past the limit is not worth asking the store for.
     const shared = { ...budget, inMemoryBlockOnConsumed: limit };
     this.redis = redisUrl === undefined ? null : connect(redisUrl, logger);
+    this.patienceMs = this.redis === null ? PATIENCE_MS.postgres : PATIENCE_MS.redis;
     if (this.redis !== null) {
       this.shared = new RateLimiterRedis({
         ...shared,
@@ -81,19 +86,27 @@ export class RateLimiter {
     // Whoever comes while this one asks again does not wait with it.
     if (this.leftAloneUntil > 0) this.leftAloneUntil = now + LEFT_ALONE_MS;
     const impatience = new AbortController();
-    const counted = count(shared, key).catch(() => null);
-    const result = await Promise.race([counted, tooSlow(impatience.signal)]);
+    const answer = count(shared, key).catch(() => null);
+    const result = await Promise.race([answer, tooSlow(this.patienceMs, impatience.signal)]);
     impatience.abort();
-    this.leftAloneUntil = result === TOO_SLOW ? performance.now() + LEFT_ALONE_MS : 0;
-    return result === TOO_SLOW ? null : result;
+    if (result !== TOO_SLOW) {
+      this.leftAloneUntil = 0;
+      return result;
+    }
+    this.leftAloneUntil = performance.now() + LEFT_ALONE_MS;
+    // It was slow once: no reason to count alone for longer than that.
+    void answer.then((late) => {
+      if (late !== null) this.leftAloneUntil = 0;
+    });
+    return null;
   }
 }
 
 const TOO_SLOW = Symbol('TOO_SLOW');
 
 /** Looks once more at what has arrived: it is not the store that was slow where this process was. */
-async function tooSlow(signal: AbortSignal): Promise<typeof TOO_SLOW> {
-  await sleep(PATIENCE_MS, undefined, { signal, ref: false }).catch(() => undefined);
+async function tooSlow(patienceMs: number, signal: AbortSignal): Promise<typeof TOO_SLOW> {
+  await sleep(patienceMs, undefined, { signal, ref: false }).catch(() => undefined);
   await nextTurn();
   await nextTurn();
   return TOO_SLOW;
