@@ -9,7 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually, faultProxy, spawnNode, type SpawnedNode } from '#testing';
-import { createAcknowledged, getThread, readLog, send, type Caller } from './support/client.ts';
+import {
+  createAcknowledged,
+  getThread,
+  postEvents,
+  readLog,
+  send,
+  waitForEntry,
+  type Caller,
+} from './support/client.ts';
 import { embeddedDataDir } from './support/newcomer.ts';
 
 /**
@@ -178,16 +186,20 @@ describe('docs/api', () => {
   async function readOnABadLine(): Promise<void> {
     const target = new URL(caller.baseUrl);
     const proxy = await faultProxy(Number(target.port));
-    const { threadId, runId } = await createAcknowledged(caller, '/think 4s /pieces 100');
+    // It waits for a person until both connections are broken, however slow the reader is to come back.
+    const { threadId, runId } = await createAcknowledged(caller, '/confirm /pieces 100');
     const program = `import { readEvents } from './read.mjs';
       for await (const entry of readEvents('${threadId}')) console.log(JSON.stringify(entry));`;
     try {
       const printed = runProgram('read', program, proxy.through(caller.baseUrl).replace(/\/$/, ''));
+      printed.catch(() => undefined); // told where it is awaited
       for (const what of ['reads', 'reads again']) {
         await eventually(() => proxy.connectionCount() === 1, { what: `it ${what}`, timeoutMs: 15_000 });
         proxy.reset();
         await eventually(() => proxy.connectionCount() === 0, { what: 'its connection is gone' });
       }
+      const { content: requestId } = await waitForEntry(caller, threadId, 'tool.confirmation.required');
+      await postEvents(caller, threadId, { type: 'permission_decision', requestId, decision: 'allow_once' });
       const entries = (await printed)
         .trim()
         .split('\n')

@@ -9,8 +9,8 @@ import {
   readLog,
   readStream,
   send,
+  waitForEntry,
   type Caller,
-  type LogEntry,
   type ThreadAnswer,
 } from './support/client.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
@@ -50,12 +50,6 @@ for (const { backend, describeIt, queueUrl } of backends) {
         { what: 'the newest Run has ended', timeoutMs: 20_000 },
       );
     };
-
-    const waitForEntry = (threadId: string, type: string): Promise<LogEntry> =>
-      eventually(async () => (await readLog(caller, threadId)).find((entry) => entry.type === type), {
-        what: `the log has ${type}`,
-        timeoutMs: 20_000,
-      });
 
     test('goes from a request to its final answer, and every reader sees the same log', async () => {
       const created = await createThread(caller, 'Hello, Spool');
@@ -100,7 +94,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
 
     test('a tool that needs permission waits for a person, and runs when allowed', async () => {
       const { body } = await createThread(caller, '/confirm');
-      const asked = await waitForEntry(body.thread.id, 'tool.confirmation.required');
+      const asked = await waitForEntry(caller, body.thread.id, 'tool.confirmation.required');
       expect((await getThread(caller, body.thread.id)).body.run?.status).toBe('waiting_input');
 
       const decision = { type: 'permission_decision', requestId: asked.content, decision: 'allow_once' };
@@ -121,7 +115,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
 
     test('a refused tool never starts', async () => {
       const { body } = await createThread(caller, '/confirm');
-      const asked = await waitForEntry(body.thread.id, 'tool.confirmation.required');
+      const asked = await waitForEntry(caller, body.thread.id, 'tool.confirmation.required');
       await postEvents(caller, body.thread.id, {
         type: 'permission_decision',
         requestId: asked.content,
@@ -135,7 +129,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
 
     test('an interrupt is a stop: the answer already shows it, and nothing of the Run comes after', async () => {
       const { body } = await createThread(caller, '/think 60s');
-      await waitForEntry(body.thread.id, 'agent.thinking.delta');
+      await waitForEntry(caller, body.thread.id, 'agent.thinking.delta');
       const interrupted = await postEvents(caller, body.thread.id, { type: 'user_interrupt' });
       expect(interrupted.body).toMatchObject({
         events: [{ run: { status: 'cancelled' } }],

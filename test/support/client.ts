@@ -1,4 +1,5 @@
 import { createParser } from 'eventsource-parser';
+import { eventually } from '#testing';
 
 /** A caller as the contract knows it: a token, the id of an Agent, and HTTP. */
 export interface Caller {
@@ -93,6 +94,13 @@ export async function readLog(caller: Caller, threadId: string): Promise<LogEntr
     truncated = body.truncated;
   }
   return entries;
+}
+
+/** The first entry of the log that is of this type, once there is one. */
+export async function waitForEntry(caller: Caller, threadId: string, type: string): Promise<LogEntry> {
+  const find = async (): Promise<LogEntry | undefined> =>
+    (await readLog(caller, threadId)).find((entry) => entry.type === type);
+  return eventually(find, { what: `the log has ${type}`, timeoutMs: 20_000 });
 }
 
 export interface Frame {
