@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Pool } from 'pg';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
@@ -85,10 +84,8 @@ export class RateLimiter {
     if (now < this.leftAloneUntil) return null;
     // Whoever comes while this one asks again does not wait with it.
     if (this.leftAloneUntil > 0) this.leftAloneUntil = now + LEFT_ALONE_MS;
-    const impatience = new AbortController();
     const answer = count(shared, key).catch(() => null);
-    const result = await Promise.race([answer, tooSlow(this.patienceMs, impatience.signal)]);
-    impatience.abort();
+    const result = await orTooSlow(answer, this.patienceMs);
     if (result !== TOO_SLOW) {
       this.leftAloneUntil = 0;
       return result;
@@ -104,12 +101,16 @@ export class RateLimiter {
 
 const TOO_SLOW = Symbol('TOO_SLOW');
 
-/** Looks once more at what has arrived: it is not the store that was slow where this process was. */
-async function tooSlow(patienceMs: number, signal: AbortSignal): Promise<typeof TOO_SLOW> {
-  await sleep(patienceMs, undefined, { signal, ref: false }).catch(() => undefined);
-  await nextTurn();
-  await nextTurn();
-  return TOO_SLOW;
+/** After its time it looks once more at what has arrived: it is not the store that was slow where this process was. */
+function orTooSlow<T>(answer: Promise<T>, patienceMs: number): Promise<T | typeof TOO_SLOW> {
+  return new Promise((resolve) => {
+    const giveUp = (): void => void setImmediate(() => setImmediate(() => resolve(TOO_SLOW)));
+    const timer = setTimeout(giveUp, patienceMs).unref();
+    void answer.then((result) => {
+      clearTimeout(timer);
+      resolve(result);
+    });
+  });
 }
 
 /** Forgets windows that are over, where they are in PostgreSQL. */
