@@ -123,11 +123,12 @@ describeWithRedis(`${STREAMS} streams over two api processes, one of them killed
           `${refusals.length} refusals; ${runs} messages, ${messages.repeated} repeated\n`,
       );
       expect(resumedAfter).toHaveLength(STREAMS / 2);
-      expect(slowest).toBeLessThanOrEqual(RESUMED_WITHIN_MS);
       expect(failed).toEqual([]);
       await allRunsCompleted(system.database, runs, 60_000);
       await expectLogsSeen();
       await expectHealthy(system.database);
+      // Last: what is lost says more than what is late.
+      expect(slowest).toBeLessThanOrEqual(RESUMED_WITHIN_MS);
     },
     upTo(120_000),
   );
