@@ -77,6 +77,7 @@ class TestReader implements LogReader {
     readonly afterEventId = '',
     readonly untilIdle = false,
     on = hub,
+    readonly knownUpTo = 0,
   ) {
     this.reading = on.open(this);
   }
@@ -272,6 +273,38 @@ it('reads once for many readers', async () => {
   // Each piece once, and perhaps once more for a wake-up that came during the read.
   expect(pages.count()).toBeLessThanOrEqual(20);
   pages.stop();
+});
+
+describe('one who is known to have everything', () => {
+  /** A Thread, and where it stands. */
+  async function known() {
+    const threadId = await newThread();
+    const runId = await queueRun(threadId);
+    const lastId = (await logIds(threadId)).at(-1)!;
+    const { version } = (await store.load(threadId))!;
+    const goOn = () => happen(threadId, { type: 'interrupt', runId, by: null });
+    return { threadId, lastId, version, goOn };
+  }
+
+  it('is read nothing, and then what is new', async () => {
+    const { threadId, lastId, version, goOn } = await known();
+    const pages = counting('read-log-page');
+    const reader = new TestReader(threadId, lastId, false, hub, version);
+    for (let i = 0; i < 10; i++) await nextTurn();
+    expect(pages.count()).toBe(0);
+    pages.stop();
+    await goOn();
+    await untilCaughtUp(reader, 1_500);
+    expect(reader.ids).not.toEqual([]);
+  });
+
+  it('is given what came since, before it was there', async () => {
+    const { threadId, lastId, version, goOn } = await known();
+    await goOn();
+    const reader = new TestReader(threadId, lastId, false, hub, version);
+    await untilCaughtUp(reader);
+    expect(reader.ids).not.toEqual([]);
+  });
 });
 
 it('finds by the poll what a lost wake-up would have told, with one query for all Threads', async () => {

@@ -9,6 +9,8 @@ export interface LogReader {
   readonly threadId: string;
   /** Reads strictly after this id; '' is before every id. */
   readonly afterEventId: string;
+  /** The version of the stream up to which it has everything, as it was read a moment ago; 0 where that is not known. */
+  readonly knownUpTo: number;
   /** Whether to end once no Run is active and all is delivered. */
   readonly untilIdle: boolean;
   /**
@@ -86,7 +88,8 @@ export class OpenThread {
   add(reader: LogReader): Reading {
     const reading = new Reading(reader, this);
     this.readings.add(reading);
-    void this.catchUp(reading);
+    if (reader.knownUpTo > 0) this.joinAt(reading, reader.knownUpTo);
+    else void this.catchUp(reading);
     return reading;
   }
 
@@ -137,6 +140,13 @@ export class OpenThread {
     if (news !== this.news) void this.readOn();
     // What others have been given is not known from its page.
     else if (this.readings.size === 1) this.covered = Math.max(this.covered, version);
+  }
+
+  /** Without a page of its own. What was heard between that version and now is found by the poll. */
+  private joinAt(reading: Reading, version: number): void {
+    reading.live = true;
+    if (this.covered > version) void this.readOn();
+    else if (this.readings.size === 1) this.covered = version;
   }
 
   /** Reads on for all live readers; one read at a time, and again when there was news meanwhile. */

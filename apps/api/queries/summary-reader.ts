@@ -32,6 +32,8 @@ export interface ThreadAndRun {
   run: RunSummary | null;
   /** How many events its stream has. */
   version: number;
+  /** Of its public log; '' while that is empty. */
+  lastEntryId: string;
 }
 
 export interface ThreadsWanted {

@@ -7,6 +7,7 @@ import { errorEnvelope, notFound, type ApiError } from '../http-errors.ts';
 export interface StreamRequest {
   threadId: string;
   afterEventId: string;
+  knownUpTo: number;
   untilIdle: boolean;
   /** The header that the caller sent, to ask again whether it is still good. */
   authorization: string | undefined;
@@ -34,6 +35,7 @@ const STALLED_MS = 5_000;
 export class EventStream implements LogReader {
   readonly threadId: string;
   readonly afterEventId: string;
+  readonly knownUpTo: number;
   readonly untilIdle: boolean;
   readonly authorization: string | undefined;
   readonly agentId: string;
@@ -42,11 +44,12 @@ export class EventStream implements LogReader {
 
   constructor(
     private readonly response: ServerResponse,
-    { threadId, afterEventId, untilIdle, authorization, agentId }: StreamRequest,
+    { threadId, afterEventId, knownUpTo, untilIdle, authorization, agentId }: StreamRequest,
     hub: LiveHub,
   ) {
     this.threadId = threadId;
     this.afterEventId = afterEventId;
+    this.knownUpTo = knownUpTo;
     this.untilIdle = untilIdle;
     this.authorization = authorization;
     this.agentId = agentId;

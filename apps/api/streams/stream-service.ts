@@ -43,7 +43,7 @@ export class StreamService {
     const { limit, after, until } = input.query;
     // A browser that reconnects repeats its URL, and adds the header: that is the newer one.
     const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
-    const { thread, version } = await this.options.access.findVisibleThread(caller, threadId);
+    const { thread, version, lastEntryId } = await this.options.access.findVisibleThread(caller, threadId);
     const fromStart = limit >= version ? '' : null;
     const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
     if (this.openStreams.countOf(caller.tokenId) >= this.options.maxPerToken) {
@@ -59,6 +59,8 @@ export class StreamService {
     this.openStreams.open(reply.raw, {
       threadId,
       afterEventId,
+      // Of a Thread at rest: who comes back to one, as most do after a process has gone, costs no second read.
+      knownUpTo: afterEventId >= lastEntryId && thread.status === 'IDLE' && until !== 'idle' ? version : 0,
       untilIdle: until === 'idle',
       authorization: headers.authorization,
       agentId: thread.agent_id,
