@@ -126,9 +126,14 @@ describe(`${SLOW} readers that never read (F10)`, () => {
       const written = await writeWhile(async () => {
         second = await standInTheWay();
       });
-      const after = (await gauge.measure()).bytes;
       const cost = (second.peak - before) / KB / SLOW;
-      const kept = (after - before) / KB / SLOW;
+      let kept = Infinity;
+      const isGone = async (): Promise<boolean> => {
+        kept = Math.min(kept, ((await gauge.measure()).bytes - before) / KB / SLOW);
+        return kept <= MAX_KB_A_READER;
+      };
+      // Some of it goes a moment later.
+      await eventually(isGone, { what: 'what they cost is gone, but for what each may keep', timeoutMs: 15_000 });
       await eventually(() => fast.every(({ data }) => data.length === written), { what: 'fast readers have all' });
       const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
       process.stderr.write(
@@ -136,7 +141,6 @@ describe(`${SLOW} readers that never read (F10)`, () => {
           `${FAST} fast ones had each of ${written} entries after p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms\n`,
       );
       expect(cost).toBeLessThanOrEqual(MAX_KB_A_READER + NOISE_KB / SLOW);
-      expect(kept).toBeLessThanOrEqual(MAX_KB_A_READER);
       // Told by the bus, and not found by the poll of 2 s.
       expect(p50).toBeLessThan(1_000);
 
