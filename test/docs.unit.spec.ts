@@ -47,6 +47,7 @@ it('says the defaults of the settings that limit callers, each', () => {
 it('says the limits of the contract, each', () => {
   const expected: Record<keyof typeof LIMITS, [limit: string, value: string] | null> = {
     userId: ['`userId`', `1 to ${number(LIMITS.userId)} characters`],
+    clientExternalRef: ['`client_external_ref`', `1 to ${number(LIMITS.clientExternalRef)} characters`],
     initialText: ['`input.content` text of a part', `1 to ${number(LIMITS.initialText)} characters`],
     messageText: ['`user_message.text`', `1 to ${number(LIMITS.messageText)} characters`],
     requestId: ['`requestId`', `${number(LIMITS.requestId)} characters`],

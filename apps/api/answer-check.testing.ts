@@ -4,11 +4,13 @@ import { openApiDocument, operations, type Operation } from '#contract';
 
 /** Holds answers against the OpenAPI document: an operation may answer what it documents and nothing else. */
 export class AnswerCheck {
-  private readonly document = openApiDocument('/api/v1') as unknown as Document;
+  private readonly document: Document;
   private readonly ajv: Ajv2020;
   private readonly validators = new Map<string, ValidateFunction>();
 
-  constructor() {
+  /** `compatibility`: whether the API that answers has the older fields. */
+  constructor({ compatibility }: { compatibility: boolean }) {
+    this.document = openApiDocument('/api/v1', { compatibility }) as unknown as Document;
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
     addFormats.default(this.ajv);
     this.ajv.addSchema({ $id: 'api', components: this.document.components });

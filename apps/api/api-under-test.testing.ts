@@ -12,7 +12,7 @@ import type {
 } from '#contract';
 import { CommandHandler } from '#event-store';
 import type { Command } from '#domain';
-import { createLogger, DATABASE, loadConfig, type Config, type Database, type Logger } from '#platform';
+import { CONFIG, createLogger, DATABASE, loadConfig, type Config, type Database, type Logger } from '#platform';
 import { createTestDatabase } from '#testing';
 import { ApiModule } from './api.module.ts';
 import { AnswerCheck } from './answer-check.testing.ts';
@@ -64,7 +64,7 @@ export interface Call {
 export class ApiUnderTest {
   readonly access: AccessStore;
   readonly handler: CommandHandler;
-  private readonly check = new AnswerCheck();
+  private readonly check: AnswerCheck;
 
   private constructor(
     readonly app: NestFastifyApplication,
@@ -80,6 +80,7 @@ export class ApiUnderTest {
   ) {
     this.access = new AccessStore(pool);
     this.handler = app.get(CommandHandler);
+    this.check = new AnswerCheck({ compatibility: app.get<Config>(CONFIG).COMPATIBILITY_FIELDS === 'on' });
   }
 
   static async start({ settings, logger = SILENT, through }: Start = {}): Promise<ApiUnderTest> {

@@ -8,6 +8,7 @@ import { BlobKeeper, FileStore } from '#files';
 import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
 import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
 import { ApiAccessModule } from './api-access.module.ts';
+import { Attribution } from './attribution.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
 import { DocsController } from './controllers/docs.controller.ts';
 import { FilesController } from './controllers/files.controller.ts';
@@ -36,9 +37,21 @@ const services = [
     inject: [ThreadStore, AccessGuard],
     useFactory: (store: ThreadStore, access: AccessGuard) => new Idempotency(store, access),
   },
+  { provide: Attribution, inject: [DATABASE], useFactory: ({ pool }: Database) => new Attribution(pool) },
   {
     provide: ThreadService,
-    inject: [AccessGuard, AgentCatalogue, CommandHandler, SummaryReader, Drafts, BlobKeeper, Idempotency, Links],
+    inject: [
+      AccessGuard,
+      AgentCatalogue,
+      CommandHandler,
+      SummaryReader,
+      Drafts,
+      BlobKeeper,
+      Idempotency,
+      Links,
+      Attribution,
+      CONFIG,
+    ],
     useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
   },
   {
@@ -95,6 +108,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(RateLimiter) private readonly limiter: RateLimiter,
+    @Inject(CONFIG) private readonly config: Config,
   ) {
     this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
   }
@@ -105,7 +119,9 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
   }
 
   onModuleInit(): void {
-    installRequestChecks(this.fastify, { authenticator: this.authenticator, limiter: this.limiter });
+    const { authenticator, limiter } = this;
+    const compatibility = this.config.COMPATIBILITY_FIELDS === 'on';
+    installRequestChecks(this.fastify, { authenticator, limiter, compatibility });
   }
 
   /** First of all at shutdown: a stream that is ended must not come back to this process. */

@@ -18,7 +18,7 @@ import type { Answer, Idempotency } from './idempotency.ts';
 import { idsOf, type Drafts } from './files/drafts.ts';
 import { addMessage, callerId, planRuns } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
-import { renderRun, renderThread } from './render.ts';
+import { renderEventResult, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard, VisibleThread } from './access-guard.ts';
 
 type SendRequest = ApiRequest<typeof operations.sendEvents>;
@@ -30,7 +30,7 @@ interface Batch {
   ended: ReadonlyMap<string, RunSummary>;
 }
 
-type Settings = Pick<Config, 'EVENTS_PER_BATCH' | 'MESSAGE_TEXT_LIMIT'>;
+type Settings = Pick<Config, 'EVENTS_PER_BATCH' | 'MESSAGE_TEXT_LIMIT'> & Rendering;
 
 /** The events of a Thread: sending and reading them. */
 export class EventService {
@@ -75,7 +75,7 @@ export class EventService {
         request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
         return this.drafts.orRefuse(outcome, files);
       },
-      render: (handled) => renderSent(events, batch, handled),
+      render: (handled) => renderSent(events, batch, handled, this.settings),
     });
   }
 
@@ -92,7 +92,7 @@ export class EventService {
           if (runs === null) throw new Error('A message without a plan for its Run.');
           return addMessage(runs, caller, {
             text: event.text,
-            requestId: event.requestId ?? null,
+            requestId: requestIdOf(event),
             fileIds: idsOf(event.resources),
           });
         case 'permission_decision':
@@ -144,15 +144,25 @@ function refuseTooMuch(
   throw new ApiError('invalid_request', `body.events.${tooLong}.text: must have at most ${maxLength} characters`);
 }
 
-function renderSent(events: readonly ThreadEventInput[], { plan, ended }: Batch, handled: Handled): SendEventsAnswer {
+/** By either of its names; where both are given they are equal. */
+function requestIdOf(event: ThreadEventInput): string | null {
+  if (event.type === 'user_interrupt') return null;
+  return event.requestId ?? ('clientRequestId' in event ? (event.clientRequestId ?? null) : null);
+}
+
+function renderSent(
+  events: readonly ThreadEventInput[],
+  { plan, ended }: Batch,
+  handled: Handled,
+  settings: Rendering,
+): SendEventsAnswer {
   const { thread, runs } = handled.thread.summaries;
   if (thread === null || plan === null) throw new Error('A batch was applied to a Thread without a summary.');
   const results = events.map((event, i) => {
     const runId = plan.runIds[i] ?? '';
     const run = runs.get(runId) ?? ended.get(runId);
-    const requestId = 'requestId' in event ? (event.requestId ?? null) : null;
-    return { type: event.type, requestId, run: run === undefined ? null : renderRun(run) };
+    return renderEventResult(event.type, requestIdOf(event), run, settings);
   });
   const acceptedAt = handled.events.at(-1)?.occurredAt ?? new Date().toISOString();
-  return { acceptedAt, events: results, thread: renderThread(thread), warnings: [] };
+  return { acceptedAt, events: results, thread: renderThread(thread, settings), warnings: [] };
 }

@@ -1,22 +1,49 @@
 import type { Agent } from '#agents';
 import type * as wire from '#contract';
 import type { FileRow } from '#files';
+import type { Config } from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
 
+/** Whether the older fields are answered too (docs/api/compatibility.md). */
+export type Rendering = Pick<Config, 'COMPATIBILITY_FIELDS'>;
+
 /** From what is stored to what callers see. Log entries are the domain's: `toLogEntry`. */
-export function renderThread(row: ThreadSummary): wire.ThreadSummary {
-  return {
+export function renderThread(row: ThreadSummary, { COMPATIBILITY_FIELDS }: Rendering): wire.ThreadSummary {
+  const thread = {
     id: row.thread_id,
     agent_id: row.agent_id,
     userId: row.user_id,
     kind: row.kind,
-    source: 'api',
+    source: 'api' as const,
     status: row.status,
     title: row.title,
     last_run_id: row.last_run_id,
     created_at: row.created_at,
     updated_at: row.updated_at,
   };
+  return COMPATIBILITY_FIELDS === 'on' ? { ...thread, ...olderFields(row) } : thread;
+}
+
+function olderFields(row: ThreadSummary): wire.CompatibleThread {
+  const { client_external_ref, owner_person_id: person, owner_service_token_id: service } = row;
+  return {
+    client_external_ref,
+    attributed_user: person !== null && service !== null ? { id: person } : null,
+    // A Thread has at least one owner.
+    created_by: { id: service ?? person ?? '' },
+  };
+}
+
+/** What became of an event of a batch. `requestId`: as it was given, by whichever name. */
+export function renderEventResult(
+  type: wire.ThreadEventInput['type'],
+  requestId: string | null,
+  run: RunSummary | undefined,
+  { COMPATIBILITY_FIELDS }: Rendering,
+): wire.SendEventsAnswer['events'][number] {
+  const result = { type, requestId, run: run === undefined ? null : renderRun(run) };
+  const older: wire.CompatibleEventResult = { clientRequestId: requestId };
+  return COMPATIBILITY_FIELDS === 'on' ? { ...result, ...older } : result;
 }
 
 export function renderRun(row: RunSummary): wire.RunSummary {

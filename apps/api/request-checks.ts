@@ -12,7 +12,10 @@ import { ApiError, rateLimited, unauthenticated, wrongType } from './http-errors
  * query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the body was read: a caller without
  * a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
  */
-export function installRequestChecks(fastify: FastifyInstance, { authenticator, limiter }: Checkers): void {
+export function installRequestChecks(
+  fastify: FastifyInstance,
+  { authenticator, limiter, compatibility }: Checkers,
+): void {
   fastify.decorateRequest('caller', null);
   fastify.decorateRequest('input', null);
   fastify.decorateRequest('trail', null);
@@ -42,8 +45,8 @@ export function installRequestChecks(fastify: FastifyInstance, { authenticator, 
 
   fastify.addHook('preHandler', (request, _reply, done) => {
     const { operation } = request.routeOptions.config;
-    if (operation?.body && operation.body !== 'upload')
-      (request.input as InputOf<Operation>).body = parse(operation.body, request.body, 'body');
+    const body = (compatibility && operation?.compatibleBody) || operation?.body;
+    if (body && body !== 'upload') (request.input as InputOf<Operation>).body = parse(body, request.body, 'body');
     done();
   });
 
@@ -64,6 +67,8 @@ export function installRequestChecks(fastify: FastifyInstance, { authenticator, 
 export interface Checkers {
   authenticator: Authenticator;
   limiter: RateLimiter;
+  /** Whether the older fields are taken (docs/api/compatibility.md). */
+  compatibility: boolean;
 }
 
 async function limitRate(limiter: RateLimiter, key: string, reply: FastifyReply): Promise<void> {

@@ -13,6 +13,7 @@ import { isRejection, type Command } from '#domain';
 import { absentThread, type CommandHandler, type Handled } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { newId } from '#platform';
+import type { Attribution } from './attribution.ts';
 import type { ApiRequest } from './caller.ts';
 import { idsOf, type Drafts } from './files/drafts.ts';
 import { busyNow, notFound, rejectionError } from './http-errors.ts';
@@ -20,7 +21,7 @@ import type { Answer, Idempotency } from './idempotency.ts';
 import type { Links } from './links.ts';
 import { addMessage, planRuns } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
-import { renderAgent, renderRun, renderThread } from './render.ts';
+import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
 
 /** Agents and their Threads. */
@@ -34,6 +35,8 @@ export class ThreadService {
     private readonly blobs: BlobKeeper,
     private readonly idempotency: Idempotency,
     private readonly links: Links,
+    private readonly attribution: Attribution,
+    private readonly settings: Rendering,
   ) {}
 
   async getAgent({ caller, input }: ApiRequest<typeof operations.getAgent>): Promise<AgentAnswer> {
@@ -43,7 +46,7 @@ export class ThreadService {
   async getThread(request: ApiRequest<typeof operations.getThread>): Promise<ThreadAnswer> {
     const { thread, run } = await this.access.findVisibleThread(request.caller, request.input.params.threadId);
     return {
-      thread: renderThread(thread),
+      thread: renderThread(thread, this.settings),
       run: run && renderRun(run),
       links: this.links.ofThread(request, thread.thread_id),
     };
@@ -67,7 +70,7 @@ export class ThreadService {
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     const nextCursor = last ? encodePlace({ updatedAt: last.updated_at, threadId: last.thread_id }) : null;
-    return { threads: page.map(renderThread), nextCursor };
+    return { threads: page.map((thread) => renderThread(thread, this.settings)), nextCursor };
   }
 
   async setArchived(
@@ -95,14 +98,17 @@ export class ThreadService {
   async createThread(request: ApiRequest<typeof operations.createThread>): Promise<Answer> {
     const { caller, input } = request;
     const agent = await this.access.findUsableAgent(caller, input.params.agentId);
+    const { attributed_user_id: personId } = input.body;
+    this.attribution.refuseUnlessAllowed(caller, personId);
     return this.idempotency.answerOnce(request, operations.createThread, {
       perform: async (answer) => {
-        const { userId, input: message } = input.body;
+        const { userId, input: message, client_external_ref: clientExternalRef } = input.body;
         const { id: agentId, organizationId, kind } = agent;
         const fileIds = idsOf(input.body.resources);
+        const owner = await this.attribution.ownerOf(caller, personId);
         const files = this.drafts.claim(caller, agentId, fileIds);
         const commands: Command[] = [
-          { type: 'create_thread', agentId, organizationId, kind, userId, owner: ownerFor(caller) },
+          { type: 'create_thread', agentId, organizationId, kind, userId, owner, clientExternalRef },
         ];
         const threadId = newId();
         request.trail = { threadId };
@@ -127,6 +133,6 @@ export class ThreadService {
     if (thread === null) throw new Error('A Thread was created without a summary.');
     const [run] = runs.values();
     const links = this.links.ofThread(request, threadId);
-    return { thread: renderThread(thread), run: run === undefined ? null : renderRun(run), links };
+    return { thread: renderThread(thread, this.settings), run: run === undefined ? null : renderRun(run), links };
   }
 }

@@ -1,5 +1,5 @@
 import type { ThreadOwner } from '#domain';
-import type { Caller } from './caller.ts';
+import type { Caller, ServiceCaller } from './caller.ts';
 
 /** What the policy needs to know of an agent. */
 export interface AgentStanding {
@@ -58,10 +58,15 @@ export function isOwn(caller: Caller, owned: Ownership): boolean {
   }
 }
 
-/** Whose a Thread or a draft is that the caller creates. */
-export function ownerFor(caller: Caller): ThreadOwner {
+/** Whether the caller may create Threads for a person (contract, section 5). */
+export function mayAttribute(caller: Caller): caller is ServiceCaller {
+  return caller.kind === 'service' && caller.allowAttribution;
+}
+
+/** Whose a Thread or a draft is that the caller creates; of a Thread that it attributes to a person, theirs too. */
+export function ownerFor(caller: Caller, attributedTo: string | null = null): ThreadOwner {
   return {
-    personId: caller.kind === 'person' ? caller.personId : null,
+    personId: caller.kind === 'person' ? caller.personId : attributedTo,
     serviceTokenId: caller.kind === 'service' ? caller.tokenId : null,
   };
 }

@@ -1,5 +1,5 @@
 import type { Caller, PersonCaller, ServiceCaller } from './caller.ts';
-import { agentAccess, isOwn, ownerFor, type AgentAccess, type AgentStanding } from './policy.ts';
+import { agentAccess, isOwn, mayAttribute, ownerFor, type AgentAccess, type AgentStanding } from './policy.ts';
 
 const person = (more: Partial<PersonCaller> = {}): PersonCaller => ({
   kind: 'person',
@@ -83,6 +83,15 @@ it.each([
   ['an operator', operator, attributed, false],
 ])('isOwn: %s', (_, caller, thread, visible) => {
   expect(isOwn(caller, thread)).toBe(visible);
+});
+
+it('lets only service tokens create Threads for a person, and only those that may', () => {
+  expect(mayAttribute(service({ allowAttribution: true }))).toBe(true);
+  for (const caller of [service(), person(), operator]) expect(mayAttribute(caller)).toBe(false);
+});
+
+it('gives a Thread that is created for a person two owners', () => {
+  expect(ownerFor(service({ allowAttribution: true }), 'P1')).toEqual({ personId: 'P1', serviceTokenId: 'T2' });
 });
 
 it('makes whoever creates a Thread one who sees it', () => {

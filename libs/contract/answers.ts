@@ -21,7 +21,7 @@ export const threadAnswer = z
   .meta({ description: 'A Thread and its Run.' })
   .register(components, { id: 'ThreadAnswer' });
 
-const eventResult = z
+export const eventResult = z
   .strictObject({
     type: z
       .enum(['permission_decision', 'user_interrupt', 'user_message'])

@@ -1,4 +1,5 @@
 export * from './answers.ts';
+export * from './compatibility.ts';
 export * from './errors.ts';
 export * from './openapi.ts';
 export * from './operations.ts';

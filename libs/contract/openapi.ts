@@ -8,6 +8,7 @@ import {
   schemaOf,
   type Json,
 } from './openapi-answers.ts';
+import { addCompatibilityFields } from './openapi-compatibility.ts';
 import { ANSWER_EXAMPLES, BODY_EXAMPLES, EXAMPLE_IDS, type Example } from './openapi-examples.ts';
 import { operations, type Operation } from './operations.ts';
 import { idempotencyKey } from './requests.ts';
@@ -15,10 +16,10 @@ import { ulid } from './scalars.ts';
 
 /**
  * The OpenAPI 3.1 document of every operation that exists, made from the schemas that requests are checked with.
- * docs/api/openapi.json is it, kept equal by a test.
+ * docs/api/openapi.json is it, kept equal by a test. `compatibility`: with the older fields (docs/api/compatibility.md).
  */
-export function openApiDocument(serverUrl: string): Json {
-  return {
+export function openApiDocument(serverUrl: string, { compatibility = false } = {}): Json {
+  const document = {
     openapi: '3.1.0',
     info: { title: 'Agent Threads API', version: '1', description: INTRODUCTION },
     servers: [{ url: serverUrl }],
@@ -38,6 +39,7 @@ export function openApiDocument(serverUrl: string): Json {
       responses: describeRefusals(),
     },
   };
+  return compatibility ? addCompatibilityFields(document) : document;
 }
 
 const INTRODUCTION = `Calls published Agents through durable Threads.

@@ -12,6 +12,7 @@ import {
   threadAnswer,
   threadFileAnswer,
 } from './answers.ts';
+import { compatibleCreateThreadBody, compatibleSendEventsBody } from './compatibility.ts';
 import {
   attachFileBody,
   createThreadBody,
@@ -39,6 +40,8 @@ export interface Operation<
   query: Query;
   /** Null where no body is taken; `upload` is one part named `file` of multipart/form-data. */
   body: Body | 'upload' | null;
+  /** Instead of `body` where the older fields are taken too (`COMPATIBILITY_FIELDS=on`). */
+  compatibleBody?: z.ZodType;
   takesIdempotencyKey: boolean;
   status: 200 | 201;
   answer: z.ZodType | 'event_stream' | 'bytes';
@@ -48,7 +51,11 @@ export interface Operation<
 export interface InputOf<O extends Operation> {
   params: z.output<O['params']>;
   query: z.output<O['query']>;
-  body: O extends Operation<z.ZodObject, z.ZodObject, infer Body> ? z.output<Body> : never;
+  body: O extends { compatibleBody: infer Body extends z.ZodType }
+    ? z.output<Body>
+    : O extends Operation<z.ZodObject, z.ZodObject, infer Body>
+      ? z.output<Body>
+      : never;
   idempotencyKey: string | null;
 }
 
@@ -75,6 +82,7 @@ export const operations = {
     params: agentParams,
     query: nothing,
     body: createThreadBody,
+    compatibleBody: compatibleCreateThreadBody,
     takesIdempotencyKey: true,
     status: 201,
     answer: threadAnswer,
@@ -178,6 +186,7 @@ export const operations = {
     params: threadParams,
     query: nothing,
     body: sendEventsBody,
+    compatibleBody: compatibleSendEventsBody,
     takesIdempotencyKey: true,
     status: 200,
     answer: sendEventsAnswer,

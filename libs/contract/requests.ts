@@ -6,6 +6,7 @@ import { base64, list, queryInteger, text, ulid } from './scalars.ts';
 /** Limits of requests (contract, section 8, and decisions, section 7). Lengths are in Unicode characters. */
 export const LIMITS = {
   userId: 255,
+  clientExternalRef: 255,
   initialText: 32_000,
   messageText: 128_000,
   requestId: 255,
@@ -57,7 +58,7 @@ export const createThreadBody = z
   .meta({ description: 'A new Thread.' })
   .register(components, { id: 'CreateThread' });
 
-const userMessage = z
+export const userMessage = z
   .strictObject({
     type: z.literal('user_message').meta({ description: 'A message.' }),
     text: text(1, LIMITS.messageText).meta({
@@ -71,7 +72,7 @@ const userMessage = z
   .meta({ description: 'Queues a Run; refused while one is active, unless the Agent queues or interrupts.' })
   .register(components, { id: 'UserMessage' });
 
-const permissionDecision = z
+export const permissionDecision = z
   .strictObject({
     type: z.literal('permission_decision').meta({ description: 'An answer to `tool.confirmation.required`.' }),
     requestId: text(1, LIMITS.requestId).meta({
@@ -84,7 +85,7 @@ const permissionDecision = z
   .meta({ description: 'Lets a tool run, or not. The Run goes on when its last open request is decided.' })
   .register(components, { id: 'PermissionDecision' });
 
-const userInterrupt = z
+export const userInterrupt = z
   .strictObject({
     type: z.literal('user_interrupt').meta({ description: 'Stop.' }),
     runId: ulid.nullish().meta({ description: 'Null or left out: the current Run.' }),
@@ -203,7 +204,5 @@ export const listRunsQuery = z.object({
   cursor: ulid.optional().meta({ description: pageCursor }),
 });
 
-export type SendEventsBody = z.output<typeof sendEventsBody>;
-export type ThreadEventInput = SendEventsBody['events'][number];
 export type AttachFileBody = z.output<typeof attachFileBody>;
 export type FileResource = z.output<typeof fileResource>;

@@ -30,6 +30,7 @@ export interface CreateThread {
   kind: AgentKind;
   userId: string;
   owner: ThreadOwner;
+  clientExternalRef?: string | undefined;
 }
 
 /** What a new Run takes from the agent's live version. */

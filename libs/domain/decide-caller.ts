@@ -49,8 +49,9 @@ export function decideCaller(command: CallerCommand, state: ThreadState, now: st
 
 function createThread(command: CreateThread, state: ThreadState): ThreadEvent[] | Rejection {
   if (state.lifecycle !== 'none') return reject('thread_exists');
-  const { agentId, organizationId, kind, userId, owner } = command;
-  return [threadEvent('thread.created', { agentId, organizationId, kind, userId, owner })];
+  const { agentId, organizationId, kind, userId, owner, clientExternalRef } = command;
+  const reference = clientExternalRef === undefined ? {} : { clientExternalRef };
+  return [threadEvent('thread.created', { agentId, organizationId, kind, userId, owner, ...reference })];
 }
 
 function addMessage(command: AddMessage, thread: Thread, now: string): ThreadEvent[] | Rejection {

@@ -126,7 +126,7 @@ function toRequest(requestId: string) {
 
 /** Commands with their usual fields; a test names what it is about. */
 export const command = {
-  create: (): Command => ({ type: 'create_thread', ...CREATED }),
+  create: (more: { clientExternalRef?: string } = {}): Command => ({ type: 'create_thread', ...CREATED, ...more }),
   message: (runId: string, whenBusy: AddMessage['whenBusy'] = 'reject'): AddMessage => {
     return { type: 'add_message', text: 'hi', requestId: null, fileIds: [], run: newRun(runId), whenBusy, by: 'ann' };
   },

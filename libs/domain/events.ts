@@ -67,6 +67,8 @@ interface ThreadCreated {
   kind: AgentKind;
   userId: string;
   owner: ThreadOwner;
+  /** The caller's own reference; left out where none was given, as in every event of releases that did not know it. */
+  clientExternalRef?: string;
 }
 
 /** Time limits of a Run, milliseconds (decisions, section 3), and how many losses in a row fail it. */

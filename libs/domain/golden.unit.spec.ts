@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from './commands.ts';
+import { decide } from './decide.ts';
+import { command } from './decider.testing.ts';
 import { isKnownEvent, SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
 import { evolve } from './evolve.ts';
 import { tellStory } from './golden.testing.ts';
 import { toLogEntry, type LogEntry } from './log-entry.ts';
+import { isRejection } from './rejection.ts';
 import { initialState, type ThreadState } from './state.ts';
 
 /**
@@ -65,6 +69,19 @@ test('what this release writes has the shapes of the golden files of the present
     const released = read(type, SCHEMA_VERSIONS[type]).map(({ stored }) => stored);
     expect([type, shapesOf(written)]).toEqual([type, shapesOf(released)]);
   }
+});
+
+test('a reference of the caller’s is one field more in the released shape, and only where it was given', () => {
+  const [released] = read('thread.created', 1);
+  const writtenBy = (create: Command) => {
+    const decision = decide([create], initialState, '1970-01-01T00:00:00.000Z');
+    return isRejection(decision) ? decision : decision.events.map(({ type, data }) => [type, data]);
+  };
+  const { data } = released!.stored;
+  expect(SCHEMA_VERSIONS['thread.created']).toBe(1);
+  expect(writtenBy(command.create())).toStrictEqual([['thread.created', data]]);
+  const withReference = { ...data, clientExternalRef: 'ticket' };
+  expect(writtenBy(command.create({ clientExternalRef: 'ticket' }))).toStrictEqual([['thread.created', withReference]]);
 });
 
 test('the Thread of the golden files can be folded, and every event of it counts', () => {

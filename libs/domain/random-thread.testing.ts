@@ -96,7 +96,7 @@ export function toCommand({ kind, run: nth, off, pick }: Intent, state: ThreadSt
     case 'go on':
       return goOn(run, { pick, off }, names) ?? { type: 'archive' };
     case 'create_thread':
-      return command.create();
+      return command.create(pick % 2 ? { clientExternalRef: 'mine' } : {});
     case 'add_message':
       return command.message(newId(names.runs, 'R'), WHEN_BUSY[pick % 3]);
     case 'decide_permission':

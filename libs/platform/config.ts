@@ -107,6 +107,8 @@ export const configSchema = z.object({
   STREAMS_PER_TOKEN: count(20, 1_000_000),
   /** How many proxies stand before the API: so many entries of `X-Forwarded-For` from the right are believed. */
   TRUSTED_PROXIES: wholeNumber.min(0).max(10).default(0),
+  /** Whether fields of older descriptions are taken and answered too (docs/api/compatibility.md); else they are refused. */
+  COMPATIBILITY_FIELDS: z.enum(['on', 'off']).default('off'),
 });
 
 export type Config = z.infer<typeof configSchema>;

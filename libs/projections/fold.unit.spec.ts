@@ -53,6 +53,7 @@ const idle = {
   archived: false,
   created_at: at(0),
   updated_at: at(0),
+  client_external_ref: null,
 };
 
 describe('the summary of a Thread', () => {
@@ -84,6 +85,14 @@ describe('the summary of a Thread', () => {
     ['is not moved by what nobody knows', [['future.event', { status: 'IDLE' }]], {}],
   ])('%s', (_, given, changed) => {
     expect(thread(...given)).toEqual({ ...idle, ...changed });
+  });
+
+  test('has both owners and the reference of a creation that names them', () => {
+    const owner = { personId: 'person', serviceTokenId: 'token' };
+    const attributed: Given = ['thread.created', { ...(created[1] as object), owner, clientExternalRef: 'ticket' }];
+    const { thread: row } = foldSummaries(noSummaries, stream(attributed, ['thread.archived']));
+    const named = { owner_service_token_id: 'token', client_external_ref: 'ticket' };
+    expect(row).toEqual({ ...idle, ...named, archived: true, updated_at: at(1) });
   });
 
   test('does not begin without its creation', () => {

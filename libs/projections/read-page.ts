@@ -222,6 +222,7 @@ function toThreadSummary(row: Column[]): ThreadSummary {
     archived: row[10] === 't',
     created_at: time(row[11]),
     updated_at: time(row[12]),
+    client_external_ref: row[13] ?? null,
   };
 }
 

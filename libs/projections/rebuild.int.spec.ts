@@ -60,6 +60,7 @@ const columns = {
     'archived',
     'created_at',
     'updated_at',
+    'client_external_ref',
   ],
   run_summaries: [
     'thread_id',
@@ -134,7 +135,7 @@ test('removes rows that should not exist', async () => {
     `insert into streams select $1, version, last_event_id, last_occurred_at, state from streams limit 1`,
     [stranger],
   );
-  const summary = `agent_id, organization_id, user_id, kind, owner_person_id, owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at`;
+  const summary = `agent_id, organization_id, user_id, kind, owner_person_id, owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at, client_external_ref`;
   await on.admin.query(`insert into thread_summaries select $1, ${summary} from thread_summaries limit 1`, [ulid()]);
   const run = `status, trigger, created_at, started_at, completed_at, updated_at, error, final_output`;
   for (const thread of [threadId, ulid(), 'Z', '0']) {

@@ -15,13 +15,14 @@ export interface ThreadSummary {
   archived: boolean;
   created_at: string;
   updated_at: string;
+  client_external_ref: string | null;
 }
 
 /** A pure fold: the same function runs inline with the append, in `rebuild` and in `verify`. */
 export function foldThreadSummary(row: ThreadSummary | null, event: StoredEvent): ThreadSummary | null {
   if (event.type === 'thread.created') {
     if (row !== null) return row;
-    const { agentId, organizationId, userId, kind, owner } = event.data;
+    const { agentId, organizationId, userId, kind, owner, clientExternalRef = null } = event.data;
     return {
       thread_id: event.threadId,
       agent_id: agentId,
@@ -36,6 +37,7 @@ export function foldThreadSummary(row: ThreadSummary | null, event: StoredEvent)
       archived: false,
       created_at: event.occurredAt,
       updated_at: event.occurredAt,
+      client_external_ref: clientExternalRef,
     };
   }
   return row && change(row, changedFields(row, event), event.occurredAt);

@@ -45,13 +45,15 @@ export const message = (run = newRun(), text = 'Hello', whenBusy: 'reject' | 'en
   by: null,
 });
 
-const create = (): Command => ({
+/** By a person; or by a service token for a person, with a reference of its own. */
+const create = ({ attributed }: { attributed: boolean }): Command => ({
   type: 'create_thread',
   agentId: ulid(),
   organizationId: ulid(),
   kind: 'cattle',
   userId: `it's "user" 😀`,
-  owner: { personId: ulid(), serviceTokenId: null },
+  owner: { personId: ulid(), serviceTokenId: attributed ? ulid() : null },
+  clientExternalRef: attributed ? `"ticket" \\ 😀` : undefined,
 });
 
 const tool: ToolCall = {
@@ -98,6 +100,7 @@ function stories(run: string): Record<string, Command[]> {
   const follow = message(newRun(), 'And then?', 'enqueue');
   return {
     empty: [],
+    attributed: [message(newRun(run))],
     queued: [message(newRun(run))],
     booting: start.slice(0, 2),
     running: [...start, work],
@@ -131,7 +134,8 @@ export async function seedThread({ handler }: Fixture, story: string): Promise<S
   const [threadId, runId] = [ulid(), ulid()];
   const commands = stories(runId)[story];
   if (commands === undefined) throw new Error(`there is no story of a Thread that is ${story}`);
-  for (const command of [create(), ...commands]) await apply(handler, threadId, command);
+  const created = create({ attributed: story === 'attributed' });
+  for (const command of [created, ...commands]) await apply(handler, threadId, command);
   return { threadId, runId };
 }
 

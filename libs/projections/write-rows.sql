@@ -13,9 +13,10 @@ stream as (
 ),
 thread_summary as (
   insert into thread_summaries (thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
-                                owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at)
+                                owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at,
+                                client_external_ref)
   select thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
-         owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at
+         owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at, client_external_ref
   from jsonb_populate_recordset(null::thread_summaries, $2::jsonb)
   on conflict (thread_id) do update
   set agent_id               = excluded.agent_id,
@@ -29,7 +30,8 @@ thread_summary as (
       last_run_id            = excluded.last_run_id,
       archived               = excluded.archived,
       created_at             = excluded.created_at,
-      updated_at             = excluded.updated_at
+      updated_at             = excluded.updated_at,
+      client_external_ref    = excluded.client_external_ref
 ),
 run_summary as (
   insert into run_summaries (run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at,

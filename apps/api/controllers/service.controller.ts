@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { openApiDocument } from '#contract';
+import { CONFIG, type Config } from '#platform';
 import { BASE_PATH } from '../endpoint.ts';
 import { HealthService } from '../health-service.ts';
 import { Links } from '../links.ts';
@@ -13,8 +14,10 @@ export class ServiceController {
   constructor(
     @Inject(HealthService) private readonly health: HealthService,
     @Inject(Links) links: Links,
+    @Inject(CONFIG) { COMPATIBILITY_FIELDS }: Config,
   ) {
-    this.document = JSON.stringify(openApiDocument(links.baseUrl));
+    const compatibility = COMPATIBILITY_FIELDS === 'on';
+    this.document = JSON.stringify(openApiDocument(links.baseUrl, { compatibility }));
   }
 
   @Get(`${BASE_PATH}/openapi.json`)

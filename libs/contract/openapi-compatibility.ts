@@ -1,0 +1,37 @@
+import { eventResult } from './answers.ts';
+import { COMPATIBILITY_FIELDS, type CompatibleThread } from './compatibility.ts';
+import { schemaOf, type Json } from './openapi-answers.ts';
+import { threadSummary } from './records.ts';
+
+/** The OpenAPI document of an installation that takes and answers the older fields too: in schemas and in examples. */
+export function addCompatibilityFields({ paths, components, ...document }: Json): Json {
+  const { schemas, ...others } = components as { schemas: Record<string, Json> };
+  const more = Object.entries(COMPATIBILITY_FIELDS).map(([id, fields]) => [id, join(schemas[id]!, schemaOf(fields))]);
+  const all = { ...schemas, ...(Object.fromEntries(more) as Json) };
+  return { ...document, paths: addToExamples(paths), components: { ...others, schemas: all } };
+}
+
+function join(schema: Json, { properties, required = [] }: Json): Json {
+  return {
+    ...schema,
+    properties: { ...(schema['properties'] as Json), ...(properties as Json) },
+    required: [...(schema['required'] as string[]), ...(required as string[])],
+  };
+}
+
+/** What a service token made for a person. */
+const THREAD: CompatibleThread = {
+  client_external_ref: 'ticket-1042',
+  attributed_user: { id: '01KAJ0S3PAR5T7V9X1Z3B5D7F9' },
+  created_by: { id: '01KAJ0SVC0T2V4X6Z8B0D2F4H6' },
+};
+
+/** Wherever a Thread, or the result of an event, stands in it. */
+function addToExamples(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(addToExamples);
+  if (typeof value !== 'object' || value === null) return value;
+  if (threadSummary.safeParse(value).success) return { ...value, ...THREAD };
+  const fields = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, addToExamples(field)]));
+  const result = eventResult.safeParse(value);
+  return result.success ? { ...fields, clientRequestId: result.data.requestId } : fields;
+}
