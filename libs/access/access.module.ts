@@ -1,5 +1,5 @@
 import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
-import { CONFIG, DATABASE, LOGGER, redisUrlOf, type Config, type Database, type Logger } from '#platform';
+import { CONFIG, DATABASE, LOGGER, PolicyWatch, redisUrlOf, type Config, type Database, type Logger } from '#platform';
 import { AccessStore } from './access-store.ts';
 import { Authenticator } from './authenticator.ts';
 import { RateLimiter } from './rate-limiter.ts';
@@ -8,9 +8,9 @@ import { RateLimiter } from './rate-limiter.ts';
   providers: [
     {
       provide: Authenticator,
-      inject: [DATABASE, LOGGER],
-      useFactory: ({ pool }: Database, logger: Logger) =>
-        new Authenticator({ pool, onError: (err) => logger.warn({ err }, 'last_used_at was not written') }),
+      inject: [DATABASE, PolicyWatch, LOGGER],
+      useFactory: ({ pool }: Database, watch: PolicyWatch, logger: Logger) =>
+        new Authenticator({ pool, watch, onError: (err) => logger.warn({ err }, 'last_used_at was not written') }),
     },
     {
       provide: RateLimiter,

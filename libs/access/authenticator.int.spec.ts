@@ -1,15 +1,16 @@
 import type { Pool } from 'pg';
 import { ulid } from 'ulid';
-import { openDatabase, type Database } from '#platform';
+import { openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { AccessRefused, AccessStore, Authenticator } from './index.ts';
-import { makeToken } from './token-format.ts';
+import { hashToken, makeToken } from './token-format.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
 let pool: Pool;
 let access: AccessStore;
 let now: number;
+let watch: PolicyWatch;
 let authenticator: Authenticator;
 let organizationId: string;
 let personId: string;
@@ -27,10 +28,20 @@ afterAll(async () => {
   await database.close();
   await testDatabase.drop();
 });
-beforeEach(() => {
+beforeEach(async () => {
   now = Date.now();
-  authenticator = new Authenticator({ pool, now: () => now });
+  // Looks when told to, and is trusted for so long as a test may take.
+  watch = new PolicyWatch({
+    versions: openPolicyVersions(testDatabase.url),
+    now: () => ({ monotonic: 0, wall: 0 }),
+  });
+  await watch.look();
+  authenticator = new Authenticator({ pool, watch, now: () => now });
 });
+afterEach(() => watch.stop());
+
+/** Whom a change is about. */
+const one = { id: '', token: '', personId: '' };
 
 const bearer = (token: string) => authenticator.authenticate(`Bearer ${token}`);
 const newToken = (expiresAt?: Date) =>
@@ -93,26 +104,59 @@ describe('authenticate', () => {
     asked.mockRestore();
   });
 
-  it('looks once for many requests at once, and remembers for less than 5 s', async () => {
-    const { id, token } = await newToken();
-    await bearer(token);
-    await eventually(() => lastUsed(id), { what: 'its use is written' });
+  it('looks once for many requests at once, and not again in hours while nothing changes', async () => {
+    const { token } = await newToken();
     const asked = jest.spyOn(pool, 'query');
-    authenticator = new Authenticator({ pool, now: () => now });
     await Promise.all([bearer(token), bearer(token), bearer(token)]);
-    expect(asked).toHaveBeenCalledTimes(1);
-    now += 4_999;
-    await bearer(token);
-    expect(asked).toHaveBeenCalledTimes(2);
+    expect(namesOf(asked)).toEqual(['find-token', 'touch-token']);
+    for (let second = 0; second < 7_200; second += 600) {
+      now += 600_000;
+      expect(await bearer(token)).not.toBeNull();
+    }
+    expect(namesOf(asked).filter((name) => name !== 'touch-token')).toEqual(['find-token']);
     asked.mockRestore();
   });
 
-  it('sees a revocation within 5 s', async () => {
+  it.each([
+    ['a revocation', () => access.revokeToken(one.id), null],
+    [
+      'an earlier end',
+      () => pool.query(`update tokens set expires_at = created_at - interval '1 hour' where id = $1`, [one.id]),
+      null,
+    ],
+    ['a deletion', () => pool.query('delete from tokens where id = $1', [one.id]), null],
+    [
+      'a membership that is taken away',
+      () => pool.query('delete from memberships where person_id = $1', [one.personId]),
+      { organizationIds: new Set() },
+    ],
+    [
+      'a membership that is given',
+      async () => access.addMember(await access.createOrganization('Other'), one.personId),
+      { organizationIds: { size: 2 } },
+    ],
+  ])('sees %s as soon as the watch does', async (_, change, seen) => {
+    one.personId = await access.createPerson('Bob');
+    await access.addMember(organizationId, one.personId);
+    Object.assign(one, await access.mintToken({ kind: 'person', personId: one.personId, name: 'n' }));
+    await watch.look();
+    expect(await bearer(one.token)).toMatchObject({ organizationIds: new Set([organizationId]) });
+    await change();
+    expect(await bearer(one.token)).not.toBeNull();
+    await watch.look();
+    const caller = await bearer(one.token);
+    if (seen === null) expect(caller).toBeNull();
+    else expect(caller).toMatchObject(seen);
+  });
+
+  it('takes a new token at once, also one that was tried before it was there', async () => {
     const { id, token } = await newToken();
-    expect(await bearer(token)).not.toBeNull();
-    await access.revokeToken(id);
-    now += 4_999;
+    await pool.query('delete from tokens where id = $1', [id]);
+    await watch.look();
     expect(await bearer(token)).toBeNull();
+    const values = [id, hashToken(token), personId];
+    await pool.query(`insert into tokens (id, kind, hash, name, person_id) values ($1, 'person', $2, 'n', $3)`, values);
+    expect(await bearer(token)).not.toBeNull();
   });
 
   it('sees the expiry at its time, though it remembers the token', async () => {
@@ -134,19 +178,35 @@ describe('authenticate', () => {
 });
 
 describe('last_used_at', () => {
-  it('is written at most once a minute', async () => {
+  it('is written at most once a minute, however long the token is remembered', async () => {
     const { id, token } = await newToken();
-    await bearer(token);
-    const first = await eventually(() => lastUsed(id), { what: 'the first use is written' });
-    now += 10_000;
     const asked = jest.spyOn(pool, 'query');
-    await bearer(token);
-    expect(asked).toHaveBeenCalledTimes(1);
-    asked.mockRestore();
+    const use = () => Promise.all([bearer(token), bearer(token)]);
+    await use();
+    const first = await eventually(() => lastUsed(id), { what: 'the first use is written' });
+    now += 60_000;
+    await use();
+    // Nor by another pod within the minute, nor because the token is read again.
+    await watch.look();
+    await use();
+    const elsewhere = new Authenticator({ pool, watch, now: () => now });
+    await elsewhere.authenticate(`Bearer ${token}`);
+    await eventually(() => touches(asked).length === 2, { what: 'the other pod has tried' });
+    await Promise.all(touches(asked));
+    expect(await lastUsed(id)).toBe(first);
+
     await pool.query(`update tokens set last_used_at = now() - interval '61 seconds' where id = $1`, [id]);
-    now += 10_000;
-    await bearer(token);
+    now += 1_000;
+    await use();
     await eventually(async () => ((await lastUsed(id)) ?? '') >= first, { what: 'the use a minute later is written' });
+    expect(namesOf(asked).filter((name) => name === 'touch-token')).toHaveLength(3);
+    asked.mockRestore();
+  });
+
+  it('is not written of a token that is refused', async () => {
+    const { id, token } = await newToken(new Date(now));
+    expect(await bearer(token)).toBeNull();
+    expect(await lastUsed(id)).toBeNull();
   });
 });
 
@@ -183,4 +243,18 @@ async function lastUsed(tokenId: string): Promise<string | null> {
 async function countTokens(): Promise<number> {
   const { rows } = await pool.query<{ count: number }>('select count(*) as count from tokens');
   return rows[0]?.count ?? 0;
+}
+
+type Asked = jest.SpyInstance<unknown, unknown[]>;
+
+/** The named statements that were sent. */
+function namesOf(asked: unknown): (string | undefined)[] {
+  return (asked as Asked).mock.calls.map(([statement]) => (statement as { name?: string }).name);
+}
+
+/** What the touches that were sent have come to. */
+function touches(asked: unknown): unknown[] {
+  const { mock } = asked as Asked;
+  const results = mock.results.map(({ value }) => value as unknown);
+  return results.filter((_, i) => (mock.calls[i]?.[0] as { name?: string }).name === 'touch-token');
 }

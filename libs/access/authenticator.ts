@@ -1,19 +1,16 @@
 import type { Pool } from 'pg';
-import { namedStatement } from '#platform';
+import { namedStatement, PolicyCache, type PolicyWatch } from '#platform';
 import type { Caller } from './caller.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
 
 const FIND_TOKEN = namedStatement(import.meta.dirname, 'find-token.sql');
 const TOUCH_TOKEN = namedStatement(import.meta.dirname, 'touch-token.sql');
 
-/**
- * How long a token is remembered, milliseconds. A revocation must be seen within 5 s, open streams included: this leaves
- * them 3 s to ask again. One query a token every two seconds is nothing.
- */
-const REMEMBER_MS = 2_000;
-
-/** More tokens than this are forgotten, oldest first: unknown ones are remembered too, and anyone can send those. */
+/** More tokens than this are forgotten, the oldest first. */
 const MAX_REMEMBERED = 20_000;
+
+/** A second more than the minute of touch-token.sql: what came a moment too early for it would be a minute late. */
+const TOUCH_MS = 61_000;
 
 /** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
 const LIMIT = { query_timeout: 5_000 };
@@ -26,7 +23,6 @@ interface TokenRow {
   allowAttribution: boolean;
   expiresAt: string | null;
   revokedAt: string | null;
-  useIsNews: boolean;
   memberships: string[];
   invitations: string[];
   tokenAgents: string[];
@@ -37,14 +33,9 @@ interface Known {
   expiresAt: number;
 }
 
-interface Remembered {
-  until: number;
-  /** One lookup for all the requests that wait for it. */
-  known: Promise<Known | null>;
-}
-
 export interface AuthenticatorOptions {
   pool: Pool;
+  watch: PolicyWatch;
   now?: () => number;
   /** `last_used_at` could not be written; nobody waits for it. */
   onError?: (error: unknown) => void;
@@ -55,10 +46,19 @@ export class Authenticator {
   private readonly pool: Pool;
   private readonly now: () => number;
   private readonly onError: (error: unknown) => void;
-  private readonly remembered = new Map<string, Remembered>();
+  private readonly tokens: PolicyCache<Known | null>;
+  /** When the use of a token was last written, by its id. */
+  private readonly touchedAt = new Map<string, number>();
 
-  constructor({ pool, now = Date.now, onError = () => undefined }: AuthenticatorOptions) {
+  constructor({ pool, watch, now = Date.now, onError = () => undefined }: AuthenticatorOptions) {
     this.pool = pool;
+    this.tokens = new PolicyCache<Known | null>({
+      watch,
+      read: (token) => this.read(token),
+      maxEntries: MAX_REMEMBERED,
+      // A token that we never made is not: anyone can send those; and one that is made later works at once.
+      isKept: (known) => known !== null,
+    });
     this.now = now;
     this.onError = onError;
   }
@@ -66,44 +66,34 @@ export class Authenticator {
   /** Null when there is no valid token in it. Throws what the database throws. */
   async authenticate(authorization: string | undefined): Promise<Caller | null> {
     const token = bearerToken(authorization);
-    if (token === null) return null;
-    const known = await this.lookUp(token);
-    // By the time, each time: an answer that is remembered must not outlive the token.
-    return known !== null && known.expiresAt > this.now() ? known.caller : null;
-  }
-
-  private lookUp(token: string): Promise<Known | null> {
+    // A form that we never made is not asked for.
+    if (token === null || !isToken(token)) return null;
+    const known = await this.tokens.get(token);
     const now = this.now();
-    const seen = this.remembered.get(token);
-    if (seen !== undefined && seen.until > now) return seen.known;
-    // A form that we never made needs no place in the memory.
-    if (seen === undefined && !isToken(token)) return NOBODY;
-    const known = this.read(token);
-    this.remember(token, { until: now + REMEMBER_MS, known });
-    return known;
+    // By the time, each time: what is remembered must not outlive the token.
+    if (known === null || known.expiresAt <= now) return null;
+    this.touch(known.caller.tokenId, now);
+    return known.caller;
   }
 
-  private remember(token: string, entry: Remembered): void {
-    this.remembered.delete(token);
-    this.remembered.set(token, entry);
-    entry.known.catch(() => {
-      if (this.remembered.get(token) === entry) this.remembered.delete(token);
-    });
-    if (this.remembered.size <= MAX_REMEMBERED) return;
-    const [oldest] = this.remembered.keys();
-    if (oldest !== undefined) this.remembered.delete(oldest);
+  /** Writes that the token is used, once a minute; nobody waits for it. */
+  private touch(tokenId: string, now: number): void {
+    if (now - (this.touchedAt.get(tokenId) ?? -Infinity) < TOUCH_MS) return;
+    this.touchedAt.delete(tokenId);
+    this.touchedAt.set(tokenId, now);
+    const [oldest] = this.touchedAt.keys();
+    if (this.touchedAt.size > MAX_REMEMBERED && oldest !== undefined) this.touchedAt.delete(oldest);
+    this.pool.query({ ...TOUCH_TOKEN, values: [tokenId] }).catch(this.onError);
   }
 
   private async read(token: string): Promise<Known | null> {
     const { rows } = await this.pool.query<TokenRow>({ ...FIND_TOKEN, ...LIMIT, values: [hashToken(token)] });
     const [row] = rows;
-    if (row === undefined || row.revokedAt !== null) return null;
-    if (row.useIsNews) this.pool.query({ ...TOUCH_TOKEN, values: [row.id] }).catch(this.onError);
-    return { caller: callerOf(row), expiresAt: row.expiresAt === null ? Infinity : Date.parse(row.expiresAt) };
+    if (row === undefined) return null;
+    const expiresAt = row.expiresAt === null ? Infinity : Date.parse(row.expiresAt);
+    return { caller: callerOf(row), expiresAt: row.revokedAt === null ? expiresAt : -Infinity };
   }
 }
-
-const NOBODY = Promise.resolve(null);
 
 /** RFC 9110: the scheme in any case, then the token. */
 function bearerToken(authorization: string | undefined): string | null {

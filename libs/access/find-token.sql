@@ -6,7 +6,6 @@ select t.id,
        t.allow_attribution as "allowAttribution",
        t.expires_at        as "expiresAt",
        t.revoked_at        as "revokedAt",
-       t.last_used_at is null or t.last_used_at < now() - interval '1 minute' as "useIsNews",
        array(select m.organization_id from memberships m where m.person_id = t.person_id) as "memberships",
        array(select p.agent_id from agent_people p where p.person_id = t.person_id)       as "invitations",
        array(select a.agent_id from token_agents a where a.token_id = t.id)               as "tokenAgents"

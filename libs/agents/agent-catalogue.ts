@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { AgentKind } from '#domain';
-import { namedStatement, throwAway } from '#platform';
+import { namedStatement, PolicyCache, throwAway, type PolicyWatch } from '#platform';
 import type { Harnesses } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
 
@@ -21,45 +21,40 @@ export interface Agent {
   deleted: boolean;
 }
 
-/** Switching an agent off is seen everywhere within this time: below the 5 s that decisions allow a revocation. */
-const FRESH_MS = 2_000;
 /** So that a caller who asks for many cannot fill the memory. */
 const MAX_ENTRIES = 10_000;
 
+/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
+const LIMIT = { query_timeout: 5_000 };
+
 export interface AgentCatalogueOptions {
   pool: Pool;
+  watch: PolicyWatch;
   harnesses: Harnesses;
-  /** Milliseconds of a clock that does not go back. */
-  now?: () => number;
 }
 
 /** The agents and their versions, as this process last read them. Reads throw DatabaseAway. */
 export class AgentCatalogue {
   private readonly pool: Pool;
   private readonly harnesses: Harnesses;
-  private readonly now: () => number;
-  private readonly agents = new Map<string, { agent: Promise<Agent | null>; readAt: number }>();
+  private readonly agents: PolicyCache<Agent | null>;
   private readonly versions = new Map<string, AgentManifest>();
 
-  constructor({ pool, harnesses, now = () => performance.now() }: AgentCatalogueOptions) {
+  constructor({ pool, watch, harnesses }: AgentCatalogueOptions) {
     this.pool = pool;
     this.harnesses = harnesses;
-    this.now = now;
+    this.agents = new PolicyCache<Agent | null>({
+      watch,
+      read: (agentId) => this.readAgent(agentId),
+      maxEntries: MAX_ENTRIES,
+      // That there is none is not: a new agent is there at once, and need not be told of.
+      isKept: (agent) => agent !== null,
+    });
   }
 
-  /** The agent, whatever its state, at most 2 s old; null when there never was one. */
-  async find(agentId: string): Promise<Agent | null> {
-    const known = this.agents.get(agentId);
-    if (known !== undefined && this.now() - known.readAt < FRESH_MS) return known.agent;
-    const agent = this.readAgent(agentId);
-    this.agents.delete(agentId);
-    keep(this.agents, agentId, { agent, readAt: this.now() });
-    // Neither an absence nor a failure is worth remembering: the next one who asks looks again.
-    const forget = (): void => {
-      if (this.agents.get(agentId)?.agent === agent) this.agents.delete(agentId);
-    };
-    void agent.then((found) => found ?? forget(), forget);
-    return agent;
+  /** The agent, whatever its state, as it was a moment ago (PolicyCache); null when there never was one. */
+  find(agentId: string): Promise<Agent | null> {
+    return this.agents.get(agentId);
   }
 
   /** A version of an agent, null when there is none. It never changes, so it is read once. Throws ZodError. */
@@ -83,7 +78,7 @@ export class AgentCatalogue {
   }
 
   private async readAgent(agentId: string): Promise<Agent | null> {
-    const { rows } = await this.pool.query<Agent>({ ...FIND_AGENT, values: [agentId] }).catch(throwAway);
+    const { rows } = await this.pool.query<Agent>({ ...FIND_AGENT, ...LIMIT, values: [agentId] }).catch(throwAway);
     return rows[0] ?? null;
   }
 }

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { DATABASE, type Database } from '#platform';
+import { DATABASE, PolicyWatch, type Database } from '#platform';
 import { AgentCatalogue } from './agent-catalogue.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { harnessesByName, type Harnesses } from './harness.ts';
@@ -12,8 +12,9 @@ export const HARNESSES = Symbol('HARNESSES');
     { provide: HARNESSES, useFactory: () => harnessesByName([echoHarness()]) },
     {
       provide: AgentCatalogue,
-      inject: [DATABASE, HARNESSES],
-      useFactory: ({ pool }: Database, harnesses: Harnesses) => new AgentCatalogue({ pool, harnesses }),
+      inject: [DATABASE, PolicyWatch, HARNESSES],
+      useFactory: ({ pool }: Database, watch: PolicyWatch, harnesses: Harnesses) =>
+        new AgentCatalogue({ pool, watch, harnesses }),
     },
   ],
   exports: [HARNESSES, AgentCatalogue],

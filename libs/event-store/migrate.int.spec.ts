@@ -24,7 +24,7 @@ const lines = async (query: string): Promise<string[]> => {
   return rows.map(({ line }) => line);
 };
 
-/** Every table of ours with its columns, constraints, indexes and settings, as PostgreSQL 15 to 18 word them alike. */
+/** Every table of ours with its columns, constraints, indexes, settings and triggers, as PostgreSQL 15 to 18 word them alike. */
 async function describeSchema(): Promise<string> {
   const ours = `c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'migrations'`;
   const columns = `
@@ -49,7 +49,11 @@ async function describeSchema(): Promise<string> {
   const settings = `
     select format('%s: %s', c.relname, array_to_string(c.reloptions, ', ')) as line
     from pg_class c where ${ours} and c.reloptions is not null order by 1`;
-  const parts = [columns, constraints, indexes, settings];
+  const triggers = `
+    select pg_get_triggerdef(t.oid) as line
+    from pg_class c join pg_trigger t on t.tgrelid = c.oid and not t.tgisinternal
+    where ${ours} order by 1`;
+  const parts = [columns, constraints, indexes, settings, triggers];
   const described: string[] = [];
   for (const part of parts) described.push((await lines(part)).join('\n'));
   return described.join('\n\n');

@@ -1,10 +1,16 @@
 import { openDatabase } from '#platform';
 import { Initial1763700000001 } from './migrations/0001-initial.ts';
 import { Files1763700000002 } from './migrations/0002-files.ts';
+import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts';
 import { ClientExternalRef1763700000004 } from './migrations/0004-client-external-ref.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
-const MIGRATIONS = [Initial1763700000001, Files1763700000002, ClientExternalRef1763700000004];
+const MIGRATIONS = [
+  Initial1763700000001,
+  Files1763700000002,
+  PolicyVersion1763700000003,
+  ClientExternalRef1763700000004,
+];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */
 const MIGRATION_LOCK = 7_215_080;

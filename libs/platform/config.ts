@@ -67,8 +67,8 @@ export const configSchema = z.object({
   /** Where file bytes are kept: `file://…`, or `s3://…` for several pods; default: a folder in DATA_DIR. */
   BLOB_URL: url('file', 's3').refine(isBlobUrl, WRONG_BLOB_URL).optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  /** Connections of a process's main pool. A process needs up to 9 more, and shall hold at most 20 (design, section 4). */
-  DATABASE_POOL_SIZE: count(10, 11),
+  /** Connections of a process's main pool. A process needs up to 10 more, and shall hold at most 20 (design, section 4). */
+  DATABASE_POOL_SIZE: count(10, 10),
   /** Runs that one worker process executes at once. */
   WORKER_SLOTS: count(16, 1_000),
   /** How long a claim holds without being renewed, by the database's clock. */

@@ -34,7 +34,7 @@ describe('configuration', () => {
     [{ DATABASE_URL: 'postgres://me:p#w@host/spool' }, /DATABASE_URL: is not a URL.*percent-encoded$/],
     [{ QUEUE_URL: 'redis://host:port' }, /QUEUE_URL: is not a URL/],
     [{ PUBLIC_BASE_URL: 'https://' }, /PUBLIC_BASE_URL: is not a URL/],
-    [{ DATABASE_POOL_SIZE: '12' }, /DATABASE_POOL_SIZE/],
+    [{ DATABASE_POOL_SIZE: '11' }, /DATABASE_POOL_SIZE/],
   ])('%j stops the start with one line', (env, message) => {
     const start = () => loadConfig(env);
     expect(start).toThrow(ConfigError);

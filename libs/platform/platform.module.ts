@@ -1,17 +1,22 @@
-import { Inject, Module, type DynamicModule, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Module, type DynamicModule, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { requireDatabaseUrl, type Config } from './config.ts';
 import { openDatabase, type Database } from './database.ts';
 import type { Logger } from './logger.ts';
+import { openPolicyVersions } from './policy-versions.ts';
+import { PolicyWatch } from './policy-watch.ts';
 
 /** Injection tokens of what every part may need. */
 export const CONFIG = Symbol('CONFIG');
 export const DATABASE = Symbol('DATABASE');
 export const LOGGER = Symbol('LOGGER');
 
-/** Configuration, log and database of one process; the root of every composition. */
+/** Configuration, log, database and policy watch of one process; the root of every composition. */
 @Module({})
-export class PlatformModule implements OnApplicationShutdown {
-  constructor(@Inject(DATABASE) private readonly database: Database) {}
+export class PlatformModule implements OnModuleInit, OnApplicationShutdown {
+  constructor(
+    @Inject(DATABASE) private readonly database: Database,
+    @Inject(PolicyWatch) private readonly policy: PolicyWatch,
+  ) {}
 
   static forRoot(config: Config, logger: Logger): DynamicModule {
     const database = {
@@ -24,11 +29,24 @@ export class PlatformModule implements OnApplicationShutdown {
           onError: (error) => logger.warn({ err: error }, 'an idle database connection broke'),
         }),
     };
-    const providers = [{ provide: CONFIG, useValue: config }, { provide: LOGGER, useValue: logger }, database];
-    return { module: PlatformModule, global: true, providers, exports: [CONFIG, LOGGER, DATABASE] };
+    const policy = {
+      provide: PolicyWatch,
+      useFactory: () =>
+        new PolicyWatch({
+          versions: openPolicyVersions(requireDatabaseUrl(config)),
+          onError: (err) => logger.warn({ err }, 'the policy cannot be watched; every request asks the database'),
+        }),
+    };
+    const providers = [{ provide: CONFIG, useValue: config }, { provide: LOGGER, useValue: logger }, database, policy];
+    return { module: PlatformModule, global: true, providers, exports: [CONFIG, LOGGER, DATABASE, PolicyWatch] };
+  }
+
+  onModuleInit(): void {
+    this.policy.start();
   }
 
   async onApplicationShutdown(): Promise<void> {
+    await this.policy.stop();
     await this.database.close();
   }
 }

@@ -16,7 +16,7 @@ import {
 import { toLogEntry, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
 import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
 import { BlobKeeper, DiskBlobStore } from '#files';
-import { createLogger, openDatabase, type Logger } from '#platform';
+import { createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { createTestDatabase } from '#testing';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { Reaper } from './reaper.ts';
@@ -58,6 +58,8 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
   const organizationId = ulid();
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
   const silent = createLogger('silent', 'run-engine spec');
+  // Never started: engines look at versions only, which do not change.
+  const watch = new PolicyWatch({ versions: openPolicyVersions(testDatabase.url) });
   const blobs = new BlobKeeper({ pool, store: new DiskBlobStore(folder), logger: silent });
 
   /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
@@ -78,7 +80,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       store: ownStore,
       handler: new CommandHandler({ store: ownStore, leaseMs: lease, onCommit: onOwnCommit }),
       pool: own.pool,
-      catalogue: new AgentCatalogue({ pool: own.pool, harnesses }),
+      catalogue: new AgentCatalogue({ pool: own.pool, watch, harnesses }),
       harnesses,
       blobs,
       maxFileBytes: 1024 * 1024,

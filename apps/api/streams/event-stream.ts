@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { connectedFrame, KEEPALIVE_FRAME, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
 import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
+import type { Moment, PolicyWatch } from '#platform';
 import { errorEnvelope, notFound, type ApiError } from '../http-errors.ts';
 
 /** What a stream was opened with. */
@@ -13,6 +14,14 @@ export interface StreamRequest {
   authorization: string | undefined;
   agentId: string;
   tokenId: string;
+  /** When the caller was last known to be allowed to read. */
+  allowedAt: Moment;
+}
+
+/** What a stream needs of the process. */
+export interface StreamSurroundings {
+  hub: LiveHub;
+  watch: PolicyWatch;
 }
 
 export const STREAM_HEADERS = {
@@ -24,6 +33,13 @@ export const STREAM_HEADERS = {
 /** Clients that come back all at once, after a pod has gone, are spread over these two seconds. */
 const RETRY_FROM_MS = 1_000;
 const RETRY_TO_MS = 3_000;
+
+/**
+ * For how long it holds that the caller may read, milliseconds. Each second it is asked again (open-streams.ts), of what is
+ * at most 2.5 s old: so nobody is given anything 5 s after they lost access, also where nobody could ask, because the process
+ * was suspended or the database away.
+ */
+const ALLOWED_MS = 2_000;
 
 /** A reader that takes not one byte for so long is ended, and after as long again cut off. */
 const STALLED_MS = 5_000;
@@ -40,12 +56,16 @@ export class EventStream implements LogReader {
   readonly authorization: string | undefined;
   readonly agentId: string;
   private readonly reading: Reading;
+  private readonly watch: PolicyWatch;
+  private allowedAt: Moment;
+  /** What came while it was not known whether the caller may still read. */
+  private held: Buffer | null = null;
   private lastWriteAt = performance.now();
 
   constructor(
     private readonly response: ServerResponse,
-    { threadId, afterEventId, knownUpTo, untilIdle, authorization, agentId }: StreamRequest,
-    hub: LiveHub,
+    { threadId, afterEventId, knownUpTo, untilIdle, authorization, agentId, allowedAt }: StreamRequest,
+    { hub, watch }: StreamSurroundings,
   ) {
     this.threadId = threadId;
     this.afterEventId = afterEventId;
@@ -53,6 +73,8 @@ export class EventStream implements LogReader {
     this.untilIdle = untilIdle;
     this.authorization = authorization;
     this.agentId = agentId;
+    this.allowedAt = allowedAt;
+    this.watch = watch;
     response.socket?.setNoDelay(true);
     response.writeHead(200, STREAM_HEADERS);
     response.write(connectedFrame(Math.round(RETRY_FROM_MS + Math.random() * (RETRY_TO_MS - RETRY_FROM_MS))));
@@ -70,6 +92,10 @@ export class EventStream implements LogReader {
   }
 
   deliver(frames: Buffer): boolean {
+    if (this.watch.ageOf(this.allowedAt) >= ALLOWED_MS) {
+      this.held = frames;
+      return false;
+    }
     const hasRoom = this.write(frames);
     // The socket's own timer counts only time in which nothing at all is taken, and costs idle streams nothing.
     if (!hasRoom) this.response.setTimeout(STALLED_MS);
@@ -77,8 +103,18 @@ export class EventStream implements LogReader {
   }
 
   end(reason: ReaderEnd): void {
-    if (reason === 'idle') this.finish(THREAD_IDLE_FRAME);
+    // With something held it is not all delivered: the caller comes back for it, if they may.
+    if (reason === 'idle') this.finish(this.held === null ? THREAD_IDLE_FRAME : '');
     else this.refuse(notFound('Thread'));
+  }
+
+  /** The caller may still read, as was asked at that moment. */
+  allow(at: Moment): void {
+    this.allowedAt = at;
+    const { held } = this;
+    if (held === null || this.isEnded) return;
+    this.held = null;
+    if (this.deliver(held)) this.reading.resume();
   }
 
   /** The caller may no longer read. */
@@ -115,7 +151,7 @@ export class EventStream implements LogReader {
   private drained(): void {
     if (this.isEnded) return;
     this.response.setTimeout(0);
-    this.reading.resume();
+    if (this.held === null) this.reading.resume();
   }
 
   private stalled(): void {

@@ -1,17 +1,21 @@
 import type { ServerResponse } from 'node:http';
-import type { LiveHub } from '#live';
 import type { ApiError } from '../http-errors.ts';
-import { EventStream, type StreamRequest } from './event-stream.ts';
+import { EventStream, type StreamRequest, type StreamSurroundings } from './event-stream.ts';
 
-export interface OpenStreamsOptions {
-  hub: LiveHub;
+/** Whether a caller may read an agent's Threads: why not, or that nobody can tell now. */
+export type ReadStanding = 'allowed' | 'unknown' | ApiError;
+
+export interface OpenStreamsOptions extends StreamSurroundings {
   /** Silence after which a keepalive is sent. */
   keepAliveMs: number;
-  /** Why a caller may not read an agent's Threads any more; null while it may. Must not reject. */
-  recheck: (authorization: string | undefined, agentId: string) => Promise<ApiError | null>;
+  /** Must not reject. */
+  recheck: (authorization: string | undefined, agentId: string) => Promise<ReadStanding>;
 }
 
-/** With the 2 s for which tokens and agents are remembered: a revocation ends streams within 5 s (decisions, section 5). */
+/**
+ * A revocation ends streams within 5 s (decisions, section 5): the watch notices it within a second and has all asked again
+ * at once; this is for expiry, and for when nobody can watch. It costs no query as long as what is remembered holds.
+ */
 const RECHECK_MS = 1_000;
 const RECHECKS_AT_ONCE = 8;
 /** How often a silence is looked for, within one. */
@@ -31,6 +35,7 @@ export class OpenStreams {
       setInterval(() => this.breakSilence(lookMs), lookMs).unref(),
       setInterval(() => void this.recheckAll(), RECHECK_MS).unref(),
     ];
+    options.watch.onChange(() => void this.recheckAll());
   }
 
   /** How many are open, those included that end but have not been taken to the end. */
@@ -44,7 +49,7 @@ export class OpenStreams {
   }
 
   open(response: ServerResponse, request: StreamRequest): void {
-    const stream = new EventStream(response, request, this.options.hub);
+    const stream = new EventStream(response, request, this.options);
     this.streams.add(stream);
     const { tokenId } = request;
     this.byToken.set(tokenId, this.countOf(tokenId) + 1);
@@ -71,7 +76,7 @@ export class OpenStreams {
   }
 
   private async recheckAll(): Promise<void> {
-    if (this.rechecking) return;
+    if (this.rechecking || this.closed) return;
     this.rechecking = true;
     const groups = this.byCallerAndAgent();
     for (let i = 0; i < groups.length; i += RECHECKS_AT_ONCE) {
@@ -95,7 +100,9 @@ export class OpenStreams {
 
   private async recheckGroup(group: EventStream[]): Promise<void> {
     const { authorization, agentId } = group[0]!;
-    const refusal = await this.options.recheck(authorization, agentId);
-    if (refusal !== null) group.forEach((stream) => stream.refuse(refusal));
+    const askedAt = this.options.watch.moment();
+    const standing = await this.options.recheck(authorization, agentId);
+    if (standing === 'unknown') return;
+    group.forEach((stream) => (standing === 'allowed' ? stream.allow(askedAt) : stream.refuse(standing)));
   }
 }

@@ -4,18 +4,19 @@ import type { operations } from '#contract';
 import { parseUlid } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveHub } from '#live';
-import { isDatabaseAway, type Logger } from '#platform';
+import { isDatabaseAway, type Logger, type PolicyWatch } from '#platform';
 import type { ApiRequest } from '../caller.ts';
 import { ApiError, notFound, rateLimited, toApiError, unauthenticated } from '../http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import { STREAM_HEADERS } from './event-stream.ts';
-import { OpenStreams } from './open-streams.ts';
+import { OpenStreams, type ReadStanding } from './open-streams.ts';
 
 export interface StreamServiceOptions {
   authenticator: Authenticator;
   access: AccessGuard;
   store: ThreadStore;
   hub: LiveHub;
+  watch: PolicyWatch;
   keepAliveMs: number;
   /** How many streams one token can have open in this process. */
   maxPerToken: number;
@@ -29,9 +30,10 @@ export class StreamService {
   readonly openStreams: OpenStreams;
 
   constructor(private readonly options: StreamServiceOptions) {
-    const { hub, keepAliveMs } = options;
+    const { hub, watch, keepAliveMs } = options;
     this.openStreams = new OpenStreams({
       hub,
+      watch,
       keepAliveMs,
       recheck: (authorization, agentId) => this.recheck(authorization, agentId),
     });
@@ -39,6 +41,7 @@ export class StreamService {
 
   async openStream(request: StreamRequest, reply: FastifyReply): Promise<void> {
     const { caller, input, headers } = request;
+    const allowedAt = this.options.watch.moment();
     const { threadId } = input.params;
     const { limit, after, until } = input.query;
     // A browser that reconnects repeats its URL, and adds the header: that is the newer one.
@@ -65,15 +68,16 @@ export class StreamService {
       authorization: headers.authorization,
       agentId: thread.agent_id,
       tokenId: caller.tokenId,
+      allowedAt,
     });
   }
 
-  private async recheck(authorization: string | undefined, agentId: string): Promise<ApiError | null> {
+  private async recheck(authorization: string | undefined, agentId: string): Promise<ReadStanding> {
     try {
       const caller = await this.options.authenticator.authenticate(authorization);
       if (caller === null) return unauthenticated();
       await this.options.access.findUsableAgent(caller, agentId);
-      return null;
+      return 'allowed';
     } catch (error) {
       const refusal = toApiError(error);
       // Not the caller's doing: nothing is known against them, and the next look is a second away.
@@ -81,7 +85,7 @@ export class StreamService {
         // That the database is away is told by the hub.
         if (!isDatabaseAway(error))
           this.options.logger.error({ err: error }, 'streams: access cannot be checked again');
-        return null;
+        return 'unknown';
       }
       // A Thread is not there when its Agent is not, as for every other request.
       return refusal.code === 'not_found' ? notFound('Thread') : refusal;

@@ -3,7 +3,7 @@ import { Authenticator } from '#access';
 import { threadEventFrame } from '#contract';
 import { EventStoreModule, ThreadStore } from '#event-store';
 import { LIVE_BUS, LiveHub, LiveModule, type LiveBus } from '#live';
-import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
+import { CONFIG, LOGGER, PolicyWatch, type Config, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
 import { AccessGuard } from '../access-guard.ts';
 import { StreamService } from './stream-service.ts';
@@ -22,15 +22,16 @@ import { StreamsController } from './streams.controller.ts';
     },
     {
       provide: StreamService,
-      inject: [Authenticator, AccessGuard, ThreadStore, LiveHub, CONFIG, LOGGER],
+      inject: [Authenticator, AccessGuard, ThreadStore, LiveHub, PolicyWatch, CONFIG, LOGGER],
       useFactory: (
         authenticator: Authenticator,
         access: AccessGuard,
         store: ThreadStore,
         hub: LiveHub,
+        watch: PolicyWatch,
         { STREAM_KEEPALIVE_MS: keepAliveMs, STREAMS_PER_TOKEN: maxPerToken }: Config,
         logger: Logger,
-      ) => new StreamService({ authenticator, access, store, hub, keepAliveMs, maxPerToken, logger }),
+      ) => new StreamService({ authenticator, access, store, hub, watch, keepAliveMs, maxPerToken, logger }),
     },
   ],
 })

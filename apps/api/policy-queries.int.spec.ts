@@ -1,0 +1,71 @@
+import pg from 'pg';
+import { eventually } from '#testing';
+import { ApiUnderTest } from './api-under-test.testing.ts';
+
+// Real: HTTP, PostgreSQL. What the process sends is counted where all of it passes: in pg's Client.
+
+const LOOK = 'select version::text as version from policy_version';
+/** What else a process sends that nobody asks for: the heartbeat of the connection that listens for wake-ups. */
+const HEARTBEAT = 'select';
+
+let api: ApiUnderTest;
+let threadId: string;
+let sent: string[] = [];
+
+beforeAll(async () => {
+  const query = Reflect.get(pg.Client.prototype, 'query') as (...all: unknown[]) => unknown;
+  jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args) {
+    const [statement] = args as unknown as [string | { name?: string; text: string }];
+    sent.push(typeof statement === 'string' ? statement : (statement.name ?? statement.text));
+    return query.apply(this, args) as never;
+  });
+  api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
+  threadId = await api.newThread();
+  // Then all is read under the version that stays, for nothing here changes who may do what. Two: the first look may have
+  // begun before the last change.
+  const before = looks();
+  await eventually(() => looks() >= before + 2, { what: 'the watch has looked' });
+  await get(`/threads/${threadId}`);
+  const used = 'select from tokens where last_used_at is not null';
+  await eventually(async () => (await api.pool.query(used)).rowCount === 1, { what: 'its use is written' });
+});
+afterAll(async () => {
+  await api.stop();
+  jest.restoreAllMocks();
+});
+
+const looks = (): number => sent.filter((statement) => statement === LOOK).length;
+const others = (): string[] => sent.filter((statement) => ![LOOK, HEARTBEAT].includes(statement));
+
+async function get(path: string): Promise<void> {
+  expect((await api.get(path)).status).toBe(200);
+}
+
+/** What requests send to PostgreSQL, beyond the looks, of which there is one a second. */
+async function sentFor(requests: number, path: string): Promise<string[]> {
+  sent = [];
+  const startedAt = performance.now();
+  for (let i = 0; i < requests; i++) await get(path);
+  expect(looks()).toBeLessThanOrEqual((performance.now() - startedAt) / 1_000 + 1);
+  return others();
+}
+
+it('GET /agents/{id}, 500 times: no query at all', async () => {
+  expect(await sentFor(500, `/agents/${api.agentId}`)).toEqual([]);
+});
+
+it('GET /threads/{id}: its one read, and nothing else', async () => {
+  expect(await sentFor(50, `/threads/${threadId}`)).toEqual(Array(50).fill('find-thread'));
+});
+
+it('an open stream: nothing for being asked about again', async () => {
+  sent = [];
+  const headers = { authorization: `Bearer ${api.token}` };
+  const stream = await fetch(`${api.url}/threads/${threadId}/events/stream`, { headers });
+  // Each second all streams are asked about.
+  await eventually(() => looks() >= 3, { what: 'two seconds have passed' });
+  await stream.body?.cancel();
+  const ofHub = new Set(['find-thread', 'read-log-page', 'read-moved-threads']);
+  expect(others().filter((statement) => !ofHub.has(statement))).toEqual([]);
+  expect(others()).toContain('find-thread');
+});
