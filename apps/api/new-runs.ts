@@ -1,4 +1,4 @@
-import { runLimits, type Agent, type AgentCatalogue } from '#agents';
+import { runLimits, type Agent, type AgentCatalogue, type Lack } from '#agents';
 import type { Caller } from '#access';
 import type { AddMessage, NewRun } from '#domain';
 import { newId } from '#platform';
@@ -14,9 +14,14 @@ export interface RunPlan {
 export async function planRuns(agents: AgentCatalogue, { id, liveVersion }: Agent): Promise<RunPlan> {
   const manifest = liveVersion === null ? null : await agents.version(id, liveVersion);
   if (liveVersion === null || manifest === null) throw agentError('service_inactive');
-  const missing = agents.readiness(manifest);
-  if (missing !== null) throw new ApiError('readiness_blocked', `The Agent cannot run now: ${missing}`);
+  const lacks = await agents.readiness(manifest);
+  if (lacks.length > 0) throw new ApiError('readiness_blocked', `The Agent cannot run now: ${messagesOf(lacks)}.`);
   return { run: { agentVersion: liveVersion, limits: runLimits(manifest) }, whenBusy: manifest.whenBusy };
+}
+
+/** Each once; the details are for operators. */
+function messagesOf(lacks: readonly Lack[]): string {
+  return [...new Set(lacks.map(({ message }) => message))].join('; ');
 }
 
 /** A message as a command, with the Run that it asks for. */

@@ -89,7 +89,7 @@ it('reads a version with its defaults filled in', async () => {
   expect(await catalogue.version(agentId, 2)).toBeNull();
 });
 
-it('says why an agent cannot run', async () => {
+it('says why an agent cannot run: to callers that, to operators what', async () => {
   const catalogue = makeCatalogue();
   const agentId = await createAgent(database.pool, { organizationId, manifest });
   const harnesses = [{ name: 'echo' }, { name: 'none' }, { name: 'echo', pauseMs: 'long' }];
@@ -97,7 +97,9 @@ it('says why an agent cannot run', async () => {
   const reasons = [];
   for (const version of [1, 2, 3]) {
     const read = await catalogue.version(agentId, version);
-    reasons.push(read && catalogue.readiness(read));
+    reasons.push(read && (await catalogue.readiness(read)));
   }
-  expect(reasons).toEqual([null, 'There is no harness "none".', expect.stringMatching(/pauseMs/)]);
+  const missing = { message: 'its harness is missing', detail: 'There is no harness "none".' };
+  const detail = 'The settings of the harness are wrong: harness.pauseMs: must be a number.';
+  expect(reasons).toEqual([[], [missing], [{ message: 'the settings of its harness are wrong', detail }]]);
 });

@@ -1,8 +1,9 @@
 import type { Pool } from 'pg';
 import type { AgentKind } from '#domain';
 import { namedStatement, PolicyCache, throwAway, type PolicyWatch } from '#platform';
-import type { Harnesses } from './harness.ts';
+import type { Harnesses, Lack } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
+import { ReadinessCheck } from './readiness.ts';
 
 const FIND_AGENT = namedStatement(import.meta.dirname, 'find-agent.sql');
 const FIND_AGENT_VERSION = namedStatement(import.meta.dirname, 'find-agent-version.sql');
@@ -31,18 +32,22 @@ export interface AgentCatalogueOptions {
   pool: Pool;
   watch: PolicyWatch;
   harnesses: Harnesses;
+  /** Where manifests' secrets are looked for. Default: the process's own variables. */
+  env?: Record<string, string | undefined>;
+  /** Milliseconds of a clock that does not go back. */
+  now?: () => number;
 }
 
 /** The agents and their versions, as this process last read them. Reads throw DatabaseAway. */
 export class AgentCatalogue {
   private readonly pool: Pool;
-  private readonly harnesses: Harnesses;
+  private readonly readinessCheck: ReadinessCheck;
   private readonly agents: PolicyCache<Agent | null>;
   private readonly versions = new Map<string, AgentManifest>();
 
-  constructor({ pool, watch, harnesses }: AgentCatalogueOptions) {
+  constructor({ pool, watch, harnesses, env = process.env, now = () => performance.now() }: AgentCatalogueOptions) {
     this.pool = pool;
-    this.harnesses = harnesses;
+    this.readinessCheck = new ReadinessCheck({ harnesses, env, now });
     this.agents = new PolicyCache<Agent | null>({
       watch,
       read: (agentId) => this.readAgent(agentId),
@@ -70,11 +75,9 @@ export class AgentCatalogue {
     return manifest;
   }
 
-  /** Why the agent cannot run now, null when it can: `readiness_blocked` (decisions, section 2). */
-  readiness(manifest: AgentManifest): string | null {
-    const { name } = manifest.harness;
-    const harness = this.harnesses.get(name);
-    return harness === undefined ? `There is no harness ${JSON.stringify(name)}.` : harness.readiness(manifest);
+  /** What the agent lacks to run now, at most 2 s old; nothing when it can: `readiness_blocked` (decisions, section 2). */
+  readiness(manifest: AgentManifest): Promise<readonly Lack[]> {
+    return this.readinessCheck.of(manifest);
   }
 
   private async readAgent(agentId: string): Promise<Agent | null> {

@@ -1,5 +1,14 @@
 import { RUN_ERRORS, type RunErrorCode, type ToolCall, type ToolCompleted } from '#domain';
 import type { AgentManifest } from './manifest.ts';
+import type { ManifestIssue } from './manifest-issues.ts';
+
+/** Something without which an agent cannot run now. */
+export interface Lack {
+  /** For callers: a clause that tells nothing of the configuration (`a credential is missing`). */
+  message: string;
+  /** For operators and the log: a sentence that says exactly what is missing. Never a secret itself. */
+  detail: string;
+}
 
 /**
  * What runs an agent: one model step at a time, and the tools that the steps ask for. It knows nothing of streams and
@@ -7,8 +16,13 @@ import type { AgentManifest } from './manifest.ts';
  */
 export interface Harness {
   readonly name: string;
-  /** Why an agent with this manifest cannot run now, null when it can. One sentence for the caller, without secrets. */
-  readiness(manifest: AgentManifest): string | null;
+  /**
+   * What is wrong with the harness's own settings, by the path in the manifest; nothing when they are right. From the
+   * manifest alone, so that it can be refused before it is published. An agent with wrong settings does not run.
+   */
+  checkSettings(manifest: AgentManifest): ManifestIssue[];
+  /** What else an agent with this manifest lacks to run now, nothing when it can. Asked before each message: quick. */
+  readiness(manifest: AgentManifest): Promise<Lack[]>;
   /** The tools that an agent's steps may ask for. Throws HarnessError (`tool_server_unavailable`). */
   tools(manifest: AgentManifest): Promise<readonly Tool[]>;
   /**

@@ -1,46 +1,188 @@
 import { z } from 'zod';
 import type { RunLimits } from '#domain';
+import { refuseUnstorable } from './manifest-storable.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const limit = (fallbackMs: number, maxMs: number) => z.number().int().min(1).max(maxMs).default(fallbackMs);
+const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 60 * 60_000, d: DAY_MS };
+
+const NOT_A_DURATION = 'must be a number of milliseconds, or a whole number with a unit: 500ms, 30s, 10m, 1h, 7d';
+const NOT_A_SECRET = 'must be a reference, {env: NAME} or {file: /path}, and never the secret itself';
+const NOT_TEXT_OR_SECRET = 'must be text (a number in quotes), or {env: NAME} or {file: /path}';
+const NOT_A_SERVER = 'must have either command (stdio) or url (HTTP)';
+const NOT_A_URL = 'must be an http or https URL without a user name and password';
+
+/** Headers and variables of such names hold secrets, so their values must be references. */
+const SECRET_NAME = /(key|token|secret|password)$|^(proxy-)?authorization$|^cookie$|^x-auth/i;
+
+/** Milliseconds; owners may write `10m`, since nobody counts milliseconds. */
+const duration = z
+  .string()
+  .regex(/^\d{1,12}(ms|s|m|h|d)$/, NOT_A_DURATION)
+  .transform((text) => parseInt(text, 10) * (UNITS_MS[text.replace(/^\d+/, '')] ?? NaN));
+
+const limit = (fallbackMs: number, maxMs: number) =>
+  z
+    .union([z.number(), duration], NOT_A_DURATION)
+    .pipe(
+      z
+        .number()
+        .int()
+        .min(1, 'must be at least 1ms')
+        .max(maxMs, `must be at most ${maxMs / DAY_MS}d`),
+    )
+    .default(fallbackMs);
+
+const url = z.string().max(2_048).refine(isPlainUrl, NOT_A_URL);
+const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, 'must be the name of a variable');
+const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, 'must be the name of a header');
+/** Without control characters: none may end a header and begin another, or cut a variable short. */
+const line = z
+  .string()
+  .max(8_192)
+  .regex(/^\P{Cc}*$/u, 'must not hold line breaks or other control characters');
+
+/** How a map treats the fields that it does not know: the one thing in which stored manifests and files differ. */
+type MapOf = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => z.ZodObject<Shape>;
+
+const secretReference = (map: MapOf) =>
+  z.union(
+    [
+      map({ env: variableName }),
+      map({
+        file: z
+          .string()
+          .max(4_096)
+          .regex(/^\/[^\0]*$/, 'must be an absolute path'),
+      }),
+    ],
+    NOT_A_SECRET,
+  );
+
+/** What a tool server is given by name, its variables or its headers. */
+const given = (map: MapOf, name: z.ZodString) =>
+  z
+    .record(name, z.union([line, secretReference(map)], NOT_TEXT_OR_SECRET))
+    .superRefine(refuseLiteralSecrets, { when: () => true })
+    .refine((entries) => Object.keys(entries).length <= 100, 'must have at most 100 entries')
+    .default({});
+
+const toolServers = (map: MapOf) => {
+  const common = {
+    /** Unique in the manifest. */
+    name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -'),
+    /** Whether the agent cannot run without it. */
+    required: z.boolean().default(true),
+  };
+  const stdio = map({
+    ...common,
+    /** A program of the worker's machine, started without a shell. */
+    command: z.string().min(1).max(4_096),
+    args: z.array(z.string().max(8_192)).max(100).default([]),
+    env: given(map, variableName),
+  });
+  const http = map({ ...common, url, headers: given(map, headerName) });
+  return z
+    .array(z.union([stdio, http], NOT_A_SERVER))
+    .max(100)
+    .superRefine(refuseSameNames, { when: () => true })
+    .default([]);
+};
+
+/** Which model runs the agent, for harnesses that use one. */
+const model = (map: MapOf) =>
+  map({
+    provider: z.enum(['openai-compatible', 'anthropic']),
+    /** As the provider calls it. */
+    name: z.string().min(1).max(255),
+    /** Where the provider is, if not where it usually is. */
+    baseUrl: url.optional(),
+    apiKey: secretReference(map).optional(),
+    /** The provider's own defaults apply to what is not given. */
+    settings: map({
+      temperature: z.number().min(0).max(2).optional(),
+      maxOutputTokens: z.number().int().min(1).max(1_000_000).optional(),
+    }).optional(),
+  });
 
 /** Time limits in milliseconds (decisions, section 3), and how often a Run may be lost or step. */
-const limitsSchema = z.object({
-  /** Waiting for nothing but a free worker. */
-  queueMs: limit(10 * 60 * 1000, 7 * DAY_MS),
-  /** Working, all claims of a Run together. */
-  workMs: limit(60 * 60 * 1000, 7 * DAY_MS),
-  /** Waiting for a person. */
-  waitMs: limit(7 * DAY_MS, 365 * DAY_MS),
-  /** Losses in a row that fail the Run. */
-  maxLosses: z.number().int().min(1).max(100).default(3),
-  /** Model calls of one Run; tools are not counted, a step asks for as many as it likes. */
-  maxSteps: z.number().int().min(1).max(10_000).default(100),
-});
+const limits = (map: MapOf) =>
+  map({
+    /** Waiting for nothing but a free worker. */
+    queueMs: limit(10 * 60 * 1000, 7 * DAY_MS),
+    /** Working, all claims of a Run together. */
+    workMs: limit(60 * 60 * 1000, 7 * DAY_MS),
+    /** Waiting for a person. */
+    waitMs: limit(7 * DAY_MS, 365 * DAY_MS),
+    /** Losses in a row that fail the Run. */
+    maxLosses: z.number().int().min(1).max(100).default(3),
+    /** Model calls of one Run; tools are not counted, a step asks for as many as it likes. */
+    maxSteps: z.number().int().min(1).max(10_000).default(100),
+  });
 
-/** What a version of an agent says: stored with its defaults filled in, and never changed. */
-export const agentManifestSchema = z.object({
-  name: z.string().min(1).max(255),
-  description: z.string().max(4_000).default(''),
-  kind: z.enum(['pet', 'cattle']).default('cattle'),
-  /** Which harness runs the agent, and that harness's own settings. */
-  harness: z.looseObject({ name: z.string().min(1) }),
-  /** Which tools may run: the first pattern that fits decides, else the tool's own default. `*` fits any characters. */
-  tools: z
-    .array(z.object({ pattern: z.string().min(1).max(255), policy: z.enum(['allow', 'ask', 'deny']) }))
-    .max(1_000)
-    .default([]),
-  limits: limitsSchema.prefault({}),
-  /** What a message does while a Run of its Thread is active (decisions, section 3). */
-  whenBusy: z.enum(['reject', 'enqueue', 'interrupt']).default('reject'),
-});
+const manifest = (map: MapOf) =>
+  map({
+    name: z.string().min(1).max(255),
+    description: z.string().max(4_000).default(''),
+    kind: z.enum(['pet', 'cattle']).default('cattle'),
+    /** Which harness runs the agent, and that harness's own settings (`Harness.checkSettings`). */
+    harness: z.looseObject({ name: z.string().min(1) }),
+    /** What the model is told before the conversation. */
+    instructions: z.string().max(100_000).default(''),
+    model: model(map).optional(),
+    /** MCP servers whose tools the agent may use. */
+    toolServers: toolServers(map),
+    /** Which tools may run: the first pattern that fits decides, else the tool's own default. `*` fits any characters. */
+    tools: z
+      .array(map({ pattern: z.string().min(1).max(255), policy: z.enum(['allow', 'ask', 'deny']) }))
+      .max(1_000)
+      .default([]),
+    limits: limits(map).prefault({}),
+    /** What a message does while a Run of its Thread is active (decisions, section 3). */
+    whenBusy: z.enum(['reject', 'enqueue', 'interrupt']).default('reject'),
+    /** `runs`: how many Runs of the agent are executed at once. Stored, but NOT YET ENFORCED: a later issue does that. */
+    concurrency: map({ runs: z.number().int().min(1).max(10_000) }).optional(),
+  });
+
+/**
+ * What a version of an agent says: stored with its defaults filled in, and never changed. Fields that it does not know
+ * are stripped, so that this release reads what the next one has written.
+ */
+export const agentManifestSchema = manifest(z.object);
+
+/** The same as owners write it: a field that it does not know is an error, and so is what PostgreSQL cannot store. */
+export const manifestFileSchema = manifest(z.strictObject).superRefine(refuseUnstorable, { when: () => true });
 
 export type AgentManifest = z.infer<typeof agentManifestSchema>;
 /** A manifest as it is written: what has a default may be left out. */
 export type AgentManifestInput = z.input<typeof agentManifestSchema>;
 
+/** Where a secret is: in a variable of the process, or in a file. */
+export type SecretReference = z.infer<ReturnType<typeof secretReference>>;
+
 /** The part of an agent's limits that each of its Runs keeps. */
 export function runLimits({ limits }: Pick<AgentManifest, 'limits'>): RunLimits {
   const { queueMs, workMs, waitMs, maxLosses } = limits;
   return { queueMs, workMs, waitMs, maxLosses };
+}
+
+function isPlainUrl(text: string): boolean {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username === '' && password === '';
+}
+
+/** Runs whatever else is wrong, as all problems are told at once: so it cannot trust the types. */
+function refuseLiteralSecrets(entries: Record<string, unknown>, context: z.RefinementCtx): void {
+  for (const [name, value] of Object.entries(entries ?? {}))
+    if (typeof value === 'string' && SECRET_NAME.test(name))
+      context.addIssue({ code: 'custom', path: [name], message: NOT_A_SECRET });
+}
+
+/** As above. */
+function refuseSameNames(servers: { name: string }[], context: z.RefinementCtx): void {
+  if (!Array.isArray(servers)) return;
+  const names = servers.map((server: { name?: unknown } | null) => server?.name);
+  for (const [i, name] of names.entries())
+    if (typeof name === 'string' && names.indexOf(name) < i)
+      context.addIssue({ code: 'custom', path: [i, 'name'], message: 'must be unique' });
 }

@@ -128,8 +128,9 @@ export class RunEngine {
     const manifest = await claim.read(() => catalogue.version(state.agentId, run.agentVersion));
     if (manifest === null) throw new Error(`there is no version ${run.agentVersion} of the agent ${state.agentId}`);
     const harness = harnesses.get(manifest.harness.name);
-    const unready = catalogue.readiness(manifest);
-    if (harness === undefined || unready !== null) throw new Error(`the agent cannot run: ${unready}`);
+    const lacks = await untilAborted(catalogue.readiness(manifest), claim.signal);
+    if (harness === undefined || lacks.length > 0)
+      throw new Error(`the agent cannot run: ${lacks.map(({ detail }) => detail).join(' ')}`);
     const events = (await claim.read(() => store.readTranscript(threadId))) as TranscriptEvent[];
     const liveRunIds = new Set(state.runs.map(({ id }) => id));
     const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });

@@ -2,7 +2,7 @@ import type { Harness, StepContext, StepEvent, Tool, ToolContext, ToolResult } f
 
 /** For specs: a harness whose step is written in the test. */
 export function scriptedHarness(step: (context: StepContext) => AsyncIterable<StepEvent>, tools: Tool[] = []): Harness {
-  return { name: 'scripted', readiness: () => null, tools: async () => tools, step };
+  return { name: 'scripted', checkSettings: () => [], readiness: async () => [], tools: async () => tools, step };
 }
 
 export const scripted = { harness: { name: 'scripted' } };

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent } from '../harness.ts';
 import type { TranscriptMessage } from '../harness.ts';
+import { manifestIssues } from '../manifest-issues.ts';
 import { echoDurationMs, parseEchoMessage, type EchoRequest, type EchoWord } from './echo-commands.ts';
 import { ECHO_TOOLS } from './echo-tools.ts';
 
@@ -27,12 +28,9 @@ export interface EchoHarnessOptions {
 export function echoHarness({ crash = () => process.kill(process.pid, 'SIGKILL') }: EchoHarnessOptions = {}): Harness {
   return {
     name: 'echo',
-    readiness: ({ harness }) => {
-      const parsed = settingsSchema.safeParse(harness);
-      if (parsed.success) return null;
-      const names = parsed.error.issues.map(({ path, message }) => [...path, message].join(': '));
-      return `The settings of the harness echo are wrong: ${names.join('; ')}`;
-    },
+    checkSettings: ({ harness }) =>
+      manifestIssues(settingsSchema, harness).map((issue) => ({ ...issue, path: ['harness', ...issue.path] })),
+    readiness: () => Promise.resolve([]),
     tools: () => Promise.resolve(ECHO_TOOLS),
     step: (context) => echoStep(context, crash),
   };

@@ -105,9 +105,12 @@ describe('the echo harness', () => {
     await expect(next).rejects.toThrow();
   });
 
-  it('says which settings are wrong', () => {
+  it('says which settings are wrong, by their paths in the manifest', () => {
     const { manifest } = contextOf('', {}, { pauseMs: -1, colour: 'red' });
-    expect(echoHarness().readiness(manifest)).toMatch(/pauseMs.*colour/s);
-    expect(echoHarness().readiness(contextOf('').manifest)).toBeNull();
+    expect(echoHarness().checkSettings(manifest)).toEqual([
+      { path: ['harness', 'pauseMs'], at: 'value', message: 'must be at least 0' },
+      { path: ['harness', 'colour'], at: 'key', message: 'is not a known field' },
+    ]);
+    expect(echoHarness().checkSettings(contextOf('').manifest)).toEqual([]);
   });
 });

@@ -1,0 +1,117 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fixedClock } from '#testing';
+import { echoHarness } from './echo/echo-harness.ts';
+import { harnessesByName, type Harness, type Lack } from './harness.ts';
+import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
+import { ReadinessCheck } from './readiness.ts';
+import { resolveSecret } from './secrets.ts';
+
+const CANARY = 'sk-canary-4711';
+let folder: string;
+const clock = fixedClock(0);
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'spool-readiness-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const secretFile = async (name: string, content: string): Promise<{ file: string }> => {
+  const file = join(folder, name);
+  await writeFile(file, content);
+  return { file };
+};
+
+const manifest = (more: Partial<AgentManifestInput>) =>
+  agentManifestSchema.parse({ name: 'a', harness: { name: 'echo' }, ...more });
+const withKey = (apiKey: { env: string } | { file: string }, more: Partial<AgentManifestInput> = {}) =>
+  manifest({ model: { provider: 'anthropic', name: 'm', apiKey }, ...more });
+
+function makeCheck(env: Record<string, string | undefined> = {}, harness: Harness = echoHarness()) {
+  return new ReadinessCheck({ harnesses: harnessesByName([harness]), env, now: clock.now });
+}
+
+const message = 'a credential is missing';
+
+it('lacks nothing where every secret is there', async () => {
+  const servers = [
+    { name: 'a', command: 'x', env: { PLAIN: 'text', TOKEN: { env: 'TOKEN' } } },
+    { name: 'b', url: 'https://x', headers: { Authorization: await secretFile('header', `Bearer ${CANARY}\n`) } },
+  ];
+  const check = makeCheck({ TOKEN: CANARY, KEY: CANARY });
+  expect(await check.of(withKey({ env: 'KEY' }, { toolServers: servers }))).toEqual([]);
+});
+
+it('tells operators which secrets are missing and why, and callers that one is', async () => {
+  const missing = join(folder, 'missing');
+  const empty = await secretFile('empty', ' \n\n');
+  const big = await secretFile('big', CANARY.repeat(10_000));
+  const servers = [
+    { name: 'a', command: 'x', env: { T_KEY: { env: 'BLANK' }, PATH: { file: missing } } },
+    { name: 'b', url: 'https://x', headers: { Cookie: empty, 'X-Auth': big, 'X-Odd': { file: folder } } },
+  ];
+  const lacks = await makeCheck({ BLANK: ' ', OTHER: CANARY }).of(withKey({ env: 'KEY' }, { toolServers: servers }));
+  expect(lacks.map((lack) => lack.detail)).toEqual([
+    'model.apiKey: The variable KEY is not set, or is empty.',
+    'toolServers.0.env.T_KEY: The variable BLANK is not set, or is empty.',
+    `toolServers.0.env.PATH: The file ${missing} cannot be read (ENOENT).`,
+    `toolServers.1.headers.Cookie: The file ${empty.file} is empty.`,
+    `toolServers.1.headers.X-Auth: The file ${big.file} is too big for a secret.`,
+    `toolServers.1.headers.X-Odd: ${folder} is not a file.`,
+  ]);
+  expect(new Set(lacks.map((lack) => lack.message))).toEqual(new Set([message]));
+});
+
+it('does without the secrets of a tool server that is not required', async () => {
+  const server = { name: 'a', url: 'https://x', headers: { Cookie: { env: 'NONE' } } };
+  expect(await makeCheck().of(manifest({ toolServers: [{ ...server, required: false }] }))).toEqual([]);
+  expect(await makeCheck().of(manifest({ toolServers: [server] }))).toHaveLength(1);
+});
+
+it('asks the harness only once its settings are right', async () => {
+  const own: Lack = { message: 'its provider is away', detail: 'https://x is away.' };
+  const readiness = jest.fn(async () => [own]);
+  const check = makeCheck({}, { ...echoHarness(), readiness });
+  const wrong = await check.of(manifest({ harness: { name: 'echo', pauseMs: -1 } }));
+  expect(wrong.map((lack) => lack.message)).toEqual(['the settings of its harness are wrong']);
+  expect(readiness).not.toHaveBeenCalled();
+  expect(await check.of(withKey({ env: 'KEY' }))).toEqual([expect.objectContaining({ message }), own]);
+  expect((await check.of(withKey({ env: 'KEY' }, { harness: { name: 'x' } }))).map((lack) => lack.message)).toEqual([
+    'its harness is missing',
+    message,
+  ]);
+});
+
+it('remembers the answer for two seconds a manifest, and a failure not at all', async () => {
+  const env: Record<string, string> = {};
+  const readiness = jest.fn(async (): Promise<Lack[]> => []);
+  const check = makeCheck(env, { ...echoHarness(), readiness });
+  const asked = withKey({ env: 'KEY' });
+  expect(await check.of(asked)).toHaveLength(1);
+  env.KEY = CANARY;
+  clock.advance(1_999);
+  expect(await check.of(asked)).toHaveLength(1);
+  expect(readiness).toHaveBeenCalledTimes(1);
+  expect(await check.of(withKey({ env: 'KEY' }))).toEqual([]);
+  clock.advance(1);
+  readiness.mockRejectedValueOnce(new Error('broken'));
+  await expect(check.of(asked)).rejects.toThrow('broken');
+  expect(await check.of(asked)).toEqual([]);
+});
+
+it('gives a secret to whoever resolves it, and shows it nowhere', async () => {
+  const file = await secretFile('key', `${CANARY}\r\n\n`);
+  expect(await resolveSecret(file, {})).toBe(CANARY);
+  expect(await resolveSecret({ env: 'KEY' }, { KEY: CANARY })).toBe(CANARY);
+
+  const env = { KEY: CANARY };
+  const shown = [];
+  for (const reference of [file, { env: 'KEY' }, { env: 'NONE' }, { file: `${file.file}/x` }]) {
+    const asked = withKey(reference, { harness: { name: 'none' } });
+    shown.push(await makeCheck(env).of(asked));
+    shown.push(await resolveSecret(reference, env).then(() => '', String));
+  }
+  expect(JSON.stringify(shown)).toContain('NONE');
+  expect(JSON.stringify(shown)).not.toContain(CANARY);
+});

@@ -1,0 +1,59 @@
+import type { Harnesses, Lack } from './harness.ts';
+import type { AgentManifest } from './manifest.ts';
+import { issueText } from './manifest-issues.ts';
+import { requiredSecrets, resolveSecret, SecretMissing, type PlacedSecret } from './secrets.ts';
+
+/** It is asked before each message. A secret that has come, or gone, is seen within this time. */
+const FRESH_MS = 2_000;
+
+export interface ReadinessCheckOptions {
+  harnesses: Harnesses;
+  env: Record<string, string | undefined>;
+  now: () => number;
+}
+
+/** What manifests lack to run in this process, remembered for two seconds a manifest. */
+export class ReadinessCheck {
+  private readonly known = new WeakMap<AgentManifest, { lacks: Promise<readonly Lack[]>; askedAt: number }>();
+
+  constructor(private readonly options: ReadinessCheckOptions) {}
+
+  of(manifest: AgentManifest): Promise<readonly Lack[]> {
+    const now = this.options.now();
+    const known = this.known.get(manifest);
+    if (known !== undefined && now - known.askedAt < FRESH_MS) return known.lacks;
+    const lacks = this.find(manifest);
+    this.known.set(manifest, { lacks, askedAt: now });
+    // A failure is not worth remembering.
+    lacks.catch(() => this.known.delete(manifest));
+    return lacks;
+  }
+
+  private async find(manifest: AgentManifest): Promise<Lack[]> {
+    const missing = (await Promise.all(requiredSecrets(manifest).map((secret) => this.lackOf(secret)))).flat();
+    const { name } = manifest.harness;
+    const harness = this.options.harnesses.get(name);
+    if (harness === undefined) {
+      return [
+        { message: 'its harness is missing', detail: `There is no harness ${JSON.stringify(name)}.` },
+        ...missing,
+      ];
+    }
+    const wrong = harness.checkSettings(manifest).map((issue) => ({
+      message: 'the settings of its harness are wrong',
+      detail: `The settings of the harness are wrong: ${issueText(issue)}.`,
+    }));
+    // It may count on its settings.
+    return [...wrong, ...missing, ...(wrong.length > 0 ? [] : await harness.readiness(manifest))];
+  }
+
+  private async lackOf({ path, reference }: PlacedSecret): Promise<Lack[]> {
+    try {
+      await resolveSecret(reference, this.options.env);
+      return [];
+    } catch (error) {
+      if (!(error instanceof SecretMissing)) throw error;
+      return [{ message: 'a credential is missing', detail: `${path}: ${error.message}` }];
+    }
+  }
+}
