@@ -5,6 +5,7 @@ import { fixedClock } from '#testing';
 import { echoHarness } from './echo/echo-harness.ts';
 import { harnessesByName, type Harness, type Lack } from './harness.ts';
 import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
+import { diffManifests } from './manifest-diff.ts';
 import { ReadinessCheck } from './readiness.ts';
 import { resolveSecret } from './secrets.ts';
 
@@ -109,7 +110,7 @@ it('gives a secret to whoever resolves it, and shows it nowhere', async () => {
   const shown = [];
   for (const reference of [file, { env: 'KEY' }, { env: 'NONE' }, { file: `${file.file}/x` }]) {
     const asked = withKey(reference, { harness: { name: 'none' } });
-    shown.push(await makeCheck(env).of(asked));
+    shown.push(await makeCheck(env).of(asked), diffManifests(null, asked));
     shown.push(await resolveSecret(reference, env).then(() => '', String));
   }
   expect(JSON.stringify(shown)).toContain('NONE');

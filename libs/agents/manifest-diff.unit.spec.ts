@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { applyPatch } from 'diff';
+import { diffManifests, sameManifest } from './manifest-diff.ts';
+import { parseManifests } from './manifest-file.ts';
+import { agentManifestSchema, type AgentManifest, type AgentManifestInput } from './manifest.ts';
+
+const manifest = (more: Partial<AgentManifestInput> = {}) =>
+  agentManifestSchema.parse({ name: 'echo', harness: { name: 'echo' }, ...more });
+
+it('shows what changes, with its place, defaults filled in and secrets as references', () => {
+  const server = { name: 'mail', url: 'https://x', headers: { 'X-B': '1', Authorization: { env: 'MAIL' } } };
+  const after = manifest({ toolServers: [server], limits: { workMs: '10m' } });
+  expect(diffManifests(manifest(), after)).toBe(`--- before
++++ after
+@@ -4,11 +4,18 @@
+ harness:
+   name: echo
+ instructions: ""
+-toolServers: []
++toolServers:
++  - name: mail
++    required: true
++    url: https://x
++    headers:
++      Authorization:
++        env: MAIL
++      X-B: "1"
+ tools: []
+ limits:
+   queueMs: 600000
+-  workMs: 3600000
++  workMs: 600000
+   waitMs: 604800000
+   maxLosses: 3
+   maxSteps: 100
+`);
+});
+
+it('shows all of a manifest that is new', () => {
+  const lines = diffManifests(null, manifest({ instructions: 'One.\nTwo.\n' })).split('\n');
+  expect(lines.slice(0, 2)).toEqual(['--- /dev/null', '+++ after']);
+  expect(lines).toEqual(expect.arrayContaining(['+name: echo', '+instructions: |', '+  One.', '+whenBusy: reject']));
+  expect(lines.slice(3).every((line) => line.startsWith('+') || line === '')).toBe(true);
+});
+
+it('has nothing to show of the same in another order, as jsonb gives it back', () => {
+  const harness = { name: 'x', b: { d: [1, { f: 1, e: 2 }], c: 2 }, a: 1 };
+  const one = manifest({ harness, toolServers: [{ name: 'a', command: 'x', env: { B: '1', A: '2' } }] });
+  const other = {
+    ...(Object.fromEntries(Object.entries(one).toReversed()) as typeof one),
+    harness: { a: 1, b: { c: 2, d: [1, { e: 2, f: 1 }] }, name: 'x' },
+    toolServers: [{ env: { A: '2', B: '1' }, args: [], command: 'x', required: true, name: 'a' }],
+  };
+  expect(diffManifests(one, other)).toBe('');
+  expect(sameManifest(one, other)).toBe(true);
+  // The first pattern that fits decides, so here the order is a difference.
+  const tools = [{ pattern: 'a', policy: 'ask' as const }, { pattern: 'b', policy: 'deny' as const }]; // prettier-ignore
+  expect(sameManifest(manifest({ tools }), manifest({ tools: tools.toReversed() }))).toBe(false);
+});
+
+it('gives up on the shortest diff of long texts that have nothing in common', () => {
+  const text = (word: string) => Array.from({ length: 2_500 }, (_, i) => `${word} ${i}\n`).join('');
+  const [before, after] = [manifest({ instructions: text('old') }), manifest({ instructions: text('new') })];
+  const diff = diffManifests(before, after);
+  expect(diff.split('\n')[2]).toBe('@@ -1,2515 +1,2515 @@');
+  expect(applyPatch(yamlOf(before), diff)).toBe(yamlOf(after));
+});
+
+/** A new manifest is shown whole: without the signs, that is its YAML. */
+function yamlOf(shown: AgentManifest): string {
+  return diffManifests(null, shown).split('\n').slice(3).map((line) => line.slice(1)).join('\n'); // prettier-ignore
+}
+
+const text = fc.string({ unit: 'grapheme', maxLength: 40 });
+const values = fc.dictionary(fc.stringMatching(/^[A-Z]{1,8}$/), fc.oneof(text, fc.constant({ file: '/x' })), {
+  maxKeys: 3,
+});
+const anyManifest = fc
+  .record(
+    {
+      description: text,
+      instructions: fc.array(text, { maxLength: 4 }).map((lines) => lines.join('\n')),
+      harness: fc.dictionary(text, fc.jsonValue(), { maxKeys: 3 }).map((settings) => ({ ...settings, name: 'x' })),
+      toolServers: values.map((env) => [{ name: 'a', command: 'x', env }]),
+      whenBusy: fc.constantFrom('reject' as const, 'enqueue' as const),
+    },
+    { requiredKeys: [] },
+  )
+  .map((more) => ({ ...more, name: 'any', harness: more.harness ?? { name: 'x' } }))
+  .filter((input) => parseManifests(JSON.stringify(input), 'x').problems.length === 0)
+  .map((input) => agentManifestSchema.parse(JSON.parse(JSON.stringify(input))));
+
+it('shows YAML that reads as the same manifest, and diffs that make the one of the other', () => {
+  fc.assert(
+    fc.property(anyManifest, anyManifest, (before, after) => {
+      const { manifests, problems } = parseManifests(yamlOf(after), 'x');
+      expect(problems).toEqual([]);
+      expect(sameManifest(manifests[0]!.manifest, after)).toBe(true);
+      const diff = diffManifests(before, after);
+      expect(diff === '').toBe(sameManifest(before, after));
+      if (diff !== '') expect(applyPatch(yamlOf(before), diff)).toBe(yamlOf(after));
+    }),
+    { numRuns: 40 },
+  );
+});
