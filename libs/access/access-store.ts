@@ -1,9 +1,8 @@
-import type { Pool } from 'pg';
-import { newId } from '#platform';
-import { hashToken, makeToken } from './token-format.ts';
+import { newId, type Queryable } from '#platform';
+import { hashToken, makeToken, type TokenKind } from './token-format.ts';
 
-/** What a token is minted for. */
-export type NewToken = { name: string; expiresAt?: Date } & (
+/** What a token is minted for. `expiresAt`: null for never. */
+export type NewToken = { name: string; expiresAt?: Date | null } & (
   | { kind: 'person'; personId: string }
   | { kind: 'service'; organizationId: string; agentIds: readonly string[]; allowAttribution?: boolean }
   | { kind: 'operator' }
@@ -22,28 +21,51 @@ export class AccessRefused extends Error {
 
 const MAX_AGENTS = 100;
 
-/** Organizations, people and tokens (decisions, section 8), as operators manage them. */
+/** What a token may be changed in; what is undefined stays. */
+export interface TokenChange {
+  name?: string | undefined;
+  expiresAt?: Date | null | undefined;
+  allowAttribution?: boolean | undefined;
+  addAgentIds?: readonly string[];
+  removeAgentIds?: readonly string[];
+}
+
+/** Changes organizations, people and tokens (decisions, section 8): on a pool, or within a transaction of the caller's. */
 export class AccessStore {
-  constructor(private readonly pool: Pool) {}
+  constructor(private readonly database: Queryable) {}
 
   async createOrganization(name: string): Promise<string> {
     const id = newId();
-    await this.pool.query('insert into organizations (id, name) values ($1, $2)', [id, name]);
+    await this.database.query('insert into organizations (id, name) values ($1, $2)', [id, name]);
     return id;
   }
 
   async createPerson(name: string): Promise<string> {
     const id = newId();
-    await this.pool.query('insert into people (id, name) values ($1, $2)', [id, name]);
+    await this.database.query('insert into people (id, name) values ($1, $2)', [id, name]);
     return id;
   }
 
-  /** Adding a member twice is adding them once. */
-  async addMember(organizationId: string, personId: string): Promise<void> {
-    await this.pool.query(
-      'insert into memberships (organization_id, person_id) values ($1, $2) on conflict do nothing',
-      [organizationId, personId],
-    );
+  /** Whether there is such an organization. */
+  async renameOrganization(id: string, name: string): Promise<boolean> {
+    return this.changes('update organizations set name = $2 where id = $1', [id, name]);
+  }
+
+  /** Whether there is such a person. */
+  async renamePerson(id: string, name: string): Promise<boolean> {
+    return this.changes('update people set name = $2 where id = $1', [id, name]);
+  }
+
+  /** Whether they were none before. */
+  async addMember(organizationId: string, personId: string): Promise<boolean> {
+    const insert = 'insert into memberships (organization_id, person_id) values ($1, $2) on conflict do nothing';
+    return this.changes(insert, [organizationId, personId]);
+  }
+
+  /** Whether they were one. */
+  async removeMember(organizationId: string, personId: string): Promise<boolean> {
+    const remove = 'delete from memberships where organization_id = $1 and person_id = $2';
+    return this.changes(remove, [organizationId, personId]);
   }
 
   /** Throws AccessRefused where a service token has not 1..100 agents, all of them its organization's. */
@@ -53,10 +75,10 @@ export class AccessStore {
     const service = wanted.kind === 'service' ? wanted : null;
     const agentIds = [...new Set(service?.agentIds)];
     if (service !== null && (agentIds.length < 1 || agentIds.length > MAX_AGENTS)) {
-      throw new AccessRefused(`A service token lists 1 to ${MAX_AGENTS} agents, not ${agentIds.length}.`);
+      throw new AccessRefused(agentCount(agentIds.length));
     }
     // One statement: a token without its agents must not exist, and neither one that names another organization's.
-    const { rowCount } = await this.pool.query(
+    const { rowCount } = await this.database.query(
       `with own as (select id from agents where id = any ($8::text[]) and organization_id = $4),
             token as (
               insert into tokens (id, kind, hash, organization_id, person_id, name, expires_at, allow_attribution)
@@ -77,12 +99,71 @@ export class AccessStore {
         service?.allowAttribution ?? false,
       ],
     );
-    if (rowCount === 0) throw new AccessRefused('A service token may only list agents of its own organization.');
+    if (rowCount === 0) throw new AccessRefused(FOREIGN_AGENT);
     return { id, token };
   }
 
-  /** Every pod sees it within 5 s, open streams included. Revoking twice keeps the first time. */
-  async revokeToken(tokenId: string): Promise<void> {
-    await this.pool.query('update tokens set revoked_at = coalesce(revoked_at, now()) where id = $1', [tokenId]);
+  /** Every pod sees it within 5 s, open streams included. Whether it was not revoked before. */
+  async revokeToken(tokenId: string): Promise<boolean> {
+    return this.changes('update tokens set revoked_at = now() where id = $1 and revoked_at is null', [tokenId]);
+  }
+
+  /**
+   * The token's new secret; the old one works for so many seconds more, one from before that no longer. Null where there is
+   * no such token, or it is revoked or expired: a secret of it would be of no use.
+   */
+  async rotateToken(tokenId: string, kind: TokenKind, graceSeconds: number): Promise<string | null> {
+    const secret = makeToken(kind);
+    const rotated = await this.changes(
+      `update tokens
+       set hash           = $2,
+           rotated_at     = now(),
+           old_hash       = case when $3 > 0 then hash end,
+           old_hash_until = case when $3 > 0 then now() + $3 * interval '1 second' end
+       where id = $1 and revoked_at is null and (expires_at is null or expires_at > now())`,
+      [tokenId, hashToken(secret), graceSeconds],
+    );
+    return rotated ? secret : null;
+  }
+
+  /**
+   * Throws AccessRefused where a service token would not have 1..100 agents of its organization, or another kind any; what
+   * was changed until then is for the caller's transaction to undo.
+   */
+  async updateToken(tokenId: string, change: TokenChange): Promise<void> {
+    const { name = null, expiresAt, allowAttribution = null, addAgentIds = [], removeAgentIds = [] } = change;
+    await this.database.query(
+      `update tokens
+       set name              = coalesce($2, name),
+           expires_at        = case when $3 then $4::timestamptz else expires_at end,
+           allow_attribution = coalesce($5, allow_attribution)
+       where id = $1`,
+      [tokenId, name, expiresAt !== undefined, expiresAt ?? null, allowAttribution],
+    );
+    if (addAgentIds.length + removeAgentIds.length === 0) return;
+    const remove = 'delete from token_agents where token_id = $1 and agent_id = any ($2::text[])';
+    await this.database.query(remove, [tokenId, removeAgentIds]);
+    await this.database.query(
+      `insert into token_agents (token_id, agent_id)
+       select t.id, a.id from tokens t join agents a using (organization_id)
+       where t.id = $1 and t.kind = 'service' and a.id = any ($2::text[])
+       on conflict do nothing`,
+      [tokenId, addAgentIds],
+    );
+    const { rows } = await this.database.query<{ ids: string[] }>(
+      'select array(select agent_id from token_agents where token_id = $1) as ids',
+      [tokenId],
+    );
+    const ids = rows[0]?.ids ?? [];
+    if (addAgentIds.some((id) => !ids.includes(id))) throw new AccessRefused(FOREIGN_AGENT);
+    if (ids.length < 1 || ids.length > MAX_AGENTS) throw new AccessRefused(agentCount(ids.length));
+  }
+
+  private async changes(text: string, values: unknown[]): Promise<boolean> {
+    const { rowCount } = await this.database.query(text, values);
+    return (rowCount ?? 0) > 0;
   }
 }
+
+const FOREIGN_AGENT = 'Only a service token lists agents, and only those of its own organization.';
+const agentCount = (count: number): string => `A service token lists 1 to ${MAX_AGENTS} agents, not ${count}.`;

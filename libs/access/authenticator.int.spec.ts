@@ -84,7 +84,7 @@ describe('authenticate', () => {
 
   it('tells an operator', async () => {
     const { id, token } = await access.mintToken({ kind: 'operator', name: 'n' });
-    expect(await bearer(token)).toEqual({ kind: 'operator', tokenId: id });
+    expect(await bearer(token)).toEqual({ kind: 'operator', tokenId: id, tokenName: 'n' });
   });
 
   it('takes the scheme in any case and nothing else for it', async () => {

@@ -18,6 +18,7 @@ const LIMIT = { query_timeout: 5_000 };
 interface TokenRow {
   id: string;
   kind: TokenKind;
+  name: string;
   organizationId: string | null;
   personId: string | null;
   allowAttribution: boolean;
@@ -112,6 +113,6 @@ function callerOf(row: TokenRow): Caller {
       return { kind, tokenId, organizationId: organizationId ?? '', agentIds, allowAttribution };
     }
     case 'operator':
-      return { kind, tokenId };
+      return { kind, tokenId, tokenName: row.name };
   }
 }

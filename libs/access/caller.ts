@@ -24,4 +24,5 @@ export interface ServiceCaller {
 export interface OperatorCaller {
   kind: 'operator';
   tokenId: string;
+  tokenName: string;
 }

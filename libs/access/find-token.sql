@@ -1,13 +1,15 @@
--- A token by its hash, with what the policy needs to know of the caller, in one round trip.
+-- A token by the hash of its secret, or of the one before that while it still works, with what the policy needs to know of the
+-- caller, in one round trip.
 select t.id,
        t.kind,
+       t.name,
        t.organization_id   as "organizationId",
        t.person_id         as "personId",
        t.allow_attribution as "allowAttribution",
-       t.expires_at        as "expiresAt",
+       least(t.expires_at, case when t.hash <> $1 then t.old_hash_until end) as "expiresAt",
        t.revoked_at        as "revokedAt",
        array(select m.organization_id from memberships m where m.person_id = t.person_id) as "memberships",
        array(select p.agent_id from agent_people p where p.person_id = t.person_id)       as "invitations",
        array(select a.agent_id from token_agents a where a.token_id = t.id)               as "tokenAgents"
 from tokens t
-where t.hash = $1
+where t.hash = $1 or t.old_hash = $1

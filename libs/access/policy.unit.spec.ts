@@ -17,7 +17,7 @@ const service = (more: Partial<ServiceCaller> = {}): ServiceCaller => ({
   allowAttribution: false,
   ...more,
 });
-const operator: Caller = { kind: 'operator', tokenId: 'T3' };
+const operator: Caller = { kind: 'operator', tokenName: 'o', tokenId: 'T3' };
 
 const agent = (more: Partial<AgentStanding> = {}): AgentStanding => ({
   id: 'A1',

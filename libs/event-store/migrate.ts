@@ -3,6 +3,7 @@ import { Initial1763700000001 } from './migrations/0001-initial.ts';
 import { Files1763700000002 } from './migrations/0002-files.ts';
 import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts';
 import { ClientExternalRef1763700000004 } from './migrations/0004-client-external-ref.ts';
+import { Management1763700000005 } from './migrations/0005-management.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -10,6 +11,7 @@ const MIGRATIONS = [
   Files1763700000002,
   PolicyVersion1763700000003,
   ClientExternalRef1763700000004,
+  Management1763700000005,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

@@ -1,6 +1,9 @@
 import type { Pool, PoolClient } from 'pg';
 import { DatabaseAway, isDatabaseAway } from './database.ts';
 
+/** A pool, or a connection with a transaction of the caller's. */
+export type Queryable = Pick<Pool, 'query'>;
+
 export interface TransactionOptions<T> {
   /** Whether to commit what the work came to; else it is rolled back. Default: always. */
   keeps?: (result: T) => boolean;
