@@ -1,3 +1,4 @@
+export * from './admin/index.ts';
 export * from './answers.ts';
 export * from './compatibility.ts';
 export * from './errors.ts';

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { ADMIN_ERRORS } from './errors.ts';
+import type { AdminOperation } from './operation.ts';
+import { adminOperations } from './operations.ts';
+import { adminComponents } from './records.ts';
+
+type Json = Record<string, unknown>;
+
+/**
+ * The OpenAPI 3.1 document of the admin API, made from its schemas. docs/admin/openapi.json is it, kept equal by a test.
+ */
+export function adminOpenApiDocument(serverUrl: string): Json {
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Spool admin API', version: '1', description: INTRODUCTION },
+    servers: [{ url: serverUrl }],
+    security: [{ operatorToken: [] }],
+    paths: describePaths(),
+    components: {
+      securitySchemes: {
+        operatorToken: { type: 'http', scheme: 'bearer', description: 'The token of an operator (`…_op_…`).' },
+      },
+      schemas: { ...describeComponents(), Error: ERROR },
+      responses: { Refusal: REFUSAL },
+    },
+  };
+}
+
+const INTRODUCTION = `Operates an installation of Spool, by HTTP.
+
+- **Ids** are ULIDs, accepted in either case and answered in upper case. **Times** are RFC 3339 in UTC with milliseconds.
+- **Unknown fields** of a body are refused, unknown query parameters ignored.
+- **Lists** are newest first. \`nextCursor\` leads to the next page.
+- **Lines** (\`application/x-ndjson\`) are sent as they come; empty ones mean nothing. What fails half-way is the last line, \`{"error": {"code", "message"}}\`.
+- **Every change** is an entry of the audit log: who, what, when.
+- **Errors** have one envelope, \`{"error": {"code", "message"}}\`.`;
+
+const ERROR = {
+  type: 'object',
+  description: 'The body of every answer that is not 2xx.',
+  properties: {
+    error: {
+      type: 'object',
+      properties: { code: { type: 'string', enum: Object.keys(ADMIN_ERRORS) }, message: { type: 'string' } },
+      required: ['code', 'message'],
+      additionalProperties: false,
+    },
+  },
+  required: ['error'],
+  additionalProperties: false,
+};
+
+const REFUSAL = {
+  description: Object.entries(ADMIN_ERRORS)
+    .map(([code, { status, meaning }]) => `\`${code}\` (${status}): ${meaning}`)
+    .join(' '),
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+};
+
+function describePaths(): Json {
+  const paths: Record<string, Json> = {};
+  for (const [name, operation] of Object.entries<AdminOperation>(adminOperations)) {
+    (paths[operation.path] ??= {})[operation.method.toLowerCase()] = describeOperation(name, operation);
+  }
+  return paths;
+}
+
+function describeOperation(name: string, { summary, description, params, query, body, ...rest }: AdminOperation): Json {
+  const type = rest.form === 'lines' ? 'application/x-ndjson' : 'application/json';
+  return {
+    operationId: name,
+    summary,
+    ...(description === undefined ? {} : { description }),
+    parameters: [...describeParameters(params, 'path'), ...describeParameters(query, 'query')],
+    ...(body === null
+      ? {}
+      : { requestBody: { required: true, content: { 'application/json': { schema: schemaOf(body, 'input') } } } }),
+    responses: {
+      [rest.status]: { description: summary, content: { [type]: { schema: schemaOf(rest.answer, 'output') } } },
+      default: { $ref: '#/components/responses/Refusal' },
+    },
+  };
+}
+
+function describeParameters(schema: z.ZodObject, place: 'path' | 'query'): Json[] {
+  return Object.entries(schema.shape).map(([name, field]) => {
+    const { description, ...json } = schemaOf(field as z.ZodType, 'input');
+    return { name, in: place, required: place === 'path', ...(description ? { description } : {}), schema: json };
+  });
+}
+
+const uri = (id: string): string => `#/components/schemas/${id}`;
+
+/** As JSON Schema, with what has a name by reference to it. */
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const override = (made: Made): void => {
+    const id = adminComponents.get(made.zodSchema as z.ZodType)?.id;
+    if (id === undefined) return tidy(made);
+    // Defined once, in the components.
+    for (const keyword of Object.keys(made.jsonSchema)) delete made.jsonSchema[keyword];
+    made.jsonSchema.$ref = uri(id);
+  };
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override });
+  return json;
+}
+
+interface Made {
+  zodSchema: z.core.$ZodType;
+  jsonSchema: z.core.JSONSchema.BaseSchema;
+}
+
+function describeComponents(): Json {
+  const { schemas } = z.toJSONSchema(adminComponents, { uri, override: tidy });
+  return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]));
+}
+
+/** The bounds of every integer that JavaScript can hold are not bounds of ours. */
+function tidy({ jsonSchema }: Made): void {
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+}

@@ -1,0 +1,23 @@
+import type { z } from 'zod';
+
+/** One operation of the admin API: what is checked before it is done, and what the OpenAPI document says. */
+export interface AdminOperation<
+  Params extends z.ZodObject = z.ZodObject,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  method: 'GET' | 'POST' | 'DELETE';
+  /** Below /admin/v1, parameters in braces. */
+  path: `/${string}`;
+  summary: string;
+  description?: string;
+  params: Params;
+  query: Query;
+  /** Null where no body is taken. */
+  body: Body | null;
+  status: 200 | 201;
+  answer: Answer;
+  /** `lines`: the answer is many of them, one a line (NDJSON), sent as they come. */
+  form: 'json' | 'lines';
+}
