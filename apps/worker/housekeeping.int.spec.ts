@@ -1,9 +1,11 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ThreadStore } from '#event-store';
+import { endThreadsOf } from '#admin';
+import { createAgent } from '#agents';
+import { CommandHandler, ThreadStore } from '#event-store';
 import { BlobKeeper, BlobStoreAway, DiskBlobStore, FileStore, storeAttachment, type BlobStore } from '#files';
-import { createLogger, openDatabase, type Database } from '#platform';
+import { createLogger, newId, openDatabase, type Database } from '#platform';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { Housekeeping } from './housekeeping.ts';
 
@@ -29,11 +31,13 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-function open(store: BlobStore = new DiskBlobStore(folder)) {
+function open(blobStore: BlobStore = new DiskBlobStore(folder)) {
   const { pool } = database;
   const files = new FileStore(pool);
-  const blobs = new BlobKeeper({ pool, store, logger: createLogger('silent', 'spec') });
-  const housekeeping = new Housekeeping({ pool, store: new ThreadStore(pool), files, blobs, settings });
+  const blobs = new BlobKeeper({ pool, store: blobStore, logger: createLogger('silent', 'spec') });
+  const store = new ThreadStore(pool);
+  const handler = new CommandHandler({ store, leaseMs: 10_000 });
+  const housekeeping = new Housekeeping({ pool, store, handler, files, blobs, settings });
   const tidy = () => housekeeping.tidy(new AbortController().signal);
   const newDraft = async (key: string): Promise<string> => {
     const file = await storeAttachment(blobs, { name: 'a', bytes: Buffer.from('draft'), maxBytes: 10 });
@@ -41,7 +45,7 @@ function open(store: BlobStore = new DiskBlobStore(folder)) {
     await files.storeDraft({ file, owner: OWNER, maxDrafts: 10, answer, render: () => 'body' });
     return file.id;
   };
-  return { tidy, newDraft, blobs, files };
+  return { tidy, newDraft, blobs, files, handler };
 }
 
 const age = (table: string, column: string, interval: string, where = 'true') =>
@@ -103,6 +107,68 @@ test('windows of rate limits that are over go', async () => {
   await open().tidy();
   const { rows } = await database.pool.query('select key from rate_limits');
   expect(rows).toEqual([{ key: 'new' }]);
+});
+
+describe('the Threads of a deleted agent', () => {
+  const organizationId = newId();
+  let agentId: string;
+  beforeEach(async () => {
+    const { pool } = database;
+    await pool.query(`insert into organizations (id, name) values ($1, 'Acme')`, [organizationId]);
+    agentId = await createAgent(pool, { organizationId, manifest: { name: 'echo', harness: { name: 'echo' } } });
+  });
+
+  const remove = (interval: string) =>
+    database.pool.query('update agents set deleted_at = now() - $2::interval where id = $1', [agentId, interval]);
+  const newThread = async (handler: CommandHandler, of = agentId): Promise<string> => {
+    const threadId = newId();
+    const owner = { personId: 'ADA', serviceTokenId: null };
+    const thread = { agentId: of, organizationId, kind: 'cattle', userId: 'u', owner } as const;
+    await handler.handle({ threadId, commands: [{ type: 'create_thread', ...thread }] });
+    return threadId;
+  };
+  const statuses = async () => {
+    const { rows } = await database.pool.query<{ status: string }>(
+      'select status from thread_summaries order by thread_id',
+    );
+    return rows.map(({ status }) => status);
+  };
+  const isDone = async () => {
+    const { rows } = await database.pool.query('select from agents where threads_ended_at is not null');
+    return rows.length === 1;
+  };
+
+  test('are ended where the deletion had no time for them, and so is one that is made after it', async () => {
+    const { tidy, handler } = open();
+    const { pool } = database;
+    for (let i = 0; i < 3; i++) await newThread(handler);
+    await newThread(handler, 'ANOTHER');
+    await remove('1 second');
+    // No time at all: what a deletion answers then.
+    expect(await endThreadsOf(pool, handler, agentId, performance.now())).toEqual({ ended: 0, complete: false });
+    expect(await statuses()).toEqual(['IDLE', 'IDLE', 'IDLE', 'IDLE']);
+    await tidy();
+    expect(await statuses()).toEqual(['TERMINATED', 'TERMINATED', 'TERMINATED', 'IDLE']);
+    // A pod may still know the agent as it was.
+    expect(await isDone()).toBe(false);
+    await newThread(handler);
+    await remove('2 minutes');
+    await tidy();
+    expect((await statuses()).at(-1)).toBe('TERMINATED');
+    expect(await isDone()).toBe(true);
+  });
+
+  test('that cannot be ended keep neither the others nor the other chores waiting', async () => {
+    const { tidy, handler } = open();
+    const [stuck] = [await newThread(handler), await newThread(handler)];
+    // Its summary is there and its stream is not: nothing can be done to it.
+    await database.pool.query('delete from events where thread_id = $1', [stuck]);
+    await database.pool.query('delete from streams where thread_id = $1', [stuck]);
+    await remove('2 minutes');
+    expect(await tidy()).toBe(1_234);
+    expect(await statuses()).toEqual(['IDLE', 'TERMINATED']);
+    expect(await isDone()).toBe(false);
+  });
 });
 
 test('a blob store that is away keeps its bytes for the next round, and nothing else from going', async () => {

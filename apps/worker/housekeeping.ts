@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { purgeRateLimits } from '#access';
-import type { ThreadStore } from '#event-store';
+import { endThreadsOfDeletedAgents } from '#admin';
+import type { CommandHandler, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { LeaderLoop, requireDatabaseUrl, type Config, type Logger } from '#platform';
 
@@ -10,23 +11,31 @@ const HOUSEKEEPING_LOCK = 7_215_083;
 export interface HousekeepingOptions {
   pool: Pool;
   store: ThreadStore;
+  handler: CommandHandler;
   files: FileStore;
   blobs: BlobKeeper;
   settings: Pick<Config, 'DRAFT_AGE_MS' | 'IDEMPOTENCY_KEY_AGE_MS' | 'HOUSEKEEPING_MS'>;
 }
 
-/** Removes what is too old (decisions, sections 6 and 7): each chore in batches, and again at the next round. */
+/** For so long it works between two looks at whether this process still leads. Milliseconds. */
+const END_THREADS_MS = 2_000;
+
+/**
+ * Removes what is too old (decisions, sections 6 and 7) and ends the Threads of deleted agents (section 2): each chore in
+ * batches, and again at the next round.
+ */
 export class Housekeeping {
   private readonly chores: (() => Promise<boolean>)[];
 
   constructor(private readonly options: HousekeepingOptions) {
-    const { pool, store, files, blobs, settings } = options;
+    const { pool, store, handler, files, blobs, settings } = options;
     this.chores = [
       () => store.purgeKeys(settings.IDEMPOTENCY_KEY_AGE_MS),
       () => files.purgeDrafts(settings.DRAFT_AGE_MS),
       // After the drafts, whose bytes become due then.
       () => blobs.sweep(),
       () => purgeRateLimits(pool).then(() => false),
+      () => endThreadsOfDeletedAgents(pool, handler, END_THREADS_MS),
     ];
   }
 

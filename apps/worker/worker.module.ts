@@ -5,7 +5,7 @@ import {
   type DynamicModule,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { EventStoreModule, ThreadStore } from '#event-store';
+import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import {
   CONFIG,
@@ -30,15 +30,16 @@ const HOUSEKEEPING_LOOP = Symbol('HOUSEKEEPING_LOOP');
   providers: [
     {
       provide: HOUSEKEEPING_LOOP,
-      inject: [DATABASE, ThreadStore, FileStore, BlobKeeper, CONFIG, LOGGER],
+      inject: [DATABASE, ThreadStore, CommandHandler, FileStore, BlobKeeper, CONFIG, LOGGER],
       useFactory: (
         { pool }: Database,
         store: ThreadStore,
+        handler: CommandHandler,
         files: FileStore,
         blobs: BlobKeeper,
         settings: Config,
         logger: Logger,
-      ) => housekeepingLoop(new Housekeeping({ pool, store, files, blobs, settings }), settings, logger),
+      ) => housekeepingLoop(new Housekeeping({ pool, store, handler, files, blobs, settings }), settings, logger),
     },
   ],
 })

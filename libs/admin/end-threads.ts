@@ -1,0 +1,72 @@
+import type { Pool } from 'pg';
+import type { CommandHandler } from '#event-store';
+import { namedStatement, throwAway } from '#platform';
+
+const THREADS_TO_END = namedStatement(import.meta.dirname, 'end-threads.sql');
+
+const BATCH = 1_000;
+
+/**
+ * For so long after an agent was deleted a pod may still know it as it was and make a Thread of it: five seconds (decisions,
+ * section 2) and the slowest statement. Seconds.
+ */
+const SETTLED_AFTER_S = 60;
+
+export interface Ended {
+  /** How many Threads were ended. */
+  ended: number;
+  /** Whether none was left. */
+  complete: boolean;
+}
+
+/** Ends Threads of a deleted agent until the time is over, by `performance.now()`. Throws DatabaseAway. */
+export async function endThreadsOf(
+  pool: Pool,
+  handler: CommandHandler,
+  agentId: string,
+  until: number,
+): Promise<Ended> {
+  let ended = 0;
+  for (let last = ''; ;) {
+    const threadIds = await findThreads(pool, agentId, last);
+    for (const threadId of threadIds) {
+      if (performance.now() >= until) return { ended, complete: false };
+      // One that moves too quickly is passed over: what is asked below finds it, and the next round ends it.
+      const outcome = await handler.handle({ threadId, commands: [{ type: 'terminate_thread' }] });
+      if ('outcome' in outcome && outcome.outcome === 'appended') ended++;
+      last = threadId;
+    }
+    if (threadIds.length < BATCH) break;
+  }
+  return { ended, complete: (await findThreads(pool, agentId, '', 1)).length === 0 };
+}
+
+/** A round of housekeeping: goes on where deletions stopped. Whether there may be more to do at once. */
+export async function endThreadsOfDeletedAgents(pool: Pool, handler: CommandHandler, forMs: number): Promise<boolean> {
+  const { rows } = await pool
+    .query<{ id: string; settled: boolean }>(
+      `select id, deleted_at < now() - $1 * interval '1 second' as settled from agents
+       where deleted_at is not null and threads_ended_at is null
+       order by deleted_at
+       limit 10`,
+      [SETTLED_AFTER_S],
+    )
+    .catch(throwAway);
+  const until = performance.now() + forMs;
+  let total = 0;
+  let isLeft = false;
+  for (const { id, settled } of rows) {
+    const { ended, complete } = await endThreadsOf(pool, handler, id, until);
+    total += ended;
+    if (!complete) isLeft = true;
+    else if (settled) await pool.query('update agents set threads_ended_at = now() where id = $1', [id]);
+  }
+  // What did not get on now would not at once: the other chores must have their turn.
+  return isLeft && total > 0;
+}
+
+async function findThreads(pool: Pool, agentId: string, after: string, limit = BATCH): Promise<string[]> {
+  const values = [agentId, after, limit];
+  const { rows } = await pool.query<{ threadId: string }>({ ...THREADS_TO_END, values }).catch(throwAway);
+  return rows.map(({ threadId }) => threadId);
+}

@@ -1,0 +1,1 @@
+export * from './end-threads.ts';
