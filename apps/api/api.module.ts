@@ -7,6 +7,7 @@ import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
 import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
 import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
@@ -97,7 +98,7 @@ const services = [
 
 /** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
 @Module({
-  imports: [ApiAccessModule, EventStoreModule, RunQueueModule, StreamsModule],
+  imports: [AdminHttpModule, ApiAccessModule, EventStoreModule, RunQueueModule, StreamsModule],
   controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
   providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],
 })

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '#access';
-import type { InputOf, Operation } from '#contract';
+import type { AdminOperation, InputOf, Operation } from '#contract';
 
 /**
  * A request once the hooks of request-checks.ts have passed it: the caller is authenticated, path, query and body are
@@ -26,5 +26,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     operation?: Operation;
+    /** Of a route for operators. */
+    adminOperation?: AdminOperation;
   }
 }

@@ -1,22 +1,26 @@
-import { ERRORS, type ErrorCode, type ErrorEnvelope } from '#contract';
+import { ADMIN_ERRORS, ERRORS, type AdminErrorCode, type ErrorCode } from '#contract';
 import type { AgentAccess } from '#access';
 import type { Rejection, RejectionCode } from '#domain';
 import { BlobStoreAway } from '#files';
 import { isDatabaseAway } from '#platform';
 
+/** Of the Agent Threads API and of the admin API. */
+type AnyCode = ErrorCode | AdminErrorCode;
+const ALL_ERRORS = { ...ADMIN_ERRORS, ...ERRORS };
+
 /** A refusal with its place in the contract: thrown anywhere below a route, answered as the error envelope. */
-export class ApiError extends Error {
+export class ApiError<Code extends AnyCode = ErrorCode> extends Error {
   override name = 'ApiError';
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
-    readonly code: ErrorCode,
+    readonly code: Code,
     message: string,
     { status, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
   ) {
     super(message);
-    this.status = status ?? ERRORS[code].status;
+    this.status = status ?? ALL_ERRORS[code].status;
     this.headers = headers;
   }
 }
@@ -25,6 +29,8 @@ const RETRY_SOON = { 'Retry-After': '1' };
 
 export const unauthenticated = () =>
   new ApiError('unauthenticated', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
+
+export const notOperator = () => new ApiError('forbidden', 'Only the token of an operator is accepted here.');
 
 /** The same for what is not there and for what the caller may not see. */
 export const notFound = (what: 'Agent' | 'Thread' | 'Run' | 'File' | 'path') =>
@@ -89,7 +95,7 @@ const FASTIFY_ERRORS: Record<string, () => ApiError> = {
 
 /** Every error as a refusal: what is not known to be the caller's is ours, and says nothing of its cause. */
 export function toApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
+  if (error instanceof ApiError) return error as ApiError;
   if (isDatabaseAway(error)) {
     const message = 'The service cannot reach its database. Try again.';
     return new ApiError('internal_error', message, { status: 503, headers: RETRY_SOON });
@@ -108,6 +114,6 @@ export function toApiError(error: unknown): ApiError {
 }
 
 /** The body of every answer that is not 2xx, and the data of `thread.error`. */
-export function errorEnvelope({ code, message }: ApiError): ErrorEnvelope {
+export function errorEnvelope<Code extends AnyCode>({ code, message }: ApiError<Code>) {
   return { error: { code, message } };
 }

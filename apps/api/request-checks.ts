@@ -4,8 +4,8 @@ import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { Authenticator, RateLimiter } from '#access';
-import { idempotencyKey, type InputOf, type Operation } from '#contract';
-import { ApiError, rateLimited, unauthenticated, wrongType } from './http-errors.ts';
+import { idempotencyKey, type AdminOperation, type InputOf, type Operation } from '#contract';
+import { ApiError, notOperator, rateLimited, unauthenticated, wrongType } from './http-errors.ts';
 
 /**
  * What every operation checks before its method runs, in the order of decisions, section 2: token, rate limit, path and
@@ -23,11 +23,13 @@ export function installRequestChecks(
   fastify.addHook('onRequest', async (request, reply) => {
     const isWithoutHost = request.raw.httpVersion === '1.1' && request.headers.host === undefined;
     if (isWithoutHost) throw new ApiError('invalid_request', 'Host: is missing', { headers: { Connection: 'close' } });
-    const { operation } = request.routeOptions.config;
+    const operation = operationOf(request);
     if (operation === undefined) return;
     request.caller = await authenticator.authenticate(request.headers.authorization);
     await limitRate(limiter, request.caller?.tokenId ?? `address ${networkOf(request.ip)}`, reply);
     if (request.caller === null) throw unauthenticated();
+    // To the Agent Threads API operators are callers who may use nothing.
+    if (request.routeOptions.config.adminOperation && request.caller.kind !== 'operator') throw notOperator();
     const input = parseHead(operation, request);
     request.input = input;
     request.trail = { ...input.params };
@@ -35,7 +37,7 @@ export function installRequestChecks(
 
   // Each of the two is taken by some operations only.
   fastify.addHook('preParsing', (request, _reply, payload, done) => {
-    const { operation } = request.routeOptions.config;
+    const operation = operationOf(request);
     const isUpload = /^multipart\//i.test(request.headers['content-type'] ?? '');
     const takesUpload = operation?.body === 'upload';
     const takesOther = operation !== undefined && operation.method !== 'GET' && !takesUpload;
@@ -44,8 +46,9 @@ export function installRequestChecks(
   });
 
   fastify.addHook('preHandler', (request, _reply, done) => {
-    const { operation } = request.routeOptions.config;
-    const body = (compatibility && operation?.compatibleBody) || operation?.body;
+    const operation = operationOf(request);
+    const older = compatibility ? request.routeOptions.config.operation?.compatibleBody : undefined;
+    const body = older ?? operation?.body;
     if (body && body !== 'upload') (request.input as InputOf<Operation>).body = parse(body, request.body, 'body');
     done();
   });
@@ -56,12 +59,19 @@ export function installRequestChecks(
   fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       // Many clients name a type where they send nothing.
-      const isNothing = body.length === 0 && !request.routeOptions.config.operation?.body;
+      const isNothing = body.length === 0 && !operationOf(request)?.body;
       done(null, isNothing ? undefined : parseJson(body as Buffer));
     } catch {
       done(new ApiError('invalid_json', 'The body is not JSON in UTF-8.'));
     }
   });
+}
+
+/** Of both interfaces: what is checked is the same. */
+type CheckedOperation = Operation | (AdminOperation & { takesIdempotencyKey?: undefined });
+
+function operationOf({ routeOptions: { config } }: FastifyRequest): CheckedOperation | undefined {
+  return config.operation ?? config.adminOperation;
 }
 
 export interface Checkers {
@@ -97,7 +107,10 @@ function parseJson(body: Buffer): unknown {
   return JSON.parse(body.toString());
 }
 
-function parseHead({ params, query, takesIdempotencyKey }: Operation, request: FastifyRequest): InputOf<Operation> {
+function parseHead(
+  { params, query, takesIdempotencyKey }: CheckedOperation,
+  request: FastifyRequest,
+): InputOf<Operation> {
   const key = takesIdempotencyKey ? request.headers['idempotency-key'] : undefined;
   return {
     params: parse(params, request.params, 'path'),

@@ -5,7 +5,7 @@ import { AgentCatalogue } from './agent-catalogue.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { harnessesByName } from './harness.ts';
 import { runLimits } from './manifest.ts';
-import { createAgent, publishAgentVersion } from './publish-agent.ts';
+import { createAgent, publishAgentVersion } from './change-agents.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;

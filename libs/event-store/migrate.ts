@@ -1,4 +1,4 @@
-import { openDatabase } from '#platform';
+import { openDatabase, type Queryable } from '#platform';
 import { Initial1763700000001 } from './migrations/0001-initial.ts';
 import { Files1763700000002 } from './migrations/0002-files.ts';
 import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts';
@@ -38,4 +38,25 @@ export async function migrate(databaseUrl: string): Promise<void> {
     lock.release(true);
     await database.close();
   }
+}
+
+export interface MigrationState {
+  /** Of this release, not yet in the database: `spool migrate` brings them. */
+  pending: string[];
+  /** In the database, of a newer release. */
+  unknown: string[];
+}
+
+/** What the database has of the migrations. Throws what the database throws. */
+export async function readMigrations(pool: Queryable): Promise<MigrationState> {
+  const { rows: tables } = await pool.query<{ found: boolean }>(
+    `select to_regclass('migrations') is not null as found`,
+  );
+  const { rows } = tables[0]?.found ? await pool.query<{ name: string }>('select name from migrations') : { rows: [] };
+  const done = rows.map(({ name }) => name);
+  const ours = MIGRATIONS.map(({ name }) => name);
+  return {
+    pending: ours.filter((name) => !done.includes(name)),
+    unknown: done.filter((name) => !ours.includes(name)),
+  };
 }

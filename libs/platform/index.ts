@@ -13,3 +13,4 @@ export * from './sql.ts';
 export * from './throw-readable.ts';
 export * from './transaction.ts';
 export * from './turns.ts';
+export * from './version.ts';

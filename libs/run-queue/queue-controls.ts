@@ -25,7 +25,7 @@ export interface Controls {
 export class QueueControls {
   private readonly controls: Remembered<Controls>;
   /** Of a row in `queue_controls` like that of the pause, because its end means the same. */
-  private readonly awayKey: string;
+  readonly awayKey: string;
 
   constructor(
     private readonly pool: Pool,

@@ -9,3 +9,5 @@ export const ADMIN_ERRORS = {
   rate_limited: { status: 429, meaning: 'The token has used up its requests for now; wait for `Retry-After`.' },
   internal_error: { status: 500, meaning: 'Something failed on our side; with 503 the database did not answer.' },
 } as const satisfies Record<string, { status: number; meaning: string }>;
+
+export type AdminErrorCode = keyof typeof ADMIN_ERRORS;

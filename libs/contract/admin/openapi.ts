@@ -7,7 +7,8 @@ import { adminComponents } from './records.ts';
 type Json = Record<string, unknown>;
 
 /**
- * The OpenAPI 3.1 document of the admin API, made from its schemas. docs/admin/openapi.json is it, kept equal by a test.
+ * The OpenAPI 3.1 document of the admin API, made from the schemas that requests are checked with. docs/admin/openapi.json is
+ * it, kept equal by a test.
  */
 export function adminOpenApiDocument(serverUrl: string): Json {
   return {

@@ -21,3 +21,20 @@ export interface AdminOperation<
   /** `lines`: the answer is many of them, one a line (NDJSON), sent as they come. */
   form: 'json' | 'lines';
 }
+
+/** What an operation is given, parsed. */
+export interface AdminInput<O extends AdminOperation> {
+  params: z.output<O['params']>;
+  query: z.output<O['query']>;
+  body: O extends AdminOperation<z.ZodObject, z.ZodObject, infer Body> ? z.output<Body> : never;
+}
+
+/** What a caller of an operation gives: what has a default may be left out. */
+export interface AdminCall<O extends AdminOperation> {
+  params?: z.input<O['params']>;
+  query?: z.input<O['query']>;
+  body?: O extends AdminOperation<z.ZodObject, z.ZodObject, infer Body> ? z.input<Body> : never;
+}
+
+/** The answer, or one line of it. */
+export type AdminAnswer<O extends AdminOperation> = z.output<O['answer']>;

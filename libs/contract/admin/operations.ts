@@ -2,5 +2,8 @@ import { agentOperations } from './agent-operations.ts';
 import { peopleOperations } from './people-operations.ts';
 import { serviceOperations } from './service-operations.ts';
 
-/** What operators are to be able to do, by HTTP under /admin/v1 and by `spool`. Nothing serves it yet. */
+/** Everything that operators can do, by HTTP under /admin/v1. */
 export const adminOperations = { ...peopleOperations, ...agentOperations, ...serviceOperations };
+
+export type AdminOperations = typeof adminOperations;
+export type AdminOperationName = keyof AdminOperations;

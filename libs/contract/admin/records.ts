@@ -204,3 +204,15 @@ export const doctorCheck = z
   })
   .meta({ description: 'One thing that was looked at.' })
   .register(adminComponents, { id: 'DoctorCheck' });
+
+export type OrganizationRecord = z.output<typeof organizationRecord>;
+export type PersonRecord = z.output<typeof personRecord>;
+export type TokenRecord = z.output<typeof tokenRecord>;
+export type ManagedAgent = z.output<typeof managedAgent>;
+export type AgentVersionRecord = z.output<typeof agentVersion>;
+export type AppliedManifest = z.output<typeof appliedManifest>;
+export type ManagedThread = z.output<typeof managedThread>;
+export type ManagedRun = z.output<typeof managedRun>;
+export type QueueStatus = z.output<typeof queueStatus>;
+export type AuditEntry = z.output<typeof auditEntry>;
+export type DoctorCheck = z.output<typeof doctorCheck>;

@@ -4,17 +4,17 @@
 with agent as (
   select id, coalesce(live_version, 0) + 1 as version from agents where id = $1 and deleted_at is null for update
 ),
-published as (
+added as (
   insert into agent_versions (agent_id, version, manifest)
   select id, version, $2::jsonb from agent
   returning agent_id, version
 )
 update agents
-set live_version = published.version,
-    published    = true,
+set live_version = added.version,
+    published    = published or $6,
     name         = $3,
     description  = $4,
     kind         = $5
-from published
-where agents.id = published.agent_id
-returning published.version
+from added
+where agents.id = added.agent_id
+returning added.version

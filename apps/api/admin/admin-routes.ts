@@ -1,0 +1,83 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { AdminRefused, type AdminContext, type AdminHandlers } from '#admin';
+import { adminOpenApiDocument, adminOperations, type AdminOperation, type AdminOperationName } from '#contract';
+import type { Logger } from '#platform';
+import { sendError } from '../error-filter.ts';
+import { ApiError, errorEnvelope, toApiError } from '../http-errors.ts';
+import { linesAsTheyCome } from './lines.ts';
+import type { OpenAnswers } from './open-answers.ts';
+
+/** Where the operations of operators are. */
+const ADMIN_PATH = '/admin/v1';
+
+type AnyHandler = (input: unknown, context: AdminContext) => AsyncIterable<object> | Promise<object>;
+
+/**
+ * One route an operation, behind an operator's token (request-checks.ts). Of Fastify and not of Nest, whose controllers would
+ * need a method each that does nothing but call the handler of the same name.
+ */
+export class AdminRoutes {
+  constructor(
+    private readonly handlers: AdminHandlers,
+    private readonly open: OpenAnswers,
+    private readonly logger: Logger,
+  ) {}
+
+  install(fastify: FastifyInstance): void {
+    const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
+      sendError(this.logger, request, reply, asApiError(error));
+    const document = JSON.stringify(adminOpenApiDocument(ADMIN_PATH));
+    const common = { errorHandler, exposeHeadRoute: false };
+    fastify.route({
+      ...common,
+      method: 'GET',
+      url: `${ADMIN_PATH}/openapi.json`,
+      handler: (_, reply) => reply.type('application/json; charset=utf-8').send(document),
+    });
+    for (const [name, operation] of Object.entries<AdminOperation>(adminOperations)) {
+      const handle = this.handlers[name as AdminOperationName] as AnyHandler;
+      fastify.route({
+        ...common,
+        method: operation.method,
+        url: ADMIN_PATH + operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+        config: { adminOperation: operation },
+        handler: (request, reply) => this.answer(operation, handle, request, reply),
+      });
+    }
+  }
+
+  private async answer(
+    { form, status }: AdminOperation,
+    handle: AnyHandler,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
+    const signal = this.open.add(request, reply);
+    const answer = handle(request.input, { actor: actorOf(request), signal });
+    void reply.code(status);
+    if (form === 'json') return reply.send(await (answer as Promise<object>));
+    const lines = await linesAsTheyCome(answer as AsyncIterable<object>, {
+      signal,
+      lastWords: (error) => this.lastWords(request, error),
+    });
+    return reply.type('application/x-ndjson').header('X-Accel-Buffering', 'no').send(lines);
+  }
+
+  /** What fails when some lines are out already is the last line. */
+  private lastWords(request: FastifyRequest, error: unknown): object {
+    const refusal = toApiError(asApiError(error));
+    if (refusal !== error && refusal.status >= 500) {
+      this.logger.error({ requestId: request.id, err: error }, 'request failed');
+    }
+    return errorEnvelope(refusal);
+  }
+}
+
+function asApiError(error: unknown): unknown {
+  return error instanceof AdminRefused ? new ApiError(error.code, error.message) : error;
+}
+
+function actorOf({ caller }: FastifyRequest): AdminContext['actor'] {
+  if (caller?.kind !== 'operator') throw new Error('A request without an operator has passed the checks.');
+  return { kind: 'operator', id: caller.tokenId, name: caller.tokenName };
+}

@@ -1,0 +1,140 @@
+import { Client } from 'pg';
+import { eventually } from '#testing';
+import { AdminUnderTest, type Answered } from './admin-under-test.testing.ts';
+
+let admin: AdminUnderTest;
+beforeAll(async () => {
+  admin = await AdminUnderTest.start();
+});
+afterAll(() => admin.stop());
+
+test('the queue: how it is, paused and resumed', async () => {
+  const threadId = await admin.api.newThread({ text: 'hi' });
+  const { queue } = await admin.do('getQueue');
+  expect(queue).toMatchObject({
+    backend: 'postgresql',
+    pausedAt: null,
+    awaySince: null,
+    runs: { ready: 1, leased: 0, waiting: 0, delayed: 0 },
+    workers: [],
+  });
+  expect(queue.oldestReadyMs).toBeGreaterThanOrEqual(0);
+  const paused = await admin.do('pauseQueue');
+  expect(paused.queue.pausedAt).not.toBeNull();
+  expect((await admin.do('pauseQueue')).queue.pausedAt).toBe(paused.queue.pausedAt);
+  expect((await admin.do('runDoctor')).checks.find(({ name }) => name === 'queue')?.status).toBe('warning');
+  expect((await admin.do('resumeQueue')).queue.pausedAt).toBeNull();
+  await admin.do('deleteThread', { params: { threadId } });
+  await admin.pool.query(
+    `insert into workers (holder, slots, seen_at) values ('w1', 3, now()), ('old', 3, now() - interval '1 h')`,
+  );
+  const workers = [{ holder: 'w1', slots: 3, leased: 0, seenAt: expect.any(String) as string }];
+  expect((await admin.do('getQueue')).queue).toMatchObject({ runs: { ready: 0 }, oldestReadyMs: null, workers });
+});
+
+test('the doctor looks at everything, and stays whole where one part is sick', async () => {
+  const statuses = async () =>
+    Object.fromEntries((await admin.do('runDoctor')).checks.map(({ name, status }) => [name, status]));
+  const all = ['versions', 'database', 'migrations', 'clock', 'queue', 'redis', 'workers', 'disk', 'blobs', 'agents'];
+  const well = await statuses();
+  expect(Object.keys(well)).toEqual(all);
+  expect(well).toMatchObject({ versions: 'ok', migrations: 'ok', clock: 'ok', queue: 'ok', redis: 'ok', blobs: 'ok' });
+  await admin.pool.query(`update migrations set name = 'Later1' where name like 'Management%'`);
+  expect((await statuses())['migrations']).toBe('failed');
+  await admin.pool.query(`update migrations set name = 'Management1763700000005' where name = 'Later1'`);
+  await admin.pool.query('alter table unclaimed_blobs rename to elsewhere');
+  expect(await statuses()).toMatchObject({ blobs: 'failed', migrations: 'ok' });
+  await admin.pool.query('alter table elsewhere rename to unclaimed_blobs');
+});
+
+describe('verify and rebuild', () => {
+  test('find what is wrong, and mend it', async () => {
+    const threadId = await admin.api.newThread({ text: 'hi' });
+    await admin.pool.query(`update thread_summaries set title = 'wrong' where thread_id = $1`, [threadId]);
+    const found = (await admin.lines('verify', { body: {} })).at(-1)!;
+    expect(found).toMatchObject({ done: true, found: 1, byInvariant: { I7: 1 }, lastThreadId: threadId });
+    expect(found.findings).toMatchObject([{ threadId, invariant: 'I7' }]);
+    expect((await admin.lines('verify', { body: { from: threadId } })).at(-1)).toMatchObject({ streams: 0, found: 0 });
+    const mended = (await admin.lines('rebuildProjections', { body: {} })).at(-1)!;
+    expect(mended).toMatchObject({ done: true, differences: 1, byTable: { thread_summaries: 1 }, left: 0 });
+    expect((await admin.lines('verify', { body: {} })).at(-1)).toMatchObject({ found: 0 });
+    expect((await admin.do('getThread', { params: { threadId } })).thread.title).not.toBe('wrong');
+  });
+
+  /** Nobody reads a stream while the work goes on. */
+  async function whileHeld(work: () => Promise<void>): Promise<void> {
+    const holder = new Client({ connectionString: admin.api.databaseUrl });
+    await holder.connect();
+    await holder.query('begin; lock table streams in access exclusive mode');
+    try {
+      await work();
+    } finally {
+      await holder.end();
+    }
+  }
+
+  /** Connections that wait for what is held. */
+  const waiting = async (): Promise<number> => {
+    const { rows } = await admin.pool.query<{ count: number }>(
+      `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return rows[0]!.count;
+  };
+
+  test.each(['verify', 'rebuildProjections'] as const)('%s: one at a time, until its client has gone', async (name) => {
+    const firstLine = ({ json }: Answered): unknown => json;
+    await whileHeld(async () => {
+      const first = admin.open(name, { body: {} });
+      await eventually(async () => (await waiting()) === 1, { what: 'the first is under way' });
+      const entries = await admin.entriesOf(async () => {
+        const second = await admin.send(name, { body: {} });
+        expect([second.status, firstLine(second)]).toEqual([
+          409,
+          { error: { code: 'conflict', message: expect.stringContaining('is under way in this process') as string } },
+        ]);
+      });
+      expect([entries, await waiting()]).toEqual([[], 1]);
+      (await first).hangUp();
+    });
+    await eventually(async () => (await admin.send(name, { body: {} })).status === 200, { what: 'it may begin again' });
+  });
+
+  test('both at once are allowed', async () => {
+    await whileHeld(async () => {
+      const both = [admin.open('verify', { body: {} }), admin.open('rebuildProjections', { body: {} })];
+      await eventually(async () => (await waiting()) === 2, { what: 'both are under way' });
+      for (const each of both) (await each).hangUp();
+    });
+    for (const name of ['verify', 'rebuildProjections'] as const) {
+      await eventually(async () => (await admin.send(name, { body: {} })).status === 200, {
+        what: `${name} has ended`,
+      });
+    }
+  });
+
+  test('what fails half-way is the last line', async () => {
+    await whileHeld(async () => {
+      const verifying = await admin.open('verify', { body: {} });
+      expect(verifying.response.status).toBe(200);
+      await admin.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      expect(await verifying.ended()).toBe('whole');
+      const message = 'The service cannot reach its database. Try again.';
+      expect(verifying.lines).toEqual([{ error: { code: 'internal_error', message } }]);
+    });
+  });
+});
+
+test('a process that stops ends its long answers, says so, and waits for nobody', async () => {
+  const stopping = await AdminUnderTest.start();
+  const threadId = await stopping.api.newThread();
+  const tail = await stopping.open('tailThread', { params: { threadId } });
+  const stopped = stopping.stop();
+  expect(await tail.ended()).toBe('whole');
+  expect(tail.lines.at(-1)).toEqual({
+    error: { code: 'internal_error', message: 'The process stops. Ask again.' },
+  });
+  await stopped;
+});

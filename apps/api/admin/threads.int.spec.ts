@@ -1,0 +1,262 @@
+import { LIVE_BUS } from '#live';
+import { eventually } from '#testing';
+import { AdminHttpModule } from './admin-http.module.ts';
+import { AdminUnderTest, type Answer, type Given, type OpenLines } from './admin-under-test.testing.ts';
+
+let admin: AdminUnderTest;
+let organizationId: string;
+let personId: string;
+let agentId: string;
+beforeAll(async () => {
+  admin = await AdminUnderTest.start();
+  ({ organizationId, personId, agentId } = admin.api);
+});
+afterAll(() => admin.stop());
+
+interface Started {
+  threadId: string;
+  runId: string;
+}
+
+async function started(text = 'hi'): Promise<Started> {
+  const threadId = await admin.api.newThread({ text });
+  const runId = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
+  await admin.api.startRun(threadId, runId);
+  return { threadId, runId };
+}
+
+async function write({ threadId, runId }: Started, ...texts: string[]): Promise<void> {
+  const facts = texts.map((text) => ({ type: 'assistant.text_added', data: { text } }) as const);
+  await admin.api.happen(threadId, { type: 'record', runId, attempt: 1, facts });
+}
+
+async function complete({ threadId, runId }: Started): Promise<void> {
+  await admin.api.happen(threadId, {
+    type: 'complete_run',
+    runId,
+    attempt: 1,
+    finalOutput: { text: 'x', warnings: [] },
+  });
+}
+
+describe('lists', () => {
+  test('of Threads by each filter, in pages', async () => {
+    const other = await admin.api.newAgent();
+    const { personId: bobId, token } = await admin.api.newPerson();
+    const bot = { kind: 'service', organizationId, agentIds: [other], name: 'bot' } as const;
+    const service = await admin.do('mintToken', { body: bot });
+    const mine = await admin.api.newThread({ agentId: other });
+    const bobs = await admin.api.newThread({ agentId: other, token });
+    const bots = await admin.api.newThread({ agentId: other, token: service.secret, text: 'hi' });
+    await admin.api.happen(mine, { type: 'archive' });
+    await admin.do('terminateThread', { params: { threadId: bobs } });
+    const ids = async (query: Given<'listThreads'>['query']) =>
+      (await admin.do('listThreads', { query: query! })).threads.map(({ id }) => id);
+    expect(await ids({ agentId: other })).toEqual([bots, bobs, mine]);
+    expect(await ids({ agentId: other, ownerPersonId: personId })).toEqual([mine]);
+    expect(await ids({ ownerPersonId: bobId })).toEqual([bobs]);
+    expect(await ids({ ownerTokenId: service.token.id })).toEqual([bots]);
+    expect(await ids({ agentId: other, userId: 'u1' })).toEqual([bots, bobs, mine]);
+    expect(await ids({ agentId: other, userId: 'u2' })).toEqual([]);
+    expect(await ids({ agentId: other, status: 'TERMINATED' })).toEqual([bobs]);
+    expect(await ids({ agentId: other, status: 'RUNNING' })).toEqual([bots]);
+    expect(await ids({ agentId: other, archived: 'true' })).toEqual([mine]);
+    expect(await ids({ agentId: other, archived: 'false' })).toEqual([bots, bobs]);
+    expect(await ids({ organizationId: agentId })).toEqual([]);
+    expect(await ids({ organizationId, limit: 1 })).toEqual([bots]);
+    const { threads, nextCursor } = await admin.do('listThreads', { query: { agentId: other, limit: 2 } });
+    expect(threads.map(({ id }) => id)).toEqual([bots, bobs]);
+    const last = await admin.do('listThreads', { query: { agentId: other, limit: 2, cursor: nextCursor! } });
+    expect([last.threads.map(({ id }) => id), last.nextCursor]).toEqual([[mine], null]);
+  });
+
+  test('of Runs: of a Thread all, else those that are live', async () => {
+    const other = await admin.api.newAgent();
+    const threadId = await admin.api.newThread({ agentId: other, text: 'one' });
+    const [first] = (await admin.do('listRuns', { query: { threadId } })).runs;
+    expect(first).toMatchObject({ status: 'queued', work: { state: 'ready', dispatch: 1, attempt: 0, holder: null } });
+    await admin.api.completeRun(threadId, first!.id);
+    const message = { type: 'user_message', text: 'two' };
+    const sent = await admin.api.post(`/threads/${threadId}/events`, { body: { events: [message] } });
+    expect([sent.status, sent.text]).toEqual([200, sent.text]);
+    const runs = (await admin.do('listRuns', { query: { threadId } })).runs;
+    const second = runs[0]!.id;
+    expect(runs.map(({ id, status }) => [id, status])).toEqual([
+      [second, 'queued'],
+      [first!.id, 'completed'],
+    ]);
+    await admin.api.startRun(threadId, second);
+    const ids = async (query: Given<'listRuns'>['query']) =>
+      (await admin.do('listRuns', { query: query! })).runs.map(({ id }) => id);
+    expect(await ids({ agentId: other })).toEqual([second]);
+    expect(await ids({ agentId: other, status: 'running' })).toEqual([second]);
+    expect(await ids({ agentId: other, status: 'queued' })).toEqual([]);
+    expect(await ids({ organizationId: other })).toEqual([]);
+    expect(await ids({ threadId, status: 'completed' })).toEqual([first!.id]);
+    const { nextCursor } = await admin.do('listRuns', { query: { threadId, limit: 1 } });
+    expect(await ids({ threadId, limit: 1, cursor: nextCursor! })).toEqual([first!.id]);
+    expect((await admin.do('getRun', { params: { runId: second } })).run).toMatchObject({
+      status: 'running',
+      work: { state: 'leased', attempt: 1, holder: 'test', agentId: other, organizationId },
+    });
+  });
+});
+
+describe('export', () => {
+  test('is the whole stream, as it is stored, over many pages', async () => {
+    const run = await started();
+    for (let i = 0; i < 4; i++) await write(run, ...Array.from({ length: 60 }, (_, j) => `${i} ${j} ü\n`));
+    const { threadId } = run;
+    const lines = await admin.lines('exportThread', { params: { threadId } });
+    const { rows } = await admin.pool.query<Answer<'exportThread'>>(
+      `select thread_id as "threadId", version, id, type, schema_version as "schemaVersion", data, run_id as "runId",
+              attempt, public, occurred_at as "occurredAt"
+       from events where thread_id = $1 order by version`,
+      [threadId],
+    );
+    expect(lines.length).toBeGreaterThan(240);
+    expect(lines).toEqual(rows);
+    expect((await admin.do('getThread', { params: { threadId } })).events).toBe(rows.length);
+  });
+
+  test('whose Thread is deleted half-way says so in its last line', async () => {
+    const run = await started();
+    // More than the buffers between take.
+    for (let i = 0; i < 8; i++) await write(run, ...Array.from({ length: 50 }, () => 'x'.repeat(60_000)));
+    const [url, init] = admin.request('exportThread', { params: { threadId: run.threadId } });
+    const response = await fetch(url, init);
+    await admin.do('deleteThread', { params: { threadId: run.threadId } });
+    const lines = (await response.text()).trimEnd().split('\n');
+    const last: unknown = JSON.parse(lines.at(-1)!);
+    expect(last).toEqual({
+      error: { code: 'not_found', message: `There is no Thread ${run.threadId}.` },
+    });
+  });
+});
+
+describe('tail', () => {
+  const listeners = () => admin.api.app.get<{ listeners: Set<unknown> }>(LIVE_BUS).listeners.size;
+  const openAnswers = () => admin.api.app.get(AdminHttpModule).open.size;
+  let before: number;
+  beforeEach(() => (before = listeners()));
+  afterEach(() =>
+    eventually(() => listeners() === before && openAnswers() === 0, { what: 'nothing of the answers is kept' }),
+  );
+
+  const texts = ({ lines }: OpenLines) =>
+    lines.filter(({ type }) => type === 'agent.message.delta').map(({ content }) => content);
+  const open = (threadId: string, query: Record<string, unknown> = {}) =>
+    admin.open('tailThread', { params: { threadId }, query });
+
+  test('follows, and ends when the Thread is deleted', async () => {
+    const run = await started();
+    const tail = await open(run.threadId);
+    await tail.until('what was is there', (lines) => lines.some(({ type }) => type === 'run.started'));
+    for (const text of ['a', 'b']) {
+      await write(run, text);
+      await tail.until(`${text} comes`, () => texts(tail).at(-1) === text);
+    }
+    expect(tail.response.headers.get('x-accel-buffering')).toBe('no');
+    await admin.do('deleteThread', { params: { threadId: run.threadId } });
+    expect(await tail.ended()).toBe('whole');
+    expect(tail.lines.at(-1)).not.toHaveProperty('error');
+  });
+
+  test('until=idle ends once no Run is active, with all that there is, 20 back at first', async () => {
+    const run = await started();
+    for (let i = 0; i < 250; i += 50) await write(run, ...Array.from({ length: 50 }, (_, j) => `${i + j}`));
+    const tail = await open(run.threadId, { until: 'idle' });
+    await tail.until('the last of what was is there', () => texts(tail).at(-1) === '249');
+    expect(texts(tail).length).toBeLessThanOrEqual(20);
+    await write(run, 'last');
+    await complete(run);
+    expect(await tail.ended()).toBe('whole');
+    expect(tail.lines.at(-1)).not.toHaveProperty('error');
+    expect(texts(tail).at(-1)).toBe('last');
+    expect(tail.lines.filter(({ type }) => type === 'run.completed')).toHaveLength(1);
+    // Again, all of it: more than a page, from before the first entry.
+    const whole = await admin.lines('tailThread', {
+      params: { threadId: run.threadId },
+      query: { until: 'idle', after: '00000000000000000000000000' },
+    });
+    expect(whole.filter(({ type }) => type === 'agent.message.delta').map(({ content }) => content)).toEqual([
+      ...Array.from({ length: 250 }, (_, i) => `${i}`),
+      'last',
+    ]);
+    const { id } = whole[100]!;
+    const rest = await admin.lines('tailThread', {
+      params: { threadId: run.threadId },
+      query: { until: 'idle', after: id },
+    });
+    expect(rest).toEqual(whole.slice(101));
+  });
+
+  test('a client that hangs up leaves nothing behind', async () => {
+    const run = await started();
+    const tails = await Promise.all([1, 2, 3].map(() => open(run.threadId)));
+    await Promise.all(tails.map((tail) => tail.until('lines come', (lines) => lines.length > 0)));
+    expect([listeners(), openAnswers()]).toEqual([before + 3, 3]);
+    tails.forEach((tail) => tail.hangUp());
+    // `afterEach` waits for it.
+  });
+
+  test('a client that hangs up before the first line leaves nothing behind', async () => {
+    const threadId = await admin.api.newThread();
+    const gone = new AbortController();
+    const [url, init] = admin.request('tailThread', { params: { threadId } });
+    const answer = fetch(url, { ...init, signal: gone.signal });
+    await eventually(() => listeners() === before + 1, { what: 'the tail has begun' });
+    gone.abort();
+    await expect(answer).rejects.toThrow();
+  });
+
+  test('ends with the token that it was asked for with', async () => {
+    const { token, secret } = await admin.do('mintToken', { body: { kind: 'operator', name: 'leaving' } });
+    const run = await started();
+    const tail = await admin.open('tailThread', { params: { threadId: run.threadId }, token: secret });
+    await tail.until('lines come', (lines) => lines.length > 0);
+    await admin.do('revokeToken', { params: { tokenId: token.id } });
+    expect(await tail.ended()).toBe('whole');
+    expect(tail.lines.at(-1)).toEqual({
+      error: { code: 'unauthenticated', message: 'A valid access token is required.' },
+    });
+  });
+});
+
+describe('what operators do to Threads and Runs', () => {
+  test('cancel, retry, terminate and delete', async () => {
+    const { threadId, runId } = await started();
+    const cancelled = await admin.do('cancelRun', { params: { runId } });
+    expect(cancelled.run).toMatchObject({ status: 'cancelled', work: null });
+    expect((await admin.refused('cancelRun', { params: { runId } }))[0]).toBe('conflict');
+    const { run } = await admin.do('retryRun', { params: { runId } });
+    expect(run).toMatchObject({ threadId, status: 'queued', trigger: 'resume', work: { agentId } });
+    expect((await admin.refused('retryRun', { params: { runId } }))[0]).toBe('conflict');
+    expect((await admin.refused('retryRun', { params: { runId: run.id } }))[0]).toBe('conflict');
+    expect((await admin.do('terminateThread', { params: { threadId } })).thread.status).toBe('TERMINATED');
+    expect((await admin.do('getRun', { params: { runId: run.id } })).run.status).toBe('cancelled');
+    expect((await admin.refused('retryRun', { params: { runId: run.id } }))[0]).toBe('conflict');
+    expect((await admin.api.get(`/threads/${threadId}`)).json.thread.status).toBe('TERMINATED');
+    await admin.do('deleteThread', { params: { threadId } });
+    for (const name of ['getThread', 'exportThread', 'tailThread', 'terminateThread', 'deleteThread'] as const) {
+      expect([name, (await admin.refused(name, { params: { threadId } }))[0]]).toEqual([name, 'not_found']);
+    }
+    expect((await admin.refused('getRun', { params: { runId } }))[0]).toBe('not_found');
+    const { rows } = await admin.pool.query('select from events where thread_id = $1', [threadId]);
+    expect(rows).toHaveLength(0);
+  });
+
+  test('a Run is cancelled once, by however many at once', async () => {
+    const { runId } = await started();
+    const all = await Promise.all(Array.from({ length: 5 }, () => admin.send('cancelRun', { params: { runId } })));
+    expect(all.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
+  });
+
+  test('a Thread is deleted once, by however many at once', async () => {
+    const { threadId } = await started();
+    const all = await Promise.all(
+      Array.from({ length: 3 }, () => admin.send('deleteThread', { params: { threadId } })),
+    );
+    expect(all.map(({ status }) => status).toSorted()).toEqual([200, 404, 404]);
+  });
+});

@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { eventually } from '#testing';
+import { AdminUnderTest, type Given } from './admin-under-test.testing.ts';
+
+let admin: AdminUnderTest;
+let personId: string;
+let organizationId: string;
+let agentId: string;
+beforeAll(async () => {
+  admin = await AdminUnderTest.start();
+  ({ personId, organizationId, agentId } = admin.api);
+});
+afterAll(() => admin.stop());
+
+const sha256 = (secret: string): string => createHash('sha256').update(secret).digest('hex');
+const mint = (body: Given<'mintToken'>['body'] & object) => admin.do('mintToken', { body });
+const forPerson = () => mint({ kind: 'person', personId, name: 'app' });
+const forService = (agentIds: string[]) => mint({ kind: 'service', organizationId, agentIds, name: 'bot' });
+const update = (tokenId: string, body: Given<'updateToken'>['body'] & object) =>
+  admin.do('updateToken', { params: { tokenId }, body });
+const rotate = (tokenId: string, graceSeconds = 0) =>
+  admin.do('rotateToken', { params: { tokenId }, body: { graceSeconds } });
+const identify = async (secret: string): Promise<string | null> => {
+  const { status, json } = await admin.send('identifyToken', { body: { sha256: sha256(secret) } });
+  return status === 200 ? (json as { token: { id: string } }).token.id : null;
+};
+
+/** Whether the API takes the secret; each is remembered for a moment, so the answer is waited for. */
+const works = async (token: string): Promise<boolean> =>
+  (await admin.api.get(`/agents/${agentId}`, { token })).status === 200;
+const stops = (token: string) => eventually(async () => !(await works(token)), { what: 'the secret is refused' });
+
+test('each kind is minted, read, listed and accepted', async () => {
+  const person = await forPerson();
+  const service = await forService([agentId]);
+  const operator = await mint({ kind: 'operator', name: 'ops', expiresAt: '2099-01-01T00:00:00Z' });
+  const common = { status: 'active', personId: null, organizationId: null, agentIds: [], allowAttribution: false };
+  expect(person.token).toMatchObject({ ...common, kind: 'person', personId, lastUsedAt: null, expiresAt: null });
+  expect(service.token).toMatchObject({ ...common, kind: 'service', organizationId, agentIds: [agentId] });
+  expect(operator.token).toMatchObject({ ...common, kind: 'operator', expiresAt: '2099-01-01T00:00:00.000Z' });
+  expect(await Promise.all([person, service].map(({ secret }) => works(secret)))).toEqual([true, true]);
+  await admin.do('getQueue', { token: operator.secret });
+  for (const { token, secret } of [person, service, operator]) {
+    const params = { tokenId: token.id };
+    const used = await eventually(
+      async () => {
+        const read = (await admin.do('getToken', { params })).token;
+        return read.lastUsedAt !== null && read;
+      },
+      { what: 'the use of the token is noted' },
+    );
+    expect({ ...used, lastUsedAt: null }).toEqual(token);
+    expect(await identify(secret)).toBe(token.id);
+  }
+});
+
+test('each filter of the list, and its pages', async () => {
+  const service = await forService([agentId]);
+  const other = await admin.api.newAgent();
+  const revoked = await forService([other]);
+  await admin.do('revokeToken', { params: { tokenId: revoked.token.id } });
+  const expired = await mint({ kind: 'person', personId, name: 'old', expiresAt: '1999-12-31T23:59:59Z' });
+  expect(expired.token.status).toBe('expired');
+  const ids = async (query: Given<'listTokens'>['query']) =>
+    (await admin.do('listTokens', { query: query! })).tokens.map(({ id }) => id);
+  expect(await ids({ status: 'expired' })).toEqual([expired.token.id]);
+  expect(await ids({ agentId: other })).toEqual([revoked.token.id]);
+  expect(await ids({ agentId: other, status: 'active' })).toEqual([]);
+  expect(await ids({ organizationId, kind: 'service', limit: 2 })).toEqual([revoked.token.id, service.token.id]);
+  expect((await ids({ personId }))[0]).toBe(expired.token.id);
+  const all = await ids({});
+  const pages: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const query: Given<'listTokens'>['query'] = { limit: 3, ...(cursor && { cursor }) };
+    const page: { tokens: { id: string }[]; nextCursor: string | null } = await admin.do('listTokens', { query });
+    pages.push(...page.tokens.map(({ id }) => id));
+    cursor = page.nextCursor;
+  }
+  expect(pages).toEqual(all);
+});
+
+describe('rotating', () => {
+  test('keeps the id and what it owns; the old secret works until its grace is over', async () => {
+    const { token, secret } = await forService([agentId]);
+    const threadId = await admin.api.newThread({ token: secret });
+    const rotated = await rotate(token.id, 3_600);
+    expect(rotated.token).toMatchObject({
+      id: token.id,
+      status: 'active',
+      createdAt: token.createdAt,
+      agentIds: [agentId],
+    });
+    const graceMs = Date.parse(rotated.token.oldSecretUntil!) - Date.parse(rotated.token.rotatedAt!);
+    expect(graceMs).toBe(3_600_000);
+    for (const each of [secret, rotated.secret]) {
+      expect((await admin.api.get(`/threads/${threadId}`, { token: each })).status).toBe(200);
+      expect(await identify(each)).toBe(token.id);
+    }
+    await admin.pool.query(`update tokens set old_hash_until = now() - interval '1 ms' where id = $1`, [token.id]);
+    await stops(secret);
+    expect(await works(rotated.secret)).toBe(true);
+    expect((await admin.do('getToken', { params: { tokenId: token.id } })).token.oldSecretUntil).toBeNull();
+  });
+
+  test('without grace the old secret never works again', async () => {
+    const { token, secret } = await forPerson();
+    // Nobody remembers it: it was not used.
+    const rotated = await rotate(token.id);
+    expect([await works(secret), await works(rotated.secret)]).toEqual([false, true]);
+    expect(rotated.token.oldSecretUntil).toBeNull();
+  });
+
+  test('twice: only the secret before the last one has its grace', async () => {
+    const first = await forPerson();
+    const second = await rotate(first.token.id, 3_600);
+    const third = await rotate(first.token.id, 3_600);
+    expect([await works(first.secret), await works(second.secret), await works(third.secret)]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect(await identify(first.secret)).toBeNull();
+    const fourth = await rotate(first.token.id);
+    await stops(second.secret);
+    await stops(third.secret);
+    expect(await works(fourth.secret)).toBe(true);
+  });
+
+  test('a grace is not longer than the token', async () => {
+    const { token, secret } = await forPerson();
+    await rotate(token.id, 3_600);
+    await update(token.id, { expiresAt: '2000-01-01T00:00:00Z' });
+    expect(await works(secret)).toBe(false);
+  });
+
+  test('at once: every secret but two is refused, and the two are those of the last entries', async () => {
+    const { token } = await forPerson();
+    const rotations = await Promise.all(Array.from({ length: 6 }, () => rotate(token.id, 3_600)));
+    const working = await Promise.all(rotations.map(({ secret }) => works(secret)));
+    expect(working.filter(Boolean)).toHaveLength(2);
+  });
+
+  test('a revoked or expired token is refused', async () => {
+    const params = { tokenId: (await forPerson()).token.id };
+    await update(params.tokenId, { expiresAt: '2000-01-01T00:00:00Z' });
+    expect((await admin.refused('rotateToken', { params, body: {} }))[0]).toBe('conflict');
+    await admin.do('revokeToken', { params });
+    for (const name of ['rotateToken', 'updateToken'] as const) {
+      expect((await admin.refused(name, { params, body: {} }))[0]).toBe('conflict');
+    }
+  });
+});
+
+test('a revoked token, old secret included, works no more, and keeps the time of its first revocation', async () => {
+  const { token, secret } = await forPerson();
+  const rotated = await rotate(token.id, 3_600);
+  expect([await works(secret), await works(rotated.secret)]).toEqual([true, true]);
+  const params = { tokenId: token.id };
+  const revoked = await admin.do('revokeToken', { params });
+  expect(revoked.token.status).toBe('revoked');
+  expect(await admin.do('revokeToken', { params })).toEqual(revoked);
+  await stops(secret);
+  await stops(rotated.secret);
+  // To learn whose it was.
+  expect(await identify(rotated.secret)).toBe(token.id);
+});
+
+test('an expiry is set, moved to the past, and taken away', async () => {
+  const { token, secret } = await forPerson();
+  const statusOf = async (expiresAt: string | null) => (await update(token.id, { expiresAt })).token.status;
+  expect(await statusOf('2099-12-31T23:59:59.999+14:00')).toBe('active');
+  expect(await works(secret)).toBe(true);
+  expect(await statusOf('2020-01-01T00:00:00Z')).toBe('expired');
+  await stops(secret);
+  expect(await statusOf(null)).toBe('active');
+  await eventually(() => works(secret), { what: 'the token works again' });
+});
+
+describe('the agents of a service token', () => {
+  test('are added and removed, of its own organization only, and never none', async () => {
+    const { api } = admin;
+    const [second, third] = [await api.newAgent(), await api.newAgent()];
+    const { token } = await forService([agentId]);
+    const agentsOf = async () => (await admin.do('getToken', { params: { tokenId: token.id } })).token.agentIds;
+    const changed = await update(token.id, { addAgentIds: [second, third, second], removeAgentIds: [agentId] });
+    expect(changed.token.agentIds).toEqual([second, third].toSorted());
+    await update(token.id, { removeAgentIds: [third, agentId] });
+    expect(await agentsOf()).toEqual([second]);
+
+    const foreign = await api.newAgent({ organizationId: await api.access.createOrganization('Foreign') });
+    const refused = async (body: object) =>
+      (await admin.refused('updateToken', { params: { tokenId: token.id }, body: { name: 'changed', ...body } }))[0];
+    expect(await refused({ removeAgentIds: [second] })).toBe('invalid_request');
+    expect(await refused({ addAgentIds: [third, foreign] })).toBe('invalid_request');
+    expect(await refused({ addAgentIds: [third], removeAgentIds: [second], allowAttribution: 'no' })).toBe(
+      'invalid_request',
+    );
+    const { token: after } = await admin.do('getToken', { params: { tokenId: token.id } });
+    expect([after.agentIds, after.name]).toEqual([[second], 'bot']);
+  });
+
+  test('are at most 100', async () => {
+    const agentIds: string[] = [];
+    for (let i = 0; i < 100; i++) agentIds.push(await admin.api.newAgent());
+    const { token } = await forService(agentIds);
+    const body = { addAgentIds: [agentId] };
+    expect((await admin.refused('updateToken', { params: { tokenId: token.id }, body }))[1]).toContain('not 101');
+    const swapped = await update(token.id, { ...body, removeAgentIds: [agentIds[0]!] });
+    expect(swapped.token.agentIds).toHaveLength(100);
+  });
+
+  test('are not all removed by two at once', async () => {
+    for (let i = 0; i < 5; i++) {
+      const second = await admin.api.newAgent();
+      const { token } = await forService([agentId, second]);
+      const statuses = await Promise.all(
+        [agentId, second].map(async (each) => {
+          const sent = { params: { tokenId: token.id }, body: { removeAgentIds: [each] } };
+          return (await admin.send('updateToken', sent)).status;
+        }),
+      );
+      expect(statuses.toSorted()).toEqual([200, 400]);
+    }
+  });
+});

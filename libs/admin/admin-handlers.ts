@@ -1,0 +1,24 @@
+import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerParts } from './agent-handlers.ts';
+import type { AdminHandlers } from './handlers.ts';
+import { organizationHandlers, personHandlers } from './people-handlers.ts';
+import { serviceHandlers, type ServiceHandlerParts } from './service-handlers.ts';
+import { runHandlers, threadHandlers, type ThreadHandlerParts } from './thread-handlers.ts';
+import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
+
+export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandlerParts;
+
+/** One handler an operation. */
+export function adminHandlers(parts: AdminParts): AdminHandlers {
+  return {
+    ...organizationHandlers(parts.pool),
+    ...personHandlers(parts.pool),
+    ...tokenHandlers(parts.pool),
+    ...tokenChangeHandlers(parts.pool),
+    ...agentHandlers(parts),
+    ...versionHandlers(parts.pool),
+    ...invitationHandlers(parts.pool),
+    ...threadHandlers(parts),
+    ...runHandlers(parts),
+    ...serviceHandlers(parts),
+  };
+}

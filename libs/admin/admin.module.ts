@@ -1,0 +1,39 @@
+import { Module } from '@nestjs/common';
+import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
+import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
+import { BlobKeeper, FilesModule } from '#files';
+import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
+import { CONFIG, DATABASE, type Config, type Database } from '#platform';
+import { QueueControls, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { adminHandlers } from './admin-handlers.ts';
+
+/** Injection token of the AdminHandlers. */
+export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
+
+/** Everything that operators can do. Needs a platform beside it. */
+@Module({
+  imports: [AgentsModule, EventStoreModule, FilesModule, LiveModule, RunQueueModule],
+  providers: [
+    {
+      provide: ADMIN_HANDLERS,
+      inject: [
+        ...[CONFIG, DATABASE, AgentCatalogue, HARNESSES],
+        ...[ThreadStore, CommandHandler, BlobKeeper, LIVE_BUS, RUN_QUEUE, QueueControls],
+      ],
+      useFactory: (
+        config: Config,
+        { pool }: Database,
+        agents: AgentCatalogue,
+        harnesses: Harnesses,
+        store: ThreadStore,
+        handler: CommandHandler,
+        blobs: BlobKeeper,
+        bus: LiveBus,
+        queue: RunQueue,
+        controls: QueueControls,
+      ) => adminHandlers({ config, pool, agents, harnesses, store, handler, blobs, bus, queue, controls }),
+    },
+  ],
+  exports: [ADMIN_HANDLERS],
+})
+export class AdminModule {}

@@ -1,0 +1,172 @@
+import { statfs } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import type { Pool } from 'pg';
+import type { AgentCatalogue } from '#agents';
+import type { DoctorCheck } from '#contract';
+import { readMigrations } from '#event-store';
+import type { BlobKeeper } from '#files';
+import { readVersion, redisUrlOf, type Config } from '#platform';
+import type { QueueControls, RunQueue } from '#run-queue';
+import { AdminReader } from './reader.ts';
+
+export interface DoctorParts {
+  pool: Pool;
+  config: Config;
+  queue: RunQueue;
+  controls: QueueControls;
+  blobs: BlobKeeper;
+  agents: AgentCatalogue;
+}
+
+type Found = Pick<DoctorCheck, 'status' | 'message'>;
+
+const ok = (message: string): Found => ({ status: 'ok', message });
+const warning = (message: string): Found => ({ status: 'warning', message });
+const failed = (message: string): Found => ({ status: 'failed', message });
+
+/** Each looks at one thing. What it throws is a failed check: that one must not keep the others from being seen. */
+const CHECKS: Record<string, (parts: DoctorParts) => Promise<Found>> = {
+  versions: checkVersions,
+  database: checkDatabase,
+  migrations: checkMigrations,
+  clock: checkClock,
+  queue: checkQueue,
+  redis: checkRedis,
+  workers: checkWorkers,
+  disk: checkDisk,
+  blobs: checkBlobs,
+  agents: checkAgents,
+};
+
+/** Longer than any of them takes where all is well. Milliseconds. */
+const PATIENCE_MS = 10_000;
+
+/** Looks at all that this process stands on. Never throws. */
+export async function runDoctor(parts: DoctorParts): Promise<DoctorCheck[]> {
+  const checks = Object.entries(CHECKS).map(async ([name, check]): Promise<DoctorCheck> => {
+    const found = await withPatience(check(parts)).catch((error: unknown) => failed(describeError(error)));
+    return { name, ...found };
+  });
+  return Promise.all(checks);
+}
+
+/** Never more than the message: others hold addresses. */
+function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : 'It failed.';
+}
+
+async function withPatience(found: Promise<Found>): Promise<Found> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooSlow = new Promise<Found>((resolve) => {
+    timer = setTimeout(() => resolve(failed(`No answer within ${PATIENCE_MS / 1_000} s.`)), PATIENCE_MS);
+  });
+  return Promise.race([found, tooSlow]).finally(() => clearTimeout(timer));
+}
+
+async function checkVersions(): Promise<Found> {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const versions = `Spool ${readVersion()}, Node ${process.versions.node}`;
+  const isOld = major < 20 || (major === 20 && minor < 19);
+  return isOld ? failed(`${versions}: Node 20.19 or newer is needed.`) : ok(versions);
+}
+
+async function checkDatabase({ pool }: DoctorParts): Promise<Found> {
+  const { rows } = await pool.query<{ version: string; fsync: string; commit: string; recovery: boolean }>(
+    `select current_setting('server_version') as version, current_setting('fsync') as fsync,
+            current_setting('synchronous_commit') as commit, pg_is_in_recovery() as recovery`,
+  );
+  const { version, fsync, commit, recovery } = rows[0]!;
+  const name = `PostgreSQL ${version}`;
+  const major = parseInt(version, 10);
+  if (major < 15) return failed(`${name}: 15 to 18 are supported.`);
+  if (recovery) return failed(`${name} is a standby: DATABASE_URL must lead to the primary.`);
+  if (fsync === 'off') return failed(`${name} has fsync off: a crash loses what was acknowledged.`);
+  if (commit === 'off') return warning(`${name} has synchronous_commit off: a crash loses the last moments.`);
+  return major > 18 ? warning(`${name}: 15 to 18 are tested.`) : ok(name);
+}
+
+async function checkMigrations({ pool }: DoctorParts): Promise<Found> {
+  const { pending, unknown } = await readMigrations(pool);
+  if (pending.length > 0) return failed(`Not yet migrated: ${pending.join(', ')}. Run: spool migrate`);
+  if (unknown.length > 0) return warning(`The database is of a newer release: ${unknown.join(', ')}.`);
+  return ok('The database is up to date.');
+}
+
+/** Leases are by the database's clock; expiry of tokens and times of events are by this one's. */
+const CLOCK_MS = 1_000;
+
+async function checkClock({ pool }: DoctorParts): Promise<Found> {
+  const before = Date.now();
+  const { rows } = await pool.query<{ now: string }>('select clock_timestamp() as now');
+  const after = Date.now();
+  const offMs = Date.parse(rows[0]!.now) - (before + after) / 2;
+  const message = `This process and the database are ${Math.round(Math.abs(offMs))} ms apart.`;
+  return Math.abs(offMs) > CLOCK_MS + (after - before) / 2
+    ? warning(`${message} Synchronize the clocks.`)
+    : ok(message);
+}
+
+async function checkQueue({ queue, controls }: DoctorParts): Promise<Found> {
+  const [waiting, { paused, away }] = await Promise.all([queue.waitingCount(), controls.read()]);
+  if (away) return failed('The workers cannot reach the queue.');
+  return paused ? warning('The queue is paused: no Run begins. Run: spool queue resume') : ok(`${waiting} jobs wait.`);
+}
+
+async function checkRedis({ config }: DoctorParts): Promise<Found> {
+  const url = redisUrlOf(config);
+  if (url === undefined) return ok('None is used: queue, wake-ups and rate limits are in PostgreSQL.');
+  const redis = new Redis(url, { lazyConnect: true, connectTimeout: 3_000, retryStrategy: () => null });
+  redis.on('error', () => undefined); // told by what it is asked
+  try {
+    await redis.connect();
+    const info = await redis.info();
+    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
+    const version = /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version';
+    if (policy === undefined || policy === 'noeviction') return ok(`Redis ${version}, maxmemory-policy noeviction`);
+    const why = `Redis ${version} has maxmemory-policy ${policy}: it may throw jobs away; it must be noeviction.`;
+    return /^rediss?:/.test(config.QUEUE_URL ?? '') ? failed(why) : warning(why);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function checkWorkers({ controls }: DoctorParts): Promise<Found> {
+  const { slots } = await controls.read();
+  return slots > 0 ? ok(`${slots} slots of workers that are alive`) : warning('No worker is alive: no Run begins.');
+}
+
+const GIB = 1024 ** 3;
+
+async function checkDisk({ config }: DoctorParts): Promise<Found> {
+  const { BLOB_URL, DATA_DIR } = config;
+  const folder = BLOB_URL?.startsWith('file:') ? fileURLToPath(BLOB_URL) : DATA_DIR;
+  const disk = await statfs(folder).catch(() => null);
+  if (disk === null) return ok(`There is no ${folder} yet.`);
+  const free = disk.bavail * disk.bsize;
+  const message = `${(free / GIB).toFixed(1)} GiB free at ${folder}`;
+  if (free < GIB / 10) return failed(message);
+  return free < GIB || disk.bavail / disk.blocks < 0.05 ? warning(message) : ok(message);
+}
+
+async function checkBlobs({ blobs }: DoctorParts): Promise<Found> {
+  const { key, size } = await blobs.put(Readable.from([Buffer.from('spool')]), { maxBytes: 5, claimWithinMs: 60_000 });
+  await blobs.discard([key]);
+  return size === 5 ? ok('Bytes can be stored and removed.') : failed('What is stored is not what was sent.');
+}
+
+const LOOKED_AT = 100;
+
+async function checkAgents({ pool, agents }: DoctorParts): Promise<Found> {
+  const found = await new AdminReader(pool).agents({ deleted: false, limit: LOOKED_AT });
+  const unready: string[] = [];
+  for (const { id, name, published, liveVersion } of found) {
+    if (!published || liveVersion === null) continue;
+    const manifest = await agents.version(id, liveVersion);
+    const problems = manifest === null ? [] : await agents.readiness(manifest);
+    if (problems.length > 0) unready.push(`${name} (${id}): ${problems.map(({ detail }) => detail).join('; ')}`);
+  }
+  if (unready.length > 0) return warning(`Published Agents that cannot run here: ${unready.join(' · ')}`);
+  return ok(`All published Agents can run here${found.length === LOOKED_AT ? `, of the newest ${LOOKED_AT}` : ''}.`);
+}

@@ -1,0 +1,114 @@
+import { AccessStore } from '#access';
+import type { Pool } from 'pg';
+import { audited, lockRow } from './audit.ts';
+import type { SomeHandlers } from './handlers.ts';
+import { AdminReader, pageOf } from './reader.ts';
+import { missing } from './refused.ts';
+
+const ok = { ok: true } as const;
+
+/** Organizations and memberships. */
+export function organizationHandlers(
+  pool: Pool,
+): SomeHandlers<
+  'createOrganization' | 'listOrganizations' | 'getOrganization' | 'renameOrganization' | 'addMember' | 'removeMember'
+> {
+  const reader = new AdminReader(pool);
+  return {
+    createOrganization: ({ body: { name } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const id = await new AccessStore(client).createOrganization(name);
+        note({ action: 'organization.created', targetId: id, organizationId: id, details: { name } });
+        return { organization: await findOrganization(new AdminReader(client), id) };
+      }),
+
+    listOrganizations: async ({ query: { limit, ...wanted } }) => {
+      const { page, nextCursor } = pageOf(await reader.organizations({ ...wanted, limit: limit + 1 }), limit);
+      return { organizations: page, nextCursor };
+    },
+
+    getOrganization: async ({ params: { organizationId: id } }) => ({
+      organization: await findOrganization(reader, id),
+    }),
+
+    renameOrganization: ({ params: { organizationId: id }, body: { name } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        await lockRow(client, 'organizations', id);
+        const before = await findOrganization(new AdminReader(client), id);
+        if (before.name === name) return { organization: before };
+        await new AccessStore(client).renameOrganization(id, name);
+        const details = { name, was: before.name };
+        note({ action: 'organization.renamed', targetId: id, organizationId: id, details });
+        return { organization: { ...before, name } };
+      }),
+
+    addMember: ({ params: { organizationId }, body: { personId } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        await findOrganization(inside, organizationId);
+        await findPerson(inside, personId);
+        const added = await new AccessStore(client).addMember(organizationId, personId);
+        if (added) note({ action: 'member.added', targetId: personId, organizationId });
+        return ok;
+      }),
+
+    removeMember: ({ params: { organizationId, personId } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        await findOrganization(inside, organizationId);
+        await findPerson(inside, personId);
+        const removed = await new AccessStore(client).removeMember(organizationId, personId);
+        if (removed) note({ action: 'member.removed', targetId: personId, organizationId });
+        return ok;
+      }),
+  };
+}
+
+export function personHandlers(pool: Pool): SomeHandlers<'createPerson' | 'listPeople' | 'getPerson' | 'renamePerson'> {
+  const reader = new AdminReader(pool);
+  return {
+    createPerson: ({ body: { name, organizationIds } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        const store = new AccessStore(client);
+        for (const organizationId of organizationIds) await findOrganization(inside, organizationId);
+        const id = await store.createPerson(name);
+        note({ action: 'person.created', targetId: id, details: { name } });
+        for (const organizationId of organizationIds) {
+          const added = await store.addMember(organizationId, id);
+          if (added) note({ action: 'member.added', targetId: id, organizationId });
+        }
+        return { person: await findPerson(inside, id) };
+      }),
+
+    listPeople: async ({ query: { limit, ...wanted } }) => {
+      const { page, nextCursor } = pageOf(await reader.people({ ...wanted, limit: limit + 1 }), limit);
+      return { people: page, nextCursor };
+    },
+
+    getPerson: async ({ params: { personId } }) => ({ person: await findPerson(reader, personId) }),
+
+    renamePerson: ({ params: { personId: id }, body: { name } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        await lockRow(client, 'people', id);
+        const before = await findPerson(new AdminReader(client), id);
+        if (before.name === name) return { person: before };
+        await new AccessStore(client).renamePerson(id, name);
+        note({ action: 'person.renamed', targetId: id, details: { name, was: before.name } });
+        return { person: { ...before, name } };
+      }),
+  };
+}
+
+/** Throws AdminRefused, as those below. */
+export async function findOrganization(reader: AdminReader, id: string) {
+  const [organization] = await reader.organizations({ id });
+  if (organization === undefined) throw missing('organization', id);
+  return organization;
+}
+
+export async function findPerson(reader: AdminReader, id: string) {
+  const [person] = await reader.people({ id });
+  if (person === undefined) throw missing('person', id);
+  return person;
+}

@@ -1,0 +1,18 @@
+-- A page of the audit log, newest first: of an actor ($1), of actions that begin so ($2), of a target ($3) or organization ($4),
+-- since a time ($5), after one ($6).
+select id,
+       occurred_at     as "occurredAt",
+       json_build_object('kind', actor_kind, 'id', actor_id, 'name', actor_name) as actor,
+       action,
+       target_id       as "targetId",
+       organization_id as "organizationId",
+       details
+from audit_entries
+where ($1::text is null or actor_id = $1)
+  and ($2::text is null or action = $2 or starts_with(action, $2 || '.'))
+  and ($3::text is null or target_id = $3)
+  and ($4::text is null or organization_id = $4)
+  and ($5::timestamptz is null or occurred_at >= $5)
+  and ($6::text is null or id < $6)
+order by id desc
+limit $7

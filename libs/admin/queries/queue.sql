@@ -1,0 +1,11 @@
+-- The queue ($1), whether it is away ($2), live Runs by state, and the workers that are alive, as of one moment.
+select (select paused_at from queue_controls where queue = $1) as "pausedAt",
+       (select paused_at from queue_controls where queue = $2) as "awaySince",
+       json_build_object('ready', count(*) filter (where state = 'ready'), 'leased', count(*) filter (where state = 'leased'),
+         'waiting', count(*) filter (where state = 'waiting'), 'delayed', count(*) filter (where state = 'delayed')) as runs,
+       (1000 * extract(epoch from clock_timestamp() - min(since) filter (where state = 'ready')))::float8 as "oldestReadyMs",
+       (select coalesce(json_agg(json_build_object('holder', w.holder, 'slots', w.slots, 'seenAt', w.seen_at,
+                 'leased', (select count(*) from run_work l where l.holder = w.holder and l.state = 'leased'))
+               order by w.holder), '[]')
+        from workers w where w.seen_at > now() - interval '10 seconds') as workers
+from run_work

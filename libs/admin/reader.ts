@@ -1,0 +1,157 @@
+import type { AgentManifest } from '#agents';
+import type {
+  AgentVersionRecord,
+  AuditEntry,
+  ManagedAgent,
+  ManagedRun,
+  ManagedThread,
+  OrganizationRecord,
+  PersonRecord,
+  TokenRecord,
+} from '#contract';
+import { namedStatement, throwAway, type Queryable } from '#platform';
+
+/**
+ * Only the text: each is planned anew with its values, so that filters which are not given cost nothing. A plan that is kept
+ * for all values would read whole tables to find one row.
+ */
+const sql = (fileName: string): string => namedStatement(`${import.meta.dirname}/queries`, fileName).text;
+
+const ORGANIZATIONS = sql('organizations.sql');
+const PEOPLE = sql('people.sql');
+const TOKENS = sql('tokens.sql');
+const AGENTS = sql('agents.sql');
+const VERSIONS = sql('versions.sql');
+const THREADS = sql('threads.sql');
+const RUNS = sql('runs.sql');
+const AUDIT = sql('audit.sql');
+
+/** What a page is of: `cursor` is the last id of the page before. */
+interface PageWanted {
+  limit?: number;
+  cursor?: string | undefined;
+}
+
+type Filter = string | undefined;
+
+export interface TokensWanted extends PageWanted {
+  id?: Filter;
+  name?: Filter;
+  secretHash?: Buffer;
+  kind?: Filter;
+  status?: Filter;
+  personId?: Filter;
+  organizationId?: Filter;
+  agentId?: Filter;
+}
+
+export interface ThreadsWanted extends PageWanted {
+  id?: Filter;
+  organizationId?: Filter;
+  agentId?: Filter;
+  ownerPersonId?: Filter;
+  ownerTokenId?: Filter;
+  userId?: Filter;
+  status?: Filter;
+  archived?: boolean | undefined;
+}
+
+export interface RunsWanted extends PageWanted {
+  id?: Filter;
+  threadId?: Filter;
+  organizationId?: Filter;
+  agentId?: Filter;
+  status?: Filter;
+}
+
+export interface AuditWanted extends PageWanted {
+  actorId?: Filter;
+  action?: Filter;
+  targetId?: Filter;
+  organizationId?: Filter;
+  since?: Filter;
+}
+
+/** Reads what operators see, on a pool or within a transaction. Newest first. Throws DatabaseAway. */
+export class AdminReader {
+  constructor(private readonly database: Queryable) {}
+
+  organizations({ id, name, cursor, limit = 1 }: PageWanted & { id?: Filter; name?: Filter }) {
+    return this.read<OrganizationRecord>(ORGANIZATIONS, [id, name, cursor, limit]);
+  }
+
+  people(wanted: PageWanted & { id?: Filter; name?: Filter; organizationId?: Filter }) {
+    const { id, name, organizationId, cursor, limit = 1 } = wanted;
+    return this.read<PersonRecord>(PEOPLE, [id, name, organizationId, cursor, limit]);
+  }
+
+  tokens(wanted: TokensWanted) {
+    const { id, secretHash, kind, status, personId, organizationId, agentId, name, cursor, limit = 1 } = wanted;
+    const values = [id, secretHash, kind, status, personId, organizationId, agentId, cursor, limit, name];
+    return this.read<TokenRecord>(TOKENS, values);
+  }
+
+  agents(wanted: PageWanted & { id?: Filter; organizationId?: Filter; name?: Filter; deleted?: boolean | undefined }) {
+    const { id, organizationId, name, deleted, cursor, limit = 1 } = wanted;
+    return this.read<ManagedAgent>(AGENTS, [id, organizationId, name, deleted, cursor, limit]);
+  }
+
+  /** Without their manifests: a page of those could be of any size. */
+  async versions(agentId: string, { before, limit }: { before?: number | undefined; limit: number }) {
+    type Row = AgentVersionRecord & { manifest: null };
+    const rows = await this.read<Row>(VERSIONS, [agentId, null, before, limit, false]);
+    return rows.map(({ manifest: _, ...version }) => version);
+  }
+
+  /** One with its manifest: the newest, or the one that is given. */
+  async version(agentId: string, version?: number) {
+    type Row = AgentVersionRecord & { manifest: AgentManifest };
+    const [row] = await this.read<Row>(VERSIONS, [agentId, version, null, 1, true]);
+    if (row === undefined) return null;
+    const { manifest, ...rest } = row;
+    return { version: rest, manifest };
+  }
+
+  threads(wanted: ThreadsWanted) {
+    const { id, organizationId, agentId, ownerPersonId, ownerTokenId, userId, status, archived } = wanted;
+    const { cursor, limit = 1 } = wanted;
+    const owners = [ownerPersonId, ownerTokenId];
+    const values = [id, organizationId, agentId, ...owners, userId, status, archived, cursor, limit];
+    return this.read<ManagedThread>(THREADS, values);
+  }
+
+  async runs({ id, threadId, organizationId, agentId, status, cursor, limit = 1 }: RunsWanted): Promise<ManagedRun[]> {
+    const values = [id, threadId, organizationId, agentId, status, cursor, limit];
+    return (await this.read<RunRow>(RUNS, values)).map(toRun);
+  }
+
+  audit({ actorId, action, targetId, organizationId, since, cursor, limit = 1 }: AuditWanted) {
+    return this.read<AuditEntry>(AUDIT, [actorId, action, targetId, organizationId, since, cursor, limit]);
+  }
+
+  private async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    const given = values.map((value) => value ?? null);
+    const { rows } = await this.database.query<Row>({ text, values: given }).catch(throwAway);
+    return rows;
+  }
+}
+
+type Work = NonNullable<ManagedRun['work']>;
+type RunRow = Omit<ManagedRun, 'work'> & ({ state: null } | Work);
+
+function toRun(row: RunRow): ManagedRun {
+  const { id, threadId, status, trigger, createdAt, startedAt, completedAt, updatedAt, error } = row;
+  const run = { id, threadId, status, trigger, createdAt, startedAt, completedAt, updatedAt, error };
+  if (row.state === null) return { ...run, work: null };
+  const { organizationId, agentId, state, dispatch, attempt, holder, dueAt, since } = row;
+  return { ...run, work: { organizationId, agentId, state, dispatch, attempt, holder, dueAt, since } };
+}
+
+/** A page of at most `limit`, from one row more: that there is one says that there is another page. */
+export function pageOf<Row extends { id: string }>(
+  rows: Row[],
+  limit: number,
+): { page: Row[]; nextCursor: string | null } {
+  const page = rows.slice(0, limit);
+  return { page, nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,18 @@
+import type { AdminErrorCode } from '#contract';
+
+/** What was asked for cannot be done; `message` says why. Nothing was changed. */
+export class AdminRefused extends Error {
+  override name = 'AdminRefused';
+
+  constructor(
+    readonly code: Extract<AdminErrorCode, 'invalid_request' | 'not_found' | 'conflict'>,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+type Thing = 'organization' | 'person' | 'token' | 'Agent' | 'version' | 'Thread' | 'Run';
+
+export const missing = (what: Thing, id: string | number): AdminRefused =>
+  new AdminRefused('not_found', `There is no ${what} ${id}.`);

@@ -1,0 +1,107 @@
+import type { SomeHandlers } from './handlers.ts';
+import { linesOf } from './progress-lines.ts';
+import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
+import { QueueAway, type QueueControls, type RunQueue } from '#run-queue';
+import { namedStatement, throwAway } from '#platform';
+import type { QueueStatus } from '#contract';
+import { writeEntry } from './audit.ts';
+import { runDoctor, type DoctorParts } from './doctor.ts';
+import { AdminReader, pageOf } from './reader.ts';
+import { AdminRefused } from './refused.ts';
+
+const READ_QUEUE = namedStatement(`${import.meta.dirname}/queries`, 'queue.sql').text;
+
+export interface ServiceHandlerParts extends DoctorParts {
+  queue: RunQueue;
+  controls: QueueControls;
+}
+
+/** The queue, and the installation as a whole. */
+export function serviceHandlers(
+  parts: ServiceHandlerParts,
+): SomeHandlers<
+  'getQueue' | 'pauseQueue' | 'resumeQueue' | 'verify' | 'rebuildProjections' | 'runDoctor' | 'listAudit'
+> {
+  const { pool, config, controls } = parts;
+  const reader = new AdminReader(pool);
+  const queueName = config.QUEUE_NAME;
+  const status = async () => ({ queue: await readQueue(parts) });
+  const alone = oneAtATime();
+  return {
+    getQueue: status,
+
+    pauseQueue: async (_, { actor }) => {
+      const isNews = (await readQueue(parts)).pausedAt === null;
+      if (isNews) await writeEntry(pool, actor, { action: 'queue.paused', targetId: queueName });
+      await controls.pauseQueue();
+      return status();
+    },
+
+    resumeQueue: async (_, { actor }) => {
+      const isNews = (await readQueue(parts)).pausedAt !== null;
+      if (isNews) await writeEntry(pool, actor, { action: 'queue.resumed', targetId: queueName });
+      await controls.resumeQueue();
+      return status();
+    },
+
+    verify: async function* ({ body: { from } }, { signal }) {
+      yield* alone('verify', () =>
+        linesOf(
+          (report: VerifyReport, done) => ({ ...report, done, findings: done ? report.findings : [] }),
+          (onProgress) => verify(pool, { from, onProgress }),
+          signal,
+        ),
+      );
+    },
+
+    rebuildProjections: async function* ({ body: { from } }, { actor, signal }) {
+      yield* alone('rebuild', async function* () {
+        await writeEntry(pool, actor, { action: 'projections.rebuilt', details: { from: from ?? null } });
+        yield* linesOf(
+          (report: RebuildReport, done) => ({ ...report, done }),
+          (onProgress) => rebuild(pool, { from, onProgress }),
+          signal,
+        );
+      });
+    },
+
+    runDoctor: async () => ({ checks: await runDoctor(parts) }),
+
+    listAudit: async ({ query: { limit, ...wanted } }) => {
+      const { page, nextCursor } = pageOf(await reader.audit({ ...wanted, limit: limit + 1 }), limit);
+      return { entries: page, nextCursor };
+    },
+  };
+}
+
+/** Each holds a connection of the pool for long: of a kind there is one at a time in a process. Throws AdminRefused. */
+function oneAtATime() {
+  const underWay = new Set<string>();
+  return async function* <Line>(kind: string, lines: () => AsyncIterable<Line>): AsyncGenerator<Line> {
+    if (underWay.has(kind)) throw new AdminRefused('conflict', `A ${kind} is under way in this process.`);
+    underWay.add(kind);
+    try {
+      yield* lines();
+    } finally {
+      underWay.delete(kind);
+    }
+  };
+}
+
+async function readQueue({ pool, config, controls, queue }: ServiceHandlerParts): Promise<QueueStatus> {
+  type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
+  const { QUEUE_NAME: name, QUEUE_URL } = config;
+  const [{ rows }, offered] = await Promise.all([
+    pool.query<Row>(READ_QUEUE, [name, controls.awayKey]).catch(throwAway),
+    queue.waitingCount().catch(nullWhereAway),
+  ]);
+  const backend = /^rediss?:/.test(QUEUE_URL ?? '') ? 'redis' : 'postgresql';
+  const row = rows[0]!;
+  const workers = row.workers.map((worker) => ({ ...worker, seenAt: new Date(worker.seenAt).toISOString() }));
+  return { name, backend, offered, ...row, workers };
+}
+
+function nullWhereAway(error: unknown): null {
+  if (error instanceof QueueAway) return null;
+  throw error;
+}

@@ -1,0 +1,73 @@
+import { toLogEntry, type LogEntry } from '#domain';
+import type { ThreadStore } from '#event-store';
+import type { LiveBus } from '#live';
+
+const PAGE = { maxEvents: 200, maxBytes: 64 * 1024, timeoutMs: 5_000 } as const;
+const SHOWN_FIRST = 20;
+/** A wake-up that was lost costs so much at most, and so does a Thread that was deleted. Milliseconds. */
+const POLL_MS = 2_000;
+
+export interface TailWanted {
+  threadId: string;
+  /** Begins after this entry; else with the latest 20. */
+  after?: string | undefined;
+  /** Ends once no Run is active and all is delivered. */
+  untilIdle: boolean;
+}
+
+/** The public log as it grows, until the Thread is deleted or the signal aborted. Throws DatabaseAway. */
+export async function* tailThread(
+  { store, bus }: { store: ThreadStore; bus: LiveBus },
+  { threadId, after, untilIdle }: TailWanted,
+  signal: AbortSignal,
+): AsyncGenerator<LogEntry> {
+  const moves = watchMoves(bus, threadId, signal);
+  try {
+    let last = after ?? (await store.findLogStart(threadId, SHOWN_FIRST));
+    while (!signal.aborted) {
+      // Before the read: what moves during it is read again.
+      moves.forget();
+      const page = await store.readLogPage(threadId, last, PAGE);
+      if (page === null) return;
+      for (const event of page.events) {
+        const entry = toLogEntry(event);
+        if (entry !== null) yield entry;
+        last = event.id;
+      }
+      if (page.end === null) continue;
+      if (untilIdle && page.end.idle) return;
+      await moves.next();
+    }
+  } finally {
+    moves.stop();
+  }
+}
+
+function watchMoves(bus: LiveBus, threadId: string, signal: AbortSignal) {
+  let hasMoved = false;
+  let wake: () => void = () => undefined;
+  const move = (): void => {
+    hasMoved = true;
+    wake();
+  };
+  const ignore = bus.onWake((moved) => {
+    if (moved === threadId) move();
+  });
+  signal.addEventListener('abort', move);
+  return {
+    forget: (): void => void (hasMoved = signal.aborted),
+    next: async (): Promise<void> => {
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        timer = setTimeout(resolve, POLL_MS);
+        if (hasMoved) resolve();
+      });
+      clearTimeout(timer);
+    },
+    stop: (): void => {
+      ignore();
+      signal.removeEventListener('abort', move);
+    },
+  };
+}

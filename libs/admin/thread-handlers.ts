@@ -1,0 +1,160 @@
+import type { Pool } from 'pg';
+import { runLimits, type AgentCatalogue } from '#agents';
+import type { ManagedRun, ManagedThread } from '#contract';
+import { decide, isRejection, type Command, type NewRun, type Rejection } from '#domain';
+import type { CommandHandler, ThreadStore } from '#event-store';
+import type { BlobKeeper } from '#files';
+import type { LiveBus } from '#live';
+import { newId } from '#platform';
+import { writeEntry, type Actor, type Change } from './audit.ts';
+import type { SomeHandlers } from './handlers.ts';
+import { AdminReader, pageOf } from './reader.ts';
+import { AdminRefused, missing } from './refused.ts';
+import { tailThread } from './tail-thread.ts';
+
+export interface ThreadHandlerParts {
+  pool: Pool;
+  store: ThreadStore;
+  handler: CommandHandler;
+  agents: AgentCatalogue;
+  blobs: BlobKeeper;
+  bus: LiveBus;
+}
+
+const SHOWN_RUNS = 20;
+/** Events at once: the largest ones are of half a megabyte. */
+const EXPORT_PAGE = 50;
+
+/** Threads and Runs of everybody. What they change is written to the audit log before it is done. */
+export function threadHandlers(
+  parts: ThreadHandlerParts,
+): SomeHandlers<'listThreads' | 'getThread' | 'exportThread' | 'tailThread' | 'terminateThread' | 'deleteThread'> {
+  const { pool, store, handler, blobs } = parts;
+  const reader = new AdminReader(pool);
+  return {
+    listThreads: async ({ query: { limit, ...wanted } }) => {
+      const { page, nextCursor } = pageOf(await reader.threads({ ...wanted, limit: limit + 1 }), limit);
+      return { threads: page, nextCursor };
+    },
+
+    getThread: async ({ params: { threadId } }) => {
+      const thread = await findThread(reader, threadId);
+      const runs = await reader.runs({ threadId, limit: SHOWN_RUNS });
+      return { thread, events: (await store.load(threadId))?.version ?? 0, runs };
+    },
+
+    exportThread: async function* ({ params: { threadId } }, { signal }) {
+      const thread = await store.load(threadId);
+      for (let version = 0; !signal.aborted && version < (thread?.version ?? 1);) {
+        const events = await store.readStream(threadId, version, EXPORT_PAGE);
+        // It never was there, or was deleted meanwhile: part of a stream must not look like the whole.
+        if (events.length === 0) throw missing('Thread', threadId);
+        yield* events;
+        version = events.at(-1)!.version;
+      }
+    },
+
+    tailThread: async function* ({ params: { threadId }, query }, { signal }) {
+      await findThread(reader, threadId);
+      yield* tailThread(parts, { threadId, after: query.after, untilIdle: query.until === 'idle' }, signal);
+    },
+
+    terminateThread: async ({ params: { threadId } }, { actor }) => {
+      const { organizationId } = await findThread(reader, threadId);
+      const entry = { action: 'thread.terminated', targetId: threadId, organizationId };
+      await changeThread(parts, threadId, { type: 'terminate_thread' }, { actor, entry });
+      return { thread: await findThread(reader, threadId) };
+    },
+
+    deleteThread: async ({ params: { threadId } }, { actor }) => {
+      const { organizationId } = await findThread(reader, threadId);
+      await writeEntry(pool, actor, { action: 'thread.deleted', targetId: threadId, organizationId });
+      const blobKeys = await handler.deleteThread(threadId);
+      if (blobKeys === null) throw missing('Thread', threadId);
+      await blobs.discard(blobKeys);
+      return { ok: true };
+    },
+  };
+}
+
+export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' | 'getRun' | 'cancelRun' | 'retryRun'> {
+  const reader = new AdminReader(parts.pool);
+  return {
+    listRuns: async ({ query: { limit, ...wanted } }) => {
+      if (wanted.threadId !== undefined) await findThread(reader, wanted.threadId);
+      const { page, nextCursor } = pageOf(await reader.runs({ ...wanted, limit: limit + 1 }), limit);
+      return { runs: page, nextCursor };
+    },
+
+    getRun: async ({ params: { runId } }) => ({ run: await findRun(reader, runId) }),
+
+    cancelRun: async ({ params: { runId } }, { actor }) => {
+      const { threadId } = await findRun(reader, runId);
+      const { organizationId } = await findThread(reader, threadId);
+      const entry = { action: 'run.cancelled', targetId: runId, organizationId, details: { threadId } };
+      await changeThread(parts, threadId, { type: 'interrupt', runId, by: actor.id }, { actor, entry });
+      return { run: await findRun(reader, runId) };
+    },
+
+    retryRun: async ({ params: { runId } }, { actor }) => ({ run: await retryRun(parts, reader, runId, actor) }),
+  };
+}
+
+/** Throws AdminRefused, as those below. */
+async function findThread(reader: AdminReader, id: string): Promise<ManagedThread> {
+  const [thread] = await reader.threads({ id });
+  if (thread === undefined) throw missing('Thread', id);
+  return thread;
+}
+
+async function findRun(reader: AdminReader, id: string): Promise<ManagedRun> {
+  const [run] = await reader.runs({ id });
+  if (run === undefined) throw missing('Run', id);
+  return run;
+}
+
+async function retryRun(
+  parts: ThreadHandlerParts,
+  reader: AdminReader,
+  runId: string,
+  actor: Actor,
+): Promise<ManagedRun> {
+  const { threadId } = await findRun(reader, runId);
+  const { agentId, organizationId } = await findThread(reader, threadId);
+  const run = await planRun(parts.agents, agentId);
+  const details = { threadId, newRunId: run.runId };
+  const entry = { action: 'run.retried', targetId: runId, organizationId, details };
+  await changeThread(parts, threadId, { type: 'retry_run', runId, run }, { actor, entry });
+  return findRun(reader, run.runId);
+}
+
+/** What a new Run starts with: the live version, if the agent can run at all. */
+async function planRun(agents: AgentCatalogue, agentId: string): Promise<NewRun> {
+  const agent = await agents.find(agentId);
+  const version = agent === null || agent.deleted ? null : agent.liveVersion;
+  const manifest = version === null ? null : await agents.version(agentId, version);
+  if (version === null || manifest === null) throw new AdminRefused('conflict', 'The Agent has no live version.');
+  const [problem] = await agents.readiness(manifest);
+  if (problem !== undefined) throw new AdminRefused('conflict', `The Agent cannot run now: ${problem.detail}`);
+  return { runId: newId(), agentVersion: version, limits: runLimits(manifest) };
+}
+
+/** What the Thread as it is would refuse, or would not be changed by, is no entry. */
+async function changeThread(
+  { pool, store, handler }: ThreadHandlerParts,
+  threadId: string,
+  command: Command,
+  { actor, entry }: { actor: Actor; entry: Change },
+): Promise<void> {
+  const from = await store.load(threadId);
+  if (from === null) throw missing('Thread', threadId);
+  const decision = decide([command], from.state, new Date().toISOString());
+  if (isRejection(decision)) throw refusedBy(decision);
+  if (decision.events.length === 0) return;
+  await writeEntry(pool, actor, entry);
+  const outcome = await handler.handle({ threadId, commands: [command], from });
+  if (isRejection(outcome)) throw refusedBy(outcome);
+  if (outcome.outcome === 'conflict') throw new AdminRefused('conflict', 'The Thread is changing too quickly.');
+}
+
+const refusedBy = ({ message }: Rejection): AdminRefused => new AdminRefused('conflict', message);

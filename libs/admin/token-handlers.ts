@@ -1,0 +1,118 @@
+import type { Pool } from 'pg';
+import { AccessRefused, AccessStore, type MintedToken } from '#access';
+import type { AdminInput, AdminOperations, TokenRecord } from '#contract';
+import { audited, lockRow, type Change } from './audit.ts';
+import type { SomeHandlers } from './handlers.ts';
+import { findOrganization, findPerson } from './people-handlers.ts';
+import { AdminReader, pageOf } from './reader.ts';
+import { AdminRefused, missing } from './refused.ts';
+
+type Body<N extends keyof AdminOperations> = AdminInput<AdminOperations[N]>['body'];
+
+/** Tokens. Their secrets are in the answers of `mintToken` and `rotateToken`, and nowhere else. */
+export function tokenHandlers(pool: Pool): SomeHandlers<'mintToken' | 'listTokens' | 'getToken' | 'identifyToken'> {
+  const reader = new AdminReader(pool);
+  return {
+    mintToken: ({ body }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        if (body.kind === 'person') await findPerson(inside, body.personId);
+        if (body.kind === 'service') await findOrganization(inside, body.organizationId);
+        const { id, token: secret } = await orRefuse(mint(new AccessStore(client), body));
+        const token = await findToken(inside, id);
+        const { kind, name, personId, agentIds, allowAttribution, expiresAt } = token;
+        note(about(token, 'token.minted', { kind, name, personId, agentIds, allowAttribution, expiresAt }));
+        return { token, secret };
+      }),
+
+    listTokens: async ({ query: { limit, ...wanted } }) => {
+      const { page, nextCursor } = pageOf(await reader.tokens({ ...wanted, limit: limit + 1 }), limit);
+      return { tokens: page, nextCursor };
+    },
+
+    getToken: async ({ params: { tokenId } }) => ({ token: await findToken(reader, tokenId) }),
+
+    identifyToken: async ({ body: { sha256 } }) => {
+      const [token] = await reader.tokens({ secretHash: Buffer.from(sha256, 'hex') });
+      if (token === undefined) throw new AdminRefused('not_found', 'No token has this secret.');
+      return { token };
+    },
+  };
+}
+
+/** What becomes of tokens that there are. */
+export function tokenChangeHandlers(pool: Pool): SomeHandlers<'updateToken' | 'rotateToken' | 'revokeToken'> {
+  return {
+    updateToken: ({ params: { tokenId }, body }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        await lockRow(client, 'tokens', tokenId);
+        const before = await findToken(inside, tokenId);
+        if (before.status === 'revoked') throw isRevoked();
+        if (body.allowAttribution === true && before.kind !== 'service') {
+          throw new AdminRefused('invalid_request', 'Only a service token can make Threads in the name of a person.');
+        }
+        const wanted = { ...body, expiresAt: toDate(body.expiresAt) };
+        await orRefuse(new AccessStore(client).updateToken(tokenId, wanted));
+        const after = await findToken(inside, tokenId);
+        const details = differences(before, after);
+        if (Object.keys(details).length > 0) note(about(after, 'token.updated', details));
+        return { token: after };
+      }),
+
+    rotateToken: ({ params: { tokenId }, body: { graceSeconds } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        const { kind } = await findToken(inside, tokenId);
+        const secret = await new AccessStore(client).rotateToken(tokenId, kind, graceSeconds);
+        if (secret === null) throw new AdminRefused('conflict', 'Only an active token can be rotated.');
+        const token = await findToken(inside, tokenId);
+        note(about(token, 'token.rotated', { graceSeconds }));
+        return { token, secret };
+      }),
+
+    revokeToken: ({ params: { tokenId } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        const inside = new AdminReader(client);
+        await findToken(inside, tokenId);
+        const revoked = await new AccessStore(client).revokeToken(tokenId);
+        const token = await findToken(inside, tokenId);
+        if (revoked) note(about(token, 'token.revoked', {}));
+        return { token };
+      }),
+  };
+}
+
+function mint(store: AccessStore, body: Body<'mintToken'>): Promise<MintedToken> {
+  return store.mintToken({ ...body, expiresAt: toDate(body.expiresAt) ?? null });
+}
+
+function toDate(time: string | null | undefined): Date | null | undefined {
+  return typeof time === 'string' ? new Date(time) : time;
+}
+
+/** What the access rules do not allow is the caller's to mend. */
+async function orRefuse<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw error instanceof AccessRefused ? new AdminRefused('invalid_request', error.message) : error;
+  });
+}
+
+async function findToken(reader: AdminReader, id: string): Promise<TokenRecord> {
+  const [token] = await reader.tokens({ id });
+  if (token === undefined) throw missing('token', id);
+  return token;
+}
+
+const isRevoked = (): AdminRefused => new AdminRefused('conflict', 'The token is revoked: mint a new one.');
+
+function about({ id, organizationId }: TokenRecord, action: string, details: Change['details'] & object): Change {
+  return { action, targetId: id, organizationId, details };
+}
+
+const CHANGEABLE = ['name', 'expiresAt', 'allowAttribution', 'agentIds'] as const;
+
+function differences(before: TokenRecord, after: TokenRecord): Record<string, unknown> {
+  const changed = CHANGEABLE.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+  return Object.fromEntries(changed.map((field) => [field, after[field]]));
+}

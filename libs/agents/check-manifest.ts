@@ -1,0 +1,27 @@
+import type { Harnesses } from './harness.ts';
+import { agentManifestSchema, manifestFileSchema, type AgentManifest } from './manifest.ts';
+import { issueText, manifestIssues, type ManifestIssue } from './manifest-issues.ts';
+
+/** Problems of one manifest that are told; of a file it is as many. */
+const MAX_PROBLEMS = 20;
+
+/** A manifest as somebody sends it, checked as strictly as one in a file, with the settings of its harness. */
+export function checkManifest(
+  value: unknown,
+  harnesses: Harnesses,
+): { manifest: AgentManifest } | { problems: string[] } {
+  const issues = manifestIssues(manifestFileSchema, value);
+  if (issues.length > 0) return { problems: textsOf(issues) };
+  const manifest = agentManifestSchema.parse(value);
+  const wrong = settingsIssues(manifest, harnesses);
+  return wrong.length > 0 ? { problems: textsOf(wrong) } : { manifest };
+}
+
+/** What its harness says against its settings. One that this installation does not have says nothing: readiness does. */
+function settingsIssues(manifest: AgentManifest, harnesses: Harnesses): ManifestIssue[] {
+  return harnesses.get(manifest.harness.name)?.checkSettings(manifest) ?? [];
+}
+
+function textsOf(issues: readonly ManifestIssue[]): string[] {
+  return issues.slice(0, MAX_PROBLEMS).map(issueText);
+}
