@@ -1,6 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
+import { ADMIN_HANDLERS, type AdminHandlers } from '#admin';
 import { migrate } from '#event-store';
 import {
   createLogger,
@@ -41,7 +42,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   const baseUrl = await lifetime.start(() => listen(app, config, logger));
   const { pool } = app.get<Database>(DATABASE);
   const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);
-  process.stdout.write(welcome(await prepareQuickstart(pool, file, baseUrl), file));
+  const handlers = app.get<AdminHandlers>(ADMIN_HANDLERS);
+  process.stdout.write(welcome(await prepareQuickstart({ pool, handlers }, file, baseUrl), file));
 }
 
 /** An embedded PostgreSQL, whose URL is left in the data directory for `npx spool`. */

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
-import { AccessStore } from '#access';
-import { createAgent, publishAgentVersion } from '#agents';
+import type { AdminHandlers } from '#admin';
 import { writePrivateFile } from './private-file.ts';
 
 /** What a newcomer needs for the first call; the lines of `quickstart.env`. */
@@ -32,34 +31,48 @@ export function quickstartFile(dataDir: string, databaseUrl: string | undefined)
  * Makes an organization, a person, tokens and a published `echo` agent, once a database, and writes them to the file,
  * readable by its owner only. Tokens are stored as hashes, so where the file is lost, new ones are made.
  */
-export async function prepareQuickstart(pool: Pool, file: string, baseUrl: string): Promise<Quickstart> {
+export async function prepareQuickstart(
+  { pool, handlers }: { pool: Pool; handlers: AdminHandlers },
+  file: string,
+  baseUrl: string,
+): Promise<Quickstart> {
   const known = await readQuickstart(file);
-  const kept = known !== null && (await agentExists(pool, known.AGENT_ID)) ? known : await seed(pool);
+  const kept = known !== null && (await agentExists(pool, known.AGENT_ID)) ? known : await seed(handlers);
   const quickstart = { ...kept, BASE_URL: baseUrl };
   const lines = Object.entries(quickstart).map(([name, value]) => `${name}=${value}\n`);
   await writePrivateFile(file, lines.join(''));
   return quickstart;
 }
 
-async function seed(pool: Pool): Promise<Quickstart> {
-  const access = new AccessStore(pool);
-  const organizationId = await access.createOrganization('Quickstart');
-  const personId = await access.createPerson('You');
-  await access.addMember(organizationId, personId);
+/** By the operations that operators have, so that the audit log tells of it too. */
+async function seed(handlers: AdminHandlers): Promise<Quickstart> {
+  const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' }, signal: NEVER } as const;
+  const made = await handlers.createOrganization(given({ name: 'Quickstart' }), context);
+  const organizationId = made.organization.id;
+  const { person } = await handlers.createPerson(given({ name: 'You', organizationIds: [organizationId] }), context);
   const manifest = {
     name: 'echo',
     description: 'Answers what it is told, and shows on demand what Runs can do.',
     harness: { name: 'echo', pauseMs: ECHO_PAUSE_MS, allowCrash: true },
   };
-  const agentId = await createAgent(pool, { organizationId, ownerPersonId: personId, manifest });
-  await publishAgentVersion(pool, agentId, manifest);
-  const person = await access.mintToken({ kind: 'person', personId, name: 'quickstart' });
-  const operator = await access.mintToken({ kind: 'operator', name: 'quickstart' });
-  return { BASE_URL: '', ACCESS_TOKEN: person.token, AGENT_ID: agentId, OPERATOR_TOKEN: operator.token };
+  const wanted = { organizationId, ownerPersonId: person.id, manifests: [manifest], publish: true, dryRun: false };
+  const { agents } = await handlers.applyManifests(given(wanted), context);
+  const name = 'quickstart';
+  const forPerson = await handlers.mintToken(given({ kind: 'person', personId: person.id, name }), context);
+  const forOperator = await handlers.mintToken(given({ kind: 'operator', name }), context);
+  return {
+    BASE_URL: '',
+    ACCESS_TOKEN: forPerson.secret,
+    AGENT_ID: agents[0]?.agentId ?? '',
+    OPERATOR_TOKEN: forOperator.secret,
+  };
 }
 
+const NEVER = new AbortController().signal;
+const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
+
 async function agentExists(pool: Pool, agentId: string): Promise<boolean> {
-  const { rowCount } = await pool.query('select from agents where id = $1 and deleted_at is null', [agentId]);
+  const { rowCount } = await pool.query('select from agents where id = $1', [agentId]);
   return rowCount === 1;
 }
 
