@@ -97,6 +97,8 @@ describe('standalone', () => {
     }
     expect((await spool('verify')).stdout).toMatch(/^21 streams, \d+ events: 0 findings$/m);
     await spool('projections', 'rebuild');
+    // And beside it, on its database.
+    expect((await spool('verify', '--local')).stdout).toMatch(/^21 streams, \d+ events: 0 findings$/m);
   }, 120_000);
 
   test('at most 20 connections, all its parts together, with the largest pool and every connection in use', async () => {
@@ -145,10 +147,12 @@ describe('standalone', () => {
     expect((await getThread(await caller(), body.thread.id)).body.thread.id).toBe(body.thread.id);
   }, 60_000);
 
-  test('`npx spool` says in one line that there is no database when it is stopped', async () => {
+  test('`npx spool` says in one line that there is no service and no database when it is stopped', async () => {
     await running!.kill('SIGTERM');
     running = null;
-    await expect(spool('verify')).rejects.toMatchObject({ stderr: expect.stringMatching(/^[^\n]+\n$/) as string });
+    const stderr = expect.stringMatching(/^[^\n]+\n$/) as string;
+    await expect(spool('verify')).rejects.toMatchObject({ code: 5, stderr });
+    await expect(spool('verify', '--local')).rejects.toMatchObject({ code: 5, stderr });
   });
 
   test('a taken port stops the start with one clear line', async () => {

@@ -36,8 +36,9 @@ describe('spool', () => {
     await testDatabase.drop();
   });
 
+  /** On the database, without a service. */
   const spool = async (args: string[], env: Record<string, string> = { DATABASE_URL: testDatabase.url }) => {
-    const process = spawnNode('dist/apps/cli/main.js', args, env);
+    const process = spawnNode('dist/apps/cli/main.js', [...args, '--local'], env);
     const { code } = await process.exited;
     return { code, output: process.output() };
   };
@@ -79,7 +80,9 @@ describe('spool', () => {
     const lock = await database.pool.connect();
     await lock.query('begin');
     await lock.query('select from streams where thread_id = $1 for update', threadIds.slice(2));
-    const rebuild = spawnNode('dist/apps/cli/main.js', ['projections', 'rebuild'], { DATABASE_URL: testDatabase.url });
+    const rebuild = spawnNode('dist/apps/cli/main.js', ['projections', 'rebuild', '--local'], {
+      DATABASE_URL: testDatabase.url,
+    });
     const [, last] = await rebuild.waitForLine(/the last Thread done is (\w+)/);
     await eventually(async () => (await database.pool.query(broken, ['broken'])).rowCount === 1, {
       what: 'two are mended',
@@ -96,28 +99,30 @@ describe('spool', () => {
   test('help shows how, with examples', async () => {
     const { code, output } = await spool(['--help']);
     expect(code).toBe(0);
-    expect(output).toContain('$ npx spool projections rebuild');
+    expect(output).toContain('$ spool verify --local');
     expect(await spool(['verfy'])).toMatchObject({
-      code: 1,
+      code: 2,
       output: expect.stringContaining('Did you mean verify?') as string,
     });
   });
 
   test('without a database, or with one that does not do, there is one readable line', async () => {
-    const none = await spool(['verify'], { DATA_DIR: '/nonexistent' });
-    expect(none).toEqual({ code: 1, output: expect.stringMatching(/^No database: [^\n]+\n$/) as string });
-    const away = await spool(['verify'], { DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/none' });
-    expect(away).toEqual({ code: 1, output: 'The database none at 127.0.0.1:1 does not answer.\n' });
     const missing = new URL(testDatabase.url);
     missing.pathname = '/spool_no_such_database';
-    const absent = await spool(['verify'], { DATABASE_URL: missing.href });
+    const [none, away, absent, wrong] = await Promise.all([
+      spool(['verify'], { DATA_DIR: '/nonexistent' }),
+      spool(['verify'], { DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/none' }),
+      spool(['verify'], { DATABASE_URL: missing.href }),
+      spool(['verify'], { DATABASE_URL: 'mysql://x' }),
+    ]);
+    expect(none).toEqual({ code: 5, output: expect.stringMatching(/^No database: [^\n]+\n$/) as string });
+    expect(away).toEqual({ code: 5, output: 'The database none at 127.0.0.1:1 does not answer.\n' });
     expect(absent).toEqual({
-      code: 1,
+      code: 5,
       output: expect.stringMatching(/^The database [^\n]+ refuses: [^\n]+\n$/) as string,
     });
-    const wrong = await spool(['verify'], { DATABASE_URL: 'mysql://x' });
     expect(wrong).toEqual({
-      code: 1,
+      code: 2,
       output: expect.stringMatching(/^Wrong configuration: DATABASE_URL: [^\n]+\n$/) as string,
     });
   });

@@ -1,111 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Command } from 'commander';
-import type { Pool } from 'pg';
-import { migrate } from '#event-store';
-import { openDatabase, StartError, throwReadable } from '#platform';
-import { rebuild, verify, type RebuildReport } from '#projections';
-import { findDatabaseUrl } from './database-url.ts';
-import { showProgress } from './progress.ts';
+import { addCommand, addGroup, showExamples, type CommandSpec, type Group, type Runner } from './command-spec.ts';
+import { EXIT, EXIT_INTERRUPTED, EXIT_MEANINGS, type ExitName } from './exit-codes.ts';
+import { agents } from './groups/agents.ts';
+import { projections, verify } from './groups/checks.ts';
+import { audit, doctor, migrate } from './groups/installation.ts';
+import { organizations } from './groups/organizations.ts';
+import { people } from './groups/people.ts';
+import { queue } from './groups/queue.ts';
+import { runs } from './groups/runs.ts';
+import { threads } from './groups/threads.ts';
+import { tokens } from './groups/tokens.ts';
+import { maskTokens } from './secrets.ts';
+import type { Streams } from './session.ts';
 
-/** A command found something that must not be; its result says what. */
-const EXIT_FOUND = 1;
-const MAX_SHOWN = 20;
+export const GROUPS: readonly Group[] = [organizations, people, tokens, agents, threads, runs, queue, projections];
+export const SINGLE: readonly CommandSpec[] = [verify, doctor, audit, migrate];
 
-/** `spool`: what operators type. Results go to standard output, progress and errors to standard error. */
-export function createProgram(): Command {
+/** `spool`: what operators type. What is thrown for wrong usage is commander’s. */
+export function createProgram({ out, err }: Streams, run: Runner): Command {
   const program = new Command('spool')
     .description('Operates a Spool installation.')
-    .addHelpText('after', HELP)
-    .showHelpAfterError();
-  program
-    .command('migrate')
-    .description('Brings the database up to date. Safe to run by any number of processes at once.')
-    .action(async () => {
-      const url = await findDatabaseUrl(process.env);
-      await migrate(url).catch((error: unknown) => throwReadable(error, url));
-      process.stdout.write('The database is up to date.\n');
-    });
-  program
-    .command('verify')
-    .description('Checks every invariant of every stream, also while appends go on. Exits with 1 on any finding.')
-    .option('--json', 'print one JSON object')
-    .action((options: { json?: boolean }) => withPool((pool) => runVerify(pool, options)));
-  program
-    .command('projections')
-    .description('Works on what is derived from the streams.')
-    .command('rebuild')
-    .description(
-      'Folds every summary anew from its stream, online, and mends what differs. Exits with 1 on any difference.',
-    )
-    .option('--from <threadId>', 'go on after this Thread')
-    .option('--json', 'print one JSON object')
-    .action((options: { from?: string; json?: boolean }) => withPool((pool) => runRebuild(pool, options)));
+    .version(readVersion(), '--version', 'print the version')
+    .option('--json', 'print JSON for programs: one document, of thread tail a line an entry; errors too')
+    .option('--local', 'work on the database directly, without the service')
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void out.write(text),
+      writeErr: (text) => void err.write(maskTokens(text)),
+      getErrHasColors: () => false,
+    })
+    .showHelpAfterError('(--help shows how, with examples)')
+    .addHelpText('after', HELP);
+  for (const group of GROUPS) addGroup(program, group, run);
+  for (const spec of SINGLE) addCommand(program, spec, run);
   return program;
 }
 
-const HELP = `
-Examples:
-  $ npx spool verify                         beside a running npm start
-  $ DATABASE_URL=postgres://… npx spool verify --json
-  $ npx spool projections rebuild            summaries anew from their streams
-  $ npx spool projections rebuild --from 01JD…   go on where a rebuild was stopped
+const exitCodes = Object.keys(EXIT).map((name) => `  ${EXIT[name as ExitName]}    ${EXIT_MEANINGS[name as ExitName]}`);
 
-The database is DATABASE_URL, or the embedded one of a running npm start.`;
+const HELP = `${showExamples([
+  ['doctor', 'beside a running npm start'],
+  ['org create Acme'],
+  ['user create "Jo Doe" --org Acme'],
+  ['agent apply -f agents/ --org Acme --publish'],
+  ['token create --user "Jo Doe" --name laptop --expires 90d'],
+  ['thread list --org Acme --status RUNNING'],
+  ['verify --local', 'on DATABASE_URL, without the service'],
+])}
 
-async function runVerify(pool: Pool, { json }: { json?: boolean }): Promise<void> {
-  const progress = showProgress();
-  const report = await verify(pool, {
-    onProgress: ({ streams, events, found }) =>
-      progress.report(`${streams} streams, ${events} events checked: ${found} findings`),
-  });
-  progress.end();
-  const { streams, events, found, findings } = report;
-  const shown = findings.slice(0, MAX_SHOWN);
-  const lines = shown.map(({ threadId, invariant, message }) => `${invariant} ${threadId} ${message}`);
-  if (found > shown.length) lines.push(`… and ${found - shown.length} more; --json has up to ${findings.length}`);
-  const text = [`${streams} streams, ${events} events: ${found} findings`, ...lines];
-  print(json, report, text);
-  if (found > 0) process.exitCode = EXIT_FOUND;
-}
+Organizations, users, Agents and tokens are named by their ids or by their exact names.
 
-async function runRebuild(pool: Pool, { from, json }: { from?: string; json?: boolean }): Promise<void> {
-  const progress = showProgress();
-  let last = from ?? null;
-  let stopped = false;
-  const stop = (): void => void (stopped = true);
-  process.once('SIGINT', stop);
-  const onProgress = ({ streams, events, differences, lastThreadId }: RebuildReport): void => {
-    last = lastThreadId;
-    const soFar = `${streams} streams, ${events} events, ${differences} differences mended`;
-    progress.report(`${soFar}; the last Thread done is ${last ?? 'none'}`);
-    if (stopped) throw new StartError('Stopped.');
-  };
-  const report = await rebuild(pool, { from, onProgress })
-    .catch((error: unknown) => {
-      progress.end();
-      if (last !== null) process.stderr.write(`Go on with: spool projections rebuild --from ${last}\n`);
-      throw error;
-    })
-    .finally(() => process.off('SIGINT', stop));
-  progress.end();
-  const { streams, events, differences, left } = report;
-  const text = [
-    `${streams} streams, ${events} events: ${differences} differences mended, ${left} Threads left as they are`,
-  ];
-  print(json, report, text);
-  if (differences > 0 || left > 0) process.exitCode = EXIT_FOUND;
-}
+Environment:
+  SPOOL_URL          the service, such as https://spool.example.com
+  SPOOL_TOKEN        an operator's token; or SPOOL_TOKEN_FILE, a file that holds it
+  DATABASE_URL       the database, for --local and migrate
+  DATA_DIR           without these: where a running npm start keeps its data, default .data
+  NO_COLOR           no colours
 
-function print(json: boolean | undefined, report: object, lines: string[]): void {
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${lines.join('\n')}\n`);
-}
+Exit codes:
+${exitCodes.join('\n')}
+  ${EXIT_INTERRUPTED}  ended by Ctrl-C`;
 
-async function withPool(work: (pool: Pool) => Promise<void>): Promise<void> {
-  const url = await findDatabaseUrl(process.env);
-  try {
-    const options = { url, applicationName: 'spool cli', maxConnections: 2, statementTimeoutMs: 0 };
-    const database = await openDatabase(options);
-    await work(database.pool).finally(() => database.close());
-  } catch (error) {
-    throwReadable(error, url);
+/** Of the package, wherever this file has been built to. */
+function readVersion(): string {
+  for (let directory = import.meta.dirname; ; directory = dirname(directory)) {
+    try {
+      return (JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as { version: string }).version;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || directory === dirname(directory)) throw error;
+    }
   }
 }

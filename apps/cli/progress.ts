@@ -9,7 +9,7 @@ export interface Progress {
 const TERMINAL_EVERY_MS = 100;
 const LOG_EVERY_MS = 5_000;
 
-export function showProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+export function showProgress(stream: NodeJS.WritableStream & { isTTY?: boolean }): Progress {
   let saidAt = -Infinity;
   const say = (text: string): void => void stream.write(stream.isTTY ? `\r\u001b[K${text}` : `${text}\n`);
   return {

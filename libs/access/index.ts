@@ -4,3 +4,4 @@ export * from './authenticator.ts';
 export * from './caller.ts';
 export * from './policy.ts';
 export * from './rate-limiter.ts';
+export { isToken } from './token-format.ts';

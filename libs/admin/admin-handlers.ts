@@ -7,7 +7,7 @@ import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
 
 export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandlerParts;
 
-/** One handler an operation. */
+/** One handler an operation, whoever calls it: the admin API, or `spool --local`. */
 export function adminHandlers(parts: AdminParts): AdminHandlers {
   return {
     ...organizationHandlers(parts.pool),

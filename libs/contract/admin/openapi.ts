@@ -27,7 +27,7 @@ export function adminOpenApiDocument(serverUrl: string): Json {
   };
 }
 
-const INTRODUCTION = `Operates an installation of Spool, by HTTP.
+const INTRODUCTION = `Operates an installation of Spool: what \`spool\` does, by HTTP.
 
 - **Ids** are ULIDs, accepted in either case and answered in upper case. **Times** are RFC 3339 in UTC with milliseconds.
 - **Unknown fields** of a body are refused, unknown query parameters ignored.

@@ -2,7 +2,7 @@ import { agentOperations } from './agent-operations.ts';
 import { peopleOperations } from './people-operations.ts';
 import { serviceOperations } from './service-operations.ts';
 
-/** Everything that operators can do, by HTTP under /admin/v1. */
+/** Everything that operators can do, by HTTP under /admin/v1 and by `spool`. */
 export const adminOperations = { ...peopleOperations, ...agentOperations, ...serviceOperations };
 
 export type AdminOperations = typeof adminOperations;

@@ -182,7 +182,7 @@ export const auditEntry = z
     actor: z
       .strictObject({
         kind: z.enum(['operator', 'local']).meta({
-          description: 'An operator token, or somebody on a machine that reaches the database.',
+          description: 'An operator token, or somebody on a machine that reaches the database (`--local`).',
         }),
         id: z.string().meta({ description: 'Id of the token; of a local one user and host.' }),
         name: z.string(),
@@ -208,6 +208,7 @@ export const doctorCheck = z
 export type OrganizationRecord = z.output<typeof organizationRecord>;
 export type PersonRecord = z.output<typeof personRecord>;
 export type TokenRecord = z.output<typeof tokenRecord>;
+export type MintedTokenAnswer = z.output<typeof mintedToken>;
 export type ManagedAgent = z.output<typeof managedAgent>;
 export type AgentVersionRecord = z.output<typeof agentVersion>;
 export type AppliedManifest = z.output<typeof appliedManifest>;

@@ -1,0 +1,13 @@
+import type { AdminAnswer, AdminCall, AdminOperationName, AdminOperations } from '#contract';
+
+/** What a caller of an operation gives, by its name. */
+export type CallOf<N extends AdminOperationName> = AdminCall<AdminOperations[N]>;
+export type AnswerOf<N extends AdminOperationName> = AdminAnswer<AdminOperations[N]>;
+
+/** How commands reach a Spool: by its admin API, or by its database. All of it throws CommandError. */
+export interface AdminClient {
+  call<N extends AdminOperationName>(name: N, input?: CallOf<N>): Promise<AnswerOf<N>>;
+  /** Of operations whose answer comes as lines. With the signal it stops; then it may end or throw. */
+  lines<N extends AdminOperationName>(name: N, input?: CallOf<N>, signal?: AbortSignal): AsyncIterable<AnswerOf<N>>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,191 @@
+import { CommandError, EXIT } from './exit-codes.ts';
+import { run } from './cli.testing.ts';
+
+const ID = '01JD0000000000000000000000';
+const OTHER = '01JD0000000000000000000001';
+const createdAt = '2026-11-21T12:00:00.000Z';
+const acme = { id: ID, name: 'Acme', createdAt };
+const token = {
+  ...{ id: ID, kind: 'operator', name: 'first', status: 'active', personId: null, organizationId: null, agentIds: [] },
+  ...{ allowAttribution: false, createdAt, expiresAt: null, revokedAt: null, rotatedAt: null, oldSecretUntil: null },
+  lastUsedAt: null,
+};
+const secret = `spool_op_${'A'.repeat(48)}`;
+
+test('a list is a table for people, an array for programs, and says when there is more', async () => {
+  const page = { organizations: [acme], nextCursor: ID };
+  const people = await run(['org', 'list'], { listOrganizations: page });
+  expect(people).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^ID +NAME +CREATED\n01JD\S+ +Acme +2026\S+\n$/) as string,
+  });
+  expect(people.err).toBe('There are more: --all shows all of them.\n');
+  const programs = await run(['org', 'list', '--json'], { listOrganizations: page });
+  expect(JSON.parse(programs.out)).toEqual([acme]);
+});
+
+test('--all reads page after page', async () => {
+  const pages = [
+    { organizations: [acme], nextCursor: ID },
+    { organizations: [{ ...acme, id: OTHER }], nextCursor: null },
+  ];
+  const { out, err, calls } = await run(['org', 'list', '--all', '--json'], { listOrganizations: () => pages.shift() });
+  expect((JSON.parse(out) as object[]).length).toBe(2);
+  expect(err).toBe('');
+  expect(calls.map(({ input }) => input)).toEqual([{ query: {} }, { query: { cursor: ID } }]);
+});
+
+test('a name is looked up; of none and of several an error says so', async () => {
+  const named = (organizations: object[]) =>
+    run(['org', 'rename', 'Acme', 'New'], {
+      listOrganizations: { organizations, nextCursor: null },
+      renameOrganization: { organization: acme },
+    });
+  expect((await named([acme])).calls.at(-1)).toEqual({
+    name: 'renameOrganization',
+    input: { params: { organizationId: ID }, body: { name: 'New' } },
+  });
+  expect(await named([])).toMatchObject({ code: EXIT.notFound, err: 'There is no organization “Acme”.\n' });
+  const several = await named([acme, { ...acme, id: OTHER }]);
+  expect(several).toMatchObject({ code: EXIT.usage, calls: [{ name: 'listOrganizations' }] });
+  expect(several.err).toContain(ID);
+  expect(several.err).toContain(OTHER);
+});
+
+test('a new secret is all that goes to standard output', async () => {
+  const args = ['token', 'create', '--operator', '--name', 'first'];
+  const { out, err, code } = await run(args, { mintToken: { token, secret } });
+  expect({ out, code }).toEqual({ out: `${secret}\n`, code: 0 });
+  expect(err).toContain(ID);
+  expect(err).not.toContain(secret);
+});
+
+test.each([
+  ['none', []],
+  ['two', ['--operator', '--user', 'Jo']],
+  ['a service without Agents', ['--service', 'Acme']],
+  ['a person with Agents', ['--user', 'Jo', '--agent', 'echo']],
+  ['an operator with attribution', ['--operator', '--attribution']],
+])('a token of %s is refused, and nothing is sent', async (_, args) => {
+  const result = await run(['token', 'create', '--name', 'x', ...args], {});
+  expect(result).toMatchObject({ code: EXIT.usage, out: '', calls: [] });
+});
+
+test('a token as an argument is refused, not sent and not said again', async () => {
+  for (const args of [
+    ['org', 'show', secret],
+    ['org', 'list', `--${secret}`],
+    ['token', 'show', secret, '--json'],
+  ]) {
+    const { code, out, err, calls } = await run(args, {});
+    expect({ code, out, calls }).toEqual({ code: EXIT.usage, out: '', calls: [] });
+    expect(err).toContain('rotate it');
+    expect(err).not.toContain('AAAA');
+  }
+});
+
+test('errors are a line for people and JSON for programs, and hold no token', async () => {
+  const script = {
+    listOrganizations: () => {
+      throw new CommandError('conflict', `Not with ${secret}.`);
+    },
+  };
+  expect(await run(['org', 'list'], script)).toMatchObject({ code: 6, out: '', err: 'Not with spool_op_….\n' });
+  const { err } = await run(['org', 'list', '--json'], script);
+  expect(JSON.parse(err)).toEqual({ error: { code: 'conflict', message: 'Not with spool_op_….' } });
+});
+
+test.each([
+  ['an unknown option', ['org', 'list', '--nope'], "unknown option '--nope'"],
+  ['no command', ['org'], 'Which command? --help lists them.'],
+  ['a token as an option', ['org', 'list', `--${secret}`], 'A token was given as an argument.'],
+])('wrong usage is JSON for programs too: %s', async (_, args, message) => {
+  const { code, out, err } = await run([...args, '--json'], {});
+  expect({ code, out }).toEqual({ code: EXIT.usage, out: '' });
+  const told = JSON.parse(err) as { error: { code: string; message: string } };
+  expect(told.error).toEqual({ code: 'usage', message: expect.stringContaining(message) as string });
+});
+
+test('what other people have written cannot move the cursor', async () => {
+  const organizations = [{ ...acme, name: 'A\u001b[2J\rB\nC' }];
+  const { out } = await run(['org', 'list'], { listOrganizations: { organizations, nextCursor: null } });
+  expect(out).toContain('A\\u001b[2J\\u000dB C');
+  // One character that begins what ESC [ begins, and that JSON leaves as it is.
+  const name = 'a\u009b2J';
+  const agent = { id: ID, name, organizationId: ID, access: 'organization', invitedPersonIds: [] };
+  const script = {
+    getAgent: { agent, manifest: { name, instructions: name }, readiness: [{ message: name, detail: name }] },
+    deleteAgent: { agent, ended: 0, complete: true },
+    verify: [
+      { done: true, streams: 1, events: 1, found: 1, findings: [{ threadId: ID, invariant: 'I1', message: name }] },
+    ],
+  };
+  for (const args of [['agent', 'show', ID], ['agent', 'delete', ID, '--yes'], ['verify']]) {
+    const shown = await run(args, script);
+    expect(shown.out).toContain('a\\u009b2J');
+    expect(shown.out).not.toContain('\u009b');
+  }
+});
+
+test('a failed check of the doctor is exit code 1, a warning is not', async () => {
+  const withStatus = (status: string) =>
+    run(['doctor'], { runDoctor: { checks: [{ name: 'n', status, message: 'm' }] } });
+  expect((await withStatus('warning')).code).toBe(EXIT.done);
+  expect((await withStatus('failed')).code).toBe(EXIT.failed);
+});
+
+test('verify that ends before it is done says where to go on', async () => {
+  const report = { done: false, streams: 1, events: 1, found: 0, unknownEvents: 0, byInvariant: {}, findings: [] };
+  const { code, err } = await run(['verify'], { verify: [{ ...report, lastThreadId: ID }] });
+  expect(code).toBe(EXIT.away);
+  expect(err).toContain(`spool verify --from ${ID}`);
+});
+
+test('tail goes on after what it has shown when it is cut off, and ends when the Thread is gone', async () => {
+  const entry = (id: string) => ({
+    id,
+    type: 'user.message',
+    occurredAt: createdAt,
+    status: 'available',
+    content: 'a\nb',
+  });
+  const connections = [
+    function* () {
+      yield entry('1');
+      throw new CommandError('away', 'Cut off.');
+    },
+    function* () {
+      yield entry('2');
+    },
+    function* () {},
+  ];
+  const { code, out, err, calls } = await run(['thread', 'tail', ID], {
+    tailThread: () => connections.shift()!(),
+    getThread: () => {
+      throw new CommandError('notFound', 'There is none.');
+    },
+  });
+  expect(calls.map(({ input }) => (input as { query?: { after?: string } }).query?.after)).toEqual([
+    ...[undefined, '1', '2'],
+    undefined,
+  ]);
+  expect(code).toBe(EXIT.done);
+  expect(out.match(/user\.message +a\n +b\n/g)).toHaveLength(2);
+  expect(err).toBe('Cut off. Trying again.\nThe Thread is deleted.\n');
+});
+
+test('help and version are exit code 0, no command at all is wrong usage', async () => {
+  expect(await run(['--version'], {})).toMatchObject({
+    code: EXIT.done,
+    out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as string,
+  });
+  expect((await run(['--help'], {})).code).toBe(EXIT.done);
+  expect((await run(['help', 'org'], {})).code).toBe(EXIT.done);
+  expect((await run([], {})).code).toBe(EXIT.usage);
+  expect((await run(['token'], {})).code).toBe(EXIT.usage);
+});
+
+test('help lists every exit code', async () => {
+  const { out } = await run(['--help'], {});
+  for (const code of Object.values(EXIT)) expect(out).toMatch(new RegExp(`^  ${code}  `, 'm'));
+});

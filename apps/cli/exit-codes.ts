@@ -1,0 +1,42 @@
+/** What `spool` ends with: programs that call it go by these, and `spool --help` lists them. */
+export const EXIT = { done: 0, failed: 1, usage: 2, notFound: 3, notAllowed: 4, away: 5, conflict: 6 } as const;
+
+/** What a shell shows of a program that Ctrl-C has ended. */
+export const EXIT_INTERRUPTED = 130;
+
+export type ExitName = keyof typeof EXIT;
+
+export const EXIT_MEANINGS: Record<ExitName, string> = {
+  done: 'done',
+  failed: 'something wrong was found, or it failed',
+  usage: 'wrong usage, or the input was refused; nothing was changed',
+  notFound: 'what was named does not exist',
+  notAllowed: 'not allowed: the token is missing, wrong, or not an operator’s',
+  away: 'the service or the database does not answer',
+  conflict: 'the state of what was named does not allow it, or has changed meanwhile',
+};
+
+/** A command cannot go on; `message` is for people and holds no secret. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+
+  constructor(
+    readonly exit: ExitName,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+const EXIT_OF_CODE: Record<string, ExitName> = {
+  invalid_request: 'usage',
+  invalid_json: 'usage',
+  unauthenticated: 'notAllowed',
+  forbidden: 'notAllowed',
+  not_found: 'notFound',
+  conflict: 'conflict',
+  rate_limited: 'away',
+};
+
+export const exitOfCode = (code: string): ExitName => EXIT_OF_CODE[code] ?? 'failed';

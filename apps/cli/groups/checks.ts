@@ -1,0 +1,89 @@
+import type { AnswerOf, CallOf } from '../admin-client.ts';
+import type { CommandSpec, Group, OptionSpec } from '../command-spec.ts';
+import type { Options } from '../options.ts';
+import { CommandError, EXIT } from '../exit-codes.ts';
+import type { Session } from '../session.ts';
+import { showInLine } from '../text.ts';
+
+type From = Options & { from?: string };
+const FROM: OptionSpec = { flags: '--from <threadId>', description: 'go on after this Thread' };
+const MAX_SHOWN = 20;
+
+type Operation = 'verify' | 'rebuildProjections';
+
+/** Follows the lines of a long operation to the last one; null where Ctrl-C has stopped it. */
+async function follow<N extends Operation>(
+  session: Session,
+  name: N,
+  { from }: From,
+  { command, tell }: { command: string; tell: (soFar: AnswerOf<N>) => string },
+): Promise<AnswerOf<N> | null> {
+  const progress = session.progress();
+  let last = from ?? null;
+  try {
+    for await (const soFar of session.lines(name, { body: { from } } as CallOf<N>)) {
+      if (soFar.done) return soFar;
+      last = soFar.lastThreadId ?? last;
+      progress.report(tell(soFar));
+    }
+    if (!session.interrupted) throw new CommandError('away', 'The service has stopped before it was done.');
+  } catch (error) {
+    progress.end();
+    if (last !== null) session.note(`Go on with: spool ${command} --from ${last}`);
+    throw error;
+  } finally {
+    progress.end();
+  }
+  session.note(`Stopped.${last === null ? '' : ` Go on with: spool ${command} --from ${last}`}`);
+  return null;
+}
+
+export const verify: CommandSpec<[], From> = {
+  usage: 'verify',
+  description: `Check every invariant of every stream, also while appends go on. Exits with ${EXIT.failed} on any finding.`,
+  options: [FROM],
+  examples: [['verify'], ['verify --json'], ['verify --local', 'on the database, without the service']],
+  async run(session, _, options) {
+    const report = await follow(session, 'verify', options, {
+      command: 'verify',
+      tell: ({ streams, events, found, lastThreadId }) =>
+        `${streams} streams, ${events} events checked: ${found} findings; the last Thread done is ${lastThreadId ?? 'none'}`,
+    });
+    if (report === null) return;
+    const { streams, events, found, findings } = report;
+    const shown = findings.slice(0, MAX_SHOWN);
+    const lines = shown.map(({ threadId, invariant, message }) => `${invariant} ${threadId} ${showInLine(message)}`);
+    if (found > shown.length) lines.push(`… and ${found - shown.length} more; --json has up to ${findings.length}`);
+    await session.print(report, [`${streams} streams, ${events} events: ${found} findings`, ...lines].join('\n'));
+    if (found > 0) session.found();
+  },
+};
+
+const rebuild: CommandSpec<[], From> = {
+  usage: 'rebuild',
+  description: `Fold every summary anew from its stream, online, and mend what differs. Exits with ${EXIT.failed} on any difference.`,
+  options: [FROM],
+  examples: [
+    ['projections rebuild'],
+    ['projections rebuild --from 01JD0000000000000000000000', 'go on where one was stopped'],
+    ['projections rebuild --local', 'on the database, without the service'],
+  ],
+  async run(session, _, options) {
+    const report = await follow(session, 'rebuildProjections', options, {
+      command: 'projections rebuild',
+      tell: ({ streams, events, differences, lastThreadId }) =>
+        `${streams} streams, ${events} events, ${differences} differences mended; the last Thread done is ${lastThreadId ?? 'none'}`,
+    });
+    if (report === null) return;
+    const { streams, events, differences, left } = report;
+    const text = `${streams} streams, ${events} events: ${differences} differences mended, ${left} Threads left as they are`;
+    await session.print(report, text);
+    if (differences > 0 || left > 0) session.found();
+  },
+};
+
+export const projections: Group = {
+  name: 'projections',
+  description: 'What is derived from the streams.',
+  commands: [rebuild],
+};

@@ -1,0 +1,83 @@
+import type { AuditEntry, DoctorCheck } from '#contract';
+import type { CommandSpec } from '../command-spec.ts';
+import type { Options } from '../options.ts';
+import { EXIT } from '../exit-codes.ts';
+import { optional, organizationId } from '../resolve.ts';
+import type { Paging } from '../session.ts';
+import type { Column } from '../table.ts';
+import { parseSince } from '../when.ts';
+import { PAGING } from './paging.ts';
+
+const checkColumns: Column<DoctorCheck>[] = [
+  { head: 'status', value: ({ status }) => status },
+  { head: 'check', value: ({ name }) => name },
+  { head: 'found', value: ({ message }) => message },
+];
+
+export const doctor: CommandSpec<[]> = {
+  usage: 'doctor',
+  description: `Check what the service stands on: database, queue, clock, disk, versions. Exits with ${EXIT.failed} when a check fails.`,
+  examples: [['doctor'], ['doctor --local', 'what this machine sees of the database and the queue']],
+  async run(session) {
+    const { checks } = await session.call('runDoctor');
+    await session.print(checks, session.table(checkColumns, checks));
+    if (checks.some(({ status }) => status === 'failed')) session.found();
+  },
+};
+
+const auditColumns: Column<AuditEntry>[] = [
+  { head: 'when', value: ({ occurredAt }) => occurredAt },
+  { head: 'who', value: ({ actor }) => `${actor.kind} ${actor.name} (${actor.id})` },
+  { head: 'what', value: ({ action }) => action },
+  { head: 'of', value: ({ targetId }) => targetId },
+  { head: 'how', value: describe, cut: true },
+];
+
+/** In one line; all of it, diffs too, is in what --json prints. */
+function describe({ details }: AuditEntry): string {
+  const told = Object.entries(details).filter(([name, value]) => name !== 'diff' && value !== null);
+  return told
+    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ');
+}
+
+type AuditOptions = Paging & {
+  actor?: string;
+  action?: string;
+  target?: string;
+  org?: string;
+  since?: string;
+} & Options;
+
+export const audit: CommandSpec<[], AuditOptions> = {
+  usage: 'audit',
+  description: 'List what operators have changed, newest first: who, what, when.',
+  options: [
+    { flags: '--actor <id>', description: 'only by this operator: the id of a token, or user and host of a local one' },
+    { flags: '--action <action>', description: 'only this, or what begins with it: token.revoked, token' },
+    { flags: '--target <id>', description: 'only changes of this organization, person, token, Agent, Thread or Run' },
+    { flags: '--org <org>', description: 'only in this organization' },
+    { flags: '--since <when>', description: 'a date, or ago: 7d, 12h', parse: parseSince },
+    ...PAGING,
+  ],
+  examples: [['audit'], ['audit --since 7d --action token'], ['audit --target 01JD0000000000000000000000 --json']],
+  async run(session, _, { actor, action, target, org, since, ...paging }) {
+    const organization = await optional(organizationId, session, org);
+    const filter = { actorId: actor, action, targetId: target, organizationId: organization, since };
+    await session.printPages(paging, auditColumns, async (page) => {
+      const { entries, nextCursor } = await session.call('listAudit', { query: { ...page, ...filter } });
+      return { rows: entries, next: nextCursor };
+    });
+  },
+};
+
+export const migrate: CommandSpec<[]> = {
+  usage: 'migrate',
+  description: 'Bring the database up to date, always directly. Safe to run by any number of processes at once.',
+  examples: [['migrate']],
+  async run(session) {
+    const { migrateDatabase } = await import('../local-database.ts');
+    await migrateDatabase(process.env);
+    await session.print({ ok: true }, 'The database is up to date.');
+  },
+};

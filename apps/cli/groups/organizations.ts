@@ -1,0 +1,107 @@
+import type { OrganizationRecord as Organization, PersonRecord } from '#contract';
+import type { CommandSpec, Group } from '../command-spec.ts';
+import { organizationId, personId } from '../resolve.ts';
+import type { Paging, Session } from '../session.ts';
+import { renderFields, type Column } from '../table.ts';
+import { PAGING } from './paging.ts';
+import { personColumns } from './people.ts';
+
+const columns: Column<Organization>[] = [
+  { head: 'id', value: ({ id }) => id },
+  { head: 'name', value: ({ name }) => name, cut: true },
+  { head: 'created', value: ({ createdAt }) => createdAt },
+];
+
+const fieldsOf = (organization: Organization): string =>
+  renderFields(columns.map(({ head, value }) => [head, value(organization)]));
+
+const create: CommandSpec<[string]> = {
+  usage: 'create <name>',
+  description: 'Create an organization.',
+  examples: [['org create Acme']],
+  async run(session, [name]) {
+    const { organization } = await session.call('createOrganization', { body: { name } });
+    await session.print(organization, fieldsOf(organization));
+  },
+};
+
+const list: CommandSpec<[], Paging> = {
+  usage: 'list',
+  description: 'List organizations, newest first.',
+  options: PAGING,
+  examples: [['org list'], ['org list --all --json', 'for programs']],
+  run: (session, _, options) =>
+    session.printPages(options, columns, async (page) => {
+      const { organizations, nextCursor } = await session.call('listOrganizations', { query: page });
+      return { rows: organizations, next: nextCursor };
+    }),
+};
+
+const show: CommandSpec<[string]> = {
+  usage: 'show <org>',
+  description: 'Show an organization and its members.',
+  examples: [['org show Acme']],
+  async run(session, [given]) {
+    const id = await organizationId(session, given);
+    const { organization } = await session.call('getOrganization', { params: { organizationId: id } });
+    const members = await readMembers(session, id);
+    const text = members.length === 0 ? 'It has no members.' : `Members:\n${session.table(personColumns, members)}`;
+    await session.print({ ...organization, members }, `${fieldsOf(organization)}\n\n${text}`);
+  },
+};
+
+async function readMembers(session: Session, id: string): Promise<PersonRecord[]> {
+  const members: PersonRecord[] = [];
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const query = { organizationId: id, cursor };
+    const page: { people: PersonRecord[]; nextCursor: string | null } = await session.call('listPeople', { query });
+    members.push(...page.people);
+    cursor = page.nextCursor;
+  }
+  return members;
+}
+
+const rename: CommandSpec<[string, string]> = {
+  usage: 'rename <org> <name>',
+  description: 'Rename an organization.',
+  examples: [['org rename Acme "Acme Ltd"']],
+  async run(session, [given, name]) {
+    const id = await organizationId(session, given);
+    const { organization } = await session.call('renameOrganization', {
+      params: { organizationId: id },
+      body: { name },
+    });
+    await session.print(organization, fieldsOf(organization));
+  },
+};
+
+const addMember: CommandSpec<[string, string]> = {
+  usage: 'add-member <org> <person>',
+  description: 'Make a person a member: every Agent of the organization that is not invited-only is theirs to use.',
+  examples: [['org add-member Acme "Jo Doe"']],
+  async run(session, [org, person]) {
+    const body = { personId: await personId(session, person) };
+    const params = { organizationId: await organizationId(session, org) };
+    await session.print(await session.call('addMember', { params, body }), `${person} is a member of ${org}.`);
+  },
+};
+
+const removeMember: CommandSpec<[string, string]> = {
+  usage: 'remove-member <org> <person>',
+  description: 'End a membership. Within 5 s every pod refuses the person the organization’s Agents.',
+  examples: [['org remove-member Acme "Jo Doe"'], ['org remove-member Acme "Jo Doe" --yes', 'in a script']],
+  asks: ([org, person]) => `Remove ${person} from ${org}?`,
+  async run(session, [org, person]) {
+    const params = {
+      organizationId: await organizationId(session, org),
+      personId: await personId(session, person),
+    };
+    await session.print(await session.call('removeMember', { params }), `${person} is no member of ${org}.`);
+  },
+};
+
+export const organizations: Group = {
+  name: 'org',
+  description: 'Organizations and who is a member.',
+  commands: [create, list, show, rename, addMember, removeMember],
+};

@@ -1,0 +1,112 @@
+import type { ManagedRun } from '#contract';
+import type { CommandSpec, Group } from '../command-spec.ts';
+import { agentId, optional, organizationId } from '../resolve.ts';
+import type { Paging } from '../session.ts';
+import { renderFields, type Column } from '../table.ts';
+import { PAGING } from './paging.ts';
+
+const STATUSES = [
+  ...(['queued', 'booting', 'running', 'waiting_input'] as const),
+  ...(['completed', 'failed', 'cancelled', 'expired'] as const),
+];
+
+export const runColumns: Column<ManagedRun>[] = [
+  { head: 'id', value: ({ id }) => id },
+  { head: 'thread', value: ({ threadId }) => threadId },
+  { head: 'status', value: ({ status }) => status },
+  { head: 'trigger', value: ({ trigger }) => trigger },
+  { head: 'created', value: ({ createdAt }) => createdAt },
+  { head: 'worker', value: ({ work }) => work?.holder, cut: true },
+  { head: 'error', value: ({ error }) => error?.code },
+];
+
+const fieldsOf = (run: ManagedRun): string =>
+  renderFields([
+    ...runColumns.map(({ head, value }) => [head, value(run)] as const),
+    ['message', run.error?.message],
+    ['retryable', run.error?.retryable],
+    ['started', run.startedAt],
+    ['completed', run.completedAt],
+    ['updated', run.updatedAt],
+    ['organization', run.work?.organizationId],
+    ['agent', run.work?.agentId],
+    ['work', run.work?.state],
+    ['since', run.work?.since],
+    ['due', run.work?.dueAt],
+    ['dispatch', run.work?.dispatch],
+    ['attempt', run.work?.attempt],
+  ]);
+
+type ListOptions = Paging & { thread?: string; org?: string; agent?: string; status?: ManagedRun['status'] };
+
+const list: CommandSpec<[], ListOptions> = {
+  usage: 'list',
+  description: 'List all Runs that have not ended, or all of one Thread, newest first.',
+  options: [
+    { flags: '--thread <threadId>', description: 'all of this Thread, ended ones too' },
+    { flags: '--org <org>', description: 'only this organization’s' },
+    { flags: '--agent <agent>', description: 'only this Agent’s' },
+    { flags: '--status <status>', description: 'only these', choices: STATUSES },
+    ...PAGING,
+  ],
+  examples: [
+    ['run list'],
+    ['run list --agent echo --status waiting_input'],
+    ['run list --thread 01JD0000000000000000000000'],
+  ],
+  async run(session, _, { thread, org, agent, status, ...paging }) {
+    const organization = await optional(organizationId, session, org);
+    const filter = {
+      threadId: thread,
+      organizationId: organization,
+      agentId: agent === undefined ? undefined : await agentId(session, agent, organization),
+      status,
+    };
+    await session.printPages(paging, runColumns, async (page) => {
+      const { runs, nextCursor } = await session.call('listRuns', { query: { ...page, ...filter } });
+      return { rows: runs, next: nextCursor };
+    });
+  },
+};
+
+type Operation = 'getRun' | 'cancelRun' | 'retryRun';
+
+const command = (
+  spec: Pick<CommandSpec<[string]>, 'usage' | 'description' | 'examples' | 'asks'>,
+  operation: Operation,
+): CommandSpec<[string]> => ({
+  ...spec,
+  async run(session, [runId]) {
+    const { run } = await session.call(operation, { params: { runId } });
+    await session.print(run, fieldsOf(run));
+  },
+});
+
+export const runs: Group = {
+  name: 'run',
+  description: 'Runs of everybody.',
+  commands: [
+    list,
+    command(
+      { usage: 'show <runId>', description: 'Show a Run.', examples: [['run show 01JD0000000000000000000000']] },
+      'getRun',
+    ),
+    command(
+      {
+        usage: 'cancel <runId>',
+        description: 'Cancel a Run, at once.',
+        examples: [['run cancel 01JD0000000000000000000000'], ['run cancel 01JD0000000000000000000000 --yes']],
+        asks: ([runId]) => `Cancel the Run ${runId}?`,
+      },
+      'cancelRun',
+    ),
+    command(
+      {
+        usage: 'retry <runId>',
+        description: 'Run again what failed, or go on from where a Run was ended, by a new Run of its Thread.',
+        examples: [['run retry 01JD0000000000000000000000']],
+      },
+      'retryRun',
+    ),
+  ],
+};

@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto';
+import type { TokenRecord } from '#contract';
+import type { CommandSpec } from '../command-spec.ts';
+import { CommandError } from '../exit-codes.ts';
+import { readSecret } from '../prompt.ts';
+
+/** Which token it is that was found somewhere. It goes nowhere: only its SHA-256 is sent. */
+export const check = (fieldsOf: (token: TokenRecord) => string): CommandSpec<[]> => ({
+  usage: 'check',
+  description:
+    'Read a token from standard input and say which one it is. It is not sent anywhere, only its SHA-256 is.',
+  examples: [['token check < found.txt'], ['token check', 'asks for it, without showing it']],
+  async run(session) {
+    const secret = (await readSecret('The token: ')).trim();
+    const { isToken } = await import('#access');
+    if (!isToken(secret))
+      throw new CommandError('failed', 'This is no token of a Spool: its form or checksum is wrong.');
+    session.note('Its form and its checksum are right.');
+    const sha256 = createHash('sha256').update(secret).digest('hex');
+    const { token } = await session.call('identifyToken', { body: { sha256 } });
+    await session.print(token, fieldsOf(token));
+  },
+});

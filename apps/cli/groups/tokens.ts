@@ -1,0 +1,233 @@
+import type { MintedTokenAnswer, TokenRecord } from '#contract';
+import type { CallOf } from '../admin-client.ts';
+import type { CommandSpec, Group } from '../command-spec.ts';
+import type { Options } from '../options.ts';
+import { CommandError } from '../exit-codes.ts';
+import { agentId, optional, organizationId, personId, tokenId } from '../resolve.ts';
+import type { Paging, Session } from '../session.ts';
+import { renderFields, type Column } from '../table.ts';
+import { parseDuration, parseExpiry, parseNewExpiry } from '../when.ts';
+import { PAGING } from './paging.ts';
+import { check } from './token-check.ts';
+
+const columns: Column<TokenRecord>[] = [
+  { head: 'id', value: ({ id }) => id },
+  { head: 'kind', value: ({ kind }) => kind },
+  { head: 'status', value: ({ status }) => status },
+  { head: 'name', value: ({ name }) => name, cut: true },
+  { head: 'of', value: ({ personId, organizationId }) => personId ?? organizationId },
+  { head: 'expires', value: ({ expiresAt }) => expiresAt },
+  { head: 'last used', value: ({ lastUsedAt }) => lastUsedAt },
+];
+
+const tokenFields = (token: TokenRecord): string =>
+  renderFields([
+    ['id', token.id],
+    ['name', token.name],
+    ['kind', token.kind],
+    ['status', token.status],
+    ['person', token.personId],
+    ['organization', token.organizationId],
+    ['agents', token.agentIds],
+    ['attribution', token.allowAttribution],
+    ['created', token.createdAt],
+    ['expires', token.expiresAt],
+    ['revoked', token.revokedAt],
+    ['rotated', token.rotatedAt],
+    ['old secret until', token.oldSecretUntil],
+    ['last used', token.lastUsedAt],
+  ]);
+
+type CreateOptions = Options & {
+  user?: string;
+  service?: string;
+  operator?: true;
+  agent?: string[];
+  attribution?: true;
+  name: string;
+  expires?: string;
+};
+
+const create: CommandSpec<[], CreateOptions> = {
+  usage: 'create',
+  description: 'Mint a token. Its secret is printed once, alone on standard output, and is nowhere else.',
+  options: [
+    { flags: '--user <person>', description: 'for a person' },
+    { flags: '--service <org>', description: 'for a service of this organization, which may call its --agent' },
+    { flags: '--operator', description: 'for an operator: whoever has it may do all that spool can' },
+    { flags: '--agent <agent>', description: 'that a service may call; may be given several times', many: true },
+    { flags: '--attribution', description: 'the service may make Threads in the name of people' },
+    { flags: '--name <name>', description: 'what it is for', required: true },
+    { flags: '--expires <when>', description: 'a date, or from now: 30d, 12h; else never', parse: parseExpiry },
+  ],
+  examples: [
+    ['token create --user "Jo Doe" --name laptop --expires 90d'],
+    ['token create --service Acme --agent echo --agent helper --name ci'],
+    ['token create --operator --name first --local', 'the first one: --local needs no token'],
+  ],
+  async run(session, _, options) {
+    const body = await newToken(session, options);
+    await printSecret(session, await session.call('mintToken', { body }));
+  },
+};
+
+type NewToken = NonNullable<CallOf<'mintToken'>['body']>;
+
+async function newToken(session: Session, options: CreateOptions): Promise<NewToken> {
+  const { user, service, operator, agent = [], attribution, name, expires } = options;
+  if ([user, service, operator].filter((kind) => kind !== undefined).length !== 1) {
+    throw new CommandError('usage', 'Say whose it is: exactly one of --user, --service and --operator.');
+  }
+  if ((service === undefined) !== (agent.length === 0) || (service === undefined && attribution)) {
+    throw new CommandError(
+      'usage',
+      '--service goes with one or more --agent; others have no --agent and --attribution.',
+    );
+  }
+  const rest = { name, expiresAt: expires };
+  if (user !== undefined) return { kind: 'person', personId: await personId(session, user), ...rest };
+  if (service === undefined) return { kind: 'operator', ...rest };
+  const organization = await organizationId(session, service);
+  const agentIds = await findAgents(session, agent, organization);
+  return { kind: 'service', organizationId: organization, agentIds, allowAttribution: attribution ?? false, ...rest };
+}
+
+async function findAgents(session: Session, given: readonly string[], organization?: string): Promise<string[]> {
+  const ids: string[] = [];
+  for (const each of given) ids.push(await agentId(session, each, organization));
+  return ids;
+}
+
+/** For `TOKEN=$(spool token create …)`: nothing but the secret on standard output. */
+async function printSecret(session: Session, minted: MintedTokenAnswer): Promise<void> {
+  const { id, name, kind, expiresAt } = minted.token;
+  const expiry = expiresAt === null ? '' : `, until ${expiresAt}`;
+  if (!session.json) session.note(`The secret of ${kind} token ${id} (${name})${expiry}. It is shown only now:`);
+  await session.print(minted, minted.secret);
+}
+
+type ListOptions = Paging & { kind?: string; status?: string; user?: string; org?: string; agent?: string };
+
+const list: CommandSpec<[], ListOptions> = {
+  usage: 'list',
+  description: 'List tokens, newest first; never their secrets.',
+  options: [
+    { flags: '--kind <kind>', description: 'only these', choices: ['person', 'service', 'operator'] },
+    { flags: '--status <status>', description: 'only these', choices: ['active', 'expired', 'revoked'] },
+    { flags: '--user <person>', description: 'only this person’s' },
+    { flags: '--org <org>', description: 'only this organization’s service tokens' },
+    { flags: '--agent <agent>', description: 'only service tokens that may call it' },
+    ...PAGING,
+  ],
+  examples: [['token list --status active'], ['token list --user "Jo Doe" --json'], ['token list --kind operator']],
+  async run(session, _, { kind, status, user, org, agent, ...paging }) {
+    const organization = await optional(organizationId, session, org);
+    const filter = {
+      kind: kind as TokenRecord['kind'] | undefined,
+      status: status as TokenRecord['status'] | undefined,
+      personId: await optional(personId, session, user),
+      organizationId: organization,
+      agentId: agent === undefined ? undefined : await agentId(session, agent, organization),
+    };
+    await session.printPages(paging, columns, async (page) => {
+      const { tokens, nextCursor } = await session.call('listTokens', { query: { ...page, ...filter } });
+      return { rows: tokens, next: nextCursor };
+    });
+  },
+};
+
+const show: CommandSpec<[string]> = {
+  usage: 'show <token>',
+  description: 'Show what is known of a token, by its id or name.',
+  examples: [['token show laptop']],
+  async run(session, [given]) {
+    const params = { tokenId: await tokenId(session, given) };
+    const { token } = await session.call('getToken', { params });
+    await session.print(token, tokenFields(token));
+  },
+};
+
+const revoke: CommandSpec<[string]> = {
+  usage: 'revoke <token>',
+  description: 'Revoke a token for good: within 5 s every pod refuses it, and its open streams end.',
+  examples: [['token revoke laptop'], ['token revoke 01JD0000000000000000000000 --yes', 'in a script']],
+  asks: ([given]) => `Revoke the token ${given} for good?`,
+  async run(session, [given]) {
+    const params = { tokenId: await tokenId(session, given) };
+    const { token } = await session.call('revokeToken', { params });
+    await session.print(token, tokenFields(token));
+  },
+};
+
+const rotate: CommandSpec<[string], Options & { grace?: number }> = {
+  usage: 'rotate <token>',
+  description: 'Give a token a new secret, printed as by create. Without --grace the old one is refused at once.',
+  options: [
+    {
+      flags: '--grace <duration>',
+      description: 'how long the old secret still works, 30d at most',
+      parse: parseDuration,
+    },
+  ],
+  examples: [
+    ['token rotate ci --grace 24h', 'time enough to bring the new one everywhere'],
+    ['token rotate ci --yes', 'the old one is known to somebody'],
+  ],
+  asks: ([given], { grace = 0 }) => (grace > 0 ? null : `Refuse the present secret of ${given} at once?`),
+  async run(session, [given], { grace = 0 }) {
+    const params = { tokenId: await tokenId(session, given) };
+    await printSecret(session, await session.call('rotateToken', { params, body: { graceSeconds: grace } }));
+  },
+};
+
+const expire: CommandSpec<[string, string]> = {
+  usage: 'expire <token> <when>',
+  description: 'Set when a token expires: a date, from now (30d, 12h), or never.',
+  examples: [['token expire ci 30d'], ['token expire ci 2027-01-31'], ['token expire ci never']],
+  async run(session, [given, when]) {
+    const body = { expiresAt: parseNewExpiry(when) };
+    await update(session, await tokenId(session, given), body);
+  },
+};
+
+type AgentsOptions = Options & { attribution?: true };
+
+/** What a service token may do more, or no longer. */
+const permission = (usage: string, description: string, isAllowed: boolean): CommandSpec<string[], AgentsOptions> => ({
+  usage: `${usage} <token> [agents...]`,
+  description,
+  options: [{ flags: '--attribution', description: 'to make Threads in the name of people' }],
+  examples: [[`token ${usage} ci echo helper`], [`token ${usage} ci --attribution`]],
+  async run(session, [given = '', ...agents], { attribution }) {
+    if (agents.length === 0 && !attribution)
+      throw new CommandError('usage', `Say what to ${usage}: Agents, --attribution.`);
+    const id = await tokenId(session, given);
+    const { token } = await session.call('getToken', { params: { tokenId: id } });
+    const ids = await findAgents(session, agents, token.organizationId ?? undefined);
+    await update(session, id, {
+      ...(attribution ? { allowAttribution: isAllowed } : {}),
+      ...(isAllowed ? { addAgentIds: ids } : { removeAgentIds: ids }),
+    });
+  },
+});
+
+async function update(session: Session, id: string, body: NonNullable<CallOf<'updateToken'>['body']>): Promise<void> {
+  const { token } = await session.call('updateToken', { params: { tokenId: id }, body });
+  await session.print(token, tokenFields(token));
+}
+
+export const tokens: Group = {
+  name: 'token',
+  description: 'Tokens of people, services and operators. Never give one as an argument: others can see it there.',
+  commands: [
+    create,
+    list,
+    show,
+    revoke,
+    rotate,
+    expire,
+    permission('allow', 'Let a service token call more Agents of its organization.', true),
+    permission('disallow', 'Let a service token no longer call these Agents.', false),
+    check(tokenFields),
+  ],
+};

@@ -1,0 +1,68 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join, normalize } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import type { ManifestFile } from '#agents';
+import { CommandError } from './exit-codes.ts';
+import { countOf, showControls } from './text.ts';
+
+const MANIFEST = /\.(ya?ml|json)$/i;
+
+/**
+ * The manifests in these files, in all *.yaml, *.yml and *.json below these folders, and for `-` on standard input. Throws
+ * CommandError, which tells all that is wrong with all of them.
+ */
+export async function readManifests(sources: readonly string[]): Promise<ManifestFile[]> {
+  const { formatProblem, parseManifests } = await import('#agents');
+  const manifests: ManifestFile[] = [];
+  const problems: string[] = [];
+  for (const file of await findFiles(sources)) {
+    const text = file === '-' ? await readAll(process.stdin) : await read(file, () => readFile(file, 'utf8'));
+    const parsed = parseManifests(text, file === '-' ? 'standard input' : file);
+    manifests.push(...parsed.manifests);
+    problems.push(...parsed.problems.map(formatProblem));
+  }
+  if (problems.length > 0) {
+    const summary = `${countOf(problems.length, 'problem')}; nothing was sent.`;
+    throw new CommandError('usage', [...problems.map(showControls), summary].join('\n'));
+  }
+  if (manifests.length === 0) throw new CommandError('usage', 'There is no manifest there.');
+  return manifests;
+}
+
+/**
+ * What the service has against the manifests that it was sent, with the places in their files: it knows which harnesses it
+ * has, and `manifests.3.harness.pauseMs: …` says what it means only to a program.
+ */
+export async function placeProblems(message: string, manifests: readonly ManifestFile[]): Promise<string> {
+  const { formatProblem } = await import('#agents');
+  const placed = message.split('; ').map((problem) => {
+    const [, index, path = '', text = ''] = /^manifests\.(\d+)\.([\w.-]*): (.*)$/s.exec(problem) ?? [];
+    const manifest = manifests[Number(index)];
+    return manifest
+      ? formatProblem(manifest.problemOf({ path: path.split('.'), at: 'value', message: text }))
+      : problem;
+  });
+  return placed.join('\n');
+}
+
+/** In the order given, those of a folder by name; none twice, as far as paths tell. */
+async function findFiles(sources: readonly string[]): Promise<Set<string>> {
+  const files = new Set<string>();
+  for (const source of sources) {
+    const isFolder = source !== '-' && (await read(source, () => stat(source))).isDirectory();
+    if (!isFolder) files.add(normalize(source));
+    else for (const name of await read(source, () => listFolder(source))) files.add(join(source, name));
+  }
+  return files;
+}
+
+async function listFolder(folder: string): Promise<string[]> {
+  const names = await readdir(folder, { recursive: true });
+  return names.filter((name) => MANIFEST.test(name)).sort();
+}
+
+async function read<T>(path: string, act: () => Promise<T>): Promise<T> {
+  return act().catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError('usage', `${path} cannot be read: ${error.code}.`);
+  });
+}

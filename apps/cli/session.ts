@@ -1,0 +1,135 @@
+import type { AdminOperationName } from '#contract';
+import type { AdminClient, AnswerOf, CallOf } from './admin-client.ts';
+import type { Options } from './options.ts';
+import { CommandError, EXIT, EXIT_INTERRUPTED } from './exit-codes.ts';
+import { showProgress, type Progress } from './progress.ts';
+import { ask, canAsk } from './prompt.ts';
+import { maskTokens } from './secrets.ts';
+import { renderTable, type Column } from './table.ts';
+import { showControls } from './text.ts';
+
+/** Where a command reads and writes; a test has its own. */
+export interface Streams {
+  out: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  err: NodeJS.WritableStream & { isTTY?: boolean };
+}
+
+export interface SessionParts extends Streams {
+  /** Options of the command and of all commands. */
+  options: Options;
+  /** Called when the first operation is. */
+  openClient: () => Promise<AdminClient>;
+}
+
+/** How much of a list is read. */
+export interface Paging extends Options {
+  all?: boolean;
+  limit?: string;
+}
+
+/** One call of `spool`: results go to standard output, progress, notes and questions to standard error. */
+export class Session {
+  exitCode: number = EXIT.done;
+  readonly json: boolean;
+  private opening: Promise<AdminClient> | undefined;
+
+  constructor(private readonly parts: SessionParts) {
+    this.json = parts.options['json'] === true;
+  }
+
+  async call<N extends AdminOperationName>(name: N, input?: CallOf<N>): Promise<AnswerOf<N>> {
+    return (await this.client()).call(name, input);
+  }
+
+  /** Ctrl-C ends it quietly; then `interrupted` is true. A second one ends the process. */
+  async *lines<N extends AdminOperationName>(name: N, input?: CallOf<N>): AsyncGenerator<AnswerOf<N>, void, undefined> {
+    const client = await this.client();
+    const abort = new AbortController();
+    const stop = (): void => {
+      this.exitCode = EXIT_INTERRUPTED;
+      abort.abort();
+    };
+    process.once('SIGINT', stop);
+    try {
+      yield* client.lines(name, input, abort.signal);
+    } catch (error) {
+      if (!this.interrupted) throw error;
+    } finally {
+      process.off('SIGINT', stop);
+    }
+  }
+
+  get interrupted(): boolean {
+    return this.exitCode === EXIT_INTERRUPTED;
+  }
+
+  /** The command found something that must not be; its result says what. */
+  found(): void {
+    if (!this.interrupted) this.exitCode = EXIT.failed;
+  }
+
+  /** The result, for programs or for people. */
+  async print(json: unknown, text: string): Promise<void> {
+    await this.write(this.json ? `${JSON.stringify(json, null, 2)}\n` : `${text}\n`);
+  }
+
+  /** Waits where the reader is slow. */
+  async write(text: string): Promise<void> {
+    const { out } = this.parts;
+    if (!out.write(text)) await new Promise<void>((resolve) => out.once('drain', resolve));
+  }
+
+  table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
+    const { isTTY, columns: width } = this.parts.out;
+    return renderTable(columns, rows, isTTY ? (width ?? 80) : Infinity);
+  }
+
+  /** A page of a list, or with `--all` all of it. */
+  async printPages<Row>(
+    { all = false, limit }: Paging,
+    columns: readonly Column<Row>[],
+    read: (page: { cursor?: string; limit?: string }) => Promise<{ rows: readonly Row[]; next: string | null }>,
+  ): Promise<void> {
+    const rows: Row[] = [];
+    let next: string | null = null;
+    do {
+      const page = await read({
+        ...(limit === undefined ? {} : { limit }),
+        ...(next === null ? {} : { cursor: next }),
+      });
+      rows.push(...page.rows);
+      next = page.next;
+    } while (all && next !== null);
+    await this.print(rows, rows.length === 0 ? 'There are none.' : this.table(columns, rows));
+    if (next !== null) this.note('There are more: --all shows all of them.');
+  }
+
+  note(text: string): void {
+    this.parts.err.write(`${maskTokens(showControls(text))}\n`);
+  }
+
+  /** Throws CommandError where there is nobody to ask, or the answer is no. */
+  async confirm(question: string): Promise<void> {
+    if (this.parts.options['yes'] === true) return;
+    if (!canAsk()) throw new CommandError('usage', `${question} Nobody can be asked here: say --yes to do it.`);
+    if (!(await ask(showControls(question)))) throw new CommandError('failed', 'Nothing was changed.');
+  }
+
+  progress(): Progress {
+    return showProgress(this.parts.err);
+  }
+
+  /** https://no-color.org */
+  get coloured(): boolean {
+    return this.parts.out.isTTY === true && !process.env['NO_COLOR'];
+  }
+
+  async close(): Promise<void> {
+    const client = await this.opening?.catch(() => undefined); // told to who asked for it
+    await client?.close();
+  }
+
+  private client(): Promise<AdminClient> {
+    return (this.opening ??= this.parts.openClient());
+  }
+}
