@@ -18,7 +18,7 @@ import {
   waitForEntry,
   type Caller,
 } from './support/client.ts';
-import { embeddedDataDir } from './support/newcomer.ts';
+import { embeddedDataDir, expectOperatorsWalk } from './support/newcomer.ts';
 
 /**
  * What docs/api shows is what happens: each page's commands are typed in one shell, in their order, beside a running `npm
@@ -162,6 +162,10 @@ describe('docs/api', () => {
 
   test('does what it says', async () => {
     await Promise.all(withCommands.map(([page, blocks]) => expectAsWritten(page, blocks)));
+  }, 60_000);
+
+  test('README.md, for operators: does what it says', async () => {
+    await expectOperatorsWalk(await openDesk('operators'));
   }, 60_000);
 
   async function postOnABadLine(): Promise<void> {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { CommanderError } from 'commander';
 import type { CommandSpec } from './command-spec.ts';
 import type { Options } from './options.ts';
@@ -100,4 +102,15 @@ test('what cannot be undone has --yes, and only that', () => {
     'run cancel',
     'queue pause',
   ]);
+});
+
+test.each(['README.md', 'docs/operators.md'])('%s shows only commands that there are', async (page) => {
+  const text = readFileSync(join(import.meta.dirname, '../..', page), 'utf8');
+  const shown = text.matchAll(/^(?:.*\$\()?(?:DATABASE_URL=\S+ )?(?:npx )?spool ([^#|)\n]+)/gm);
+  const lines = [...shown].map(([, line = '']) => line.trim()).filter((line) => !line.includes('…'));
+  expect(lines.length).toBeGreaterThan(5);
+  for (const line of lines) {
+    const { parsed, err } = await parse(split(line));
+    expect([line, parsed.length, err]).toEqual([line, 1, '']);
+  }
 });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -13,6 +13,28 @@ export async function expectFirstRun(directory: string): Promise<void> {
   expect(stdout).toContain('event: thread.event');
   expect(stdout).toContain('"type":"run.completed"');
   expect(stdout).toMatch(/"finalOutput":\{"text":"You said: Hello, Spool"/);
+}
+
+/** What `npx spool` needs to be found in another directory, and the README's example. */
+const OF_THE_CHECKOUT = ['package.json', 'apps', 'dist', 'examples', 'node_modules'];
+
+/** Types the README's lines for operators, likewise. */
+export async function expectOperatorsWalk(directory: string): Promise<void> {
+  const script = /^npx spool org create[^`]+/m.exec(await readFile(README, 'utf8'))?.[0] ?? '';
+  for (const name of OF_THE_CHECKOUT) await symlink(join(README, '..', name), join(directory, name));
+  const { PATH, HOME } = process.env;
+  const { stdout } = await run('/bin/sh', ['-euc', script], { cwd: directory, env: { PATH, HOME } });
+  // What the Run says, which Run that was, and what was done for it, newest first.
+  expect(stdout).toContain('Where is my order?');
+  expect(stdout).toMatch(/completed +user_prompt/);
+  const audit = stdout.slice(stdout.indexOf('token.minted') - 1);
+  expect([...audit.matchAll(/ (\w+\.\w+) /g)].slice(0, 7).map(([, action]) => action)).toEqual([
+    'token.minted',
+    'agent.published',
+    'agent.version_added',
+    'agent.created',
+    ...['member.added', 'person.created', 'organization.created'],
+  ]);
 }
 
 /** Where the embedded PostgreSQL keeps its data, when this is not below DATA_DIR but elsewhere (as root), by its log. */
