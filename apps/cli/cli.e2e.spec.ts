@@ -63,7 +63,7 @@ describe('spool', () => {
   });
 
   test('migrate may be run again', async () => {
-    expect(await spool(['migrate'])).toEqual({ code: 0, output: 'The database is up to date.\n' });
+    expect(await spool(['migrate'])).toEqual({ code: 0, output: 'The database was up to date already.\n' });
   });
 
   test('a rebuild that was killed goes on after the last Thread that it had told (F18)', async () => {

@@ -129,8 +129,11 @@ function errorOf(status: number, text: string): CommandError {
   if (error === null) return new CommandError(status === 404 ? 'usage' : 'away', notOurs(status));
   const away = status === 502 || status === 503 || status === 504;
   const exit = away ? 'away' : exitOfCode(error.code);
-  return new CommandError(exit, maskTokens(error.message));
+  return new CommandError(exit, maskTokens(withoutPlaces(error.message)));
 }
+
+/** Where in the request something stands is of no use to people who have typed no request. */
+const withoutPlaces = (message: string): string => message.replace(/(^|; )(?:body|query|path)\./g, '$1');
 
 const notOurs = (status: number): string =>
   `The service answers with status ${status}, and not as a Spool does: is SPOOL_URL right?`;

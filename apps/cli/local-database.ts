@@ -7,10 +7,10 @@ import type { Env } from './service-address.ts';
 
 // All that works on the database directly loads Nest and TypeORM: import this only when it is needed.
 
-/** Throws CommandError. */
-export async function migrateDatabase(env: Env): Promise<void> {
+/** Answers which migrations it took. Throws CommandError. */
+export async function migrateDatabase(env: Env): Promise<string[]> {
   const url = await findUrl(env);
-  await migrate(url).catch((error: unknown) => {
+  return migrate(url).catch((error: unknown) => {
     throw asCommandError(error, url);
   });
 }

@@ -48,9 +48,10 @@ function theOne(what: string, given: string, found: readonly Named[]): string {
   const name = showInLine(given);
   if (found.length === 0) throw new CommandError('notFound', `There is no ${what} “${name}”.`);
   if (found.length === 1) return found[0]!.id;
-  const ids = found.map((each) => ('description' in each ? `${each.id} (of ${each.organizationId})` : each.id));
-  throw new CommandError(
-    'usage',
-    `There are ${found.length} of the name “${name}”; give the id:\n  ${ids.join('\n  ')}`,
+  const ofOrganizations = found.some((each) => 'description' in each);
+  const ids = found.map((each) =>
+    'description' in each ? `${each.id} of ${each.organizationId}` : `${each.id} of ${each.createdAt}`,
   );
+  const how = ofOrganizations ? 'say --org, or give the id' : 'give the id';
+  throw new CommandError('usage', `There are ${found.length} of the name “${name}”; ${how}:\n  ${ids.join('\n  ')}`);
 }

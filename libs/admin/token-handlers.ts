@@ -16,6 +16,10 @@ export function tokenHandlers(pool: Pool): SomeHandlers<'mintToken' | 'listToken
     mintToken: ({ body }, { actor }) =>
       audited(pool, actor, async (client, note) => {
         const inside = new AdminReader(client);
+        const expiry = toDate(body.expiresAt);
+        if (expiry && expiry.getTime() <= Date.now()) {
+          throw new AdminRefused('invalid_request', 'The token would have expired already.');
+        }
         if (body.kind === 'person') await findPerson(inside, body.personId);
         if (body.kind === 'service') await findOrganization(inside, body.organizationId);
         const { id, token: secret } = await orRefuse(mint(new AccessStore(client), body));

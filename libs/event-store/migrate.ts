@@ -18,10 +18,10 @@ const MIGRATIONS = [
 const MIGRATION_LOCK = 7_215_080;
 
 /**
- * Brings the database up to date. Safe to run by any number of processes at once. The queue is not in it: it may be
- * another database, or none, and whoever opens it brings it up to date.
+ * Brings the database up to date, and answers which migrations that took. Safe to run by any number of processes at once.
+ * The queue is not in it: it may be another database, or none, and whoever opens it brings it up to date.
  */
-export async function migrate(databaseUrl: string): Promise<void> {
+export async function migrate(databaseUrl: string): Promise<string[]> {
   const database = await openDatabase({
     url: databaseUrl,
     applicationName: 'spool migrate',
@@ -32,7 +32,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
   const lock = await database.pool.connect();
   try {
     await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    await database.dataSource.runMigrations();
+    return (await database.dataSource.runMigrations()).map(({ name }) => name);
   } finally {
     // Ending the connection gives the lock back whatever happened.
     lock.release(true);

@@ -59,8 +59,16 @@ test('each filter of the list, and its pages', async () => {
   const other = await admin.api.newAgent();
   const revoked = await forService([other]);
   await admin.do('revokeToken', { params: { tokenId: revoked.token.id } });
-  const expired = await mint({ kind: 'person', personId, name: 'old', expiresAt: '1999-12-31T23:59:59Z' });
-  expect(expired.token.status).toBe('expired');
+  const old = { kind: 'person', personId, name: 'old' } as const;
+  const expired = await mint(old);
+  await admin.do('updateToken', {
+    params: { tokenId: expired.token.id },
+    body: { expiresAt: '1999-12-31T23:59:59Z' },
+  });
+  expect(await admin.refused('mintToken', { body: { ...old, expiresAt: '1999-12-31T23:59:59Z' } })).toEqual([
+    'invalid_request',
+    'The token would have expired already.',
+  ]);
   const ids = async (query: Given<'listTokens'>['query']) =>
     (await admin.do('listTokens', { query: query! })).tokens.map(({ id }) => id);
   expect(await ids({ status: 'expired' })).toEqual([expired.token.id]);

@@ -1,5 +1,5 @@
 import type { AgentVersionRecord, ManagedAgent } from '#contract';
-import type { CallOf } from '../admin-client.ts';
+import type { AnswerOf, CallOf } from '../admin-client.ts';
 import type { CommandSpec, Group, OptionSpec } from '../command-spec.ts';
 import type { Options } from '../options.ts';
 import { InvalidArgumentError } from 'commander';
@@ -71,12 +71,17 @@ const show: CommandSpec<[string], InOrganization & { at?: string }> = {
     }
     const answer = await session.call('getAgent', { params: await find(session, given, options) });
     const { agent, manifest, readiness } = answer;
-    const problems = readiness.map(({ message, detail }) => `  ${showInLine(`${message} ${detail}`)}`);
-    const state = problems.length === 0 ? 'It can run.' : ['It cannot run:', ...problems].join('\n');
+    const state = agent.deletedAt === null ? describeReadiness(readiness) : 'It is deleted.';
     const text = `${fieldsOf(agent)}\n\n${state}\n\n${showControls(JSON.stringify(manifest, null, 2))}`;
     await session.print(answer, text);
   },
 };
+
+/** What exactly is missing; what callers are told of it says less. */
+function describeReadiness(readiness: AnswerOf<'getAgent'>['readiness']): string {
+  const problems = readiness.map(({ detail }) => `  ${showInLine(detail)}`);
+  return problems.length === 0 ? 'It can run.' : ['It cannot run:', ...problems].join('\n');
+}
 
 const versionColumns: Column<AgentVersionRecord>[] = [
   { head: 'version', value: ({ version }) => version },
@@ -109,8 +114,11 @@ const change = (
   ...spec,
   options: [ORG],
   async run(session, [given], options) {
-    const { agent } = await session.call(operation, { params: await find(session, given, options) });
+    const params = await find(session, given, options);
+    const { agent } = await session.call(operation, { params });
     await session.print(agent, fieldsOf(agent));
+    const { readiness } = await session.call('getAgent', { params });
+    if (agent.published && readiness.length > 0) session.note(describeReadiness(readiness));
   },
 });
 
@@ -186,8 +194,13 @@ const invite: CommandSpec<[string, string], InOrganization> = {
   examples: [['agent invite echo "Jo Doe"']],
   async run(session, [given, person], options) {
     const body = { personId: await personId(session, person) };
-    const answer = await session.call('invitePerson', { params: await find(session, given, options), body });
+    const params = await find(session, given, options);
+    const answer = await session.call('invitePerson', { params, body });
     await session.print(answer, `${person} is invited to use ${given}.`);
+    const { agent } = await session.call('getAgent', { params });
+    const invited = await session.call('getPerson', { params: body });
+    if (!invited.person.organizationIds.includes(agent.organizationId))
+      session.note(`${person} is no member of its organization yet, and cannot use it before: spool org add-member`);
   },
 };
 

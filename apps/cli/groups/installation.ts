@@ -33,9 +33,9 @@ const auditColumns: Column<AuditEntry>[] = [
   { head: 'how', value: describe, cut: true },
 ];
 
-/** In one line; all of it, diffs too, is in what --json prints. */
+/** In one line. */
 function describe({ details }: AuditEntry): string {
-  const told = Object.entries(details).filter(([name, value]) => name !== 'diff' && value !== null);
+  const told = Object.entries(details).filter(([, value]) => value !== null);
   return told
     .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(', ');
@@ -77,7 +77,8 @@ export const migrate: CommandSpec<[]> = {
   examples: [['migrate']],
   async run(session) {
     const { migrateDatabase } = await import('../local-database.ts');
-    await migrateDatabase(process.env);
-    await session.print({ ok: true }, 'The database is up to date.');
+    const migrated = await migrateDatabase(process.env);
+    const what = migrated.length === 0 ? 'was up to date already' : `is up to date now: ${migrated.join(', ')}`;
+    await session.print({ migrated }, `The database ${what}.`);
   },
 };

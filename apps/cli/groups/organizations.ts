@@ -21,6 +21,8 @@ const create: CommandSpec<[string]> = {
   examples: [['org create Acme']],
   async run(session, [name]) {
     const { organization } = await session.call('createOrganization', { body: { name } });
+    const { organizations } = await session.call('listOrganizations', { query: { name } });
+    if (organizations.length > 1) session.note('There are others of this name: name them by their ids, or rename one.');
     await session.print(organization, fieldsOf(organization));
   },
 };

@@ -63,9 +63,17 @@ async function isOver(session: Session, threadId: string, untilIdle?: true): Pro
 
 const TYPE_WIDTH = 'tool.confirmation.required'.length;
 
-function readable({ occurredAt, type, status, content, toolName }: Entry): string {
+/** Of a tool's input so many characters: whoever decides needs to see what it is about. */
+const SHOWN_INPUT = 500;
+
+function readable({ occurredAt, type, status, content, toolName, toolInput }: Entry): string {
   const head = `${occurredAt}  ${type.padEnd(TYPE_WIDTH)}  `;
   const marks = [toolName, status === 'available' ? undefined : status].filter((mark) => mark !== undefined);
-  const text = `${marks.length > 0 ? `[${marks.join(' ')}] ` : ''}${content}`;
+  const input = toolInput === undefined ? '' : `\n${cut(JSON.stringify(toolInput))}`;
+  const text = `${marks.length > 0 ? `[${marks.join(' ')}] ` : ''}${content}${input}`;
   return head + showControls(text).replaceAll('\n', `\n${' '.repeat(head.length)}`);
+}
+
+function cut(text: string): string {
+  return text.length > SHOWN_INPUT ? `${text.slice(0, SHOWN_INPUT)}…` : text;
 }

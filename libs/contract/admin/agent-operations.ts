@@ -141,11 +141,13 @@ export const agentOperations = {
     description: 'Runs keep the version that they began with.',
     params: agentParams,
     query: nothing,
-    body: z.strictObject({
-      version: z.int().min(1).max(ADMIN_LIMITS.version).optional().meta({
-        description: 'Default: the one before the live one.',
-      }),
-    }),
+    body: z
+      .strictObject({
+        version: z.int().min(1).max(ADMIN_LIMITS.version).optional().meta({
+          description: 'Default: the one before the live one.',
+        }),
+      })
+      .prefault({}),
     status: 200,
     answer: z.strictObject({ agent: managedAgent, diff: appliedManifest.shape.diff }),
     form: 'json',

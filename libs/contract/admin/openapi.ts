@@ -75,7 +75,12 @@ function describeOperation(name: string, { summary, description, params, query, 
     parameters: [...describeParameters(params, 'path'), ...describeParameters(query, 'query')],
     ...(body === null
       ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: schemaOf(body, 'input') } } } }),
+      : {
+          requestBody: {
+            required: !body.safeParse(undefined).success,
+            content: { 'application/json': { schema: schemaOf(body, 'input') } },
+          },
+        }),
     responses: {
       [rest.status]: { description: summary, content: { [type]: { schema: schemaOf(rest.answer, 'output') } } },
       default: { $ref: '#/components/responses/Refusal' },

@@ -211,9 +211,11 @@ export const peopleOperations = {
       'Its id stays, and so does all that it owns. The old secret works for `graceSeconds` more (default 0: not at all).',
     params: tokenParams,
     query: nothing,
-    body: z.strictObject({
-      graceSeconds: z.int().min(0).max(2_592_000).default(0).meta({ description: '30 days at most.' }),
-    }),
+    body: z
+      .strictObject({
+        graceSeconds: z.int().min(0).max(2_592_000).default(0).meta({ description: '30 days at most.' }),
+      })
+      .prefault({}),
     status: 200,
     answer: mintedToken,
     form: 'json',

@@ -202,7 +202,7 @@ export const serviceOperations = {
       'Lines of progress, and last one with `done`. Changes nothing. Hanging up stops it. 409 while another one is under way in the process.',
     params: nothing,
     query: nothing,
-    body: z.strictObject({ from: ulid.optional().meta({ description: 'Only Threads after this one.' }) }),
+    body: z.strictObject({ from: ulid.optional().meta({ description: 'Only Threads after this one.' }) }).prefault({}),
     status: 200,
     answer: z.strictObject({
       done: z.boolean(),
@@ -224,7 +224,7 @@ export const serviceOperations = {
       'Lines of progress, and last one with `done`. Hanging up stops it; `from` goes on. 409 while another one is under way in the process.',
     params: nothing,
     query: nothing,
-    body: z.strictObject({ from: ulid.optional().meta({ description: 'Only Threads after this one.' }) }),
+    body: z.strictObject({ from: ulid.optional().meta({ description: 'Only Threads after this one.' }) }).prefault({}),
     status: 200,
     answer: z.strictObject({
       done: z.boolean(),
