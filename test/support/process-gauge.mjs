@@ -1,5 +1,5 @@
 // Preloaded into an api process under test (NODE_OPTIONS=--import …): at each SIGUSR2 it collects all garbage and prints what
-// is resident then, and how many connections its servers have.
+// is resident then, what of it is in use, and how many connections its servers have.
 import { subscribe } from 'node:diagnostics_channel';
 import { Session } from 'node:inspector';
 
@@ -19,5 +19,7 @@ process.on('SIGUSR2', async () => {
   // Twice: the first leaves the memory of buffers to a sweeper beside it, for whom the second waits.
   await collectGarbage();
   await collectGarbage();
-  process.stdout.write(`sample ${++samples}: ${process.memoryUsage.rss()} bytes, ${connections} connections\n`);
+  const { rss, heapUsed, external } = process.memoryUsage();
+  const live = heapUsed + external;
+  process.stdout.write(`sample ${++samples}: ${rss} bytes, ${live} live, ${connections} connections\n`);
 });

@@ -7,6 +7,8 @@ export const KB = 1024;
 export interface Sample {
   /** Resident after a full garbage collection. */
   bytes: number;
+  /** In use then: of what is resident, allocators keep some megabytes back, now more and now less. */
+  live: number;
   /** Of its servers' clients. */
   connections: number;
 }
@@ -26,9 +28,9 @@ export class ProcessGauge {
   async sample(): Promise<Sample> {
     const next = ++this.samples;
     this.process.signal('SIGUSR2');
-    const pattern = new RegExp(`^sample ${next}: (\\d+) bytes, (\\d+) connections$`);
-    const [, bytes, connections] = await this.process.waitForLine(pattern);
-    return { bytes: Number(bytes), connections: Number(connections) };
+    const pattern = new RegExp(`^sample ${next}: (\\d+) bytes, (\\d+) live, (\\d+) connections$`);
+    const [, bytes, live, connections] = await this.process.waitForLine(pattern);
+    return { bytes: Number(bytes), live: Number(live), connections: Number(connections) };
   }
 
   /** The median of three samples in a row. */
