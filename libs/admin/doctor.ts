@@ -7,7 +7,7 @@ import type { AgentCatalogue } from '#agents';
 import type { DoctorCheck } from '#contract';
 import { readMigrations } from '#event-store';
 import type { BlobKeeper } from '#files';
-import { readVersion, redisUrlOf, type Config } from '#platform';
+import { isRedisUrl, readVersion, redisUrlOf, type Config } from '#platform';
 import type { QueueControls, RunQueue } from '#run-queue';
 import { AdminReader } from './reader.ts';
 
@@ -126,7 +126,7 @@ async function checkRedis({ config }: DoctorParts): Promise<Found> {
     const version = /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version';
     if (policy === undefined || policy === 'noeviction') return ok(`Redis ${version}, maxmemory-policy noeviction`);
     const why = `Redis ${version} has maxmemory-policy ${policy}: it may throw jobs away; it must be noeviction.`;
-    return /^rediss?:/.test(config.QUEUE_URL ?? '') ? failed(why) : warning(why);
+    return isRedisUrl(config.QUEUE_URL) ? failed(why) : warning(why);
   } finally {
     redis.disconnect();
   }

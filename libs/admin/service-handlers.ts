@@ -2,7 +2,7 @@ import type { SomeHandlers } from './handlers.ts';
 import { linesOf } from './progress-lines.ts';
 import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
 import { QueueAway, type QueueControls, type RunQueue } from '#run-queue';
-import { namedStatement, throwAway } from '#platform';
+import { isRedisUrl, namedStatement, throwAway } from '#platform';
 import type { QueueStatus } from '#contract';
 import { writeEntry } from './audit.ts';
 import { runDoctor, type DoctorParts } from './doctor.ts';
@@ -95,7 +95,7 @@ async function readQueue({ pool, config, controls, queue }: ServiceHandlerParts)
     pool.query<Row>(READ_QUEUE, [name, controls.awayKey]).catch(throwAway),
     queue.waitingCount().catch(nullWhereAway),
   ]);
-  const backend = /^rediss?:/.test(QUEUE_URL ?? '') ? 'redis' : 'postgresql';
+  const backend = isRedisUrl(QUEUE_URL) ? 'redis' : 'postgresql';
   const row = rows[0]!;
   const workers = row.workers.map((worker) => ({ ...worker, seenAt: new Date(worker.seenAt).toISOString() }));
   return { name, backend, offered, ...row, workers };

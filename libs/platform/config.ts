@@ -132,9 +132,14 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   throw new ConfigError(`Wrong configuration: ${wrong.join('; ')}`);
 }
 
+/** Whether what it names is a Redis, and not a PostgreSQL. */
+export function isRedisUrl(url: string | undefined): url is string {
+  return url !== undefined && REDIS.some((protocol) => url.startsWith(`${protocol}://`));
+}
+
 /** The Redis for what processes tell each other; undefined where PostgreSQL has to do. */
 export function redisUrlOf({ REDIS_URL, QUEUE_URL }: Pick<Config, 'REDIS_URL' | 'QUEUE_URL'>): string | undefined {
-  return REDIS_URL ?? (QUEUE_URL && /^rediss?:/.test(QUEUE_URL) ? QUEUE_URL : undefined);
+  return REDIS_URL ?? (isRedisUrl(QUEUE_URL) ? QUEUE_URL : undefined);
 }
 
 /** The database that a process without an embedded one must be given. Throws ConfigError. */

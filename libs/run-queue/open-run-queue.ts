@@ -1,4 +1,4 @@
-import { throwReadable, type Logger } from '#platform';
+import { isRedisUrl, throwReadable, type Logger } from '#platform';
 import { BullRunQueue } from './bullmq-run-queue.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { openRedisBackend } from './redis-backend.ts';
@@ -14,8 +14,7 @@ export interface OpenRunQueueOptions {
 
 /** Throws StartError for a Redis that may lose jobs, and for a PostgreSQL that is away or refuses. */
 export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<RunQueue> {
-  if (/^rediss?:/.test(url))
-    return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
+  if (isRedisUrl(url)) return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
   const backend = await openPostgresBackend(url, logger).catch((error: unknown) => throwReadable(error, url));
   const queue = new BullRunQueue({ name, logger, backend });
   try {
