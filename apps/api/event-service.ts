@@ -16,7 +16,7 @@ import { planBatch, type BatchPlan } from './event-batch.ts';
 import { ApiError, notFound } from './http-errors.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
 import { idsOf, type Drafts } from './files/drafts.ts';
-import { addMessage, callerId, planRuns } from './new-runs.ts';
+import { addMessage, callerId, requirePlan } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderEventResult, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard, VisibleThread } from './access-guard.ts';
@@ -84,7 +84,7 @@ export class EventService {
     caller: Caller,
     { agent }: VisibleThread,
   ): Promise<Command[]> {
-    const runs = events.some(({ type }) => type === 'user_message') ? await planRuns(this.agents, agent) : null;
+    const runs = events.some(({ type }) => type === 'user_message') ? await requirePlan(this.agents, agent) : null;
     const by = callerId(caller);
     return events.map((event): Command => {
       switch (event.type) {

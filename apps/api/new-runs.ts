@@ -1,22 +1,15 @@
-import { runLimits, type Agent, type AgentCatalogue, type Lack } from '#agents';
+import { planRuns, type Agent, type AgentCatalogue, type Lack, type RunPlan } from '#agents';
 import type { Caller } from '#access';
 import type { AddMessage, NewRun } from '#domain';
 import { newId } from '#platform';
 import { agentError, ApiError } from './http-errors.ts';
 
-/** What new Runs of an agent start with. */
-export interface RunPlan {
-  run: Omit<NewRun, 'runId'>;
-  whenBusy: AddMessage['whenBusy'];
-}
-
 /** Throws ApiError `readiness_blocked` where the agent cannot run now: then no Run is made. */
-export async function planRuns(agents: AgentCatalogue, { id, liveVersion }: Agent): Promise<RunPlan> {
-  const manifest = liveVersion === null ? null : await agents.version(id, liveVersion);
-  if (liveVersion === null || manifest === null) throw agentError('service_inactive');
-  const lacks = await agents.readiness(manifest);
-  if (lacks.length > 0) throw new ApiError('readiness_blocked', `The Agent cannot run now: ${messagesOf(lacks)}.`);
-  return { run: { agentVersion: liveVersion, limits: runLimits(manifest) }, whenBusy: manifest.whenBusy };
+export async function requirePlan(agents: AgentCatalogue, agent: Agent): Promise<RunPlan> {
+  const planned = await planRuns(agents, agent);
+  if (planned === null) throw agentError('service_inactive');
+  if ('plan' in planned) return planned.plan;
+  throw new ApiError('readiness_blocked', `The Agent cannot run now: ${messagesOf(planned.lacks)}.`);
 }
 
 /** Each once; the details are for operators. */

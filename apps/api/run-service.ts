@@ -4,7 +4,7 @@ import type { CommandHandler } from '#event-store';
 import type { ApiRequest } from './caller.ts';
 import { notFound } from './http-errors.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
-import { newRun, planRuns } from './new-runs.ts';
+import { newRun, requirePlan } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
@@ -37,7 +37,7 @@ export class RunService {
     const run: { id: string | null } = { id: null };
     return this.idempotency.answerOnce(request, operations.retryRun, {
       perform: async (answer) => {
-        const retried = newRun(await planRuns(this.agents, agent));
+        const retried = newRun(await requirePlan(this.agents, agent));
         run.id = retried.runId;
         return this.handler.handle({ threadId, commands: [{ type: 'retry_run', runId, run: retried }], answer });
       },

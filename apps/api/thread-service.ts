@@ -19,7 +19,7 @@ import { idsOf, type Drafts } from './files/drafts.ts';
 import { busyNow, notFound, rejectionError } from './http-errors.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
 import type { Links } from './links.ts';
-import { addMessage, planRuns } from './new-runs.ts';
+import { addMessage, requirePlan } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
@@ -114,7 +114,7 @@ export class ThreadService {
         request.trail = { threadId };
         if (message !== undefined) {
           const text = message.content.map((part) => part.text).join('\n');
-          const added = addMessage(await planRuns(this.agents, agent), caller, { text, requestId: null, fileIds });
+          const added = addMessage(await requirePlan(this.agents, agent), caller, { text, requestId: null, fileIds });
           request.trail.runId = added.run.runId;
           commands.push(added);
         } else {

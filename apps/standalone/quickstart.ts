@@ -71,6 +71,7 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
 const NEVER = new AbortController().signal;
 const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
 
+/** Also a deleted one: whoever has deleted it wants no other, and the tokens are as they were. */
 async function agentExists(pool: Pool, agentId: string): Promise<boolean> {
   const { rowCount } = await pool.query('select from agents where id = $1', [agentId]);
   return rowCount === 1;

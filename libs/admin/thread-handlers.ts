@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { runLimits, type AgentCatalogue } from '#agents';
+import { planRuns, type AgentCatalogue } from '#agents';
 import type { ManagedRun, ManagedThread } from '#contract';
 import { decide, isRejection, type Command, type NewRun, type Rejection } from '#domain';
 import type { CommandHandler, ThreadStore } from '#event-store';
@@ -131,12 +131,11 @@ async function retryRun(
 /** What a new Run starts with: the live version, if the agent can run at all. */
 async function planRun(agents: AgentCatalogue, agentId: string): Promise<NewRun> {
   const agent = await agents.find(agentId);
-  const version = agent === null || agent.deleted ? null : agent.liveVersion;
-  const manifest = version === null ? null : await agents.version(agentId, version);
-  if (version === null || manifest === null) throw new AdminRefused('conflict', 'The Agent has no live version.');
-  const [problem] = await agents.readiness(manifest);
-  if (problem !== undefined) throw new AdminRefused('conflict', `The Agent cannot run now: ${problem.detail}`);
-  return { runId: newId(), agentVersion: version, limits: runLimits(manifest) };
+  const planned = agent === null || agent.deleted ? null : await planRuns(agents, agent);
+  if (planned === null) throw new AdminRefused('conflict', 'The Agent has no live version.');
+  if ('plan' in planned) return { ...planned.plan.run, runId: newId() };
+  const details = planned.lacks.map(({ detail }) => detail);
+  throw new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
 }
 
 /** What the Thread as it is would refuse, or would not be changed by, is no entry. */

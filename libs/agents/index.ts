@@ -8,4 +8,5 @@ export { diffManifests } from './manifest-diff.ts';
 export * from './manifest-file.ts';
 export * from './change-agents.ts';
 export * from './check-manifest.ts';
+export * from './plan-runs.ts';
 export * from './tool-policy.ts';

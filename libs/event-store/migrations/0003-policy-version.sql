@@ -26,7 +26,7 @@ end $$;
 -- By triggers, so that the previous release and an operator's own SQL are seen too. Deferred to the commit: the one row is
 -- locked last and for a moment, so two transactions that change agents and tokens in whatever order do not wait for each
 -- other in a circle. That a token is used changes nothing for anybody; a new token or agent neither, for that there is none
--- is not remembered.
+-- is not remembered (the list of agents that a new service token brings raises the number all the same).
 create constraint trigger policy_changed after update on tokens deferrable initially deferred for each row
   when (to_jsonb(old) - 'last_used_at' is distinct from to_jsonb(new) - 'last_used_at')
   execute function raise_policy_version();
