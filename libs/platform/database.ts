@@ -1,6 +1,5 @@
-import type { Pool, PoolClient } from 'pg';
+import type { ClientBase, Pool, PoolConfig } from 'pg';
 import pg from 'pg';
-import { DataSource, type DataSourceOptions } from 'typeorm';
 
 /** Settings that are stated, not left to chance (design, section 4). Milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -24,46 +23,43 @@ export interface DatabaseOptions {
   /** Connections of the pool. A process holds at most 20 in all (design, section 4). */
   maxConnections: number;
   statementTimeoutMs?: number;
-  migrations?: NonNullable<DataSourceOptions['migrations']>;
   /** An idle connection broke. The pool replaces it; this is for the log. */
   onError?: (error: Error) => void;
 }
 
 /** One process's connections to PostgreSQL. */
 export interface Database {
-  dataSource: DataSource;
-  /** TypeORM's own pool: its `query()` cannot name a statement, and hot statements are named. */
+  /** Hot statements are named, which TypeORM's `query()` cannot do; it is loaded for migrations alone, where there are any. */
   pool: Pool;
   close(): Promise<void>;
 }
 
+/** Throws what the database throws where it does not answer. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { url, applicationName, maxConnections, migrations = [], onError = () => undefined } = options;
-  const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
-  const dataSource = new DataSource({
-    type: 'postgres',
-    url,
-    applicationName,
-    connectTimeoutMS: CONNECT_TIMEOUT_MS,
-    poolSize: maxConnections,
-    poolErrorHandler: onError,
-    migrations,
-    migrationsTransactionMode: 'each',
-    extra: {
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 10_000,
-      statement_timeout: statementTimeoutMs,
-      query_timeout: statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-      options: SESSION_SETTINGS,
-      types: { getTypeParser },
-      // The pool listens to idle connections only: one that broke while it was lent out would end the process.
-      onConnect: (client: PoolClient) => void client.on('error', () => undefined), // told by its query
-    },
-  });
-  await dataSource.initialize();
-  const pool = (dataSource.driver as unknown as { master: Pool }).master;
-  return { dataSource, pool, close: () => dataSource.destroy() };
+  const pool = new pg.Pool(poolSettings(options));
+  pool.on('error', options.onError ?? (() => undefined));
+  (await pool.connect()).release();
+  return { pool, close: () => pool.end() };
+}
+
+/** For whoever makes the pool. */
+export function poolSettings(options: Omit<DatabaseOptions, 'onError'>): PoolConfig {
+  const { url, applicationName, maxConnections, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
+  return {
+    connectionString: url,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    max: maxConnections,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: SESSION_SETTINGS,
+    types: { getTypeParser },
+    // The pool listens to idle connections only: one that broke while it was lent out would end the process.
+    onConnect: (client: ClientBase) => void client.on('error', () => undefined), // told by its query
+  };
 }
 
 const TIMESTAMPTZ = 1184;
