@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -263,13 +264,22 @@ async function takeOwnership(client: Client, home: PostgresHome): Promise<void> 
   throw new Error(`the database in ${home.dir} is in use by another running process; stop that one first`);
 }
 
-/** A port of 127.0.0.1 that was free a moment ago. */
-export function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo;
-      probe.close(() => resolve(port));
-    });
-  });
+/** Below the ports that systems give away by themselves (Linux from 32768): those of outgoing connections, and of port 0. */
+const freePorts = { from: 20_000, to: 32_000 };
+const maxPortAttempts = 100;
+
+/** A port of 127.0.0.1 that was free a moment ago, and that nobody is given by chance. Rejects where none is found. */
+export async function findFreePort(): Promise<number> {
+  for (let attempt = 1; ; attempt++) {
+    const port = freePorts.from + Math.floor(Math.random() * (freePorts.to - freePorts.from));
+    const probe = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(probe, 'listening');
+      return port;
+    } catch (error) {
+      if (attempt >= maxPortAttempts) throw error;
+    } finally {
+      await new Promise((resolve) => probe.close(resolve));
+    }
+  }
 }
