@@ -88,15 +88,17 @@ export class DatabaseAway extends Error {
   }
 }
 
-// Connection exceptions, server shutting down or starting, out of resources: SQLSTATE classes 08, 57P and 53. 25006: it has
-// become read-only, as a primary does that was replaced; the next connection may lead to the new one.
-const AWAY_STATES = /^(08...|57P0[1-5]|53[0-4]..|25006)$/;
+// Connection exceptions, server shutting down or starting, out of resources (a full disk: 53100), failures of its system and of
+// itself: SQLSTATE classes 08, 57P, 53, 58030 and XX000 (not that a row is damaged, XX001: that is so whenever one looks).
+// 25P03: it has ended a session that was silent in a transaction. 25006: it has become read-only, as a primary does that was
+// replaced; the next connection may lead to the new one.
+const AWAY_STATES = /^(08...|57P0[1-5]|53[0-4]..|58030|XX000|25P03|25006)$/;
 const AWAY_CODES = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
   ...['ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
 ]);
 const AWAY_MESSAGES =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered|Query read timeout)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Client (has encountered|was closed)|Query read timeout)/;
 
 /** Whether the error says that the connection or the server is gone, so that a statement sent may or may not have run. */
 export function isDatabaseAway(error: unknown): boolean {

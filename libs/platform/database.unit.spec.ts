@@ -15,12 +15,12 @@ describe('toRfc3339', () => {
 describe('isDatabaseAway', () => {
   const coded = (code: string) => Object.assign(new Error('x'), { code });
 
-  test.each(['ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN', '08006', '57P01', '57P03', '53300'])(
-    '%s means away',
-    (code) => {
-      expect(isDatabaseAway(coded(code))).toBe(true);
-    },
-  );
+  test.each([
+    ...['ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
+    ...['08006', '57P01', '57P02', '57P03', '53100', '53300', '58030', 'XX000', '25P03'],
+  ])('%s means away', (code) => {
+    expect(isDatabaseAway(coded(code))).toBe(true);
+  });
 
   test.each(['23505', '40001', '57014', '22P02', '42601'])('%s does not', (code) => {
     expect(isDatabaseAway(coded(code))).toBe(false);
@@ -28,6 +28,7 @@ describe('isDatabaseAway', () => {
 
   test('what pg says without a code', () => {
     expect(isDatabaseAway(new Error('Connection terminated unexpectedly'))).toBe(true);
+    expect(isDatabaseAway(new Error('Client was closed and is not queryable'))).toBe(true);
     expect(isDatabaseAway(new Error('timeout exceeded when trying to connect'))).toBe(true);
     expect(isDatabaseAway(new DatabaseAway(new Error('x')))).toBe(true);
     expect(isDatabaseAway(new Error('something else'))).toBe(false);
