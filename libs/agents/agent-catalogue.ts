@@ -68,7 +68,9 @@ export class AgentCatalogue {
     const known = this.versions.get(key);
     if (known !== undefined) return known;
     const values = [agentId, version];
-    const { rows } = await this.pool.query<{ manifest: unknown }>({ ...FIND_AGENT_VERSION, values }).catch(throwAway);
+    const { rows } = await this.pool
+      .query<{ manifest: unknown }>({ ...FIND_AGENT_VERSION, ...LIMIT, values })
+      .catch(throwAway);
     if (rows[0] === undefined) return null;
     const manifest = agentManifestSchema.parse(rows[0].manifest);
     keep(this.versions, key, manifest);

@@ -5,6 +5,8 @@ import { remember, type Remembered } from './remember.ts';
 const READ_CONTROLS = namedStatement(import.meta.dirname, 'read-controls.sql');
 const RESUME_QUEUE = namedStatement(import.meta.dirname, 'resume-queue.sql');
 
+/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
+const LIMIT = { query_timeout: 2_000 };
 /** How old what a process knows of the queue's controls may be. */
 const CONTROLS_AGE_MS = 250;
 
@@ -33,7 +35,7 @@ export class QueueControls {
   ) {
     this.awayKey = `${queueName} (away)`;
     this.controls = remember(CONTROLS_AGE_MS, async () => {
-      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, values: [queueName, this.awayKey] });
+      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...LIMIT, values: [queueName, this.awayKey] });
       return rows[0] ?? { paused: false, away: false, slots: 0, crowded: false };
     });
   }
