@@ -15,6 +15,7 @@ import {
 import { DatabaseAway, idFactory } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
 import type { Append, AppendOutcome, Fence, FileChanges, KeyedAnswer, LoadedThread } from './append.ts';
+import { Lines } from './lines.ts';
 import type { ThreadStore } from './thread-store.ts';
 
 /** What listeners hear after a commit: hints for the live bus and the queue, never awaited by the writer. */
@@ -86,10 +87,10 @@ export class CommandHandler {
   private readonly onDeleted: (threadId: string, version: number) => void;
   private readonly newId = idFactory();
   /**
-   * Where the line of each Thread that has commands here ends. All at once they would only conflict: of 64 messages to one
-   * Thread, 18 were appended within their tries. Between processes conflicts stay, one at a time each.
+   * The commands here on each Thread. All at once they would only conflict: of 64 messages to one Thread, 18 were appended
+   * within their tries. Between processes conflicts stay, one at a time each.
    */
-  private readonly lines = new Map<string, Promise<void>>();
+  private readonly lines = new Lines();
 
   constructor({ store, now = Date.now, leaseMs, onCommit = nothing, onDeleted = nothing }: CommandHandlerOptions) {
     this.store = store;
@@ -102,15 +103,12 @@ export class CommandHandler {
   /** Throws DatabaseAway when the database stays away past `giveUpAt`; then it is not known whether they applied. */
   async handle(request: CommandRequest): Promise<CommandOutcome> {
     const { threadId, giveUpAt = this.now() + GIVE_UP_AFTER_MS } = request;
-    const ahead = this.lines.get(threadId);
-    const turn = ahead ? this.handleBehind(ahead, request, giveUpAt) : this.handleInTurn(request, giveUpAt);
-    const end = turn.then(nothing, nothing);
-    this.lines.set(threadId, end);
-    try {
-      return await turn;
-    } finally {
-      if (this.lines.get(threadId) === end) this.lines.delete(threadId);
-    }
+    return this.lines.run(threadId, async (waited) => {
+      // With the database away the whole line gives up at once, rather than one after the other.
+      if (waited && this.now() >= giveUpAt)
+        throw new DatabaseAway(new Error('the commands before it on its Thread took too long'));
+      return this.handleInTurn(request, giveUpAt);
+    });
   }
 
   /**
@@ -122,13 +120,6 @@ export class CommandHandler {
     if (deleted === null) return null;
     this.onDeleted(threadId, deleted.version + 1);
     return deleted.blobKeys;
-  }
-
-  private async handleBehind(ahead: Promise<void>, request: CommandRequest, giveUpAt: number): Promise<CommandOutcome> {
-    await ahead;
-    // With the database away the whole line gives up at once, rather than one after the other.
-    if (this.now() >= giveUpAt) throw new DatabaseAway(new Error('the commands before it on its Thread took too long'));
-    return this.handleInTurn(request, giveUpAt);
   }
 
   private async handleInTurn(request: CommandRequest, giveUpAt: number): Promise<CommandOutcome> {
