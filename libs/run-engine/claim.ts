@@ -132,7 +132,7 @@ export class Claim {
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.lost.signal.throwIfAborted();
       const from = conflicts === 0 ? this.thread : undefined;
-      const giveUpAt = Date.now() + this.leaseUntil - performance.now();
+      const giveUpAt = this.leaseUntil;
       const outcome = await untilAborted(handler.handle({ ...request, from, giveUpAt }), this.lost.signal).catch(
         (error: unknown) => this.loseIfAway(error),
       );

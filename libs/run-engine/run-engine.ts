@@ -80,7 +80,7 @@ export class RunEngine {
     // From before it is sent: the database counts the lease from later on.
     const leaseUntil = performance.now() + leaseMs;
     const commands = (thread: LoadedThread): Command[] => claimCommands(thread.state, offer, holder);
-    const outcome = await handler.handle({ threadId: offer.threadId, commands });
+    const outcome = await handler.handle({ threadId: offer.threadId, commands, giveUpAt: leaseUntil });
     const run = 'thread' in outcome ? liveRun(outcome.thread.state, offer.runId) : undefined;
     if (!('thread' in outcome) || run === undefined) {
       const why = isRejection(outcome) ? outcome.rejected : outcome.outcome;

@@ -298,4 +298,19 @@ describe('a database that is away', () => {
     expect(pieces.join('')).toBe(final_output?.text);
     expectInvariants(await world.stream(said.threadId));
   });
+
+  it('or whose answers are lost, for less than the lease: what it claimed it works on', async () => {
+    const { proxy, worker } = await makeFarWorker();
+    const said = await world.say('hi');
+    const execution = worker.engine.executeOffer(said.offer);
+    const begun = performance.now();
+    await proxy.dropNextAnswer((request) => request.includes('append'));
+    // For longer than a command asks again that has no lease.
+    while (performance.now() < begun + 2_500) await proxy.dropNextAnswer();
+    await execution;
+    const events = await world.stream(said.threadId);
+    expectInvariants(events);
+    expect(events.map(({ type }) => type)).not.toContain('run.requeued');
+    expect((await world.summary(said.runId)).status).toBe('completed');
+  });
 });
