@@ -37,6 +37,8 @@ export class LeaseKeeper {
   hold(claim: Claim): void {
     const { threadId } = claim.offer;
     this.held.set(threadId, (this.held.get(threadId) ?? new Set()).add(claim));
+    // That it was made may have been learned only now: no step may begin under a lease that is over.
+    this.loseInTime(claim);
   }
 
   release(claim: Claim): void {
@@ -86,16 +88,14 @@ export class LeaseKeeper {
 
   private look(): void {
     const now = performance.now();
-    for (const claims of this.held.values()) {
-      for (const claim of claims) if (now >= claim.leaseUntil - 2 * this.lookEveryMs) this.loseInTime(claim);
-    }
+    for (const claim of this.claims()) this.loseInTime(claim);
     if (now < this.nextRenewalAt) return;
     this.nextRenewalAt = now + this.options.leaseMs / 3;
     void this.renew();
   }
 
   private loseInTime(claim: Claim): void {
-    if (claim.isLost) return;
+    if (claim.isLost || performance.now() < claim.leaseUntil - 2 * this.lookEveryMs) return;
     this.options.logger.warn({ ...claim.fence }, 'leases: one could not be renewed in time, its work stops');
     claim.stop('unsure');
   }

@@ -1,4 +1,7 @@
+import { CommandHandler } from '#event-store';
+import { createLogger } from '#platform';
 import { eventually, faultProxy, type FaultProxy } from '#testing';
+import { Claim } from './claim.ts';
 import { makeWorld, type World } from './engine.testing.ts';
 import { expectInvariants } from './oracle.testing.ts';
 import { gate, message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
@@ -260,6 +263,18 @@ describe('the lease', () => {
     expect(rows[0]?.left).toBeGreaterThan(0);
     worker.leases.stop();
     proxy.resume();
+  });
+
+  it('that is over when its claim is learned of lets no work begin', async () => {
+    const { leases, store } = await world.makeWorker();
+    const said = await world.say('hi');
+    const thread = (await store.load(said.threadId))!;
+    const handler = new CommandHandler({ store, leaseMs: 1_000 });
+    const parts = { handler, store, logger: createLogger('silent', 'stopping spec') };
+    const claim = new Claim(parts, { offer: said.offer, attempt: 1, thread, leaseUntil: performance.now() });
+    leases.hold(claim);
+    expect(claim.stopReason).toBe('unsure');
+    expect(claim.signal.aborted).toBe(true);
   });
 
   it('of many Runs is renewed by one statement', async () => {
