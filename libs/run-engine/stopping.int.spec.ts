@@ -61,6 +61,26 @@ describe('an interrupt', () => {
     expect(events.at(-2)?.type).toBe('run.cancelled');
   });
 
+  it('stops it within the second when no wake-up comes and nothing is written', async () => {
+    const worker = await world.makeWorker({ leaseMs: 60_000 });
+    // Renews at its first look, and not again for 20 s.
+    worker.leases.start();
+    const { threadId, execution } = await startSpeaking(undefined, {}, worker);
+    await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
+    const interruptedAt = performance.now();
+    await execution;
+    expect(performance.now() - interruptedAt).toBeLessThan(2_000);
+    expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
+  });
+
+  it('is not seen where the claims hold', async () => {
+    const worker = await world.makeWorker();
+    const { runId, execution } = await startSpeaking('a b c /pause 100', {}, worker);
+    await worker.leases.check();
+    await execution;
+    expect((await world.summary(runId)).status).toBe('completed');
+  });
+
   it('does not wait for a tool or a model that does not listen', async () => {
     const never = gate();
     const deaf = tool('deaf', async () => never.pass().then(() => ok('')));
