@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { PoolClient } from 'pg';
 import { apply, idleThread, openFixture, record, runningThread, type Fixture } from './store.testing.ts';
 
@@ -20,25 +20,34 @@ afterEach(async () => {
   await on.close();
 });
 
-const statements = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.sql'));
+/** They are read whole, or walked from one to the next; each has a spec of its own, or says why. */
+const WALKS = ['find-due-runs', 'find-ready-runs', 'wake-delayed-runs', 'read-controls', 'resume-queue'];
+
+const folders = ['event-store', 'run-queue', 'run-engine'].map((lib) => join(import.meta.dirname, '..', lib));
+const statements = folders.flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.sql') && !WALKS.includes(name.slice(0, -'.sql'.length)))
+    .map((name) => join(folder, name)),
+);
 
 /** The parts of the statement's plan that read a table without a key to look it up by. */
-async function findScans(name: string): Promise<string[]> {
-  const text = readFileSync(join(import.meta.dirname, name), 'utf8');
-  const parameters = Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
+async function findScans(path: string): Promise<string[]> {
+  const text = readFileSync(path, 'utf8');
+  const parameters = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
   await client.query(`prepare statement as ${text}`);
-  const nulls = Array.from({ length: parameters }, () => 'null').join(', ');
-  const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute statement (${nulls})`);
+  const nulls = parameters > 0 ? `(${Array.from({ length: parameters }, () => 'null').join(', ')})` : '';
+  const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute statement ${nulls}`);
   await client.query('deallocate statement');
   const lines = rows.map((row) => row['QUERY PLAN']);
   const isScan = (line: string, i: number) =>
-    line.includes('Seq Scan') || (/Index (Only )?Scan/.test(line) && !lines[i + 1]?.includes('Index Cond'));
-  return lines.filter(isScan).map((line) => `${name}: ${line.trim()}`);
+    (line.includes('Seq Scan') && !line.includes(' on queue_controls ')) || // of a few rows
+    (/Index (Only )?Scan/.test(line) && !lines[i + 1]?.includes('Index Cond'));
+  return lines.filter(isScan).map((line) => `${basename(path)}: ${line.trim()}`);
 }
 
 test('no statement scans a table, where it was planned when the tables were empty', async () => {
-  expect(statements).toContain('append.sql');
-  for (const name of statements) expect(await findScans(name)).toEqual([]);
+  expect(statements.map((path) => basename(path))).toContain('append.sql');
+  for (const path of statements) expect(await findScans(path)).toEqual([]);
 });
 
 test('no statement scans a table, where it was planned when the tables had some rows', async () => {
@@ -51,5 +60,5 @@ test('no statement scans a table, where it was planned when the tables had some 
                           values ('token', 'key ${i}', '', 'file ${i}', 201, '')`);
   }
   await on.admin.query('analyze');
-  for (const name of statements) expect(await findScans(name)).toEqual([]);
+  for (const path of statements) expect(await findScans(path)).toEqual([]);
 });
