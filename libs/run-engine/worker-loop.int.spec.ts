@@ -55,6 +55,18 @@ it('executes what the queue offers, several Runs at once', async () => {
   expect(await slots(holder)).toBeUndefined();
 });
 
+it('takes no Run when it is stopped while it starts', async () => {
+  const { engine, leases, holder } = await world.makeWorker();
+  const loop = new WorkerLoop({ pool: world.pool, queue, bus, engine, leases, holder, slots: 4, graceMs: 100, logger });
+  loops.push(loop);
+  const consume = jest.spyOn(queue, 'consume');
+  await Promise.all([loop.start(), loop.stop()]);
+  expect(loop.stage).toBe('stopped');
+  expect(consume).not.toHaveBeenCalled();
+  expect(await slots(holder)).toBeUndefined();
+  consume.mockRestore();
+});
+
 it('stops the work on an interrupted Run when it is woken', async () => {
   const { loop } = await startLoop();
   const { offer, threadId } = await world.say('a b /pause 60s');
@@ -71,7 +83,7 @@ it('stops the work on an interrupted Run when it is woken', async () => {
 });
 
 it('stops in two stages, and what it hands over another worker ends', async () => {
-  const { loop } = await startLoop({ graceMs: 300 });
+  const { loop } = await startLoop({ graceMs: 2_000 });
   const [soon, late] = [await world.say('soon /think 200'), await world.say('late /pause 60s')];
   await queue.offer([soon.offer, late.offer]);
   await eventually(() => loop.active === 2, { what: 'both are being executed' });

@@ -29,6 +29,7 @@ export class WorkerLoop {
   private readonly executing = new Set<Promise<void>>();
   private consumer: RunConsumer | null = null;
   private registered: RegisteredWorker | null = null;
+  private starting: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
   private ignoreWakes = (): void => undefined;
 
@@ -39,11 +40,17 @@ export class WorkerLoop {
     return this.executing.size;
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.starting ??= this.startTaking();
+    return this.starting;
+  }
+
+  private async startTaking(): Promise<void> {
     const { pool, queue, bus, engine, leases, holder, slots, logger } = this.options;
     leases.start();
     this.ignoreWakes = bus.onWake((threadId, version) => engine.wake(threadId, version));
     this.registered = await registerWorker(pool, { holder, slots }, logger);
+    if (this.stopping !== null) return;
     this.consumer = queue.consume((offer) => this.track(engine.executeOffer(offer)), slots);
     this.stage = 'running';
     logger.info({ holder, slots }, 'worker: taking Runs');
@@ -54,7 +61,8 @@ export class WorkerLoop {
    * Run whose step has ended; then cuts off the others and hands them over too.
    */
   stop(): Promise<void> {
-    if (this.stage !== 'idle') this.stopping ??= this.stopInStages();
+    // Also while it starts, which with the database away takes its time: it must not take Runs afterwards.
+    if (this.starting !== null) this.stopping ??= this.stopInStages();
     return this.stopping ?? Promise.resolve();
   }
 
@@ -76,6 +84,7 @@ export class WorkerLoop {
     leases.stop();
     await stoppedTaking;
     await this.consumer?.close();
+    await this.starting;
     await this.registered?.close();
     this.stage = 'stopped';
     logger.info('worker: stopped');
