@@ -81,7 +81,8 @@ it('has one leader; when that one stops, another follows', async () => {
   expect(second.isLeader).toBe(false);
   await first.stop();
   expect(first.isLeader).toBe(false);
-  await leads(second);
+  // Long before its next try.
+  await eventually(() => second.isLeader, { what: 'the other leads', timeoutMs: 500 });
 });
 
 it('stops the tick when its connection is cut, and may lead again', async () => {

@@ -13,7 +13,7 @@ export interface LeaderLoopOptions {
   logger: Logger;
 }
 
-/** How often a follower tries for the lock, and a leader shows that it is alive. */
+/** How often a follower tries for the lock, unless it is told, and a leader shows that it is alive. */
 const BEAT_MS = 2_000;
 /**
  * PostgreSQL ends a session that is silent for so long, and with it the lock. A killed leader's socket is closed by its
@@ -28,13 +28,17 @@ const LOG_EVERY = 30;
 
 /**
  * Work that one process at a time does, whichever: the leader is who holds a session advisory lock, on a connection that
- * does nothing else. Two may believe to lead for some seconds, so a tick has to be harmless when done twice.
+ * does nothing else. Two may believe to lead for some seconds, so a tick has to be harmless when done twice. One that
+ * stops tells the others, so that in a rolling restart somebody leads all the time. (They could wait for the lock
+ * instead; but a query that waits holds a snapshot, and what others update could not be pruned meanwhile.)
  */
 export class LeaderLoop {
   private readonly stopping = new AbortController();
   private running: Promise<void> | null = null;
   private leading = false;
   private nudged = false;
+  /** Whether a leader has said that it leads no longer, since the last try. */
+  private vacant = false;
   private wake: () => void = () => undefined;
 
   constructor(private readonly options: LeaderLoopOptions) {}
@@ -65,10 +69,12 @@ export class LeaderLoop {
     while (!this.stopping.signal.aborted) {
       try {
         client ??= await this.connect();
+        this.vacant = false;
         if (await this.tryLock(client)) {
           await this.lead(client);
+          if (this.stopping.signal.aborted) await this.tellOthers(client);
           client = hangUp(client);
-        } else await this.pause(BEAT_MS);
+        } else if (!this.vacant) await this.pause(BEAT_MS);
       } catch (error) {
         this.options.logger.warn({ err: error }, `${this.options.name}: no connection to lead with`);
         client = client && hangUp(client);
@@ -89,8 +95,25 @@ export class LeaderLoop {
     });
     // What it means is told by 'end' and by the next query.
     client.on('error', () => undefined);
+    client.on('notification', () => {
+      this.vacant = true;
+      this.wake();
+    });
     await client.connect();
+    await client.query(`listen ${this.channel}`);
     return client;
+  }
+
+  private get channel(): string {
+    return `spool_leader_${this.options.lockId}`;
+  }
+
+  /** They have tried for the lock in vain: it is free now. */
+  private async tellOthers(client: Client): Promise<void> {
+    const { lockId } = this.options;
+    await client
+      .query('select pg_advisory_unlock($1), pg_notify($2, null)', [lockId, this.channel])
+      .catch(() => undefined);
   }
 
   private async tryLock(client: Client): Promise<boolean> {

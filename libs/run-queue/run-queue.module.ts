@@ -1,10 +1,4 @@
-import {
-  Inject,
-  Module,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
+import { Inject, Module, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { CommitFeed, EventStoreModule } from '#event-store';
 import { CONFIG, DATABASE, LOGGER, requireDatabaseUrl, type Config, type Database, type Logger } from '#platform';
 import { Dispatcher } from './dispatcher.ts';
@@ -69,7 +63,7 @@ export class RunQueueModule implements OnApplicationShutdown {
   ],
   exports: [Dispatcher],
 })
-export class DispatcherModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class DispatcherModule implements OnApplicationBootstrap, OnApplicationShutdown {
   constructor(
     @Inject(Dispatcher) private readonly dispatcher: Dispatcher,
     @Inject(RunOffers) offers: RunOffers,
@@ -81,7 +75,8 @@ export class DispatcherModule implements OnApplicationBootstrap, BeforeApplicati
     this.dispatcher.start();
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  /** After the hand-overs of a worker (`beforeApplicationShutdown`): what the fast path drops of them it offers at once. */
+  async onApplicationShutdown(): Promise<void> {
     await this.dispatcher.stop();
   }
 }
