@@ -10,6 +10,8 @@ export interface LeaderLoopOptions {
   name: string;
   /** One round of work; answers in how many milliseconds the next is wanted. Must stop soon when the signal aborts. */
   tick: (signal: AbortSignal) => Promise<number>;
+  /** What else a tick needs that may be away, where the error says so. */
+  outageOf?: (error: unknown) => string | null;
   logger: Logger;
 }
 
@@ -168,8 +170,9 @@ export class LeaderLoop {
   }
 
   private logFailure(error: unknown): void {
-    const { name, logger } = this.options;
-    if (isDatabaseAway(error)) logger.warn({ err: error }, `${name}: the database is away`);
+    const { name, logger, outageOf = () => null } = this.options;
+    const away = isDatabaseAway(error) ? 'the database' : outageOf(error);
+    if (away !== null) logger.warn({ err: error }, `${name}: ${away} is away`);
     else logger.error({ err: error }, `${name}: a tick failed`);
   }
 

@@ -5,6 +5,8 @@ import { isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platfo
 
 const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
 
+const FIND_WORK_ROW = 'select from run_work where run_id = $1';
+
 /** The same number in every process; any that nobody else uses. */
 const REAPER_LOCK = 7_215_082;
 const MAX_INTERVAL_MS = 500;
@@ -63,12 +65,15 @@ export class Reaper {
   }
 
   private async deal(due: DueRun): Promise<void> {
-    const { handler, logger } = this.options;
+    const { pool, handler, logger } = this.options;
     const { runId, threadId, attempt } = due;
     try {
       const outcome = await handler.handle({ threadId, commands: [commandFor(due)], due: { runId, attempt } });
       // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
       if (!isRejection(outcome) || !WITHOUT_RUN.includes(outcome.rejected)) return;
+      // The Run may just have ended, and its row with it.
+      const { rows } = await pool.query(FIND_WORK_ROW, [runId]);
+      if (rows.length === 0) return;
       logger.error({ ...due, rejected: outcome.rejected }, 'reaper: a work row has no live Run');
     } catch (error) {
       if (isDatabaseAway(error)) throw error;

@@ -3,7 +3,7 @@ import type { RunOffer } from '#event-store';
 import { LeaderLoop, namedStatement, type Logger } from '#platform';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
-import { jobIdOf, windowOf, type RunQueue } from './run-queue.ts';
+import { jobIdOf, QueueAway, windowOf, type RunQueue } from './run-queue.ts';
 
 const FIND_READY_RUNS = namedStatement(import.meta.dirname, 'find-ready-runs.sql');
 const WAKE_DELAYED_RUNS = namedStatement(import.meta.dirname, 'wake-delayed-runs.sql');
@@ -70,6 +70,7 @@ export class Dispatcher {
       lockId: DISPATCHER_LOCK,
       name: 'dispatcher',
       tick: () => this.tick(),
+      outageOf: (error) => (error instanceof QueueAway ? 'the queue' : null),
       logger,
     });
   }
