@@ -109,6 +109,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(RateLimiter) private readonly limiter: RateLimiter,
+    @Inject(HealthService) private readonly health: HealthService,
     @Inject(CONFIG) private readonly config: Config,
   ) {
     this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
@@ -120,7 +121,12 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
   }
 
   onModuleInit(): void {
-    const { authenticator, limiter } = this;
+    const { authenticator, limiter, health } = this;
+    // A client, or a balancer, that keeps its connections is to open the next one to another process.
+    this.fastify.addHook('onSend', (_request, reply, payload, done) => {
+      if (health.stopping) void reply.header('Connection', 'close');
+      done(null, payload);
+    });
     const compatibility = this.config.COMPATIBILITY_FIELDS === 'on';
     installRequestChecks(this.fastify, { authenticator, limiter, compatibility });
   }

@@ -99,3 +99,24 @@ it('finishes requests under way at SIGTERM, takes no new ones, and ends', async 
   expect(answer).toMatch(/^HTTP\/1\.1 401 /);
   expect(await exit).toEqual({ code: 0, signal: null });
 });
+
+it('serves on for the drain time, unready and without keeping connections, and closes then', async () => {
+  const { process, url } = await startReady({ SHUTDOWN_DRAIN_MS: '1500' });
+  const ready = () => fetch(`${new URL(url).origin}/health/ready`);
+  const before = await ready();
+  expect([before.status, before.headers.get('connection')]).toEqual([200, 'keep-alive']);
+  const toldAt = performance.now();
+  const exit = process.kill('SIGTERM');
+  const draining = await eventually(async () => ((await ready()).status === 503 ? ready() : null), {
+    what: 'it is not ready any more',
+    timeoutMs: 1_000,
+  });
+  expect(await draining.json()).toMatchObject({ status: 'stopping', database: 'ok' });
+  for (const path of ['/openapi.json', '/threads/x', '/nowhere']) {
+    const answer = await fetch(`${url}${path}`);
+    expect(answer.headers.get('connection')).toBe('close');
+    expect(answer.status).toBeLessThan(500);
+  }
+  expect(await exit).toEqual({ code: 0, signal: null });
+  expect(performance.now() - toldAt).toBeGreaterThanOrEqual(1_500);
+});

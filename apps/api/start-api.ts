@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { StartError, type Config, type Logger } from '#platform';
+import { StartError, type Config, type Ending, type Logger } from '#platform';
 import { BASE_PATH } from './endpoint.ts';
+import { HealthService } from './health-service.ts';
 import { createHttpAdapter } from './http-adapter.ts';
 
 /** The application with its routes, not listening yet. */
@@ -32,6 +34,25 @@ export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config
   const url = `${origin}${BASE_PATH}`;
   logger.info({ url }, 'api ready');
   return url;
+}
+
+/**
+ * How an API ends. First it serves on and says that it is not ready, so that balancers send elsewhere; streams stay open so
+ * long, for a client that came back at once would be sent here again. Then the port closes, streams end and requests under
+ * way are finished; what is open after the grace period is cut.
+ */
+export function apiEnding({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): Ending<NestFastifyApplication> {
+  return {
+    drain: async (app) => {
+      // It never served.
+      if (!app.getHttpServer().listening) return;
+      app.get(HealthService).stopping = true;
+      if (SHUTDOWN_DRAIN_MS > 0) logger.info({ drainMs: SHUTDOWN_DRAIN_MS }, 'not ready any more');
+      await sleep(SHUTDOWN_DRAIN_MS);
+    },
+    stop: (app) => app.close(),
+    abandon: (app) => app.getHttpServer().closeAllConnections(),
+  };
 }
 
 /** Nest tells of each module and route: only what is wrong is news. */

@@ -17,7 +17,7 @@ import {
   type Lifetime,
   type Logger,
 } from '#platform';
-import { createApi, listen } from '../api/start-api.ts';
+import { apiEnding, createApi, listen } from '../api/start-api.ts';
 import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
@@ -35,10 +35,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
   const config = { ...settings, ...alone, DATABASE_URL: databaseUrl };
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
-  const app = await lifetime.start(() => createApi(StandaloneModule.forRoot(config, logger), config, logger), {
-    stop: (started) => started.close(),
-    abandon: (started) => started.getHttpServer().closeAllConnections(),
-  });
+  const start = () => createApi(StandaloneModule.forRoot(config, logger), config, logger);
+  const app = await lifetime.start(start, apiEnding(config, logger));
   const baseUrl = await lifetime.start(() => listen(app, config, logger));
   const { pool } = app.get<Database>(DATABASE);
   const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);

@@ -73,7 +73,9 @@ export const configSchema = z.object({
   WORKER_SLOTS: count(16, 1_000),
   /** How long a claim holds without being renewed, by the database's clock. */
   LEASE_MS: milliseconds(10_000, 500),
-  /** How long a stopping worker lets steps end before it hands their Runs back. */
+  /** How long a stopping API goes on serving, not ready any more, before it closes: until no balancer sends to it. */
+  SHUTDOWN_DRAIN_MS: milliseconds(0, 0),
+  /** How long a stopping worker lets steps end before it hands their Runs back, and an API requests before it cuts them. */
   SHUTDOWN_GRACE_MS: milliseconds(5_000, 0),
   /** Silence on a stream after which a keepalive is sent. */
   STREAM_KEEPALIVE_MS: milliseconds(15_000, 100),

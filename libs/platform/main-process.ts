@@ -20,6 +20,8 @@ export function runMain(main: (lifetime: Lifetime) => Promise<void>): void {
 }
 
 export interface Ending<T> {
+  /** Comes first, while everything still works; the grace period is counted from its end. */
+  drain?: (started: T) => Promise<void>;
   /** Ends in good order; without it the end only waits until the start is done. */
   stop?: (started: T) => Promise<void>;
   /** Called once when the grace period is over: cuts what still keeps `stop` waiting. */
@@ -60,12 +62,13 @@ export class Lifetime {
    * Starts something that must not be left behind. Where the process is told to stop meanwhile, it is stopped as soon as
    * it has started, and the caller goes no further.
    */
-  async start<T>(begin: () => Promise<T>, { stop, abandon }: Ending<T> = {}): Promise<T> {
+  async start<T>(begin: () => Promise<T>, { drain, stop, abandon }: Ending<T> = {}): Promise<T> {
     if (this.isEnding) return new Promise(() => undefined);
     const starting = begin();
     this.endings.unshift(() =>
       starting.then(
         async (started) => {
+          await drain?.(started);
           const cut = setTimeout(() => abandon?.(started), this.graceMs);
           try {
             await stop?.(started);

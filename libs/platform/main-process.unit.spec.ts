@@ -49,3 +49,33 @@ it('has nothing to end of what failed to start', async () => {
   await lifetime.end();
   expect(said).toEqual([]);
 });
+
+it('drains before it stops, and counts the grace period from there', async () => {
+  jest.useFakeTimers();
+  const listen = jest.spyOn(process, 'on').mockReturnThis();
+  try {
+    const graceMs = 100;
+    const draining = new Lifetime();
+    draining.endOnSignal({ info: () => undefined } as never, graceMs);
+    let drained: () => void = () => undefined;
+    let stopped: () => void = () => undefined;
+    await draining.start(begin('app'), {
+      drain: () => new Promise((resolve) => (drained = resolve)),
+      stop: () => (said.push('stop'), new Promise((resolve) => (stopped = resolve))),
+      abandon: () => void said.push('abandon'),
+    });
+    const ended = draining.end();
+    await jest.advanceTimersByTimeAsync(10 * graceMs);
+    expect(said).toEqual([]);
+    drained();
+    await jest.advanceTimersByTimeAsync(graceMs - 1);
+    expect(said).toEqual(['stop']);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(said).toEqual(['stop', 'abandon']);
+    stopped();
+    await ended;
+  } finally {
+    listen.mockRestore();
+    jest.useRealTimers();
+  }
+});

@@ -33,6 +33,6 @@ export class ServiceController {
   @Get('health/ready')
   async checkReady(@Res() reply: FastifyReply): Promise<void> {
     const health = await this.health.check();
-    void reply.code(health.status === 'away' ? 503 : 200).send(health);
+    void reply.code(health.status === 'ready' || health.status === 'degraded' ? 200 : 503).send(health);
   }
 }
