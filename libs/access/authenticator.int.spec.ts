@@ -9,6 +9,7 @@ let testDatabase: TestDatabase;
 let database: Database;
 let pool: Pool;
 let access: AccessStore;
+/** Of the process, milliseconds; the database has its own. */
 let now: number;
 let watch: PolicyWatch;
 let authenticator: Authenticator;
@@ -30,18 +31,20 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   now = Date.now();
-  // Looks when told to, and is trusted for so long as a test may take.
+  // Looks when told to, and is trusted for as long as its clock stands still.
   watch = new PolicyWatch({
     versions: openPolicyVersions(testDatabase.url),
-    now: () => ({ monotonic: 0, wall: 0 }),
+    now: () => ({ monotonic: now, wall: now }),
   });
   await watch.look();
-  authenticator = new Authenticator({ pool, watch, now: () => now });
+  authenticator = new Authenticator({ pool, watch });
 });
 afterEach(() => watch.stop());
 
 /** Whom a change is about. */
 const one = { id: '', token: '', personId: '' };
+
+const HOUR_MS = 3_600_000;
 
 const bearer = (token: string) => authenticator.authenticate(`Bearer ${token}`);
 const newToken = (expiresAt?: Date) =>
@@ -111,6 +114,7 @@ describe('authenticate', () => {
     expect(namesOf(asked)).toEqual(['find-token', 'touch-token']);
     for (let second = 0; second < 7_200; second += 600) {
       now += 600_000;
+      await watch.look();
       expect(await bearer(token)).not.toBeNull();
     }
     expect(namesOf(asked).filter((name) => name !== 'touch-token')).toEqual(['find-token']);
@@ -160,11 +164,25 @@ describe('authenticate', () => {
   });
 
   it('sees the expiry at its time, though it remembers the token', async () => {
-    const { token } = await newToken(new Date(now + 1_000));
+    const { id, token } = await newToken(new Date(Date.now() + HOUR_MS));
     expect(await bearer(token)).not.toBeNull();
-    now += 999;
+    await expireUnnoticed(id);
     expect(await bearer(token)).not.toBeNull();
-    now += 1;
+    now += HOUR_MS;
+    await watch.look();
+    expect(await bearer(token)).toBeNull();
+  });
+
+  it('goes by the clock of the database, whatever becomes of its own', async () => {
+    const { id, token } = await newToken(new Date(Date.now() + HOUR_MS));
+    for (const [set, times] of Object.entries({ ahead: 2, back: -2 })) {
+      now += times * HOUR_MS;
+      await watch.look();
+      expect({ set, caller: await bearer(token) }).toMatchObject({ set, caller: { tokenId: id } });
+    }
+    await expireUnnoticed(id);
+    now -= 2 * HOUR_MS;
+    await watch.look();
     expect(await bearer(token)).toBeNull();
   });
 
@@ -185,11 +203,12 @@ describe('last_used_at', () => {
     await use();
     const first = await eventually(() => lastUsed(id), { what: 'the first use is written' });
     now += 60_000;
+    await watch.look();
     await use();
     // Nor by another pod within the minute, nor because the token is read again.
     await watch.look();
     await use();
-    const elsewhere = new Authenticator({ pool, watch, now: () => now });
+    const elsewhere = new Authenticator({ pool, watch });
     await elsewhere.authenticate(`Bearer ${token}`);
     await eventually(() => touches(asked).length === 2, { what: 'the other pod has tried' });
     await Promise.all(touches(asked));
@@ -197,6 +216,7 @@ describe('last_used_at', () => {
 
     await pool.query(`update tokens set last_used_at = now() - interval '61 seconds' where id = $1`, [id]);
     now += 1_000;
+    await watch.look();
     await use();
     await eventually(async () => ((await lastUsed(id)) ?? '') >= first, { what: 'the use a minute later is written' });
     expect(namesOf(asked).filter((name) => name === 'touch-token')).toHaveLength(3);
@@ -204,7 +224,7 @@ describe('last_used_at', () => {
   });
 
   it('is not written of a token that is refused', async () => {
-    const { id, token } = await newToken(new Date(now));
+    const { id, token } = await newToken(new Date());
     expect(await bearer(token)).toBeNull();
     expect(await lastUsed(id)).toBeNull();
   });
@@ -238,6 +258,15 @@ async function lastUsed(tokenId: string): Promise<string | null> {
     tokenId,
   ]);
   return rows[0]?.at ?? null;
+}
+
+/** As time does it: without a new version of the policy. */
+async function expireUnnoticed(id: string): Promise<void> {
+  const client = await pool.connect();
+  await client.query('set session_replication_role = replica');
+  await client.query('update tokens set expires_at = clock_timestamp() where id = $1', [id]);
+  await client.query('reset session_replication_role');
+  client.release();
 }
 
 async function countTokens(): Promise<number> {

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { namedStatement, PolicyCache, type PolicyWatch } from '#platform';
+import { namedStatement, PolicyCache, type Moment, type PolicyWatch } from '#platform';
 import type { Caller } from './caller.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
 
@@ -22,8 +22,9 @@ interface TokenRow {
   organizationId: string | null;
   personId: string | null;
   allowAttribution: boolean;
-  expiresAt: string | null;
-  revokedAt: string | null;
+  /** Until it expires; null: it never does. */
+  leftMs: number | null;
+  isRevoked: boolean;
   memberships: string[];
   invitations: string[];
   tokenAgents: string[];
@@ -31,13 +32,14 @@ interface TokenRow {
 
 interface Known {
   caller: Caller;
-  expiresAt: number;
+  /** When it was read, at the latest, and how long it was good then. */
+  readAt: Moment;
+  leftMs: number;
 }
 
 export interface AuthenticatorOptions {
   pool: Pool;
   watch: PolicyWatch;
-  now?: () => number;
   /** `last_used_at` could not be written; nobody waits for it. */
   onError?: (error: unknown) => void;
 }
@@ -45,14 +47,15 @@ export interface AuthenticatorOptions {
 /** Tells who sends a request from its `Authorization` header. */
 export class Authenticator {
   private readonly pool: Pool;
-  private readonly now: () => number;
+  private readonly watch: PolicyWatch;
   private readonly onError: (error: unknown) => void;
   private readonly tokens: PolicyCache<Known | null>;
   /** When the use of a token was last written, by its id. */
-  private readonly touchedAt = new Map<string, number>();
+  private readonly touchedAt = new Map<string, Moment>();
 
-  constructor({ pool, watch, now = Date.now, onError = () => undefined }: AuthenticatorOptions) {
+  constructor({ pool, watch, onError = () => undefined }: AuthenticatorOptions) {
     this.pool = pool;
+    this.watch = watch;
     this.tokens = new PolicyCache<Known | null>({
       watch,
       read: (token) => this.read(token),
@@ -60,7 +63,6 @@ export class Authenticator {
       // A token that we never made is not: anyone can send those; and one that is made later works at once.
       isKept: (known) => known !== null,
     });
-    this.now = now;
     this.onError = onError;
   }
 
@@ -69,30 +71,39 @@ export class Authenticator {
     const token = bearerToken(authorization);
     // A form that we never made is not asked for.
     if (token === null || !isToken(token)) return null;
-    const known = await this.tokens.get(token);
-    const now = this.now();
-    // By the time, each time: what is remembered must not outlive the token.
-    if (known === null || known.expiresAt <= now) return null;
-    this.touch(known.caller.tokenId, now);
+    let known = await this.tokens.get(token);
+    if (known !== null && this.isOver(known)) {
+      // What is remembered must not outlive the token; but our clock may have been set, so the database has the last word.
+      this.tokens.forget(token);
+      known = await this.tokens.get(token);
+    }
+    if (known === null || this.isOver(known)) return null;
+    this.touch(known.caller.tokenId);
     return known.caller;
   }
 
+  private isOver({ readAt, leftMs }: Known): boolean {
+    return leftMs !== Infinity && this.watch.ageOf(readAt) >= leftMs;
+  }
+
   /** Writes that the token is used, once a minute; nobody waits for it. */
-  private touch(tokenId: string, now: number): void {
-    if (now - (this.touchedAt.get(tokenId) ?? -Infinity) < TOUCH_MS) return;
+  private touch(tokenId: string): void {
+    const touchedAt = this.touchedAt.get(tokenId);
+    if (touchedAt !== undefined && this.watch.ageOf(touchedAt) < TOUCH_MS) return;
     this.touchedAt.delete(tokenId);
-    this.touchedAt.set(tokenId, now);
+    this.touchedAt.set(tokenId, this.watch.moment());
     const [oldest] = this.touchedAt.keys();
     if (this.touchedAt.size > MAX_REMEMBERED && oldest !== undefined) this.touchedAt.delete(oldest);
     this.pool.query({ ...TOUCH_TOKEN, values: [tokenId] }).catch(this.onError);
   }
 
   private async read(token: string): Promise<Known | null> {
+    // From before it is sent: the token is over a little early rather than late.
+    const readAt = this.watch.moment();
     const { rows } = await this.pool.query<TokenRow>({ ...FIND_TOKEN, ...LIMIT, values: [hashToken(token)] });
     const [row] = rows;
-    if (row === undefined) return null;
-    const expiresAt = row.expiresAt === null ? Infinity : Date.parse(row.expiresAt);
-    return { caller: callerOf(row), expiresAt: row.revokedAt === null ? expiresAt : -Infinity };
+    const isGood = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);
+    return isGood ? { caller: callerOf(row), readAt, leftMs: row.leftMs ?? Infinity } : null;
   }
 }
 

@@ -1,13 +1,14 @@
 -- A token by the hash of its secret, or of the one before that while it still works, with what the policy needs to know of the
--- caller, in one round trip.
+-- caller, in one round trip. How long it is still good, by this server's clock: those of the processes may differ.
 select t.id,
        t.kind,
        t.name,
        t.organization_id   as "organizationId",
        t.person_id         as "personId",
        t.allow_attribution as "allowAttribution",
-       least(t.expires_at, case when t.hash <> $1 then t.old_hash_until end) as "expiresAt",
-       t.revoked_at        as "revokedAt",
+       extract(epoch from least(t.expires_at, case when t.hash <> $1 then t.old_hash_until end) - clock_timestamp())::float8
+         * 1000            as "leftMs",
+       t.revoked_at is not null as "isRevoked",
        array(select m.organization_id from memberships m where m.person_id = t.person_id) as "memberships",
        array(select p.agent_id from agent_people p where p.person_id = t.person_id)       as "invitations",
        array(select a.agent_id from token_agents a where a.token_id = t.id)               as "tokenAgents"

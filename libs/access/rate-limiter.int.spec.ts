@@ -66,6 +66,20 @@ describe('two processes on PostgreSQL', () => {
     expect(await open({ pool: database.pool }).consume('clock')).toMatchObject({ remaining: 9, resetSeconds: 60 });
   });
 
+  test('let a key through again when the window has ended, though their clock was put back meanwhile', async () => {
+    const limiter = open({ pool: database.pool });
+    const nearEnd = `update rate_limits set expires_at = clock_timestamp() + interval '300 ms' where key like '%set back'`;
+    expect(await consume([limiter], 9, 'set back')).toBe(9);
+    await database.pool.query(nearEnd);
+    await limiter.consume('set back'); // the last of this window
+    const setBack = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
+    try {
+      await eventually(async () => (await limiter.consume('set back')).allowed, { what: 'the next window begins' });
+    } finally {
+      setBack.mockRestore();
+    }
+  });
+
   test('let one another have connections, and nobody waits for a row that is held', async () => {
     const limiter = open({ pool: database.pool });
     await limiter.consume('hot');

@@ -15,6 +15,8 @@ const WINDOW_S = 60;
 const PATIENCE_MS = { redis: 30, postgres: 300 };
 /** Until it has answered, or so long, nobody asks it, but one request a time to see whether it is back. Milliseconds. */
 const LEFT_ALONE_MS = 1_000;
+/** More keys past their limit than this are forgotten, the oldest first: the store knows them. */
+const MAX_SPENT = 1_000;
 /** A Redis that is silent for so long is hung up on. Milliseconds. */
 const SILENCE_MS = 1_000;
 
@@ -47,23 +49,26 @@ export class RateLimiter {
   private readonly patienceMs: number;
   /** Until when the store is left alone, by `performance.now()`. */
   private leftAloneUntil = 0;
+  /**
+   * Until when a key is past the limit, likewise: not worth asking the store for. The library's own memory of that
+   * (`inMemoryBlockOnConsumed`) goes by Date.now(): a clock put back by an hour would keep such keys out for an hour.
+   */
+  private readonly spentUntil = new Map<string, number>();
 
   constructor({ limit, redisUrl, pool, name, logger }: RateLimiterOptions) {
     this.limit = limit;
     const budget = { points: limit, duration: WINDOW_S };
     this.alone = new RateLimiterMemory(budget);
-    // Whoever is past the limit is not worth asking the store for.
-    const shared = { ...budget, inMemoryBlockOnConsumed: limit };
     this.redis = redisUrl === undefined ? null : connect(redisUrl, logger);
     this.patienceMs = this.redis === null ? PATIENCE_MS.postgres : PATIENCE_MS.redis;
     if (this.redis !== null) {
       this.shared = new RateLimiterRedis({
-        ...shared,
+        ...budget,
         keyPrefix: `{${name}}:rate`,
         storeClient: this.redis,
         rejectIfRedisNotReady: true,
       });
-    } else this.shared = pool === undefined ? null : new PostgresLimiter(pool, shared);
+    } else this.shared = pool === undefined ? null : new PostgresLimiter(pool, budget);
   }
 
   async consume(key: string): Promise<RateLimited> {
@@ -81,6 +86,8 @@ export class RateLimiter {
   /** Null where the store is away, or too slow: what it is asked may then be counted there as well. */
   private async consumeShared(shared: RateLimiterAbstract, key: string): Promise<RateLimiterRes | null> {
     const now = performance.now();
+    const spentForMs = (this.spentUntil.get(key) ?? 0) - now;
+    if (spentForMs > 0) return new RateLimiterRes(0, spentForMs);
     if (now < this.leftAloneUntil) return null;
     // Whoever comes while this one asks again does not wait with it.
     if (this.leftAloneUntil > 0) this.leftAloneUntil = now + LEFT_ALONE_MS;
@@ -88,6 +95,7 @@ export class RateLimiter {
     const result = await orTooSlow(answer, this.patienceMs);
     if (result !== TOO_SLOW) {
       this.leftAloneUntil = 0;
+      this.noteSpent(key, result);
       return result;
     }
     this.leftAloneUntil = performance.now() + LEFT_ALONE_MS;
@@ -96,6 +104,14 @@ export class RateLimiter {
       if (late !== null) this.leftAloneUntil = 0;
     });
     return null;
+  }
+
+  private noteSpent(key: string, result: RateLimiterRes | null): void {
+    this.spentUntil.delete(key);
+    if (result === null || result.consumedPoints < this.limit) return;
+    this.spentUntil.set(key, performance.now() + result.msBeforeNext);
+    const [oldest] = this.spentUntil.keys();
+    if (this.spentUntil.size > MAX_SPENT && oldest !== undefined) this.spentUntil.delete(oldest);
   }
 }
 

@@ -42,6 +42,11 @@ export class PolicyCache<Value> {
     return value;
   }
 
+  /** What is known of the key is not to be used any more, for a reason of the caller's own. */
+  forget(key: string): void {
+    this.entries.delete(key);
+  }
+
   private find(key: string): Entry<Value> | undefined {
     const entry = this.entries.get(key);
     if (entry?.generation !== this.options.watch.generation) return undefined;
