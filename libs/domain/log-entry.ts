@@ -33,6 +33,8 @@ export interface LogEntry {
   toolInput?: Record<string, unknown>;
 }
 
+const NO_NUMBERS = { durationMs: null, tokens: null };
+
 type Shown = Pick<LogEntry, 'type' | 'content'> & Partial<LogEntry>;
 
 /**
@@ -109,7 +111,7 @@ function ended(content: string, durationMs: number | null): Shown {
 export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
   if (!event.public) return null;
   const { id, occurredAt, runId } = event;
-  const place = { id, occurredAt, runId, status: 'available' as const, durationMs: null, tokens: null };
+  const place = { id, occurredAt, runId, status: 'available' as const, ...NO_NUMBERS };
   const shown = isKnownEvent(event) ? showUnlessBroken(event) : 'unsupported';
   // An unknown type has no name in the closed enum of the contract; `session.status` is the one that promises least.
   if (shown === 'unsupported') return { ...place, type: 'session.status', status: 'unsupported', content: '' };
@@ -119,8 +121,18 @@ export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
 function showUnlessBroken(event: ThreadEvent): Shown | null | 'unsupported' {
   try {
     const shown = showEvent(event);
-    return shown === null || typeof shown.content === 'string' ? shown : 'unsupported';
+    return shown === null || isWhole(shown) ? shown : 'unsupported';
   } catch {
     return 'unsupported';
   }
+}
+
+/** Whether every field is as the contract has it: what was stored may lack some. */
+function isWhole(shown: Shown): boolean {
+  const { type, content, durationMs, tokens, toolCallId, toolName, toolInput = {} } = { ...NO_NUMBERS, ...shown };
+  const areCounts = [durationMs, tokens].every((value) => value === null || Number.isSafeInteger(value));
+  if (typeof content !== 'string' || !areCounts) return false;
+  if (!type.startsWith('tool.')) return true;
+  const isObject = typeof toolInput === 'object' && toolInput !== null && !Array.isArray(toolInput);
+  return isObject && [toolCallId, toolName].every((name) => typeof name === 'string' && name !== '');
 }

@@ -125,6 +125,16 @@ describe('unsupported', () => {
     const broken = { ...stored(happened.message('A')), data: null } as unknown as StoredEvent;
     expect(toLogEntry(broken)).toEqual(unsupported);
   });
+
+  test.each([
+    ['tool.completed', { ...DONE, outcome: 'ok', durationMs: undefined }],
+    ['tool.completed', { ...DONE, outcome: 'ok', toolCallId: 7 }],
+    ['tool.started', { ...CALL, toolInput: 'text' }],
+    ['usage.recorded', { inputTokens: 3 }],
+  ])('a field of %s that is missing or of another type: %j', (type, data) => {
+    const fact = { type, data, runId: 'A', attempt: 1 } as unknown as ThreadEvent;
+    expect(toLogEntry(stored(fact, { public: true }))).toEqual(unsupported);
+  });
 });
 
 test('provider-private citations are in no content', () => {

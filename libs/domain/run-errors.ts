@@ -53,6 +53,12 @@ export const RUN_ERRORS = {
     retryable: false,
     remedy: 'Ask for a smaller answer, or have the agent write a file.',
   },
+  thread_unreadable: {
+    message: 'The Thread has an event that this version cannot read.',
+    retryable: false,
+    remedy:
+      'Bring all workers to the newest release; if it goes on, `spool verify` names what is wrong with the Thread.',
+  },
   internal: {
     message: 'The Run failed for an internal reason.',
     retryable: false,

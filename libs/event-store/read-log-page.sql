@@ -14,7 +14,7 @@ left join lateral (
     select *, sum(octet_length(data::text)) over (order by id)::integer as bytes
     from (
       select thread_id as "threadId", version, id, type, schema_version as "schemaVersion",
-             case when type = 'tool.completed' then data - 'result' else data end as data,
+             case when type = 'tool.completed' and jsonb_typeof(data) = 'object' then data - 'result' else data end as data,
              run_id as "runId", attempt, public, occurred_at as "occurredAt"
       from events
       where thread_id = $1 and public and id > $2

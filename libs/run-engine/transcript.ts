@@ -1,5 +1,5 @@
-import type { TranscriptMessage } from '#agents';
-import type { RunTrigger, ThreadEvent, ToolCall } from '#domain';
+import { HarnessError, type TranscriptMessage } from '#agents';
+import { SCHEMA_VERSIONS, type RunTrigger, type ThreadEvent, type ToolCall } from '#domain';
 
 /** What `read-transcript.sql` reads: messages, decisions and tool calls of a whole Thread. */
 export type TranscriptEvent = Extract<
@@ -19,12 +19,14 @@ export interface TranscriptOf {
 /**
  * The transcript that a Run goes on from. Messages stand in the stream where they were sent, which may be amid an earlier
  * Run's steps (`whenBusy: enqueue`); here each stands before the steps of its own Run, and those of Runs still queued are
- * left out. Only a `retry` answers its message anew: what came after that message is dropped.
+ * left out. Only a `retry` answers its message anew: what came after that message is dropped. Throws `thread_unreadable` for
+ * what is not as this version stores it: going on without it might repeat a tool.
  */
 export function transcriptOf(
   events: readonly TranscriptEvent[],
   { runId, trigger, liveRunIds }: TranscriptOf,
 ): TranscriptEvent[] {
+  if (!events.every(isReadable)) throw new HarnessError('thread_unreadable');
   const stepped = new Set(events.flatMap((event) => (event.type === 'message.added' ? [] : [event.runId])));
   const ordered: TranscriptEvent[] = [];
   /** Messages whose Run has not stepped yet. */
@@ -49,6 +51,37 @@ export function transcriptOf(
   ordered.push(...early.values(), ...(own ? [own] : []));
   return trigger === 'retry' ? answeredAnew(ordered, runId) : ordered;
 }
+
+/** Of a newer release, or spoilt: the types of what is stored are a promise that nobody has checked. */
+function isReadable(event: TranscriptEvent & { schemaVersion?: number }): boolean {
+  const { type, schemaVersion = SCHEMA_VERSIONS[type] } = event;
+  if (schemaVersion !== SCHEMA_VERSIONS[type] || !isObject(event.data)) return false;
+  switch (type) {
+    case 'message.added':
+      return areTexts(event.data.text) && Array.isArray(event.data.fileIds);
+    case 'assistant.message_added': {
+      const { text, toolCalls } = event.data;
+      return areTexts(text) && Array.isArray(toolCalls) && toolCalls.every(isToolCall);
+    }
+    case 'tool.confirmation_decided':
+      return areTexts(event.data.toolCallId) && ['allow_once', 'reject_once'].includes(event.data.decision);
+    case 'tool.started':
+      return areTexts(event.data.toolCallId);
+    case 'tool.completed': {
+      const { toolCallId, toolName, outcome, result } = event.data;
+      return areTexts(toolCallId, toolName, outcome, result);
+    }
+  }
+}
+
+function isToolCall(call: unknown): boolean {
+  const { toolCallId, toolName, toolInput } = isObject(call) ? (call as Partial<ToolCall>) : {};
+  return areTexts(toolCallId, toolName) && isObject(toolInput);
+}
+
+const areTexts = (...values: unknown[]): boolean => values.every((value) => typeof value === 'string');
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function answeredAnew(events: TranscriptEvent[], runId: string): TranscriptEvent[] {
   const message = events.findLastIndex(({ type }) => type === 'message.added');

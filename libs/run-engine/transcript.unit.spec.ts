@@ -1,4 +1,4 @@
-import { answered, call, completed, said, started } from './transcript.testing.ts';
+import { answered, call, completed, decided, said, started } from './transcript.testing.ts';
 import { toMessages, transcriptOf, type TranscriptEvent } from './transcript.ts';
 
 const wordsOf = (events: readonly TranscriptEvent[]) =>
@@ -46,6 +46,31 @@ describe('transcriptOf', () => {
     expect(wordsOf(transcriptOf(events, { ...of, trigger: 'resume' }))).toEqual(['a', 'old', 'tool.completed 1']);
     const later = [...events, answered('new', [], 'B')];
     expect(wordsOf(transcriptOf(later, { ...of, trigger: 'retry' }))).toEqual(['a', 'new']);
+  });
+});
+
+describe('an event that is not as this version stores it', () => {
+  const of = { runId: 'B', trigger: 'user_prompt' as const, liveRunIds: new Set(['B']) };
+  const sound = [said('a'), answered('', [call('1')]), decided('1', 'allow_once'), started('1'), completed('1')];
+  const nonsense = [undefined, null, 7, [], [null], [{}], {}];
+  const refused = (event: object): boolean => {
+    try {
+      toMessages(transcriptOf([...sound, event as TranscriptEvent], of));
+      return false;
+    } catch (error) {
+      expect(error).toMatchObject({ name: 'HarnessError', code: 'thread_unreadable' });
+      return true;
+    }
+  };
+
+  test.each(sound.map((event) => [event.type, event] as const))('%s: the Run is told so by name', (_, event) => {
+    expect(refused({ ...event, schemaVersion: 1 })).toBe(false);
+    expect(refused({ ...event, schemaVersion: 2 })).toBe(true);
+    for (const data of [undefined, null, 7, 'text', [], {}]) expect(refused({ ...event, data })).toBe(true);
+    const spoilt = Object.keys(event.data).flatMap((field) =>
+      nonsense.map((value) => ({ ...event, data: { ...event.data, [field]: value } })),
+    );
+    expect(spoilt.filter(refused).length).toBeGreaterThan(5);
   });
 });
 
