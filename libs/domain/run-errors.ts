@@ -53,6 +53,11 @@ export const RUN_ERRORS = {
     retryable: false,
     remedy: 'Ask for a smaller answer, or have the agent write a file.',
   },
+  storage_unavailable: {
+    message: 'A file that the Run made could not be stored.',
+    retryable: true,
+    remedy: 'Retry the Run; if it goes on, look at the blob storage (disk full, no answer).',
+  },
   thread_unreadable: {
     message: 'The Thread has an event that this version cannot read.',
     retryable: false,

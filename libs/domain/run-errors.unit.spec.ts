@@ -37,6 +37,7 @@ test('the catalogue is closed: these and no others (decisions, section 3)', () =
     'worker_lost',
     'harness_crashed',
     'output_too_large',
+    'storage_unavailable',
     'thread_unreadable',
     'internal',
   ]);

@@ -1,3 +1,4 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
 import type { StepContext, StepEvent, TranscriptMessage } from '#agents';
 import { makeWorld, type World } from './engine.testing.ts';
 import { message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
@@ -138,6 +139,35 @@ describe('a tool call', () => {
     expect((await world.summary(runId)).status).toBe('completed');
     const completed = (await world.log(threadId)).find(({ type }) => type === 'tool.use.completed');
     expect(completed).toMatchObject({ status: 'error', content: 'The tool failed.' });
+  });
+
+  it.each([
+    ['in time, goes on', 2, { status: 'completed', error: null }],
+    ['too late, fails', 3, { status: 'failed', error: { code: 'storage_unavailable', retryable: true } }],
+  ])('whose artifact cannot be stored is tried again: a storage that is back %s', async (_, failures, end) => {
+    const bytes = new TextEncoder().encode('a');
+    const makes = tool(
+      'makes',
+      async ({ saveArtifact }) => ok((await saveArtifact({ name: 'a.txt', mimeType: 'text/plain', bytes })).fileId),
+      { idempotent: true },
+    );
+    // A file where the store has its folder: nothing can be put.
+    await rename(world.folder, `${world.folder}.away`);
+    await writeFile(world.folder, '');
+    const { threadId, runId } = await execute(useTools(['makes']), [makes]);
+    const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['makes']), [makes])] });
+    for (let losses = 1; losses < failures; losses++) {
+      expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses });
+      await engine.executeOffer({ threadId, runId, dispatch: losses + 1 });
+    }
+    await rm(world.folder);
+    await rename(`${world.folder}.away`, world.folder);
+    await engine.executeOffer({ threadId, runId, dispatch: failures + 1 });
+    expect(await world.summary(runId)).toMatchObject(end);
+    const log = await world.log(threadId);
+    const isStored = end.status === 'completed';
+    expect(log.filter(({ type }) => type === 'file.changed')).toHaveLength(isStored ? 1 : 0);
+    expect(log.filter(({ type }) => type === 'tool.use.completed')).toHaveLength(isStored ? 1 : 0);
   });
 
   it('of a tool that does not exist is an error without a start', async () => {

@@ -1,7 +1,7 @@
 import { HarnessError, type Tool, type ToolContext, type ToolResult } from '#agents';
 import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
-import { storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
-import type { Logger } from '#platform';
+import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
+import { isDatabaseAway, type Logger } from '#platform';
 import { untilAborted } from './claim.ts';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
@@ -25,7 +25,10 @@ export interface ToolStepParts {
   logger: Logger;
 }
 
-/** Runs one call once. Every failure of the tool is an outcome; it throws only the signal's reason. */
+/**
+ * Runs one call once. Every failure of the tool is an outcome. Throws the signal's reason, and `storage_unavailable` where a
+ * tool failed for an artifact that could not be stored: it may succeed when tried again.
+ */
 export async function takeToolStep(
   { blobs, maxFileBytes, logger }: ToolStepParts,
   tool: Tool,
@@ -33,11 +36,16 @@ export async function takeToolStep(
   context: Omit<ToolContext, 'toolCallId' | 'saveArtifact'>,
 ): Promise<ToolOutcome> {
   const files: PreparedFile[] = [];
+  let notStored: unknown = null;
   const toolContext: ToolContext = {
     ...context,
     toolCallId: call.toolCallId,
     saveArtifact: async (artifact) => {
-      const file = await storeArtifact(blobs, context.runId, { ...artifact, maxBytes: maxFileBytes });
+      const source = { ...artifact, maxBytes: maxFileBytes };
+      const file = await storeArtifact(blobs, context.runId, source).catch((error: unknown) => {
+        if (error instanceof BlobStoreAway || isDatabaseAway(error)) notStored = error;
+        throw error;
+      });
       files.push(file);
       return { fileId: file.id };
     },
@@ -49,6 +57,7 @@ export async function takeToolStep(
     result = await untilAborted((async () => tool.execute(call.toolInput, toolContext))(), context.signal);
   } catch (error) {
     context.signal.throwIfAborted();
+    if (notStored !== null) throw new HarnessError('storage_unavailable', { cause: notStored });
     logger.warn({ err: error, runId: context.runId, toolName: call.toolName }, 'a tool failed');
     result = { text: error instanceof HarnessError ? error.message : 'The tool failed.', isError: true };
   }
