@@ -47,7 +47,7 @@ it('offers a delayed Run when it is due, also when it has been idle', async () =
   }, 1);
   on.startDispatcher();
   // It has just looked, and looks again in a second: before the Run is due. The look after that one would be too late.
-  await on.lookedOnceMore();
+  await on.checkedOnceMore();
   const { runId } = await on.addDelayedRun(1_300);
   const { rows } = await on.pool.query<{ due: Date }>('select due_at as due from run_work where run_id = $1', [runId]);
   const due = rows[0]!.due;

@@ -302,7 +302,7 @@ function describeRunQueue(backend: Backend): void {
       }, 4);
       on.startDispatcher();
       await on.addReadyRuns('org', 100);
-      await on.lookedOnceMore();
+      await on.checkedOnceMore();
       expect(await on.queue.keepEpoch()).toBe(true);
       await backend.loseData(on);
       open = true;
@@ -335,7 +335,7 @@ function describeRunQueue(backend: Backend): void {
     it('leaves the workers that are alive', async () => {
       const worker = await on.registerWorker('a', 3);
       on.startDispatcher();
-      await on.lookedOnceMore();
+      await on.checkedOnceMore();
       expect((await on.controls.read()).slots).toBe(3);
       await worker.close();
       await eventually(async () => (await on.controls.read()).slots === 0, { what: 'the worker has signed off' });

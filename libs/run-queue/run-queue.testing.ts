@@ -23,6 +23,8 @@ export class Installation {
   private readonly dispatchers: Dispatcher[] = [];
   private readonly workers: RegisteredWorker[] = [];
   private runCount = 0;
+  /** Of all dispatchers: each asks once how many jobs wait, also while it is paused. */
+  private looks = 0;
 
   private constructor(
     readonly name: string,
@@ -49,7 +51,12 @@ export class Installation {
 
   startDispatcher(queue: RunQueue = this.queue): Dispatcher {
     const { databaseUrl, pool, controls, logger } = this;
-    const dispatcher = new Dispatcher({ databaseUrl, pool, queue, controls, logger });
+    const asked = (): Promise<number> => {
+      this.looks++;
+      return queue.waitingCount();
+    };
+    const counted = Object.create(queue, { waitingCount: { value: asked } }) as RunQueue;
+    const dispatcher = new Dispatcher({ databaseUrl, pool, queue: counted, controls, logger });
     this.dispatchers.push(dispatcher);
     dispatcher.start();
     return dispatcher;
@@ -72,13 +79,23 @@ export class Installation {
     return this.addRun('delayed', 'delayed', dueInMs);
   }
 
-  /** The dispatcher has looked once more, from beginning to end: each look begins with removing workers that are dead. */
+  /** The dispatcher has looked once more, from beginning to end: the first to be counted may have begun before. */
   async lookedOnceMore(): Promise<void> {
+    const wanted = this.looks + 3;
+    const looked = (): boolean => {
+      this.dispatchers.forEach((dispatcher) => dispatcher.nudge());
+      return this.looks >= wanted;
+    };
+    await eventually(looked, { what: 'the dispatcher has looked' });
+  }
+
+  /** Likewise at what it looks at once a second, the queue's epoch and the workers: that begins with removing the dead. */
+  async checkedOnceMore(): Promise<void> {
     const gone = async (): Promise<boolean> =>
       (await this.pool.query(`select from workers where holder = 'dead'`)).rowCount === 0;
     for (let i = 0; i < 2; i++) {
       await this.pool.query(`insert into workers values ('dead', 1000, now() - interval '2 minutes')`);
-      await eventually(gone, { what: 'the dispatcher has looked' });
+      await eventually(gone, { what: 'the dispatcher has checked' });
     }
   }
 
