@@ -39,7 +39,8 @@ it('knows a new agent, and its live version once it is published', async () => {
   const catalogue = makeCatalogue();
   const agentId = await createAgent(database.pool, { organizationId, manifest });
   const agent = { id: agentId, organizationId, ownerPersonId: null, name: 'Helper', description: 'Helps.' };
-  const state = { kind: 'cattle', access: 'organization', apiEnabled: true, deleted: false };
+  const limits = { maxRuns: null, organizationMaxRuns: null };
+  const state = { kind: 'cattle', access: 'organization', apiEnabled: true, deleted: false, ...limits };
   expect(await catalogue.find(agentId)).toEqual({ ...agent, ...state, published: false, liveVersion: null });
 
   expect(await publishAgentVersion(database.pool, agentId, { ...manifest, kind: 'pet', name: 'Renamed' })).toBe(1);

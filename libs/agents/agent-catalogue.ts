@@ -20,6 +20,9 @@ export interface Agent {
   apiEnabled: boolean;
   liveVersion: number | null;
   deleted: boolean;
+  /** How many of its Runs, and of its organization's, are executed at once; null: as many as there are slots. */
+  maxRuns: number | null;
+  organizationMaxRuns: number | null;
 }
 
 /** So that a caller who asks for many cannot fill the memory. */

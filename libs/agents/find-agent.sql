@@ -1,6 +1,6 @@
 -- What the routes of an agent have to know of it, whatever its state.
 select id,
-       organization_id          as "organizationId",
+       agents.organization_id   as "organizationId",
        owner_person_id          as "ownerPersonId",
        name,
        description,
@@ -9,6 +9,9 @@ select id,
        published,
        api_enabled              as "apiEnabled",
        live_version             as "liveVersion",
-       deleted_at is not null   as deleted
+       deleted_at is not null   as deleted,
+       agent_runs               as "maxRuns",
+       organization_runs        as "organizationMaxRuns"
 from agents
+join concurrency_limits on agent_id = id
 where id = $1

@@ -4,6 +4,7 @@ import { Files1763700000002 } from './migrations/0002-files.ts';
 import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts';
 import { ClientExternalRef1763700000004 } from './migrations/0004-client-external-ref.ts';
 import { Management1763700000005 } from './migrations/0005-management.ts';
+import { ConcurrencyLimits1763700000006 } from './migrations/0006-concurrency-limits.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -12,6 +13,7 @@ const MIGRATIONS = [
   PolicyVersion1763700000003,
   ClientExternalRef1763700000004,
   Management1763700000005,
+  ConcurrencyLimits1763700000006,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

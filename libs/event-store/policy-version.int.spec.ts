@@ -55,6 +55,7 @@ test.each([
   ['an invitation is taken back', `delete from agent_people where person_id = 'Q'`],
   ['a service token gets an agent', `insert into token_agents values ('S', 'B')`],
   ['a service token loses an agent', `delete from token_agents where agent_id = 'B'`],
+  ['an organization gets a limit', `update organizations set max_runs = 3 where id = 'O'`],
   ['an agent is unpublished', `update agents set published = not published where id = 'A'`],
   ['API access is switched off', `update agents set api_enabled = false where id = 'A'`],
   ['another version is live', `update agents set live_version = 7 where id = 'A'`],
