@@ -95,6 +95,8 @@ work as (
      "dueInMs" bigint, "queueMs" bigint, "workMs" bigint)
   on conflict (run_id) do update
   set state      = excluded.state,
+      limited_by = null,
+      queue_left = null,
       dispatch   = excluded.dispatch,
       attempt    = excluded.attempt,
       holder     = excluded.holder,

@@ -21,7 +21,14 @@ afterEach(async () => {
 });
 
 /** They are read whole, or walked from one to the next; each has a spec of its own, or says why. */
-const WALKS = ['find-due-runs', 'find-ready-runs', 'wake-delayed-runs', 'read-controls', 'resume-queue'];
+const WALKS = [
+  'find-due-runs',
+  'find-ready-runs',
+  'wake-delayed-runs',
+  'read-controls',
+  'resume-queue',
+  'find-limited-organizations',
+];
 
 const folders = ['event-store', 'run-queue', 'run-engine'].map((lib) => join(import.meta.dirname, '..', lib));
 const statements = folders.flatMap((folder) =>

@@ -7,13 +7,13 @@ export interface StoredWork {
   threadId: string;
   organizationId: string;
   agentId: string;
-  state: WorkRow['state'];
+  state: WorkRow['state'] | 'limited';
   dispatch: number;
   attempt: number;
   holder: string | null;
   isDue: boolean;
   queueMs: number;
-  isLimited: boolean;
+  hasWorkLimit: boolean;
 }
 
 /** Checks that each live Run has the work row that its state asks for. */
@@ -38,9 +38,12 @@ export function checkWork(
 
 function expectedWork(threadId: string, row: WorkRow, found: StoredWork): StoredWork {
   const { runId, organizationId, agentId, dispatch, attempt, holder, queueMs, dueInMs } = row;
-  // The dispatcher makes a delayed row ready when its time has come, without an append.
-  const isAwake = row.state === 'delayed' && dueInMs !== null && found.state === 'ready';
-  const state = isAwake ? 'ready' : row.state;
-  const dates = { isDue: dueInMs !== null, isLimited: row.state === 'leased' };
+  // Without an append the dispatcher makes a delayed row ready when its time has come, and a claim sends a ready one back to
+  // wait for a concurrency limit, which nothing is due for.
+  const isAwake = row.state === 'delayed' && dueInMs !== null && found.state !== 'delayed';
+  const isReady = isAwake || row.state === 'ready';
+  const waits = isReady && found.state === 'limited';
+  const state = waits ? 'limited' : isReady ? 'ready' : row.state;
+  const dates = { isDue: dueInMs !== null && !waits, hasWorkLimit: row.state === 'leased' };
   return { runId, threadId, organizationId, agentId, state, dispatch, attempt, holder, queueMs, ...dates };
 }

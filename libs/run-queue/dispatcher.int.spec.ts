@@ -56,6 +56,14 @@ it('offers a delayed Run when it is due, also when it has been idle', async () =
   expect(lateMs).toBeLessThan(300);
 });
 
+it('lets in what waits for a concurrency limit without room being made, and offers it', async () => {
+  const delivered = on.consumeRuns(1);
+  const { runId } = await on.addLimitedRun();
+  on.startDispatcher();
+  await on.waitFor(delivered, 1);
+  expect(delivered).toEqual([runId]);
+});
+
 it('finds delayed Runs by an index, however many others there are', async () => {
   await on.pool.query(
     `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)

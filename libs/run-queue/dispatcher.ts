@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import type { RunOffer } from '#event-store';
 import { LeaderLoop, namedStatement, type Logger } from '#platform';
+import { lookAtLimits } from './limited-runs.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
 import { jobIdOf, QueueAway, windowOf, type RunQueue } from './run-queue.ts';
@@ -54,6 +55,8 @@ export class Dispatcher {
   /** When the next delayed Run is due, if within a second of the last look at them. */
   private nextDueAt = Infinity;
   private checkedAt = -Infinity;
+  private limitsAt = -Infinity;
+  private lookingAtLimits: Promise<void> | null = null;
   private busyAt = -Infinity;
   private epochSeen = false;
   private backlog = false;
@@ -93,6 +96,7 @@ export class Dispatcher {
 
   async stop(): Promise<void> {
     await this.loop.stop();
+    await this.lookingAtLimits;
   }
 
   /**
@@ -118,7 +122,7 @@ export class Dispatcher {
     const now = monotonicNow();
     const { controls, queue } = this.options;
     if (now - this.checkedAt >= CHECK_EVERY_MS) await this.check(now);
-    const { paused, slots } = await controls.read();
+    const { paused, away, slots, limited } = await controls.read();
     // Also while paused: whether it answers has to be known.
     const waiting = await queue.waitingCount();
     if (paused) {
@@ -127,11 +131,13 @@ export class Dispatcher {
       return IDLE_MS;
     }
     if (now - this.wokeAt >= WAKE_EVERY_MS || now >= this.nextDueAt) await this.wakeDelayedRuns(now);
+    // What is known to be away has its end told first: it gives ready Runs their queue time back.
+    if (limited && !away && now - this.limitsAt >= CHECK_EVERY_MS) this.lookAtLimits(now);
     const depth = this.depthOf(slots);
     // Not worth a look at the table yet; the longer it takes, the less often the queue is asked.
     if (this.backlog && waiting > 0.75 * depth) return Math.min(2 * this.pauseMs, BUSY_MS);
     const offered = await this.offerReadyRuns(2 * windowOf(slots) + slots, depth - waiting);
-    if (offered || waiting > 0) this.busyAt = now;
+    if (offered || waiting > 0 || limited) this.busyAt = now;
     if (this.backlog) return DRAIN_MS;
     return now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : IDLE_MS;
   }
@@ -199,6 +205,19 @@ export class Dispatcher {
     this.wokeAt = now;
     this.nextDueAt = nextInMs === null ? Infinity : monotonicNow() + nextInMs;
     if (woken > 0) this.busyAt = now;
+  }
+
+  /** For what the fast path (LimitedRuns) has missed. Not awaited: with many limits it takes longer than a look may. */
+  private lookAtLimits(now: number): void {
+    if (this.lookingAtLimits !== null) return;
+    this.limitsAt = now;
+    this.lookingAtLimits = lookAtLimits(this.options.pool)
+      // They may have been offered before, when there was no room.
+      .then((letIn) => letIn.forEach((offer) => this.offeredAt.delete(jobIdOf(offer))))
+      .catch((error: unknown) =>
+        this.options.logger.warn({ err: error }, 'dispatcher: the limits could not be looked at'),
+      )
+      .finally(() => (this.lookingAtLimits = null));
   }
 
   /** Whether the queue has lost its data, and which workers are gone. */

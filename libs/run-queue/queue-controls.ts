@@ -18,6 +18,8 @@ export interface Controls {
   slots: number;
   /** Whether Runs have been ready for longer than an offer takes: there is a backlog. */
   crowded: boolean;
+  /** Whether any Run waits for a concurrency limit. */
+  limited: boolean;
 }
 
 /**
@@ -36,7 +38,7 @@ export class QueueControls {
     this.awayKey = `${queueName} (away)`;
     this.controls = remember(CONTROLS_AGE_MS, async () => {
       const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...LIMIT, values: [queueName, this.awayKey] });
-      return rows[0] ?? { paused: false, away: false, slots: 0, crowded: false };
+      return rows[0] ?? { paused: false, away: false, slots: 0, crowded: false, limited: false };
     });
   }
 

@@ -1,6 +1,8 @@
--- Whether the queue is paused ($1) or away ($2), the slots of all workers whose heartbeat is younger than 10 s, and whether
--- there is a backlog.
+-- Whether the queue is paused ($1) or away ($2), the slots of all workers whose heartbeat is younger than 10 s, whether there
+-- is a backlog (what waited for a concurrency limit says nothing of that), and whether any Run waits for a limit.
 select exists (select from queue_controls where queue = $1 and paused_at is not null) as paused,
        exists (select from queue_controls where queue = $2 and paused_at is not null) as away,
        (select coalesce(sum(slots), 0)::integer from workers where seen_at > now() - interval '10 seconds') as slots,
-       exists (select from run_work where state = 'ready' and since < now() - interval '250 milliseconds') as crowded
+       exists (select from run_work where state = 'ready' and since < now() - interval '250 milliseconds'
+               and limited_by is null) as crowded,
+       exists (select from run_work where state = 'limited') as limited

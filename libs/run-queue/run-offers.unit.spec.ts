@@ -32,7 +32,7 @@ function offers(given: { slots?: number; paused?: boolean; crowded?: boolean; wa
     },
     close: async () => undefined,
   };
-  const controls = { read: async () => ({ slots, paused, away: false, crowded }) };
+  const controls = { read: async () => ({ slots, paused, away: false, crowded, limited: false }) };
   const tested = new RunOffers({ queue, controls, logger, now: () => clock.now });
   const settled = async (): Promise<void> => {
     while (tested.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 import { Test } from '@nestjs/testing';
 import { Client } from 'pg';
 import { pino } from 'pino';
-import { CommitFeed, type Commit } from '#event-store';
+import { absentThread, CommitFeed } from '#event-store';
 import { DATABASE, loadConfig, PlatformModule, type Database } from '#platform';
 import { createTestDatabase, eventually } from '#testing';
 import { Dispatcher } from './dispatcher.ts';
@@ -17,7 +17,9 @@ it('offers what the process commits, leads, and closes everything with the appli
   await module.init();
   const delivered: string[] = [];
   module.get<RunQueue>(RUN_QUEUE).consume(async ({ runId }) => void delivered.push(runId), 2);
-  module.get(CommitFeed).emit({ offers: [{ runId: 'run', threadId: 'thread', dispatch: 1 }] } as unknown as Commit);
+  const [before, after] = [absentThread('thread'), absentThread('thread')];
+  const offers = [{ runId: 'run', threadId: 'thread', dispatch: 1 }];
+  module.get(CommitFeed).emit({ before, after, events: [], offers });
   await eventually(() => delivered.length === 1, { what: 'the Run is delivered' });
   await eventually(() => module.get(Dispatcher).isLeader, { what: 'it leads' });
 

@@ -2,6 +2,7 @@ import { Inject, Module, type OnApplicationBootstrap, type OnApplicationShutdown
 import { CommitFeed, EventStoreModule } from '#event-store';
 import { CONFIG, DATABASE, LOGGER, requireDatabaseUrl, type Config, type Database, type Logger } from '#platform';
 import { Dispatcher } from './dispatcher.ts';
+import { LimitedRuns } from './limited-runs.ts';
 import { openRunQueue } from './open-run-queue.ts';
 import { QueueControls } from './queue-controls.ts';
 import { RunOffers } from './run-offers.ts';
@@ -31,20 +32,29 @@ export const RUN_QUEUE = Symbol('RUN_QUEUE');
       useFactory: (queue: RunQueue, controls: QueueControls, logger: Logger) =>
         new RunOffers({ queue, controls, logger }),
     },
+    {
+      provide: LimitedRuns,
+      inject: [DATABASE, QueueControls, RunOffers, LOGGER],
+      useFactory: ({ pool }: Database, controls: QueueControls, offers: RunOffers, logger: Logger) =>
+        new LimitedRuns({ pool, controls, offerSoon: (offer) => offers.offerSoon(offer), logger }),
+    },
   ],
-  exports: [RUN_QUEUE, QueueControls, RunOffers],
+  exports: [RUN_QUEUE, QueueControls, RunOffers, LimitedRuns],
 })
 export class RunQueueModule implements OnApplicationShutdown {
   constructor(
     @Inject(RUN_QUEUE) private readonly queue: RunQueue,
     @Inject(RunOffers) private readonly offers: RunOffers,
+    @Inject(LimitedRuns) private readonly limitedRuns: LimitedRuns,
     @Inject(CommitFeed) feed: CommitFeed,
   ) {
     feed.onCommit((commit) => commit.offers.forEach((offer) => offers.offerSoon(offer)));
+    feed.onCommit((commit) => limitedRuns.onCommit(commit));
   }
 
   /** Not before: what ends Runs at shutdown (`beforeApplicationShutdown`) needs the queue. */
   async onApplicationShutdown(): Promise<void> {
+    await this.limitedRuns.close();
     await this.offers.close();
     await this.queue.close();
   }

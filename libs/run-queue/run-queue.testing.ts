@@ -75,6 +75,11 @@ export class Installation {
     return runs;
   }
 
+  /** Waits for a limit that there is not any more. */
+  async addLimitedRun(): Promise<RunOffer> {
+    return this.addRun('limited', 'limited', null);
+  }
+
   async addDelayedRun(dueInMs: number | null): Promise<RunOffer> {
     return this.addRun('delayed', 'delayed', dueInMs);
   }

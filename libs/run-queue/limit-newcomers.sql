@@ -1,0 +1,46 @@
+-- Runs of the organization $1 that are ready while others of their agent wait for its limit, or others of the organization for
+-- that one's, wait behind them: they need not be offered to learn it, and their queue time stands still, as it did while the
+-- queue was paused or away. At most $2. Who was claimed before does not stand in line again.
+with recursive
+agent as (
+  (select agent_id as id from run_work where state = 'limited' and organization_id = $1 order by agent_id limit 1)
+  union all
+  select (
+    select agent_id from run_work
+    where state = 'limited' and organization_id = $1 and agent_id > agent.id
+    order by agent_id
+    limit 1
+  )
+  from agent
+  where agent.id is not null
+),
+line as materialized (
+  select id as agent_id, 'agent' as limited_by
+  from agent
+  where exists (select from run_work
+                where state = 'limited' and organization_id = $1 and agent_id = agent.id and limited_by = 'agent')
+  union all
+  select null, 'organization'
+  where exists (select from run_work where state = 'limited' and organization_id = $1 and limited_by = 'organization')
+),
+newcomer as materialized (
+  select run.run_id, line.limited_by
+  from line
+  cross join lateral (
+    select run_id from run_work
+    where state = 'ready' and limited_by is null and attempt = 0 and organization_id = $1
+      and (line.agent_id is null or agent_id = line.agent_id)
+    limit $2
+    for update skip locked
+  ) as run
+  -- A look-up by key below, also where this was planned when the table was empty.
+  limit $2
+)
+update run_work
+set state      = 'limited',
+    limited_by = newcomer.limited_by,
+    queue_left = due_at - least(clock_timestamp(), (select greatest(since, paused_at) from queue_controls
+                                                    where paused_at is not null order by paused_at limit 1)),
+    due_at     = null
+from newcomer
+where run_work.run_id = newcomer.run_id
