@@ -139,7 +139,7 @@ const manifest = (map: MapOf) =>
     limits: limits(map).prefault({}),
     /** What a message does while a Run of its Thread is active (decisions, section 3). */
     whenBusy: z.enum(['reject', 'enqueue', 'interrupt']).default('reject'),
-    /** `runs`: how many Runs of the agent are executed at once. Stored, but NOT YET ENFORCED: a later issue does that. */
+    /** `runs`: how many Runs of the agent are executed at once. That of the live version counts (docs/adr/0012). */
     concurrency: map({ runs: z.number().int().min(1).max(10_000) }).optional(),
   });
 

@@ -8,6 +8,14 @@ const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dir
 const APPEND = sql('append.sql');
 const APPEND_EVENTS = sql('append-events.sql');
 const CHANGE_FILES = sql('change-files.sql');
+const LOCK_LIMITS = sql('lock-limits.sql');
+const REFUSE_BEYOND_LIMITS = sql('refuse-beyond-limits.sql');
+
+/**
+ * A claim waits for its limit's lock no longer, and holds it no longer than that between two statements when its process is
+ * stopped: who waits on the server keeps a connection, also when the client has hung up.
+ */
+const LIMITS_LOCKED = `set local lock_timeout = '1s'; set local idle_in_transaction_session_timeout = '2s'`;
 
 /** A Thread as a command sees it: where its stream stands, the folded state, and the summaries of what is live. */
 export interface LoadedThread {
@@ -66,6 +74,21 @@ export interface NewFile {
   blob_key: string;
 }
 
+/** A claim whose Run may be too many: it is checked under the locks of the limits that there are. */
+export interface LimitedClaim extends RunOffer {
+  organizationId: string;
+  agentId: string;
+  /** Ids of the organization and the agent, in this order, as far as they have a limit. */
+  limits: readonly string[];
+}
+
+/** What a job carries: ids, never state. */
+export interface RunOffer {
+  runId: string;
+  threadId: string;
+  dispatch: number;
+}
+
 export interface Append {
   before: LoadedThread;
   after: LoadedThread;
@@ -77,16 +100,19 @@ export interface Append {
   work: { rows: WorkRow[]; gone: string[] };
   answer?: KeyedAnswer | undefined;
   files?: FileChanges | undefined;
+  limitedClaim?: LimitedClaim | undefined;
 }
 
 /**
  * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
- * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments.
+ * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments. `limited`:
+ * as many Runs of the agent or the organization are claimed as may be; this one waits until it is let in.
  * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
  */
 export type AppendOutcome = FinalOutcome | 'unknown';
 /** An outcome that is known. */
-export type FinalOutcome = 'appended' | 'conflict' | 'key_in_progress' | 'key_seen' | 'files_refused' | 'files_full';
+export type FinalOutcome =
+  'appended' | 'conflict' | 'key_in_progress' | 'key_seen' | 'files_refused' | 'files_full' | 'limited';
 
 interface AppendResult {
   /** The last two only where there is a key. */
@@ -95,11 +121,33 @@ interface AppendResult {
   keySeen?: boolean;
 }
 
-/** Sends it once, and waits so long for each answer; what is not 'appended' has changed nothing. Throws what pg throws. */
+/**
+ * Sends it once, and waits so long for each answer. What is not 'appended' has changed nothing, but that a Run that is `limited`
+ * waits. Throws what pg throws.
+ */
 export async function sendAppend(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
-  if (append.files === undefined) return appendStream(client, append, timeoutMs);
-  const keeps = (outcome: FinalOutcome): boolean => outcome === 'appended';
-  return inTransaction(client, () => appendWithFiles(client, append, timeoutMs), { keeps, timeoutMs });
+  const { files, limitedClaim } = append;
+  if (files === undefined && limitedClaim === undefined) return appendStream(client, append, timeoutMs);
+  // That a Run waits for its turn is kept too.
+  const keeps = (outcome: FinalOutcome): boolean => outcome === 'appended' || outcome === 'limited';
+  const work = async (): Promise<FinalOutcome> => {
+    if (limitedClaim && (await refuseBeyondLimits(client, limitedClaim, timeoutMs))) return 'limited';
+    return files === undefined ? appendStream(client, append, timeoutMs) : appendWithFiles(client, append, timeoutMs);
+  };
+  return inTransaction(client, work, { keeps, timeoutMs, ...(limitedClaim && { settings: LIMITS_LOCKED }) });
+}
+
+/** Takes the limits' locks, for the whole transaction; whether the claim would be one too many, which has its Run wait. */
+async function refuseBeyondLimits(client: PoolClient, claim: LimitedClaim, timeoutMs?: number): Promise<boolean> {
+  const { runId, dispatch, organizationId, agentId, limits } = claim;
+  await client.query({ ...LOCK_LIMITS, ...limit(timeoutMs), values: [limits] });
+  const values = [runId, organizationId, agentId, dispatch];
+  const { rows } = await client.query<{ limitedBy: string | null }>({
+    ...REFUSE_BEYOND_LIMITS,
+    ...limit(timeoutMs),
+    values,
+  });
+  return (rows[0]?.limitedBy ?? null) !== null;
 }
 
 async function appendStream(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {

@@ -11,10 +11,21 @@ import {
   type Decision,
   type Rejection,
   type StoredEvent,
+  type Thread,
+  type ThreadState,
 } from '#domain';
 import { DatabaseAway, idFactory } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
-import type { Append, AppendOutcome, Fence, FileChanges, KeyedAnswer, LoadedThread } from './append.ts';
+import type {
+  Append,
+  AppendOutcome,
+  Fence,
+  FileChanges,
+  KeyedAnswer,
+  LimitedClaim,
+  LoadedThread,
+  RunOffer,
+} from './append.ts';
 import { Lines } from './lines.ts';
 import type { ThreadStore } from './thread-store.ts';
 
@@ -25,13 +36,6 @@ export interface Commit {
   events: readonly StoredEvent[];
   /** Runs that became ready to be offered. */
   offers: RunOffer[];
-}
-
-/** What a job carries: ids, never state. */
-export interface RunOffer {
-  runId: string;
-  threadId: string;
-  dispatch: number;
 }
 
 export interface Handled {
@@ -50,6 +54,8 @@ export interface CommandRequest {
   fence?: Fence | undefined;
   due?: Fence | undefined;
   files?: FileChanges | undefined;
+  /** For a claim: tells of the limits on how many there may be, undefined where there are none. May throw DatabaseAway. */
+  limitsOf?: ((thread: Thread) => Promise<LimitedClaim | undefined>) | undefined;
   /** Makes the answer to keep under the caller's idempotency key from what the commands lead to. */
   answer?: ((handled: Handled) => KeyedAnswer) | undefined;
   /** Until when a database that is away is asked again, by performance.now(), which nobody sets; default: for 2 s. */
@@ -135,7 +141,8 @@ export class CommandHandler {
         continue;
       }
       // 2. Fold it into what the append writes.
-      const append = this.prepare(before, decision, request);
+      const limitedClaim = await this.limitsOf(decision.state, request, giveUpAt);
+      const append = { ...this.prepare(before, decision, request), limitedClaim };
       const handled = handledBy(append);
       if (append.events.length === 0 && append.answer === undefined) return handled;
       // 3. Append, and find out what became of it.
@@ -168,6 +175,15 @@ export class CommandHandler {
   private timeAfter({ lastOccurredAt }: LoadedThread): string {
     const now = new Date(this.now()).toISOString();
     return lastOccurredAt !== null && lastOccurredAt > now ? lastOccurredAt : now;
+  }
+
+  private async limitsOf(
+    state: ThreadState,
+    { limitsOf }: CommandRequest,
+    giveUpAt: number,
+  ): Promise<LimitedClaim | undefined> {
+    if (limitsOf === undefined || state.lifecycle === 'none') return undefined;
+    return this.whileAway(giveUpAt, () => limitsOf(state));
   }
 
   private prepare(before: LoadedThread, decision: Decision, request: CommandRequest): Append {
@@ -211,7 +227,7 @@ export class CommandHandler {
       const found = await this.whileAway(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
       if (found !== null) return found;
       // Nothing of it is there and the stream has moved on: it can never commit any more.
-      if (outcome === 'conflict' || outcome === 'key_seen') return outcome;
+      if (outcome === 'conflict' || outcome === 'key_seen' || outcome === 'limited') return outcome;
       if (performance.now() >= giveUpAt) throw new DatabaseAway(new Error('the answer to an append was lost'));
       await sleep(RECONNECT_MS);
     }

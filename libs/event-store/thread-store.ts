@@ -3,6 +3,7 @@ import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
 import { DatabaseAway, isDatabaseAway, namedStatement, transact, type NamedStatement } from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
 import { limit, sendAppend, type Append, type AppendOutcome, type KeyedAnswer, type LoadedThread } from './append.ts';
+import { Lines } from './lines.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
@@ -63,6 +64,9 @@ const PURGE_BATCH = 1_000;
 
 /** The event store over one pool: append, read, tail. Throws DatabaseAway where nothing was sent or nothing can be read. */
 export class ThreadStore {
+  /** Of each organization one limited claim at a time: those that wait for a limit's lock must not take all connections. */
+  private readonly limitedClaims = new Lines();
+
   constructor(private readonly pool: Pool) {}
 
   /** The Thread, or null when it has no stream. */
@@ -85,6 +89,17 @@ export class ThreadStore {
 
   /** Sends the append once, and waits so long for the answer. Throws what is neither a conflict nor a lost connection. */
   async append(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
+    const { limitedClaim } = append;
+    if (limitedClaim === undefined) return this.appendNow(append, timeoutMs);
+    const until = performance.now() + (timeoutMs ?? Infinity);
+    return this.limitedClaims.run(limitedClaim.organizationId, async (waited) => {
+      // A claim made too late would be lost at once: its lease is counted from before it was sent.
+      if (waited && performance.now() >= until) throw new DatabaseAway(new Error('the claims before it took too long'));
+      return this.appendNow(append, timeoutMs);
+    });
+  }
+
+  private async appendNow(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
     const client = await this.pool.connect().catch(throwAway);
     let broken = false;
     try {

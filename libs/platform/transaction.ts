@@ -9,17 +9,19 @@ export interface TransactionOptions<T> {
   keeps?: (result: T) => boolean;
   /** For `begin`, `commit` and `rollback` each, milliseconds. */
   timeoutMs?: number | undefined;
+  /** Statements sent with `begin`. */
+  settings?: string;
 }
 
 /** Runs the work in a transaction of its own. Throws what the work throws, rolled back where there still is a connection. */
 export async function inTransaction<T>(
   client: PoolClient,
   work: () => Promise<T>,
-  { keeps = () => true, timeoutMs }: TransactionOptions<T> = {},
+  { keeps = () => true, timeoutMs, settings }: TransactionOptions<T> = {},
 ): Promise<T> {
   const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
   const send = async (text: string): Promise<void> => void (await client.query({ text, ...limit }));
-  await send('begin');
+  await send(settings === undefined ? 'begin' : `begin; ${settings}`);
   try {
     const result = await work();
     await send(keeps(result) ? 'commit' : 'rollback');

@@ -17,6 +17,7 @@ import { toLogEntry, type Command, type LiveRun, type LogEntry, type StoredEvent
 import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
 import { BlobKeeper, DiskBlobStore } from '#files';
 import { createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
+import { LimitedRuns, QueueControls } from '#run-queue';
 import { createTestDatabase } from '#testing';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { Reaper } from './reaper.ts';
@@ -50,14 +51,21 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
   /** What became ready, newest last, whoever made it so. */
   const offers: RunOffer[] = [];
   const commits: string[] = [];
+  const silent = createLogger('silent', 'run-engine spec');
+  const limitedRuns = new LimitedRuns({
+    pool,
+    controls: new QueueControls(pool, 'specs'),
+    offerSoon: (offer) => void offers.push(offer),
+    logger: silent,
+  });
   const onCommit = (commit: Commit): void => {
     offers.push(...commit.offers);
+    limitedRuns.onCommit(commit);
     commits.push(commit.events.map(({ type }) => type).join(' '));
   };
   const handler = new CommandHandler({ store, leaseMs, onCommit });
   const organizationId = ulid();
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
-  const silent = createLogger('silent', 'run-engine spec');
   // Never started: engines look at versions only, which do not change.
   const watch = new PolicyWatch({ versions: openPolicyVersions(testDatabase.url) });
   const blobs = new BlobKeeper({ pool, store: new DiskBlobStore(folder), logger: silent });
@@ -86,6 +94,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       maxFileBytes: 1024 * 1024,
       leases,
       offerSoon: (offer) => void offers.push(offer),
+      onLimited: (id) => limitedRuns.onLimited(id),
       isPaused: async () => isPaused(),
       holder,
       leaseMs: lease,
@@ -95,15 +104,29 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
     return { engine, leases, holder, store: ownStore };
   }
 
-  /** A Thread of a new agent with a first message; the answer's offer is the one to execute. */
-  async function say(text: string, manifest: Partial<AgentManifestInput> = {}) {
+  async function makeAgent(manifest: Partial<AgentManifestInput> = {}, organization = organizationId) {
     const input = { name: 'Echo', harness: { name: 'echo' }, ...manifest };
-    const agentId = await createAgent(pool, { organizationId, manifest: input });
+    const agentId = await createAgent(pool, { organizationId: organization, manifest: input });
     const agentVersion = (await publishAgentVersion(pool, agentId, input)) ?? 0;
+    return { agentId, organizationId: organization, agentVersion, limits: runLimits(agentManifestSchema.parse(input)) };
+  }
+
+  /** A Thread of a new agent with a first message; the answer's offer is the one to execute. */
+  const say = async (text: string, manifest: Partial<AgentManifestInput> = {}) =>
+    sayTo(await makeAgent(manifest), text);
+
+  async function sayTo(agent: Awaited<ReturnType<typeof makeAgent>>, text: string) {
+    const { agentId, agentVersion, limits } = agent;
     const threadId = ulid();
     const owner = { personId: null, serviceTokenId: null };
-    const create: Command = { type: 'create_thread', agentId, organizationId, kind: 'cattle', userId: 'user-1', owner };
-    const limits = runLimits(agentManifestSchema.parse(input));
+    const create: Command = {
+      type: 'create_thread',
+      agentId,
+      organizationId: agent.organizationId,
+      kind: 'cattle',
+      userId: 'user-1',
+      owner,
+    };
     const message = (
       words: string,
       runId: string,
@@ -137,7 +160,9 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
     makeWorker,
     makeReaper: (isPaused = () => false) =>
       new Reaper({ pool, handler, isPaused: async () => isPaused(), leaseMs, logger: silent }),
+    makeAgent,
     say,
+    sayTo,
     handle,
     stream,
     types: async (threadId: string) => (await stream(threadId)).map(({ type }) => type),
@@ -155,6 +180,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
     endLease: (runId: string) =>
       pool.query(`update run_work set due_at = clock_timestamp() - interval '1 ms' where run_id = $1`, [runId]),
     close: async () => {
+      await limitedRuns.close();
       for (const close of closing.reverse()) await close();
       await rm(folder, { recursive: true });
       await testDatabase.drop();

@@ -14,7 +14,7 @@ import {
   type LeaderLoop,
   type Logger,
 } from '#platform';
-import { QueueControls, RUN_QUEUE, RunOffers, RunQueueModule, type RunQueue } from '#run-queue';
+import { LimitedRuns, QueueControls, RUN_QUEUE, RunOffers, RunQueueModule, type RunQueue } from '#run-queue';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { Reaper, reaperLoop } from './reaper.ts';
 import { RunEngine } from './run-engine.ts';
@@ -46,6 +46,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         BlobKeeper,
         LeaseKeeper,
         RunOffers,
+        LimitedRuns,
         QueueControls,
         CONFIG,
         LOGGER,
@@ -60,12 +61,14 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         blobs: BlobKeeper,
         leases: LeaseKeeper,
         offers: RunOffers,
+        limitedRuns: LimitedRuns,
         controls: QueueControls,
         { LEASE_MS: leaseMs, FILE_LIMIT_BYTES: maxFileBytes }: Config,
         logger: Logger,
         holder: string,
       ) => {
         const offerSoon = (offer: RunOffer): void => offers.offerSoon(offer);
+        const onLimited = (organizationId: string): void => limitedRuns.onLimited(organizationId);
         const isPaused = () => controls.isPaused();
         return new RunEngine({
           store,
@@ -77,6 +80,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           maxFileBytes,
           leases,
           offerSoon,
+          onLimited,
           isPaused,
           leaseMs,
           logger,

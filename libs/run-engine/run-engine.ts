@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { HarnessError, type AgentCatalogue, type Harnesses } from '#agents';
-import { findLiveRun, isRejection, runError, type Command, type LiveRun, type ThreadState } from '#domain';
-import type { CommandHandler, LoadedThread, RunOffer, ThreadStore } from '#event-store';
+import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
+import type { CommandHandler, LimitedClaim, LoadedThread, RunOffer, ThreadStore } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { namedStatement, type Logger } from '#platform';
 import { Claim, untilAborted } from './claim.ts';
@@ -24,6 +24,8 @@ export interface RunEngineOptions {
   leases: LeaseKeeper;
   /** Offers a Run that has become ready without an append. */
   offerSoon: (offer: RunOffer) => void;
+  /** A Run of the organization waits for a concurrency limit. */
+  onLimited: (organizationId: string) => void;
   /** Whether Runs are to be left alone for now. */
   isPaused: () => Promise<boolean>;
   /** The worker process, as claims name it. */
@@ -80,14 +82,25 @@ export class RunEngine {
     // From before it is sent: the database counts the lease from later on.
     const leaseUntil = performance.now() + leaseMs;
     const commands = (thread: LoadedThread): Command[] => claimCommands(thread.state, offer, holder);
-    const outcome = await handler.handle({ threadId: offer.threadId, commands, giveUpAt: leaseUntil });
+    let limited: LimitedClaim | undefined;
+    const limitsOf = async (thread: Thread) => (limited = await this.limitedClaim(thread, offer));
+    const outcome = await handler.handle({ threadId: offer.threadId, commands, limitsOf, giveUpAt: leaseUntil });
     const run = 'thread' in outcome ? liveRun(outcome.thread.state, offer.runId) : undefined;
     if (!('thread' in outcome) || run === undefined) {
       const why = isRejection(outcome) ? outcome.rejected : outcome.outcome;
       logger.debug({ ...offer, why }, 'an offer does not hold any more');
+      if (why === 'limited' && limited) this.options.onLimited(limited.organizationId);
       return null;
     }
     return new Claim(this.options, { offer, attempt: run.attempt, thread: outcome.thread, leaseUntil });
+  }
+
+  /** With the limits as this process knows them, at most 2.5 s old; how many they allow the claim reads anew. */
+  private async limitedClaim({ agentId, organizationId }: Thread, offer: RunOffer): Promise<LimitedClaim | undefined> {
+    const agent = await this.options.catalogue.find(agentId);
+    const { maxRuns = null, organizationMaxRuns = null } = agent ?? {};
+    const limits = [...(organizationMaxRuns === null ? [] : [organizationId]), ...(maxRuns === null ? [] : [agentId])];
+    return limits.length === 0 ? undefined : { ...offer, organizationId, agentId, limits };
   }
 
   private async work(claim: Claim): Promise<void> {

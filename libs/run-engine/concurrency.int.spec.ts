@@ -1,0 +1,363 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ulid } from 'ulid';
+import { verify } from '#projections';
+import { lookAtLimits } from '#run-queue';
+import { eventually, faultProxy } from '#testing';
+import { makeWorld, type World } from './engine.testing.ts';
+import { gate, message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterAll(() => world.close());
+
+/** An organization, and the work rows of its Runs. */
+async function makeOrganization(maxRuns: number | null = null) {
+  const id = ulid();
+  await world.pool.query('insert into organizations (id, name, max_runs) values ($1, $2, $3)', [
+    id,
+    'Limited',
+    maxRuns,
+  ]);
+  return id;
+}
+
+const setLimit = (organizationId: string, maxRuns: number | null) =>
+  world.pool.query('update organizations set max_runs = $2 where id = $1', [organizationId, maxRuns]);
+
+const workOf = async (runId: string) => {
+  const { rows } = await world.pool.query<{ state: string; limitedBy: string | null; msLeft: number | null }>(
+    `select state, limited_by as "limitedBy", extract(epoch from due_at - clock_timestamp())::float8 * 1000 as "msLeft"
+     from run_work where run_id = $1`,
+    [runId],
+  );
+  return rows[0];
+};
+
+const claimedCount = async (organizationId: string) => {
+  const { rows } = await world.pool.query<{ count: number }>(
+    `select count(*)::integer as count from run_work where organization_id = $1 and state = 'leased'`,
+    [organizationId],
+  );
+  return rows[0]!.count;
+};
+
+/** A worker whose Runs are all held in a tool until the test opens it. */
+async function makeHoldingWorker() {
+  const held = gate();
+  const hold = tool('hold', async () => held.pass().then(() => ok('')), { idempotent: true });
+  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['hold']), [hold])] });
+  return { engine, held };
+}
+
+/** Executes one Run, and answers when it holds its claim; `end` lets it end. */
+async function begin(said: {
+  offer: Parameters<Awaited<ReturnType<World['makeWorker']>>['engine']['executeOffer']>[0];
+}) {
+  const { engine, held } = await makeHoldingWorker();
+  const execution = engine.executeOffer(said.offer);
+  await held.reached;
+  return {
+    end: async () => {
+      held.open();
+      await execution;
+    },
+  };
+}
+
+/** It is offered once more, after others made room. */
+const isOfferedAgain = (runId: string, before: number) =>
+  eventually(() => world.offers.slice(before).some((offer) => offer.runId === runId), { what: `${runId} is let in` });
+
+const twoAtOnce = { ...scripted, concurrency: { runs: 2 } };
+const oneAtOnce = { ...scripted, concurrency: { runs: 1 } };
+
+describe('the concurrency limit of an agent', () => {
+  it('has a Run wait that would be one too many, its queue time standing still, and lets it in when one ends', async () => {
+    const agent = await world.makeAgent(twoAtOnce, await makeOrganization());
+    const [first, second, third] = [
+      await world.sayTo(agent, '1'),
+      await world.sayTo(agent, '2'),
+      await world.sayTo(agent, '3'),
+    ];
+    const [one, two] = [await begin(first), await begin(second)];
+    const { engine } = await makeHoldingWorker();
+    await engine.executeOffer(third.offer);
+    expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: 'agent', msLeft: null });
+    expect((await world.run(third.threadId, third.runId))?.status).toBe('queued');
+    expect((await verify(world.pool)).findings).toEqual([]);
+
+    const before = world.offers.length;
+    await one.end();
+    await isOfferedAgain(third.runId, before);
+    const letIn = await workOf(third.runId);
+    expect(letIn).toMatchObject({ state: 'ready', limitedBy: 'agent' });
+    expect(letIn?.msLeft).toBeGreaterThan(9 * 60_000);
+    const three = await begin(third);
+    expect(await workOf(third.runId)).toMatchObject({ state: 'leased', limitedBy: null });
+    await two.end();
+    await three.end();
+    expect((await world.summary(third.runId)).status).toBe('completed');
+  });
+
+  it('is never exceeded however many workers claim at once, and all Runs end', async () => {
+    const organizationId = await makeOrganization();
+    const agent = await world.makeAgent({ ...scripted, concurrency: { runs: 3 } }, organizationId);
+    let [now, most, done] = [0, 0, 0];
+    const count = tool('count', async () => {
+      most = Math.max(most, ++now);
+      await sleep(20);
+      now--;
+      return ok('');
+    });
+    const harness = scriptedHarness(useTools(['count']), [count]);
+    const workers = await Promise.all([1, 2, 3].map(() => world.makeWorker({ harnesses: [harness] })));
+    const from = world.offers.length;
+    const runIds = new Set<string>();
+    for (let i = 0; i < 30; i++) runIds.add((await world.sayTo(agent, `${i}`)).runId);
+    let next = from;
+    const executing = new Set<Promise<void>>();
+    const isDone = async (): Promise<boolean> => {
+      for (const offer of world.offers.slice(next)) {
+        if (!runIds.has(offer.runId)) continue;
+        const execution = workers[executing.size % workers.length]!.engine.executeOffer(offer);
+        executing.add(execution.then(() => void done++));
+      }
+      next = world.offers.length;
+      const { rows } = await world.pool.query(
+        `select from run_summaries where run_id = any ($1) and status = 'completed'`,
+        [[...runIds]],
+      );
+      return rows.length === runIds.size;
+    };
+    await eventually(isDone, { what: 'all Runs are completed', timeoutMs: 15_000 });
+    await Promise.all(executing);
+    expect(most).toBe(3);
+    expect(done).toBeGreaterThan(runIds.size);
+    expect(await claimedCount(organizationId)).toBe(0);
+  });
+
+  it('lets as many claims be made as may be, of those that are made at the same moment', async () => {
+    const organizationId = await makeOrganization();
+    const agent = await world.makeAgent({ ...scripted, concurrency: { runs: 2 } }, organizationId);
+    const workers = await Promise.all(Array.from({ length: 6 }, makeHoldingWorker));
+    for (let round = 0; round < 5; round++) {
+      const said: Awaited<ReturnType<World['sayTo']>>[] = [];
+      for (const _ of workers) said.push(await world.sayTo(agent, `round ${round}`));
+      const executing = workers.map(({ engine }, i) => engine.executeOffer(said[i]!.offer));
+      const settled = async (): Promise<boolean> => {
+        const states = await Promise.all(said.map(({ runId }) => workOf(runId)));
+        return states.every((work) => work?.state === 'leased' || work?.limitedBy === 'agent');
+      };
+      await eventually(settled, { what: 'each has tried' });
+      expect(await claimedCount(organizationId)).toBe(2);
+      for (const { threadId } of said) await world.handle(threadId, { type: 'terminate_thread' });
+      for (const { engine } of workers) for (const { threadId } of said) engine.wake(threadId, Infinity);
+      await Promise.all(executing);
+    }
+    for (const { held } of workers) held.open();
+  });
+
+  it('is taken in the order in which Runs came: who comes later waits behind those who wait', async () => {
+    const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
+    const first = await world.sayTo(agent, '1');
+    const one = await begin(first);
+    const [second, third] = [await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
+    const { engine } = await makeHoldingWorker();
+    await engine.executeOffer(second.offer);
+    await one.end();
+    await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'the second is let in' });
+    // Nobody is claimed, and nobody waits: but a place is kept.
+    await engine.executeOffer(third.offer);
+    expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
+    const two = await begin(second);
+    await two.end();
+    expect((await world.summary(second.runId)).status).toBe('completed');
+  });
+
+  it('does not count who waits for a person', async () => {
+    const agent = await world.makeAgent({ concurrency: { runs: 1 } }, await makeOrganization());
+    const { engine } = await world.makeWorker();
+    const asks = await world.sayTo(agent, '/confirm');
+    await engine.executeOffer(asks.offer);
+    expect(await workOf(asks.runId)).toMatchObject({ state: 'waiting' });
+    const other = await world.sayTo(agent, 'hello');
+    await engine.executeOffer(other.offer);
+    expect((await world.summary(other.runId)).status).toBe('completed');
+  });
+
+  it('has room again by the commit of an interrupt, whatever the worker does', async () => {
+    const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
+    const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
+    const one = await begin(first);
+    const { engine } = await makeHoldingWorker();
+    await engine.executeOffer(second.offer);
+    expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
+    const before = world.offers.length;
+    await world.handle(first.threadId, { type: 'interrupt', runId: null, by: null });
+    await isOfferedAgain(second.runId, before);
+    await one.end();
+  });
+
+  it('that is lifted lets all in, also where nothing ends', async () => {
+    const organizationId = await makeOrganization(1);
+    const agent = await world.makeAgent(scripted, organizationId);
+    const said = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
+    const one = await begin(said[0]!);
+    const { engine } = await makeHoldingWorker();
+    for (const { offer } of said.slice(1)) await engine.executeOffer(offer);
+    const letIn = async () => (await lookAtLimits(world.pool)).map(({ runId }) => runId);
+    expect(await letIn()).toEqual([]);
+    await setLimit(organizationId, null);
+    expect((await letIn()).toSorted()).toEqual(
+      said
+        .slice(1)
+        .map(({ runId }) => runId)
+        .toSorted(),
+    );
+    await one.end();
+  });
+});
+
+describe('the concurrency limit of an organization', () => {
+  it('is for all its agents together, and one agent that is at its own limit does not stop the others', async () => {
+    const organizationId = await makeOrganization(2);
+    const [small, large] = [
+      await world.makeAgent(oneAtOnce, organizationId),
+      await world.makeAgent(scripted, organizationId),
+    ];
+    const [a, b] = [await world.sayTo(small, 'a'), await world.sayTo(small, 'b')];
+    const [c, d] = [await world.sayTo(large, 'c'), await world.sayTo(large, 'd')];
+    const holding = [await begin(a)];
+    const { engine } = await makeHoldingWorker();
+    await engine.executeOffer(b.offer);
+    expect(await workOf(b.runId)).toMatchObject({ state: 'limited', limitedBy: 'agent' });
+    holding.push(await begin(c));
+    await engine.executeOffer(d.offer);
+    expect(await workOf(d.runId)).toMatchObject({ state: 'limited', limitedBy: 'organization' });
+    expect(await claimedCount(organizationId)).toBe(2);
+
+    const before = world.offers.length;
+    await holding.pop()!.end();
+    await isOfferedAgain(d.runId, before);
+    expect(await workOf(b.runId)).toMatchObject({ state: 'limited' });
+    holding.push(await begin(d));
+    for (const { end } of holding) await end();
+  });
+
+  it.each(['organization', 'agent'] as const)(
+    'has what is ready behind those who wait for the limit of the %s wait too, without an offer',
+    async (whose) => {
+      const organizationId = await makeOrganization(whose === 'organization' ? 1 : null);
+      const agent = await world.makeAgent(whose === 'agent' ? oneAtOnce : scripted, organizationId);
+      const [first, second, third] = [
+        await world.sayTo(agent, '1'),
+        await world.sayTo(agent, '2'),
+        await world.sayTo(agent, '3'),
+      ];
+      const beside = await world.sayTo(await world.makeAgent(scripted, organizationId), 'beside');
+      const elsewhere = await world.sayTo(await world.makeAgent(scripted, await makeOrganization()), 'x');
+      const one = await begin(first);
+      const { engine } = await makeHoldingWorker();
+      await engine.executeOffer(second.offer);
+      await lookAtLimits(world.pool);
+      expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: whose, msLeft: null });
+      expect((await workOf(beside.runId))?.state).toBe(whose === 'agent' ? 'ready' : 'limited');
+      expect(await workOf(elsewhere.runId)).toMatchObject({ state: 'ready', limitedBy: null });
+      const before = world.offers.length;
+      await one.end();
+      await isOfferedAgain(second.runId, before);
+      expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
+    },
+  );
+});
+
+describe('who waits for a limit', () => {
+  it('is not let pass by an old job of its own', async () => {
+    const agent = await world.makeAgent(twoAtOnce, await makeOrganization());
+    const said: Awaited<ReturnType<World['sayTo']>>[] = [];
+    for (let i = 0; i < 4; i++) said.push(await world.sayTo(agent, `${i}`));
+    const [one, two] = [await begin(said[0]!), await begin(said[1]!)];
+    const { engine } = await makeHoldingWorker();
+    await engine.executeOffer(said[2]!.offer);
+    await engine.executeOffer(said[3]!.offer);
+    await one.end();
+    await eventually(async () => (await workOf(said[2]!.runId))?.state === 'ready', { what: 'the first is let in' });
+    // One is claimed and one has a place; the fourth waits, and its job comes once more.
+    await engine.executeOffer(said[3]!.offer);
+    expect(await workOf(said[3]!.runId)).toMatchObject({ state: 'limited' });
+    await two.end();
+  });
+
+  it('goes before those who were never claimed, when its worker has handed it over', async () => {
+    const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
+    const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
+    const { engine, held } = await makeHoldingWorker();
+    const execution = engine.executeOffer(first.offer);
+    await held.reached;
+    const other = await makeHoldingWorker();
+    await other.engine.executeOffer(second.offer);
+    engine.cutSteps();
+    await execution;
+    const again = await begin({ offer: { ...first.offer, dispatch: 2 } });
+    expect(await workOf(first.runId)).toMatchObject({ state: 'leased' });
+    await other.engine.executeOffer(second.offer);
+    expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
+    await again.end();
+  });
+
+  it('waits, and its worker goes on, also where the answer to that is lost', async () => {
+    const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
+    const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
+    const one = await begin(first);
+    const proxy = await faultProxy(Number(new URL(world.url).port || 5432));
+    try {
+      const { engine } = await world.makeWorker({ url: proxy.through(world.url) });
+      const lost = proxy.dropNextAnswer((request) => request.includes('commit'));
+      // Throws where the refusal is taken for a database that is away.
+      await engine.executeOffer(second.offer);
+      await lost;
+    } finally {
+      await proxy.close();
+    }
+    expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
+    await one.end();
+  });
+
+  it('keeps the queue time that passed while the queue was away', async () => {
+    const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
+    const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
+    const one = await begin(first);
+    // Ready for a minute, then the queue was away for a quarter of an hour; its limit is ten minutes.
+    await world.pool.query(
+      `update run_work set since = since - interval '16 minutes', due_at = due_at - interval '16 minutes' where run_id = $1`,
+      [second.runId],
+    );
+    await world.pool.query(
+      `insert into queue_controls values ('specs (away)', clock_timestamp() - interval '15 minutes')`,
+    );
+    const { engine } = await makeHoldingWorker();
+    await engine.executeOffer(second.offer);
+    await world.pool.query(`delete from queue_controls where queue = 'specs (away)'`);
+    await one.end();
+    await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'it is let in' });
+    const minutesLeft = ((await workOf(second.runId))?.msLeft ?? 0) / 60_000;
+    expect(minutesLeft).toBeGreaterThan(8.5);
+    expect(minutesLeft).toBeLessThan(9.1);
+  });
+});
+
+it('costs an agent without limits nothing: its claim is the one statement that it was', async () => {
+  const { engine, store } = await world.makeWorker({
+    harnesses: [
+      scriptedHarness(async function* () {
+        yield message('hi');
+      }),
+    ],
+  });
+  const append = jest.spyOn(store, 'append');
+  const said = await world.say('1', scripted);
+  await engine.executeOffer(said.offer);
+  expect(append.mock.calls.map(([{ limitedClaim }]) => limitedClaim)).toEqual([undefined, undefined]);
+});
