@@ -4,7 +4,7 @@ import { run } from './cli.testing.ts';
 const ID = '01JD0000000000000000000000';
 const OTHER = '01JD0000000000000000000001';
 const createdAt = '2026-11-21T12:00:00.000Z';
-const acme = { id: ID, name: 'Acme', createdAt };
+const acme = { id: ID, name: 'Acme', createdAt, concurrency: { runs: 20 } };
 const token = {
   ...{ id: ID, kind: 'operator', name: 'first', status: 'active', personId: null, organizationId: null, agentIds: [] },
   ...{ allowAttribution: false, createdAt, expiresAt: null, revokedAt: null, rotatedAt: null, oldSecretUntil: null },
@@ -17,7 +17,7 @@ test('a list is a table for people, an array for programs, and says when there i
   const people = await run(['org', 'list'], { listOrganizations: page });
   expect(people).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^ID +NAME +CREATED\n01JD\S+ +Acme +2026\S+\n$/) as string,
+    out: expect.stringMatching(/^ID +NAME +RUNS AT ONCE +CREATED\n01JD\S+ +Acme +20 +2026\S+\n$/) as string,
   });
   expect(people.err).toBe('There are more: --all shows all of them.\n');
   const programs = await run(['org', 'list', '--json'], { listOrganizations: page });
@@ -50,6 +50,23 @@ test('a name is looked up; of none and of several an error says so', async () =>
   expect(several).toMatchObject({ code: EXIT.usage, calls: [{ name: 'listOrganizations' }] });
   expect(several.err).toContain(ID);
   expect(several.err).toContain(OTHER);
+});
+
+test.each([
+  ['20', 20],
+  ['none', null],
+])('org limit %s', async (given, runs) => {
+  const { code, calls } = await run(['org', 'limit', ID, given], { limitOrganization: { organization: acme } });
+  expect(code).toBe(0);
+  expect(calls.at(-1)).toEqual({
+    name: 'limitOrganization',
+    input: { params: { organizationId: ID }, body: { runs } },
+  });
+});
+
+test.each(['x', '-1', '1.5', ''])('org limit %p is wrong usage, and nothing is lifted', async (given) => {
+  const { code, calls } = await run(['org', 'limit', ID, given], {});
+  expect({ code, calls }).toEqual({ code: EXIT.usage, calls: [] });
 });
 
 test('a new secret is all that goes to standard output', async () => {

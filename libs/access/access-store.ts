@@ -51,6 +51,11 @@ export class AccessStore {
     return this.changes('update organizations set name = $2 where id = $1', [id, name]);
   }
 
+  /** How many of its Runs are executed at once, null for as many as there are slots. Whether there is such an organization. */
+  async limitOrganization(id: string, maxRuns: number | null): Promise<boolean> {
+    return this.changes('update organizations set max_runs = $2 where id = $1', [id, maxRuns]);
+  }
+
   /** Whether there is such a person. */
   async renamePerson(id: string, name: string): Promise<boolean> {
     return this.changes('update people set name = $2 where id = $1', [id, name]);

@@ -1,6 +1,6 @@
 import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerParts } from './agent-handlers.ts';
 import type { AdminHandlers } from './handlers.ts';
-import { organizationHandlers, personHandlers } from './people-handlers.ts';
+import { membershipHandlers, organizationHandlers, personHandlers } from './people-handlers.ts';
 import { serviceHandlers, type ServiceHandlerParts } from './service-handlers.ts';
 import { runHandlers, threadHandlers, type ThreadHandlerParts } from './thread-handlers.ts';
 import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
@@ -11,6 +11,7 @@ export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandler
 export function adminHandlers(parts: AdminParts): AdminHandlers {
   return {
     ...organizationHandlers(parts.pool),
+    ...membershipHandlers(parts.pool),
     ...personHandlers(parts.pool),
     ...tokenHandlers(parts.pool),
     ...tokenChangeHandlers(parts.pool),

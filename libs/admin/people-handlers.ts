@@ -7,11 +7,11 @@ import { missing } from './refused.ts';
 
 const ok = { ok: true } as const;
 
-/** Organizations and memberships. */
+/** Organizations and their limits. */
 export function organizationHandlers(
   pool: Pool,
 ): SomeHandlers<
-  'createOrganization' | 'listOrganizations' | 'getOrganization' | 'renameOrganization' | 'addMember' | 'removeMember'
+  'createOrganization' | 'listOrganizations' | 'getOrganization' | 'renameOrganization' | 'limitOrganization'
 > {
   const reader = new AdminReader(pool);
   return {
@@ -42,6 +42,21 @@ export function organizationHandlers(
         return { organization: { ...before, name } };
       }),
 
+    limitOrganization: ({ params: { organizationId: id }, body: { runs } }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        await lockRow(client, 'organizations', id);
+        const before = await findOrganization(new AdminReader(client), id);
+        if (before.concurrency.runs === runs) return { organization: before };
+        await new AccessStore(client).limitOrganization(id, runs);
+        const details = { runs, was: before.concurrency.runs };
+        note({ action: 'organization.limited', targetId: id, organizationId: id, details });
+        return { organization: { ...before, concurrency: { runs } } };
+      }),
+  };
+}
+
+export function membershipHandlers(pool: Pool): SomeHandlers<'addMember' | 'removeMember'> {
+  return {
     addMember: ({ params: { organizationId }, body: { personId } }, { actor }) =>
       audited(pool, actor, async (client, note) => {
         const inside = new AdminReader(client);

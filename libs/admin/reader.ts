@@ -143,8 +143,8 @@ function toRun(row: RunRow): ManagedRun {
   const { id, threadId, status, trigger, createdAt, startedAt, completedAt, updatedAt, error } = row;
   const run = { id, threadId, status, trigger, createdAt, startedAt, completedAt, updatedAt, error };
   if (row.state === null) return { ...run, work: null };
-  const { organizationId, agentId, state, dispatch, attempt, holder, dueAt, since } = row;
-  return { ...run, work: { organizationId, agentId, state, dispatch, attempt, holder, dueAt, since } };
+  const { organizationId, agentId, state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
+  return { ...run, work: { organizationId, agentId, state, limitedBy, dispatch, attempt, holder, dueAt, since } };
 }
 
 /** A page of at most `limit`, from one row more: that there is one says that there is another page. */

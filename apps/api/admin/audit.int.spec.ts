@@ -65,6 +65,10 @@ describe('one entry a change, none where nothing changes', () => {
     const renamed = await told('renameOrganization', { params, body: { name: 'Two' } });
     expect(renamed.entries).toEqual([['organization.renamed', organization.id, { name: 'Two', was: 'One' }]]);
     expect((await told('renameOrganization', { params, body: { name: 'Two' } })).entries).toEqual([]);
+    const limited = await told('limitOrganization', { params, body: { runs: 3 } });
+    expect(limited.answer.organization.concurrency).toEqual({ runs: 3 });
+    expect(limited.entries).toEqual([['organization.limited', organization.id, { runs: 3, was: null }]]);
+    expect((await told('limitOrganization', { params, body: { runs: 3 } })).entries).toEqual([]);
 
     const both = [organization.id, organizationId, organization.id];
     const made = await told('createPerson', { body: { name: 'Eve', organizationIds: both } });
@@ -259,6 +263,7 @@ describe('an entry that cannot be written', () => {
     const all: [AdminOperationName, Sent][] = [
       ['createOrganization', { body: { name: 'New' } }],
       ['renameOrganization', { params: { organizationId }, body: { name: 'Other' } }],
+      ['limitOrganization', { params: { organizationId }, body: { runs: 3 } }],
       ['addMember', { params: { organizationId }, body: { personId: person.id } }],
       ['removeMember', { params: { organizationId, personId } }],
       ['createPerson', { body: { name: 'New', organizationIds: [organizationId] } }],

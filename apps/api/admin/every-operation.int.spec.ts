@@ -57,6 +57,15 @@ const CASES: Record<AdminOperationName, Case> = {
   listOrganizations: { wrong: () => [[{ query: { name: '' } }, 'query.name: ']] },
   getOrganization: {},
   renameOrganization: { given: () => ({ body: { name: 'New' } }), wrong: () => wrongName() },
+  limitOrganization: {
+    given: () => ({ body: { runs: 5 } }),
+    wrong: () => [
+      [{ body: {} }, 'body.runs: '],
+      [{ body: { runs: 0 } }, 'body.runs: '],
+      [{ body: { runs: 1.5 } }, 'body.runs: '],
+      [{ body: { runs: '5' } }, 'body.runs: '],
+    ],
+  },
   addMember: {
     given: ({ personId }) => ({ body: { personId } }),
     unknown: ({ nobody, organizationId }) => [{ params: { organizationId }, body: { personId: nobody } }],

@@ -15,7 +15,7 @@ test('the queue: how it is, paused and resumed', async () => {
     backend: 'postgresql',
     pausedAt: null,
     awaySince: null,
-    runs: { ready: 1, leased: 0, waiting: 0, delayed: 0 },
+    runs: { ready: 1, leased: 0, waiting: 0, delayed: 0, limited: 0 },
     workers: [],
   });
   expect(queue.oldestReadyMs).toBeGreaterThanOrEqual(0);

@@ -1,5 +1,6 @@
 import type { OrganizationRecord as Organization, PersonRecord } from '#contract';
 import type { CommandSpec, Group } from '../command-spec.ts';
+import { CommandError } from '../exit-codes.ts';
 import { organizationId, personId } from '../resolve.ts';
 import type { Paging, Session } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
@@ -9,6 +10,7 @@ import { personColumns } from './people.ts';
 const columns: Column<Organization>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
+  { head: 'Runs at once', value: ({ concurrency }) => concurrency.runs },
   { head: 'created', value: ({ createdAt }) => createdAt },
 ];
 
@@ -77,6 +79,24 @@ const rename: CommandSpec<[string, string]> = {
   },
 };
 
+const limit: CommandSpec<[string, string]> = {
+  usage: 'limit <org> <runs>',
+  description: 'Limit how many Runs of an organization are executed at once; `none` lifts the limit.',
+  examples: [['org limit Acme 20'], ['org limit Acme none']],
+  async run(session, [given, runs]) {
+    const params = { organizationId: await organizationId(session, given) };
+    const body = { runs: limitOf(runs) };
+    const { organization } = await session.call('limitOrganization', { params, body });
+    await session.print(organization, fieldsOf(organization));
+  },
+};
+
+function limitOf(text: string): number | null {
+  if (text === 'none') return null;
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new CommandError('usage', `${text} is no number of Runs: give one from 1 to 10000, or none.`);
+}
+
 const addMember: CommandSpec<[string, string]> = {
   usage: 'add-member <org> <person>',
   description: 'Make a person a member: every Agent of the organization that is not invited-only is theirs to use.',
@@ -105,5 +125,5 @@ const removeMember: CommandSpec<[string, string]> = {
 export const organizations: Group = {
   name: 'org',
   description: 'Organizations and who is a member.',
-  commands: [create, list, show, rename, addMember, removeMember],
+  commands: [create, list, show, rename, limit, addMember, removeMember],
 };

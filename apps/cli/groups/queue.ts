@@ -22,6 +22,7 @@ async function print(session: Session, queue: QueueStatus): Promise<void> {
     ['leased Runs', runs.leased],
     ['waiting Runs', runs.waiting],
     ['delayed Runs', runs.delayed],
+    ['limited Runs', runs.limited],
     ['oldest ready, ms', queue.oldestReadyMs],
   ]);
   const listed = workers.length === 0 ? 'No worker is alive.' : session.table(workerColumns, workers);

@@ -31,6 +31,7 @@ const fieldsOf = (run: ManagedRun): string =>
     ['organization', run.work?.organizationId],
     ['agent', run.work?.agentId],
     ['work', run.work?.state],
+    ['limited by', run.work?.limitedBy],
     ['since', run.work?.since],
     ['due', run.work?.dueAt],
     ['dispatch', run.work?.dispatch],

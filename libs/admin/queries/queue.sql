@@ -2,8 +2,9 @@
 select (select paused_at from queue_controls where queue = $1) as "pausedAt",
        (select paused_at from queue_controls where queue = $2) as "awaySince",
        json_build_object('ready', count(*) filter (where state = 'ready'), 'leased', count(*) filter (where state = 'leased'),
-         'waiting', count(*) filter (where state = 'waiting'), 'delayed', count(*) filter (where state = 'delayed')) as runs,
-       round(1000 * extract(epoch from clock_timestamp() - min(since) filter (where state = 'ready')))::float8 as "oldestReadyMs",
+         'waiting', count(*) filter (where state = 'waiting'), 'delayed', count(*) filter (where state = 'delayed'),
+         'limited', count(*) filter (where state = 'limited')) as runs,
+       round(1000 * extract(epoch from clock_timestamp() - min(since) filter (where state = 'ready' and limited_by is null)))::float8 as "oldestReadyMs",
        (select coalesce(json_agg(json_build_object('holder', w.holder, 'slots', w.slots, 'seenAt', w.seen_at,
                  'leased', (select count(*) from run_work l where l.holder = w.holder and l.state = 'leased'))
                order by w.holder), '[]')

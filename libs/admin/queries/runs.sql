@@ -10,7 +10,7 @@ select r.run_id as id,
        r.error,
        w.organization_id as "organizationId",
        w.agent_id     as "agentId",
-       w.state, w.dispatch, w.attempt, w.holder,
+       w.state, w.limited_by as "limitedBy", w.dispatch, w.attempt, w.holder,
        w.due_at       as "dueAt",
        w.since
 from run_summaries r

@@ -72,6 +72,26 @@ export const peopleOperations = {
     answer: z.strictObject({ organization: organizationRecord }),
     form: 'json',
   },
+  limitOrganization: {
+    method: 'POST',
+    path: '/organizations/{organizationId}/concurrency',
+    summary: 'Limit how many Runs of an organization are executed at once',
+    description:
+      'Runs beyond it stay queued, and their queue time stands still. Every worker keeps to it within 2.5 s.',
+    params: organizationParams,
+    query: nothing,
+    body: z.strictObject({
+      runs: z
+        .int()
+        .min(1, 'must be at least 1, or null for none')
+        .max(10_000)
+        .nullable()
+        .meta({ description: 'Null: as many as there are slots.' }),
+    }),
+    status: 200,
+    answer: z.strictObject({ organization: organizationRecord }),
+    form: 'json',
+  },
   addMember: {
     method: 'POST',
     path: '/organizations/{organizationId}/members',

@@ -7,7 +7,17 @@ export const adminComponents = z.registry<{ id: string }>();
 const name = z.string().meta({ description: 'For people; need not be unique.' });
 
 export const organizationRecord = z
-  .strictObject({ id: answeredUlid, name, createdAt: dateTime })
+  .strictObject({
+    id: answeredUlid,
+    name,
+    createdAt: dateTime,
+    concurrency: z.strictObject({
+      runs: z
+        .int()
+        .nullable()
+        .meta({ description: 'Runs of all its Agents that are executed at once; null: as many as there are slots.' }),
+    }),
+  })
   .meta({ description: 'Whom Agents belong to, and people are members of.' })
   .register(adminComponents, { id: 'Organization' });
 
@@ -137,7 +147,11 @@ export const managedRun = z
       .strictObject({
         organizationId: answeredUlid,
         agentId: answeredUlid,
-        state: z.enum(['ready', 'leased', 'waiting', 'delayed']),
+        state: z.enum(['ready', 'leased', 'waiting', 'delayed', 'limited']),
+        limitedBy: z
+          .enum(['agent', 'organization'])
+          .nullable()
+          .meta({ description: 'Whose concurrency limit it waits for, or has waited for until it was let in.' }),
         dispatch: z.int(),
         attempt: z.int(),
         holder: z.string().nullable().meta({ description: 'The worker that has claimed it.' }),
@@ -158,7 +172,7 @@ export const queueStatus = z
     awaySince: dateTime.nullable().meta({ description: 'Since when the workers cannot reach it.' }),
     offered: z.int().nullable().meta({ description: 'Jobs that no worker has taken yet; null: it does not answer.' }),
     runs: z
-      .strictObject({ ready: z.int(), leased: z.int(), waiting: z.int(), delayed: z.int() })
+      .strictObject({ ready: z.int(), leased: z.int(), waiting: z.int(), delayed: z.int(), limited: z.int() })
       .meta({ description: 'Live Runs by the state of their work row.' }),
     oldestReadyMs: z.number().nullable().meta({ description: 'How long the oldest ready Run has waited.' }),
     workers: z.array(
