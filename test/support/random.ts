@@ -17,11 +17,12 @@ export function seededRandom(seed: number, what: string): Random {
   return quietRandom(seed);
 }
 
-/** mulberry32. */
-function quietRandom(seed: number): Random {
-  let state = seed >>> 0;
+/** Without a word: for what prints its seeds itself. mulberry32. */
+export function quietRandom(seed: number): Random {
+  // A signed 32-bit number needs no memory of its own, an unsigned one does.
+  let state = seed | 0;
   const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
+    state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;

@@ -1,0 +1,114 @@
+import type { Tables, WorkRowStored } from './tables.ts';
+
+type Row = Record<string, unknown>;
+
+const isTaking = ({ state }: WorkRowStored): boolean => state === 'leased';
+/** What has been let in and is not claimed yet. */
+const hasPlace = ({ state, limitedBy }: WorkRowStored): boolean => state === 'ready' && limitedBy !== null;
+
+/** refuse-beyond-limits.sql; the locks are the transaction's. */
+export function refuseBeyondLimits(tables: Tables, [runId, organizationId, agentId, dispatch]: unknown[]): Row[] {
+  const agent = tables.agents.get(agentId as string);
+  const run = tables.work.get(runId as string);
+  if (agent === undefined || run === undefined) return [];
+  const isNewcomer = run.attempt === 0 && !hasPlace(run);
+  const ofOrganization = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
+  const ofAgent = ofOrganization.filter((row) => row.agentId === agentId);
+  const organizationRuns = tables.organizations.get(organizationId as string) ?? null;
+  if (tables.transaction) tables.transaction.checked = { agent: agent.runs, organization: organizationRuns };
+  const passes = tables.has('newcomers pass those who wait');
+  const isFull = (rows: WorkRowStored[], runs: number | null, isWaiting: (row: WorkRowStored) => boolean): boolean => {
+    if (runs === null) return false;
+    const taken = rows.filter((row) => isTaking(row) || (isNewcomer && !passes && hasPlace(row))).length;
+    return taken >= runs || (isNewcomer && !passes && rows.some((row) => row.state === 'limited' && isWaiting(row)));
+  };
+  const waitsFor =
+    (whose: WorkRowStored['limitedBy']) =>
+    (row: WorkRowStored): boolean =>
+      row.limitedBy === whose;
+  const limitedBy = isFull(ofAgent, agent.runs, waitsFor('agent'))
+    ? 'agent'
+    : isFull(ofOrganization, organizationRuns, waitsFor('organization'))
+      ? 'organization'
+      : null;
+  if (limitedBy !== null && run.state === 'ready' && run.dispatch === dispatch) {
+    tables.transaction?.rows.push(run.runId);
+    tables.write(() => makeLimited(tables, run.runId, limitedBy));
+  }
+  return [{ limitedBy }];
+}
+
+/** Who was claimed before comes first. */
+const inLine = (a: WorkRowStored, b: WorkRowStored): number =>
+  Number(a.attempt === 0) - Number(b.attempt === 0) || a.since - b.since;
+
+/** find-limited-organizations.sql. */
+export function findLimitedOrganizations(tables: Tables): Row[] {
+  const ids = new Set<string>();
+  for (const { state, organizationId } of tables.work.values()) if (state === 'limited') ids.add(organizationId);
+  return [...ids].toSorted().map((id) => ({ id }));
+}
+
+/** let-in-limited-runs.sql. */
+export function letInLimitedRuns(tables: Tables, [organizationId, limit]: unknown[]): Row[] {
+  if (tables.has('nothing lets in what waits for a limit')) return [];
+  const all = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
+  const roomIn = (rows: WorkRowStored[], runs: number | null): number => {
+    const taken = rows.filter((row) => isTaking(row) || hasPlace(row)).length;
+    return Math.max(0, Math.min(runs === null ? Infinity : runs - taken, limit as number));
+  };
+  const limited = all.filter(({ state }) => state === 'limited').toSorted(inLine);
+  const first = [...new Set(limited.map(({ agentId }) => agentId))].flatMap((agentId) => {
+    const room = roomIn(
+      all.filter((row) => row.agentId === agentId),
+      tables.agents.get(agentId)?.runs ?? null,
+    );
+    return limited.filter((row) => row.agentId === agentId).slice(0, room);
+  });
+  const letIn = first
+    .toSorted(inLine)
+    .slice(0, roomIn(all, tables.organizations.get(organizationId as string) ?? null))
+    .filter(({ runId }) => !tables.isLocked(runId));
+  for (const row of letIn) {
+    const left = tables.has('the queue time of a limited Run goes on') ? 1 : row.queueLeft!;
+    Object.assign(row, { state: 'ready', dueAt: tables.now + left, queueLeft: null });
+  }
+  if (letIn.length > 0) tables.options.onTouched();
+  return letIn.map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
+}
+
+/** limit-newcomers.sql. */
+export function limitNewcomers(tables: Tables, [organizationId, limit]: unknown[]): Row[] {
+  if (tables.has('newcomers pass those who wait')) return [];
+  const lines = [...tables.work.values()].filter(({ state }) => state === 'limited');
+  const newcomers = [...tables.work.values()].flatMap((row) => {
+    if (row.organizationId !== organizationId || row.attempt > 0) return [];
+    if (row.state !== 'ready' || row.limitedBy !== null || tables.isLocked(row.runId)) return [];
+    const line = lines.find(
+      ({ organizationId, agentId, limitedBy }) =>
+        organizationId === row.organizationId && (limitedBy !== 'agent' || agentId === row.agentId),
+    );
+    return line === undefined ? [] : [{ row, limitedBy: line.limitedBy! }];
+  });
+  for (const { row, limitedBy } of newcomers.slice(0, limit as number)) makeLimited(tables, row.runId, limitedBy);
+  return [];
+}
+
+/** While the queue is paused or away its time does not count. */
+function countedUntil({ now, pauses }: Tables, { since }: WorkRowStored): number {
+  const pausedAt = Math.min(...[...pauses.values()].map((at) => at ?? Infinity));
+  return Math.min(now, Math.max(since, pausedAt));
+}
+
+function makeLimited(tables: Tables, runId: string, limitedBy: 'agent' | 'organization'): void {
+  const row = tables.work.get(runId);
+  // A delete waits for the row, and then it is gone all the same.
+  if (row === undefined) return;
+  Object.assign(row, {
+    state: 'limited',
+    limitedBy,
+    queueLeft: (row.dueAt ?? 0) - countedUntil(tables, row),
+    dueAt: null,
+  });
+  tables.options.onTouched();
+}

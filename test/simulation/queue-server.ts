@@ -1,0 +1,168 @@
+import type { RunOffer } from '#event-store';
+import { jobIdOf, QueueAway, type RunConsumer, type RunQueue } from '#run-queue';
+import type { Faults } from './faults.ts';
+import type { Scheduler, SimulatedProcess } from './scheduler.ts';
+
+interface Job {
+  id: string;
+  offer: RunOffer;
+  /** Who works on it; null while it waits. */
+  takenBy: SimulatedProcess | null;
+  hiddenUntil: number;
+}
+
+interface Consumer {
+  process: SimulatedProcess;
+  handler: (offer: RunOffer) => Promise<void>;
+  slots: number;
+  busy: number;
+  stopped: boolean;
+}
+
+export interface QueueServerOptions {
+  scheduler: Scheduler;
+  faults: Faults;
+  trace: (what: () => string) => void;
+  /** Hears how many jobs wait, whenever some were added. */
+  onWaiting: (count: number) => void;
+}
+
+/** As BullMQ is set: the lock of a job, and how often is looked for those whose worker is gone. */
+const LOCK_MS = 3_000;
+const STALLED_CHECK_MS = 1_000;
+
+/** The queue as its clients see it, with what BullMQ promises: one job an id, redelivery of what a lost worker had taken. */
+export class QueueServer {
+  isAway = false;
+  private readonly jobs = new Map<string, Job>();
+  private consumers: Consumer[] = [];
+  private hasEpoch = false;
+  private checking = false;
+
+  constructor(private readonly options: QueueServerOptions) {}
+
+  get waitingCount(): number {
+    let count = 0;
+    for (const { takenBy } of this.jobs.values()) if (takenBy === null) count++;
+    return count;
+  }
+
+  flush(): void {
+    this.jobs.clear();
+    this.hasEpoch = false;
+  }
+
+  comeBack(): void {
+    this.isAway = false;
+    this.deliver();
+  }
+
+  connect(process: SimulatedProcess): RunQueue {
+    return {
+      offer: (offers) => this.send(process, () => this.add(offers)),
+      waitingCount: () => this.send(process, () => this.waitingCount),
+      keepEpoch: () =>
+        this.send(process, () => {
+          const kept = this.hasEpoch;
+          this.hasEpoch = true;
+          return kept;
+        }),
+      consume: (handler, slots) => this.consume(process, handler, slots),
+      close: async () => undefined,
+    };
+  }
+
+  private send<T>(process: SimulatedProcess, act: () => T): Promise<T> {
+    const { scheduler, faults } = this.options;
+    return new Promise((resolve, reject) => {
+      const fail = (delayMs: number) => scheduler.after(delayMs, process, () => reject(new QueueAway()));
+      if (this.isAway) return void fail(faults.between(0, 1_000));
+      scheduler.after(faults.latency(), null, () => {
+        if (this.isAway) return void fail(faults.between(0, 1_000));
+        const result = act();
+        if (faults.strikes('queue answer lost')) return void fail(faults.between(0, 1_000));
+        scheduler.after(faults.latency(), process, () => resolve(result));
+      });
+    });
+  }
+
+  private add(offers: readonly RunOffer[]): void {
+    const { faults, scheduler, trace } = this.options;
+    for (const offer of offers) {
+      const id = jobIdOf(offer);
+      const lost = faults.strikes('offer lost');
+      trace(
+        () => `queue: ${offer.runId} ${offer.dispatch} ${lost ? 'is lost' : this.jobs.has(id) ? 'is there' : 'waits'}`,
+      );
+      if (lost || this.jobs.has(id)) continue;
+      const hiddenUntil = faults.strikes('job late') ? scheduler.now + faults.between(10, 6_000) : 0;
+      this.jobs.set(id, { id, offer, takenBy: null, hiddenUntil });
+      if (hiddenUntil > 0) scheduler.after(hiddenUntil - scheduler.now, null, () => this.deliver());
+    }
+    this.options.onWaiting(this.waitingCount);
+    this.deliver();
+  }
+
+  private consume(process: SimulatedProcess, handler: Consumer['handler'], slots: number): RunConsumer {
+    const consumer = { process, handler, slots, busy: 0, stopped: false };
+    this.consumers.push(consumer);
+    this.deliver();
+    const stop = async (): Promise<void> => {
+      consumer.stopped = true;
+    };
+    return { stopTaking: stop, close: stop };
+  }
+
+  private deliver(): void {
+    if (this.isAway) return;
+    const { scheduler, faults } = this.options;
+    this.consumers = this.consumers.filter(({ process, stopped }) => process.alive && !stopped);
+    for (;;) {
+      const free = this.consumers.filter(({ slots, busy }) => busy < slots);
+      const waiting = [...this.jobs.values()].filter((job) => job.takenBy === null && job.hiddenUntil <= scheduler.now);
+      if (free.length === 0 || waiting.length === 0) return;
+      const job = faults.strikes('job out of order') ? scheduler.random.pick(waiting) : waiting[0]!;
+      const consumer = scheduler.random.pick(free);
+      job.takenBy = consumer.process;
+      this.hand(consumer, job);
+      if (faults.strikes('job doubled')) this.hand(scheduler.random.pick(free), job, faults.between(0, 500));
+      if (!this.checking) this.checkStalled();
+    }
+  }
+
+  private hand(consumer: Consumer, job: Job, delayMs = 0): void {
+    const { scheduler, faults, trace } = this.options;
+    consumer.busy++;
+    const done = (): void => {
+      scheduler.after(faults.latency(), null, () => {
+        consumer.busy--;
+        if (job.takenBy === consumer.process && this.jobs.get(job.id) === job) this.jobs.delete(job.id);
+        this.deliver();
+      });
+    };
+    scheduler.after(faults.latency() + delayMs, consumer.process, () => {
+      trace(() => `${consumer.process.name}: takes ${job.offer.runId} ${job.offer.dispatch}`);
+      consumer.handler({ ...job.offer }).then(done, done);
+    });
+  }
+
+  /** A worker that is gone, or stopped for longer than its lock, loses the job to another. */
+  private checkStalled(): void {
+    const { scheduler } = this.options;
+    this.checking = true;
+    scheduler.after(STALLED_CHECK_MS, null, () => {
+      this.checking = false;
+      for (const job of this.jobs.values()) {
+        const { takenBy } = job;
+        const isGone = takenBy !== null && (!takenBy.alive || isStopped(takenBy, scheduler.now));
+        if (isGone) job.takenBy = null;
+        if (takenBy !== null && !this.checking) this.checkStalled();
+      }
+      this.deliver();
+    });
+  }
+}
+
+function isStopped({ pausedSince, pausedUntil }: SimulatedProcess, now: number): boolean {
+  return pausedUntil > now && pausedSince < now - LOCK_MS;
+}

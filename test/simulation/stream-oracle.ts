@@ -1,0 +1,120 @@
+import type { StoredEvent } from '#domain';
+
+/** What was seen of a Run. */
+export interface SeenRun {
+  id: string;
+  status: string;
+  attempt: number;
+  dispatch: number;
+  losses: number;
+  maxLosses: number;
+  open: Set<string>;
+}
+
+/** decisions, section 3, once more: an oracle that asks the domain knows nothing. */
+const AFTER: Record<string, string> = {
+  'queued claimed': 'booting',
+  'booting started': 'running',
+  'booting requeued': 'queued',
+  'running waiting': 'waiting_input',
+  'running requeued': 'queued',
+  'running completed': 'completed',
+  'waiting_input resumed': 'queued',
+};
+const ENDINGS = ['failed', 'cancelled', 'expired'];
+const LIVE = ['queued', 'booting', 'running', 'waiting_input'];
+const CLAIMED = ['booting', 'running', 'waiting_input'];
+
+/** Follows one stream, event by event, and throws where it breaks what must always hold at every prefix. */
+export class StreamOracle {
+  readonly runs = new Map<string, SeenRun>();
+  /** Who decided each request. */
+  readonly decidedBy = new Map<string, string>();
+  readonly allowed = new Set<string>();
+  readonly started = new Set<string>();
+  private last: StoredEvent | null = null;
+
+  live(): SeenRun[] {
+    return [...this.runs.values()].filter(({ status }) => LIVE.includes(status));
+  }
+
+  see(event: StoredEvent): void {
+    const { last } = this;
+    const { version, id, occurredAt, runId, type } = event;
+    must(version === (last?.version ?? 0) + 1, `I2: version ${version} follows ${last?.version ?? 0}`);
+    must(last === null || id > last.id, `I2: the id of version ${version} is not above the one before`);
+    must(last === null || occurredAt >= last.occurredAt, `I2: version ${version} occurred before its predecessor`);
+    must((type === 'thread.created') === (last === null), `I2: ${type} is version ${version}`);
+    this.last = event;
+    if (runId === null || type.startsWith('thread.') || type === 'message.added') return;
+    if (type === 'run.queued') return this.seeQueued(event, runId);
+    const run = this.runs.get(runId);
+    if (run === undefined) throw new Broken(`I3: ${type} of a Run that was never queued`);
+    must(LIVE.includes(run.status), `I3: ${type} of Run ${runId}, which is ${run.status}`);
+    this.seeAttempt(event, run);
+    if (type.startsWith('run.')) this.seeMove(event, run);
+    else this.seeFact(event, run);
+    const claimed = this.live().filter(({ status }) => CLAIMED.includes(status));
+    must(claimed.length <= 1, `I4: ${claimed.length} Runs are claimed`);
+  }
+
+  private seeQueued({ data }: StoredEvent, id: string): void {
+    must(!this.runs.has(id), `I3: Run ${id} is queued again`);
+    const { maxLosses } = (data as { limits: { maxLosses: number } }).limits;
+    this.runs.set(id, { id, status: 'queued', attempt: 0, dispatch: 1, losses: 0, maxLosses, open: new Set() });
+  }
+
+  private seeAttempt({ type, attempt, data }: StoredEvent, run: SeenRun): void {
+    if (type === 'run.claimed') {
+      must(attempt === run.attempt + 1, `I6: claim ${attempt} follows ${run.attempt}`);
+      must((data as { dispatch: number }).dispatch === run.dispatch, `a claim is under an old dispatch`);
+      must(this.live()[0] === run, `I4: a Run is claimed that waits behind another`);
+      run.attempt += 1;
+      return;
+    }
+    if (attempt === null) return;
+    must(attempt === run.attempt, `I6: ${type} has attempt ${attempt} under claim ${run.attempt}`);
+    must(run.status === 'booting' || run.status === 'running', `I6: ${type} of a worker, but the Run is ${run.status}`);
+  }
+
+  private seeMove({ type, data }: StoredEvent, run: SeenRun): void {
+    const move = type.slice('run.'.length);
+    const after = ENDINGS.find((ending) => ending === move) ?? AFTER[`${run.status} ${move}`];
+    if (after === undefined) throw new Broken(`a Run that is ${run.status} cannot be ${move}`);
+    run.status = after;
+    const { dispatch, reason, losses, requests } = data as {
+      dispatch: number;
+      reason: string;
+      losses: number;
+      requests: { requestId: string }[];
+    };
+    if (move === 'waiting') run.open = new Set(requests.map(({ requestId }) => requestId));
+    if (move === 'resumed') must(run.open.size === 0, 'a Run is resumed before all is decided');
+    if (move !== 'resumed' && move !== 'requeued') return;
+    must(dispatch === run.dispatch + 1, `${move} opens dispatch ${dispatch} after ${run.dispatch}`);
+    run.dispatch = dispatch;
+    if (move !== 'requeued') return;
+    if (reason !== 'handed_over') run.losses++;
+    must(losses === run.losses, `${losses} losses are stored, there were ${run.losses} in a row`);
+    must(run.losses < run.maxLosses, 'a Run goes on after its last loss');
+  }
+
+  private seeFact({ type, data }: StoredEvent, run: SeenRun): void {
+    const isDecision = type === 'tool.confirmation_decided';
+    must(run.status === (isDecision ? 'waiting_input' : 'running'), `${type} while the Run is ${run.status}`);
+    if (type === 'assistant.message_added' || type === 'tool.completed') run.losses = 0;
+    const { toolCallId, requestId, decision, by } = data as Record<string, string>;
+    if (type === 'tool.started') this.started.add(toolCallId!);
+    if (!isDecision) return;
+    must(run.open.delete(requestId!), `request ${requestId} is decided, but not open`);
+    this.decidedBy.set(requestId!, by!);
+    if (decision === 'allow_once') this.allowed.add(toolCallId!);
+  }
+}
+
+/** Something that must always hold does not. */
+class Broken extends Error {}
+
+export function must(holds: boolean, rule: string): void {
+  if (!holds) throw new Broken(rule);
+}
