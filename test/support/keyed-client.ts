@@ -2,10 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Caller } from './client.ts';
 
 /**
- * What a client knows of a request: `ok`; `busy`, to be sent again with the same key; `failed`, any other answer; `unknown`,
- * no answer after sending.
+ * What a client knows of a request: `ok`; `busy` and `away`, to be sent again with the same key; `failed`, any other answer;
+ * `unknown`, no answer after sending.
  */
-export type Outcome = 'ok' | 'busy' | 'failed' | 'unknown';
+export const OUTCOMES = ['ok', 'busy', 'away', 'failed', 'unknown'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
 
 export interface Sent {
   key: string;
@@ -23,7 +24,17 @@ export interface Sent {
 export interface KeyedRequest {
   key: string;
   path: string;
-  body: unknown;
+  /** Without one it is a GET. */
+  body?: unknown;
+}
+
+export interface Patience {
+  /** How long a call is sent again and again. */
+  giveUpMs: number;
+  /** Between two requests of a call. */
+  pauseMs: number;
+  /** How long one request waits for its answer. */
+  answerMs: number;
 }
 
 /** Retry-After is whole seconds; in tests a second is this long, milliseconds. */
@@ -34,30 +45,40 @@ export const GIVE_UP_MS = 30_000;
 /** A client that sends everything with a key, and records every request. */
 export class KeyedClient {
   readonly requests: Sent[] = [];
+  private isGivenUp = false;
 
   /** @param callers one for each pod, as the pod is now */
-  constructor(private readonly callers: readonly (() => Caller)[]) {}
+  constructor(
+    private readonly callers: readonly (() => Caller)[],
+    private readonly patience: Patience = { giveUpMs: GIVE_UP_MS, pauseMs: SECOND_MS, answerMs: GIVE_UP_MS },
+  ) {}
 
   /** One request, whatever becomes of it. */
-  async send(pod: number, { key, path, body }: KeyedRequest): Promise<Sent> {
+  async send(pod: number, request: KeyedRequest): Promise<Sent> {
     const { baseUrl, token } = this.callers[pod]!();
     const sentAt = Date.now();
-    const answer = await post(`${baseUrl}${path}`, token, key, body);
-    const sent = { key, pod, sentAt, answeredAt: Date.now(), ...answer };
+    const answer = await ask(`${baseUrl}${request.path}`, token, request, this.patience.answerMs);
+    const sent = { key: request.key, pod, sentAt, answeredAt: Date.now(), ...answer };
     this.requests.push(sent);
     return sent;
   }
 
   /** Sends until there is an answer, to the pods in turn; throws when that takes too long or the answer is no success. */
   async call(pod: number, request: KeyedRequest): Promise<Sent> {
-    const giveUpAt = Date.now() + GIVE_UP_MS;
-    for (let at = pod; Date.now() < giveUpAt; at++) {
+    const { giveUpMs, pauseMs } = this.patience;
+    const giveUpAt = Date.now() + giveUpMs;
+    for (let at = pod; Date.now() < giveUpAt && !this.isGivenUp; at++) {
       const sent = await this.send(at % this.callers.length, request);
       if (sent.outcome === 'ok') return sent;
       if (sent.outcome === 'failed') throw new Error(`${request.key}: ${sent.status} ${sent.text}`);
-      await pause(SECOND_MS);
+      await pause(pauseMs);
     }
-    throw new Error(`${request.key} was without an answer for ${GIVE_UP_MS} ms`);
+    throw new Error(`${request.key} was without an answer for ${giveUpMs} ms`);
+  }
+
+  /** Nothing more is sent again. */
+  giveUp(): void {
+    this.isGivenUp = true;
   }
 
   /** The longest time from the first "in progress" of a key to its next other answer, milliseconds. */
@@ -76,11 +97,13 @@ export class KeyedClient {
 
 type Answered = Pick<Sent, 'outcome' | 'status' | 'replayed' | 'text'>;
 
-async function post(url: string, token: string, key: string, body: unknown): Promise<Answered> {
+async function ask(url: string, token: string, { key, body }: KeyedRequest, answerMs: number): Promise<Answered> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key };
+  const post = { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
+  const get = { headers: { authorization: headers.authorization } };
   try {
-    const init = { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
-    const response = await fetch(url, init);
+    const signal = AbortSignal.timeout(answerMs);
+    const response = await fetch(url, { ...(body === undefined ? get : post), signal });
     const text = await response.text();
     const replayed = response.headers.get('idempotency-replayed') === 'true';
     return { outcome: outcomeOf(response, text), status: response.status, replayed, text };
@@ -91,6 +114,7 @@ async function post(url: string, token: string, key: string, body: unknown): Pro
 
 function outcomeOf({ ok, status, headers }: Response, text: string): Outcome {
   if (ok) return 'ok';
+  if (status === 503 && headers.has('retry-after')) return 'away';
   // The contract, section 7: still processing. Without Retry-After nobody could know that it is to be sent again.
   const isBusy = status === 409 && headers.get('retry-after') === '1' && text.includes('"idempotency_conflict"');
   return isBusy ? 'busy' : 'failed';

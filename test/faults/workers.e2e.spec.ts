@@ -1,0 +1,211 @@
+import { describeWithRedis, eventually, redisUrl } from '#testing';
+import { readLog } from '../support/client.ts';
+import type { ModelCall, Point, ToolName, ToolUse } from '../support/outside.ts';
+import { freshSeed, seededRandom, type Random } from '../support/random.ts';
+import { startStandardSystem, type StandardSystem } from '../support/standard-system.ts';
+import { isLong, upTo } from '../support/system.ts';
+import {
+  claimsOf,
+  expectWithin,
+  killWorker,
+  recoveriesOf,
+  type LostClaim,
+  type Recovery,
+} from '../support/worker-kills.ts';
+
+const LEASE_MS = isLong ? 2_000 : 1_500;
+const DEFAULT_LEASE_MS = 10_000;
+/** After a worker is lost, its Runs go on within the lease and this (quality.md, F1). */
+const MARGIN_MS = 2_000;
+const STOPS_WITHIN_MS = 1_000;
+/** One that leads the reaper and falls silent leads on for so long at most (leader-loop.ts): less than the default lease. */
+const SILENT_LEADER_MS = 8_000;
+const ROUNDS = isLong ? 10 : 1;
+const KILLS_A_BATCH = 10;
+
+type Call = ModelCall | ToolUse;
+const isTool = (call: Call): call is ToolUse => 'toolName' in call;
+const inStep = (step: number) => (call: Call) => !isTool(call) && call.step === step;
+const use = (toolName: ToolName) => (call: Call) => isTool(call) && call.toolName === toolName;
+
+interface Moment {
+  moment: string;
+  point: Point;
+  wanted: (call: Call) => boolean;
+  /** What the tool that was under way did in all, and what the model was told of it. */
+  tool?: { uses: number; effects: number; told: string };
+}
+
+const MOMENTS: Moment[] = [
+  { moment: 'after the claim', point: 'step asked', wanted: inStep(0) },
+  {
+    moment: 'before a tool',
+    point: 'tool asked',
+    wanted: use('act'),
+    tool: { uses: 1, effects: 0, told: 'unknown' },
+  },
+  {
+    moment: 'after a tool, before its append',
+    point: 'tool done',
+    wanted: use('act'),
+    tool: { uses: 1, effects: 1, told: 'unknown' },
+  },
+  {
+    moment: 'after an idempotent tool, before its append',
+    point: 'tool done',
+    wanted: use('lookup'),
+    tool: { uses: 2, effects: 2, told: 'ok' },
+  },
+  { moment: 'mid-text', point: 'half said', wanted: inStep(1) },
+  { moment: 'before the end of the Run', point: 'all said', wanted: inStep(1) },
+];
+
+describeWithRedis('a worker is lost', () => {
+  let system: StandardSystem;
+  let random: Random;
+
+  const start = async (env: Record<string, string>): Promise<void> => {
+    system = await startStandardSystem({ queueUrl: redisUrl().url, env });
+  };
+
+  /** Kills the worker that a call like this comes from, while it does. */
+  async function killAt({
+    point,
+    wanted,
+  }: Pick<Moment, 'point' | 'wanted'>): Promise<{ call: Call; lost: LostClaim[] }> {
+    const call = await system.outside.hold(point, wanted).reached;
+    const lost = await killWorker(system, call.pid);
+    return { call, lost };
+  }
+
+  describe('of two', () => {
+    beforeAll(() => start({ LEASE_MS: String(LEASE_MS) }), 120_000);
+    afterAll(() => system?.stop());
+
+    test(
+      'killed at each moment of a Run, it loses nothing, and nothing is done twice (F1)',
+      async () => {
+        random = seededRandom(freshSeed(), 'F1');
+        let isKilling = true;
+        const load = system.startLoad(random, { threads: 8, messages: 1, keepOn: () => isKilling });
+        const kills: { moment: Moment; call: Call; lost: LostClaim[] }[] = [];
+        for (let round = 0; round < ROUNDS; round++) {
+          for (const moment of MOMENTS) kills.push({ moment, ...(await killAt(moment)) });
+        }
+        isKilling = false;
+        await load.finished(60_000);
+        const recoveries = await recoveriesOf(
+          system,
+          kills.flatMap(({ lost }) => lost),
+        );
+        expectWithin(LEASE_MS + MARGIN_MS, recoveries, `F1, lease ${LEASE_MS} ms`);
+        for (const { moment, call, lost } of kills) {
+          expect(lost.map(({ runId }) => runId)).toContain(call.runId);
+          await expectResumed(moment, call);
+        }
+        await load.holds();
+      },
+      upTo(120_000),
+    );
+
+    /** The Run went on exactly where it was. */
+    async function expectResumed({ moment, tool }: Moment, call: Call): Promise<void> {
+      const { modelCalls, toolUses } = system.outside;
+      const log = (await readLog(system.apis[0]!.caller, call.threadId)).filter(({ runId }) => runId === call.runId);
+      expect([moment, log.map(({ content }) => content)]).toEqual([moment, expect.arrayContaining(['RESCHEDULING'])]);
+      if (isTool(call)) {
+        const uses = toolUses.filter(({ toolCallId }) => toolCallId === call.toolCallId);
+        const effects = uses.filter(({ tookEffect }) => tookEffect).length;
+        const next = modelCalls.findLast(({ runId, step }) => runId === call.runId && step === 1);
+        const told = next?.told.map(({ toolCallId, outcome }) => [toolCallId, outcome]);
+        expect({ moment, uses: uses.length, effects, told }).toEqual({
+          moment,
+          ...tool,
+          told: [[call.toolCallId, tool?.told]],
+        });
+        return;
+      }
+      const same = modelCalls.filter(({ runId, step }) => runId === call.runId && step === call.step);
+      expect([moment, same.length]).toEqual([moment, 1 + same.indexOf(call) + 1]);
+      const again = same.at(-1)!;
+      // From its start, and with the same behind it.
+      expect([again.attempt, again.message, again.told]).toEqual([call.attempt + 1, call.message, call.told]);
+    }
+
+    test(
+      'stopped for three leases, it stops its work when it wakes, and writes nothing more (F2)',
+      async () => {
+        random = seededRandom(freshSeed(), 'F2');
+        let isStopping = true;
+        const load = system.startLoad(random, { threads: 8, messages: 1, keepOn: () => isStopping });
+        for (let round = 0; round < ROUNDS; round++) await stopAndWake();
+        isStopping = false;
+        await load.finished(60_000);
+        await load.holds();
+      },
+      upTo(60_000),
+    );
+
+    async function stopAndWake(): Promise<void> {
+      const { outside } = system;
+      const victim = system.workers[random.below(2)]!;
+      const isOfVictim = (call: Call): boolean => call.pid === victim.pid;
+      // One that goes on to say all while its reader sleeps, one of whom nothing more is heard, and a tool.
+      const wanted = (call: Call): boolean => isOfVictim(call) && inStep(1)(call);
+      const [speaks, silent] = [outside.hold('half said', wanted), outside.hold('half said', wanted)];
+      const tool = outside.hold('tool asked', (call) => isOfVictim(call) && isTool(call));
+      const calls = await Promise.all([speaks.reached, silent.reached, tool.reached]);
+      const stoppedAt = Date.now();
+      victim.signal('SIGSTOP');
+      const lost = await claimsOf(system, victim.pid, stoppedAt);
+      expect(lost.map(({ runId }) => runId)).toEqual(expect.arrayContaining(calls.map(({ runId }) => runId)));
+      const isOver = (): boolean => Date.now() > stoppedAt + 3 * LEASE_MS;
+      await eventually(isOver, { what: 'three leases have passed', timeoutMs: 4 * LEASE_MS });
+      speaks.release();
+      expect([calls[1].closedAt, calls[2].closedAt]).toEqual([null, null]);
+
+      const wokeAt = Date.now();
+      victim.signal('SIGCONT');
+      const areClosed = (): boolean => calls.every(({ closedAt }) => closedAt !== null);
+      await eventually(areClosed, { what: 'its calls are closed', timeoutMs: STOPS_WITHIN_MS });
+      process.stderr.write(
+        `F2: its calls were closed ${Math.max(...calls.map((call) => call.closedAt! - wokeAt))} ms after it woke\n`,
+      );
+      expectWithin(Math.max(LEASE_MS, SILENT_LEADER_MS) + MARGIN_MS, await recoveriesOf(system, lost), 'F2');
+      // It is the same process, and takes Runs again.
+      const next = outside.hold('step asked', isOfVictim);
+      await next.reached;
+      next.release();
+    }
+  });
+
+  describe('again and again', () => {
+    afterEach(() => system?.stop());
+
+    const campaigns = [
+      { name: '100 times', leaseMs: 2_000, kills: 100, env: { LEASE_MS: '2000' } },
+      { name: '10 times with the default lease', leaseMs: DEFAULT_LEASE_MS, kills: 10, env: {} },
+    ];
+
+    (isLong ? test : test.skip).each(campaigns)(
+      'killed $name under the standard load, its Runs go on in time',
+      async ({ name, leaseMs, kills, env }) => {
+        await start(env);
+        random = seededRandom(freshSeed(), `killed ${name}`);
+        const recoveries: Recovery[] = [];
+        for (let killed = 0; killed < kills;) {
+          const until = killed + KILLS_A_BATCH;
+          const load = system.startLoad(random, { threads: 20, pauseMs: 50, keepOn: () => killed < until });
+          for (; killed < until; killed++) {
+            const { lost } = await killAt({ ...random.pick(MOMENTS), wanted: () => true });
+            recoveries.push(...(await recoveriesOf(system, lost)));
+          }
+          await load.finished(120_000);
+          await load.holds();
+          expectWithin(leaseMs + MARGIN_MS, recoveries, `${killed} kills, lease ${leaseMs} ms`);
+        }
+      },
+      upTo(0),
+    );
+  });
+});

@@ -1,0 +1,71 @@
+import 'reflect-metadata';
+import {
+  AgentsModule,
+  echoHarness,
+  HARNESSES,
+  harnessesByName,
+  type Harness,
+  type StepContext,
+  type StepEvent,
+  type Tool,
+  type ToolResult,
+} from '#agents';
+import type { StepRequest, ToolName, ToolRequest } from './outside.ts';
+
+/**
+ * Preloaded into processes under test (`Outside.env`): gives them one harness more, which asks a provider and uses tools
+ * over HTTP. So they are the processes of production, from their own entry points.
+ */
+addHarness(outsideHarness());
+
+function addHarness(harness: Harness): void {
+  type Provider = { provide?: unknown };
+  const providers = Reflect.getMetadata('providers', AgentsModule) as Provider[];
+  const place = providers.findIndex(({ provide }) => provide === HARNESSES);
+  if (place < 0) throw new Error('AgentsModule provides no harnesses: outside-preload.ts is out of date.');
+  providers[place] = { provide: HARNESSES, useFactory: () => harnessesByName([echoHarness(), harness]) } as Provider;
+}
+
+function outsideHarness(): Harness {
+  return {
+    name: 'outside',
+    checkSettings: () => [],
+    readiness: () => Promise.resolve([]),
+    tools: ({ harness }) => Promise.resolve(toolsOf(String(harness['url']))),
+    step: askProvider,
+  };
+}
+
+async function* askProvider(context: StepContext): AsyncGenerator<StepEvent> {
+  const { threadId, runId, attempt, transcript, manifest, signal } = context;
+  const request: StepRequest = { threadId, runId, attempt, transcript, pid: process.pid };
+  const response = await post(`${String(manifest.harness['url'])}/step`, request, signal);
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const bytes of response.body!) {
+    const lines = (rest + decoder.decode(bytes as Uint8Array, { stream: true })).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) yield JSON.parse(line) as StepEvent;
+  }
+}
+
+function toolsOf(url: string): Tool[] {
+  const tool = (name: ToolName, policy: Tool['policy'], idempotent: boolean): Tool => ({
+    name,
+    title: name,
+    policy,
+    idempotent,
+    execute: async (_input, { threadId, runId, toolCallId, signal }) => {
+      const request: ToolRequest = { threadId, runId, toolCallId, pid: process.pid };
+      const response = await post(`${url}/tools/${name}`, request, signal);
+      return (await response.json()) as ToolResult;
+    },
+  });
+  return [tool('note', 'ask', false), tool('act', 'allow', false), tool('lookup', 'allow', true)];
+}
+
+async function post(url: string, body: StepRequest | ToolRequest, signal: AbortSignal): Promise<Response> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body), signal });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+  return response;
+}

@@ -1,0 +1,198 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import type { AgentManifestInput, StepEvent, ToolResult, TranscriptMessage } from '#agents';
+
+/** What a message asks of the model: in the first step it says half of the pieces and uses the tools, then the rest. */
+export interface Script {
+  pieces: number;
+  /** Before each piece, milliseconds. */
+  pauseMs: number;
+  tools: readonly ToolName[];
+}
+
+/** `note` needs permission; only `lookup` is idempotent. */
+export type ToolName = 'note' | 'act' | 'lookup';
+
+export const scriptText = (name: string, { pieces, pauseMs, tools }: Script): string =>
+  `${name}: pieces=${pieces} pause=${pauseMs} tools=${tools.join(',')}`;
+
+function parseScript(text: string): Script {
+  const [, pieces, pauseMs, tools] = /pieces=(\d+) pause=(\d+) tools=(\S*)$/.exec(text) ?? [];
+  if (tools === undefined) throw new Error(`no script: ${text}`);
+  return { pieces: Number(pieces), pauseMs: Number(pauseMs), tools: tools.split(',').filter(Boolean) as ToolName[] };
+}
+
+/** What a worker sends; who it is, so that a test can kill it. */
+interface Sender {
+  threadId: string;
+  runId: string;
+  pid: number;
+}
+export type StepRequest = Sender & { attempt: number; transcript: readonly TranscriptMessage[] };
+export type ToolRequest = Sender & { toolCallId: string };
+
+interface Call extends Sender {
+  /** By Date.now(); `closedAt` is null while the connection is open. */
+  openedAt: number;
+  closedAt: number | null;
+}
+
+export interface ModelCall extends Call {
+  attempt: number;
+  /** 0 for the first of its message. */
+  step: number;
+  /** The message that it answers. */
+  message: string;
+  /** What it was told of the tools of this message. */
+  told: Extract<TranscriptMessage, { role: 'tool' }>[];
+  /** All that it would say; no two calls say the same. */
+  text: string;
+}
+
+export interface ToolUse extends Call {
+  toolCallId: string;
+  toolName: ToolName;
+  tookEffect: boolean;
+}
+
+/** Where a call can be held. A tool takes effect between `tool asked` and `tool done`. */
+export type Point = 'step asked' | 'half said' | 'all said' | 'tool asked' | 'tool done';
+
+export interface Hold {
+  /** The first call that came to the point: it stays there until it is released, or its caller is gone. */
+  reached: Promise<ModelCall | ToolUse>;
+  release(): void;
+}
+
+type Wanted = (call: ModelCall | ToolUse) => boolean;
+
+/**
+ * The world outside of Spool: a model provider and a tool server, played by the test's process, and what came to them.
+ * Processes under test reach it by a harness of their own (outside-preload.ts) and know nothing else of the test.
+ */
+export class Outside {
+  readonly modelCalls: ModelCall[] = [];
+  readonly toolUses: ToolUse[] = [];
+  private readonly holds = new Set<{ point: Point; wanted: Wanted; pass: (call: Call) => Promise<void> }>();
+
+  private constructor(private readonly server: Server) {}
+
+  static async start(): Promise<Outside> {
+    const server = createServer((request, response) => {
+      outside.answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+    });
+    const outside = new Outside(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return outside;
+  }
+
+  /** What processes need to have the harness. */
+  readonly env = {
+    NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, '../../dist/test/support/outside-preload.js')).href.replace('/dist/dist/', '/dist/')}`,
+  };
+
+  /** Of an agent that lives on this. No Run fails because its workers die. */
+  get manifest(): Partial<AgentManifestInput> {
+    const url = `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return { name: 'outside', harness: { name: 'outside', url }, limits: { maxLosses: 100 } };
+  }
+
+  hold(point: Point, wanted: Wanted = () => true): Hold {
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const reached = new Promise<ModelCall | ToolUse>((resolve) => {
+      const hold = {
+        point,
+        wanted,
+        pass: (call: Call): Promise<void> => {
+          this.holds.delete(hold);
+          resolve(call as ModelCall | ToolUse);
+          return released;
+        },
+      };
+      this.holds.add(hold);
+    });
+    return { reached, release };
+  }
+
+  /** How often the tool took effect. */
+  effectsOf(toolCallId: string): number {
+    return this.toolUses.filter((use) => use.toolCallId === toolCallId && use.tookEffect).length;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    this.server.closeAllConnections();
+    await closed;
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let text = '';
+    for await (const chunk of request.setEncoding('utf8')) text += chunk;
+    if (request.url === '/step') return this.takeStep(JSON.parse(text) as StepRequest, response);
+    return this.useTool(request.url!.slice('/tools/'.length) as ToolName, JSON.parse(text) as ToolRequest, response);
+  }
+
+  private async takeStep({ transcript, ...sender }: StepRequest, response: ServerResponse): Promise<void> {
+    const asked = transcript.findLastIndex(({ role }) => role === 'user');
+    const since = transcript.slice(asked + 1);
+    const message = (transcript[asked] as { text: string }).text;
+    const script = parseScript(message);
+    const step = since.filter(({ role }) => role === 'assistant').length;
+    const toolCalls = step > 0 ? [] : script.tools.map((toolName) => ({ toolName, toolInput: {} }));
+    const half = Math.ceil(script.pieces / 2);
+    const count = toolCalls.length > 0 ? half : script.pieces - (step > 0 ? half : 0);
+    const number = this.modelCalls.length;
+    const pieces = Array.from({ length: count }, (_, i) => `Piece ${i} of call ${number}. `);
+    const told = since.filter((entry) => entry.role === 'tool');
+    const text = pieces.join('');
+    const call: ModelCall = { ...sender, ...opened(), step, message, told, text };
+    this.modelCalls.push(call);
+    const gone = whenGone(call, response);
+
+    const send = (event: StepEvent): void => void response.write(`${JSON.stringify(event)}\n`);
+    await this.pass('step asked', call, gone);
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    for (const [i, piece] of pieces.entries()) {
+      if (i === Math.floor(count / 2)) await this.pass('half said', call, gone);
+      if (script.pauseMs > 0) await sleep(script.pauseMs);
+      if (call.closedAt !== null) return;
+      send({ type: 'text', text: piece });
+    }
+    await this.pass('all said', call, gone);
+    send({ type: 'usage', inputTokens: transcript.length, outputTokens: count });
+    send({ type: 'message', text, toolCalls });
+    response.end();
+  }
+
+  private async useTool(toolName: ToolName, request: ToolRequest, response: ServerResponse): Promise<void> {
+    const use: ToolUse = { ...request, ...opened(), toolName, tookEffect: false };
+    this.toolUses.push(use);
+    const gone = whenGone(use, response);
+    await this.pass('tool asked', use, gone);
+    if (use.closedAt !== null) return;
+    use.tookEffect = true;
+    await this.pass('tool done', use, gone);
+    const result: ToolResult = { text: `${toolName} is done.`, isError: false };
+    response.end(JSON.stringify(result));
+  }
+
+  private async pass(point: Point, call: ModelCall | ToolUse, gone: Promise<void>): Promise<void> {
+    const hold = [...this.holds].find((one) => one.point === point && one.wanted(call));
+    if (hold) await Promise.race([hold.pass(call), gone]);
+  }
+}
+
+const opened = (): { openedAt: number; closedAt: null } => ({ openedAt: Date.now(), closedAt: null });
+
+function whenGone(call: Call, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) =>
+    response.once('close', () => {
+      call.closedAt = Date.now();
+      resolve();
+    }),
+  );
+}

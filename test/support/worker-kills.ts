@@ -1,0 +1,91 @@
+import { eventually } from '#testing';
+import type { StandardSystem } from './standard-system.ts';
+
+/** A claim that a worker held when it was killed or stopped. */
+export interface LostClaim {
+  runId: string;
+  attempt: number;
+  /** By Date.now(): when its worker was killed. */
+  lostAt: number;
+}
+
+/** How long after its loss a Run had its next event, and was claimed again, milliseconds. */
+export interface Recovery {
+  nextEventMs: number;
+  claimedMs: number;
+}
+
+/** What the worker process with this id holds now. */
+export async function claimsOf(
+  { database, workers }: StandardSystem,
+  pid: number,
+  lostAt: number,
+): Promise<LostClaim[]> {
+  const worker = workers.find((one) => one.pid === pid);
+  const [, holder] = await worker!.waitForLine(/"holder":"([^"]+)".*"worker: taking Runs"/);
+  const { rows } = await database.pool.query<{ runId: string; attempt: number }>(
+    `select run_id as "runId", attempt from run_work where holder = $1 and state = 'leased'`,
+    [holder],
+  );
+  return rows.map((row) => ({ ...row, lostAt }));
+}
+
+/** `kill -9`, and another worker in its place. Answers what it held, also when that is nothing. */
+export async function killWorker(system: StandardSystem, pid: number): Promise<LostClaim[]> {
+  const { workers } = system;
+  const place = workers.findIndex((one) => one.pid === pid);
+  const lostAt = Date.now();
+  expect(await workers[place]!.kill('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
+  const lost = await claimsOf(system, pid, lostAt);
+  workers[place] = await system.startWorker();
+  return lost;
+}
+
+/** From the streams: each lost claim is taken back, and its Run claimed anew. Waits until that is so. */
+export async function recoveriesOf(system: StandardSystem, lost: readonly LostClaim[]): Promise<Recovery[]> {
+  const find = async (): Promise<Recovery[] | null> => {
+    const { rows } = await system.database.pool.query<Taken>(FIND_TAKEN, [
+      lost.map(({ runId }) => runId),
+      lost.map(({ attempt }) => attempt),
+    ]);
+    const isDone = rows.length === lost.length && rows.every(({ ended, claimedAt }) => ended || claimedAt !== null);
+    if (!isDone) throw new Error(`of ${lost.length} Runs: ${JSON.stringify(rows)}`);
+    return rows.flatMap(({ place, ended, takenAt, claimedAt }) => {
+      const { lostAt } = lost[place - 1]!;
+      return ended ? [] : { nextEventMs: Date.parse(takenAt!) - lostAt, claimedMs: Date.parse(claimedAt!) - lostAt };
+    });
+  };
+  return eventually(find, { what: 'all Runs of lost workers are claimed again', timeoutMs: 30_000 });
+}
+
+interface Taken {
+  place: number;
+  /** An append that was under way came through and left the claim nothing to do. */
+  ended: boolean;
+  takenAt: string | null;
+  claimedAt: string | null;
+}
+
+const FIND_TAKEN = `
+  select place::integer,
+         bool_or(e.attempt = lost.attempt and e.type in ('run.completed', 'run.waiting')) as ended,
+         min(e.occurred_at) filter (where e.attempt = lost.attempt and e.type = 'run.requeued') as "takenAt",
+         min(e.occurred_at) filter (where e.attempt = lost.attempt + 1 and e.type = 'run.claimed') as "claimedAt"
+  from unnest($1::text[], $2::integer[]) with ordinality as lost (run_id, attempt, place)
+  join run_summaries using (run_id)
+  join events e on e.thread_id = run_summaries.thread_id and e.run_id = lost.run_id
+  group by place`;
+
+/** Prints them, and holds them against the bound. */
+export function expectWithin(boundMs: number, recoveries: readonly Recovery[], what: string): void {
+  const told = (name: keyof Recovery): string => {
+    const times = recoveries.map((one) => one[name]).toSorted((a, b) => a - b);
+    const at = (share: number) => times[Math.ceil(times.length * share) - 1];
+    return `p50 ${at(0.5)}, p99 ${at(0.99)}, max ${times.at(-1)} ms`;
+  };
+  process.stderr.write(
+    `${what}: of ${recoveries.length} Runs the next event ${told('nextEventMs')}; claimed again ${told('claimedMs')}\n`,
+  );
+  expect(recoveries.length).toBeGreaterThan(0);
+  expect(recoveries.filter(({ nextEventMs }) => nextEventMs > boundMs)).toEqual([]);
+}
