@@ -58,6 +58,13 @@ it('passes bytes both ways', async () => {
   expect(proxy.connectionCount()).toBe(1);
 });
 
+it('tells which connections have begun to be answered', async () => {
+  await conversing();
+  converse();
+  await eventually(() => proxy.connectionCount() === 2, { what: 'the other is connected' });
+  expect(proxy.answeredCount()).toBe(1);
+});
+
 it('puts itself into a URL', () => {
   expect(proxy.through('postgres://me:secret@db:5432/spool?x=1')).toBe(
     `postgres://me:secret@127.0.0.1:${proxy.port}/spool?x=1`,
@@ -90,6 +97,17 @@ it('stall: keeps connections open and silent, also new ones; nothing is lost whe
 
   proxy.resume();
   await eventually(() => talk.received() === 'hello again' && late.received() === 'me too', { what: 'all has passed' });
+});
+
+it('abandon: what is open stays silent for good, what is new works', async () => {
+  const talk = await conversing();
+  proxy.abandon();
+  talk.socket.write(' again');
+  await conversing();
+  proxy.resume();
+  await conversing();
+  expect(requests).toEqual(['hello', 'hello', 'hello']);
+  expect([talk.received(), talk.ended()]).toEqual(['hello', undefined]);
 });
 
 it('reset: breaks connections with RST and takes new ones', async () => {

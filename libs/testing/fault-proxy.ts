@@ -8,10 +8,14 @@ export interface FaultProxy {
   /** The same URL, through the proxy. */
   through(url: string): string;
   connectionCount(): number;
+  /** Of how many of them the first bytes of an answer have passed. */
+  answeredCount(): number;
   /** Closes all connections, and new ones at once, until `resume()`. */
   cut(): void;
-  /** Half-open: connections stay and new ones open, but no byte passes, until `resume()` lets all of them pass. */
+  /** Connections stay and new ones open, but no byte passes, until `resume()` lets all of them pass. */
   stall(): void;
+  /** Half-open: the connections of now stay, and no byte passes on them ever again; new ones work. */
+  abandon(): void;
   resume(): void;
   /** Resets all connections (RST); new ones work. */
   reset(): void;
@@ -26,6 +30,7 @@ export interface FaultProxy {
 interface Pair {
   client: Socket;
   target: Socket;
+  isAnswered: boolean;
   answerDropped?: () => void;
 }
 
@@ -38,19 +43,16 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
   const pairs = new Set<Pair>();
   // One socket of a pair may outlive the other: a paused one does not see its end.
   const sockets = new Set<Socket>();
+  const abandoned = new Set<Socket>();
   const drops: Drop[] = [];
   let state: 'open' | 'cut' | 'stalled' = 'open';
 
   const server = createServer((client) => {
     if (state === 'cut') return void client.destroy();
-    const pair: Pair = { client, target: connect(targetPort, '127.0.0.1') };
+    const pair: Pair = { client, target: connect(targetPort, '127.0.0.1'), isAnswered: false };
     pairs.add(pair);
-    connectPair(
-      pair,
-      drops,
-      () => state === 'stalled',
-      () => pairs.delete(pair),
-    );
+    const isSilent = (): boolean => state === 'stalled' || abandoned.has(client);
+    connectPair(pair, drops, isSilent, () => pairs.delete(pair));
     for (const socket of [pair.client, pair.target]) {
       sockets.add(socket.once('close', () => sockets.delete(socket)));
       if (state === 'stalled') socket.pause();
@@ -68,12 +70,9 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
 
   return {
     port,
-    through: (url) => {
-      const changed = new URL(url);
-      changed.host = `127.0.0.1:${port}`;
-      return changed.href;
-    },
+    through: (url) => withPort(url, port),
     connectionCount: () => pairs.size,
+    answeredCount: () => [...pairs].filter(({ isAnswered }) => isAnswered).length,
     cut: () => {
       state = 'cut';
       endAll();
@@ -82,9 +81,12 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
       state = 'stalled';
       sockets.forEach((socket) => socket.pause());
     },
+    abandon: () => {
+      for (const socket of sockets) abandoned.add(socket.pause().once('close', () => abandoned.delete(socket)));
+    },
     resume: () => {
       state = 'open';
-      sockets.forEach((socket) => socket.resume());
+      for (const socket of sockets) if (!abandoned.has(socket)) socket.resume();
     },
     reset: () => sockets.forEach((socket) => socket.resetAndDestroy()),
     dropNextAnswer: (matches = () => true) => new Promise((resolve) => drops.push({ matches, dropped: resolve })),
@@ -114,7 +116,11 @@ function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended:
     if (index >= 0) pair.answerDropped = drops.splice(index, 1)[0]!.dropped;
   });
   target.on('data', (answer) => {
-    if (!pair.answerDropped) return forward(answer, target, client);
+    if (!pair.answerDropped) {
+      forward(answer, target, client);
+      pair.isAnswered = true;
+      return;
+    }
     pair.answerDropped();
     client.destroy();
     target.end(); // FIN, not RST: what the server is still doing for this request, it finishes
@@ -129,6 +135,12 @@ function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended:
   };
   endWith(client, target);
   endWith(target, client);
+}
+
+function withPort(url: string, port: number): string {
+  const changed = new URL(url);
+  changed.host = `127.0.0.1:${port}`;
+  return changed.href;
 }
 
 function listen(server: Server): Promise<number> {

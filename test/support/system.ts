@@ -29,6 +29,8 @@ export interface SystemOptions {
   queueUrl?: string;
   env?: Record<string, string>;
   manifest?: Partial<AgentManifestInput>;
+  /** Where to live, migrated; without it on a database of its own. */
+  testDatabase?: TestDatabase;
 }
 
 /** `npm run test:long`: faults last their full time, and loads are larger. */
@@ -40,8 +42,8 @@ export const upTo = (ms: number): number => (isLong ? 15 * 60_000 : ms);
 /** Generous: several processes start at once, on two cores. */
 const START_TIMEOUT_MS = 45_000;
 
-export async function startSystem({ queueUrl, env = {}, manifest = {} }: SystemOptions = {}): Promise<System> {
-  const testDatabase = await createTestDatabase();
+export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: SystemOptions = {}): Promise<System> {
+  const testDatabase = on.testDatabase ?? (await createTestDatabase());
   const database = await openDatabase({ url: testDatabase.url, applicationName: 'e2e', maxConnections: 4 });
   const { personToken, agentId } = await seed(database, manifest);
   const processEnv = {

@@ -1,0 +1,236 @@
+import { migrate } from '#event-store';
+import {
+  describeWithRedis,
+  eventually,
+  faultProxy,
+  redisUrl,
+  startPrivatePostgres,
+  type FaultProxy,
+  type PrivatePostgres,
+  type SpawnedNode,
+} from '#testing';
+import { send, type Caller } from '../support/client.ts';
+import { Outside, type ModelCall } from '../support/outside.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
+import { StandardLoad, type StandardLoadOptions } from '../support/standard-load.ts';
+import { isLong, startSystem, upTo, type System } from '../support/system.ts';
+
+const LEASE_MS = isLong ? 10_000 : 2_000;
+/** F6: how often PostgreSQL is restarted, and how long from one time to the next. */
+const RESTARTS = isLong ? 12 : 2;
+const RESTART_EVERY_MS = isLong ? 10_000 : 2_500;
+const HEALED_WITHIN_MS = 2_000;
+/** F7. */
+const STALL_MS = isLong ? 20_000 : LEASE_MS + 1_000;
+const LOST_ANSWERS = isLong ? 100 : 10;
+/** A Thread's messages take about a second each. */
+const LOAD: StandardLoadOptions = isLong
+  ? { threads: 30, messages: 6, pieces: 40, pauseMs: 100 }
+  : { threads: 8, messages: 2, pieces: 30, pauseMs: 30, readers: 3 };
+
+describeWithRedis('PostgreSQL breaks under load', () => {
+  let postgres: PrivatePostgres;
+  let outside: Outside;
+  let system: System;
+  let callers: Caller[];
+  /** From the first worker to PostgreSQL; all others have lines of their own. */
+  let line: FaultProxy;
+  let workers: SpawnedNode[];
+
+  beforeAll(async () => {
+    [postgres, outside] = await Promise.all([startPrivatePostgres(), Outside.start()]);
+    await migrate(postgres.url);
+    line = await faultProxy(postgres.port);
+    system = await startSystem({
+      queueUrl: redisUrl().url,
+      testDatabase: { url: postgres.url, drop: () => postgres.stop() },
+      manifest: outside.manifest,
+      env: { ...outside.env, LEASE_MS: String(LEASE_MS) },
+    });
+    const apis = Promise.all([system.startApi(), system.startApi()]);
+    workers = await Promise.all([
+      system.startWorker({ DATABASE_URL: line.through(system.databaseUrl) }),
+      system.startWorker(),
+    ]);
+    callers = (await apis).map(({ caller }) => caller);
+  }, 120_000);
+
+  /** What reads beside a test, for when it ends early. */
+  let probe: ReturnType<typeof startProbe> | undefined;
+
+  afterAll(async () => {
+    await probe?.stop().catch(() => undefined);
+    line.resume();
+    await system.stop();
+    await line.close();
+    await outside.close();
+  });
+
+  function startLoad(what: string, more: StandardLoadOptions = {}): StandardLoad {
+    const random = seededRandom(freshSeed(), what);
+    const parts = { database: system.database, outside, callers: callers.map((caller) => () => caller), random };
+    return new StandardLoad(parts, { ...LOAD, ...more });
+  }
+
+  const ask = async <Row>(text: string, ...values: unknown[]): Promise<Row[]> =>
+    (await system.database.pool.query(text, values)).rows as Row[];
+
+  async function waitUntil(at: number): Promise<void> {
+    const timeoutMs = Math.max(0, at - performance.now()) + 1_000;
+    await eventually(() => performance.now() >= at, { what: 'the fault has lasted for long enough', timeoutMs });
+  }
+
+  test(
+    'it is killed and back, again and again: 503 at worst, apis are well within 2 s, and Runs go on (F6)',
+    async () => {
+      const load = startLoad('F6', { messages: isLong ? 30 : 6 });
+      await eventually(() => load.ended > 2, { what: 'the load is under way', timeoutMs: 20_000 });
+      probe = startProbe(callers, `/threads/${load.said[0]!.threadId}`);
+      const healedMs: number[] = [];
+      const wentOnMs: number[] = [];
+      for (let restart = 0; restart < RESTARTS; restart++) {
+        const next = performance.now() + RESTART_EVERY_MS;
+        load.faulty();
+        await postgres.stopImmediately();
+        await postgres.start();
+        const readyAt = performance.now();
+        const events = await countWorkersEvents();
+        const apis = callers.map((_, pod) => probe!.firstOkAfter(pod, readyAt));
+        const goneOn = async (): Promise<boolean> => (await countWorkersEvents()) > events;
+        const working = eventually(goneOn, { what: 'Runs go on', timeoutMs: LEASE_MS + 2_000 });
+        healedMs.push(...(await Promise.all(apis)).map((at) => at - readyAt));
+        await working.then(() => wentOnMs.push(performance.now() - readyAt));
+        load.healthy();
+        await waitUntil(next);
+      }
+      expect(load.ended).toBeLessThan(load.threads * load.messages);
+      await load.finished(upTo(60_000));
+      const answers = await probe.stop();
+      process.stderr.write(
+        `F6: ${RESTARTS} restarts; apis answered again after ${told(healedMs)} ms, Runs went on after ${told(wentOnMs)} ms; ` +
+          `${answers.ok} probes ok, ${answers.away} answered 503\n`,
+      );
+      expect(answers.other).toEqual([]);
+      expect(answers.away).toBeGreaterThan(0);
+      expect(Math.max(...healedMs)).toBeLessThan(HEALED_WITHIN_MS);
+      await load.holds();
+    },
+    upTo(120_000),
+  );
+
+  const countWorkersEvents = async (): Promise<number> =>
+    (await ask<{ count: number }>('select count(*)::integer as count from events where attempt is not null'))[0]!.count;
+
+  test(
+    'the answers to a worker’s appends are lost: each is recognised, none is doubled (F7)',
+    async () => {
+      const load = startLoad('F7, lost answers');
+      for (let lost = 0; lost < LOST_ANSWERS; lost++) {
+        await line.dropNextAnswer((request) => request.includes('append'));
+      }
+      expect(load.ended).toBeLessThan(load.threads * load.messages);
+      await load.finished(upTo(60_000));
+      await load.holds();
+      // Not one Run was cut: all was recognised within the lease.
+      const runIds = load.said.map(({ runId }) => runId);
+      const cuts = await ask(`select from events where run_id = any ($1) and type = 'run.requeued'`, runIds);
+      expect(cuts).toHaveLength(0);
+    },
+    upTo(90_000),
+  );
+
+  test(
+    'the line of a worker is silent: it stops its work before its leases end, another one goes on (F7)',
+    async () => {
+      const load = startLoad('F7, stalled', { pieces: 100 });
+      const isBusy = (): boolean => openCallsOf(workers[0]!).length >= 2;
+      await eventually(isBusy, { what: 'the worker has Runs', timeoutMs: 20_000 });
+      load.faulty();
+      line.stall();
+      const stalledAt = performance.now();
+      const cut = openCallsOf(workers[0]!);
+      const spareMs: number[] = [];
+      for (const call of cut) {
+        const closedAt = await eventually(() => call.closedAt, {
+          what: 'its call to the provider is closed',
+          timeoutMs: LEASE_MS + 2_000,
+        });
+        const [row] = await ask<{ dueAt: string; attempt: number }>(
+          'select due_at as "dueAt", attempt from run_work where run_id = $1',
+          call.runId,
+        );
+        // The last renewal that came through counts; and nobody else has taken it yet.
+        expect(row).toMatchObject({ attempt: call.attempt });
+        spareMs.push(Date.parse(row!.dueAt) - closedAt);
+      }
+      process.stderr.write(`F7, stalled: calls closed ${told(spareMs)} ms before the leases ended\n`);
+      expect(Math.min(...spareMs)).toBeGreaterThan(0);
+      await waitUntil(stalledAt + STALL_MS);
+      expect(openCallsOf(workers[0]!)).toEqual([]);
+      line.resume();
+      load.healthy();
+      await load.finished(upTo(90_000));
+      await load.holds();
+    },
+    upTo(120_000),
+  );
+
+  (isLong ? test : test.skip)(
+    'the connections of a worker are half-open: it finds out, and goes on over new ones (F7)',
+    async () => {
+      const load = startLoad('F7, half-open');
+      const isBusy = (): boolean => openCallsOf(workers[0]!).length >= 2;
+      await eventually(isBusy, { what: 'the worker has Runs', timeoutMs: 20_000 });
+      load.faulty();
+      line.abandon();
+      const abandonedAt = Date.now();
+      const isBack = (): boolean =>
+        outside.modelCalls.some(({ pid, openedAt }) => pid === workers[0]!.pid && openedAt > abandonedAt + LEASE_MS);
+      await eventually(isBack, { what: 'the worker works on', timeoutMs: 2 * LEASE_MS + 10_000 });
+      load.healthy();
+      await load.finished(upTo(90_000));
+      await load.holds();
+    },
+    upTo(120_000),
+  );
+
+  /** The calls to the provider that the worker has open. */
+  const openCallsOf = ({ pid }: SpawnedNode): ModelCall[] =>
+    outside.modelCalls.filter((call) => call.pid === pid && call.closedAt === null);
+});
+
+const told = (numbers: number[]): string =>
+  `${Math.round(Math.min(...numbers))} to ${Math.round(Math.max(...numbers))}`;
+
+interface Probed {
+  ok: number;
+  away: number;
+  /** What must not be. */
+  other: string[];
+}
+
+/** Reads from every api over and over. */
+function startProbe(callers: readonly Caller[], path: string) {
+  const answers: Probed = { ok: 0, away: 0, other: [] };
+  const lastOk = callers.map(() => 0);
+  let isOver = false;
+  const loops = callers.map(async (caller, pod) => {
+    for (let i = 0; !isOver; i++) {
+      const sentAt = performance.now();
+      const { status, headers, body } = await send(caller, 'GET', i % 2 === 0 ? path : `${path}/events`);
+      if (status === 200) [answers.ok, lastOk[pod]] = [answers.ok + 1, sentAt];
+      else if (status === 503 && headers.has('retry-after')) answers.away++;
+      else answers.other.push(`${status} ${JSON.stringify(body)}`);
+    }
+  });
+  return {
+    /** When the first call was sent after that moment that was answered. */
+    firstOkAfter: (pod: number, at: number): Promise<number> =>
+      eventually(() => lastOk[pod]! > at && lastOk[pod]!, { what: 'an api answers again', timeoutMs: 10_000 }),
+    stop: async (): Promise<Probed> => {
+      isOver = true;
+      await Promise.all(loops);
+      return answers;
+    },
+  };
+}
