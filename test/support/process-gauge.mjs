@@ -1,5 +1,5 @@
 // Preloaded into an api process under test (NODE_OPTIONS=--import …): at each SIGUSR2 it collects all garbage and prints what
-// is resident then, what of it is in use, and how many connections its servers have.
+// is resident then, what of it is in use, how many connections its servers have, and how many timers run.
 import { subscribe } from 'node:diagnostics_channel';
 import { Session } from 'node:inspector';
 
@@ -21,5 +21,7 @@ process.on('SIGUSR2', async () => {
   await collectGarbage();
   const { rss, heapUsed, external } = process.memoryUsage();
   const live = heapUsed + external;
-  process.stdout.write(`sample ${++samples}: ${rss} bytes, ${live} live, ${connections} connections\n`);
+  const timers = process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+  const counts = `${connections} connections, ${timers} timers`;
+  process.stdout.write(`sample ${++samples}: ${rss} bytes, ${live} live, ${counts}\n`);
 });

@@ -11,9 +11,11 @@ export interface Sample {
   live: number;
   /** Of its servers' clients. */
   connections: number;
+  /** That keep it from ending. */
+  timers: number;
 }
 
-/** What an api process under test holds. Collecting garbage, it answers nobody for about 100 ms. */
+/** What a process under test holds. Collecting garbage, it answers nobody for about 100 ms. */
 export class ProcessGauge {
   /** The environment that a process needs to be measured. What it has freed goes back to the system, where that is Linux. */
   static readonly env = {
@@ -28,9 +30,11 @@ export class ProcessGauge {
   async sample(): Promise<Sample> {
     const next = ++this.samples;
     this.process.signal('SIGUSR2');
-    const pattern = new RegExp(`^sample ${next}: (\\d+) bytes, (\\d+) live, (\\d+) connections$`);
-    const [, bytes, live, connections] = await this.process.waitForLine(pattern);
-    return { bytes: Number(bytes), live: Number(live), connections: Number(connections) };
+    const pattern = new RegExp(`^sample ${next}: (\\d+) bytes, (\\d+) live, (\\d+) connections, (\\d+) timers$`);
+    const [bytes = 0, live = 0, connections = 0, timers = 0] = (await this.process.waitForLine(pattern))
+      .slice(1)
+      .map(Number);
+    return { bytes, live, connections, timers };
   }
 
   /** The median of three samples in a row. */
