@@ -13,8 +13,9 @@ export interface System {
   env: Record<string, string>;
   personToken: string;
   agentId: string;
-  startApi(env?: Record<string, string>): Promise<ApiProcess>;
-  startWorker(env?: Record<string, string>): Promise<SpawnedNode>;
+  /** Of another release, where its folder is given. */
+  startApi(env?: Record<string, string>, release?: string): Promise<ApiProcess>;
+  startWorker(env?: Record<string, string>, release?: string): Promise<SpawnedNode>;
   /** Ends every process that still runs, and drops the database. */
   stop(): Promise<void>;
 }
@@ -69,11 +70,12 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     env: processEnv,
     personToken,
     agentId,
-    startApi: async (more = {}) => {
-      const { process, match } = await start('dist/apps/api/main.js', /"url":"([^"]+)".*"api ready"/, more);
+    startApi: async (more = {}, release = '.') => {
+      const { process, match } = await start(`${release}/dist/apps/api/main.js`, /"url":"([^"]+)".*"api ready"/, more);
       return { process, caller: { baseUrl: match[1] ?? '', token: personToken, agentId } };
     },
-    startWorker: async (more = {}) => (await start('dist/apps/worker/main.js', /worker ready/, more)).process,
+    startWorker: async (more = {}, release = '.') =>
+      (await start(`${release}/dist/apps/worker/main.js`, /worker ready/, more)).process,
     stop: () => stop(processes, database, testDatabase),
   };
 }

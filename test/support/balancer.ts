@@ -1,0 +1,117 @@
+import { Agent, createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { eventually } from '#testing';
+import type { Caller } from './client.ts';
+
+/** How often each pod is asked whether it is ready, and how long it may take to say so, milliseconds. */
+const PROBE_MS = 100;
+const PROBE_LIMIT_MS = 1_000;
+
+interface Target {
+  origin: string;
+  /** Keeps its connections, as balancers do. */
+  agent: Agent;
+  isReady: boolean;
+  isRetired: boolean;
+  /** Requests without their answer, streams aside: those end when the pod does. */
+  underWay: number;
+}
+
+/**
+ * A load balancer as they are: it looks at /health/ready, sends to those that were ready at the last look, in turn, on
+ * connections that it keeps, and never a request twice. What goes wrong between it and a pod is in `failures`.
+ */
+export class Balancer {
+  readonly failures: string[] = [];
+  private targets: Target[] = [];
+  private turn = 0;
+  private readonly probing: NodeJS.Timeout;
+
+  private constructor(private readonly server: Server) {
+    this.probing = setInterval(() => this.targets.forEach((target) => void this.probe(target)), PROBE_MS);
+  }
+
+  static async start(): Promise<Balancer> {
+    const server = createServer((incoming, outgoing) => balancer.forward(incoming, outgoing));
+    const balancer = new Balancer(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return balancer;
+  }
+
+  /** A caller of one of the pods, by way of the balancer. */
+  through(caller: Caller): Caller {
+    const url = new URL(caller.baseUrl);
+    url.port = String((this.server.address() as AddressInfo).port);
+    return { ...caller, baseUrl: url.href };
+  }
+
+  /** Resolves when requests are sent to it too. */
+  async add({ baseUrl }: Caller): Promise<void> {
+    const kept = { origin: new URL(baseUrl).origin, agent: new Agent({ keepAlive: true }) };
+    const target: Target = { ...kept, isReady: false, isRetired: false, underWay: 0 };
+    while (!target.isReady) await this.probe(target);
+    this.targets.push(target);
+  }
+
+  /** Sends nothing more to it, whatever it says of itself; resolves when all that it was sent is answered. */
+  async retire({ baseUrl }: Caller): Promise<void> {
+    const target = this.targets.find(({ origin }) => origin === new URL(baseUrl).origin)!;
+    target.isRetired = true;
+    await eventually(() => target.underWay === 0, { what: 'it has answered everything' });
+  }
+
+  /** Of pods that are gone. */
+  remove({ baseUrl }: Caller): void {
+    const { origin } = new URL(baseUrl);
+    this.targets.find((target) => target.origin === origin)?.agent.destroy();
+    this.targets = this.targets.filter((target) => target.origin !== origin);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.probing);
+    this.targets.forEach(({ agent }) => agent.destroy());
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    this.server.closeAllConnections();
+    await closed;
+  }
+
+  private async probe(target: Target): Promise<void> {
+    const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
+    target.isReady = await fetch(`${target.origin}/health/ready`, { signal }).then(
+      async (response) => (await response.arrayBuffer(), response.ok),
+      // One look that takes too long says nothing yet.
+      () => target.isReady && signal.aborted,
+    );
+  }
+
+  private forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const ready = this.targets.filter(({ isReady, isRetired }) => isReady && !isRetired);
+    const target = ready[this.turn++ % ready.length];
+    const what = `${incoming.method} ${incoming.url}`;
+    const fail = (why: string): void => {
+      // A client that has left has got what it wanted.
+      if (outgoing.destroyed) return;
+      this.failures.push(`${what}: ${why}`);
+      outgoing.destroy();
+    };
+    if (target === undefined) return fail('no pod is ready');
+    const { connection: _, ...headers } = incoming.headers;
+    const { origin, agent } = target;
+    const sent = request(`${origin}${incoming.url}`, { method: incoming.method ?? 'GET', headers, agent });
+    sent.on('error', (error) => fail(`${origin} ${error.message}`));
+    sent.on('response', (answer) => {
+      const { connection: __, 'keep-alive': ___, 'transfer-encoding': ____, ...kept } = answer.headers;
+      outgoing.writeHead(answer.statusCode ?? 502, kept);
+      outgoing.flushHeaders();
+      answer.on('aborted', () => fail(`${origin} has broken off its answer`));
+      answer.pipe(outgoing);
+    });
+    const weight = incoming.url?.includes('/events/stream') ? 0 : 1;
+    target.underWay += weight;
+    outgoing.on('close', () => {
+      target.underWay -= weight;
+      sent.destroy();
+    });
+    incoming.pipe(sent);
+  }
+}
