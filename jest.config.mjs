@@ -49,5 +49,8 @@ const withServices = {
 export default {
   projects: [project('unit'), project('int', withServices), project('e2e', withServices)],
   maxWorkers: 2,
+  // Of `test.concurrent`, which is for tests that wait.
+  maxConcurrency: 16,
+  testSequencer: './test-sequencer.mjs',
   testTimeout: isLong ? 15 * 60_000 : 30_000,
 };

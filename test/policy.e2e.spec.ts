@@ -129,7 +129,8 @@ const changes: [string, (subject: Subject) => Promise<unknown>, number, string, 
   ],
 ];
 
-test.each(changes)(
+// At once: each takes its seconds, in which nothing is to be done.
+test.concurrent.each(changes)(
   '%s: both refuse, and end open streams, within 5 s',
   async (what, change, status, code, service = false) => {
     const subject = await newSubject({ service });
@@ -140,7 +141,7 @@ test.each(changes)(
   },
 );
 
-test('the token expires by itself: likewise', async () => {
+test.concurrent('the token expires by itself: likewise', async () => {
   const expiresAt = new Date(Date.now() + 4_000);
   const subject = await newSubject({ expiresAt });
   await seenAfter('the token expires', subject, { status: 401, code: 'unauthenticated' }, async () =>
@@ -184,7 +185,7 @@ async function seenAfter(
   expect(Math.max(...requests, ...streamed)).toBeLessThan(SEEN_WITHIN_MS);
 }
 
-test('a new token works at once everywhere', async () => {
+test.concurrent('a new token works at once everywhere', async () => {
   const { personId, agentId } = await newSubject();
   for (let i = 0; i < 20; i++) {
     const { token } = await access.mintToken({ kind: 'person', personId, name: 'new' });
@@ -216,7 +217,7 @@ test('a process that was suspended over a revocation serves nobody by what it re
   expect(frames.some(({ data }) => data.includes('cancelled'))).toBe(false);
 });
 
-test('a process that cannot ask the database does not go on by what it remembers', async () => {
+test.concurrent('a process that cannot ask the database does not go on by what it remembers', async () => {
   const subject = await newSubject();
   const proxy = await faultProxy(Number(new URL(system.databaseUrl).port || 5432));
   const pod = await system.startApi({ DATABASE_URL: proxy.through(system.databaseUrl) });
