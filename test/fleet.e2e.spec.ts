@@ -15,7 +15,7 @@ import {
 } from './support/client.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
 
-const THREADS = isLong ? 10_000 : 2_000;
+const THREADS = isLong ? 10_000 : 800;
 const CONNECTIONS = 32;
 const READERS = 16;
 /** How long a transaction is left open; at least for a round of Runs. */

@@ -17,9 +17,9 @@ import { Pod } from './support/pod.ts';
 import { freshSeed, seededRandom } from './support/random.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
 
-const CREATES = isLong ? 1_000 : 300;
+const CREATES = isLong ? 1_000 : 120;
 const KILLED = isLong ? 30 : 3;
-const LOST = isLong ? 100 : 20;
+const LOST = isLong ? 100 : 15;
 /** Seeds that once failed. */
 const KEPT: number[] = [];
 

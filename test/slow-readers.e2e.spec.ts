@@ -6,7 +6,7 @@ import { LeanReader } from './support/lean-reader.ts';
 import { KB, ProcessGauge } from './support/process-gauge.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
 
-const SLOW = isLong ? 200 : 60;
+const SLOW = isLong ? 200 : 30;
 const FAST = 8;
 const ENTRY = 'x'.repeat(4 * KB);
 /** Of 4 KB: more than the system's own buffers take for one who never reads, which is 3.7 MB with Linux's defaults. */

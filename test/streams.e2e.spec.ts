@@ -18,7 +18,8 @@ import { isLong, startSystem, upTo, type ApiProcess, type System } from './suppo
 /** Both API processes are ended and started again after each of these frames, and the emptied Redis too. */
 const RESTART_AFTER = isLong ? [2, 8, 14, 20, 26] : [14];
 const FLUSH_AFTER = isLong ? [1, 4, 8, 10, 12, 16, 20, 24, 28] : [4, 10, 20];
-const NEWER = 10_000;
+/** Many pages, and more than anybody may ask for. */
+const NEWER = isLong ? 10_000 : 1_000;
 const APPENDED_AT_ONCE = 500;
 const LIVE = 1_000;
 const SETTINGS = { STREAMS_PER_TOKEN: '100000', RATE_LIMIT_PER_MINUTE: '1000000000' };

@@ -3,5 +3,5 @@ import { describeContract } from './support/contract.testsuite.ts';
 import { World } from './support/world.ts';
 
 describeWithRedis('the contract, jobs on Redis', () => {
-  describeContract(new World('Redis', () => redisUrl().url));
+  describeContract(new World('Redis', () => redisUrl().url), { areas: 'queue' });
 });

@@ -1,4 +1,5 @@
 import { expectHealthy } from '../../support/checks.ts';
+import { isLong } from '../../support/system.ts';
 import { describeDeletion } from './deletion.testsuite.ts';
 import { describeDownloads } from './downloads.testsuite.ts';
 import { describeErrors } from './errors.testsuite.ts';
@@ -15,20 +16,27 @@ import { describeThreadList } from './thread-list.testsuite.ts';
 import { describeThreads } from './threads.testsuite.ts';
 import type { World } from './world.ts';
 
-/** Every row of every table of the contract and of decisions, sections 1 to 7, against one running system. */
-export function describeContract(world: World): void {
+/**
+ * Every row of every table of the contract and of decisions, sections 1 to 7, against one running system; with `areas:
+ * 'queue'` only what has to do with jobs, wake-ups and the store of the rate limit, but with npm run test:long.
+ */
+export function describeContract(world: World, { areas = 'all' }: { areas?: 'all' | 'queue' } = {}): void {
   beforeAll(() => world.start(), 120_000);
   afterAll(async () => {
     // Whatever was asked for and refused: every invariant holds.
     await expectHealthy(world.database).finally(() => world.stop());
   }, 60_000);
 
-  describeThreads(world);
-  describeThreadList(world);
   describeEvents(world);
   describeLog(world);
   describeRuns(world);
   describeStream(world);
+  describeRateLimit(world);
+  describeDeletion(world);
+  if (areas === 'queue' && !isLong) return;
+
+  describeThreads(world);
+  describeThreadList(world);
   describeFiles(world);
   describeDownloads(world);
   describeIdempotency(world);
@@ -36,7 +44,5 @@ export function describeContract(world: World): void {
   describeSweep(world);
   describeOpenApi(world);
   describeLimits(world);
-  describeRateLimit(world);
-  describeDeletion(world);
   describeKeepalive(world);
 }
