@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { createTestDatabase, eventually, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
-import { createThread, getThread, send, type Caller } from './support/client.ts';
+import { createThread, getThread, send, waitForEntry, type Caller } from './support/client.ts';
 import { SpoolCommand } from './support/spool-command.ts';
 
 interface Named {
@@ -209,9 +209,8 @@ describe('operators', () => {
   test('what cannot be undone changes nothing without --yes where nobody can be asked', async () => {
     const { body } = await createThread(caller(ann, echo), '/pause 600000 long');
     const [threadId, runId] = [body.thread.id, body.run!.id];
-    await eventually(async () => (await getThread(caller(ann, echo), threadId)).body.run?.status === 'running', {
-      what: 'the Run runs',
-    });
+    // Its first words are the last that the Run writes by itself.
+    await waitForEntry(caller(ann, echo), threadId, 'agent.message.delta');
     const before = await rowCounts();
     const commands = [
       ['org', 'remove-member', 'Acme', 'Ann'],
