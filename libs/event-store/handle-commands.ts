@@ -58,7 +58,7 @@ export interface CommandRequest {
   limitsOf?: ((thread: Thread) => Promise<LimitedClaim | undefined>) | undefined;
   /** Makes the answer to keep under the caller's idempotency key from what the commands lead to. */
   answer?: ((handled: Handled) => KeyedAnswer) | undefined;
-  /** Until when a database that is away is asked again, by performance.now(), which nobody sets; default: for 2 s. */
+  /** Until when a database that is away is asked again, by performance.now(), which nobody sets; default: for 5 s. */
   giveUpAt?: number | undefined;
 }
 
@@ -69,7 +69,8 @@ export type CommandOutcome = Handled | Rejection | { outcome: Exclude<AppendOutc
 const TRIES = 32;
 const MAX_PAUSE_MS = 4;
 const RECONNECT_MS = 50;
-const GIVE_UP_AFTER_MS = 2_000;
+/** Long beside what a machine that is busy with much else takes: such a one is slow, and not away. */
+const GIVE_UP_AFTER_MS = 5_000;
 /** An answer is waited for at least so long, even when it is time to give up. */
 const MIN_ANSWER_MS = 500;
 
