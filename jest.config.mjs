@@ -52,5 +52,5 @@ export default {
   // Of `test.concurrent`, which is for tests that wait.
   maxConcurrency: 16,
   testSequencer: './test-sequencer.mjs',
-  testTimeout: isLong ? 15 * 60_000 : 30_000,
+  testTimeout: isLong ? 15 * 60_000 : 60_000,
 };

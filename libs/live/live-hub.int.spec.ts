@@ -403,13 +403,13 @@ describe('until idle', () => {
     await complete(threadId, await startRun(threadId));
     const log = await logIds(threadId);
     const readers = ['', log.at(-1)!, log.at(-3)!].map((id) => new TestReader(threadId, id, true));
-    await eventually(() => readers.every(({ ended }) => ended === 'idle'), { what: 'all are ended', timeoutMs: 1_000 });
+    await eventually(() => readers.every(({ ended }) => ended === 'idle'), { what: 'all are ended' });
     for (const reader of readers) expect(reader.ids).toEqual(log.filter((id) => id > reader.afterEventId));
   });
 
   it('ends where there is not one entry', async () => {
     const reader = new TestReader(await newThread(), '', true);
-    await eventually(() => reader.ended === 'idle', { what: 'it is ended', timeoutMs: 1_000 });
+    await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
   });
 
   it('waits for the Run, which may be waiting for a person, and ends right after its last entry', async () => {
@@ -425,7 +425,7 @@ describe('until idle', () => {
     await untilCaughtUp(reader);
     expect(reader.ended).toBeNull();
     await happen(threadId, { type: 'interrupt', runId: null, by: null });
-    await eventually(() => reader.ended === 'idle', { what: 'it is ended', timeoutMs: 1_000 });
+    await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
     expect(reader.ids).toEqual(await logIds(threadId));
     expect(other.ended).toBeNull();
   });

@@ -1,6 +1,6 @@
 import { CommandHandler } from '#event-store';
 import { createLogger } from '#platform';
-import { eventually, faultProxy, type FaultProxy } from '#testing';
+import { eventually, expectWithin, faultProxy, timedTest, type FaultProxy } from '#testing';
 import { Claim } from './claim.ts';
 import { makeWorld, type World } from './engine.testing.ts';
 import { expectInvariants } from './oracle.testing.ts';
@@ -61,7 +61,7 @@ describe('an interrupt', () => {
     expect(events.at(-2)?.type).toBe('run.cancelled');
   });
 
-  it('stops it within the second when no wake-up comes and nothing is written', async () => {
+  const withoutWakeUp = async () => {
     const worker = await world.makeWorker({ leaseMs: 60_000 });
     // Renews at its first look, and not again for 20 s.
     worker.leases.start();
@@ -69,9 +69,11 @@ describe('an interrupt', () => {
     await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
     const interruptedAt = performance.now();
     await execution;
-    expect(performance.now() - interruptedAt).toBeLessThan(2_000);
+    const tookMs = performance.now() - interruptedAt;
     expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
-  });
+    expectWithin(2_000, tookMs, 'it was stopped after');
+  };
+  timedTest('stops it within the second when no wake-up comes and nothing is written', withoutWakeUp, 30_000);
 
   it('is not seen where the claims hold', async () => {
     const worker = await world.makeWorker();

@@ -79,7 +79,7 @@ it('stops the work on an interrupted Run when it is woken', async () => {
     otherBus.publish(threadId, 1_000);
     return loop.active === 0;
   };
-  await eventually(hasStopped, { what: 'the work has stopped', timeoutMs: 2_000 });
+  await eventually(hasStopped, { what: 'the work has stopped' });
 });
 
 it('stops in two stages, and what it hands over another worker ends', async () => {

@@ -100,7 +100,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     });
 
     await redis.start();
-    await on.waitFor(consumed, before + 50, 3_000);
+    await on.waitFor(consumed, before + 50);
     const count = await commits.stop();
     await on.waitFor(consumed, count);
     expect(new Set(consumed).size).toBe(count);
@@ -112,7 +112,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     redis.pause();
     const begin = performance.now();
     for (let i = 0; i < 20_000; i++) on.offers.offerSoon(offerOf(`silent${i}`));
-    expect(performance.now() - begin).toBeLessThan(500);
+    expect(performance.now() - begin).toBeLessThan(2_000);
     expect(on.offers.inFlight).toBe(1_000);
     await eventually(() => on.offers.inFlight === 0, { what: 'the offers are given up' });
     await expect(on.queue.waitingCount()).rejects.toThrow(QueueAway);
@@ -133,7 +133,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     await on.addReadyRuns('org', 20);
     await eventually(() => on.log.includes('a tick failed'), { what: 'the dispatcher has noticed' });
     redis.resume();
-    await on.waitFor(consumed, 21, 3_000);
+    await on.waitFor(consumed, 21);
   });
 
   it('full of other keys to evict: refused at start, in one line', async () => {

@@ -139,7 +139,7 @@ export class Installation {
     return runs;
   }
 
-  async waitFor(runs: string[], count: number, timeoutMs = 5_000): Promise<void> {
+  async waitFor(runs: string[], count: number, timeoutMs = 15_000): Promise<void> {
     await eventually(() => runs.length >= count, { what: `${count} Runs are consumed`, timeoutMs });
   }
 

@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 export interface EventuallyOptions {
   /** What is waited for, as a sentence: "the Run is claimed". */
   what: string;
+  /** Long enough for a machine that is busy with much else: how long something may take, `timedTest` says. */
   timeoutMs?: number;
 }
 
@@ -19,7 +20,7 @@ const maxPauseMs = 50;
  */
 export async function eventually<T extends Answer>(
   ask: () => T | Promise<T>,
-  { what, timeoutMs = 5_000 }: EventuallyOptions,
+  { what, timeoutMs = 15_000 }: EventuallyOptions,
 ): Promise<Truthy<T>> {
   const attempt = async (): Promise<{ answer?: T; error?: unknown }> => {
     try {

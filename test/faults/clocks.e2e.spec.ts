@@ -29,10 +29,10 @@ const MINUTE_MS = 60_000;
 const AHEAD_MS = 10 * MINUTE_MS;
 const STEP_MS = -60 * MINUTE_MS;
 /** Shorter than all steps together, and than a Run that works through them. */
-const LEASE_MS = 2_000;
+const LEASE_MS = 4_000;
 const KEEPALIVE_MS = 500;
 /** Of a Run that works through all steps: one every 50 ms. */
-const PIECES = isLong ? 1_200 : 80;
+const PIECES = isLong ? 1_200 : 160;
 const THREADS = isLong ? 2_000 : 60;
 
 const backends = [
@@ -105,7 +105,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
         }
         await steps;
         await expectEverythingDone(long, await Promise.all(seen));
-        expect(await silence.longestMs()).toBeLessThan(4 * KEEPALIVE_MS);
+        expect(await silence.longestMs()).toBeLessThan(10 * KEEPALIVE_MS);
 
         const again = await createThread(callerOf(1), 'keyed', `clock-${backend}`);
         expect(again).toMatchObject({ status: 201, body: keyed.body });
@@ -156,10 +156,10 @@ for (const { backend, describeIt, queueUrl } of backends) {
           if (before < 0) expect(statuses).toEqual([401, 401]);
         }
         expect((await stream).at(-1)).toMatchObject({ event: 'thread.error' });
-        expect(await token.leftMs()).toBeGreaterThan(-5_000);
+        expect(await token.leftMs()).toBeGreaterThan(-10_000);
 
         expect(await waits.endedAfterMs()).toBeGreaterThanOrEqual(3_000);
-        expect(await waits.endedAfterMs()).toBeLessThan(5_000);
+        expect(await waits.endedAfterMs()).toBeLessThan(10_000);
 
         for (const caller of callers) {
           const { headers } = await send(caller, 'GET', `/threads/${token.threadId}`);

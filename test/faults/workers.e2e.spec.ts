@@ -1,4 +1,4 @@
-import { describeWithRedis, eventually, redisUrl } from '#testing';
+import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest } from '#testing';
 import { readLog } from '../support/client.ts';
 import type { ModelCall, Point, ToolName, ToolUse } from '../support/outside.ts';
 import { freshSeed, seededRandom, type Random } from '../support/random.ts';
@@ -6,7 +6,7 @@ import { startStandardSystem, type StandardSystem } from '../support/standard-sy
 import { isLong, upTo } from '../support/system.ts';
 import {
   claimsOf,
-  expectWithin,
+  expectRecovered,
   killWorker,
   recoveriesOf,
   type LostClaim,
@@ -82,7 +82,7 @@ describeWithRedis('a worker is lost', () => {
     beforeAll(() => start({ LEASE_MS: String(LEASE_MS) }), 120_000);
     afterAll(() => system?.stop());
 
-    test(
+    timedTest(
       'killed at each moment of a Run, it loses nothing, and nothing is done twice (F1)',
       async () => {
         random = seededRandom(freshSeed(), 'F1');
@@ -98,12 +98,12 @@ describeWithRedis('a worker is lost', () => {
           system,
           kills.flatMap(({ lost }) => lost),
         );
-        expectWithin(LEASE_MS + MARGIN_MS, recoveries, `F1, lease ${LEASE_MS} ms`);
         for (const { moment, call, lost } of kills) {
           expect(lost.map(({ runId }) => runId)).toContain(call.runId);
           await expectResumed(moment, call);
         }
         await load.holds();
+        expectRecovered(LEASE_MS + MARGIN_MS, recoveries, `F1, lease ${LEASE_MS} ms`);
       },
       upTo(120_000),
     );
@@ -132,21 +132,26 @@ describeWithRedis('a worker is lost', () => {
       expect([again.attempt, again.message, again.told]).toEqual([call.attempt + 1, call.message, call.told]);
     }
 
-    test(
+    timedTest(
       'stopped for three leases, it stops its work when it wakes, and writes nothing more (F2)',
       async () => {
         random = seededRandom(freshSeed(), 'F2');
         let isStopping = true;
         const load = system.startLoad(random, { threads: 8, messages: 1, keepOn: () => isStopping });
-        for (let round = 0; round < ROUNDS; round++) await stopAndWake();
+        const stops: { closedMs: number; recoveries: Recovery[] }[] = [];
+        for (let round = 0; round < ROUNDS; round++) stops.push(await stopAndWake());
         isStopping = false;
         await load.finished(60_000);
         await load.holds();
+        for (const { closedMs, recoveries } of stops) {
+          expectRecovered(Math.max(LEASE_MS, SILENT_LEADER_MS) + MARGIN_MS, recoveries, 'F2');
+          expectWithin(STOPS_WITHIN_MS, closedMs, 'its calls were closed after');
+        }
       },
       upTo(60_000),
     );
 
-    async function stopAndWake(): Promise<void> {
+    async function stopAndWake() {
       const { outside } = system;
       const victim = system.workers[random.below(2)]!;
       const isOfVictim = (call: Call): boolean => call.pid === victim.pid;
@@ -167,15 +172,15 @@ describeWithRedis('a worker is lost', () => {
       const wokeAt = Date.now();
       victim.signal('SIGCONT');
       const areClosed = (): boolean => calls.every(({ closedAt }) => closedAt !== null);
-      await eventually(areClosed, { what: 'its calls are closed', timeoutMs: STOPS_WITHIN_MS });
-      process.stderr.write(
-        `F2: its calls were closed ${Math.max(...calls.map((call) => call.closedAt! - wokeAt))} ms after it woke\n`,
-      );
-      expectWithin(Math.max(LEASE_MS, SILENT_LEADER_MS) + MARGIN_MS, await recoveriesOf(system, lost), 'F2');
+      await eventually(areClosed, { what: 'its calls are closed' });
+      const closedMs = Math.max(...calls.map((call) => call.closedAt! - wokeAt));
+      process.stderr.write(`F2: its calls were closed ${closedMs} ms after it woke\n`);
+      const recoveries = await recoveriesOf(system, lost);
       // It is the same process, and takes Runs again.
       const next = outside.hold('step asked', isOfVictim);
       await next.reached;
       next.release();
+      return { closedMs, recoveries };
     }
   });
 
@@ -202,7 +207,7 @@ describeWithRedis('a worker is lost', () => {
           }
           await load.finished(120_000);
           await load.holds();
-          expectWithin(leaseMs + MARGIN_MS, recoveries, `${killed} kills, lease ${leaseMs} ms`);
+          expectRecovered(leaseMs + MARGIN_MS, recoveries, `${killed} kills, lease ${leaseMs} ms`);
         }
       },
       upTo(0),
