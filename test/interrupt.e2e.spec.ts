@@ -3,6 +3,7 @@ import type { AgentManifestInput } from '#agents';
 import {
   describeWithPrivateRedis,
   eventually,
+  eventuallyWithin,
   expectWithin,
   startPrivateRedis,
   timedTest,
@@ -280,7 +281,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       } finally {
         stopped.signal('SIGCONT');
       }
-      await eventually(() => call.closedAt !== null, { what: 'it lets go once it goes on' });
+      await eventuallyWithin(5_000, () => call.closedAt !== null, 'it lets go once it goes on');
       expectWithin(2 * ACKNOWLEDGE_MS, cameAfterMs, 'the next call came after');
     },
     upTo(30_000),

@@ -1,6 +1,6 @@
 import { DatabaseAway } from '#platform';
 import { verify } from '#projections';
-import { eventually, faultProxy, type FaultProxy } from '#testing';
+import { eventually, eventuallyWithin, faultProxy, timedTest, type FaultProxy } from '#testing';
 import { CommandHandler } from './handle-commands.ts';
 import {
   addMessage,
@@ -98,10 +98,15 @@ test('an append that commits only after it was given up for lost, while it is se
   expect(stored.slice(thread.version).map(({ id }) => id)).toEqual(events.map(({ id }) => id));
 });
 
-test.each([
+for (const [how, fail] of [
   ['refuses connections', () => proxy.cut()],
   ['does not answer', () => proxy.stall()],
-])('a database that %s is away within some 5 s, also for those in line, and back at once', async (_, fail) => {
+] as const) {
+  const name = `a database that ${how} is away within some 5 s, also for those in line, and back at once`;
+  timedTest(name, () => isAwayAndBack(fail), 60_000);
+}
+
+async function isAwayAndBack(fail: () => void): Promise<void> {
   const { threadId } = await idleThread(on);
   await behind.handler.handle({ threadId, commands: [{ type: 'archive' }] });
   fail();
@@ -113,8 +118,8 @@ test.each([
   expect(performance.now() - startedAt).toBeLessThan(8_000);
   proxy.resume();
   const healed = () => behind.handler.handle({ threadId, commands: [{ type: 'unarchive' }] });
-  await eventually(healed, { what: 'the pool has healed' });
-});
+  await eventuallyWithin(2_000, healed, 'the pool has healed');
+}
 
 test('a clock that is put back while the database is away does not lengthen the wait for it', async () => {
   const { threadId } = await idleThread(on);

@@ -5,7 +5,7 @@ import { monotonicFactory } from 'ulid';
 import type { Command, LogEntry, RecordedFact } from '#domain';
 import { CommandHandler, ThreadStore } from '#event-store';
 import { createLogger, loadConfig, openDatabase, type Database } from '#platform';
-import { createTestDatabase, eventually, faultProxy, type TestDatabase } from '#testing';
+import { createTestDatabase, eventually, eventuallyWithin, faultProxy, timedTest, type TestDatabase } from '#testing';
 import type { LiveBus } from './bus.ts';
 import { LiveHub } from './live-hub.ts';
 import type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
@@ -398,35 +398,47 @@ it('ends the readers of a Thread that was deleted', async () => {
 });
 
 describe('until idle', () => {
-  it('ends at once where no Run is active, with all delivered', async () => {
-    const threadId = await newThread();
-    await complete(threadId, await startRun(threadId));
-    const log = await logIds(threadId);
-    const readers = ['', log.at(-1)!, log.at(-3)!].map((id) => new TestReader(threadId, id, true));
-    await eventually(() => readers.every(({ ended }) => ended === 'idle'), { what: 'all are ended' });
-    for (const reader of readers) expect(reader.ids).toEqual(log.filter((id) => id > reader.afterEventId));
-  });
+  timedTest(
+    'ends at once where no Run is active, with all delivered',
+    async () => {
+      const threadId = await newThread();
+      await complete(threadId, await startRun(threadId));
+      const log = await logIds(threadId);
+      const readers = ['', log.at(-1)!, log.at(-3)!].map((id) => new TestReader(threadId, id, true));
+      await eventuallyWithin(1_000, () => readers.every(({ ended }) => ended === 'idle'), 'all are ended');
+      for (const reader of readers) expect(reader.ids).toEqual(log.filter((id) => id > reader.afterEventId));
+    },
+    30_000,
+  );
 
-  it('ends where there is not one entry', async () => {
-    const reader = new TestReader(await newThread(), '', true);
-    await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
-  });
+  timedTest(
+    'ends where there is not one entry',
+    async () => {
+      const reader = new TestReader(await newThread(), '', true);
+      await eventuallyWithin(1_000, () => reader.ended === 'idle', 'it is ended');
+    },
+    30_000,
+  );
 
-  it('waits for the Run, which may be waiting for a person, and ends right after its last entry', async () => {
-    const threadId = await newThread();
-    const queued = await queueRun(threadId);
-    const reader = new TestReader(threadId, '', true);
-    const other = new TestReader(threadId);
-    await untilCaughtUp(reader);
-    await happen(threadId, { type: 'claim_run', runId: queued, dispatch: 1, holder: 'w' });
-    await happen(threadId, { type: 'start_run', runId: queued, attempt: 1 });
-    const requests = [{ requestId: 'R', toolCallId: 'C' }];
-    await happen(threadId, { type: 'wait_for_decisions', runId: queued, attempt: 1, requests });
-    await untilCaughtUp(reader);
-    expect(reader.ended).toBeNull();
-    await happen(threadId, { type: 'interrupt', runId: null, by: null });
-    await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
-    expect(reader.ids).toEqual(await logIds(threadId));
-    expect(other.ended).toBeNull();
-  });
+  timedTest(
+    'waits for the Run, which may be waiting for a person, and ends right after its last entry',
+    async () => {
+      const threadId = await newThread();
+      const queued = await queueRun(threadId);
+      const reader = new TestReader(threadId, '', true);
+      const other = new TestReader(threadId);
+      await untilCaughtUp(reader);
+      await happen(threadId, { type: 'claim_run', runId: queued, dispatch: 1, holder: 'w' });
+      await happen(threadId, { type: 'start_run', runId: queued, attempt: 1 });
+      const requests = [{ requestId: 'R', toolCallId: 'C' }];
+      await happen(threadId, { type: 'wait_for_decisions', runId: queued, attempt: 1, requests });
+      await untilCaughtUp(reader);
+      expect(reader.ended).toBeNull();
+      await happen(threadId, { type: 'interrupt', runId: null, by: null });
+      await eventuallyWithin(1_000, () => reader.ended === 'idle', 'it is ended');
+      expect(reader.ids).toEqual(await logIds(threadId));
+      expect(other.ended).toBeNull();
+    },
+    30_000,
+  );
 });

@@ -1,7 +1,7 @@
 import { openLiveBus, type LiveBus } from '#live';
 import { createLogger, loadConfig } from '#platform';
 import { openRunQueue, type RunQueue } from '#run-queue';
-import { eventually } from '#testing';
+import { eventually, eventuallyWithin, timedTest } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
 import { WorkerLoop } from './worker-loop.ts';
 
@@ -67,7 +67,9 @@ it('takes no Run when it is stopped while it starts', async () => {
   consume.mockRestore();
 });
 
-it('stops the work on an interrupted Run when it is woken', async () => {
+timedTest('stops the work on an interrupted Run when it is woken', stopsWhenWoken, 30_000);
+
+async function stopsWhenWoken(): Promise<void> {
   const { loop } = await startLoop();
   const { offer, threadId } = await world.say('a b /pause 60s');
   await queue.offer([offer]);
@@ -79,8 +81,8 @@ it('stops the work on an interrupted Run when it is woken', async () => {
     otherBus.publish(threadId, 1_000);
     return loop.active === 0;
   };
-  await eventually(hasStopped, { what: 'the work has stopped' });
-});
+  await eventuallyWithin(2_000, hasStopped, 'the work has stopped');
+}
 
 it('stops in two stages, and what it hands over another worker ends', async () => {
   const { loop } = await startLoop({ graceMs: 2_000 });

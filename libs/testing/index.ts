@@ -6,4 +6,4 @@ export { startPrivateRedis, type PrivateRedis } from './private-redis.ts';
 export { describeWithPrivateRedis, describeWithRedis, redisUrl } from './redis.ts';
 export * from './spawn-node.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
-export { expectWithin, timedTest } from './timed-test.ts';
+export { eventuallyWithin, expectWithin, timedTest } from './timed-test.ts';
