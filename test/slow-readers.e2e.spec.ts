@@ -5,6 +5,7 @@ import { inParallel, readLog, type Caller } from './support/client.ts';
 import { LeanReader } from './support/lean-reader.ts';
 import { KB, ProcessGauge } from './support/process-gauge.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
+import { percentile } from './support/times.ts';
 
 const SLOW = isLong ? 200 : 30;
 const FAST = 8;
@@ -18,9 +19,6 @@ const NOISE_KB = isLong ? 0 : 8 * KB;
 const RESUMED = isLong ? SLOW : 8;
 const WRITE_EVERY_MS = 100;
 const MEASURE_EVERY_MS = 1_000;
-
-const percentile = (times: number[], share: number): number =>
-  times.toSorted((a, b) => a - b)[Math.ceil(times.length * share) - 1]!;
 
 interface Listener {
   reader: LeanReader;

@@ -6,6 +6,7 @@ import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest } from
 import { expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, postEvents, type Acknowledged, type Caller } from '../support/client.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
+import { percentile } from '../support/times.ts';
 
 const WORKERS = 2;
 const SLOTS_A_WORKER = 8;
@@ -311,7 +312,7 @@ const lengthOf = (i: number): number => 0.5 + ((0.5 + i * 0.618) % 1);
 const jain = (shares: readonly number[]): number =>
   shares.reduce((sum, one) => sum + one) ** 2 / (shares.length * shares.reduce((sum, one) => sum + one ** 2, 0));
 
-const p95 = (times: readonly number[]): number => times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.95) - 1]!;
+const p95 = (times: readonly number[]): number => percentile(times, 0.95);
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
 

@@ -1,5 +1,6 @@
 import { eventually, expectWithin } from '#testing';
 import type { StandardSystem } from './standard-system.ts';
+import { toldTimes } from './times.ts';
 
 /** A claim that a worker held when it was killed or stopped. */
 export interface LostClaim {
@@ -78,18 +79,11 @@ const FIND_TAKEN = `
 
 /** Prints them, and holds them against the bound. */
 export function expectRecovered(boundMs: number, recoveries: readonly Recovery[], what: string): void {
-  const told = (name: keyof Recovery): string => {
-    const times = recoveries.map((one) => one[name]).toSorted((a, b) => a - b);
-    const at = (share: number) => times[Math.ceil(times.length * share) - 1];
-    return `p50 ${at(0.5)}, p99 ${at(0.99)}, max ${times.at(-1)} ms`;
-  };
+  const nextEvent = recoveries.map(({ nextEventMs }) => nextEventMs);
+  const claimed = recoveries.map(({ claimedMs }) => claimedMs);
   process.stderr.write(
-    `${what}: of ${recoveries.length} Runs the next event ${told('nextEventMs')}; claimed again ${told('claimedMs')}\n`,
+    `${what}: next event after ${toldTimes(nextEvent)}; claimed again after ${toldTimes(claimed)}\n`,
   );
   expect(recoveries.length).toBeGreaterThan(0);
-  expectWithin(
-    boundMs,
-    Math.max(...recoveries.map(({ nextEventMs }) => nextEventMs)),
-    `${what}: the next event came after`,
-  );
+  expectWithin(boundMs, Math.max(...nextEvent), `${what}: the next event came after`);
 }
