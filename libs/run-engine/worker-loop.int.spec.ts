@@ -1,3 +1,4 @@
+import type { ThreadEventType } from '#domain';
 import { openLiveBus, type LiveBus } from '#live';
 import { createLogger, loadConfig } from '#platform';
 import { openRunQueue, type RunQueue } from '#run-queue';
@@ -89,8 +90,10 @@ it('stops in two stages, and what it hands over another worker ends', async () =
   const [soon, late] = [await world.say('soon /think 200'), await world.say('late /pause 60s')];
   await queue.offer([soon.offer, late.offer]);
   await eventually(() => loop.active === 2, { what: 'both are being executed' });
-  const hasSpoken = async () => (await world.types(late.threadId)).includes('assistant.text_added');
-  await eventually(hasSpoken, { what: 'the late Run has spoken' });
+  // Active is one that still boots too: it would be handed over before its first step.
+  const says = async ({ threadId }: typeof soon, type: ThreadEventType) => (await world.types(threadId)).includes(type);
+  await eventually(() => says(soon, 'assistant.thinking_added'), { what: 'the one Run has begun its step' });
+  await eventually(() => says(late, 'assistant.text_added'), { what: 'the late Run has spoken' });
 
   const stopping = loop.stop();
   expect(loop.stage).toBe('draining');
