@@ -39,16 +39,22 @@ export class LimitOracle {
       const count = this.countClaimed(id, isOf);
       must(count <= seen, `${count} Runs of ${id} are claimed, its limit is ${seen}`);
     }
-    if (limits.includes(agentId) && checked?.agent !== null) this.checkTurn(before);
+    if (limits.includes(agentId) && checked?.agent !== null) this.checkTurn(before, 'agent', isAgents);
+    if (limits.includes(organizationId) && checked?.organization !== null)
+      this.checkTurn(before, 'organization', isOrganizations);
   }
 
-  /** Who comes later does not pass those of its agent who wait; who was claimed before may. */
-  private checkTurn(before: WorkRowStored | undefined): void {
+  /** Who comes later does not pass those who wait for the same limit; who was claimed before may. */
+  private checkTurn(
+    before: WorkRowStored | undefined,
+    limit: WorkRowStored['limitedBy'],
+    isOf: (row: WorkRowStored) => boolean,
+  ): void {
     if (before?.limitedBy !== null || before.attempt > 0) return;
-    for (const { runId, agentId, state, since, limitedBy } of this.tables().work.values())
+    for (const row of this.tables().work.values())
       must(
-        state !== 'limited' || agentId !== before.agentId || limitedBy !== 'agent' || since >= before.since,
-        `${before.runId} is claimed before ${runId}, which has waited longer for the limit of ${agentId}`,
+        row.state !== 'limited' || row.limitedBy !== limit || !isOf(row) || row.since >= before.since,
+        `${before.runId} is claimed before ${row.runId}, which has waited longer for the limit of its ${limit}`,
       );
   }
 
