@@ -13,4 +13,5 @@ export * from './sql.ts';
 export * from './throw-readable.ts';
 export * from './transaction.ts';
 export * from './turns.ts';
+export * from './until-aborted.ts';
 export * from './version.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, isRejection, type Command, type ThreadState } from '#domain';
 import type { CommandHandler, Fence, LoadedThread, NewFile, RunOffer, ThreadStore } from '#event-store';
-import { isDatabaseAway, type Logger } from '#platform';
+import { isDatabaseAway, untilAborted, type Logger } from '#platform';
 
 /**
  * Why the work on a Run ends before the Run does. `gone`: the database says that the claim does not hold any more;
@@ -166,22 +166,4 @@ function holdsClaim(state: ThreadState | undefined, { runId, attempt }: Fence): 
   if (state === undefined || state.lifecycle === 'none') return false;
   const run = findLiveRun(state, runId);
   return run?.attempt === attempt && (run.status === 'booting' || run.status === 'running');
-}
-
-/** What `work` comes to, or the signal's reason as soon as it aborts: what does not listen is left to itself. */
-export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([aborted, work]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-    // Whichever of the two comes too late must not end the process.
-    work.catch(() => undefined);
-    aborted.catch(() => undefined);
-  }
 }

@@ -1,7 +1,6 @@
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent, type Tool } from '#agents';
 import { createCitationFilter, storableText, type RecordedFact, type ToolCall } from '#domain';
-import { newId } from '#platform';
-import { untilAborted } from './claim.ts';
+import { newId, untilAborted } from '#platform';
 import type { PieceWriter } from './pieces.ts';
 import { mapTexts, StorablePieces } from './stored-text.ts';
 

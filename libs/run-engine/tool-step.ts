@@ -1,8 +1,7 @@
 import { HarnessError, type Tool, type ToolContext, type ToolResult } from '#agents';
 import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
 import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
-import { isDatabaseAway, type Logger } from '#platform';
-import { untilAborted } from './claim.ts';
+import { isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
 
