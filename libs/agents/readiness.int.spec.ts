@@ -48,9 +48,14 @@ it('tells operators which secrets are missing and why, and callers that one is',
   const missing = join(folder, 'missing');
   const empty = await secretFile('empty', ' \n\n');
   const big = await secretFile('big', CANARY.repeat(10_000));
+  const binary = await secretFile('binary', `${CANARY}\0`);
   const servers = [
     { name: 'a', command: 'x', env: { T_KEY: { env: 'BLANK' }, PATH: { file: missing } } },
-    { name: 'b', url: 'https://x', headers: { Cookie: empty, 'X-Auth': big, 'X-Odd': { file: folder } } },
+    {
+      name: 'b',
+      url: 'https://x',
+      headers: { Cookie: empty, 'X-Auth': big, 'X-Key': binary, 'X-Odd': { file: folder } },
+    },
   ];
   const lacks = await makeCheck({ BLANK: ' ', OTHER: CANARY }).of(withKey({ env: 'KEY' }, { toolServers: servers }));
   expect(lacks.map((lack) => lack.detail)).toEqual([
@@ -59,6 +64,7 @@ it('tells operators which secrets are missing and why, and callers that one is',
     `toolServers.0.env.PATH: The file ${missing} cannot be read (ENOENT).`,
     `toolServers.1.headers.Cookie: The file ${empty.file} is empty.`,
     `toolServers.1.headers.X-Auth: The file ${big.file} is too big for a secret.`,
+    `toolServers.1.headers.X-Key: The file ${binary.file} is not text.`,
     `toolServers.1.headers.X-Odd: ${folder} is not a file.`,
   ]);
   expect(new Set(lacks.map((lack) => lack.message))).toEqual(new Set([message]));

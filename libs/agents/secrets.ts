@@ -29,7 +29,10 @@ async function readSecret(file: string): Promise<string> {
     // A device or a pipe might never end.
     if (!found.isFile()) throw new SecretMissing(`${file} is not a file.`);
     if (found.size > MAX_SECRET_BYTES) throw new SecretMissing(`The file ${file} is too big for a secret.`);
-    return await readFile(file, 'utf8');
+    const secret = await readFile(file, 'utf8');
+    // No variable and no header can hold it, and Node's error of that quotes it, in a form that nobody would hide.
+    if (secret.includes('\0')) throw new SecretMissing(`The file ${file} is not text.`);
+    return secret;
   } catch (error) {
     if (error instanceof SecretMissing) throw error;
     throw new SecretMissing(`The file ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
