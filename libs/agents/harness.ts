@@ -23,26 +23,39 @@ export interface Harness {
   checkSettings(manifest: AgentManifest): ManifestIssue[];
   /** What else an agent with this manifest lacks to run now, nothing when it can. Asked before each message: quick. */
   readiness(manifest: AgentManifest): Promise<Lack[]>;
-  /** The tools that an agent's steps may ask for. Throws HarnessError (`tool_server_unavailable`). */
-  tools(manifest: AgentManifest): Promise<readonly Tool[]>;
+  /**
+   * The tools that a Run's steps may ask for, each name once. Asked when a claim boots. Throws HarnessError
+   * (`tool_server_unavailable`).
+   */
+  tools(context: RunContext): Promise<readonly Tool[]>;
   /**
    * One model step. Ends with exactly one `message`; without tool calls it is the final one. Stops within milliseconds of
    * the signal's abort, by whatever throw. Throws HarnessError for every failure it knows; anything else that it throws
    * counts as `harness_crashed`. The output before a throw is void.
    */
   step(context: StepContext): AsyncIterable<StepEvent>;
+  /** Lets go of what it holds for Runs (connections, processes of tool servers): the process stops. */
+  close?(): Promise<void>;
 }
 
-export interface StepContext {
+/** The Run that something is done for. */
+export interface RunContext {
+  agentId: string;
   threadId: string;
   runId: string;
-  /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
-  attempt: number;
   /** The application's user, as the Thread was made for. */
   userId: string;
   manifest: AgentManifest;
-  transcript: readonly TranscriptMessage[];
+  /** Aborts when the work has to stop, for whatever reason. */
   signal: AbortSignal;
+}
+
+export interface StepContext extends RunContext {
+  /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
+  attempt: number;
+  transcript: readonly TranscriptMessage[];
+  /** Those of `tools` that the agent's policy does not deny. */
+  tools: readonly Tool[];
 }
 
 /** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
@@ -71,6 +84,10 @@ export interface Tool {
   readonly name: string;
   /** What people see. */
   readonly title: string;
+  /** What models are told of it. */
+  readonly description: string;
+  /** JSON Schema of its input, an object. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Whether it may run where the agent's manifest says nothing. */
   readonly policy: ToolPolicy;
   /** Whether running it twice under one `toolCallId` is the same as once: then it is repeated after a crash. */
@@ -82,14 +99,10 @@ export interface Tool {
   execute(input: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;
 }
 
-export interface ToolContext {
-  threadId: string;
-  runId: string;
-  /** Delegated to tool servers with each call. */
-  userId: string;
+/** `userId` and `toolCallId` are delegated to tool servers with each call. */
+export interface ToolContext extends RunContext {
   /** The idempotency key of the call. */
   toolCallId: string;
-  signal: AbortSignal;
   /** Keeps a file of the agent; it is the Thread's once the tool's result is stored. */
   saveArtifact: (artifact: { name: string; mimeType: string | null; bytes: Uint8Array }) => Promise<{ fileId: string }>;
 }

@@ -147,12 +147,13 @@ export class RunEngine {
     const events = (await claim.read(() => store.readTranscript(threadId))) as TranscriptEvent[];
     const liveRunIds = new Set(state.runs.map(({ id }) => id));
     const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });
-    const tools = await untilAborted(harness.tools(manifest), claim.signal).catch((error: unknown) => {
+    const userId = summaries.thread?.user_id ?? '';
+    const context = { agentId: state.agentId, threadId, runId, userId, manifest, signal: claim.signal };
+    const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
       throw asHarnessError(error);
     });
-    const userId = summaries.thread?.user_id ?? '';
     const parts = { blobs, maxFileBytes, logger, isDraining: () => this.draining };
-    return new RunExecution(parts, claim, { manifest, harness, tools, userId, transcript });
+    return new RunExecution(parts, claim, { context, harness, tools, transcript });
   }
 
   /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */

@@ -1,10 +1,10 @@
-import { HarnessError, toolPolicy, type AgentManifest, type Harness, type Tool } from '#agents';
+import { HarnessError, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import type { PreparedFile } from '#files';
 import { newId } from '#platform';
 import type { Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
-import { nextAction, type NextAction, type Rules } from './next-action.ts';
+import { nextAction, type Rules } from './next-action.ts';
 import { PieceWriter } from './pieces.ts';
 import { publicCall, settledFact, takeToolStep, type ToolStepParts } from './tool-step.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
@@ -16,10 +16,9 @@ export interface ExecutionParts extends ToolStepParts {
 
 /** What boot has found out. */
 export interface Booted {
-  manifest: AgentManifest;
+  context: RunContext;
   harness: Harness;
   tools: readonly Tool[];
-  userId: string;
   transcript: TranscriptEvent[];
 }
 
@@ -39,12 +38,16 @@ export class RunExecution {
     private readonly claim: Claim,
     private readonly booted: Booted,
   ) {
-    const { manifest, tools } = booted;
-    this.tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.tools = new Map(booted.tools.map((tool) => [tool.name, tool]));
+    this.rules = this.rulesOf(booted);
+  }
+
+  private rulesOf({ context: { manifest }, tools }: Booted): Rules {
     const ruled = tools.map(
       (tool) => [tool.name, { policy: toolPolicy(manifest, tool), idempotent: tool.idempotent }] as const,
     );
-    this.rules = { runId: claim.offer.runId, tools: new Map(ruled), maxSteps: manifest.limits.maxSteps };
+    const { maxSteps } = manifest.limits;
+    return { runId: this.claim.offer.runId, tools: new Map(ruled), maxSteps };
   }
 
   /** Throws ClaimStopped, HarnessError and what nobody expected; what is pending then goes with the next `store`. */
@@ -55,7 +58,7 @@ export class RunExecution {
         case 'model_step':
         case 'run_tool':
           if (this.parts.isDraining()) return this.store({ ...this.claim.fence, type: 'hand_over_run' });
-          await this.takeStep(action);
+          await (action.kind === 'run_tool' ? this.runTool(action.call, action.started) : this.takeModelStep());
           break;
         case 'settle_tool':
           this.remember([settledFact(action.call, action.as)]);
@@ -87,14 +90,13 @@ export class RunExecution {
     }
   }
 
-  private async takeStep(action: Extract<NextAction, { kind: 'model_step' | 'run_tool' }>): Promise<void> {
-    if (action.kind === 'run_tool') return this.runTool(action.call, action.started);
+  private async takeModelStep(): Promise<void> {
     await this.store();
     const { claim, booted } = this;
-    const { threadId, runId } = claim.offer;
-    const { harness, manifest, userId } = booted;
-    const { attempt, signal } = claim;
-    const context = { threadId, runId, attempt, userId, manifest, transcript: toMessages(booted.transcript), signal };
+    const { harness } = booted;
+    const tools = booted.tools.filter(({ name }) => this.rules.tools.get(name)?.policy !== 'deny');
+    const transcript = toMessages(this.booted.transcript);
+    const context = { ...booted.context, attempt: claim.attempt, transcript, tools };
     const writer = new PieceWriter({ append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]) });
     try {
       this.remember(await takeModelStep(harness, context, this.tools, writer));
@@ -107,11 +109,9 @@ export class RunExecution {
     // Immediately before execution: it means "may have taken effect" (decisions, section 3).
     if (!started) this.remember([{ type: 'tool.started', data: publicCall(call) }]);
     await this.store();
-    const { offer, signal } = this.claim;
     const tool = this.tools.get(call.toolName);
     if (tool === undefined) throw new Error(`${call.toolName} is to be run and does not exist`);
-    const context = { threadId: offer.threadId, runId: offer.runId, userId: this.booted.userId, signal };
-    const { facts, files } = await takeToolStep(this.parts, tool, call, context);
+    const { facts, files } = await takeToolStep(this.parts, tool, call, this.booted.context);
     this.files.push(...files);
     this.remember(facts);
   }

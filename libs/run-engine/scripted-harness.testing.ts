@@ -13,6 +13,8 @@ export function tool(name: string, execute: Execute, more: Partial<Tool> = {}): 
   return {
     name,
     title: name,
+    description: name,
+    inputSchema: { type: 'object' },
     policy: 'allow',
     idempotent: false,
     execute: (_input, context) => execute(context),

@@ -1,4 +1,4 @@
-import { HarnessError, type Tool, type ToolContext, type ToolResult } from '#agents';
+import { HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '#agents';
 import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
 import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
 import { isDatabaseAway, untilAborted, type Logger } from '#platform';
@@ -32,7 +32,7 @@ export async function takeToolStep(
   { blobs, maxFileBytes, logger }: ToolStepParts,
   tool: Tool,
   call: ToolCall,
-  context: Omit<ToolContext, 'toolCallId' | 'saveArtifact'>,
+  context: RunContext,
 ): Promise<ToolOutcome> {
   const files: PreparedFile[] = [];
   let notStored: unknown = null;

@@ -27,6 +27,7 @@ const FAILURES = [
 export const ASKED = ['pay', 'send'];
 export const IDEMPOTENT = ['look', 'send'];
 const TOOLS = ['look', 'write', 'pay', 'send'];
+const ANY_INPUT = { type: 'object' };
 /** What a step asks for: mostly what needs no person. */
 const WANTED = ['look', 'write', 'look', 'write', ...TOOLS];
 
@@ -68,6 +69,8 @@ export function simulatedHarness(scheduler: Scheduler, faults: Faults, world: Wo
   const tool = (name: string): Tool => ({
     name,
     title: name,
+    description: name,
+    inputSchema: ANY_INPUT,
     policy: ASKED.includes(name) ? 'ask' : 'allow',
     idempotent: IDEMPOTENT.includes(name),
     execute: async (_input, { threadId, runId, toolCallId, signal }) => {

@@ -31,7 +31,7 @@ function outsideHarness(): Harness {
     name: 'outside',
     checkSettings: () => [],
     readiness: () => Promise.resolve([]),
-    tools: ({ harness }) => Promise.resolve(toolsOf(String(harness['url']))),
+    tools: ({ manifest }) => Promise.resolve(toolsOf(String(manifest.harness['url']))),
     step: askProvider,
   };
 }
@@ -53,6 +53,8 @@ function toolsOf(url: string): Tool[] {
   const tool = (name: ToolName, policy: Tool['policy'], idempotent: boolean): Tool => ({
     name,
     title: name,
+    description: name,
+    inputSchema: { type: 'object' },
     policy,
     idempotent,
     execute: async (_input, { threadId, runId, toolCallId, signal }) => {

@@ -6,12 +6,14 @@ const RUN_ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
 function contextOf(text: string, more: Partial<StepContext> = {}, settings = {}): StepContext {
   return {
+    agentId: RUN_ID,
     threadId: RUN_ID,
     runId: RUN_ID,
     attempt: 1,
     userId: 'user-1',
     manifest: agentManifestSchema.parse({ name: 'Echo', harness: { name: 'echo', ...settings } }),
     transcript: [{ role: 'user', text, fileIds: [] }],
+    tools: [],
     signal: new AbortController().signal,
     ...more,
   };

@@ -6,6 +6,8 @@ export const ECHO_TOOLS: readonly Tool[] = [
   {
     name: 'clock',
     title: 'Clock',
+    description: 'Tells when the Run was asked for.',
+    inputSchema: { type: 'object' },
     policy: 'allow',
     idempotent: true,
     // From the Run's id and not from a clock: the same call has the same answer, whenever it is repeated.
@@ -18,6 +20,8 @@ export const ECHO_TOOLS: readonly Tool[] = [
   {
     name: 'send_note',
     title: 'Send a note',
+    description: 'Sends a note.',
+    inputSchema: { type: 'object', properties: { number: { type: 'integer' }, note: { type: 'string' } } },
     policy: 'ask',
     idempotent: false,
     execute: ({ number }) => Promise.resolve({ text: `Note ${String(number)} was sent.`, isError: false }),
@@ -25,6 +29,8 @@ export const ECHO_TOOLS: readonly Tool[] = [
   {
     name: 'write_file',
     title: 'Write a file',
+    description: 'Leaves a file in the Thread.',
+    inputSchema: { type: 'object', properties: { name: { type: 'string' }, text: { type: 'string' } } },
     policy: 'allow',
     idempotent: true,
     execute: async ({ name, text }, { saveArtifact }) => {
