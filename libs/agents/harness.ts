@@ -1,4 +1,4 @@
-import { RUN_ERRORS, type RunErrorCode, type ToolCall, type ToolCompleted } from '#domain';
+import { RUN_ERRORS, type AssistantMessage, type RunErrorCode, type TokenUsage, type ToolCompleted } from '#domain';
 import type { AgentManifest } from './manifest.ts';
 import type { ManifestIssue } from './manifest-issues.ts';
 
@@ -61,21 +61,24 @@ export interface StepContext extends RunContext {
 /** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
 export type TranscriptMessage =
   | { role: 'user'; text: string; fileIds: string[] }
-  | { role: 'assistant'; text: string; toolCalls: ToolCall[] }
-  | ({ role: 'tool' } & Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'result'>);
+  | ({ role: 'assistant' } & AssistantMessage)
+  | ({ role: 'tool' } & Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'result' | 'fileIds'>);
 
 export type StepEvent =
   /** A piece of the message's text; all pieces joined are the text of `message`. */
   | { type: 'text'; text: string }
   | { type: 'thinking'; text: string }
   /** Tokens of this step, at most once. */
-  | { type: 'usage'; inputTokens: number; outputTokens: number }
-  | { type: 'message'; text: string; toolCalls: RequestedTool[] };
+  | ({ type: 'usage' } & TokenUsage)
+  /** `continuation`: what the harness wants back with this message in later steps, JSON; nobody else looks into it. */
+  | { type: 'message'; text: string; toolCalls: RequestedTool[]; continuation?: unknown };
 
 /** Ids are given outside: they are unique for ever, whatever a provider calls its calls. */
 export interface RequestedTool {
   toolName: string;
   toolInput: Record<string, unknown>;
+  /** What the model wrote instead of a JSON object; `toolInput` is empty then. */
+  invalidInput?: string;
 }
 
 export type ToolPolicy = 'allow' | 'ask' | 'deny';
@@ -110,6 +113,8 @@ export interface ToolContext extends RunContext {
 export interface ToolResult {
   text: string;
   isError: boolean;
+  /** Files of the Thread that the model is shown with the text, if it takes their type. */
+  fileIds?: string[];
 }
 
 /** A failure that the catalogue of Run errors knows. Only its code gets out; `cause` is for the log. */

@@ -20,7 +20,7 @@ export type ThreadEvent =
   | Fact<'run.expired', { limit: TimeLimit; durationMs: number | null }>
   | Fact<'assistant.text_added', { text: string }>
   | Fact<'assistant.thinking_added', { text: string }>
-  | Fact<'assistant.message_added', { text: string; toolCalls: ToolCall[] }>
+  | Fact<'assistant.message_added', AssistantMessage>
   | Fact<'tool.confirmation_requested', ToolCall & { requestId: string }>
   | Fact<
       'tool.confirmation_decided',
@@ -28,7 +28,7 @@ export type ThreadEvent =
     >
   | Fact<'tool.started', ToolCall>
   | Fact<'tool.completed', ToolCompleted>
-  | Fact<'usage.recorded', { inputTokens: number; outputTokens: number }>
+  | Fact<'usage.recorded', TokenUsage>
   | Fact<'file.changed', { fileId: string }>
   | Fact<'files.updated', { fileId: string; change: 'attached' | 'detached' | 'deleted' }>;
 
@@ -97,6 +97,28 @@ interface RunRequeued {
   delayMs: number;
 }
 
+/** What a model step left: what it said, the tools that it asks for, and what only its harness understands. */
+export interface AssistantMessage {
+  text: string;
+  toolCalls: ToolCall[];
+  /**
+   * What the harness needs to give its provider back with this message (thinking with its signature), opaque here; left
+   * out where there is none, as in every event of releases that did not know it.
+   */
+  continuation?: unknown;
+  /** Of the step, so that a Run's budget follows from its transcript; left out likewise. */
+  usage?: TokenUsage;
+}
+
+/** Tokens of one model step. */
+export interface TokenUsage {
+  /** All of the input, cached or not. */
+  inputTokens: number;
+  outputTokens: number;
+  /** Of the input, what the provider had in its cache; left out where it does not say. */
+  cachedInputTokens?: number;
+}
+
 /** One invocation of a tool. `toolCallId` correlates all its events and is the tool's idempotency key. */
 export interface ToolCall {
   toolCallId: string;
@@ -104,6 +126,8 @@ export interface ToolCall {
   /** What people see: the tool's title. */
   title: string;
   toolInput: Record<string, unknown>;
+  /** The arguments as the model wrote them, where they are no JSON object: then `toolInput` is empty and nothing is run. */
+  invalidInput?: string;
 }
 
 /** How a tool call ended. `summary` is public, at most 2 KiB of UTF-8; `result` is what the model is given. */
@@ -114,6 +138,8 @@ export interface ToolCompleted {
   summary: string;
   result: string;
   durationMs: number | null;
+  /** Files of the Thread that the model is shown with the result (images); left out where there are none. */
+  fileIds?: string[];
 }
 
 /** The canonical answer of a completed Run, citation markup removed and counted. */

@@ -77,11 +77,56 @@ const STORY: Command[][] = [
   [command.message('01H'.padEnd(26, '0'), 'interrupt'), command.terminate()],
 ];
 
+/** What may be left out, and is in every event of releases that did not know it (docs/adr/0001). */
+const ADDITIONS: Command[][] = [
+  [command.create(), command.message(A)],
+  [command.claim(A), command.start(A)],
+  [
+    {
+      type: 'record',
+      runId: A,
+      attempt: 1,
+      facts: [
+        {
+          type: 'assistant.message_added',
+          data: {
+            text: 'I look.',
+            toolCalls: [{ ...CALL, toolInput: {}, invalidInput: '{"deep": [1, ' }],
+            continuation: [{ type: 'thinking', thinking: 'hm', signature: 'signed' }],
+            usage: { inputTokens: 20, outputTokens: 3, cachedInputTokens: 12 },
+          },
+        },
+        {
+          type: 'assistant.message_added',
+          data: { text: 'I look.', toolCalls: [CALL], usage: { inputTokens: 20, outputTokens: 3 } },
+        },
+        { type: 'usage.recorded', data: { inputTokens: 20, outputTokens: 3, cachedInputTokens: 12 } },
+        {
+          type: 'tool.completed',
+          data: { ...done, toolCallId: 'call 1', outcome: 'ok', durationMs: 7, fileIds: ['01F'.padEnd(26, '1')] },
+        },
+      ],
+    },
+  ],
+];
+
+export const ADDED_TO = ['assistant.message_added', 'tool.completed', 'usage.recorded'] as const;
+
+/** The events that have such fields. */
+export function tellAdditions(): StoredEvent[] {
+  const types: readonly string[] = ADDED_TO;
+  return tell(ADDITIONS).filter(({ type }) => types.includes(type));
+}
+
 export function tellStory(): StoredEvent[] {
+  return tell(STORY);
+}
+
+function tell(story: Command[][]): StoredEvent[] {
   const events: StoredEvent[] = [];
   let state: ThreadState = initialState;
   let id = '01J00000000000000000000000';
-  STORY.forEach((commands, minute) => {
+  story.forEach((commands, minute) => {
     const decision = decide(commands, state, new Date(minute * 60_000).toISOString());
     if (isRejection(decision)) throw new Error(`${JSON.stringify(commands)} was refused: ${decision.rejected}`);
     state = decision.state;

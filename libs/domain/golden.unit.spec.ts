@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Command } from './commands.ts';
 import { decide } from './decide.ts';
 import { command } from './decider.testing.ts';
 import { isKnownEvent, SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
 import { evolve } from './evolve.ts';
-import { tellStory } from './golden.testing.ts';
+import { ADDED_TO, tellAdditions, tellStory } from './golden.testing.ts';
 import { toLogEntry, type LogEntry } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
 import { initialState, type ThreadState } from './state.ts';
 
 /**
  * What was stored once has to be readable for ever (docs/adr/0001). `golden/v<schema version>/<type>.json` holds events of
- * one type as that version wrote them, and what the log shows of each. For a new type or version `WRITE_GOLDEN=1` writes the
- * file that is missing; none is ever overwritten.
+ * one type as that version wrote them, and what the log shows of each; `golden/additions` those of them that have what may
+ * be left out. For a new type or version `WRITE_GOLDEN=1` writes the file that is missing; none is ever overwritten.
  */
 const GOLDEN = join(import.meta.dirname, 'golden');
 
@@ -29,37 +29,68 @@ const versions = types.flatMap((type) =>
 );
 
 const pathOf = (type: string, version: number) => join(GOLDEN, `v${version}`, `${type}.json`);
-const read = (type: string, version: number) => JSON.parse(readFileSync(pathOf(type, version), 'utf8')) as Golden[];
+const pathOfAdditions = (type: string) => join(GOLDEN, 'additions', `${type}.json`);
+const readGolden = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Golden[];
+const read = (type: string, version: number) => readGolden(pathOf(type, version));
 
 beforeAll(() => {
   if (process.env.WRITE_GOLDEN !== '1') return;
   const story = tellStory();
-  for (const type of types.filter((name) => !existsSync(pathOf(name, SCHEMA_VERSIONS[name])))) {
-    const events = story.filter((event) => event.type === type);
-    mkdirSync(join(GOLDEN, `v${SCHEMA_VERSIONS[type]}`), { recursive: true });
-    const golden = events.map((stored) => ({ stored, shown: toLogEntry(stored) }));
-    writeFileSync(pathOf(type, SCHEMA_VERSIONS[type]), `${JSON.stringify(golden, null, 2)}\n`);
-  }
+  for (const type of types) write(pathOf(type, SCHEMA_VERSIONS[type]), type, story);
+  for (const type of ADDED_TO) write(pathOfAdditions(type), type, tellAdditions());
 });
+
+function write(path: string, type: ThreadEventType, story: StoredEvent[]): void {
+  if (existsSync(path)) return;
+  mkdirSync(dirname(path), { recursive: true });
+  const events = story.filter((event) => event.type === type);
+  const golden = events.map((stored) => ({ stored, shown: toLogEntry(stored) }));
+  writeFileSync(path, `${JSON.stringify(golden, null, 2)}\n`);
+}
+
+const digestOf = (golden: Golden[]) => {
+  const stored = JSON.stringify(golden.map((each) => each.stored));
+  return createHash('sha256').update(stored).digest('hex').slice(0, 16);
+};
 
 describe.each(versions)('%s, version %d', (type, version) => {
   test('is as it was released', () => {
-    const stored = JSON.stringify(read(type, version).map((golden) => golden.stored));
-    const digest = createHash('sha256').update(stored).digest('hex').slice(0, 16);
+    const digest = digestOf(read(type, version));
     // A released shape is a promise: rather than this digest, add a schema version (and with the first, an upcaster).
     expect([type, version, digest]).toEqual([type, version, RELEASED[`${type} ${version}`]]);
   });
 
   test('has at least one stored event, and is read back', () => {
-    const golden = read(type, version);
-    expect(golden.length).toBeGreaterThan(0);
-    for (const { stored, shown } of golden) {
-      expect(stored).toMatchObject({ type, schemaVersion: version });
-      expect(isKnownEvent(stored)).toBe(true);
-      expect(toLogEntry(stored)).toEqual(shown);
-    }
+    expectReadBack(read(type, version), type, version);
   });
 });
+
+describe.each(ADDED_TO)('what %s may have besides', (type) => {
+  test('is as it was released', () => {
+    const golden = readGolden(pathOfAdditions(type));
+    // A field may join the others as long as it is left out where there is nothing to say (docs/adr/0001).
+    expect([type, digestOf(golden)]).toEqual([type, ADDED[type]]);
+    expectReadBack(golden, type, 1);
+  });
+
+  test('is what this release writes, and nothing else of the released shape is changed by it', () => {
+    const written = tellAdditions().filter((event) => event.type === type);
+    const released = readGolden(pathOfAdditions(type)).map(({ stored }) => stored);
+    expect(shapesOf(written)).toEqual(shapesOf(released));
+    const [without] = read(type, 1);
+    for (const { data } of released)
+      expect(Object.keys(data)).toEqual(expect.arrayContaining(Object.keys(without!.stored.data)));
+  });
+});
+
+function expectReadBack(golden: Golden[], type: string, version: number): void {
+  expect(golden.length).toBeGreaterThan(0);
+  for (const { stored, shown } of golden) {
+    expect(stored).toMatchObject({ type, schemaVersion: version });
+    expect(isKnownEvent(stored)).toBe(true);
+    expect(toLogEntry(stored)).toEqual(shown);
+  }
+}
 
 test('what this release writes has the shapes of the golden files of the present versions', () => {
   const story = tellStory();
@@ -98,7 +129,8 @@ test('there is no file that nothing is known of', () => {
   const files = readdirSync(GOLDEN).flatMap((folder) =>
     readdirSync(join(GOLDEN, folder)).map((file) => `${folder}/${file}`),
   );
-  expect(files.sort()).toEqual(versions.map(([type, version]) => `v${version}/${type}.json`).sort());
+  const known = versions.map(([type, version]) => `v${version}/${type}.json`);
+  expect(files.sort()).toEqual([...known, ...ADDED_TO.map((type) => `additions/${type}.json`)].sort());
 });
 
 /** Which fields there are and of which types, each shape once. */
@@ -142,4 +174,11 @@ const RELEASED: Record<string, string> = {
   'tool.confirmation_requested 1': 'dc134799c0844d47',
   'tool.started 1': '954942d3b31da8d8',
   'usage.recorded 1': '43d0f37407049465',
+};
+
+/** Likewise those that have what may be left out. */
+const ADDED: Record<(typeof ADDED_TO)[number], string> = {
+  'assistant.message_added': 'dce95308f90f7d60',
+  'tool.completed': '5f9289ecb88899f3',
+  'usage.recorded': '3b637102d951027c',
 };

@@ -1,5 +1,5 @@
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent, type Tool } from '#agents';
-import { createCitationFilter, storableText, type RecordedFact, type ToolCall } from '#domain';
+import { createCitationFilter, storableText, type RecordedFact, type TokenUsage, type ToolCall } from '#domain';
 import { newId, untilAborted } from '#platform';
 import type { PieceWriter } from './pieces.ts';
 import { mapTexts, StorablePieces } from './stored-text.ts';
@@ -9,6 +9,7 @@ const MAX_OUTPUT = 1024 * 1024;
 const MAX_NAME = 255;
 
 type Usage = Extract<StepEvent, { type: 'usage' }>;
+type Message = Extract<StepEvent, { type: 'message' }>;
 
 /**
  * Runs one model step. Its pieces go out through the writer while it runs; the answer is what is left of them and what
@@ -41,12 +42,10 @@ export async function takeModelStep(
         text.end();
         const toolCalls = event.toolCalls.map((requested) => toToolCall(requested, tools));
         refuseTooLarge(text.raw.length + thinking.raw.length + JSON.stringify(toolCalls).length);
+        // A signature is not worth a limit of its own, and nothing else is allowed to be that large.
+        refuseTooLarge(JSON.stringify(event.continuation ?? null).length);
         const pieces = await writer.finish();
-        const message = {
-          type: 'assistant.message_added' as const,
-          data: { text: storableText(event.text), toolCalls },
-        };
-        return [...pieces, message, ...(usage ? [toFact(usage)] : [])];
+        return [...pieces, ...leftBy(event, toolCalls, usage)];
       }
     }
     refuseTooLarge(text.raw.length + thinking.raw.length);
@@ -109,12 +108,22 @@ class PublicText {
 }
 
 /** Ids are ours: unique for ever, whatever the provider calls its calls. */
-function toToolCall({ toolName, toolInput }: RequestedTool, tools: ReadonlyMap<string, Tool>): ToolCall {
+function toToolCall({ toolName, toolInput, invalidInput }: RequestedTool, tools: ReadonlyMap<string, Tool>): ToolCall {
   const name = storableText(toolName).slice(0, MAX_NAME) || 'unnamed';
   const title = tools.get(name)?.title ?? name;
-  return { toolCallId: newId(), toolName: name, title, toolInput: mapTexts(toolInput, storableText) };
+  const call = { toolCallId: newId(), toolName: name, title, toolInput: mapTexts(toolInput, storableText) };
+  return invalidInput === undefined ? call : { ...call, invalidInput: storableText(invalidInput) };
 }
 
-function toFact({ inputTokens, outputTokens }: Usage): RecordedFact {
-  return { type: 'usage.recorded', data: { inputTokens, outputTokens } };
+/** The message, and its usage twice: with the message for budgets, which go by the transcript, and for the public log. */
+function leftBy({ text, continuation }: Message, toolCalls: ToolCall[], used: Usage | null): RecordedFact[] {
+  const usage = used && toTokenUsage(used);
+  const kept = continuation === undefined ? {} : mapTexts({ continuation }, storableText);
+  const data = { text: storableText(text), toolCalls, ...kept, ...(usage ? { usage } : {}) };
+  const facts: RecordedFact[] = [{ type: 'assistant.message_added', data }];
+  return usage ? [...facts, { type: 'usage.recorded', data: usage }] : facts;
+}
+
+function toTokenUsage({ inputTokens, outputTokens, cachedInputTokens }: Usage): TokenUsage {
+  return { inputTokens, outputTokens, ...(cachedInputTokens === undefined ? {} : { cachedInputTokens }) };
 }

@@ -61,14 +61,14 @@ export async function takeToolStep(
     result = { text: error instanceof HarnessError ? error.message : 'The tool failed.', isError: true };
   }
   const durationMs = Math.round(performance.now() - startedAt);
-  const completed = completedFact(call, result.isError ? 'error' : 'ok', result.text, durationMs);
+  const completed = completedFact(call, result.isError ? 'error' : 'ok', result, durationMs);
   return { facts: [...files.flatMap(({ id }) => fileFacts(id)), completed], files: [...files] };
 }
 
 /** How a call ends that was not run. */
 export function settledFact(call: ToolCall, as: Settlement): RecordedFact {
   const { outcome, text } = SETTLEMENTS[as];
-  return completedFact(call, outcome, text, null);
+  return completedFact(call, outcome, { text }, null);
 }
 
 /** The call as the log may show it. */
@@ -79,12 +79,13 @@ export function publicCall(call: ToolCall): ToolCall {
 function completedFact(
   { toolCallId, toolName }: ToolCall,
   outcome: ToolCompleted['outcome'],
-  text: string,
+  { text, fileIds = [] }: Pick<ToolResult, 'text' | 'fileIds'>,
   durationMs: number | null,
 ): RecordedFact {
   const result = cutUtf8(storableText(text), MAX_RESULT_BYTES, CUT_NOTE);
   const summary = cutUtf8(withoutCitations(result), MAX_SUMMARY_BYTES, '…');
-  return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs } };
+  const shown = fileIds.length > 0 ? { fileIds } : {};
+  return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs, ...shown } };
 }
 
 function fileFacts(fileId: string): RecordedFact[] {

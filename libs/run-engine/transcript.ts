@@ -1,5 +1,5 @@
 import { HarnessError, type TranscriptMessage } from '#agents';
-import { SCHEMA_VERSIONS, type RunTrigger, type ThreadEvent, type ToolCall } from '#domain';
+import { SCHEMA_VERSIONS, type RunTrigger, type ThreadEvent, type TokenUsage, type ToolCall } from '#domain';
 
 /** What `read-transcript.sql` reads: messages, decisions and tool calls of a whole Thread. */
 export type TranscriptEvent = Extract<
@@ -58,26 +58,36 @@ function isReadable(event: TranscriptEvent & { schemaVersion?: number }): boolea
   if (schemaVersion !== SCHEMA_VERSIONS[type] || !isObject(event.data)) return false;
   switch (type) {
     case 'message.added':
-      return areTexts(event.data.text) && Array.isArray(event.data.fileIds);
+      return areTexts(event.data.text) && areListedTexts(event.data.fileIds);
     case 'assistant.message_added': {
-      const { text, toolCalls } = event.data;
-      return areTexts(text) && Array.isArray(toolCalls) && toolCalls.every(isToolCall);
+      const { text, toolCalls, usage } = event.data;
+      return areTexts(text) && Array.isArray(toolCalls) && toolCalls.every(isToolCall) && isMaybe(usage, isUsage);
     }
     case 'tool.confirmation_decided':
       return areTexts(event.data.toolCallId) && ['allow_once', 'reject_once'].includes(event.data.decision);
     case 'tool.started':
       return areTexts(event.data.toolCallId);
     case 'tool.completed': {
-      const { toolCallId, toolName, outcome, result } = event.data;
-      return areTexts(toolCallId, toolName, outcome, result);
+      const { toolCallId, toolName, outcome, result, fileIds } = event.data;
+      return areTexts(toolCallId, toolName, outcome, result) && isMaybe(fileIds, areListedTexts);
     }
   }
 }
 
 function isToolCall(call: unknown): boolean {
-  const { toolCallId, toolName, toolInput } = isObject(call) ? (call as Partial<ToolCall>) : {};
-  return areTexts(toolCallId, toolName) && isObject(toolInput);
+  const { toolCallId, toolName, toolInput, invalidInput } = isObject(call) ? (call as Partial<ToolCall>) : {};
+  return areTexts(toolCallId, toolName) && isObject(toolInput) && isMaybe(invalidInput, areTexts);
 }
+
+function isUsage(usage: unknown): boolean {
+  const { inputTokens, outputTokens, cachedInputTokens } = isObject(usage) ? (usage as Partial<TokenUsage>) : {};
+  return [inputTokens, outputTokens, cachedInputTokens ?? 0].every(Number.isFinite);
+}
+
+/** Left out, or as it is to be. */
+const isMaybe = (value: unknown, is: (value: unknown) => boolean): boolean => value === undefined || is(value);
+
+const areListedTexts = (value: unknown): boolean => Array.isArray(value) && areTexts(...(value as unknown[]));
 
 const areTexts = (...values: unknown[]): boolean => values.every((value) => typeof value === 'string');
 
@@ -114,8 +124,8 @@ export function toMessages(events: readonly TranscriptEvent[]): TranscriptMessag
     } else if (event.type === 'tool.started') {
       started.add(event.data.toolCallId);
     } else if (event.type === 'tool.completed' && open.delete(event.data.toolCallId)) {
-      const { toolCallId, toolName, outcome, result } = event.data;
-      messages.push({ role: 'tool', toolCallId, toolName, outcome, result });
+      const { toolCallId, toolName, outcome, result, fileIds } = event.data;
+      messages.push({ role: 'tool', toolCallId, toolName, outcome, result, ...(fileIds ? { fileIds } : {}) });
     }
   }
   settle();

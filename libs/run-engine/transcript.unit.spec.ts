@@ -72,6 +72,33 @@ describe('an event that is not as this version stores it', () => {
     );
     expect(spoilt.filter(refused).length).toBeGreaterThan(5);
   });
+
+  const step = { text: '', toolCalls: [] };
+  const usage = { inputTokens: 1, outputTokens: 1 };
+  const result = completed('1').data;
+  it.each<[string, TranscriptEvent, object, object[]]>([
+    [
+      'the usage of a step',
+      answered(''),
+      { ...step, usage: { ...usage, cachedInputTokens: 1 } },
+      [null, 7, {}, { inputTokens: 1 }, { ...usage, cachedInputTokens: '1' }].map((no) => ({ ...step, usage: no })),
+    ],
+    [
+      'what was written instead of an object',
+      answered(''),
+      { ...step, toolCalls: [{ ...call('1'), invalidInput: '{' }] },
+      [null, 7, {}].map((no) => ({ ...step, toolCalls: [{ ...call('1'), invalidInput: no }] })),
+    ],
+    [
+      'the files of a result',
+      completed('1'),
+      { ...result, fileIds: ['F'] },
+      [null, 'F', [7], {}].map((no) => ({ ...result, fileIds: no })),
+    ],
+  ])('%s may be left out, but not be something else', (_, event, good, bad) => {
+    expect(refused({ ...event, data: good })).toBe(false);
+    for (const data of bad) expect(refused({ ...event, data })).toBe(true);
+  });
 });
 
 describe('toMessages', () => {
