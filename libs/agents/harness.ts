@@ -77,7 +77,7 @@ export type StepEvent =
 export interface RequestedTool {
   toolName: string;
   toolInput: Record<string, unknown>;
-  /** What the model wrote instead of a JSON object; `toolInput` is empty then. */
+  /** What the model wrote instead of a JSON object; `toolInput` is empty then, and the call is answered, not run. */
   invalidInput?: string;
 }
 
@@ -89,7 +89,7 @@ export interface Tool {
   readonly title: string;
   /** What models are told of it. */
   readonly description: string;
-  /** JSON Schema of its input, an object. */
+  /** JSON Schema of its input, an object. Input that does not fit is answered to the model and never executed. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Whether it may run where the agent's manifest says nothing. */
   readonly policy: ToolPolicy;

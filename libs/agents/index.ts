@@ -9,4 +9,5 @@ export * from './manifest-file.ts';
 export * from './change-agents.ts';
 export * from './check-manifest.ts';
 export * from './plan-runs.ts';
+export * from './tool-input.ts';
 export * from './tool-policy.ts';

@@ -7,13 +7,13 @@ export type NextAction =
   | { kind: 'model_step' }
   /** `started`: its start is stored already, by an attempt that was lost. */
   | { kind: 'run_tool'; call: ToolCall; started: boolean }
-  /** The call is over without being run. */
-  | { kind: 'settle_tool'; call: ToolCall; as: Settlement }
+  /** The call is over without being run. `detail`: what else the model is told. */
+  | { kind: 'settle_tool'; call: ToolCall; as: Settlement; detail?: string }
   | { kind: 'ask'; calls: ToolCall[] }
   | { kind: 'complete'; text: string }
   | { kind: 'give_up' };
 
-export type Settlement = 'lost' | 'rejected' | 'denied' | 'missing';
+export type Settlement = 'lost' | 'rejected' | 'denied' | 'missing' | 'invalid';
 
 /** How a call ends that is not run, and what the model and the log are told of it. */
 export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']; text: string }> = {
@@ -24,14 +24,22 @@ export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']
   rejected: { outcome: 'refused', text: 'The call was refused by the person who was asked.' },
   denied: { outcome: 'refused', text: 'The agent’s policy does not allow this tool.' },
   missing: { outcome: 'error', text: 'There is no tool of this name.' },
+  invalid: { outcome: 'error', text: 'The tool was not run.' },
 };
 
 export interface Rules {
   runId: string;
   /** By tool name; undefined for a tool that does not exist. */
-  tools: ReadonlyMap<string, { policy: ToolPolicy; idempotent: boolean }>;
+  tools: ReadonlyMap<string, ToolRules>;
+  /** What is wrong with the input of a call of such a tool; null where it may be run with it. */
+  inputProblem: (call: ToolCall) => string | null;
   /** Model steps that the Run may take in all. */
   maxSteps: number;
+}
+
+export interface ToolRules {
+  policy: ToolPolicy;
+  idempotent: boolean;
 }
 
 /**
@@ -74,15 +82,22 @@ function storedOf(events: readonly TranscriptEvent[]) {
 }
 
 /** What becomes of an open call, null when a person has to be asked first. */
-function withoutAsking(call: ToolCall, { started, decided }: Stored, { tools }: Rules): NextAction | null {
+function withoutAsking(
+  call: ToolCall,
+  { started, decided }: Stored,
+  { tools, inputProblem }: Rules,
+): NextAction | null {
+  const settle = (as: Settlement): NextAction & { kind: 'settle_tool' } => ({ kind: 'settle_tool', call, as });
   const tool = tools.get(call.toolName);
   if (started.has(call.toolCallId)) {
-    return tool?.idempotent ? { kind: 'run_tool', call, started: true } : { kind: 'settle_tool', call, as: 'lost' };
+    return tool?.idempotent ? { kind: 'run_tool', call, started: true } : settle('lost');
   }
-  if (tool === undefined) return { kind: 'settle_tool', call, as: 'missing' };
-  if (tool.policy === 'deny') return { kind: 'settle_tool', call, as: 'denied' };
+  if (tool === undefined) return settle('missing');
+  if (tool.policy === 'deny') return settle('denied');
+  const detail = inputProblem(call);
+  if (detail !== null) return { ...settle('invalid'), detail };
   const decision = decided.get(call.toolCallId);
-  if (decision === 'reject_once') return { kind: 'settle_tool', call, as: 'rejected' };
+  if (decision === 'reject_once') return settle('rejected');
   if (tool.policy === 'ask' && decision === undefined) return null;
   return { kind: 'run_tool', call, started: false };
 }

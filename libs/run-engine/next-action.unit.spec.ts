@@ -5,6 +5,7 @@ import type { TranscriptEvent } from './transcript.ts';
 const rules: Rules = {
   runId: 'A',
   maxSteps: 3,
+  inputProblem: ({ invalidInput = null }) => invalidInput,
   tools: new Map([
     ['free', { policy: 'allow', idempotent: false }],
     ['clock', { policy: 'allow', idempotent: true }],
@@ -27,6 +28,7 @@ const modelStep: NextAction = { kind: 'model_step' };
 
 const hello = said('hello');
 const free = answered('', [call('1'), call('2')]);
+const invalid = (id: string, name: string) => ({ ...call(id, name), invalidInput: 'no JSON' });
 const mixed = answered('', [call('1', 'ask'), call('2'), call('3', 'ask')]);
 
 const cases: [string, TranscriptEvent[], NextAction][] = [
@@ -96,6 +98,16 @@ const cases: [string, TranscriptEvent[], NextAction][] = [
     'steps of another Run do not count',
     [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)], 'B'), completed(id)])],
     modelStep,
+  ],
+  [
+    'input that does not fit: nobody is asked',
+    [hello, answered('', [invalid('1', 'ask')])],
+    { kind: 'settle_tool', call: invalid('1', 'ask'), as: 'invalid', detail: 'no JSON' },
+  ],
+  [
+    'input that does not fit a tool that is denied',
+    [hello, answered('', [invalid('1', 'denied')])],
+    { kind: 'settle_tool', call: invalid('1', 'denied'), as: 'denied' },
   ],
 ];
 

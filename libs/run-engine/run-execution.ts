@@ -1,4 +1,4 @@
-import { HarnessError, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
+import { HarnessError, toolInputProblem, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import type { PreparedFile } from '#files';
 import { newId } from '#platform';
@@ -46,8 +46,22 @@ export class RunExecution {
     const ruled = tools.map(
       (tool) => [tool.name, { policy: toolPolicy(manifest, tool), idempotent: tool.idempotent }] as const,
     );
+    const problems = new WeakMap<ToolCall, string | null>();
+    const inputProblem = (call: ToolCall): string | null => {
+      if (!problems.has(call)) problems.set(call, this.inputProblem(call));
+      return problems.get(call) ?? null;
+    };
     const { maxSteps } = manifest.limits;
-    return { runId: this.claim.offer.runId, tools: new Map(ruled), maxSteps };
+    return { runId: this.claim.offer.runId, tools: new Map(ruled), inputProblem, maxSteps };
+  }
+
+  private inputProblem(call: ToolCall): string | null {
+    const tool = this.tools.get(call.toolName);
+    if (tool === undefined) return null;
+    return toolInputProblem(tool, call, (error) => {
+      const about = { err: error, ...this.claim.fence, toolName: tool.name };
+      this.parts.logger.warn(about, 'the input of a tool cannot be checked here');
+    });
   }
 
   /** Throws ClaimStopped, HarnessError and what nobody expected; what is pending then goes with the next `store`. */
@@ -61,7 +75,7 @@ export class RunExecution {
           await (action.kind === 'run_tool' ? this.runTool(action.call, action.started) : this.takeModelStep());
           break;
         case 'settle_tool':
-          this.remember([settledFact(action.call, action.as)]);
+          this.remember([settledFact(action.call, action.as, action.detail)]);
           break;
         case 'ask':
           return this.ask(action.calls);

@@ -176,3 +176,29 @@ describe('a tool call', () => {
     expect(tools).toMatchObject([{ type: 'tool.use.completed', status: 'error', toolName: 'nowhere' }]);
   });
 });
+
+describe('input that does not fit', () => {
+  const schema = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] };
+  const pays = (ran: jest.Mock) => tool('pay', async () => ok(String(ran())), { inputSchema: schema, policy: 'ask' });
+
+  it.each([
+    ['is no object', { toolInput: {}, invalidInput: '{"to":' }, /must be a JSON object.*begins: \{"to":$/],
+    ['breaks the schema', { toolInput: { to: 1 } }, /does not fit the tool pay:\n- \/to must be string$/],
+  ])('%s: the model is told, nobody is asked, nothing is started', async (_what, requested, told) => {
+    const ran = jest.fn();
+    let result = '';
+    const { threadId, runId } = await execute(
+      async function* ({ transcript }) {
+        const answer = transcript.find(({ role }) => role === 'tool');
+        if (answer?.role === 'tool') result = answer.result;
+        yield answer ? message('done') : { type: 'message', text: '', toolCalls: [{ toolName: 'pay', ...requested }] };
+      },
+      [pays(ran)],
+    );
+    expect((await world.summary(runId)).status).toBe('completed');
+    expect(result).toMatch(told);
+    expect(ran).not.toHaveBeenCalled();
+    const events = (await world.types(threadId)).filter((type) => type.startsWith('tool.'));
+    expect(events).toEqual(['tool.completed']);
+  });
+});

@@ -66,9 +66,9 @@ export async function takeToolStep(
 }
 
 /** How a call ends that was not run. */
-export function settledFact(call: ToolCall, as: Settlement): RecordedFact {
+export function settledFact(call: ToolCall, as: Settlement, detail?: string): RecordedFact {
   const { outcome, text } = SETTLEMENTS[as];
-  return completedFact(call, outcome, { text }, null);
+  return completedFact(call, outcome, { text: detail === undefined ? text : `${text} ${detail}` }, null);
 }
 
 /** The call as the log may show it. */
