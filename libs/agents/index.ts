@@ -9,5 +9,6 @@ export * from './manifest-file.ts';
 export * from './change-agents.ts';
 export * from './check-manifest.ts';
 export * from './plan-runs.ts';
+export * from './cost.ts';
 export * from './tool-input.ts';
 export * from './tool-policy.ts';

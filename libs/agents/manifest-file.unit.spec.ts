@@ -38,6 +38,7 @@ describe('problems with what a field holds', () => {
     ['limits: {workMs: 8d}', '3:18 limits.workMs: must be at most 7d'],
     ['limits: {workMs: 0}', '3:18 limits.workMs: must be at least 1ms'],
     ['limits: {workMs: 1.5}', '3:18 limits.workMs: must be a whole number'],
+    ['limits: {maxCost: 2}', '3:19 limits.maxCost: needs model.prices'],
     ['limits: {maxSteps: 10_000}', '3:20 limits.maxSteps: must be a number'],
     ['whenBusy: wait', '3:11 whenBusy: must be reject, enqueue or interrupt'],
     ['concurrency: {}', '3:14 concurrency.runs: is missing'],

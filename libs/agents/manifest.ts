@@ -88,6 +88,8 @@ const toolServers = (map: MapOf) => {
     .default([]);
 };
 
+const price = z.number().min(0).max(1_000_000);
+
 /** Which model runs the agent, for harnesses that use one. */
 const model = (map: MapOf) =>
   map({
@@ -101,6 +103,13 @@ const model = (map: MapOf) =>
     settings: map({
       temperature: z.number().min(0).max(2).optional(),
       maxOutputTokens: z.number().int().min(1).max(1_000_000).optional(),
+    }).optional(),
+    /** What a million tokens cost, in the currency of `limits.maxCost`. */
+    prices: map({
+      input: price,
+      output: price,
+      /** Of input that the provider had in its cache; default: as other input. */
+      cachedInput: price.optional(),
     }).optional(),
   });
 
@@ -117,6 +126,10 @@ const limits = (map: MapOf) =>
     maxLosses: z.number().int().min(1).max(100).default(3),
     /** Model calls of one Run; tools are not counted, a step asks for as many as it likes. */
     maxSteps: z.number().int().min(1).max(10_000).default(100),
+    /** Tokens of one Run, input and output of all its steps: no step begins once they are used up. */
+    maxTokens: z.number().int().min(1).max(1_000_000_000).optional(),
+    /** Likewise what they cost by `model.prices`. */
+    maxCost: z.number().positive().max(1_000_000).optional(),
   });
 
 const manifest = (map: MapOf) =>
@@ -150,7 +163,12 @@ const manifest = (map: MapOf) =>
 export const agentManifestSchema = manifest(z.object);
 
 /** The same as owners write it: a field that it does not know is an error, and so is what PostgreSQL cannot store. */
-export const manifestFileSchema = manifest(z.strictObject).superRefine(refuseUnstorable, { when: () => true });
+export const manifestFileSchema = manifest(z.strictObject)
+  .refine(({ limits, model }) => limits.maxCost === undefined || model?.prices !== undefined, {
+    path: ['limits', 'maxCost'],
+    error: 'needs model.prices',
+  })
+  .superRefine(refuseUnstorable, { when: () => true });
 
 export type AgentManifest = z.infer<typeof agentManifestSchema>;
 /** A manifest as it is written: what has a default may be left out. */

@@ -38,6 +38,16 @@ export const RUN_ERRORS = {
     retryable: false,
     remedy: 'Raise the limit of steps in the agent, or ask for less at once.',
   },
+  token_limit_reached: {
+    message: 'The Run reached the agent’s limit of tokens.',
+    retryable: false,
+    remedy: 'Raise `limits.maxTokens` in the agent, or ask for less at once.',
+  },
+  cost_limit_reached: {
+    message: 'The Run reached the agent’s limit of costs.',
+    retryable: false,
+    remedy: 'Raise `limits.maxCost` in the agent, or ask for less at once.',
+  },
   worker_lost: {
     message: 'The workers that ran this Run were lost, several in a row.',
     retryable: true,

@@ -34,6 +34,8 @@ test('the catalogue is closed: these and no others (decisions, section 3)', () =
     'context_too_long',
     'tool_server_unavailable',
     'step_limit_reached',
+    'token_limit_reached',
+    'cost_limit_reached',
     'worker_lost',
     'harness_crashed',
     'output_too_large',

@@ -1,5 +1,5 @@
-import type { ToolPolicy } from '#agents';
-import type { ToolCall, ToolCompleted } from '#domain';
+import { costOf, type AgentManifest, type Prices, type ToolPolicy } from '#agents';
+import type { RunErrorCode, TokenUsage, ToolCall, ToolCompleted } from '#domain';
 import type { TranscriptEvent } from './transcript.ts';
 
 /** What a Run has to do next. */
@@ -11,7 +11,7 @@ export type NextAction =
   | { kind: 'settle_tool'; call: ToolCall; as: Settlement; detail?: string }
   | { kind: 'ask'; calls: ToolCall[] }
   | { kind: 'complete'; text: string }
-  | { kind: 'give_up' };
+  | { kind: 'give_up'; code: RunErrorCode };
 
 export type Settlement = 'lost' | 'rejected' | 'denied' | 'missing' | 'invalid';
 
@@ -33,8 +33,9 @@ export interface Rules {
   tools: ReadonlyMap<string, ToolRules>;
   /** What is wrong with the input of a call of such a tool; null where it may be run with it. */
   inputProblem: (call: ToolCall) => string | null;
-  /** Model steps that the Run may take in all. */
-  maxSteps: number;
+  /** What the Run may take in all: model steps, tokens, and what they cost by `prices`. */
+  limits: Pick<AgentManifest['limits'], 'maxSteps' | 'maxTokens' | 'maxCost'>;
+  prices: Prices;
 }
 
 export interface ToolRules {
@@ -62,10 +63,24 @@ export function nextAction(transcript: readonly TranscriptEvent[], rules: Rules)
   return { kind: 'ask', calls: open };
 }
 
-function modelStep(transcript: readonly TranscriptEvent[], { runId, maxSteps }: Rules): NextAction {
-  const steps = transcript.filter((event) => event.type === 'assistant.message_added' && event.runId === runId);
-  return steps.length >= maxSteps ? { kind: 'give_up' } : { kind: 'model_step' };
+/** What was used is known from the Run's own messages. */
+function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, prices }: Rules): NextAction {
+  const { maxSteps, maxTokens = Infinity, maxCost = Infinity } = limits;
+  let [steps, tokens, cost] = [0, 0, 0];
+  for (const event of transcript) {
+    if (event.type !== 'assistant.message_added' || event.runId !== runId) continue;
+    const { usage = NO_USAGE } = event.data;
+    steps += 1;
+    tokens += usage.inputTokens + usage.outputTokens;
+    cost += costOf(usage, prices);
+  }
+  if (steps >= maxSteps) return { kind: 'give_up', code: 'step_limit_reached' };
+  if (tokens >= maxTokens) return { kind: 'give_up', code: 'token_limit_reached' };
+  if (cost >= maxCost) return { kind: 'give_up', code: 'cost_limit_reached' };
+  return { kind: 'model_step' };
 }
+
+const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0 };
 
 type Stored = ReturnType<typeof storedOf>;
 

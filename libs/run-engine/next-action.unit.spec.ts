@@ -4,7 +4,8 @@ import type { TranscriptEvent } from './transcript.ts';
 
 const rules: Rules = {
   runId: 'A',
-  maxSteps: 3,
+  limits: { maxSteps: 3 },
+  prices: { input: 1, output: 10 },
   inputProblem: ({ invalidInput = null }) => invalidInput,
   tools: new Map([
     ['free', { policy: 'allow', idempotent: false }],
@@ -82,7 +83,7 @@ const cases: [string, TranscriptEvent[], NextAction][] = [
   [
     'as many steps as are allowed',
     [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)]), completed(id)])],
-    { kind: 'give_up' },
+    { kind: 'give_up', code: 'step_limit_reached' },
   ],
   [
     'the last step allowed is a final message',
@@ -113,4 +114,38 @@ const cases: [string, TranscriptEvent[], NextAction][] = [
 
 it.each(cases)('after %s', (_what, transcript, action) => {
   expect(nextAction(transcript, rules)).toEqual(action);
+});
+
+describe('a budget', () => {
+  const used = (inputTokens: number, outputTokens: number, runId = 'A') => {
+    const event = answered('', [call('1')], runId);
+    return [
+      { ...event, data: { ...event.data, usage: { inputTokens, outputTokens } } } as TranscriptEvent,
+      completed('1'),
+    ];
+  };
+  const after = (limits: Partial<Rules['limits']>, ...events: TranscriptEvent[]) =>
+    nextAction([hello, ...events], { ...rules, limits: { ...rules.limits, ...limits } });
+
+  it.each<[string, TranscriptEvent[], NextAction]>([
+    ['one token below', used(60, 39), modelStep],
+    ['all', used(60, 40), { kind: 'give_up', code: 'token_limit_reached' }],
+    ['more, over several steps', [...used(60, 10), ...used(60, 10)], { kind: 'give_up', code: 'token_limit_reached' }],
+    ['by another Run', used(1_000, 1_000, 'B'), modelStep],
+    ['by steps that say nothing of it', [answered('', [call('1')]), completed('1')], modelStep],
+  ])('of tokens, used: %s', (_what, events, action) => {
+    expect(after({ maxTokens: 100 }, ...events)).toEqual(action);
+  });
+
+  it('of costs is by the prices', () => {
+    expect(after({ maxCost: 2 }, ...used(1_000_000, 99_999))).toEqual(modelStep);
+    const giveUp = { kind: 'give_up', code: 'cost_limit_reached' };
+    expect(after({ maxCost: 2 }, ...used(1_000_000, 100_000))).toEqual(giveUp);
+  });
+
+  it('does not keep back a final message', () => {
+    const [step] = used(1_000, 1_000);
+    const final = { ...step, data: { ...step!.data, text: 'done', toolCalls: [] } } as TranscriptEvent;
+    expect(after({ maxTokens: 1 }, final)).toEqual({ kind: 'complete', text: 'done' });
+  });
 });

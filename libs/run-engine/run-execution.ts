@@ -51,8 +51,9 @@ export class RunExecution {
       if (!problems.has(call)) problems.set(call, this.inputProblem(call));
       return problems.get(call) ?? null;
     };
-    const { maxSteps } = manifest.limits;
-    return { runId: this.claim.offer.runId, tools: new Map(ruled), inputProblem, maxSteps };
+    const prices = manifest.model?.prices ?? { input: 0, output: 0 };
+    const { runId } = this.claim.offer;
+    return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, prices };
   }
 
   private inputProblem(call: ToolCall): string | null {
@@ -82,7 +83,7 @@ export class RunExecution {
         case 'complete':
           return this.store({ ...this.claim.fence, type: 'complete_run', finalOutput: toFinalOutput(action.text) });
         case 'give_up':
-          throw new HarnessError('step_limit_reached');
+          throw new HarnessError(action.code);
       }
     }
   }

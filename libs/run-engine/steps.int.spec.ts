@@ -202,3 +202,25 @@ describe('input that does not fit', () => {
     expect(events).toEqual(['tool.completed']);
   });
 });
+
+describe('a budget', () => {
+  it.each([
+    ['tokens', { maxTokens: 25 }, 'token_limit_reached'],
+    ['costs', { maxCost: 0.00005 }, 'cost_limit_reached'],
+  ])('of %s ends the Run before the step that is beyond it', async (_what, limits, code) => {
+    let steps = 0;
+    const step = async function* (): AsyncGenerator<StepEvent> {
+      steps += 1;
+      yield { type: 'usage', inputTokens: 10, outputTokens: 5 };
+      yield message('', 'look');
+    };
+    const { engine } = await world.makeWorker({
+      harnesses: [scriptedHarness(step, [tool('look', async () => ok('seen'))])],
+    });
+    const model = { provider: 'anthropic' as const, name: 'any', prices: { input: 1, output: 4 } };
+    const { runId, offer } = await world.say('x', { ...scripted, model, limits });
+    await engine.executeOffer(offer);
+    expect(await errorOf(runId)).toMatchObject({ code, retryable: false });
+    expect(steps).toBe(2);
+  });
+});
