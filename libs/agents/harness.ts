@@ -53,6 +53,7 @@ export interface RunContext {
 export interface StepContext extends RunContext {
   /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
   attempt: number;
+  /** Bounded: of what is long ago, the beginnings of texts, without continuations and large inputs (docs/choices.md). */
   transcript: readonly TranscriptMessage[];
   /** Those of `tools` that the agent's policy does not deny. */
   tools: readonly Tool[];

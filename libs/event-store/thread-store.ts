@@ -31,6 +31,16 @@ export interface LogPage {
   end: StreamEnd | null;
 }
 
+/** How much of a Thread is read for a harness, whatever its length (read-transcript.sql). */
+export interface TranscriptBounds {
+  /** So many are read as they are, newest first: of what people said, and as many of all else. */
+  bytes: number;
+  /** What stays of a text that is older. */
+  characters: number;
+  /** Stands at its end. */
+  note: string;
+}
+
 /** The end of a Thread's stream at one moment. */
 export interface StreamEnd {
   version: number;
@@ -176,9 +186,10 @@ export class ThreadStore {
     return this.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()]], timeoutMs);
   }
 
-  /** Stored messages, decisions and tool events after the version, oldest first: what a harness is given. */
-  async readTranscript(threadId: string, afterVersion = 0): Promise<StoredEvent[]> {
-    return this.read(READ_TRANSCRIPT, [threadId, afterVersion]);
+  /** Stored messages, decisions and tool events, oldest first: what a harness is given. Starts of calls have their id only. */
+  async readTranscript(threadId: string, { bytes, characters, note }: TranscriptBounds): Promise<StoredEvent[]> {
+    const newestFirst = await this.read<StoredEvent>(READ_TRANSCRIPT, [threadId, bytes, characters, note]);
+    return newestFirst.reverse();
   }
 
   /** Everything in the stream after the version, at most `limit` events, oldest first. */

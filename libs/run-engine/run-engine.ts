@@ -4,6 +4,7 @@ import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Th
 import type { CommandHandler, LimitedClaim, LoadedThread, RunOffer, ThreadStore } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { namedStatement, untilAborted, type Logger } from '#platform';
+import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { asHarnessError } from './model-step.ts';
@@ -144,7 +145,7 @@ export class RunEngine {
     const lacks = await untilAborted(catalogue.readiness(manifest), claim.signal);
     if (harness === undefined || lacks.length > 0)
       throw new Error(`the agent cannot run: ${lacks.map(({ detail }) => detail).join(' ')}`);
-    const events = (await claim.read(() => store.readTranscript(threadId))) as TranscriptEvent[];
+    const events = (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS))) as TranscriptEvent[];
     const liveRunIds = new Set(state.runs.map(({ id }) => id));
     const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });
     const userId = summaries.thread?.user_id ?? '';

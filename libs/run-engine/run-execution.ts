@@ -2,6 +2,7 @@ import { HarnessError, toolInputProblem, toolPolicy, type Harness, type RunConte
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import type { PreparedFile } from '#files';
 import { newId } from '#platform';
+import { BoundedTranscript } from './bounded-transcript.ts';
 import type { Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
 import { nextAction, type Rules } from './next-action.ts';
@@ -30,6 +31,7 @@ export interface Booted {
 export class RunExecution {
   private readonly tools: ReadonlyMap<string, Tool>;
   private readonly rules: Rules;
+  private readonly transcript: BoundedTranscript;
   private pending: RecordedFact[] = [];
   private files: PreparedFile[] = [];
 
@@ -40,6 +42,7 @@ export class RunExecution {
   ) {
     this.tools = new Map(booted.tools.map((tool) => [tool.name, tool]));
     this.rules = this.rulesOf(booted);
+    this.transcript = new BoundedTranscript(booted.transcript);
   }
 
   private rulesOf({ context: { manifest }, tools }: Booted): Rules {
@@ -68,7 +71,7 @@ export class RunExecution {
   /** Throws ClaimStopped, HarnessError and what nobody expected; what is pending then goes with the next `store`. */
   async run(): Promise<void> {
     for (;;) {
-      const action = nextAction(this.booted.transcript, this.rules);
+      const action = nextAction(this.transcript.events, this.rules);
       switch (action.kind) {
         case 'model_step':
         case 'run_tool':
@@ -100,9 +103,7 @@ export class RunExecution {
 
   private remember(facts: RecordedFact[]): void {
     this.pending.push(...facts);
-    for (const fact of facts) {
-      if (isTranscribed(fact)) this.booted.transcript.push({ ...fact, ...this.claim.fence } as TranscriptEvent);
-    }
+    for (const fact of facts) this.transcript.add(fact, this.claim.fence);
   }
 
   private async takeModelStep(): Promise<void> {
@@ -110,7 +111,7 @@ export class RunExecution {
     const { claim, booted } = this;
     const { harness } = booted;
     const tools = booted.tools.filter(({ name }) => this.rules.tools.get(name)?.policy !== 'deny');
-    const transcript = toMessages(this.booted.transcript);
+    const transcript = toMessages(this.transcript.events);
     const context = { ...booted.context, attempt: claim.attempt, transcript, tools };
     const writer = new PieceWriter({ append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]) });
     try {
@@ -138,14 +139,4 @@ export class RunExecution {
     const requests = asked.map(({ requestId, toolCallId }) => ({ requestId, toolCallId }));
     await this.store({ ...this.claim.fence, type: 'wait_for_decisions', requests });
   }
-}
-
-const TRANSCRIBED: readonly string[] = [
-  'assistant.message_added',
-  'tool.started',
-  'tool.completed',
-] satisfies TranscriptEvent['type'][];
-
-function isTranscribed({ type }: RecordedFact): boolean {
-  return TRANSCRIBED.includes(type);
 }

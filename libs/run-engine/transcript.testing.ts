@@ -26,7 +26,7 @@ export function completed(
   toolCallId: string,
   { outcome = 'ok', runId = 'A' }: { outcome?: ToolCompleted['outcome']; runId?: string } = {},
 ): TranscriptEvent {
-  const data = { toolCallId, toolName: 'free', outcome, summary: '', result: `result of ${toolCallId}`, durationMs: 1 };
+  const data = { toolCallId, toolName: 'free', outcome, result: `result of ${toolCallId}`, durationMs: 1 };
   return { type: 'tool.completed', data, runId, attempt: 1 };
 }
 

@@ -1,13 +1,22 @@
 import { HarnessError, type TranscriptMessage } from '#agents';
-import { SCHEMA_VERSIONS, type RunTrigger, type ThreadEvent, type TokenUsage, type ToolCall } from '#domain';
+import {
+  SCHEMA_VERSIONS,
+  type EventOf,
+  type RunTrigger,
+  type ThreadEventType,
+  type TokenUsage,
+  type ToolCall,
+  type ToolCompleted,
+} from '#domain';
 
 /** What `read-transcript.sql` reads: messages, decisions and tool calls of a whole Thread. */
-export type TranscriptEvent = Extract<
-  ThreadEvent,
-  {
-    type: 'message.added' | 'assistant.message_added' | 'tool.confirmation_decided' | 'tool.started' | 'tool.completed';
-  }
->;
+export type TranscriptEvent =
+  | EventOf<'message.added' | 'assistant.message_added' | 'tool.confirmation_decided'>
+  | Given<'tool.started', Pick<ToolCall, 'toolCallId'>>
+  | Given<'tool.completed', Omit<ToolCompleted, 'summary'>>;
+
+/** An event with only that of its data which a transcript needs. */
+type Given<Type extends ThreadEventType, Data> = Omit<EventOf<Type>, 'data'> & { data: Data };
 
 export interface TranscriptOf {
   runId: string;

@@ -26,10 +26,15 @@ const NAMED: Record<string, Execute> = {
     const row = tables.keys.get(`${tokenId as string} ${key as string}`);
     return row ? [{ ...row, fileId: null }] : [];
   },
-  'read-transcript': (tables, [threadId, after]) =>
+  // Nothing here is old: all of a simulation is far less than what is read whole.
+  'read-transcript': (tables, [threadId]) =>
     (tables.streams.get(threadId as string)?.events ?? [])
-      .filter(({ version, type }) => version > (after as number) && TRANSCRIBED.includes(type))
-      .map((event) => ({ ...event })),
+      .filter(({ type }) => TRANSCRIBED.includes(type))
+      .toReversed()
+      .map(({ data, ...event }) => {
+        const { toolCallId } = data as { toolCallId?: string };
+        return { ...event, data: event.type === 'tool.started' ? { toolCallId } : data };
+      }),
   'find-due-runs': (tables, values) => findDueRuns(tables, values as [boolean, string[], number]),
   'renew-leases': (tables, values) => renewLeases(tables, values as [string, string[], number[], number]),
   'find-held-claims': (tables, [holder]) =>

@@ -1,0 +1,121 @@
+import type { RecordedFact, ThreadEvent, ToolCall } from '#domain';
+import type { Fence, TranscriptBounds } from '#event-store';
+import { ownText } from './stored-text.ts';
+import type { TranscriptEvent } from './transcript.ts';
+
+/**
+ * What a Run holds of its Thread: far more than a model's window takes, and little for a worker with all its slots taken.
+ * Texts that are cut are still worth their room: a model sees what it did, and can do it again.
+ */
+export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
+  bytes: 8 * 1024 * 1024,
+  characters: 2_000,
+  note: '\n[The rest is left out here: it is from too long ago.]',
+};
+
+/** How much comes together before older texts are cut, UTF-16 units: then a step costs the same however many came before. */
+const SLACK = 2 * 1024 * 1024;
+
+/**
+ * The transcript of a Run that goes on, bounded as `read-transcript.sql` bounds it when the Run is booted again: each step
+ * is known for ever, and only the newest ones with all that they said. What people said is bounded there already.
+ */
+export class BoundedTranscript {
+  /** Of the events from `whole` on, UTF-16 units of what can be cut. */
+  private units: number;
+  /** The index of the first event that may not be cut yet. */
+  private whole = 0;
+
+  constructor(
+    private readonly all: TranscriptEvent[],
+    private readonly bounds = TRANSCRIPT_BOUNDS,
+    private readonly slack = SLACK,
+  ) {
+    this.units = all.reduce((sum, event) => sum + unitsOf(event), 0);
+    this.cutWhenDue();
+  }
+
+  /** Oldest first. */
+  get events(): readonly TranscriptEvent[] {
+    return this.all;
+  }
+
+  /** Takes the fact if it belongs to a transcript. */
+  add(fact: RecordedFact, fence: Fence): void {
+    const event = toTranscriptEvent(fact, fence);
+    if (event === null) return;
+    this.all.push(event);
+    this.units += unitsOf(event);
+    this.cutWhenDue();
+  }
+
+  private cutWhenDue(): void {
+    const { all, bounds, slack } = this;
+    if (this.units <= bounds.bytes + slack) return;
+    let from = all.length;
+    let units = 0;
+    for (; from > this.whole; from--) {
+      const more = unitsOf(all[from - 1]!);
+      if (units + more > bounds.bytes) break;
+      units += more;
+    }
+    // Its calls may still have to be run.
+    const newest = all.findLastIndex(({ type }) => type === 'assistant.message_added');
+    for (let i = this.whole; i < from; i++) if (i !== newest) all[i] = cutEvent(all[i]!, bounds);
+    this.whole = newest === -1 ? from : Math.min(from, newest);
+    this.units = units;
+  }
+}
+
+function toTranscriptEvent(fact: RecordedFact, fence: Fence): TranscriptEvent | null {
+  const event = { ...fact, ...fence } as ThreadEvent;
+  switch (event.type) {
+    case 'assistant.message_added':
+      return event;
+    case 'tool.started':
+      return { ...event, data: { toolCallId: event.data.toolCallId } };
+    case 'tool.completed': {
+      const { summary: _, ...data } = event.data;
+      return { ...event, data };
+    }
+    default:
+      return null;
+  }
+}
+
+function unitsOf({ type, data }: TranscriptEvent): number {
+  if (type === 'tool.completed') return data.result.length;
+  if (type !== 'assistant.message_added') return 0;
+  return data.text.length + JSON.stringify([data.toolCalls, data.continuation]).length;
+}
+
+/** The event as it is when it is old; itself where nothing of it is too long. */
+function cutEvent(event: TranscriptEvent, bounds: TranscriptBounds): TranscriptEvent {
+  if (event.type === 'tool.completed') {
+    const result = cutText(event.data.result, bounds);
+    return result === event.data.result ? event : { ...event, data: { ...event.data, result } };
+  }
+  if (event.type !== 'assistant.message_added') return event;
+  const { continuation: _, ...data } = event.data;
+  const toolCalls = data.toolCalls.map((call) => cutCall(call, bounds));
+  return { ...event, data: { ...data, text: cutText(data.text, bounds), toolCalls } };
+}
+
+function cutCall(call: ToolCall, { characters }: TranscriptBounds): ToolCall {
+  const isLong = JSON.stringify(call.toolInput).length > characters;
+  const { invalidInput } = call;
+  return {
+    ...call,
+    ...(isLong ? { toolInput: {} } : {}),
+    ...(invalidInput === undefined ? {} : { invalidInput: firstOf(invalidInput, characters) }),
+  };
+}
+
+function cutText(text: string, { characters, note }: TranscriptBounds): string {
+  return text.length <= characters + note.length ? text : firstOf(text, characters) + note;
+}
+
+/** So many UTF-16 units, and never half a character. */
+function firstOf(text: string, units: number): string {
+  return ownText(text.slice(0, units).replace(/[\uD800-\uDBFF]$/, ''));
+}

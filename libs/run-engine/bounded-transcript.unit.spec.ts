@@ -1,0 +1,123 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { RecordedFact } from '#domain';
+import { BoundedTranscript } from './bounded-transcript.ts';
+import { nextAction, type Rules } from './next-action.ts';
+import { answered, call, completed, said } from './transcript.testing.ts';
+import { toMessages, type TranscriptEvent } from './transcript.ts';
+
+const BOUNDS = { bytes: 1_000, characters: 10, note: '…' };
+const fence = { runId: 'A', attempt: 1 };
+const usage = { inputTokens: 1, outputTokens: 1 };
+
+const long = (letter: string, length = 300) => letter.repeat(length);
+
+/** A step that says, asks and gets a lot. */
+function step(id: string): TranscriptEvent[] {
+  const message = answered(long('s'), [{ ...call(id), toolInput: { text: long('i') } }]);
+  const result = completed(id);
+  return [
+    { ...message, data: { ...message.data, continuation: { thought: long('c') }, usage } } as TranscriptEvent,
+    { ...result, data: { ...result.data, result: long('r') } } as TranscriptEvent,
+  ];
+}
+
+function bounded(events: TranscriptEvent[], { bytes = BOUNDS.bytes, slack = 0 } = {}): readonly TranscriptEvent[] {
+  const transcript = new BoundedTranscript([said(long('q'))], { ...BOUNDS, bytes }, slack);
+  for (const { type, data } of events) transcript.add({ type, data } as RecordedFact, fence);
+  return transcript.events;
+}
+
+const isCut = (event: TranscriptEvent): boolean => JSON.stringify(event.data).length < 300;
+
+it('keeps the newest whole, and of what is older that it was', () => {
+  const steps = ['1', '2', '3', '4'].flatMap(step);
+  const events = bounded(steps, { bytes: 1_600 });
+  expect(events.map(isCut)).toEqual([false, true, true, true, true, true, false, false, false]);
+  expect(events[1]!.data).toEqual({ text: 'ssssssssss…', toolCalls: [call('1')], usage });
+  expect(events[2]!.data).toEqual({ ...steps[1]!.data, result: 'rrrrrrrrrr…' });
+  expect(events.slice(6)).toEqual(steps.slice(5));
+});
+
+it('is the same wherever the Run began to be held in memory', () => {
+  const steps = ['1', '2', '3', '4'].flatMap(step);
+  const events = bounded(steps);
+  expect(new BoundedTranscript([...events], BOUNDS, 0).events).toEqual(events);
+});
+
+it('cuts nothing before there is more than is kept, and the slack', () => {
+  const steps = ['1', '2'].flatMap(step);
+  expect(bounded(steps, { slack: 2_000 }).slice(1)).toEqual(steps);
+});
+
+it('keeps the newest message of the model, however large, until there is a newer one: its calls may still have to be run', () => {
+  const [message, result] = step('1') as [TranscriptEvent, TranscriptEvent];
+  const events = bounded([message, result], { bytes: 0 });
+  expect(events.map(isCut)).toEqual([false, false, true]);
+  expect(events[1]).toEqual(message);
+  const later = bounded([message, result, ...step('2')], { bytes: 0 });
+  expect(later.map(isCut)).toEqual([false, true, true, false, true]);
+});
+
+it('cuts what the model wrote instead of a JSON object, and never half a character', () => {
+  const toolCalls = [{ ...call('1'), invalidInput: `${'x'.repeat(9)}😀${long('x')}` }];
+  const events = bounded([answered('', toolCalls), answered(`${'x'.repeat(9)}😀${long('x')}`), answered('')], {
+    bytes: 0,
+  });
+  expect(events[1]!.data).toEqual({ text: '', toolCalls: [{ ...call('1'), invalidInput: 'xxxxxxxxx' }] });
+  expect(events[2]!.data).toEqual({ text: 'xxxxxxxxx…', toolCalls: [] });
+});
+
+it('changes nothing of what a Run does next, nor of which messages there are', () => {
+  const rules: Rules = {
+    runId: 'A',
+    limits: { maxSteps: 100, maxTokens: 9 },
+    prices: { input: 0, output: 0 },
+    inputProblem: () => null,
+    tools: new Map([['free', { policy: 'allow', idempotent: false }]]),
+  };
+  const steps = ['1', '2', '3', '4', '5'].flatMap(step);
+  const shapes = (events: readonly TranscriptEvent[]) =>
+    toMessages(events).map((message) => ({ ...message, text: '', result: '', toolCalls: [], continuation: null }));
+  for (let count = 0; count <= steps.length; count++) {
+    const events = steps.slice(0, count);
+    const cut = bounded(events, { bytes: 0 });
+    expect(nextAction(cut, rules)).toEqual(nextAction([said('q'), ...events], rules));
+    expect(shapes(cut)).toEqual(shapes([said('q'), ...events]));
+  }
+});
+
+it('costs a step no more after hundreds of steps than after few', () => {
+  const transcript = new BoundedTranscript([said('q')], BOUNDS, 5_000);
+  let cuts = 0;
+  for (let i = 0; i < 400; i++) {
+    const before = transcript.events.filter(isCut).length;
+    for (const { type, data } of step(String(i))) transcript.add({ type, data } as RecordedFact, fence);
+    if (transcript.events.filter(isCut).length > before) cuts += 1;
+  }
+  // Some 1,200 units a step, and 5,000 come together before something is cut.
+  expect(cuts).toBeLessThan(400 / 4);
+  expect(cuts).toBeGreaterThan(400 / 8);
+});
+
+it('lets go of what it cuts', () => {
+  const MIB = 1024 * 1024;
+  const transcript = new BoundedTranscript([said('q')]);
+  const before = heapUsed();
+  for (let i = 0; i < 400; i++) {
+    // Smaller than what Node keeps outside V8's heap.
+    const result = Buffer.alloc(MIB / 4, i).toString('latin1');
+    for (const { type, data } of [answered('', [call(String(i))]), completed(String(i))])
+      transcript.add({ type, data: 'result' in data ? { ...data, result } : data } as RecordedFact, fence);
+  }
+  // 8 MiB, the slack, and what Jest itself leaves; 100 MiB were given.
+  expect((heapUsed() - before) / MIB).toBeLessThan(30);
+  expect(transcript.events).toHaveLength(801);
+});
+
+/** Bytes, without what nobody has any more. */
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage().heapUsed;
+}

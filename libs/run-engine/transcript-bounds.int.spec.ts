@@ -1,0 +1,126 @@
+import { HarnessError, type StepContext, type StepEvent } from '#agents';
+import type { RecordedFact } from '#domain';
+import { BoundedTranscript, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
+import { makeWorld, type World } from './engine.testing.ts';
+import { message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
+import { transcriptOf, type TranscriptEvent } from './transcript.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterAll(() => world.close());
+
+const MIB = 1024 * 1024;
+const KIB = 1024;
+
+type Step = (context: StepContext) => AsyncIterable<StepEvent>;
+
+async function execute(step: Step, tools: ReturnType<typeof tool>[]) {
+  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, tools)] });
+  const said = await world.say('x', scripted);
+  await engine.executeOffer(said.offer);
+  return said;
+}
+
+const read = async (threadId: string, bounds: Partial<typeof TRANSCRIPT_BOUNDS> = {}) =>
+  (await world.store.readTranscript(threadId, { ...TRANSCRIPT_BOUNDS, ...bounds })) as TranscriptEvent[];
+
+const sizeOf = (value: unknown): number => JSON.stringify(value).length;
+/** How they are bounded says nothing of where they stand in the stream. */
+const inWords = (events: readonly TranscriptEvent[]) =>
+  events.map(({ type, data, runId, attempt }) => ({ type, data, runId, attempt }));
+
+describe('a Run of 50 steps with results of 200 KiB', () => {
+  const given: number[] = [];
+  let threadId: string;
+  beforeAll(async () => {
+    const fetches = tool('fetches', async () => ok('ä'.repeat(100 * KIB)));
+    ({ threadId } = await execute(
+      async function* ({ transcript }) {
+        given.push(sizeOf(transcript));
+        const { length } = transcript.filter(({ role }) => role === 'assistant');
+        yield length < 50 ? message('', 'fetches') : message('done');
+      },
+      [fetches],
+    ));
+  });
+
+  it('gives its harness no more than is bounded, however many came before', () => {
+    expect(given).toHaveLength(51);
+    // In units; each of these has two bytes.
+    expect(Math.max(...given)).toBeLessThan(5 * MIB + 2 * MIB);
+    expect(given[10]).toBeGreaterThan(10 * 100 * KIB);
+  });
+
+  it('is booted with no more than is bounded, and the same steps', async () => {
+    const all = await read(threadId, { bytes: 1_000 * MIB });
+    const events = await read(threadId);
+    expect(Buffer.byteLength(JSON.stringify(all))).toBeGreaterThan(50 * 200 * KIB);
+    expect(Buffer.byteLength(JSON.stringify(events))).toBeLessThan(8 * MIB + 50 * 5 * KIB);
+    expect(events.map(({ type }) => type)).toEqual(all.map(({ type }) => type));
+    expect(events.slice(-20)).toEqual(all.slice(-20));
+  });
+});
+
+describe('the statement', () => {
+  const note = '…';
+  const characters = 10;
+  const long = 'x'.repeat(100);
+  const step: Step = async function* ({ transcript }) {
+    const steps = transcript.filter(({ role }) => role === 'assistant').length;
+    const toolCalls = [
+      { toolName: 'look', toolInput: { text: long } },
+      { toolName: 'look', toolInput: { a: 1 } },
+      { toolName: 'look', toolInput: {}, invalidInput: long },
+    ];
+    yield { type: 'usage', inputTokens: 3, outputTokens: 2 };
+    yield { type: 'message', text: long, toolCalls: steps < 3 ? toolCalls : [], continuation: { long } };
+  };
+
+  it('cuts what is older as a Run does that goes on', async () => {
+    const { threadId } = await execute(step, [tool('look', async () => ok(long))]);
+    const all = await read(threadId, { bytes: MIB });
+    expect(JSON.stringify(all)).not.toContain(note);
+    const cut = new BoundedTranscript([], { bytes: 0, characters, note }, 0);
+    for (const { type, data, runId, attempt } of all.slice(1))
+      cut.add({ type, data } as RecordedFact, { runId: runId!, attempt: attempt! });
+    const events = await read(threadId, { bytes: 0, characters, note });
+    expect(inWords(events.slice(1))).toEqual(inWords(cut.events));
+    expect(JSON.stringify(events.slice(1, -1))).not.toContain(long);
+    expect(events.at(-1)).toEqual(all.at(-1));
+  });
+
+  it('cuts what people said only where they said too much: results push none of it out', async () => {
+    const { threadId } = await execute(useTools(['look']), [tool('look', async () => ok(long.repeat(10)))]);
+    const texts = async (bytes: number) =>
+      (await read(threadId, { bytes, characters: 0, note })).map(({ type, data }) =>
+        type === 'message.added' ? data.text : type === 'tool.completed' ? data.result.length : type,
+      );
+    expect(await texts(500)).toEqual(['x', 'assistant.message_added', 'tool.started', 1, 'assistant.message_added']);
+  });
+
+  it.each<[string, string]>([
+    ['assistant.message_added', '[]'],
+    ['assistant.message_added', '5'],
+    ['assistant.message_added', '{"text": 5, "toolCalls": []}'],
+    ['assistant.message_added', '{"text": "", "toolCalls": {}}'],
+    ['assistant.message_added', '{"text": "", "toolCalls": [5, null, {}]}'],
+    ['assistant.message_added', `{"text": "", "toolCalls": [], "usage": {"inputTokens": "1"}}`],
+    ['tool.started', '"x"'],
+    ['tool.completed', '{"result": {}}'],
+    ['tool.completed', 'null'],
+    ['message.added', '{"text": [], "fileIds": []}'],
+  ])('leaves a spoilt %s to be found: %s', async (type, data) => {
+    const { threadId, runId } = await execute(useTools(['look']), [tool('look', async () => ok(long))]);
+    const of = { runId, trigger: 'user_prompt' as const, liveRunIds: new Set([runId]) };
+    expect(() => transcriptOf([], of)).not.toThrow();
+    await world.pool.query('update events set data = $3::jsonb where thread_id = $1 and type = $2', [
+      threadId,
+      type,
+      data,
+    ]);
+    const events = await read(threadId, { bytes: 0, characters, note });
+    expect(() => transcriptOf(events, of)).toThrow(new HarnessError('thread_unreadable'));
+  });
+});
