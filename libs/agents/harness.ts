@@ -96,6 +96,8 @@ export interface Tool {
   readonly policy: ToolPolicy;
   /** Whether running it twice under one `toolCallId` is the same as once: then it is repeated after a crash. */
   readonly idempotent: boolean;
+  /** Whether it changes nothing, anywhere: then it may run at the same time as others that only read. */
+  readonly readOnly?: boolean;
   /**
    * Runs it once. What the model can deal with is answered with `isError`; a throw is reported to the model as a failure
    * without its message. Stops within milliseconds of the signal's abort, by whatever throw.

@@ -74,7 +74,7 @@ it('changes nothing of what a Run does next, nor of which messages there are', (
     limits: { maxSteps: 100, maxTokens: 9 },
     prices: { input: 0, output: 0 },
     inputProblem: () => null,
-    tools: new Map([['free', { policy: 'allow', idempotent: false }]]),
+    tools: new Map([['free', { policy: 'allow', idempotent: false, readOnly: false }]]),
   };
   const steps = ['1', '2', '3', '4', '5'].flatMap(step);
   const shapes = (events: readonly TranscriptEvent[]) =>

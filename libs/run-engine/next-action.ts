@@ -5,15 +5,24 @@ import type { TranscriptEvent } from './transcript.ts';
 /** What a Run has to do next. */
 export type NextAction =
   | { kind: 'model_step' }
-  /** `started`: its start is stored already, by an attempt that was lost. */
-  | { kind: 'run_tool'; call: ToolCall; started: boolean }
+  /** At the same time, where they are several. */
+  | { kind: 'run_tools'; calls: CallToRun[] }
   /** The call is over without being run. `detail`: what else the model is told. */
   | { kind: 'settle_tool'; call: ToolCall; as: Settlement; detail?: string }
   | { kind: 'ask'; calls: ToolCall[] }
   | { kind: 'complete'; text: string }
   | { kind: 'give_up'; code: RunErrorCode };
 
+export interface CallToRun {
+  call: ToolCall;
+  /** Whether its start is stored already, by an attempt that was lost. */
+  started: boolean;
+}
+
 export type Settlement = 'lost' | 'rejected' | 'denied' | 'missing' | 'invalid';
+
+/** How many calls run at the same time at most. */
+const MAX_TOGETHER = 8;
 
 /** How a call ends that is not run, and what the model and the log are told of it. */
 export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']; text: string }> = {
@@ -41,11 +50,14 @@ export interface Rules {
 export interface ToolRules {
   policy: ToolPolicy;
   idempotent: boolean;
+  readOnly: boolean;
 }
 
 /**
- * Follows from what is stored, so it is the same before and after a crash. Calls that need no permission come first, one
- * by one; then all the others are asked for together; then those run that were allowed (decisions, section 3).
+ * Follows from what is stored, so it is the same before and after a crash. Calls that need no permission come first, in
+ * their order; then all the others are asked for together; then those run that were allowed (decisions, section 3). What
+ * follows one another and only reads runs at the same time: so a call sees what the calls before it have changed, and two
+ * never change the same at once.
  */
 export function nextAction(transcript: readonly TranscriptEvent[], rules: Rules): NextAction {
   const last = transcript.findLastIndex(({ type }) => type === 'message.added' || type === 'assistant.message_added');
@@ -56,11 +68,17 @@ export function nextAction(transcript: readonly TranscriptEvent[], rules: Rules)
   const stored = storedOf(transcript.slice(last + 1));
   const open = toolCalls.filter(({ toolCallId }) => !stored.completed.has(toolCallId));
   if (open.length === 0) return modelStep(transcript, rules);
+  const together: CallToRun[] = [];
   for (const call of open) {
     const action = withoutAsking(call, stored, rules);
-    if (action !== null) return action;
+    if (action === null) continue;
+    const onlyReads = 'started' in action && rules.tools.get(call.toolName)?.readOnly === true;
+    if (together.length > 0 && !onlyReads) break;
+    if (!('started' in action)) return action;
+    together.push(action);
+    if (!onlyReads || together.length === MAX_TOGETHER) break;
   }
-  return { kind: 'ask', calls: open };
+  return together.length > 0 ? { kind: 'run_tools', calls: together } : { kind: 'ask', calls: open };
 }
 
 /** What was used is known from the Run's own messages. */
@@ -96,17 +114,17 @@ function storedOf(events: readonly TranscriptEvent[]) {
   return { started, completed, decided };
 }
 
+type Settled = Extract<NextAction, { kind: 'settle_tool' }>;
+
 /** What becomes of an open call, null when a person has to be asked first. */
 function withoutAsking(
   call: ToolCall,
   { started, decided }: Stored,
   { tools, inputProblem }: Rules,
-): NextAction | null {
-  const settle = (as: Settlement): NextAction & { kind: 'settle_tool' } => ({ kind: 'settle_tool', call, as });
+): CallToRun | Settled | null {
+  const settle = (as: Settlement): Settled => ({ kind: 'settle_tool', call, as });
   const tool = tools.get(call.toolName);
-  if (started.has(call.toolCallId)) {
-    return tool?.idempotent ? { kind: 'run_tool', call, started: true } : settle('lost');
-  }
+  if (started.has(call.toolCallId)) return tool?.idempotent ? { call, started: true } : settle('lost');
   if (tool === undefined) return settle('missing');
   if (tool.policy === 'deny') return settle('denied');
   const detail = inputProblem(call);
@@ -114,5 +132,5 @@ function withoutAsking(
   const decision = decided.get(call.toolCallId);
   if (decision === 'reject_once') return settle('rejected');
   if (tool.policy === 'ask' && decision === undefined) return null;
-  return { kind: 'run_tool', call, started: false };
+  return { call, started: false };
 }

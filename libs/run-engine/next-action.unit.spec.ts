@@ -8,18 +8,24 @@ const rules: Rules = {
   prices: { input: 1, output: 10 },
   inputProblem: ({ invalidInput = null }) => invalidInput,
   tools: new Map([
-    ['free', { policy: 'allow', idempotent: false }],
-    ['clock', { policy: 'allow', idempotent: true }],
-    ['ask', { policy: 'ask', idempotent: false }],
-    ['denied', { policy: 'deny', idempotent: false }],
+    ['free', { policy: 'allow', idempotent: false, readOnly: false }],
+    ['clock', { policy: 'allow', idempotent: true, readOnly: false }],
+    ['look', { policy: 'allow', idempotent: true, readOnly: true }],
+    ['ask', { policy: 'ask', idempotent: false, readOnly: false }],
+    ['ask to look', { policy: 'ask', idempotent: false, readOnly: true }],
+    ['denied', { policy: 'deny', idempotent: false, readOnly: false }],
   ]),
 };
 
 const run = (id: string, name = 'free', isStarted = false): NextAction => ({
-  kind: 'run_tool',
-  call: call(id, name),
-  started: isStarted,
+  kind: 'run_tools',
+  calls: [{ call: call(id, name), started: isStarted }],
 });
+const together = (...ids: string[]): NextAction => ({
+  kind: 'run_tools',
+  calls: ids.map((id) => ({ call: call(id, 'look'), started: false })),
+});
+const looks = (...ids: string[]) => ids.map((id) => call(id, 'look'));
 const settle = (id: string, name: string, as: 'lost' | 'rejected' | 'denied' | 'missing'): NextAction => ({
   kind: 'settle_tool',
   call: call(id, name),
@@ -99,6 +105,48 @@ const cases: [string, TranscriptEvent[], NextAction][] = [
     'steps of another Run do not count',
     [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)], 'B'), completed(id)])],
     modelStep,
+  ],
+  ['calls that only read: together', [hello, answered('', looks('1', '2', '3'))], together('1', '2', '3')],
+  [
+    'one that changes something amid them: those before it',
+    [hello, answered('', [...looks('1', '2'), call('3'), ...looks('4')])],
+    together('1', '2'),
+  ],
+  [
+    'those before it done: it alone',
+    [hello, answered('', [...looks('1'), call('2'), ...looks('3')]), completed('1')],
+    run('2'),
+  ],
+  [
+    'one that must not run amid them: those before it',
+    [hello, answered('', [...looks('1'), call('2', 'denied'), ...looks('3')])],
+    together('1'),
+  ],
+  [
+    'one that has to be asked for amid them: all others',
+    [hello, answered('', [call('1', 'ask'), ...looks('2', '3')])],
+    together('2', '3'),
+  ],
+  [
+    'nine that only read: eight',
+    [hello, answered('', looks('1', '2', '3', '4', '5', '6', '7', '8', '9'))],
+    together('1', '2', '3', '4', '5', '6', '7', '8'),
+  ],
+  [
+    'some that were started and lost: only those that may be repeated, beside the others',
+    [hello, answered('', looks('1', '2', '3')), started('1', 'look'), started('2', 'look'), completed('2')],
+    {
+      kind: 'run_tools',
+      calls: [
+        { call: call('1', 'look'), started: true },
+        { call: call('3', 'look'), started: false },
+      ],
+    },
+  ],
+  [
+    'one that only reads, was lost and may not be repeated',
+    [hello, answered('', [call('1', 'ask to look')]), decided('1', 'allow_once'), started('1', 'ask to look')],
+    settle('1', 'ask to look', 'lost'),
   ],
   [
     'input that does not fit: nobody is asked',

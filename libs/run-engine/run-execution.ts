@@ -5,7 +5,7 @@ import { newId } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import type { Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
-import { nextAction, type Rules } from './next-action.ts';
+import { nextAction, type CallToRun, type Rules } from './next-action.ts';
 import { PieceWriter } from './pieces.ts';
 import { publicCall, settledFact, takeToolStep, type ToolStepParts } from './tool-step.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
@@ -46,9 +46,10 @@ export class RunExecution {
   }
 
   private rulesOf({ context: { manifest }, tools }: Booted): Rules {
-    const ruled = tools.map(
-      (tool) => [tool.name, { policy: toolPolicy(manifest, tool), idempotent: tool.idempotent }] as const,
-    );
+    const ruled = tools.map((tool) => {
+      const { name, idempotent, readOnly = false } = tool;
+      return [name, { policy: toolPolicy(manifest, tool), idempotent, readOnly }] as const;
+    });
     const problems = new WeakMap<ToolCall, string | null>();
     const inputProblem = (call: ToolCall): string | null => {
       if (!problems.has(call)) problems.set(call, this.inputProblem(call));
@@ -74,9 +75,9 @@ export class RunExecution {
       const action = nextAction(this.transcript.events, this.rules);
       switch (action.kind) {
         case 'model_step':
-        case 'run_tool':
+        case 'run_tools':
           if (this.parts.isDraining()) return this.store({ ...this.claim.fence, type: 'hand_over_run' });
-          await (action.kind === 'run_tool' ? this.runTool(action.call, action.started) : this.takeModelStep());
+          await (action.kind === 'run_tools' ? this.runTools(action.calls) : this.takeModelStep());
           break;
         case 'settle_tool':
           this.remember([settledFact(action.call, action.as, action.detail)]);
@@ -121,13 +122,43 @@ export class RunExecution {
     }
   }
 
-  private async runTool(call: ToolCall, started: boolean): Promise<void> {
+  /**
+   * Each result is stored when it is there, the last with what follows. Where one cannot go on, the others are cut off, as
+   * by a lost worker, and what they had stored stays.
+   */
+  private async runTools(calls: CallToRun[]): Promise<void> {
     // Immediately before execution: it means "may have taken effect" (decisions, section 3).
-    if (!started) this.remember([{ type: 'tool.started', data: publicCall(call) }]);
+    const fresh = calls.filter(({ started }) => !started);
+    this.remember(fresh.map(({ call }) => ({ type: 'tool.started', data: publicCall(call) })));
     await this.store();
+    const { signal } = this.booted.context;
+    const together = new AbortController();
+    const abort = (): void => together.abort(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    let running = calls.length;
+    const run = async ({ call }: CallToRun): Promise<void> => {
+      try {
+        await this.runTool(call, together.signal);
+        running -= 1;
+        if (running > 0) await this.store();
+      } catch (error) {
+        together.abort(error);
+        throw error;
+      }
+    };
+    try {
+      await Promise.allSettled(calls.map(run));
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+    together.signal.throwIfAborted();
+  }
+
+  private async runTool(call: ToolCall, signal: AbortSignal): Promise<void> {
     const tool = this.tools.get(call.toolName);
     if (tool === undefined) throw new Error(`${call.toolName} is to be run and does not exist`);
-    const { facts, files } = await takeToolStep(this.parts, tool, call, this.booted.context);
+    const { facts, files } = await takeToolStep(this.parts, tool, call, { ...this.booted.context, signal });
     this.files.push(...files);
     this.remember(facts);
   }

@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { StepContext, StepEvent, TranscriptMessage } from '#agents';
+import { eventually } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
-import { message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
+import { gate, message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -222,5 +224,106 @@ describe('a budget', () => {
     await engine.executeOffer(offer);
     expect(await errorOf(runId)).toMatchObject({ code, retryable: false });
     expect(steps).toBe(2);
+  });
+});
+
+describe('calls that only read', () => {
+  const reading = { readOnly: true, idempotent: true };
+
+  it('run at the same time, and each result is stored when it is there', async () => {
+    const [slow, quick] = [gate(), gate()];
+    const tools = [
+      tool('slow', async () => slow.pass().then(() => ok('slow')), reading),
+      tool('quick', async () => quick.pass().then(() => ok('quick')), reading),
+    ];
+    const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['slow', 'quick']), tools)] });
+    const { threadId, runId, offer } = await world.say('x', scripted);
+    const executed = engine.executeOffer(offer);
+    await Promise.all([slow.reached, quick.reached]);
+    quick.open();
+    const names = async (type: string) =>
+      (await world.log(threadId)).flatMap((entry) => (entry.type === type ? [entry.toolName] : []));
+    await eventually(async () => (await names('tool.use.completed')).length > 0, { what: 'one result is stored' });
+    expect(await names('tool.use.completed')).toEqual(['quick']);
+    slow.open();
+    await executed;
+    expect(await names('tool.use.started')).toEqual(['slow', 'quick']);
+    expect(await names('tool.use.completed')).toEqual(['quick', 'slow']);
+    expect((await world.summary(runId)).status).toBe('completed');
+  });
+
+  it('end together where one cannot go on: results that are there stay, the others are repeated', async () => {
+    const runs: string[] = [];
+    let isAway = true;
+    let wasCutOff = false;
+    const isStored = async (threadId: string) => (await world.types(threadId)).includes('tool.completed');
+    const bytes = new TextEncoder().encode('a');
+    const tools = [
+      tool('quick', async () => (runs.push('quick'), ok('quick')), reading),
+      tool(
+        'hangs',
+        async ({ signal }) => {
+          runs.push('hangs');
+          if (isAway) await once(signal, 'abort');
+          wasCutOff ||= isAway;
+          return ok('late');
+        },
+        reading,
+      ),
+      tool(
+        'makes',
+        async ({ threadId, saveArtifact }) => {
+          runs.push('makes');
+          await eventually(() => isStored(threadId), { what: 'another result is stored' });
+          return ok((await saveArtifact({ name: 'a.txt', mimeType: 'text/plain', bytes })).fileId);
+        },
+        reading,
+      ),
+    ];
+    const putAway = `${world.folder}.away`;
+    await rename(world.folder, putAway);
+    await writeFile(world.folder, '');
+    const harnesses = [scriptedHarness(useTools(['quick', 'hangs', 'makes']), tools)];
+    const { engine } = await world.makeWorker({ harnesses });
+    const { threadId, runId, offer } = await world.say('x', scripted);
+    await engine.executeOffer(offer);
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
+    expect(wasCutOff).toBe(true);
+    await rm(world.folder);
+    await rename(putAway, world.folder);
+    isAway = false;
+    await engine.executeOffer({ threadId, runId, dispatch: 2 });
+    expect((await world.summary(runId)).status).toBe('completed');
+    expect(runs).toEqual(['quick', 'hangs', 'makes', 'hangs', 'makes']);
+    const types = await world.types(threadId);
+    expect(types.filter((type) => type === 'tool.started')).toHaveLength(3);
+    expect(types.filter((type) => type === 'tool.completed')).toHaveLength(3);
+  });
+
+  it('stop together when the Run is interrupted', async () => {
+    const stopped: string[] = [];
+    const reached = ['a', 'b'].map(() => gate());
+    const tools = ['a', 'b'].map((name, i) =>
+      tool(
+        name,
+        async ({ signal }) => {
+          void reached[i]!.pass();
+          await once(signal, 'abort');
+          stopped.push(name);
+          return ok('late');
+        },
+        reading,
+      ),
+    );
+    const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['a', 'b']), tools)] });
+    const { threadId, runId, offer } = await world.say('x', scripted);
+    const executed = engine.executeOffer(offer);
+    await Promise.all(reached.map((each) => each.reached));
+    await world.handle(threadId, { type: 'interrupt', runId, by: null });
+    engine.wake(threadId, 1_000);
+    await executed;
+    await eventually(() => stopped.length === 2, { what: 'both calls have stopped' });
+    expect((await world.summary(runId)).status).toBe('cancelled');
+    expect(await world.types(threadId)).not.toContain('tool.completed');
   });
 });

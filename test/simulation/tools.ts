@@ -26,6 +26,7 @@ const FAILURES = [
 
 export const ASKED = ['pay', 'send'];
 export const IDEMPOTENT = ['look', 'send'];
+const READING = ['look'];
 const TOOLS = ['look', 'write', 'pay', 'send'];
 const ANY_INPUT = { type: 'object' };
 /** What a step asks for: mostly what needs no person. */
@@ -73,6 +74,7 @@ export function simulatedHarness(scheduler: Scheduler, faults: Faults, world: Wo
     inputSchema: ANY_INPUT,
     policy: ASKED.includes(name) ? 'ask' : 'allow',
     idempotent: IDEMPOTENT.includes(name),
+    readOnly: READING.includes(name),
     execute: async (_input, { threadId, runId, toolCallId, signal }) => {
       if (oneIn(2)) await sleep(pauseMs(), signal);
       world.onEffect({ threadId, runId, toolCallId, toolName: name });

@@ -10,6 +10,7 @@ export const ECHO_TOOLS: readonly Tool[] = [
     inputSchema: { type: 'object' },
     policy: 'allow',
     idempotent: true,
+    readOnly: true,
     // From the Run's id and not from a clock: the same call has the same answer, whenever it is repeated.
     execute: (_input, { runId }) =>
       Promise.resolve({
