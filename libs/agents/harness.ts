@@ -109,7 +109,10 @@ export interface Tool {
 export interface ToolContext extends RunContext {
   /** The idempotency key of the call. */
   toolCallId: string;
-  /** Keeps a file of the agent; it is the Thread's once the tool's result is stored. */
+  /**
+   * Keeps a file of the agent; it is the Thread's once the tool's result is stored. `mimeType` counts where neither its first
+   * bytes nor its name tell.
+   */
   saveArtifact: (artifact: { name: string; mimeType: string | null; bytes: Uint8Array }) => Promise<{ fileId: string }>;
 }
 

@@ -7,8 +7,6 @@ import { detectMimeType, plainMimeType, withHead } from './mime-type.ts';
 /** A file to be: what it is called, what is in it, and how much at most, bytes. */
 export interface FileSource {
   name: string;
-  /** What it is for sure; left out: detected. */
-  mimeType?: string | null;
   /** What its sender says, for where nothing else tells. */
   declaredType?: string;
   bytes: BlobSource;
@@ -50,13 +48,13 @@ export function storeAttachment(blobs: BlobKeeper, source: FileSource): Promise<
  */
 async function storeFile(
   blobs: BlobKeeper,
-  { name, mimeType, declaredType, bytes, maxBytes }: FileSource,
+  { name, declaredType, bytes, maxBytes }: FileSource,
   of: Pick<PreparedFile, 'kind' | 'run_id'>,
   claimWithinMs: number,
 ): Promise<PreparedFile> {
   const plainName = plainFileName(name);
   const { head, whole } = bytes instanceof Uint8Array ? { head: bytes, whole: bytes } : await withHead(bytes);
-  const mime_type = mimeType ?? (await detectMimeType(head, plainName)) ?? plainMimeType(declaredType);
+  const mime_type = (await detectMimeType(head, plainName)) ?? plainMimeType(declaredType);
   const { key, size, sha256 } = await blobs.put(whole, { maxBytes, claimWithinMs });
   return { id: newId(), ...of, name: plainName, mime_type, size, sha256, blob_key: key };
 }

@@ -172,6 +172,17 @@ describe('a tool call', () => {
     expect(log.filter(({ type }) => type === 'tool.use.completed')).toHaveLength(isStored ? 1 : 0);
   });
 
+  it('may say of its artifact’s type what PostgreSQL cannot store', async () => {
+    const bytes = new TextEncoder().encode('a');
+    const makes = tool('makes', async ({ saveArtifact }) =>
+      ok((await saveArtifact({ name: 'a', mimeType: 'image/\0', bytes })).fileId),
+    );
+    const { threadId, runId } = await execute(useTools(['makes']), [makes]);
+    expect((await world.summary(runId)).status).toBe('completed');
+    const completed = (await world.log(threadId)).find(({ type }) => type === 'tool.use.completed');
+    expect(completed).toMatchObject({ status: 'available' });
+  });
+
   it('of a tool that does not exist is an error without a start', async () => {
     const { threadId } = await execute(useTools(['nowhere']));
     const tools = (await world.log(threadId)).filter(({ type }) => type.startsWith('tool.'));

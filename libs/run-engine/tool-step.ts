@@ -39,8 +39,9 @@ export async function takeToolStep(
   const toolContext: ToolContext = {
     ...context,
     toolCallId: call.toolCallId,
-    saveArtifact: async (artifact) => {
-      const source = { ...artifact, maxBytes: maxFileBytes };
+    saveArtifact: async ({ mimeType, ...artifact }) => {
+      // Where the bytes and the name say nothing: it may be a tool server's word.
+      const source = { ...artifact, declaredType: mimeType ?? '', maxBytes: maxFileBytes };
       const file = await storeArtifact(blobs, context.runId, source).catch((error: unknown) => {
         if (error instanceof BlobStoreAway || isDatabaseAway(error)) notStored = error;
         throw error;
