@@ -101,6 +101,8 @@ async function runEffect({ perform, render }: Effect, key: RequestKey | null): P
       throw busyNow('The Thread is changing too quickly.');
     case 'files_refused':
     case 'files_full':
+    case 'folder_moved':
+    case 'folder_full':
     case 'limited':
       throw new Error('An operation without files and claims was refused for them.');
   }

@@ -57,6 +57,7 @@ export interface StepContext extends RunContext {
   transcript: readonly TranscriptMessage[];
   /** Those of `tools` that the agent's policy does not deny. */
   tools: readonly Tool[];
+  files: ThreadFiles;
 }
 
 /** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
@@ -109,6 +110,7 @@ export interface Tool {
 export interface ToolContext extends RunContext {
   /** The idempotency key of the call. */
   toolCallId: string;
+  files: ToolFiles;
   /**
    * Keeps a file of the agent; it is the Thread's once the tool's result is stored. `mimeType` counts where neither its first
    * bytes nor its name tell.
@@ -121,6 +123,49 @@ export interface ToolResult {
   isError: boolean;
   /** Files of the Thread that the model is shown with the text, if it takes their type. */
   fileIds?: string[];
+}
+
+/** A file as an agent sees it. */
+export interface FolderFile {
+  fileId: string;
+  /** Relative, with `/` between its parts, none of them `.` or `..`. */
+  path: string;
+  mimeType: string | null;
+  /** Bytes. */
+  size: number;
+  /** What callers attached (below `attachments/`), and what tools left (below `artifacts/`). */
+  readOnly: boolean;
+}
+
+/**
+ * The files of a Thread: its folder (that of its agent, for a `pet`), what was attached to it and what its tools left.
+ * Everything throws HarnessError (`storage_unavailable`) where it cannot be read now.
+ */
+export interface ThreadFiles {
+  /** All of them, by path. */
+  list(): Promise<readonly FolderFile[]>;
+  /**
+   * The bytes as they are now, from `start` to `end` (inclusive) where given; nothing is open before they are read. Throws
+   * FileRefused where the file is gone.
+   */
+  read(file: FolderFile, range?: { start: number; end: number }): Promise<AsyncIterable<Uint8Array>>;
+}
+
+/**
+ * The same for a tool call, which may change the folder. It has the folder as it was when it first looked. Its changes become
+ * true with its result, all or none: not if that is an error, and not if one of the paths has been changed meanwhile by
+ * another call, which is then the result. So a tool that does nothing else is idempotent.
+ */
+export interface ToolFiles extends ThreadFiles {
+  /** Writes a whole file, new or over the one that is there. Throws FileRefused. */
+  write(path: string, bytes: Uint8Array): Promise<{ fileId: string }>;
+  /** Throws FileRefused. */
+  remove(path: string): Promise<void>;
+}
+
+/** What cannot be done with a file. `message` is for the model: a sentence that says why. */
+export class FileRefused extends Error {
+  override name = 'FileRefused';
 }
 
 /** A failure that the catalogue of Run errors knows. Only its code gets out; `cause` is for the log. */

@@ -3,6 +3,7 @@ export * from './commands.ts';
 export * from './decide.ts';
 export * from './events.ts';
 export * from './evolve.ts';
+export * from './folder-path.ts';
 export * from './ids.ts';
 export * from './log-entry.ts';
 export * from './rejection.ts';

@@ -8,14 +8,16 @@ const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dir
 const APPEND = sql('append.sql');
 const APPEND_EVENTS = sql('append-events.sql');
 const CHANGE_FILES = sql('change-files.sql');
+const CHANGE_FOLDER = sql('change-folder.sql');
+const LOCK_FOLDER = sql('lock-folder.sql');
 const LOCK_LIMITS = sql('lock-limits.sql');
 const REFUSE_BEYOND_LIMITS = sql('refuse-beyond-limits.sql');
 
 /**
- * A claim waits for its limit's lock no longer, and holds it no longer than that between two statements when its process is
- * stopped: who waits on the server keeps a connection, also when the client has hung up.
+ * An append waits for the lock of a limit or a folder no longer, and holds it no longer than that between two statements when
+ * its process is stopped: who waits on the server keeps a connection, also when the client has hung up.
  */
-const LIMITS_LOCKED = `set local lock_timeout = '1s'; set local idle_in_transaction_session_timeout = '2s'`;
+const OTHERS_WAIT = `set local lock_timeout = '1s'; set local idle_in_transaction_session_timeout = '2s'`;
 
 /** A Thread as a command sees it: where its stream stands, the folded state, and the summaries of what is live. */
 export interface LoadedThread {
@@ -51,7 +53,31 @@ export interface FileChanges {
   removed?: readonly string[];
   /** How many attachments the Thread may have then. */
   maxAttachments?: number;
+  folder?: FolderChanges | undefined;
 }
+
+/** What an append does to the folder that its Thread's agent works in, all or none of it. */
+export interface FolderChanges {
+  /** The Thread, or its agent, for a pet. */
+  folderId: string;
+  /** Of each path one. */
+  changes: readonly FolderChange[];
+  /** How many files there may be in the folder then, and how many bytes in all. Who only removes is not held to them. */
+  maxFiles: number;
+  maxBytes: number;
+}
+
+/** One path of a folder; `basedOn` is the blob that was there, null for nothing: else the folder has moved on. */
+export type FolderChange =
+  | { does: 'add'; path: string; basedOn: null; file: NewFile }
+  /** A file of the Thread has the bytes of `file` from then on, and stays what it is. */
+  | { does: 'replace'; path: string; basedOn: string; file: NewFile }
+  /** A file of another Thread stays that Thread's, and `file` has its place. */
+  | { does: 'take_over'; path: string; basedOn: string; file: NewFile }
+  /** A file of the Thread goes. */
+  | { does: 'remove'; path: string; basedOn: string; file: null }
+  /** A file of another Thread stays that Thread's, without a place. */
+  | { does: 'give_up'; path: string; basedOn: string; file: null };
 
 /** Drafts that are attached: all must be their owner's, of the Thread's agent, and no older than this, milliseconds. */
 export interface DraftClaim {
@@ -105,14 +131,23 @@ export interface Append {
 
 /**
  * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
- * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments. `limited`:
+ * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments.
+ * `folder_moved`: a path of the folder was not as its change needs it; `folder_full`: the folder would be too large. `limited`:
  * as many Runs of the agent or the organization are claimed as may be; this one waits until it is let in.
  * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
  */
 export type AppendOutcome = FinalOutcome | 'unknown';
 /** An outcome that is known. */
 export type FinalOutcome =
-  'appended' | 'conflict' | 'key_in_progress' | 'key_seen' | 'files_refused' | 'files_full' | 'limited';
+  | 'appended'
+  | 'conflict'
+  | 'key_in_progress'
+  | 'key_seen'
+  | 'files_refused'
+  | 'files_full'
+  | 'folder_moved'
+  | 'folder_full'
+  | 'limited';
 
 interface AppendResult {
   /** The last two only where there is a key. */
@@ -134,7 +169,13 @@ export async function sendAppend(client: PoolClient, append: Append, timeoutMs?:
     if (limitedClaim && (await refuseBeyondLimits(client, limitedClaim, timeoutMs))) return 'limited';
     return files === undefined ? appendStream(client, append, timeoutMs) : appendWithFiles(client, append, timeoutMs);
   };
-  return inTransaction(client, work, { keeps, timeoutMs, ...(limitedClaim && { settings: LIMITS_LOCKED }) });
+  const settings = lockOf(append) === undefined ? {} : { settings: OTHERS_WAIT };
+  return inTransaction(client, work, { keeps, timeoutMs, ...settings });
+}
+
+/** What an append takes a lock of that others wait for, and not only on its own Thread. */
+export function lockOf({ files, limitedClaim }: Append): string | undefined {
+  return limitedClaim?.organizationId ?? files?.folder?.folderId;
 }
 
 /** Takes the limits' locks, for the whole transaction; whether the claim would be one too many, which has its Run wait. */
@@ -162,7 +203,10 @@ async function appendStream(client: PoolClient, append: Append, timeoutMs?: numb
 async function appendWithFiles(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
   const outcome = await appendStream(client, append, timeoutMs);
   if (outcome !== 'appended') return outcome;
-  const { added = [], claimed, removed = [], maxAttachments = Infinity } = append.files ?? {};
+  const { claimed, removed = [], maxAttachments = Infinity, folder } = append.files ?? {};
+  const refused = folder && (await changeFolder(client, append.after.threadId, folder, timeoutMs));
+  if (refused) return refused;
+  const added = [...(append.files?.added ?? []), ...(folder ? placedFiles(folder) : [])];
   const {
     fileIds = [],
     agentId = null,
@@ -178,6 +222,37 @@ async function appendWithFiles(client: PoolClient, append: Append, timeoutMs?: n
   const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;
   if (!asWanted) return 'files_refused';
   return done.attachments > maxAttachments ? 'files_full' : 'appended';
+}
+
+/** Makes room in the folder for what comes in; why that cannot be, null where it can. */
+async function changeFolder(
+  client: PoolClient,
+  threadId: string,
+  { folderId, changes, maxFiles, maxBytes }: FolderChanges,
+  timeoutMs?: number,
+): Promise<'folder_moved' | 'folder_full' | null> {
+  await client.query({ ...LOCK_FOLDER, ...limit(timeoutMs), values: [folderId] });
+  const rows = changes.map(({ file, ...change }) => ({ ...file, ...change }));
+  const blobKeys = changes.flatMap(({ does, file }) => (does === 'replace' ? [file.blob_key] : []));
+  const values = [threadId, folderId, JSON.stringify(rows), blobKeys];
+  const changed = await client.query<ChangedFolder>({ ...CHANGE_FOLDER, ...limit(timeoutMs), values });
+  const { done, files, bytes } = changed.rows[0]!;
+  if (done !== changes.length) return 'folder_moved';
+  const isHeld = changes.some(({ file }) => file !== null);
+  return isHeld && (files > maxFiles || bytes > maxBytes) ? 'folder_full' : null;
+}
+
+interface ChangedFolder {
+  done: number;
+  files: number;
+  bytes: number;
+}
+
+/** The rows that come into the folder. */
+function placedFiles({ folderId, changes }: FolderChanges): (NewFile & { folder_id: string; path: string })[] {
+  return changes.flatMap(({ does, path, file }) =>
+    does === 'add' || does === 'take_over' ? [{ ...file, folder_id: folderId, path }] : [],
+  );
 }
 
 interface ChangedFiles {

@@ -10,8 +10,8 @@ claimed_blobs as (
   returning unclaimed_blobs.blob_key
 ),
 added as (
-  insert into files (id, thread_id, run_id, kind, name, mime_type, size, sha256, blob_key)
-  select f.id, $1, f.run_id, f.kind, f.name, f.mime_type, f.size, f.sha256, f.blob_key
+  insert into files (id, thread_id, run_id, kind, name, mime_type, size, sha256, blob_key, folder_id, path)
+  select f.id, $1, f.run_id, f.kind, f.name, f.mime_type, f.size, f.sha256, f.blob_key, f.folder_id, f.path
   from jsonb_populate_recordset(null::files, $2::jsonb) as f
   join claimed_blobs using (blob_key)
   returning kind

@@ -5,6 +5,7 @@ import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts'
 import { ClientExternalRef1763700000004 } from './migrations/0004-client-external-ref.ts';
 import { Management1763700000005 } from './migrations/0005-management.ts';
 import { ConcurrencyLimits1763700000006 } from './migrations/0006-concurrency-limits.ts';
+import { Folders1763700000007 } from './migrations/0007-folders.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -14,6 +15,7 @@ const MIGRATIONS = [
   ClientExternalRef1763700000004,
   Management1763700000005,
   ConcurrencyLimits1763700000006,
+  Folders1763700000007,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

@@ -63,6 +63,11 @@ test('no statement scans a table, where it was planned when the tables had some 
     await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });
     await idleThread(on);
     await on.admin.query(`insert into unclaimed_blobs values ('blob ${i}', now())`);
+    await on.admin.query(
+      `insert into files (id, thread_id, kind, name, size, sha256, blob_key, folder_id, path)
+       values ($1, $2, 'artifact', 'a', 1, '', $1, $3, $1)`,
+      [`file ${i}`, thread.threadId, `folder ${i % 3}`],
+    );
     await on.admin.query(`insert into idempotency_keys (token_id, key, fingerprint, file_id, status, body)
                           values ('token', 'key ${i}', '', 'file ${i}', 201, '')`);
   }

@@ -2,7 +2,15 @@ import type { DatabaseError, Pool } from 'pg';
 import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
 import { DatabaseAway, isDatabaseAway, namedStatement, transact, type NamedStatement } from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
-import { limit, sendAppend, type Append, type AppendOutcome, type KeyedAnswer, type LoadedThread } from './append.ts';
+import {
+  limit,
+  lockOf,
+  sendAppend,
+  type Append,
+  type AppendOutcome,
+  type KeyedAnswer,
+  type LoadedThread,
+} from './append.ts';
 import { Lines } from './lines.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -74,8 +82,11 @@ const PURGE_BATCH = 1_000;
 
 /** The event store over one pool: append, read, tail. Throws DatabaseAway where nothing was sent or nothing can be read. */
 export class ThreadStore {
-  /** Of each organization one limited claim at a time: those that wait for a limit's lock must not take all connections. */
-  private readonly limitedClaims = new Lines();
+  /**
+   * Of each organization one limited claim at a time, and of each folder one change: those that wait for a lock of limits
+   * or of a folder must not take all connections.
+   */
+  private readonly lines = new Lines();
 
   constructor(private readonly pool: Pool) {}
 
@@ -99,12 +110,13 @@ export class ThreadStore {
 
   /** Sends the append once, and waits so long for the answer. Throws what is neither a conflict nor a lost connection. */
   async append(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
-    const { limitedClaim } = append;
-    if (limitedClaim === undefined) return this.appendNow(append, timeoutMs);
+    const lock = lockOf(append);
+    if (lock === undefined) return this.appendNow(append, timeoutMs);
     const until = performance.now() + (timeoutMs ?? Infinity);
-    return this.limitedClaims.run(limitedClaim.organizationId, async (waited) => {
+    return this.lines.run(lock, async (waited) => {
       // A claim made too late would be lost at once: its lease is counted from before it was sent.
-      if (waited && performance.now() >= until) throw new DatabaseAway(new Error('the claims before it took too long'));
+      if (waited && performance.now() >= until)
+        throw new DatabaseAway(new Error('the appends before it took too long'));
       return this.appendNow(append, timeoutMs);
     });
   }
@@ -203,6 +215,17 @@ export class ThreadStore {
    * may be gone.
    */
   async deleteThread(threadId: string): Promise<DeletedThread | null> {
+    for (;;) {
+      try {
+        return await this.deleteNow(threadId);
+      } catch (error) {
+        // Another Thread was taking over files of this one in their folder, in another order.
+        if (!UNDONE.has((error as DatabaseError).code ?? '')) return throwAway(error);
+      }
+    }
+  }
+
+  private deleteNow(threadId: string): Promise<DeletedThread | null> {
     return transact(this.pool, async (client) => {
       // First and alone: a statement that waits for an append under way would not see its events.
       const locked = await client.query<LockedStream>({ ...LOCK_STREAM, values: [threadId] });
@@ -210,7 +233,7 @@ export class ThreadStore {
       if (stream === undefined) return null;
       const { rows } = await client.query<{ key: string }>({ ...DELETE_THREAD, values: [threadId, stream.runIds] });
       return { version: stream.version, blobKeys: rows.map(({ key }) => key) };
-    }).catch(throwAway);
+    });
   }
 
   private async read<Row>(statement: NamedStatement, values: unknown[], timeoutMs?: number): Promise<Row[]> {

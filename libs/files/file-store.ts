@@ -6,6 +6,7 @@ const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dir
 
 const FIND_FILE = sql('find-file.sql');
 const LIST_FILES = sql('list-files.sql');
+const LIST_FOLDER = sql('list-folder.sql');
 const FIND_LOST_DRAFTS = sql('find-lost-drafts.sql');
 const LOCK_DRAFTS = sql('lock-drafts.sql');
 const STORE_DRAFT = sql('store-draft.sql');
@@ -25,6 +26,15 @@ export interface FileRow extends PreparedFile {
   agent_id: string | null;
   owner_person_id: string | null;
   owner_service_token_id: string | null;
+  /** The folder that it has a place in. */
+  folder_id: string | null;
+}
+
+/** A file as the agent of a Thread has it before it. */
+export interface FolderRow extends Pick<PreparedFile, 'id' | 'kind' | 'name' | 'mime_type' | 'size' | 'blob_key'> {
+  thread_id: string;
+  /** In the folder; null for a file of the Thread beside it. */
+  path: string | null;
 }
 
 export interface DraftOwner {
@@ -60,6 +70,11 @@ export class FileStore {
   /** Those of a Thread, oldest first. */
   async list(threadId: string): Promise<FileRow[]> {
     return this.read(LIST_FILES, [threadId]);
+  }
+
+  /** The files of a folder, whosesoever, and those of the Thread that are in none; oldest first. */
+  async listFolder(threadId: string, folderId: string): Promise<FolderRow[]> {
+    return this.read(LIST_FOLDER, [threadId, folderId]);
   }
 
   /** The first of these ids that is no draft which the owner can attach now; null where all are. */

@@ -3,4 +3,5 @@ export * from './blob-store.ts';
 export * from './disk-blob-store.ts';
 export * from './file-store.ts';
 export * from './files.module.ts';
+export * from './open-blob-store.ts';
 export * from './store-file.ts';

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { eventually, faultProxy, type FaultProxy } from '#testing';
+import { eventually, faultProxy, startS3Server, type FaultProxy, type S3Server } from '#testing';
 import { BlobMissing, BlobStoreAway, BlobTooLarge, newBlobKey } from './blob-store.ts';
 import { describeBlobStore } from './blob-store.testsuite.ts';
 import { openBlobStore } from './open-blob-store.ts';
 import { S3BlobStore } from './s3-blob-store.ts';
-import { startS3Server, type S3Server } from './s3-server.testing.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const PART = 5 * MEBIBYTE;

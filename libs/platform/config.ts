@@ -93,6 +93,9 @@ export const configSchema = z.object({
   INLINE_FILE_LIMIT_BYTES: bytes(5 * MEBIBYTE),
   /** Attachments that one Thread can have. */
   FILES_PER_THREAD: count(100, 10_000),
+  /** Files that the folder of one Thread, or of one pet, can have, and bytes in all of them. */
+  FOLDER_FILES: count(1_000, 100_000),
+  FOLDER_BYTES: bytes(1024 * MEBIBYTE),
   /** Drafts that one person or service token can have, not attached to a Thread yet. */
   DRAFTS_PER_TOKEN: count(1_000, 1_000_000),
   /** How long a draft is kept. */

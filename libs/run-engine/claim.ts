@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, isRejection, type Command, type ThreadState } from '#domain';
-import type { CommandHandler, Fence, LoadedThread, NewFile, RunOffer, ThreadStore } from '#event-store';
+import type {
+  CommandHandler,
+  Fence,
+  FileChanges,
+  FolderChanges,
+  LoadedThread,
+  NewFile,
+  RunOffer,
+  ThreadStore,
+} from '#event-store';
 import { isDatabaseAway, untilAborted, type Logger } from '#platform';
 
 /**
@@ -16,6 +25,15 @@ class ClaimStopped extends Error {
 
   constructor(readonly reason: StopReason) {
     super(`The work on the claim has to stop: ${reason}.`);
+  }
+}
+
+/** An append was refused for its changes of the folder: nothing of it was done, and the claim holds. */
+export class FolderRefused extends Error {
+  override name = 'FolderRefused';
+
+  constructor(readonly why: 'folder_moved' | 'folder_full') {
+    super(`The folder cannot be changed so: ${why}.`);
   }
 }
 
@@ -88,9 +106,10 @@ export class Claim {
 
   /**
    * Appends under the fence, one append after the other. While the database is away it tries again, as long as the lease
-   * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made.
+   * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made. Throws FolderRefused.
    */
-  append(commands: readonly Command[], files: readonly NewFile[] = []): Promise<void> {
+  append(commands: readonly Command[], added: readonly NewFile[] = [], folder?: FolderChanges): Promise<void> {
+    const files = added.length > 0 || folder ? { added, folder } : undefined;
     const appended = this.writing.then(() => this.appendNow(commands, files));
     this.writing = appended.catch(() => undefined);
     return appended;
@@ -125,10 +144,9 @@ export class Claim {
     this.checking = false;
   }
 
-  private async appendNow(commands: readonly Command[], files: readonly NewFile[]): Promise<void> {
+  private async appendNow(commands: readonly Command[], files: FileChanges | undefined): Promise<void> {
     const { handler, logger } = this.parts;
-    const added = files.length > 0 ? { files: { added: files } } : {};
-    const request = { threadId: this.offer.threadId, commands, fence: this.fence, ...added };
+    const request = { threadId: this.offer.threadId, commands, fence: this.fence, files };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.lost.signal.throwIfAborted();
       const from = conflicts === 0 ? this.thread : undefined;
@@ -141,6 +159,8 @@ export class Claim {
         this.heldAt = Math.max(this.heldAt, outcome.thread.version);
         return;
       }
+      if ('outcome' in outcome && (outcome.outcome === 'folder_moved' || outcome.outcome === 'folder_full'))
+        throw new FolderRefused(outcome.outcome);
       if ('outcome' in outcome && outcome.outcome === 'files_refused') {
         logger.error(this.fence, 'an append was refused: the bytes of its files were swept');
         break;

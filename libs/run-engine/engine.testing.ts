@@ -13,15 +13,16 @@ import {
   type AgentManifestInput,
   type Harness,
 } from '#agents';
-import { toLogEntry, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
+import { toLogEntry, type AgentKind, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
 import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
-import { BlobKeeper, DiskBlobStore } from '#files';
+import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore } from '#files';
 import { createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { LimitedRuns, QueueControls } from '#run-queue';
 import { createTestDatabase } from '#testing';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { Reaper } from './reaper.ts';
 import { RunEngine } from './run-engine.ts';
+import type { FolderLimits } from './thread-folder.ts';
 
 /** For specs: a database of their own, and workers on it whose offers are made by hand. Everything in it is real. */
 export type World = Awaited<ReturnType<typeof makeWorld>>;
@@ -36,8 +37,16 @@ export interface WorkerOptions {
 }
 
 const LEASE_MS = 10_000;
+const FOLDER_LIMITS: FolderLimits = { maxFiles: 1_000, maxBytes: 1024 ** 3, maxFileBytes: 1024 * 1024 };
 
-export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
+interface WorldOptions {
+  leaseMs?: number;
+  folderLimits?: FolderLimits;
+  /** Instead of a folder of its own. */
+  blobStore?: BlobStore;
+}
+
+export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMITS, ...others }: WorldOptions = {}) {
   const testDatabase = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'spool-run-engine-'));
   const closing: (() => Promise<void>)[] = [];
@@ -68,7 +77,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
   // Never started: engines look at versions only, which do not change.
   const watch = new PolicyWatch({ versions: openPolicyVersions(testDatabase.url) });
-  const blobs = new BlobKeeper({ pool, store: new DiskBlobStore(folder), logger: silent });
+  const blobs = new BlobKeeper({ pool, store: others.blobStore ?? new DiskBlobStore(folder), logger: silent });
 
   /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
   async function makeWorker(options: WorkerOptions = {}) {
@@ -91,7 +100,8 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       catalogue: new AgentCatalogue({ pool: own.pool, watch, harnesses }),
       harnesses,
       blobs,
-      maxFileBytes: 1024 * 1024,
+      files: new FileStore(own.pool),
+      folderLimits,
       leases,
       offerSoon: (offer) => void offers.push(offer),
       onLimited: (id) => limitedRuns.onLimited(id),
@@ -115,7 +125,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
   const say = async (text: string, manifest: Partial<AgentManifestInput> = {}) =>
     sayTo(await makeAgent(manifest), text);
 
-  async function sayTo(agent: Awaited<ReturnType<typeof makeAgent>>, text: string) {
+  async function sayTo(agent: Awaited<ReturnType<typeof makeAgent>>, text: string, kind: AgentKind = 'cattle') {
     const { agentId, agentVersion, limits } = agent;
     const threadId = ulid();
     const owner = { personId: null, serviceTokenId: null };
@@ -123,7 +133,7 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
       type: 'create_thread',
       agentId,
       organizationId: agent.organizationId,
-      kind: 'cattle',
+      kind,
       userId: 'user-1',
       owner,
     };
@@ -155,6 +165,8 @@ export async function makeWorld({ leaseMs = LEASE_MS } = {}) {
     folder,
     pool,
     store,
+    blobs,
+    handler,
     offers,
     commits,
     makeWorker,

@@ -1,7 +1,7 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore, type RunOffer } from '#event-store';
-import { BlobKeeper, FilesModule } from '#files';
+import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import {
   CONFIG,
@@ -44,6 +44,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         AgentCatalogue,
         HARNESSES,
         BlobKeeper,
+        FileStore,
         LeaseKeeper,
         RunOffers,
         LimitedRuns,
@@ -59,11 +60,12 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         catalogue: AgentCatalogue,
         harnesses: Harnesses,
         blobs: BlobKeeper,
+        files: FileStore,
         leases: LeaseKeeper,
         offers: RunOffers,
         limitedRuns: LimitedRuns,
         controls: QueueControls,
-        { LEASE_MS: leaseMs, FILE_LIMIT_BYTES: maxFileBytes }: Config,
+        { LEASE_MS: leaseMs, FILE_LIMIT_BYTES: maxFileBytes, FOLDER_FILES: maxFiles, FOLDER_BYTES: maxBytes }: Config,
         logger: Logger,
         holder: string,
       ) => {
@@ -77,7 +79,8 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           catalogue,
           harnesses,
           blobs,
-          maxFileBytes,
+          files,
+          folderLimits: { maxFiles, maxBytes, maxFileBytes },
           leases,
           offerSoon,
           onLimited,

@@ -2,13 +2,14 @@ import type { Pool } from 'pg';
 import { HarnessError, type AgentCatalogue, type Harnesses } from '#agents';
 import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
 import type { CommandHandler, LimitedClaim, LoadedThread, RunOffer, ThreadStore } from '#event-store';
-import type { BlobKeeper } from '#files';
+import type { BlobKeeper, FileStore } from '#files';
 import { namedStatement, untilAborted, type Logger } from '#platform';
 import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { asHarnessError } from './model-step.ts';
 import { RunExecution } from './run-execution.ts';
+import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
 import { transcriptOf, type TranscriptEvent } from './transcript.ts';
 
 const HASTEN_RUN = namedStatement(import.meta.dirname, 'hasten-run.sql');
@@ -20,8 +21,8 @@ export interface RunEngineOptions {
   catalogue: AgentCatalogue;
   harnesses: Harnesses;
   blobs: BlobKeeper;
-  /** Largest file that a tool may make, bytes. */
-  maxFileBytes: number;
+  files: FileStore;
+  folderLimits: FolderLimits;
   leases: LeaseKeeper;
   /** Offers a Run that has become ready without an append. */
   offerSoon: (offer: RunOffer) => void;
@@ -134,7 +135,7 @@ export class RunEngine {
   }
 
   private async boot(claim: Claim): Promise<RunExecution> {
-    const { catalogue, harnesses, store, blobs, maxFileBytes, logger } = this.options;
+    const { catalogue, harnesses, store, blobs, files, folderLimits: limits, logger } = this.options;
     const { threadId, runId } = claim.offer;
     const { state, summaries } = claim.thread;
     const run = liveRun(state, runId);
@@ -153,8 +154,10 @@ export class RunEngine {
     const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
       throw asHarnessError(error);
     });
-    const parts = { blobs, maxFileBytes, logger, isDraining: () => this.draining };
-    return new RunExecution(parts, claim, { context, harness, tools, transcript });
+    const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
+    const folder = new ThreadFolder({ files, blobs, limits, place });
+    const parts = { blobs, maxFileBytes: limits.maxFileBytes, logger, isDraining: () => this.draining };
+    return new RunExecution(parts, claim, { context, harness, tools, files: folder, transcript });
   }
 
   /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */

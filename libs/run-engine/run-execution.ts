@@ -3,11 +3,12 @@ import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#
 import type { PreparedFile } from '#files';
 import { newId } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
-import type { Claim } from './claim.ts';
+import { FolderRefused, type Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
 import { nextAction, type CallToRun, type Rules } from './next-action.ts';
 import { PieceWriter } from './pieces.ts';
-import { publicCall, settledFact, takeToolStep, type ToolStepParts } from './tool-step.ts';
+import { publicCall, settledFact, takeToolStep, type ToolOutcome, type ToolStepParts } from './tool-step.ts';
+import type { ThreadFolder } from './thread-folder.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
 
 export interface ExecutionParts extends ToolStepParts {
@@ -20,6 +21,7 @@ export interface Booted {
   context: RunContext;
   harness: Harness;
   tools: readonly Tool[];
+  files: ThreadFolder;
   transcript: TranscriptEvent[];
 }
 
@@ -104,16 +106,20 @@ export class RunExecution {
 
   private remember(facts: RecordedFact[]): void {
     this.pending.push(...facts);
+    this.transcribe(facts);
+  }
+
+  private transcribe(facts: readonly RecordedFact[]): void {
     for (const fact of facts) this.transcript.add(fact, this.claim.fence);
   }
 
   private async takeModelStep(): Promise<void> {
     await this.store();
     const { claim, booted } = this;
-    const { harness } = booted;
+    const { harness, files } = booted;
     const tools = booted.tools.filter(({ name }) => this.rules.tools.get(name)?.policy !== 'deny');
     const transcript = toMessages(this.transcript.events);
-    const context = { ...booted.context, attempt: claim.attempt, transcript, tools };
+    const context = { ...booted.context, attempt: claim.attempt, transcript, tools, files };
     const writer = new PieceWriter({ append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]) });
     try {
       this.remember(await takeModelStep(harness, context, this.tools, writer));
@@ -158,9 +164,29 @@ export class RunExecution {
   private async runTool(call: ToolCall, signal: AbortSignal): Promise<void> {
     const tool = this.tools.get(call.toolName);
     if (tool === undefined) throw new Error(`${call.toolName} is to be run and does not exist`);
-    const { facts, files } = await takeToolStep(this.parts, tool, call, { ...this.booted.context, signal });
+    const context = { ...this.booted.context, signal, files: this.booted.files };
+    const outcome = await takeToolStep(this.parts, tool, call, context);
+    const { facts, files } = outcome.folder ? await this.changeFolder(outcome) : outcome;
     this.files.push(...files);
     this.remember(facts);
+  }
+
+  /** Stores the call's result at once and alone, so that a folder that has moved on is an answer to this call; what is left. */
+  private async changeFolder({
+    facts,
+    files,
+    folder,
+    refused,
+  }: ToolOutcome): Promise<Pick<ToolOutcome, 'facts' | 'files'>> {
+    await this.store();
+    try {
+      await this.claim.append([{ ...this.claim.fence, type: 'record', facts }], files, folder);
+    } catch (error) {
+      if (!(error instanceof FolderRefused)) throw error;
+      return refused(error.why);
+    }
+    this.transcribe(facts);
+    return { facts: [], files: [] };
   }
 
   /** Asks for all calls together, and lets the Run go: it holds no worker while it waits. */

@@ -1,9 +1,12 @@
-import { HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '#agents';
+import { FileRefused, HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '#agents';
 import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
+import type { FolderChanges } from '#event-store';
 import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
 import { isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
+import { newFileFacts, StagedFolder, type FolderRefusal } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
+import type { ThreadFolder } from './thread-folder.ts';
 
 /** What the log shows of a result (decisions, section 4), bytes of UTF-8. */
 const MAX_SUMMARY_BYTES = 2 * 1024;
@@ -15,6 +18,10 @@ export interface ToolOutcome {
   facts: RecordedFact[];
   /** Rows of the files that the tool made, for the same append as the facts. */
   files: PreparedFile[];
+  /** What the tool does to the folder, for the same append too; the folder may have moved on since the tool looked. */
+  folder?: FolderChanges | undefined;
+  /** The outcome instead, without the changes of the folder. */
+  refused: (why: FolderRefusal) => Promise<Pick<ToolOutcome, 'facts' | 'files'>>;
 }
 
 export interface ToolStepParts {
@@ -32,12 +39,14 @@ export async function takeToolStep(
   { blobs, maxFileBytes, logger }: ToolStepParts,
   tool: Tool,
   call: ToolCall,
-  context: RunContext,
+  context: RunContext & { files: ThreadFolder },
 ): Promise<ToolOutcome> {
   const files: PreparedFile[] = [];
+  const folder = new StagedFolder(context.files);
   let notStored: unknown = null;
   const toolContext: ToolContext = {
     ...context,
+    files: folder,
     toolCallId: call.toolCallId,
     saveArtifact: async ({ mimeType, ...artifact }) => {
       // Where the bytes and the name say nothing: it may be a tool server's word.
@@ -57,13 +66,29 @@ export async function takeToolStep(
     result = await untilAborted((async () => tool.execute(call.toolInput, toolContext))(), context.signal);
   } catch (error) {
     context.signal.throwIfAborted();
+    await folder.drop();
     if (notStored !== null) throw new HarnessError('storage_unavailable', { cause: notStored });
+    // Files that cannot be read or written now are nothing that the model could deal with.
+    if (error instanceof HarnessError && error.code === 'storage_unavailable') throw error;
     logger.warn({ err: error, runId: context.runId, toolName: call.toolName }, 'a tool failed');
-    result = { text: error instanceof HarnessError ? error.message : 'The tool failed.', isError: true };
+    const isKnown = error instanceof HarnessError || error instanceof FileRefused;
+    result = { text: isKnown ? error.message : 'The tool failed.', isError: true };
   }
   const durationMs = Math.round(performance.now() - startedAt);
+  // All or none with the result: what a tool calls an error has changed nothing.
+  if (result.isError) await folder.drop();
+  const made = { files: [...files], facts: files.flatMap(({ id }) => newFileFacts(id)) };
   const completed = completedFact(call, result.isError ? 'error' : 'ok', result, durationMs);
-  return { facts: [...files.flatMap(({ id }) => fileFacts(id)), completed], files: [...files] };
+  return {
+    ...made,
+    facts: [...made.facts, ...(await folder.facts()), completed],
+    folder: folder.changes(),
+    refused: async (why) => {
+      const text = folder.refusalOf(why);
+      await folder.drop();
+      return { ...made, facts: [...made.facts, completedFact(call, 'error', { text }, durationMs)] };
+    },
+  };
 }
 
 /** How a call ends that was not run. */
@@ -87,13 +112,6 @@ function completedFact(
   const summary = cutUtf8(withoutCitations(result), MAX_SUMMARY_BYTES, '…');
   const shown = fileIds.length > 0 ? { fileIds } : {};
   return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs, ...shown } };
-}
-
-function fileFacts(fileId: string): RecordedFact[] {
-  return [
-    { type: 'file.changed', data: { fileId } },
-    { type: 'files.updated', data: { fileId, change: 'attached' } },
-  ];
 }
 
 function withoutCitations(text: string): string {

@@ -1,6 +1,6 @@
 import { harnessesByName, type AgentCatalogue, type Harness } from '#agents';
 import { CommandHandler, ThreadStore, type Commit } from '#event-store';
-import type { BlobKeeper } from '#files';
+import type { BlobKeeper, FileStore } from '#files';
 import type { Logger } from '#platform';
 import { LeaseKeeper, Reaper, reaperLoop, RunEngine, WorkerLoop } from '#run-engine';
 import { Dispatcher, LimitedRuns, QueueControls, RunOffers } from '#run-queue';
@@ -62,7 +62,8 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
     catalogue: site.catalogueOf(process),
     harnesses: harnessesByName([site.harness]),
     blobs: NO_BLOBS,
-    maxFileBytes: 0,
+    files: NO_FILES,
+    folderLimits: { maxFiles: 0, maxBytes: 0, maxFileBytes: 0 },
     offerSoon: (offer) => offers.offerSoon(offer),
     onLimited: (organizationId) => limitedRuns.onLimited(organizationId),
     isPaused: () => controls.isPaused(),
@@ -89,3 +90,4 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
 
 /** No tool makes files here. */
 const NO_BLOBS = {} as BlobKeeper;
+const NO_FILES = {} as FileStore;

@@ -21,8 +21,12 @@ export class DownloadService {
   ) {}
 
   async sendContent(request: Request, reply: FastifyReply): Promise<void> {
-    const { caller, input, headers } = request;
-    const { file } = await this.access.findVisibleFile(caller, input.params.fileId);
+    const { file } = await this.access.findVisibleFile(request.caller, request.input.params.fileId);
+    await this.send(file, request, reply);
+  }
+
+  private async send(file: FileRow, request: Request, reply: FastifyReply): Promise<void> {
+    const { input, headers } = request;
     if (file.thread_id === null) throw notFound('File');
     const etag = `"${file.sha256}"`;
     void reply.headers({
@@ -37,6 +41,8 @@ export class DownloadService {
     const { size } = file;
     // Before the headers are set: a refusal must not be sent as the file's bytes.
     const bytes = isHead ? noBytes() : await this.open(file, range);
+    // Once more, with the tag and the size that it has now.
+    if (!(bytes instanceof Readable)) return this.send(bytes, request, reply);
     void reply.headers({
       'Content-Type': 'application/octet-stream',
       'X-Content-Type-Options': 'nosniff',
@@ -50,13 +56,18 @@ export class DownloadService {
     await reply.send(bytes);
   }
 
-  private async open(file: FileRow, range: ByteRange | null) {
+  /** The bytes; or the file as it is now, where an Agent has written it anew and the old bytes are gone. */
+  private async open(file: FileRow, range: ByteRange | null): Promise<Readable | FileRow> {
     try {
       return await this.blobs.get(file.blob_key, range ?? undefined);
     } catch (error) {
-      // Deleted since, by another request: else it is lost, which is our fault.
-      if (error instanceof BlobMissing && (await this.files.find(file.id)) === null) throw notFound('File');
-      throw error;
+      if (!(error instanceof BlobMissing)) throw error;
+      const now = await this.files.find(file.id);
+      // Deleted since, by another request.
+      if (now === null) throw notFound('File');
+      // Else it is lost, which is our fault.
+      if (now.blob_key === file.blob_key) throw error;
+      return now;
     }
   }
 }

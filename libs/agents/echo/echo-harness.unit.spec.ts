@@ -14,6 +14,7 @@ function contextOf(text: string, more: Partial<StepContext> = {}, settings = {})
     manifest: agentManifestSchema.parse({ name: 'Echo', harness: { name: 'echo', ...settings } }),
     transcript: [{ role: 'user', text, fileIds: [] }],
     tools: [],
+    files: { list: () => Promise.resolve([]), read: () => Promise.reject(new Error('there are none')) },
     signal: new AbortController().signal,
     ...more,
   };

@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import { buildApp } from 'fauxqs';
 
 const BUCKET = 'spool-test';
 
@@ -20,6 +19,8 @@ export interface S3Server {
  * cannot list them, which this adds, from what goes over its wire. It checks no signatures.
  */
 export async function startS3Server(): Promise<S3Server> {
+  // Only where it is wanted: it takes long to load.
+  const { buildApp } = await import('fauxqs');
   const uploads = new Map<string, string>();
   let received = 0;
   const app = buildApp({ logger: false });

@@ -1,0 +1,144 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { verify } from '#projections';
+import { BlobKeeper, FileStore, storeArtifact, type FileRow } from '#files';
+import type { FolderChange } from '#event-store';
+import { ApiUnderTest } from '../api-under-test.testing.ts';
+
+// Real: HTTP, PostgreSQL, the disk. What a worker would append is appended here.
+
+const MEBIBYTE = 1024 * 1024;
+
+let api: ApiUnderTest;
+let folder: string;
+let files: FileStore;
+let blobs: BlobKeeper;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'spool-folder-files-'));
+  api = await ApiUnderTest.start({ settings: { BLOB_URL: pathToFileURL(folder).href } });
+  files = api.app.get(FileStore);
+  blobs = api.app.get(BlobKeeper);
+});
+
+afterAll(async () => {
+  await api.stop();
+  await rm(folder, { recursive: true });
+});
+
+interface Working {
+  threadId: string;
+  runId: string;
+}
+
+async function runningThread(): Promise<Working> {
+  const threadId = await api.newThread({ text: 'x' });
+  const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
+  await api.startRun(threadId, runId);
+  return { threadId, runId };
+}
+
+/** The Run writes `a.txt` in the Thread's folder, new or anew. */
+async function write({ threadId, runId }: Working, text: string, old?: FileRow): Promise<FileRow> {
+  const file = await storeArtifact(blobs, runId, {
+    name: 'docs/a.txt',
+    bytes: Buffer.from(text),
+    maxBytes: 64 * MEBIBYTE,
+  });
+  const path = 'docs/a.txt';
+  const change: FolderChange = old
+    ? { does: 'replace', path, basedOn: old.blob_key, file }
+    : { does: 'add', path, basedOn: null, file };
+  const fileId = old?.id ?? file.id;
+  const fence = { runId, attempt: 1 };
+  const outcome = await api.handler.handle({
+    ...{ threadId, fence },
+    commands: [{ type: 'record', ...fence, facts: [{ type: 'file.changed', data: { fileId } }] }],
+    files: { folder: { folderId: threadId, changes: [change], maxFiles: 10, maxBytes: 100 * MEBIBYTE } },
+  });
+  expect(outcome).toMatchObject({ outcome: 'appended' });
+  return (await files.find(fileId))!;
+}
+
+/** As the sweeper does it when its minute is over. */
+async function sweep(): Promise<void> {
+  await api.pool.query('update unclaimed_blobs set due_at = now()');
+  while (await blobs.sweep());
+}
+
+const content = (fileId: string, headers: Record<string, string> = {}) =>
+  fetch(`${api.url}/files/${fileId}/content`, { headers: { authorization: `Bearer ${api.token}`, ...headers } });
+
+describe('a file that an agent writes anew', () => {
+  test('is another to who has the old one', async () => {
+    const thread = await runningThread();
+    const old = await write(thread, 'old bytes');
+    const tag = (await content(old.id)).headers.get('etag') ?? '';
+    expect((await content(old.id, { 'if-none-match': tag })).status).toBe(304);
+    const now = await write(thread, 'new', old);
+    expect(now.id).toBe(old.id);
+    const read = await content(old.id, { 'if-none-match': tag });
+    expect([read.status, await read.text()]).toEqual([200, 'new']);
+    const rest = await content(old.id, { range: 'bytes=1-', 'if-range': tag });
+    expect([rest.status, await rest.text()]).toEqual([200, 'new']);
+    const newTag = read.headers.get('etag') ?? '';
+    const known = await content(old.id, { range: 'bytes=1-', 'if-range': newTag });
+    expect([known.status, await known.text()]).toEqual([206, 'ew']);
+  });
+
+  test('is the new one to who has looked up the old one only', async () => {
+    const thread = await runningThread();
+    const old = await write(thread, 'old bytes');
+    const find = files.find.bind(files);
+    const looking = jest.spyOn(files, 'find').mockImplementationOnce(async (fileId) => {
+      const row = await find(fileId);
+      await write(thread, 'new', old);
+      await sweep();
+      return row;
+    });
+    const read = await content(old.id);
+    looking.mockRestore();
+    expect([read.status, read.headers.get('content-length'), await read.text()]).toEqual([200, '3', 'new']);
+    expect(read.headers.get('etag')).toBe(`"${(await files.find(old.id))?.sha256}"`);
+  });
+
+  test('is the old one, whole, to who reads it already', async () => {
+    const thread = await runningThread();
+    const bytes = 'x'.repeat(16 * MEBIBYTE);
+    const old = await write(thread, bytes);
+    const reading = await content(old.id);
+    await write(thread, 'new', old);
+    await sweep();
+    expect((await reading.text()) === bytes).toBe(true);
+  });
+});
+
+describe('a file in a folder', () => {
+  test('is listed, deleted and detached like any other of its Thread, and leaves its path', async () => {
+    const thread = await runningThread();
+    const { threadId } = thread;
+    const file = await write(thread, 'a');
+    const { json } = await api.get(`/threads/${threadId}/files`);
+    expect(json).toMatchObject({ files: [{ id: file.id, name: 'a.txt' }] });
+    expect((await api.call('DELETE', `/files/${file.id}`)).status).toBe(200);
+    expect(await files.listFolder(threadId, threadId)).toEqual([]);
+    await expect(blobs.get(file.blob_key)).rejects.toThrow();
+    const again = await write(thread, 'b');
+    expect((await api.call('DELETE', `/threads/${threadId}/files/${again.id}`)).status).toBe(200);
+    expect(await files.listFolder(threadId, threadId)).toEqual([]);
+  });
+
+  test('goes with its Thread, bytes and all', async () => {
+    const thread = await runningThread();
+    const old = await write(thread, 'old');
+    const file = await write(thread, 'new', old);
+    expect((await verify(api.pool)).findings).toEqual([]);
+    expect((await api.call('DELETE', `/threads/${thread.threadId}`)).status).toBe(200);
+    expect((await content(file.id)).status).toBe(404);
+    await sweep();
+    for (const { blob_key } of [old, file]) await expect(blobs.get(blob_key)).rejects.toThrow();
+    expect((await verify(api.pool)).findings).toEqual([]);
+  });
+});

@@ -1,0 +1,63 @@
+/** What a Thread's agent sees beside its folder, below these: what callers attached, and what tools left. Read-only. */
+export const ATTACHMENTS_FOLDER = 'attachments';
+export const ARTIFACTS_FOLDER = 'artifacts';
+
+/** Unicode characters. */
+const MAX_LENGTH = 512;
+const MAX_PARTS = 20;
+/** Control characters, what ends lines, half characters, and the separator of other systems. */
+const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}\\]/u;
+
+/**
+ * The one form of a path in a folder: relative, NFC, its parts separated by `/`, none of them empty, `.` or `..`; or why it
+ * is none, a clause. One leading `./` or `/` is dropped, for models write it. Paths name rows and never files of a machine,
+ * so there is nothing to escape to; they are still kept such that any system could hold them.
+ */
+export function folderPath(given: string): { path: string } | { refused: string } {
+  const path = given.normalize('NFC').replace(/^\.?\//, '');
+  const parts = path.split('/');
+  if (FORBIDDEN.test(path)) return { refused: 'has a backslash or a control character in it' };
+  if (parts.some((part) => part.trim() === '')) return { refused: 'has an empty part' };
+  if (parts.some((part) => part === '.' || part === '..')) return { refused: 'has a part “.” or “..”' };
+  if (parts.length > MAX_PARTS) return { refused: `has more than ${MAX_PARTS} parts` };
+  if (Array.from(path).length > MAX_LENGTH) return { refused: `is longer than ${MAX_LENGTH} characters` };
+  return { path };
+}
+
+/** Whether a path is in a folder that is only read. */
+export function isReadOnlyPath(path: string): boolean {
+  const [first] = path.split('/');
+  return first === ATTACHMENTS_FOLDER || first === ARTIFACTS_FOLDER;
+}
+
+/** The folders that a path is in: `a/b/c` is in `a` and `a/b`. */
+export function foldersOf(path: string): string[] {
+  const parts = path.split('/');
+  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
+}
+
+/**
+ * Names of files as parts of paths, no two the same: where one was there before, ` (2)`, ` (3)` and so on stand before the
+ * extension of the later one.
+ */
+export function distinctNames(names: readonly string[]): string[] {
+  const taken = new Set<string>();
+  const numbers = new Map<string, number>();
+  return names.map((given) => {
+    const name = asPart(given);
+    const dot = name.lastIndexOf('.');
+    const end = dot > 0 ? dot : name.length;
+    let number = numbers.get(name) ?? 1;
+    let distinct = name;
+    while (taken.has(distinct)) distinct = `${name.slice(0, end)} (${++number})${name.slice(end)}`;
+    numbers.set(name, number);
+    taken.add(distinct);
+    return distinct;
+  });
+}
+
+/** Names come from callers and are shown as they are elsewhere. */
+function asPart(name: string): string {
+  const part = name.normalize('NFC').replaceAll(new RegExp(`${FORBIDDEN.source}|/`, 'gu'), '_');
+  return part.trim() === '' || part === '.' || part === '..' ? 'file' : part;
+}

@@ -1,0 +1,170 @@
+import { FileRefused, type FolderFile, type ToolFiles } from '#agents';
+import { folderPath, foldersOf, isReadOnlyPath, type RecordedFact } from '#domain';
+import type { FolderChange, FolderChanges } from '#event-store';
+import { BlobTooLarge, storeArtifact, type ByteRange, type FolderRow, type PreparedFile } from '#files';
+import { orUnavailable, visibleFiles, type ThreadFolder } from './thread-folder.ts';
+
+/** Why an append was refused for its changes of the folder. */
+export type FolderRefusal = 'folder_moved' | 'folder_full';
+
+/**
+ * The folder as one tool call has it: as it was when the call first looked, with what it changes noted beside. Bytes are
+ * stored at once, and become files with the tool's result, if every path that it changes still is as the call saw it.
+ */
+export class StagedFolder implements ToolFiles {
+  private seen: Promise<FolderRow[]> | null = null;
+  private readonly staged = new Map<string, FolderChange>();
+
+  constructor(private readonly folder: ThreadFolder) {}
+
+  async list(): Promise<readonly FolderFile[]> {
+    return visibleFiles(await this.look());
+  }
+
+  read(file: FolderFile, range?: ByteRange): Promise<AsyncIterable<Uint8Array>> {
+    return this.folder.read(file, range);
+  }
+
+  async write(given: string, bytes: Uint8Array): Promise<{ fileId: string }> {
+    const path = writablePath(given);
+    const rows = await this.look();
+    this.refuseCrossing(path, rows);
+    this.refuseBeyondLimits(path, bytes.byteLength, rows);
+    const file = await this.store(path, bytes);
+    await this.forget(path);
+    const old = rows.find((row) => row.path === path);
+    this.staged.set(path, this.changeTo(file, path, old));
+    return { fileId: old !== undefined && this.isOwn(old) ? old.id : file.id };
+  }
+
+  async remove(given: string): Promise<void> {
+    const path = writablePath(given);
+    const old = (await this.look()).find((row) => row.path === path);
+    if (old === undefined && !this.staged.has(path)) throw new FileRefused(`There is no file ${path}.`);
+    await this.forget(path);
+    if (old === undefined) return;
+    const does = this.isOwn(old) ? 'remove' : 'give_up';
+    this.staged.set(path, { does, path, basedOn: old.blob_key, file: null });
+  }
+
+  /** What the call has changed, for the append of its result; undefined for nothing. */
+  changes(): FolderChanges | undefined {
+    if (this.staged.size === 0) return undefined;
+    const { maxFiles, maxBytes } = this.folder.limits;
+    return { folderId: this.folder.place.folderId, changes: [...this.staged.values()], maxFiles, maxBytes };
+  }
+
+  /** What the log tells of it: of files of this Thread only. */
+  async facts(): Promise<RecordedFact[]> {
+    const rows = this.staged.size > 0 ? await this.look() : [];
+    return [...this.staged.values()].flatMap(({ does, path, file }): RecordedFact[] => {
+      const oldId = rows.find((row) => row.path === path)?.id ?? '';
+      switch (does) {
+        case 'add':
+        case 'take_over':
+          return newFileFacts(file.id);
+        case 'replace':
+          return [{ type: 'file.changed', data: { fileId: oldId } }];
+        case 'remove':
+          return [{ type: 'files.updated', data: { fileId: oldId, change: 'deleted' } }];
+        case 'give_up':
+          return [];
+      }
+    });
+  }
+
+  /** Nothing of it comes true: removes the bytes that it has stored. */
+  async drop(): Promise<void> {
+    const keys = [...this.staged.values()].flatMap(({ file }) => (file === null ? [] : [file.blob_key]));
+    this.staged.clear();
+    if (keys.length > 0) await this.folder.blobs.discard(keys);
+  }
+
+  /** What a model is told whose changes were refused. */
+  refusalOf(refusal: FolderRefusal): string {
+    if (refusal === 'folder_full') return this.fullMessage();
+    const paths = [...this.staged.keys()].join(', ');
+    return `Nothing was changed: ${paths} was changed meanwhile by another call. Read it again.`;
+  }
+
+  private look(): Promise<FolderRow[]> {
+    this.seen ??= this.folder.rows();
+    return this.seen;
+  }
+
+  private isOwn({ thread_id }: FolderRow): boolean {
+    return thread_id === this.folder.place.threadId;
+  }
+
+  private changeTo(file: PreparedFile, path: string, old: FolderRow | undefined): FolderChange {
+    if (old === undefined) return { does: 'add', path, basedOn: null, file };
+    return { does: this.isOwn(old) ? 'replace' : 'take_over', path, basedOn: old.blob_key, file };
+  }
+
+  private async store(path: string, bytes: Uint8Array): Promise<PreparedFile> {
+    const { blobs, limits, place } = this.folder;
+    const source = { name: path, bytes, maxBytes: limits.maxFileBytes };
+    try {
+      return await orUnavailable(storeArtifact(blobs, place.runId, source));
+    } catch (error) {
+      if (error instanceof BlobTooLarge) throw new FileRefused(`A file can have at most ${limits.maxFileBytes} bytes.`);
+      throw error;
+    }
+  }
+
+  /** The call has changed its mind about a path. */
+  private async forget(path: string): Promise<void> {
+    const file = this.staged.get(path)?.file;
+    this.staged.delete(path);
+    if (file) await this.folder.blobs.discard([file.blob_key]);
+  }
+
+  /** A path is a file or a folder, and never both. */
+  private refuseCrossing(path: string, rows: readonly FolderRow[]): void {
+    const paths = this.pathsBeside(path, rows);
+    const file = foldersOf(path).find((folder) => paths.has(folder));
+    if (file !== undefined) throw new FileRefused(`${file} is a file, not a folder.`);
+    const isFolder = [...paths.keys()].some((other) => other.startsWith(`${path}/`));
+    if (isFolder) throw new FileRefused(`${path} is a folder.`);
+  }
+
+  /** Before bytes are stored in vain; the append looks again. */
+  private refuseBeyondLimits(path: string, size: number, rows: readonly FolderRow[]): void {
+    const { maxFiles, maxBytes } = this.folder.limits;
+    const others = this.pathsBeside(path, rows);
+    const bytes = [...others.values()].reduce((sum, of) => sum + of, size);
+    if (others.size + 1 > maxFiles || bytes > maxBytes) throw new FileRefused(this.fullMessage());
+  }
+
+  private fullMessage(): string {
+    const { maxFiles, maxBytes } = this.folder.limits;
+    return `The folder can have at most ${maxFiles} files and ${maxBytes} bytes in all: delete some first.`;
+  }
+
+  /** The other paths of the folder with the call's changes, and the size of each. */
+  private pathsBeside(path: string, rows: readonly FolderRow[]): Map<string, number> {
+    const sizes = new Map<string, number>();
+    for (const row of rows) if (row.path !== null) sizes.set(row.path, row.size);
+    for (const [changed, { file }] of this.staged) {
+      if (file === null) sizes.delete(changed);
+      else sizes.set(changed, file.size);
+    }
+    sizes.delete(path);
+    return sizes;
+  }
+}
+
+function writablePath(given: string): string {
+  const found = folderPath(given);
+  if ('refused' in found) throw new FileRefused(`The path ${found.refused}.`);
+  if (isReadOnlyPath(found.path)) throw new FileRefused('attachments/ and artifacts/ can only be read.');
+  return found.path;
+}
+
+/** What the log tells of a file that a Run has made. */
+export function newFileFacts(fileId: string): RecordedFact[] {
+  return [
+    { type: 'file.changed', data: { fileId } },
+    { type: 'files.updated', data: { fileId, change: 'attached' } },
+  ];
+}

@@ -1,0 +1,125 @@
+import { FileRefused, HarnessError, type FolderFile, type ThreadFiles } from '#agents';
+import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, distinctNames } from '#domain';
+import {
+  BlobMissing,
+  BlobStoreAway,
+  type BlobKeeper,
+  type ByteRange,
+  type FileRow,
+  type FileStore,
+  type FolderRow,
+} from '#files';
+import { isDatabaseAway } from '#platform';
+
+export interface FolderParts {
+  files: FileStore;
+  blobs: BlobKeeper;
+  limits: FolderLimits;
+  place: FolderPlace;
+}
+
+export interface FolderLimits {
+  /** Files that a folder can have, and bytes in all of them. */
+  maxFiles: number;
+  maxBytes: number;
+  /** Bytes of one file that a Run makes. */
+  maxFileBytes: number;
+}
+
+/** Whose files these are: a Thread's, with the folder that its agent works in (`folderId`: the Thread or, of a pet, the agent). */
+export interface FolderPlace {
+  threadId: string;
+  runId: string;
+  folderId: string;
+}
+
+/** The files of a Thread as its agent sees them. Nothing of them is on this machine: each worker sees the same. */
+export class ThreadFolder implements ThreadFiles {
+  readonly blobs: BlobKeeper;
+  readonly limits: FolderLimits;
+  readonly place: FolderPlace;
+  private readonly files: FileStore;
+
+  constructor({ files, blobs, limits, place }: FolderParts) {
+    this.files = files;
+    this.blobs = blobs;
+    this.limits = limits;
+    this.place = place;
+  }
+
+  async list(): Promise<readonly FolderFile[]> {
+    return visibleFiles(await this.rows());
+  }
+
+  /** What there is, oldest first. */
+  rows(): Promise<FolderRow[]> {
+    return orUnavailable(this.files.listFolder(this.place.threadId, this.place.folderId));
+  }
+
+  /** As they are when they are read, which may be later than they were listed. */
+  async read(file: FolderFile, range?: ByteRange): Promise<AsyncIterable<Uint8Array>> {
+    const row = await this.find(file);
+    return row.size === 0 || (range && range.start >= row.size) ? nothing() : this.bytesOf(row, file, range);
+  }
+
+  private async find({ fileId, path }: FolderFile): Promise<FileRow> {
+    const { threadId, folderId } = this.place;
+    const row = await orUnavailable(this.files.find(fileId));
+    const isSeen = row?.thread_id === threadId || row?.folder_id === folderId;
+    if (row === null || !isSeen) throw new FileRefused(`There is no file ${path} any more.`);
+    return row;
+  }
+
+  /** Opened when they are wanted: nobody has to close what nobody reads. */
+  private async *bytesOf(row: FileRow, file: FolderFile, range?: ByteRange): AsyncGenerator<Uint8Array> {
+    try {
+      yield* (await this.open(row, file, range)) as AsyncIterable<Uint8Array>;
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  private async open(row: FileRow, file: FolderFile, range?: ByteRange) {
+    try {
+      return await this.blobs.get(row.blob_key, range);
+    } catch (error) {
+      if (!(error instanceof BlobMissing)) throw error;
+      // Written anew since it was looked up, and already swept.
+      const now = await this.find(file);
+      if (now.blob_key === row.blob_key) throw error;
+      return this.blobs.get(now.blob_key, range);
+    }
+  }
+}
+
+/** Rows, oldest first, by the paths under which an agent sees them. */
+export function visibleFiles(rows: readonly FolderRow[]): FolderFile[] {
+  const placed = rows.flatMap((row) => (row.path === null ? [] : [toFile(row, row.path, false)]));
+  const beside = (['attachment', 'artifact'] as const).flatMap((kind) => {
+    const ofKind = rows.filter((row) => row.path === null && row.kind === kind);
+    const names = distinctNames(ofKind.map(({ name }) => name));
+    const folder = kind === 'attachment' ? ATTACHMENTS_FOLDER : ARTIFACTS_FOLDER;
+    return ofKind.map((row, i) => toFile(row, `${folder}/${names[i]}`, true));
+  });
+  return [...placed, ...beside].sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+function toFile({ id: fileId, mime_type: mimeType, size }: FolderRow, path: string, readOnly: boolean): FolderFile {
+  return { fileId, path, mimeType, size, readOnly };
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+/** What the work comes to; a storage or a database that does not answer is `storage_unavailable`, to be tried again. */
+export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+function unavailable(error: unknown): unknown {
+  const isAway = error instanceof BlobStoreAway || isDatabaseAway(error);
+  return isAway ? new HarnessError('storage_unavailable', { cause: error }) : error;
+}
