@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { StartError } from './main-process.ts';
+import { parseAllowedAddresses } from './private-addresses.ts';
 
 const WHOLE = 'must be a whole number';
 const wholeNumber = z.coerce.number({ error: WHOLE }).int(WHOLE);
@@ -35,6 +36,14 @@ function isBlobUrl(text: string): boolean {
     Object.keys(others).length === 0 &&
     (endpoint === undefined || (URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol)))
   );
+}
+
+function refuseWrongAddresses(list: string, context: z.RefinementCtx): void {
+  try {
+    parseAllowedAddresses(list);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as RangeError).message });
+  }
 }
 
 const POSTGRES = ['postgres', 'postgresql'];
@@ -112,6 +121,11 @@ export const configSchema = z.object({
   STREAMS_PER_TOKEN: count(20, 1_000_000),
   /** How many proxies stand before the API: so many entries of `X-Forwarded-For` from the right are believed. */
   TRUSTED_PROXIES: wholeNumber.min(0).max(10).default(0),
+  /**
+   * What agents' manifests may have the service call though it is not on the public internet: host names, addresses and
+   * CIDRs with commas between, each with `:port` or without; `*` is everything.
+   */
+  ALLOWED_PRIVATE_ADDRESSES: z.string().superRefine(refuseWrongAddresses).optional(),
   /** Whether fields of older descriptions are taken and answered too (docs/api/compatibility.md); else they are refused. */
   COMPATIBILITY_FIELDS: z.enum(['on', 'off']).default('off'),
 });
