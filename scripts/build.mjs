@@ -1,5 +1,5 @@
 /**
- * Builds dist/: compiles, copies the SQL files beside the compiled code, and removes what has no source any more (a
+ * Builds dist/: compiles, copies the SQL files and what is no TypeScript beside the compiled code, and removes what has no source any more (a
  * deleted migration must not live on in dist/). With --if-stale it does nothing when no source is newer than the last
  * build, which takes a few milliseconds, so `npm start` can always ask.
  */
@@ -41,8 +41,10 @@ function compile() {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-function copySql() {
-  for (const source of sourceFolders.flatMap((folder) => [...walk(folder)]).filter((path) => path.endsWith('.sql'))) {
+function copyAsIs() {
+  for (const source of sourceFolders
+    .flatMap((folder) => [...walk(folder)])
+    .filter((path) => /\.sql$|-worker\.mjs$/.test(path))) {
     const target = join(dist, relative(root, source));
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(source, target);
@@ -52,7 +54,7 @@ function copySql() {
 function removeOrphans() {
   for (const output of sourceFolders
     .flatMap((folder) => [...walk(join(dist, relative(root, folder)))])
-    .filter((path) => /\.(js|js\.map|sql)$/.test(path))) {
+    .filter((path) => /\.(js|js\.map|mjs|sql)$/.test(path))) {
     const source = join(root, relative(dist, output)).replace(/\.js(\.map)?$/, '.ts');
     if (!existsSync(source)) rmSync(output);
   }
@@ -61,7 +63,7 @@ function removeOrphans() {
 if (!process.argv.includes('--if-stale') || isStale()) {
   const startedAt = new Date();
   compile();
-  copySql();
+  copyAsIs();
   removeOrphans();
   // Not the present time: a file saved while the compiler ran is newer than this build.
   writeFileSync(stamp, '');

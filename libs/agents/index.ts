@@ -2,6 +2,7 @@ export * from './agent-catalogue.ts';
 export * from './agents.module.ts';
 export * from './echo/echo-commands.ts';
 export * from './echo/echo-harness.ts';
+export { FILE_TOOLS } from './file-tools/file-tools.ts';
 export * from './harness.ts';
 export * from './manifest.ts';
 export { diffManifests } from './manifest-diff.ts';

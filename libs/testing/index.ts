@@ -1,3 +1,4 @@
+export * from './documents.ts';
 export * from './eventually.ts';
 export * from './fault-proxy.ts';
 export * from './fixed-clock.ts';

@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, folderPath } from '#domain';
+import { FileRefused, type FolderFile, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
+import { editText } from './edit-text.ts';
+import { readFolderFile } from './read-file.ts';
+import { readWhole } from './read-whole.ts';
+
+const MAX_LISTED = 1_000;
+const MAX_EDITED_BYTES = 5 * 1024 * 1024;
+
+const path = z.string().describe('Relative path of the file, such as docs/plan.md.');
+
+/**
+ * The tools with which agents work on the files of their Thread. Each changes nothing but by `files`, whose changes become
+ * true in one commit with the tool's result: so each may be repeated as long as there is no result, edit_file too.
+ */
+export const FILE_TOOLS: readonly Tool[] = [
+  fileTool({
+    name: 'list_files',
+    readOnly: true,
+    title: 'List files',
+    description: `Lists the files there are, with their sizes and types. What the user attached is below ${ATTACHMENTS_FOLDER}/, what tools left below ${ARTIFACTS_FOLDER}/: both can only be read.`,
+    input: z.strictObject({ path: z.string().optional().describe('Only what is in this folder.') }),
+    execute: async ({ path: folder = '' }, { files }) => listed(await files.list(), folder),
+  }),
+  fileTool({
+    name: 'read_file',
+    readOnly: true,
+    title: 'Read a file',
+    description:
+      'Reads a file: text as it stands, the text of PDF and DOCX documents, and images, which are shown. At most 2,000 lines or 256 KiB at once; a note at the end then says how to read on.',
+    input: z.strictObject({
+      path,
+      offset: z.number().int().min(1).max(1e9).default(1).describe('The first line to read, 1 for the first.'),
+      limit: z.number().int().min(1).max(100_000).default(2_000).describe('How many lines to read at most.'),
+    }),
+    execute: async ({ path: given, offset, limit }, context) =>
+      readFolderFile(await findFile(given, context), { offset, limit }, context),
+  }),
+  fileTool({
+    name: 'write_file',
+    title: 'Write a file',
+    description: 'Writes a whole file, new or over the one that is there, with its folders.',
+    input: z.strictObject({ path, content: z.string().describe('All of the file’s text.') }),
+    execute: async ({ path: given, content }, { files }) => {
+      const written = pathOf(given);
+      const bytes = new TextEncoder().encode(content);
+      await files.write(written, bytes);
+      return answer(`Wrote ${written}, ${bytes.byteLength} bytes.`);
+    },
+  }),
+  fileTool({
+    name: 'edit_file',
+    title: 'Edit a file',
+    description:
+      'Replaces a piece of a text file. old_text must be exactly what is in the file, and there only once, unless replace_all is set.',
+    input: z.strictObject({
+      path,
+      old_text: z.string().describe('What is to be replaced, white space included.'),
+      new_text: z.string().describe('What stands there then.'),
+      replace_all: z.boolean().default(false).describe('Whether it is replaced wherever it is.'),
+    }),
+    execute: async ({ path: given, old_text: oldText, new_text: newText, replace_all: replaceAll }, context) => {
+      const file = await findFile(given, context);
+      const text = await editableText(file, context);
+      const edited = editText(text, { oldText, newText, replaceAll });
+      if ('refused' in edited) throw new FileRefused(edited.refused);
+      await context.files.write(file.path, new TextEncoder().encode(edited.text));
+      return answer(`Replaced ${edited.count} ${edited.count === 1 ? 'piece' : 'pieces'} of ${file.path}.`);
+    },
+  }),
+  fileTool({
+    name: 'delete_file',
+    title: 'Delete a file',
+    description: 'Deletes a file.',
+    input: z.strictObject({ path }),
+    execute: async ({ path: given }, { files }) => {
+      const deleted = pathOf(given);
+      await files.remove(deleted);
+      return answer(`Deleted ${deleted}.`);
+    },
+  }),
+];
+
+interface FileTool<Input extends z.ZodObject> extends Pick<Tool, 'name' | 'title' | 'description' | 'readOnly'> {
+  input: Input;
+  execute: (input: z.output<Input>, context: ToolContext) => Promise<ToolResult>;
+}
+
+function fileTool<Input extends z.ZodObject>({ input, execute, ...tool }: FileTool<Input>): Tool {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input' });
+  return {
+    ...tool,
+    inputSchema,
+    policy: 'allow',
+    idempotent: true,
+    // Input that does not fit never comes here: parsing fills in what was left out.
+    execute: async (given, context) =>
+      execute(input.parse(given), context).catch((error: unknown) => {
+        if (error instanceof FileRefused) return { text: error.message, isError: true };
+        throw error;
+      }),
+  };
+}
+
+const answer = (text: string): ToolResult => ({ text, isError: false });
+
+/** Throws FileRefused. */
+function pathOf(given: string): string {
+  const found = folderPath(given);
+  if ('refused' in found) throw new FileRefused(`The path ${found.refused}.`);
+  return found.path;
+}
+
+/** Throws FileRefused. */
+async function findFile(given: string, { files }: ToolContext): Promise<FolderFile> {
+  const wanted = pathOf(given);
+  const file = (await files.list()).find(({ path: of }) => of === wanted);
+  if (file === undefined) throw new FileRefused(`There is no file ${wanted}.`);
+  return file;
+}
+
+function listed(files: readonly FolderFile[], given: string): ToolResult {
+  const folder = given
+    .normalize('NFC')
+    .replace(/^(\.?\/|\.$)/, '')
+    .replace(/\/$/, '');
+  const inFolder = files.filter(({ path: of }) => folder === '' || of === folder || of.startsWith(`${folder}/`));
+  if (inFolder.length === 0) return answer(folder === '' ? 'There are no files.' : `There are no files in ${folder}.`);
+  const lines = inFolder.slice(0, MAX_LISTED).map(({ path: of, size, mimeType, readOnly }) => {
+    const about = [`${size} bytes`, ...(mimeType === null ? [] : [mimeType]), ...(readOnly ? ['read-only'] : [])];
+    return `${of} (${about.join(', ')})`;
+  });
+  const left = inFolder.length - lines.length;
+  if (left > 0) lines.push(`[${left} more are not shown: list a folder of them.]`);
+  return answer(lines.join('\n'));
+}
+
+/** Throws FileRefused. */
+async function editableText(file: FolderFile, { files }: ToolContext): Promise<string> {
+  if (file.readOnly) throw new FileRefused(`${file.path} can only be read.`);
+  if (file.size > MAX_EDITED_BYTES) throw new FileRefused(`${file.path} is larger than ${MAX_EDITED_BYTES} bytes.`);
+  const bytes = await readWhole(files, file, MAX_EDITED_BYTES);
+  try {
+    // With its byte order mark, which is to stay.
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new FileRefused(`${file.path} is not UTF-8 text.`);
+  }
+}

@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { editText } from './edit-text.ts';
+import { decoded, encodingOf } from './text-encoding.ts';
+import { takeWindow } from './text-window.ts';
+
+describe('a window of a text', () => {
+  const all = { offset: 1, limit: 1_000, maxBytes: 256 * 1024 };
+
+  it.each([
+    ['a\nb\nc', { offset: 1, limit: 2 }, { text: 'a\nb\n', lines: 2, skipped: 0, more: true }],
+    ['a\nb\nc', { offset: 3, limit: 2 }, { text: 'c', lines: 1, skipped: 2, more: false }],
+    ['a\nb\nc\n', { offset: 3, limit: 1 }, { text: 'c\n', lines: 1, skipped: 2, more: false }],
+    ['a\r\n\r\nb', { offset: 2, limit: 1 }, { text: '\r\n', lines: 1, skipped: 1, more: true }],
+    ['a\nb', { offset: 3, limit: 1 }, { text: '', lines: 0, skipped: 2, more: false }],
+    ['', { offset: 1, limit: 1 }, { text: '', lines: 0, skipped: 0, more: false }],
+  ])('%j from %j is %j', async (text, wanted, window) => {
+    expect(await takeWindow([text], { ...all, ...wanted })).toEqual(window);
+    expect(await takeWindow(text, { ...all, ...wanted })).toEqual(window);
+  });
+
+  it('leads through any text, line by line and bounded in bytes, with nothing lost or doubled', async () => {
+    const line = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 20 }),
+      fc.constantFrom('x'.repeat(65_535), '😀'.repeat(40_000), 'ä'.repeat(200_000)),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(line, { maxLength: 6 }), fc.integer({ min: 1, max: 3 }), async (lines, limit) => {
+        const text = lines.join('\n');
+        let read = '';
+        for (let offset = 1, more = true; more;) {
+          const window = await takeWindow([text], { offset, limit, maxBytes: 256 * 1024 });
+          expect(Buffer.byteLength(window.text)).toBeLessThanOrEqual(256 * 1024);
+          expect(window.text).not.toMatch(/[\uD800-\uDBFF]$/);
+          read += window.text;
+          offset += window.lines;
+          more = window.more;
+        }
+        expect(read === text).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('reads no further than it must', async () => {
+    async function* endless(): AsyncGenerator<string> {
+      for (;;) yield 'line\n';
+    }
+    expect(await takeWindow(endless(), { offset: 10, limit: 2, maxBytes: 100 })).toMatchObject({
+      lines: 2,
+      more: true,
+    });
+    expect(await takeWindow(endless(), { offset: 1, limit: 1e6, maxBytes: 100 })).toMatchObject({
+      lines: 20,
+      more: true,
+    });
+  });
+});
+
+describe('the encoding of a text', () => {
+  it.each([
+    ['naïve', Buffer.from('naïve'), 'utf-8', 'naïve'],
+    ['a mark', Buffer.from('\uFEFFnaïve'), 'utf-8', 'naïve'],
+    ['UTF-16', Buffer.from('\uFEFFnaïve', 'utf16le'), 'utf-16le', 'naïve'],
+    ['UTF-16, the other way round', Buffer.from('\uFEFFnaïve', 'utf16le').swap16(), 'utf-16be', 'naïve'],
+    ['Latin 1', Buffer.from('naïve', 'latin1'), 'windows-1252', 'naïve'],
+    ['nothing', Buffer.alloc(0), 'utf-8', ''],
+    ['a terminal', Buffer.from('\x1b[1mbold'), 'utf-8', '\x1b[1mbold'],
+  ])('of %s is found', async (_, bytes, encoding, text) => {
+    expect(encodingOf(bytes)).toBe(encoding);
+    const bytewise = (async function* () {
+      for (const byte of bytes) yield Uint8Array.of(byte);
+    })();
+    let read = '';
+    for await (const piece of decoded(bytewise, encoding)) read += piece;
+    expect(read).toBe(text);
+  });
+
+  it('is found though the bytes are cut off within a character', () => {
+    expect(encodingOf(Buffer.from('aä').subarray(0, 2))).toBe('utf-8');
+  });
+
+  it.each([Buffer.from('a\0b'), Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a]), Buffer.from('a\x7f')])(
+    'of what is no text is none (%#)',
+    (bytes) => expect(encodingOf(bytes)).toBeNull(),
+  );
+});
+
+describe('an edit', () => {
+  const edit = (text: string, oldText: string, newText: string, replaceAll = false) =>
+    editText(text, { oldText, newText, replaceAll });
+
+  it.each([
+    ['a b c', 'b', 'x', false, 'a x c', 1],
+    ['a b b', 'b', 'x', true, 'a x x', 2],
+    ['a b', 'b', '$& $1', false, 'a $& $1', 1],
+    ['a\r\nb\r\nc', 'a\nb', 'x\ny', false, 'x\r\ny\r\nc', 1],
+    ['a\nb', 'a\nb', 'x', false, 'x', 1],
+    ['\uFEFFa', 'a', 'b', false, '\uFEFFb', 1],
+    ['a', 'a', '', false, '', 1],
+  ])('of %j, %j to %j (all: %s), gives %j', (text, oldText, newText, all, after, count) => {
+    expect(edit(text, oldText, newText, all)).toEqual({ text: after, count });
+  });
+
+  it.each([
+    ['a', 'b', 'c', /not in the file/],
+    ['b b', 'b', 'c', /more than once/],
+    ['aaa', 'aa', 'b', /more than once/],
+    ['a', '', 'b', /empty/],
+    ['a', 'a', 'a', /the same/],
+  ])('of %j, %j to %j, is refused', (text, oldText, newText, why) => {
+    expect(edit(text, oldText, newText)).toEqual({ refused: expect.stringMatching(why) as string });
+  });
+});

@@ -1,0 +1,170 @@
+import { FILE_TOOLS, type StepContext, type StepEvent, type TranscriptMessage } from '#agents';
+import { storeAttachment } from '#files';
+import { docxOf, pdfOf } from '#testing';
+import { makeWorld, type World } from './engine.testing.ts';
+import { scripted, scriptedHarness } from './scripted-harness.testing.ts';
+
+// Real: an engine, PostgreSQL, bytes on disk, and the thread that reads documents.
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld({ folderLimits: { maxFiles: 10, maxBytes: 10_000, maxFileBytes: 1_000 } });
+});
+afterAll(() => world.close());
+
+type Call = [toolName: string, toolInput: Record<string, unknown>];
+type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
+
+/** One Run that makes these calls, one after the other; what the model is told of each. */
+async function use(calls: Call[], attached: [name: string, bytes: Uint8Array | string][] = []): Promise<ToolMessage[]> {
+  const results = (transcript: StepContext['transcript']) => transcript.filter((entry) => entry.role === 'tool');
+  let told: ToolMessage[] = [];
+  async function* step({ transcript }: StepContext): AsyncGenerator<StepEvent> {
+    told = results(transcript);
+    const next = calls[told.length];
+    const toolCalls = next === undefined ? [] : [{ toolName: next[0], toolInput: next[1] }];
+    yield { type: 'message', text: '', toolCalls };
+  }
+  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])] });
+  const said = await world.say('x', scripted);
+  for (const [name, content] of attached) {
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+    const file = await storeAttachment(world.blobs, { name, bytes, maxBytes: 64 * 1024 * 1024 });
+    const commands = [{ type: 'attach_file' as const, fileId: file.id }];
+    await world.handler.handle({ threadId: said.threadId, commands, files: { added: [file] } });
+  }
+  await engine.executeOffer(said.offer);
+  expect((await world.summary(said.runId)).status).toBe('completed');
+  return told;
+}
+
+const textsOf = (told: ToolMessage[]) => told.map(({ outcome, result }) => [outcome, result]);
+
+describe('the file tools', () => {
+  it('write, list, read, edit and delete', async () => {
+    const told = await use([
+      ['list_files', {}],
+      ['write_file', { path: './docs/plan.md', content: '# Plan\n\n1. Begin\n' }],
+      ['edit_file', { path: 'docs/plan.md', old_text: '1. Begin', new_text: '1. Begin\n2. End' }],
+      ['read_file', { path: 'docs/plan.md' }],
+      ['write_file', { path: 'notes.txt', content: '' }],
+      ['list_files', {}],
+      ['list_files', { path: '/docs/' }],
+      ['delete_file', { path: 'docs/plan.md' }],
+      ['list_files', { path: 'docs' }],
+      ['read_file', { path: 'notes.txt' }],
+      ['write_file', { path: '.drafts/a.txt', content: '' }],
+      ['list_files', { path: '.drafts' }],
+      ['list_files', { path: '.' }],
+    ]);
+    expect(textsOf(told)).toEqual([
+      ['ok', 'There are no files.'],
+      ['ok', 'Wrote docs/plan.md, 17 bytes.'],
+      ['ok', 'Replaced 1 piece of docs/plan.md.'],
+      ['ok', '# Plan\n\n1. Begin\n2. End\n'],
+      ['ok', 'Wrote notes.txt, 0 bytes.'],
+      ['ok', 'docs/plan.md (24 bytes, text/markdown)\nnotes.txt (0 bytes, text/plain)'],
+      ['ok', 'docs/plan.md (24 bytes, text/markdown)'],
+      ['ok', 'Deleted docs/plan.md.'],
+      ['ok', 'There are no files in docs.'],
+      ['ok', '[notes.txt is empty.]'],
+      ['ok', 'Wrote .drafts/a.txt, 0 bytes.'],
+      ['ok', '.drafts/a.txt (0 bytes, text/plain)'],
+      ['ok', '.drafts/a.txt (0 bytes, text/plain)\nnotes.txt (0 bytes, text/plain)'],
+    ]);
+  });
+
+  it('tell what cannot be, and change nothing then', async () => {
+    const told = await use(
+      [
+        ['read_file', { path: 'nowhere.txt' }],
+        ['read_file', { path: '../../etc/passwd' }],
+        ['write_file', { path: 'attachments/a.txt', content: 'x' }],
+        ['edit_file', { path: 'attachments/a.txt', old_text: 'a', new_text: 'b' }],
+        ['delete_file', { path: 'attachments/a.txt' }],
+        ['delete_file', { path: 'b.txt' }],
+        ['write_file', { path: 'b.txt', content: 'b b' }],
+        ['edit_file', { path: 'b.txt', old_text: 'b', new_text: 'c' }],
+        ['edit_file', { path: 'b.txt', old_text: 'b', new_text: 'c', replace_all: true }],
+        ['write_file', { path: 'large.txt', content: 'x'.repeat(1_001) }],
+        ['list_files', {}],
+      ],
+      [['a.txt', 'a']],
+    );
+    expect(textsOf(told)).toEqual([
+      ['error', 'There is no file nowhere.txt.'],
+      ['error', 'The path has a part “.” or “..”.'],
+      ['error', 'attachments/ and artifacts/ can only be read.'],
+      ['error', 'attachments/a.txt can only be read.'],
+      ['error', 'attachments/ and artifacts/ can only be read.'],
+      ['error', 'There is no file b.txt.'],
+      ['ok', 'Wrote b.txt, 3 bytes.'],
+      ['error', expect.stringContaining('more than once')],
+      ['ok', 'Replaced 2 pieces of b.txt.'],
+      ['error', 'A file can have at most 1000 bytes.'],
+      ['ok', 'attachments/a.txt (1 bytes, text/plain, read-only)\nb.txt (3 bytes, text/plain)'],
+    ]);
+  });
+
+  it('read text in any encoding, a part at a time, without taking a large file into memory', async () => {
+    const line = `${'x'.repeat(99)}\n`;
+    const large = Buffer.alloc(60 * 1024 * 1024, line);
+    const last = large.byteLength / 100;
+    const told = await use(
+      [
+        ['read_file', { path: 'attachments/large.txt', limit: 2 }],
+        ['read_file', { path: 'attachments/large.txt', limit: 100_000 }],
+        ['read_file', { path: 'attachments/large.txt', offset: Math.floor(last), limit: 5 }],
+        ['read_file', { path: 'attachments/large.txt', offset: 1e9 }],
+        ['read_file', { path: 'attachments/latin.csv' }],
+        ['read_file', { path: 'attachments/windows.txt' }],
+      ],
+      [
+        ['large.txt', large],
+        ['latin.csv', Buffer.from('naïve;1\n', 'latin1')],
+        ['windows.txt', Buffer.from('\uFEFFnaïve\r\n', 'utf16le')],
+      ],
+    );
+    const [two, much, end, past, latin, windows] = told.map(({ result }) => result);
+    expect(two).toBe(`${line}${line}[Lines 1 to 2 of attachments/large.txt. It goes on: read with offset 3.]`);
+    expect(much?.length).toBeGreaterThan(256 * 1024 - 200);
+    expect(much).toMatch(/\[Lines 1 to 2621 of attachments\/large\.txt\. It goes on: read with offset 2622\.\]$/);
+    expect(end?.startsWith(line)).toBe(true);
+    expect(past).toBe(`[attachments/large.txt has only ${Math.ceil(last)} lines.]`);
+    expect([latin, windows]).toEqual(['naïve;1\n', 'naïve\r\n']);
+  });
+
+  it('read documents as text, show images, and say what cannot be shown', async () => {
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    );
+    const told = await use(
+      ['a.pdf', 'b.docx', 'c.png', 'd.bin', 'e.pdf'].map((name) => ['read_file', { path: `attachments/${name}` }]),
+      [
+        ['a.pdf', pdfOf(['Hello from a PDF'])],
+        ['b.docx', docxOf('<w:p><w:r><w:t>Hello from a DOCX</w:t></w:r></w:p>')],
+        ['c.png', png],
+        ['d.bin', Buffer.from([0, 1, 2, 3])],
+        ['e.pdf', Buffer.from('%PDF-1.4 nothing more')],
+      ],
+    );
+    expect(textsOf(told)).toEqual([
+      ['ok', '--- Page 1 of 1 ---\nHello from a PDF'],
+      ['ok', 'Hello from a DOCX\n'],
+      ['ok', 'attachments/c.png (image/png, 70 bytes) is an image. It is shown where images can be.'],
+      ['ok', 'attachments/d.bin (application/octet-stream, 4 bytes) is not text and cannot be shown.'],
+      ['error', expect.stringMatching(/^The text of attachments\/e\.pdf .* cannot be read\. It is broken/)],
+    ]);
+    expect(told.map(({ fileIds }) => fileIds?.length ?? 0)).toEqual([0, 0, 1, 0, 0]);
+  });
+
+  it('are told to models in JSON Schema, each property with its words', () => {
+    for (const { inputSchema, description } of FILE_TOOLS) {
+      expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
+      for (const property of Object.values(inputSchema['properties'] as Record<string, { description?: string }>))
+        expect(property.description?.length).toBeGreaterThan(10);
+      expect(description.length).toBeGreaterThan(10);
+    }
+  });
+});
