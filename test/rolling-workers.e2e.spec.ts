@@ -1,7 +1,8 @@
 import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest, type SpawnedNode } from '#testing';
 import { allRunsCompleted, expectHealthy } from './support/checks.ts';
 import { createAcknowledged, inParallel, type Caller } from './support/client.ts';
-import { Outside, scriptText, type Hold } from './support/outside.ts';
+import type { Hold } from './support/holds.ts';
+import { Outside, scriptText, type ModelCall, type ToolUse } from './support/outside.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
 import { percentile, toldTimes } from './support/times.ts';
 
@@ -17,7 +18,7 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
   let outside: Outside;
   let system: System;
   let caller: Caller;
-  let holds: Hold[];
+  let holds: Hold<ModelCall | ToolUse>[];
   let first: SpawnedNode;
 
   async function whileStarted(body: () => Promise<void>): Promise<void> {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { AgentManifestInput, StepEvent, ToolResult, TranscriptMessage } from '#agents';
+import { Holds, type Hold } from './holds.ts';
 
 /** What a message asks of the model: in the first step it says half of the pieces and uses the tools, then the rest. */
 export interface Script {
@@ -61,14 +62,6 @@ export interface ToolUse extends Call {
 /** Where a call can be held. A tool takes effect between `tool asked` and `tool done`. */
 export type Point = 'step asked' | 'half said' | 'all said' | 'tool asked' | 'tool done';
 
-export interface Hold {
-  /** The first call that came to the point: it stays there until it is released, or its caller is gone. */
-  reached: Promise<ModelCall | ToolUse>;
-  release(): void;
-}
-
-type Wanted = (call: ModelCall | ToolUse) => boolean;
-
 /**
  * The world outside of Spool: a model provider and a tool server, played by the test's process, and what came to them.
  * Processes under test reach it by a harness of their own (outside-preload.ts) and know nothing else of the test.
@@ -76,7 +69,7 @@ type Wanted = (call: ModelCall | ToolUse) => boolean;
 export class Outside {
   readonly modelCalls: ModelCall[] = [];
   readonly toolUses: ToolUse[] = [];
-  private readonly holds = new Set<{ point: Point; wanted: Wanted; pass: (call: Call) => Promise<void> }>();
+  private readonly holds = new Holds<Point, ModelCall | ToolUse>();
 
   private constructor(private readonly server: Server) {}
 
@@ -100,22 +93,8 @@ export class Outside {
     return { name: 'outside', harness: { name: 'outside', url }, limits: { maxLosses: 100 } };
   }
 
-  hold(point: Point, wanted: Wanted = () => true): Hold {
-    let release = (): void => undefined;
-    const released = new Promise<void>((resolve) => (release = resolve));
-    const reached = new Promise<ModelCall | ToolUse>((resolve) => {
-      const hold = {
-        point,
-        wanted,
-        pass: (call: Call): Promise<void> => {
-          this.holds.delete(hold);
-          resolve(call as ModelCall | ToolUse);
-          return released;
-        },
-      };
-      this.holds.add(hold);
-    });
-    return { reached, release };
+  hold(point: Point, wanted?: (call: ModelCall | ToolUse) => boolean): Hold<ModelCall | ToolUse> {
+    return this.holds.hold(point, wanted);
   }
 
   /** How often the tool took effect. */
@@ -154,15 +133,15 @@ export class Outside {
     const gone = whenGone(call, response);
 
     const send = (event: StepEvent): void => void response.write(`${JSON.stringify(event)}\n`);
-    await this.pass('step asked', call, gone);
+    await this.holds.pass('step asked', call, gone);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     for (const [i, piece] of pieces.entries()) {
-      if (i === Math.floor(count / 2)) await this.pass('half said', call, gone);
+      if (i === Math.floor(count / 2)) await this.holds.pass('half said', call, gone);
       if (script.pauseMs > 0) await sleep(script.pauseMs);
       if (call.closedAt !== null) return;
       send({ type: 'text', text: piece });
     }
-    await this.pass('all said', call, gone);
+    await this.holds.pass('all said', call, gone);
     send({ type: 'usage', inputTokens: transcript.length, outputTokens: count });
     send({ type: 'message', text, toolCalls });
     response.end();
@@ -172,17 +151,12 @@ export class Outside {
     const use: ToolUse = { ...request, ...opened(), toolName, tookEffect: false };
     this.toolUses.push(use);
     const gone = whenGone(use, response);
-    await this.pass('tool asked', use, gone);
+    await this.holds.pass('tool asked', use, gone);
     if (use.closedAt !== null) return;
     use.tookEffect = true;
-    await this.pass('tool done', use, gone);
+    await this.holds.pass('tool done', use, gone);
     const result: ToolResult = { text: `${toolName} is done.`, isError: false };
     response.end(JSON.stringify(result));
-  }
-
-  private async pass(point: Point, call: ModelCall | ToolUse, gone: Promise<void>): Promise<void> {
-    const hold = [...this.holds].find((one) => one.point === point && one.wanted(call));
-    if (hold) await Promise.race([hold.pass(call), gone]);
   }
 }
 
