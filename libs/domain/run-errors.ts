@@ -18,10 +18,20 @@ export const RUN_ERRORS = {
     retryable: false,
     remedy: 'Check the agent’s model and settings against what the provider accepts.',
   },
+  provider_quota_exhausted: {
+    message: 'The account at the model provider has used up its quota.',
+    retryable: false,
+    remedy: 'Raise the quota or the credit at the provider, then retry with a new message.',
+  },
   provider_auth: {
     message: 'The model provider refused the agent’s credential.',
     retryable: false,
     remedy: 'Renew the credential that the agent refers to.',
+  },
+  content_filtered: {
+    message: 'The model provider’s filter refused the answer.',
+    retryable: false,
+    remedy: 'Ask differently; what is filtered is the provider’s rule.',
   },
   context_too_long: {
     message: 'The conversation does not fit the model’s context window.',

@@ -1,0 +1,176 @@
+import { types } from 'node:util';
+import { APICallError } from '@ai-sdk/provider';
+import type { RunErrorCode } from '#domain';
+import { HarnessError } from '../harness.ts';
+import { retryAfterMs } from './retry-after.ts';
+import { ProviderSilent, StreamCut } from './watched-stream.ts';
+
+const MAX_MESSAGE = 300;
+
+/** What is known of a call that failed. */
+interface Failure {
+  /** Of HTTP; null where the call did not come so far, or failed after it had begun well. */
+  status: number | null;
+  /** Both providers' words, in lower case; empty where there are none. */
+  type: string;
+  code: string;
+  message: string;
+}
+
+const is = (failure: Failure, words: readonly string[]): boolean =>
+  words.includes(failure.type) || words.includes(failure.code);
+
+const CONTEXT_WORDS =
+  /maximum context length|prompt is too long|context[ _]length|exceeds?\b.{0,40}\bcontext|context (window|limit|size)/i;
+const FILTER_WORDS = /content[ _](filter|management policy|policy)/i;
+const BALANCE_WORDS = /credit balance|insufficient (balance|credits|quota|funds)/i;
+/** Of refusals that say what is wrong with the request in words only. */
+const ABOUT_REQUEST: readonly (number | null)[] = [null, 400, 413, 422, 500];
+/** Refusals that pass. */
+const PASSING: readonly number[] = [408, 409, 425];
+
+/** The first that fits decides. What nothing fits is `provider_unavailable`: it went wrong after it had begun well. */
+const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
+  [
+    'provider_quota_exhausted',
+    (failure) =>
+      failure.status === 402 ||
+      is(failure, ['insufficient_quota', 'billing_error', 'billing_hard_limit_reached', 'billing_not_active']) ||
+      BALANCE_WORDS.test(failure.message),
+  ],
+  [
+    'context_too_long',
+    (failure) =>
+      failure.status === 413 ||
+      is(failure, ['context_length_exceeded', 'request_too_large']) ||
+      (ABOUT_REQUEST.includes(failure.status) && CONTEXT_WORDS.test(failure.message)),
+  ],
+  [
+    'content_filtered',
+    (failure) =>
+      is(failure, ['content_filter', 'content_policy_violation']) ||
+      (ABOUT_REQUEST.includes(failure.status) && FILTER_WORDS.test(failure.message)),
+  ],
+  [
+    'provider_auth',
+    (failure) =>
+      failure.status === 401 ||
+      failure.status === 403 ||
+      is(failure, ['authentication_error', 'permission_error', 'invalid_api_key']),
+  ],
+  [
+    'provider_rate_limited',
+    (failure) => failure.status === 429 || is(failure, ['rate_limit_error', 'rate_limit_exceeded']),
+  ],
+  ['provider_unavailable', ({ status }) => status !== null && (status >= 500 || PASSING.includes(status))],
+  [
+    'provider_rejected',
+    (failure) =>
+      (failure.status !== null && failure.status >= 300) ||
+      is(failure, ['invalid_request_error', 'not_found_error', 'addressrefused']),
+  ],
+];
+
+export interface FailureOf {
+  /** The key of the call, which must not get out; null where there is none. */
+  apiKey: string | null;
+  /** Milliseconds since 1970. */
+  now: number;
+}
+
+/**
+ * Whatever a provider's call threw, as the catalogue has it. Its `cause` tells status, type, code and message, and never
+ * the request, the answer or the key. What is a HarnessError already stays as it is.
+ */
+export function providerError(error: unknown, { apiKey, now }: FailureOf): HarnessError {
+  if (error instanceof HarnessError) return error;
+  const failure = failureOf(error);
+  const code = RULES.find(([, fits]) => fits(failure))?.[0] ?? 'provider_unavailable';
+  const asked =
+    code === 'provider_rate_limited' || code === 'provider_unavailable'
+      ? retryAfterMs(headersOf(error), { now, byLimits: code === 'provider_rate_limited' })
+      : undefined;
+  const cause = new Error(describe(failure, apiKey));
+  return new HarnessError(code, { cause, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
+}
+
+function failureOf(error: unknown): Failure {
+  const chain = causesOf(error);
+  // By its name: who guards the network is no part of this harness.
+  const refused = chain.find(({ name }) => name === 'AddressRefused');
+  if (refused !== undefined) return { status: null, type: 'addressrefused', code: '', message: refused.message };
+  if (APICallError.isInstance(error)) {
+    const status = error.statusCode !== undefined && error.statusCode >= 300 ? error.statusCode : null;
+    const told = toldBy(parsed(error.responseBody));
+    // Anthropic's error in place of the first piece of an answer: the status is made up by the package.
+    if (told.isBare && (status === 500 || status === 529)) return { ...told, status: null };
+    return { ...told, status, message: told.message || messageOf(chain) };
+  }
+  if (chain.length === 0) return { ...toldBy(error), status: null };
+  return { status: null, type: '', code: '', message: messageOf(chain) };
+}
+
+/** Codes of the network (`ECONNRESET`), and messages of errors that hold nothing of the answer. */
+function messageOf(chain: readonly Error[]): string {
+  const code = chain.map((error) => (error as NodeJS.ErrnoException).code).find((one) => typeof one === 'string');
+  const [first] = chain;
+  const isHarmless = first instanceof ProviderSilent || first instanceof StreamCut || APICallError.isInstance(first);
+  const text = isHarmless ? first.message : (first?.name ?? 'unknown');
+  return code === undefined ? text : `${text} (${code})`;
+}
+
+function causesOf(error: unknown): Error[] {
+  const chain: Error[] = [];
+  // Not by `instanceof`: under Jest those of Node's own fetch have another class Error.
+  for (let next = error; types.isNativeError(next) && chain.length < 10; next = next.cause) chain.push(next);
+  return chain;
+}
+
+interface Told {
+  type: string;
+  code: string;
+  message: string;
+  /** Not within a field `error`. */
+  isBare: boolean;
+}
+
+/** `{error: {type, code, message}}`, the same without `error`, or with a text in its place (Ollama). */
+function toldBy(body: unknown): Told {
+  const outer = isRecord(body) ? body : {};
+  const isBare = !('error' in outer) && 'type' in outer && 'message' in outer;
+  const inner = isRecord(outer.error) ? outer.error : outer;
+  const message = typeof outer.error === 'string' ? outer.error : inner.message;
+  return {
+    type: wordOf(inner.type),
+    code: wordOf(inner.code),
+    message: typeof message === 'string' ? message : '',
+    isBare,
+  };
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value).toLowerCase().slice(0, 100) : '';
+}
+
+function parsed(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? '');
+  } catch {
+    return null;
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function headersOf(error: unknown): Record<string, string> {
+  return APICallError.isInstance(error) ? (error.responseHeaders ?? {}) : {};
+}
+
+function describe({ status, type, code, message }: Failure, apiKey: string | null): string {
+  const words = [status === null ? '' : `HTTP ${status}`, type, code, message].filter((word) => word !== '').join(' ');
+  // First, so that no half of the key is left where the text is cut.
+  const safe = apiKey === null || apiKey === '' ? words : words.replaceAll(apiKey, '[key]');
+  return safe.slice(0, MAX_MESSAGE) || 'unknown';
+}

@@ -1,0 +1,126 @@
+import { APICallError } from '@ai-sdk/provider';
+import type { RunErrorCode } from '#domain';
+import { HarnessError } from '../harness.ts';
+import { providerError } from './provider-errors.ts';
+import { ProviderSilent, StreamCut } from './watched-stream.ts';
+
+const now = Date.parse('2026-11-22T10:00:00Z');
+const apiKey = 'sk-0123456789';
+const requestBodyValues = { messages: ['PRIVATE'] };
+const url = 'https://models.example.com';
+
+const refusal = (statusCode: number, body: unknown, responseHeaders: Record<string, string> = {}) =>
+  new APICallError({
+    message: 'Refused',
+    url,
+    requestBodyValues,
+    statusCode,
+    responseHeaders,
+    responseBody: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+
+const openAi = (status: number, error: object) => refusal(status, { error: { message: 'x', ...error } });
+const anthropic = (status: number, type: string, message = 'x') =>
+  refusal(status, { type: 'error', error: { type, message } });
+
+const codeOf = (error: unknown) => providerError(error, { apiKey, now }).code;
+
+const CASES: Record<string, [RunErrorCode, unknown][]> = {
+  'refusals by their status': [
+    ['provider_auth', refusal(401, '')],
+    ['provider_auth', refusal(403, '<html>')],
+    ['provider_quota_exhausted', refusal(402, '')],
+    ['provider_rate_limited', refusal(429, '')],
+    ['context_too_long', refusal(413, '')],
+    ['provider_rejected', refusal(400, '')],
+    ['provider_rejected', refusal(404, '<html>')],
+    ['provider_rejected', refusal(422, '')],
+    ['provider_rejected', refusal(304, '')],
+    ...[408, 409, 425, 500, 502, 503, 504, 529].map((status): [RunErrorCode, unknown] => [
+      'provider_unavailable',
+      refusal(status, ''),
+    ]),
+  ],
+  'refusals by their words': [
+    ['context_too_long', openAi(400, { code: 'context_length_exceeded' })],
+    ['context_too_long', openAi(400, { message: "This model's maximum context length is 8192 tokens." })],
+    ['context_too_long', refusal(400, { object: 'error', message: 'maximum context length', type: 'BadRequestError' })],
+    ['context_too_long', openAi(500, { message: 'the request exceeds the available context size' })],
+    ['context_too_long', anthropic(400, 'invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum')],
+    [
+      'context_too_long',
+      anthropic(400, 'invalid_request_error', 'input length and `max_tokens` exceed context limit: 190000 + 64000'),
+    ],
+    ['provider_quota_exhausted', openAi(429, { type: 'insufficient_quota', code: 'insufficient_quota' })],
+    [
+      'provider_quota_exhausted',
+      anthropic(400, 'invalid_request_error', 'Your credit balance is too low to access the Anthropic API.'),
+    ],
+    ['content_filtered', openAi(400, { code: 'content_filter' })],
+    ['content_filtered', anthropic(400, 'invalid_request_error', 'Output blocked by content filtering policy')],
+    ['provider_rejected', refusal(400, { error: 'model "x" is unknown' })],
+    // A limit on tokens a minute is no limit of the window.
+    ['provider_rate_limited', openAi(429, { message: 'Request exceeds the context limit of a minute' })],
+  ],
+  'errors amid a stream': [
+    ['provider_unavailable', { type: 'overloaded_error', message: 'Overloaded' }],
+    ['provider_unavailable', { type: 'api_error', message: 'Internal' }],
+    ['provider_unavailable', { message: 'no idea', code: 500 }],
+    ['provider_unavailable', null],
+    ['provider_rate_limited', { type: 'rate_limit_error', message: 'x' }],
+    ['provider_rejected', { type: 'invalid_request_error', message: 'x' }],
+    ['context_too_long', { message: 'prompt is too long' }],
+    ['provider_auth', refusal(500, { type: 'authentication_error', message: 'x' })],
+  ],
+  'what broke': [
+    ['provider_unavailable', new ProviderSilent(50)],
+    ['provider_unavailable', new StreamCut('cut')],
+    [
+      'provider_unavailable',
+      new TypeError('terminated', { cause: Object.assign(new Error('x'), { code: 'ECONNRESET' }) }),
+    ],
+    ['provider_unavailable', new Error('anything')],
+    ['provider_rejected', Object.assign(new Error('10.0.0.1 is private'), { name: 'AddressRefused' })],
+    [
+      'provider_rejected',
+      new TypeError('fetch failed', { cause: Object.assign(new Error('private'), { name: 'AddressRefused' }) }),
+    ],
+    ['output_too_large', new HarnessError('output_too_large')],
+  ],
+};
+
+describe.each(Object.entries(CASES))('%s', (_, cases) => {
+  it.each(cases)('%s', (code, error) => {
+    expect(codeOf(error)).toBe(code);
+  });
+});
+
+describe('the error', () => {
+  it('says when to come back only where that may help', () => {
+    const headers = { 'retry-after': '7' };
+    expect(providerError(refusal(503, '', headers), { apiKey, now }).more.retryAfterMs).toBe(7_000);
+    expect(providerError(refusal(429, '', headers), { apiKey, now }).more.retryAfterMs).toBe(7_000);
+    expect(providerError(refusal(400, '', headers), { apiKey, now }).more).not.toHaveProperty('retryAfterMs');
+    const reset = { 'anthropic-ratelimit-tokens-reset': '2026-11-22T10:00:10Z' };
+    expect(providerError(refusal(429, '', reset), { apiKey, now }).more.retryAfterMs).toBe(10_000);
+    expect(providerError(refusal(529, '', reset), { apiKey, now }).more).not.toHaveProperty('retryAfterMs');
+  });
+
+  it('has a cause for the log that tells status, type, code and message, shortly and without the key', () => {
+    const error = openAi(400, { type: 'bad', code: 7, message: `${apiKey} ${'x'.repeat(280)}${apiKey}` });
+    const { cause } = providerError(error, { apiKey, now });
+    expect(cause).toBeInstanceOf(Error);
+    const { message } = cause as Error;
+    expect(message).toMatch(/^HTTP 400 bad 7 \[key\] x+/);
+    expect(message.length).toBeLessThanOrEqual(300);
+    expect(message).not.toContain('sk-0');
+    expect((cause as Error).cause).toBeUndefined();
+  });
+
+  it('names the fault of a network, and not what an answer said', () => {
+    const reset = new TypeError('terminated', { cause: Object.assign(new Error('x'), { code: 'ECONNRESET' }) });
+    expect(String(providerError(reset, { apiKey, now }).cause)).toBe('Error: TypeError (ECONNRESET)');
+    const broken = new SyntaxError('JSON parsing failed: Text: PRIVATE');
+    expect(String(providerError(broken, { apiKey, now }).cause)).toBe('Error: SyntaxError');
+  });
+});
