@@ -103,7 +103,17 @@ const model = (map: MapOf) =>
     settings: map({
       temperature: z.number().min(0).max(2).optional(),
       maxOutputTokens: z.number().int().min(1).max(1_000_000).optional(),
+      /** How many tokens it may think (anthropic); it does not think aloud without. */
+      thinkingTokens: z.number().int().min(1_024).max(1_000_000).optional(),
+      /** How much it thinks (openai-compatible). */
+      reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']).optional(),
     }).optional(),
+    /** The model's window, tokens of input and output together; default: of the provider's usual models. */
+    contextTokens: z.number().int().min(1_000).max(10_000_000).optional(),
+    /** Whether it takes images; default: with anthropic only. */
+    images: z.boolean().optional(),
+    /** So long the provider may say nothing before its call is given up, milliseconds. */
+    silenceMs: limit(2 * 60_000, DAY_MS),
     /** What a million tokens cost, in the currency of `limits.maxCost`. */
     prices: map({
       input: price,

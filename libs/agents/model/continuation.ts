@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { BASE_URLS, type ModelChoice } from './model-settings.ts';
+
+/** What this harness wants back with a message. A stored shape is a promise: a change is a new version. */
+const continuationSchema = z.object({
+  harness: z.literal('model'),
+  version: z.literal(1),
+  /** Whose it is: signatures mean nothing to another model or server. */
+  provider: z.string(),
+  model: z.string(),
+  baseUrl: z.string(),
+  /** Estimate of the step's input, tokens: what its usage is compared with. */
+  estimatedTokens: z.number().positive(),
+  /** The answer's parts in their order, where one of them cannot be told from the message. */
+  blocks: z
+    .array(
+      z.discriminatedUnion('type', [
+        /** So many UTF-16 units of the message's text. */
+        z.object({ type: z.literal('text'), length: z.number().int().min(0) }),
+        z.object({ type: z.literal('thinking'), text: z.string(), signature: z.string() }),
+        z.object({ type: z.literal('redacted'), data: z.string() }),
+        /** The next of the message's tool calls; `signature` is what Gemini wants back with it. */
+        z.object({ type: z.literal('call'), signature: z.string().optional() }),
+      ]),
+    )
+    .default([]),
+});
+
+type Continuation = z.infer<typeof continuationSchema>;
+export type AnswerBlock = Continuation['blocks'][number];
+
+export interface Continued {
+  estimatedTokens: number;
+  blocks: readonly AnswerBlock[];
+}
+
+export function toContinuation(model: ModelChoice, { estimatedTokens, blocks }: Continued): Continuation {
+  // Text and calls alone follow from the message.
+  const isTold = blocks.every((block) => block.type === 'text' || (block.type === 'call' && !block.signature));
+  return { ...written(model), estimatedTokens, blocks: isTold ? [] : [...blocks] };
+}
+
+/** Null for what another harness, release, provider or model has left: a message goes on without it. */
+export function readContinuation(model: ModelChoice, value: unknown): Continued | null {
+  const read = continuationSchema.safeParse(value);
+  if (!read.success) return null;
+  const { provider, name, baseUrl } = { ...model, baseUrl: baseUrlOf(model) };
+  const isOurs = read.data.provider === provider && read.data.model === name && read.data.baseUrl === baseUrl;
+  return isOurs ? read.data : null;
+}
+
+export function baseUrlOf({ provider, baseUrl }: ModelChoice): string {
+  return baseUrl ?? BASE_URLS[provider];
+}
+
+function written(model: ModelChoice): Omit<Continuation, 'estimatedTokens' | 'blocks'> {
+  const { provider, name } = model;
+  return { harness: 'model', version: 1, provider, model: name, baseUrl: baseUrlOf(model) };
+}

@@ -1,0 +1,72 @@
+import type { Tool, TranscriptMessage } from '../harness.ts';
+import { readContinuation, type AnswerBlock } from './continuation.ts';
+import type { ModelChoice } from './model-settings.ts';
+
+/** What an image counts, tokens: one of 1,200 pixels a side, as Anthropic counts; providers make larger ones smaller. */
+const IMAGE_TOKENS = 1_600;
+/** What providers add to each message and tool, tokens. */
+const FRAME_TOKENS = 8;
+const BYTES_A_TOKEN = 4;
+/** No provider's token is less than a byte: where usage says more than this, it tells of something else. */
+const MAX_CORRECTION = BYTES_A_TOKEN;
+const CORRECTION_STEP = 0.25;
+
+/** Tokens of a text without asking its provider: its bytes of UTF-8 divided by four, rounded up. */
+export function textTokens(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN);
+}
+
+export interface CountedFor {
+  model: ModelChoice;
+  /** Whether it is shown the file as an image. */
+  isShown: (fileId: string) => boolean;
+}
+
+export function messageTokens(message: TranscriptMessage, { model, isShown }: CountedFor): number {
+  switch (message.role) {
+    case 'user':
+      return FRAME_TOKENS + textTokens(message.text) + imageTokens(message.fileIds, isShown);
+    case 'tool':
+      return FRAME_TOKENS + textTokens(message.result) + imageTokens(message.fileIds ?? [], isShown);
+    case 'assistant': {
+      const calls = message.toolCalls.map(
+        (call) => FRAME_TOKENS + textTokens(call.toolName + JSON.stringify(call.toolInput)),
+      );
+      const blocks = readContinuation(model, message.continuation)?.blocks ?? [];
+      return FRAME_TOKENS + textTokens(message.text) + sum(calls) + sum(blocks.map(givenBackTokens));
+    }
+  }
+}
+
+export function toolTokens({ name, description, inputSchema }: Tool): number {
+  return FRAME_TOKENS + textTokens(name + description + JSON.stringify(inputSchema));
+}
+
+/**
+ * How many of the provider's tokens are one of ours: what the last step used, divided by what it was estimated at. Never
+ * less than 1, so that usage only makes the estimate more careful, and rounded up to quarters, so that it seldom moves.
+ */
+export function correction(model: ModelChoice, transcript: readonly TranscriptMessage[]): number {
+  for (const message of transcript.toReversed()) {
+    if (message.role !== 'assistant' || message.usage === undefined) continue;
+    const continued = readContinuation(model, message.continuation);
+    if (continued === null) continue;
+    const ratio = Math.ceil(message.usage.inputTokens / continued.estimatedTokens / CORRECTION_STEP) * CORRECTION_STEP;
+    return Math.min(MAX_CORRECTION, Math.max(1, ratio));
+  }
+  return 1;
+}
+
+/** Of a thought with its signature; text and calls are counted with their message. */
+function givenBackTokens(block: AnswerBlock): number {
+  if (block.type === 'thinking') return textTokens(block.text + block.signature);
+  return block.type === 'redacted' ? textTokens(block.data) : 0;
+}
+
+function imageTokens(fileIds: readonly string[], isShown: (fileId: string) => boolean): number {
+  return fileIds.filter(isShown).length * IMAGE_TOKENS;
+}
+
+export function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

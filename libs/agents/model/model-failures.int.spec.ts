@@ -1,0 +1,233 @@
+import { eventually, expectWithin, timedTest } from '#testing';
+import { HarnessError, type StepEvent } from '../harness.ts';
+import type { ModelChoice } from './model-settings.ts';
+import {
+  anthropic,
+  apiKey,
+  contextWith,
+  env,
+  eventsOf,
+  KEY,
+  manifestWith,
+  openAi,
+  refuses,
+  stepsAndProviders,
+  streams,
+  testHarness,
+  type Respond,
+} from './provider.testing.ts';
+
+const { stepWith } = stepsAndProviders();
+
+async function failureOf(steps: AsyncIterable<StepEvent>): Promise<HarnessError> {
+  const error: unknown = await eventsOf(steps).catch((thrown: unknown) => thrown);
+  if (!(error instanceof HarnessError)) throw new Error('It did not fail as the catalogue has it.', { cause: error });
+  return error;
+}
+
+describe('a step that fails', () => {
+  it.each<[string, Respond, Partial<ModelChoice>, object]>([
+    [
+      'a refused key',
+      refuses(401, { error: { message: `Incorrect API key: ${KEY}`, type: 'invalid_request_error' } }),
+      {},
+      { code: 'provider_auth' },
+    ],
+    [
+      'a rate limit',
+      refuses(429, { error: { message: 'Slow down', code: 'rate_limit_exceeded' } }, { 'retry-after': '7' }),
+      {},
+      { code: 'provider_rate_limited', more: { retryAfterMs: 7_000 } },
+    ],
+    [
+      'a quota that is used up',
+      refuses(429, { error: { message: 'x', code: 'insufficient_quota' } }),
+      {},
+      { code: 'provider_quota_exhausted' },
+    ],
+    ['an error without JSON', refuses(502, '<html>bad gateway</html>'), {}, { code: 'provider_unavailable' }],
+    ['HTML instead of a stream', refuses(200, '<html>hello</html>'), {}, { code: 'provider_unavailable' }],
+    ['JSON that is no piece', streams([{ hello: 'world' }]), {}, { code: 'provider_unavailable' }],
+    ['a stream without an end', streams([openAi.text('Half an')]), {}, { code: 'provider_unavailable' }],
+    [
+      'an error amid a stream',
+      streams([openAi.text('Half'), { error: { message: 'Too long', code: 'context_length_exceeded' } }]),
+      {},
+      { code: 'context_too_long' },
+    ],
+    [
+      'a filtered answer',
+      streams([openAi.text('Half'), openAi.finish('content_filter')]),
+      {},
+      { code: 'content_filtered' },
+    ],
+    [
+      'thinking that leaves no room',
+      streams([openAi.delta({ reasoning_content: 'Hm' }), openAi.finish('length')]),
+      {},
+      { code: 'output_too_large' },
+    ],
+    [
+      'arguments without end',
+      streams(
+        Array.from({ length: 20 }, (_, i) => openAi.call('write', (i === 0 ? '{"a":"' : '') + 'x'.repeat(60_000))),
+      ),
+      {},
+      { code: 'output_too_large' },
+    ],
+    [
+      'an overloaded anthropic, before',
+      refuses(
+        529,
+        { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+        { 'retry-after': '3' },
+      ),
+      { provider: 'anthropic' },
+      { code: 'provider_unavailable', more: { retryAfterMs: 3_000 } },
+    ],
+    [
+      'an overloaded anthropic, at once in the stream',
+      streams([{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }]),
+      { provider: 'anthropic' },
+      { code: 'provider_unavailable' },
+    ],
+    [
+      'a rate limit of anthropic amid the stream',
+      streams([anthropic.start(), { type: 'error', error: { type: 'rate_limit_error', message: 'Slow down' } }]),
+      { provider: 'anthropic' },
+      { code: 'provider_rate_limited' },
+    ],
+    [
+      'a stream of anthropic without an end',
+      streams([anthropic.start(), ...anthropic.text(0, 'Half')]),
+      { provider: 'anthropic' },
+      { code: 'provider_unavailable' },
+    ],
+    [
+      'a refusal of anthropic',
+      streams([anthropic.start(), ...anthropic.end('refusal')]),
+      { provider: 'anthropic' },
+      { code: 'content_filtered' },
+    ],
+  ])('names %s, and tells nothing that must not get out', async (_, respond, model, expected) => {
+    const { steps } = await stepWith(respond, model, {
+      transcript: [{ role: 'user', text: 'PRIVATE', fileIds: [] }],
+    });
+    const failure = await failureOf(steps);
+    expect(failure).toMatchObject(expected);
+    for (let error: unknown = failure; error instanceof Error; error = error.cause) {
+      const told = JSON.stringify([error, error.message, error.stack, Object.entries(error)]);
+      expect(told).not.toContain(KEY);
+      expect(told).not.toContain('PRIVATE');
+      expect(told).not.toContain('<html>');
+    }
+  });
+
+  it('names a reset amid the stream, and a server that is not there', async () => {
+    const { steps, provider } = await stepWith((response, request) => {
+      streams([openAi.text('Half')], { end: false })(response, request);
+      response.write('data: {"cho', () => response.destroy());
+    });
+    const reset = await failureOf(steps);
+    expect(reset).toMatchObject({ code: 'provider_unavailable' });
+    expect(String(reset.cause)).toContain('(UND_ERR_SOCKET)');
+    const gone = provider.url;
+    await provider.close();
+    const again = testHarness(env).step(contextWith(manifestWith({ baseUrl: gone, apiKey })));
+    expect(await failureOf(again)).toMatchObject({ code: 'provider_unavailable' });
+  });
+
+  it('reads no more of an error than it needs', async () => {
+    const { steps, provider } = await stepWith((response) => {
+      response.writeHead(500);
+      const more = (): void => {
+        while (!response.destroyed && response.write('x'.repeat(10_000)));
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    });
+    expect(await failureOf(steps)).toMatchObject({ code: 'provider_unavailable' });
+    await eventually(() => provider.asked[0]?.cut, { what: 'its connection is closed' });
+  });
+
+  it('names a key that is gone, or that no header can have', async () => {
+    const manifest = manifestWith({ apiKey });
+    expect(await failureOf(testHarness().step(contextWith(manifest)))).toMatchObject({ code: 'provider_auth' });
+    const broken = await failureOf(testHarness({ KEY: `${KEY}\nx` }).step(contextWith(manifest)));
+    expect(broken).toMatchObject({ code: 'provider_auth' });
+    expect(String(broken.cause)).not.toContain(KEY);
+  });
+
+  it.each<[string, Respond]>([
+    ['before its headers', () => undefined],
+    ['before its first piece', streams([], { end: false })],
+    ['between two pieces', streams([openAi.text('Half')], { end: false })],
+  ])('gives up a provider that is silent %s, and closes the connection', async (_, respond) => {
+    const { steps, provider } = await stepWith(respond, { silenceMs: 50 });
+    expect(await failureOf(steps)).toMatchObject({ code: 'provider_unavailable' });
+    await eventually(() => provider.asked[0]?.cut, { what: 'its connection is closed' });
+  });
+
+  it('is not kept waiting by signs of life that say nothing', async () => {
+    let timer: NodeJS.Timeout | undefined;
+    const { steps } = await stepWith(
+      (response, request) => {
+        streams([anthropic.start()], { end: false })(response, request);
+        timer = setInterval(() => response.write(`: keepalive\n\ndata: {"type": "ping"}\n\n`), 10);
+      },
+      { provider: 'anthropic', silenceMs: 100 },
+    );
+    expect(await failureOf(steps)).toMatchObject({ code: 'provider_unavailable' });
+    clearInterval(timer);
+  });
+});
+
+describe('a step that nobody wants any more', () => {
+  it('closes its connection when its events are no longer taken', async () => {
+    const { steps, provider } = await stepWith(streams([openAi.text('One'), openAi.text('Two')], { end: false }));
+    for await (const event of steps) {
+      expect(event).toEqual({ type: 'text', text: 'One' });
+      break;
+    }
+    await eventually(() => provider.asked[0]?.cut, { what: 'its connection is closed' });
+  });
+
+  it('asks nobody once its signal has aborted', async () => {
+    const { steps, provider } = await stepWith(streams([]), {}, { signal: AbortSignal.abort(new Error('stopped')) });
+    await expect(eventsOf(steps)).rejects.toThrow('stopped');
+    expect(provider.asked).toEqual([]);
+  });
+
+  it.each(['openai-compatible', 'anthropic'] as const)('throws the reason of its signal (%s)', async (name) => {
+    for (const pieces of [null, name === 'anthropic' ? [anthropic.start()] : [openAi.text('Half')]]) {
+      const stop = new AbortController();
+      const respond: Respond = pieces === null ? () => undefined : streams(pieces, { end: false });
+      const { steps, provider } = await stepWith(respond, { provider: name }, { signal: stop.signal });
+      const done = eventsOf(steps);
+      done.catch(() => undefined);
+      await eventually(() => provider.asked.length === 1, { what: 'it is asked' });
+      stop.abort(new Error('stopped'));
+      await expect(done).rejects.toThrow('stopped');
+      await eventually(() => provider.asked[0]?.cut, { what: 'its connection is closed' });
+      await provider.close();
+    }
+  });
+
+  timedTest(
+    'stops within milliseconds',
+    async () => {
+      const stop = new AbortController();
+      const { steps, provider } = await stepWith(
+        streams([openAi.text('x')], { end: false }),
+        {},
+        { signal: stop.signal },
+      );
+      const done = eventsOf(steps).catch(() => performance.now());
+      await eventually(() => provider.asked.length === 1, { what: 'it is asked' });
+      const abortedAt = performance.now();
+      stop.abort(new Error('stopped'));
+      expectWithin(50, Number(await done) - abortedAt, 'it stopped after');
+    },
+    15_000,
+  );
+});

@@ -1,0 +1,113 @@
+import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
+import { Answer } from './answer.ts';
+import { fitContext } from './context-window.ts';
+import { readContinuation, toContinuation } from './continuation.ts';
+import { correction, messageTokens, sum, textTokens, toolTokens } from './estimate.ts';
+import { answerTokens, modelIssues, takesImages, windowTokens, type ModelChoice } from './model-settings.ts';
+import { toFunctionTools, toPrompt } from './prompt.ts';
+import { providerError } from './provider-errors.ts';
+import type { Fetch } from './providers.ts';
+import { readImages, shownImages, tellFiles } from './shown-files.ts';
+import { watchedStream } from './watched-stream.ts';
+
+export interface ModelHarnessOptions {
+  /** By which providers are asked. Throws an error named `AddressRefused` where it must not go. */
+  fetch: Fetch;
+  /** The tools of a Run. Throws HarnessError (`tool_server_unavailable`). */
+  tools: (context: RunContext) => Promise<readonly Tool[]>;
+  /** Lets go of what the tools hold. */
+  close?: () => Promise<void>;
+  /** Where the keys are. Default: the process's own variables. */
+  env?: Record<string, string | undefined>;
+  /** Milliseconds since 1970: what dates of `Retry-After` are compared with. */
+  now?: () => number;
+}
+
+/** Runs agents by a model: each step is one call of its provider. It remembers nothing; the transcript has it all. */
+export function modelHarness({
+  fetch,
+  tools,
+  close = () => Promise.resolve(),
+  env = process.env,
+  now = Date.now,
+}: ModelHarnessOptions): Harness {
+  return {
+    name: 'model',
+    checkSettings: modelIssues,
+    // Keys are looked for with all other secrets (readiness.ts).
+    readiness: () => Promise.resolve([]),
+    tools,
+    step: (context) => modelStep(context, { fetch, env, now }),
+    close,
+  };
+}
+
+type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'env' | 'now'>>;
+
+async function* modelStep(context: StepContext, { fetch, env, now }: StepParts): AsyncGenerator<StepEvent> {
+  const { manifest, signal } = context;
+  const { model } = manifest;
+  if (model === undefined) throw new Error('An agent without a model has settings that are wrong.');
+  signal.throwIfAborted();
+  // When it is first needed: the providers' packages take 130 ms of CPU to load, and most processes never ask one.
+  const { callSettings, languageModel, resolveKey } = await import('./providers.ts');
+  const apiKey = await resolveKey(model, env);
+  const { prompt, estimatedTokens } = await preparePrompt(model, context);
+  const answering = languageModel(model, { apiKey, fetch });
+  const options = {
+    prompt,
+    tools: toFunctionTools(context.tools),
+    ...callSettings(model, mayThink(model, context)),
+  };
+  const parts = watchedStream<LanguageModelV3StreamPart>({
+    open: async (abortSignal) => (await answering.doStream({ ...options, abortSignal })).stream,
+    signal,
+    silenceMs: model.silenceMs,
+  });
+  const answer = new Answer();
+  try {
+    for await (const part of parts) {
+      const event = answer.add(part);
+      if (event !== null) yield event;
+    }
+    yield answer.usage(answer.finish().usage, estimatedTokens);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw providerError(error, { apiKey, now: now() });
+  }
+  const { text, toolCalls, blocks } = answer;
+  yield { type: 'message', text, toolCalls, continuation: toContinuation(model, { estimatedTokens, blocks }) };
+}
+
+interface Prepared {
+  prompt: LanguageModelV3Prompt;
+  estimatedTokens: number;
+}
+
+/** Throws HarnessError (`context_too_long`, `storage_unavailable`). */
+async function preparePrompt(model: ModelChoice, context: StepContext): Promise<Prepared> {
+  const { manifest, signal, tools } = context;
+  const files = new Map((await context.files.list()).map((file) => [file.fileId, file]));
+  const told = tellFiles(context.transcript, files);
+  const shown = takesImages(model) ? shownImages(told, files, model.provider) : new Set<string>();
+  const countedFor = { model, isShown: (fileId: string) => shown.has(fileId) };
+  const tokensOf = (message: TranscriptMessage): number => messageTokens(message, countedFor);
+  const fixed = textTokens(manifest.instructions) + sum(tools.map(toolTokens));
+  const room = Math.floor((windowTokens(model) - answerTokens(model)) / correction(model, told));
+  const transcript = fitContext(told, { budget: room - fixed, tokensOf });
+  const images = await readImages(transcript, shown, { files, read: (file) => context.files.read(file), signal });
+  const prompt = toPrompt({ model, instructions: manifest.instructions, transcript, images });
+  return { prompt, estimatedTokens: fixed + sum(transcript.map(tokensOf)) };
+}
+
+/**
+ * Anthropic refuses to think in a turn that has begun without a thought, or whose thoughts cannot be given back: after a
+ * change of the model between a Run and the one that resumes it.
+ */
+function mayThink(model: ModelChoice, { transcript }: StepContext): boolean {
+  const turn = transcript.slice(transcript.findLastIndex(({ role }) => role === 'user') + 1);
+  const answers = turn.filter((message) => message.role === 'assistant');
+  const thoughts = answers.flatMap(({ continuation }) => readContinuation(model, continuation)?.blocks ?? []);
+  return answers.length === 0 || thoughts.some(({ type }) => type === 'thinking' || type === 'redacted');
+}

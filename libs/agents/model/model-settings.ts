@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import type { AgentManifest } from '../manifest.ts';
+import { manifestIssues, type ManifestIssue } from '../manifest-issues.ts';
+
+export type ModelChoice = NonNullable<AgentManifest['model']>;
+export type ProviderName = ModelChoice['provider'];
+
+const harnessSchema = z.strictObject({ name: z.string() });
+
+/** Where the providers of these protocols usually are. */
+export const BASE_URLS: Record<ProviderName, string> = {
+  'openai-compatible': 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+};
+
+/** Of the providers' usual models, tokens. */
+const CONTEXT_TOKENS: Record<ProviderName, number> = { 'openai-compatible': 128_000, anthropic: 200_000 };
+
+/** Kept free for an answer whose length nobody has limited, tokens; never more than a quarter of the window. */
+const ANSWER_TOKENS = 8_000;
+
+export function windowTokens({ provider, contextTokens }: ModelChoice): number {
+  return contextTokens ?? CONTEXT_TOKENS[provider];
+}
+
+/** How much of the window is kept free for the answer, thinking included, tokens. */
+export function answerTokens(model: ModelChoice): number {
+  const { maxOutputTokens, thinkingTokens = 0 } = model.settings ?? {};
+  return maxOutputTokens ?? thinkingTokens + Math.min(ANSWER_TOKENS, Math.floor(windowTokens(model) / 4));
+}
+
+export function takesImages({ provider, images }: ModelChoice): boolean {
+  return images ?? provider === 'anthropic';
+}
+
+/** What is wrong with the settings of an agent of the harness `model`, by their paths in the manifest. */
+export function modelIssues({ harness, model }: AgentManifest): ManifestIssue[] {
+  const unknown = manifestIssues(harnessSchema, harness).map((issue) => ({
+    ...issue,
+    path: ['harness', ...issue.path],
+  }));
+  if (model === undefined) return [...unknown, { path: ['model'], at: 'value', message: 'is missing' }];
+  const wrong = RULES.filter(({ isBroken }) => isBroken(model)).map(({ path, message }) => ({
+    path,
+    at: 'value' as const,
+    message,
+  }));
+  return [...unknown, ...wrong];
+}
+
+interface Rule {
+  path: readonly string[];
+  message: string;
+  isBroken: (model: ModelChoice) => boolean;
+}
+
+const setting = (name: string): string[] => ['model', 'settings', name];
+
+const RULES: Rule[] = [
+  {
+    path: ['model', 'apiKey'],
+    message: 'is missing: anthropic takes no call without a key',
+    isBroken: (model) => model.provider === 'anthropic' && model.apiKey === undefined,
+  },
+  {
+    path: setting('temperature'),
+    message: 'must be at most 1 with anthropic',
+    isBroken: (model) => model.provider === 'anthropic' && (model.settings?.temperature ?? 0) > 1,
+  },
+  {
+    path: setting('thinkingTokens'),
+    message: 'is for anthropic only',
+    isBroken: (model) => model.provider !== 'anthropic' && model.settings?.thinkingTokens !== undefined,
+  },
+  {
+    path: setting('thinkingTokens'),
+    message: 'must be less than maxOutputTokens',
+    isBroken: (model) => {
+      const { thinkingTokens = 0, maxOutputTokens = Infinity } = model.settings ?? {};
+      return thinkingTokens >= maxOutputTokens;
+    },
+  },
+  {
+    path: setting('reasoningEffort'),
+    message: 'is for openai-compatible only',
+    isBroken: (model) => model.provider !== 'openai-compatible' && model.settings?.reasoningEffort !== undefined,
+  },
+  {
+    path: setting('maxOutputTokens'),
+    message: 'must leave room in the model’s window (contextTokens), with thinkingTokens',
+    isBroken: (model) => answerTokens(model) >= windowTokens(model),
+  },
+];

@@ -1,0 +1,186 @@
+import type { TranscriptMessage } from '../harness.ts';
+import { toContinuation, type AnswerBlock } from './continuation.ts';
+import { toFunctionTools, toPrompt } from './prompt.ts';
+import { manifestWith } from './provider.testing.ts';
+import type { ShownImage } from './shown-files.ts';
+import type { ModelChoice } from './model-settings.ts';
+
+const modelOf = (more: Partial<ModelChoice>) => manifestWith(more).model as ModelChoice;
+const anthropic = modelOf({ provider: 'anthropic' });
+const openAi = modelOf({});
+const bytes = Buffer.from('png');
+const images = new Map<string, ShownImage>([['image-1', { path: 'artifacts/a.png', mediaType: 'image/png', bytes }]]);
+
+type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
+const user = (text: string, ...fileIds: string[]): TranscriptMessage => ({ role: 'user', text, fileIds });
+const call = (toolCallId: string, toolName = 'look') => ({ toolCallId, toolName, title: 'Look', toolInput: { at: 1 } });
+const asked = (text: string, ...toolCallIds: string[]): TranscriptMessage => ({
+  role: 'assistant',
+  text,
+  toolCalls: toolCallIds.map((toolCallId) => call(toolCallId)),
+});
+const result = (toolCallId: string, more: Partial<ToolMessage> = {}): ToolMessage => ({
+  role: 'tool',
+  toolCallId,
+  toolName: 'look',
+  outcome: 'ok',
+  result: 'seen',
+  ...more,
+});
+const promptOf = (model: ModelChoice, transcript: TranscriptMessage[], instructions = '') =>
+  toPrompt({ model, instructions, transcript, images });
+
+describe('the prompt', () => {
+  it('tells instructions, messages, calls by our ids, and results by their outcome', () => {
+    const outcomes = ['ok', 'error', 'refused', 'unknown'] as const;
+    const results = outcomes.map((outcome, i) => result(`call-${i}`, { outcome }));
+    const prompt = promptOf(
+      openAi,
+      [user('Look'), asked('Yes', 'call-0', 'call-1', 'call-2', 'call-3'), ...results],
+      'Be kind',
+    );
+    expect(prompt.slice(0, 2)).toEqual([
+      { role: 'system', content: 'Be kind' },
+      { role: 'user', content: [{ type: 'text', text: 'Look' }] },
+    ]);
+    expect(prompt[2]?.content).toEqual([
+      { type: 'text', text: 'Yes' },
+      ...[0, 1, 2, 3].map((i) => ({
+        type: 'tool-call',
+        toolCallId: `call-${i}`,
+        toolName: 'look',
+        input: { at: 1 },
+      })),
+    ]);
+    expect(prompt.slice(3).map(({ content }) => content[0])).toMatchObject(
+      ['text', 'error-text', 'error-text', 'error-text'].map((type) => ({ output: { type, value: 'seen' } })),
+    );
+  });
+
+  it('has no texts that providers refuse', () => {
+    const failed = result('call-1', { outcome: 'error', result: ' \n' });
+    const transcript = [user(' '), asked(''), user('x'), asked(' \n', 'call-1'), failed];
+    const prompt = promptOf(anthropic, transcript, ' ');
+    expect(prompt[3]?.content).toMatchObject([{ output: { type: 'error-text', value: '(an empty result)' } }]);
+    expect(prompt.map(({ role }) => role)).toEqual(['user', 'user', 'assistant', 'tool']);
+    expect(prompt[0]?.content).toEqual([{ type: 'text', text: '(an empty message)' }]);
+    expect(prompt[2]?.content).toMatchObject([{ type: 'tool-call' }]);
+  });
+
+  it('has only names that providers take, in call and result alike', () => {
+    const name = `what.is this?${'x'.repeat(80)}`;
+    const transcript: TranscriptMessage[] = [
+      { role: 'assistant', text: '', toolCalls: [call('call-1', name)] },
+      result('call-1', { toolName: name, outcome: 'error' }),
+    ];
+    const names = promptOf(openAi, transcript).flatMap(({ content }) =>
+      typeof content === 'string' ? [] : content.flatMap((part) => ('toolName' in part ? [part.toolName] : [])),
+    );
+    expect(names).toEqual(Array(2).fill(`what_is_this_${'x'.repeat(51)}`));
+  });
+
+  it('marks for anthropic what is worth keeping in its cache', () => {
+    const transcript = [user('Look'), asked('', 'call-1'), result('call-1')];
+    const marked = promptOf(anthropic, transcript, 'Be kind').map(
+      ({ providerOptions }) => providerOptions !== undefined,
+    );
+    expect(marked).toEqual([true, false, false, true]);
+    expect(promptOf(openAi, transcript, 'Be kind').every(({ providerOptions }) => providerOptions === undefined)).toBe(
+      true,
+    );
+  });
+
+  it('shows images of messages, and those of results with them or, where that cannot be, behind all of them', () => {
+    const image = { type: 'file', mediaType: 'image/png', data: bytes };
+    const transcript = [
+      user('Look', 'image-1', 'other'),
+      asked('', 'call-1', 'call-2'),
+      result('call-1', { fileIds: ['image-1'] }),
+      result('call-2'),
+      user('And?'),
+    ];
+    const [first, , withImage] = promptOf(anthropic, transcript);
+    expect(first?.content).toEqual([{ type: 'text', text: 'Look' }, image]);
+    expect(withImage?.content).toMatchObject([
+      {
+        output: {
+          type: 'content',
+          value: [
+            { type: 'text', text: 'seen' },
+            { type: 'image-data', mediaType: 'image/png', data: bytes.toString('base64') },
+          ],
+        },
+      },
+    ]);
+    const prompt = promptOf(openAi, transcript);
+    expect(prompt.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'user', 'user']);
+    expect(prompt[4]?.content).toEqual([{ type: 'text', text: 'Image of a tool’s result: artifacts/a.png' }, image]);
+    expect(promptOf(openAi, transcript.slice(0, 4)).at(-1)?.content).toHaveLength(2);
+  });
+
+  it('describes tools as they are', () => {
+    const tool = {
+      name: 'look',
+      title: 'Look',
+      description: 'Looks.',
+      inputSchema: { type: 'object' },
+      policy: 'allow' as const,
+      idempotent: true,
+      execute: () => Promise.reject(new Error('not now')),
+    };
+    expect(toFunctionTools([tool])).toEqual([
+      { type: 'function', name: 'look', description: 'Looks.', inputSchema: { type: 'object' } },
+    ]);
+  });
+});
+
+describe('what a message continues with', () => {
+  const blocks: AnswerBlock[] = [
+    { type: 'thinking', text: 'Hm', signature: 'signed' },
+    { type: 'text', length: 3 },
+    { type: 'redacted', data: 'hidden' },
+    { type: 'call', signature: 'thought' },
+    { type: 'text', length: 2 },
+  ];
+  const message = (continuation: unknown): TranscriptMessage => ({
+    ...(asked('Abcde', 'call-1', 'call-2') as Extract<TranscriptMessage, { role: 'assistant' }>),
+    continuation,
+  });
+  const contentOf = (model: ModelChoice, continuation: unknown) => promptOf(model, [message(continuation)])[0]?.content;
+
+  it('is told in its order, and what the order does not know after it', () => {
+    expect(contentOf(anthropic, toContinuation(anthropic, { estimatedTokens: 1, blocks }))).toMatchObject([
+      { type: 'reasoning', text: 'Hm', providerOptions: { anthropic: { signature: 'signed' } } },
+      { type: 'text', text: 'Abc' },
+      { type: 'reasoning', text: '', providerOptions: { anthropic: { redactedData: 'hidden' } } },
+      { type: 'tool-call', toolCallId: 'call-1', providerOptions: { google: { thoughtSignature: 'thought' } } },
+      { type: 'text', text: 'de' },
+      { type: 'tool-call', toolCallId: 'call-2' },
+    ]);
+  });
+
+  it.each<[string, unknown]>([
+    ['of another harness', { anything: true }],
+    ['that is no object', 'text'],
+    ['of a newer release', { ...toContinuation(anthropic, { estimatedTokens: 1, blocks }), version: 2 }],
+    ['of another provider', toContinuation(openAi, { estimatedTokens: 1, blocks })],
+    [
+      'of another model',
+      toContinuation(modelOf({ provider: 'anthropic', name: 'm-2' }), { estimatedTokens: 1, blocks }),
+    ],
+    [
+      'of another server',
+      toContinuation(modelOf({ provider: 'anthropic', baseUrl: 'https://else.example.com' }), {
+        estimatedTokens: 1,
+        blocks,
+      }),
+    ],
+    ['that tells nothing', toContinuation(anthropic, { estimatedTokens: 1, blocks: [{ type: 'text', length: 5 }] })],
+  ])('is left out when it is one %s', (_, continuation) => {
+    expect(contentOf(anthropic, continuation)).toMatchObject([
+      { type: 'text', text: 'Abcde' },
+      { type: 'tool-call', toolCallId: 'call-1' },
+      { type: 'tool-call', toolCallId: 'call-2' },
+    ]);
+  });
+});

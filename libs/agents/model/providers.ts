@@ -1,0 +1,99 @@
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import type { LanguageModelV3, LanguageModelV3CallOptions, SharedV3ProviderOptions } from '@ai-sdk/provider';
+import { HarnessError } from '../harness.ts';
+import { resolveSecret, SecretMissing } from '../secrets.ts';
+import { baseUrlOf } from './continuation.ts';
+import { answerTokens, type ModelChoice } from './model-settings.ts';
+
+export type Fetch = typeof globalThis.fetch;
+
+/** Of an answer that is an error: nobody reads more of it, and a server may never end it. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+/** Hosts whose newer models refuse `max_tokens` and whose older ones know `max_completion_tokens` too: OpenAI's, and its at Azure. */
+const COMPLETION_TOKENS_HOSTS = /^((.+\.)?api\.openai\.com|.+\.openai\.azure\.com)$/;
+
+/** The key for the agent's provider, null where the manifest names none. Throws HarnessError (`provider_auth`). */
+export async function resolveKey(
+  { apiKey }: ModelChoice,
+  env: Record<string, string | undefined>,
+): Promise<string | null> {
+  if (apiKey === undefined) return null;
+  const key = await resolveSecret(apiKey, env).catch((error: unknown) => {
+    throw error instanceof SecretMissing ? new HarnessError('provider_auth', { cause: error }) : error;
+  });
+  // The error of a header that cannot be sent would show the key.
+  if (/[^\x20-\x7E]/.test(key)) {
+    const cause = new Error('The key has characters that no header can have.');
+    throw new HarnessError('provider_auth', { cause });
+  }
+  return key;
+}
+
+/** What answers for the agent's model. Nothing is taken from the process's variables but the key. */
+export function languageModel(model: ModelChoice, { apiKey, fetch }: { apiKey: string | null; fetch: Fetch }) {
+  const options = { baseURL: baseUrlOf(model), fetch: withShortErrors(fetch) };
+  return model.provider === 'anthropic'
+    ? createAnthropic({ ...options, apiKey: apiKey ?? '' })(model.name)
+    : openAiCompatible(model, { ...options, ...(apiKey === null ? {} : { apiKey }) });
+}
+
+function openAiCompatible(
+  model: ModelChoice,
+  options: { baseURL: string; fetch: Fetch; apiKey?: string },
+): LanguageModelV3 {
+  const { hostname } = new URL(options.baseURL);
+  const renames = COMPLETION_TOKENS_HOSTS.test(hostname);
+  return createOpenAICompatible({
+    ...options,
+    name: 'openaiCompatible',
+    includeUsage: true,
+    transformRequestBody: ({ max_tokens: maxTokens, ...body }: Record<string, unknown>) =>
+      maxTokens === undefined ? body : { ...body, [renames ? 'max_completion_tokens' : 'max_tokens']: maxTokens },
+  })(model.name);
+}
+
+/** What the manifest's settings ask of each call. `thinks`: whether it may think aloud now, if it is to at all. */
+export function callSettings(
+  model: ModelChoice,
+  thinks: boolean,
+): Pick<LanguageModelV3CallOptions, 'temperature' | 'maxOutputTokens' | 'providerOptions'> {
+  const { temperature, maxOutputTokens, thinkingTokens, reasoningEffort } = model.settings ?? {};
+  const common = temperature === undefined ? {} : { temperature };
+  if (model.provider === 'openai-compatible') {
+    const providerOptions = { openaiCompatible: { reasoningEffort } } as SharedV3ProviderOptions;
+    return {
+      ...common,
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      ...(reasoningEffort === undefined ? {} : { providerOptions }),
+    };
+  }
+  const budgetTokens = thinks ? (thinkingTokens ?? 0) : 0;
+  // Said, because some models think where nothing is said.
+  const thinking = budgetTokens > 0 ? { type: 'enabled', budgetTokens } : { type: 'disabled' };
+  // This protocol always names a limit, and the package adds to it what may be thought.
+  const limit = { maxOutputTokens: answerTokens(model) - budgetTokens };
+  return { ...common, ...limit, providerOptions: { anthropic: { thinking } } };
+}
+
+function withShortErrors(fetch: Fetch): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (response.ok || response.body === null) return response;
+    const { status, statusText, headers } = response;
+    return new Response(await firstOf(response.body), { status, statusText, headers });
+  };
+}
+
+async function firstOf(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  // Leaving the loop cancels the rest.
+  for await (const piece of body) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes >= MAX_ERROR_BYTES) break;
+  }
+  return new Uint8Array(Buffer.concat(pieces)).subarray(0, MAX_ERROR_BYTES);
+}

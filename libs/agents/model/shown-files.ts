@@ -1,0 +1,104 @@
+import type { FolderFile, ThreadFiles, TranscriptMessage } from '../harness.ts';
+import type { ProviderName } from './model-settings.ts';
+
+const MIB = 1024 * 1024;
+/** What providers take, and how such files begin; `.` is any byte. */
+const IMAGE_TYPES: Record<string, RegExp> = {
+  'image/png': /^\x89PNG\r\n\x1a\n/,
+  'image/jpeg': /^\xff\xd8\xff/,
+  'image/gif': /^GIF8[79]a/,
+  'image/webp': /^RIFF.{4}WEBP/s,
+};
+/** Anthropic counts its 5 MiB in base64, which is a third longer. */
+const MAX_IMAGE_BYTES: Record<ProviderName, number> = { anthropic: (5 * MIB * 3) / 4, 'openai-compatible': 5 * MIB };
+/** Of one call: Anthropic takes 32 MB in all, and a worker holds them in memory. */
+const MAX_IMAGES = 20;
+const MAX_IMAGES_BYTES = 20 * MIB;
+/** Where callers' files are seen. */
+const ATTACHMENTS = 'attachments/';
+
+export type FilesById = ReadonlyMap<string, FolderFile>;
+
+export interface ShownImage {
+  path: string;
+  mediaType: string;
+  bytes: Uint8Array;
+}
+
+/**
+ * The transcript with a line for each attached file behind its message. The last user message tells of those too that no
+ * message names: they came with a retry, or were posted to the Thread.
+ */
+export function tellFiles(transcript: readonly TranscriptMessage[], files: FilesById): readonly TranscriptMessage[] {
+  const named = new Set(transcript.flatMap((message) => (message.role === 'user' ? message.fileIds : [])));
+  const unnamed = [...files.values()].filter(({ path, fileId }) => path.startsWith(ATTACHMENTS) && !named.has(fileId));
+  const last = transcript.findLastIndex(({ role }) => role === 'user');
+  return transcript.map((message, i) => {
+    if (message.role !== 'user') return message;
+    const fileIds = i === last ? [...message.fileIds, ...unnamed.map(({ fileId }) => fileId)] : message.fileIds;
+    const lines = fileIds.flatMap((fileId) => fileLine(files.get(fileId)));
+    return lines.length === 0 ? message : { ...message, text: [message.text, ...lines].join('\n'), fileIds };
+  });
+}
+
+/** None for a file that is gone. */
+function fileLine(file: FolderFile | undefined): string[] {
+  if (file === undefined) return [];
+  const { path, mimeType, size } = file;
+  return [`Attached file: ${path} (${mimeType ?? 'of unknown type'}, ${size.toLocaleString('en')} bytes)`];
+}
+
+/** The images that the model is shown: those of its types and sizes, and of these the newest. */
+export function shownImages(
+  transcript: readonly TranscriptMessage[],
+  files: FilesById,
+  provider: ProviderName,
+): ReadonlySet<string> {
+  const shown = new Set<string>();
+  let bytes = 0;
+  for (const message of transcript.toReversed()) {
+    if (message.role === 'assistant') continue;
+    for (const fileId of message.fileIds ?? []) {
+      const file = files.get(fileId);
+      if (file === undefined || shown.has(fileId) || !isImage(file, provider)) continue;
+      if (shown.size >= MAX_IMAGES || bytes + file.size > MAX_IMAGES_BYTES) return shown;
+      shown.add(fileId);
+      bytes += file.size;
+    }
+  }
+  return shown;
+}
+
+function isImage({ mimeType, size }: FolderFile, provider: ProviderName): boolean {
+  return mimeType !== null && Object.hasOwn(IMAGE_TYPES, mimeType) && size <= MAX_IMAGE_BYTES[provider];
+}
+
+/**
+ * By its bytes, null for none: a file's type may be the word of whoever made it, and a provider that refuses one image refuses
+ * every later call of the Thread.
+ */
+function imageTypeOf(bytes: Buffer): string | null {
+  const head = bytes.toString('latin1', 0, 16);
+  return Object.keys(IMAGE_TYPES).find((type) => IMAGE_TYPES[type]?.test(head)) ?? null;
+}
+
+/** Those of the shown images that the messages name, one after the other. Throws what `read` throws. */
+export async function readImages(
+  transcript: readonly TranscriptMessage[],
+  shown: ReadonlySet<string>,
+  { files, read, signal }: { files: FilesById; read: ThreadFiles['read']; signal: AbortSignal },
+): Promise<ReadonlyMap<string, ShownImage>> {
+  const images = new Map<string, ShownImage>();
+  const named = new Set(transcript.flatMap((message) => (message.role === 'assistant' ? [] : (message.fileIds ?? []))));
+  for (const fileId of named) {
+    const file = files.get(fileId);
+    if (file === undefined || !shown.has(fileId)) continue;
+    signal.throwIfAborted();
+    const pieces: Uint8Array[] = [];
+    for await (const piece of await read(file)) pieces.push(piece);
+    const bytes = Buffer.concat(pieces);
+    const mediaType = imageTypeOf(bytes);
+    if (mediaType !== null) images.set(fileId, { path: file.path, mediaType, bytes });
+  }
+  return images;
+}
