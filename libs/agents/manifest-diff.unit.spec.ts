@@ -12,7 +12,7 @@ it('shows what changes, with its place, defaults filled in and secrets as refere
   const after = manifest({ toolServers: [server], limits: { workMs: '10m' } });
   expect(diffManifests(manifest(), after)).toBe(`--- before
 +++ after
-@@ -4,11 +4,18 @@
+@@ -4,11 +4,20 @@
  harness:
    name: echo
  instructions: ""
@@ -20,6 +20,8 @@ it('shows what changes, with its place, defaults filled in and secrets as refere
 +toolServers:
 +  - name: mail
 +    required: true
++    timeoutMs: 60000
++    idempotent: []
 +    url: https://x
 +    headers:
 +      Authorization:
@@ -49,7 +51,9 @@ it('has nothing to show of the same in another order, as jsonb gives it back', (
   const other = {
     ...(Object.fromEntries(Object.entries(one).toReversed()) as typeof one),
     harness: { a: 1, b: { c: 2, d: [1, { e: 2, f: 1 }] }, name: 'x' },
-    toolServers: [{ env: { A: '2', B: '1' }, args: [], command: 'x', required: true, name: 'a' }],
+    toolServers: [
+      { env: { A: '2', B: '1' }, args: [], command: 'x', idempotent: [], timeoutMs: 60_000, required: true, name: 'a' },
+    ],
   };
   expect(diffManifests(one, other)).toBe('');
   expect(sameManifest(one, other)).toBe(true);

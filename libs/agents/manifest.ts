@@ -66,12 +66,18 @@ const given = (map: MapOf, name: z.ZodString) =>
     .refine((entries) => Object.keys(entries).length <= 100, 'must have at most 100 entries')
     .default({});
 
+const toolPattern = z.string().min(1).max(255);
+
 const toolServers = (map: MapOf) => {
   const common = {
     /** Unique in the manifest. */
     name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -'),
     /** Whether the agent cannot run without it. */
     required: z.boolean().default(true),
+    /** How long one of its calls may take, milliseconds. */
+    timeoutMs: limit(60_000, DAY_MS),
+    /** Which of its tools may run twice under one `toolCallId`, besides those that say so themselves; by its own names. */
+    idempotent: z.array(toolPattern).max(1_000).default([]),
   };
   const stdio = map({
     ...common,
@@ -156,7 +162,7 @@ const manifest = (map: MapOf) =>
     toolServers: toolServers(map),
     /** Which tools may run: the first pattern that fits decides, else the tool's own default. `*` fits any characters. */
     tools: z
-      .array(map({ pattern: z.string().min(1).max(255), policy: z.enum(['allow', 'ask', 'deny']) }))
+      .array(map({ pattern: toolPattern, policy: z.enum(['allow', 'ask', 'deny']) }))
       .max(1_000)
       .default([]),
     limits: limits(map).prefault({}),

@@ -1,0 +1,117 @@
+import { untilAborted } from '#platform';
+import { McpConnection, type ConnectionParts } from './connection.ts';
+import { hideInError } from './hide-secrets.ts';
+import type { ReadyServer } from './tool-server.ts';
+
+export interface PoolOptions extends ConnectionParts {
+  /** How long a connection that nobody uses stays open. */
+  idleMs: number;
+  /** How many are open at once, as long as one of them is not in use. */
+  maxOpen: number;
+  /** How long opening one may take. */
+  openMs: number;
+}
+
+/** A tool server cannot be connected to. The cause is fit for the log. */
+export class ServerAway extends Error {
+  override name = 'ServerAway';
+}
+
+interface Entry {
+  key: string;
+  connection: McpConnection;
+  opened: Promise<void>;
+  uses: number;
+  idle: NodeJS.Timeout | null;
+  ended: Promise<void> | null;
+}
+
+/** The connections of a process, one for each server of an agent as it is configured; each opened when it is needed. */
+export class ConnectionPool {
+  /** Those that may be used, the one that was used last at the end. */
+  private readonly usable = new Map<string, Entry>();
+  /** And those that are still open. */
+  private readonly open = new Set<Entry>();
+  private isClosed = false;
+
+  constructor(private readonly options: PoolOptions) {}
+
+  /** Has something done on the connection of an agent to a server. Rejects with ServerAway, and as `act`. */
+  async use<T>(agentId: string, target: ReadyServer, act: (connection: McpConnection) => Promise<T>): Promise<T> {
+    const entry = this.entryOf(JSON.stringify([agentId, target.server, target.given]), target);
+    entry.uses++;
+    if (entry.idle !== null) clearTimeout(entry.idle);
+    try {
+      await entry.opened;
+      return await act(entry.connection);
+    } finally {
+      entry.uses--;
+      if (entry.uses === 0) this.rest(entry);
+    }
+  }
+
+  /** Ends all, whatever runs on them. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await Promise.all([...this.open].map((entry) => this.end(entry)));
+  }
+
+  private entryOf(key: string, target: ReadyServer): Entry {
+    if (this.isClosed) throw new ServerAway('The process stops.');
+    const known = this.usable.get(key);
+    const entry = known ?? this.newEntry(key, target);
+    this.usable.delete(key);
+    this.usable.set(key, entry);
+    if (known === undefined) this.makeRoom();
+    return entry;
+  }
+
+  private newEntry(key: string, target: ReadyServer): Entry {
+    const connection = new McpConnection(target, this.options);
+    const entry: Entry = { key, connection, opened: Promise.resolve(), uses: 0, idle: null, ended: null };
+    connection.onUnusable = () => this.retire(entry);
+    this.open.add(entry);
+    entry.opened = this.openEntry(entry, target);
+    return entry;
+  }
+
+  private async openEntry(entry: Entry, { server, secrets }: ReadyServer): Promise<void> {
+    const { openMs } = this.options;
+    try {
+      await untilAborted(entry.connection.open(openMs), AbortSignal.timeout(openMs));
+    } catch (error) {
+      void this.end(entry);
+      throw new ServerAway(`The tool server ${server.name} cannot be connected to.`, {
+        cause: hideInError(error, secrets),
+      });
+    }
+  }
+
+  private rest(entry: Entry): void {
+    if (!entry.connection.isUsable) return void this.end(entry);
+    entry.idle = setTimeout(() => void this.end(entry), this.options.idleMs).unref();
+  }
+
+  /** It ends with its last use. */
+  private retire(entry: Entry): void {
+    if (this.usable.get(entry.key) === entry) this.usable.delete(entry.key);
+    if (entry.uses === 0) void this.end(entry);
+  }
+
+  private makeRoom(): void {
+    const idle = [...this.usable.values()].filter(({ uses, idle }) => uses === 0 && idle !== null);
+    const tooMany = this.usable.size - this.options.maxOpen;
+    for (const entry of idle.slice(0, Math.max(0, tooMany))) void this.end(entry);
+  }
+
+  private end(entry: Entry): Promise<void> {
+    if (entry.idle !== null) clearTimeout(entry.idle);
+    // Before it ends: ending it retires it.
+    entry.ended ??= Promise.resolve()
+      .then(() => entry.connection.close())
+      .catch((error: unknown) => this.options.logger.debug({ err: error }, 'a tool server could not be let go'))
+      .finally(() => this.open.delete(entry));
+    if (this.usable.get(entry.key) === entry) this.usable.delete(entry.key);
+    return entry.ended;
+  }
+}

@@ -1,0 +1,149 @@
+import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
+import { untilAborted, type Fetch, type Logger } from '#platform';
+import { HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
+import { CallFailed, type FailureKind } from './call-failed.ts';
+import { ConnectionPool, ServerAway } from './connection-pool.ts';
+import { hideInError, hideSecrets } from './hide-secrets.ts';
+import { describeTools, type ServerTool } from './describe-tools.ts';
+import { readResult } from './read-result.ts';
+import { readyServer, type ReadyServer, type ToolServer } from './tool-server.ts';
+
+const MAX_REFUSAL = 2 * 1024;
+
+export interface McpServersOptions {
+  /** A guarded one (`openOutbound`): where servers are, manifests say. */
+  fetch: Fetch;
+  /** Where secrets of manifests are looked up. */
+  env: Record<string, string | undefined>;
+  logger: Logger;
+  idleMs?: number;
+  maxOpen?: number;
+  /** How long connecting to a server and asking for its tools may take. */
+  openMs?: number;
+  /** How long an optional server that cannot be reached is left alone: Runs would wait for it one by one. */
+  avoidMs?: number;
+  /** How long a process may take to answer a ping after a call on it was given up. */
+  pingMs?: number;
+  /** How long a process may take to end once its input has ended, and again once it was told to by SIGTERM. */
+  endMs?: number;
+}
+
+/**
+ * The tools of MCP servers, for all Runs of a worker process. Runs of an agent share its connections; a connection that
+ * broke is replaced when it is needed next (docs/adr/0014).
+ */
+export class McpServers {
+  private readonly pool: ConnectionPool;
+  private readonly openMs: number;
+  private readonly avoidMs: number;
+  /** Until when optional servers are left alone. */
+  private readonly avoided = new Map<string, number>();
+
+  constructor(private readonly options: McpServersOptions) {
+    const { fetch, logger, idleMs = 60_000, maxOpen = 100, openMs = 20_000, avoidMs = 30_000 } = options;
+    const { pingMs = 5_000, endMs = 2_000 } = options;
+    this.openMs = openMs;
+    this.avoidMs = avoidMs;
+    this.pool = new ConnectionPool({ fetch, logger, idleMs, maxOpen, openMs, pingMs, endMs });
+  }
+
+  /**
+   * The tools of all servers of the Run's manifest. Throws HarnessError (`tool_server_unavailable`) where one cannot be
+   * reached that the agent cannot do without; others are left out.
+   */
+  async tools(context: RunContext): Promise<readonly Tool[]> {
+    const found = context.manifest.toolServers.map((server) => this.toolsOf(server, context));
+    // All of them, so that none fails unheard.
+    await Promise.allSettled(found);
+    return (await Promise.all(found)).flat();
+  }
+
+  /** Ends all connections, and the processes of servers; resolves when they are gone. */
+  close(): Promise<void> {
+    return this.pool.close();
+  }
+
+  private async toolsOf(server: ToolServer, context: RunContext): Promise<Tool[]> {
+    const { agentId, signal } = context;
+    const { logger, env } = this.options;
+    const key = JSON.stringify([agentId, server]);
+    if (performance.now() < (this.avoided.get(key) ?? 0)) return [];
+    this.avoided.delete(key);
+    try {
+      const target = await readyServer(server, env);
+      const listing = untilAborted(this.list(agentId, target), AbortSignal.timeout(this.openMs));
+      const listed = await untilAborted(listing, signal);
+      const { tools, leftOut } = describeTools(server, hideSecrets(listed, target.secrets));
+      for (const why of leftOut) logger.warn({ agentId, toolServer: server.name, why }, 'a tool was left out');
+      return tools.map((tool) => this.toolOf(tool, target));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (server.required) throw unavailable(error);
+      this.avoided.set(key, performance.now() + this.avoidMs);
+      logger.warn({ err: error, agentId, toolServer: server.name }, 'an optional tool server was left out');
+      return [];
+    }
+  }
+
+  /** Once more on a new connection: the server may have been restarted. */
+  private async list(agentId: string, target: ReadyServer): Promise<readonly ListedTool[]> {
+    const list = () => this.pool.use(agentId, target, (connection) => connection.tools());
+    return list().catch((error: unknown) => {
+      if (error instanceof ServerAway) throw error;
+      return list().catch((again: unknown) => {
+        throw hideInError(again, target.secrets);
+      });
+    });
+  }
+
+  private toolOf({ serverName, ...described }: ServerTool, target: ReadyServer): Tool {
+    const call = { name: serverName, idempotent: described.idempotent };
+    return { ...described, execute: (input, context) => this.call(target, call, input, context) };
+  }
+
+  private async call(
+    target: ReadyServer,
+    { name, idempotent }: { name: string; idempotent: boolean },
+    input: Record<string, unknown>,
+    context: ToolContext,
+  ): Promise<ToolResult> {
+    const { agentId, threadId, runId, userId, toolCallId, signal } = context;
+    const meta = { 'spool/userId': userId, 'spool/threadId': threadId, 'spool/runId': runId };
+    const request = { name, input, toolCallId, meta, timeoutMs: target.server.timeoutMs, signal };
+    for (let tries = 1; ; tries++) {
+      try {
+        const use = this.pool.use(agentId, target, (connection) => connection.call(request));
+        return await readResult(await untilAborted(use, signal), target.secrets, context);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof ServerAway) throw unavailable(error);
+        if (!(error instanceof CallFailed)) throw error;
+        const mayRepeat = error.kind === 'not_sent' || (error.kind === 'lost' && idempotent);
+        if (tries === 1 && mayRepeat) continue;
+        return this.failed(target, error);
+      }
+    }
+  }
+
+  private failed({ server, secrets }: ReadyServer, error: CallFailed): ToolResult {
+    const cause = hideInError(error.cause, secrets);
+    this.options.logger.warn({ err: cause, toolServer: server.name, kind: error.kind }, 'a tool call failed');
+    if (error.kind === 'not_sent') throw unavailable(cause);
+    const text =
+      error.kind === 'refused' ? cause.message.slice(0, MAX_REFUSAL) : FAILURES[error.kind](server.timeoutMs);
+    return { text, isError: true };
+  }
+}
+
+/** What the model is told. */
+const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs: number) => string> = {
+  lost: () =>
+    'The outcome is unknown: the connection to the tool server was lost during the call. ' +
+    'It may have taken effect and was not repeated.',
+  timeout: (timeoutMs) =>
+    `The tool did not answer within ${timeoutMs / 1_000} s, and was told to stop. It may have taken effect.`,
+  too_large: () => 'The tool’s result is too large (more than 16 MiB).',
+  invalid: () => 'The tool server’s answer could not be understood. The call may have taken effect.',
+};
+
+const unavailable = (cause: unknown): HarnessError => new HarnessError('tool_server_unavailable', { cause });
