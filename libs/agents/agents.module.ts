@@ -1,15 +1,31 @@
-import { Module } from '@nestjs/common';
-import { DATABASE, PolicyWatch, type Database } from '#platform';
+import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  CONFIG,
+  DATABASE,
+  LOGGER,
+  openOutbound,
+  PolicyWatch,
+  type Config,
+  type Database,
+  type Logger,
+} from '#platform';
 import { AgentCatalogue } from './agent-catalogue.ts';
 import { echoHarness } from './echo/echo-harness.ts';
-import { harnessesByName, type Harnesses } from './harness.ts';
+import { FILE_TOOLS } from './file-tools/file-tools.ts';
+import { harnessesByName, type Harness, type Harnesses } from './harness.ts';
+import type { McpServers } from './mcp/mcp-servers.ts';
+import { modelHarness } from './model/model-harness.ts';
 
 /** Injection token of the process's harnesses, by name. */
 export const HARNESSES = Symbol('HARNESSES');
 
 @Module({
   providers: [
-    { provide: HARNESSES, useFactory: () => harnessesByName([echoHarness()]) },
+    {
+      provide: HARNESSES,
+      inject: [CONFIG, LOGGER],
+      useFactory: (config: Config, logger: Logger) => harnessesByName([echoHarness(), realAgents(config, logger)]),
+    },
     {
       provide: AgentCatalogue,
       inject: [DATABASE, PolicyWatch, HARNESSES],
@@ -19,4 +35,34 @@ export const HARNESSES = Symbol('HARNESSES');
   ],
   exports: [HARNESSES, AgentCatalogue],
 })
-export class AgentsModule {}
+export class AgentsModule implements OnApplicationShutdown {
+  constructor(@Inject(HARNESSES) private readonly harnesses: Harnesses) {}
+
+  /** After the workers' Runs have ended or been handed over: no call is under way. */
+  async onApplicationShutdown(): Promise<void> {
+    for (const harness of this.harnesses.values()) await harness.close?.();
+  }
+}
+
+/** Models, with the tools of their agents' MCP servers and those for files. */
+function realAgents({ ALLOWED_PRIVATE_ADDRESSES: allowed }: Config, logger: Logger): Harness {
+  const outbound = openOutbound({ allowed });
+  let servers: Promise<McpServers> | null = null;
+  // When they are first needed: the SDK takes 200 ms of CPU to load, and most processes never start one.
+  const toolServers = async (): Promise<McpServers> => {
+    const { McpServers } = await import('./mcp/mcp-servers.ts');
+    return new McpServers({ fetch: outbound.fetch, env: process.env, logger });
+  };
+  return modelHarness({
+    fetch: outbound.fetch as typeof fetch,
+    tools: async (context) => {
+      if (context.manifest.toolServers.length === 0) return FILE_TOOLS;
+      servers ??= toolServers();
+      return [...FILE_TOOLS, ...(await (await servers).tools(context))];
+    },
+    close: async () => {
+      await (await servers)?.close();
+      await outbound.close();
+    },
+  });
+}
