@@ -2,6 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { ADMIN_HANDLERS, type AdminHandlers } from '#admin';
+import type { AgentManifestInput } from '#agents';
 import { migrate } from '#event-store';
 import {
   createLogger,
@@ -18,6 +19,7 @@ import {
   type Logger,
 } from '#platform';
 import { apiEnding, createApi, listen } from '../api/start-api.ts';
+import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
@@ -33,7 +35,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));
   // On a database of its own nobody else counts.
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
-  const config = { ...settings, ...alone, DATABASE_URL: databaseUrl };
+  const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
+  const config = { ...settings, ...alone, DATABASE_URL: databaseUrl, ALLOWED_PRIVATE_ADDRESSES: allowed };
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const start = () => createApi(StandaloneModule.forRoot(config, logger), config, logger);
   const app = await lifetime.start(start, apiEnding(config, logger));
@@ -41,7 +44,21 @@ async function main(lifetime: Lifetime): Promise<void> {
   const { pool } = app.get<Database>(DATABASE);
   const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);
   const handlers = app.get<AdminHandlers>(ADMIN_HANDLERS);
-  process.stdout.write(welcome(await prepareQuickstart({ pool, handlers }, file, baseUrl), file));
+  const assistant = await assistantFromEnv(logger);
+  const quickstart = await prepareQuickstart({ pool, handlers }, { file, baseUrl, assistant });
+  process.stdout.write(welcome(quickstart, file, assistant?.model?.name));
+}
+
+/** The service is as good without: what is wrong with a provider that the environment names is told, and keeps nobody. */
+async function assistantFromEnv(logger: Logger): Promise<AgentManifestInput | null> {
+  try {
+    const model = await modelFromEnv(process.env);
+    return model && (await assistantManifest(model));
+  } catch (error) {
+    if (!(error instanceof NoModel)) throw error;
+    logger.warn(`No assistant is published: ${error.message}`);
+    return null;
+  }
 }
 
 /** An embedded PostgreSQL, whose URL is left in the data directory for `npx spool`. */
@@ -78,7 +95,9 @@ async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
   });
 }
 
-function welcome({ BASE_URL, ACCESS_TOKEN, AGENT_ID }: Quickstart, envFile: string): string {
+function welcome(quickstart: Quickstart, envFile: string, modelName: string | undefined): string {
+  const { BASE_URL, ACCESS_TOKEN, AGENT_ID, ASSISTANT_ID } = quickstart;
+  const assistant = ASSISTANT_ID && `The assistant, on ${modelName}, is the agent ${ASSISTANT_ID}.\n`;
   const input = { type: 'user.message', content: [{ type: 'text', text: 'Hello, Spool' }] };
   return `
 Spool is ready at ${BASE_URL}
@@ -87,7 +106,7 @@ Spool is ready at ${BASE_URL}
     -H 'Authorization: Bearer ${ACCESS_TOKEN}' -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ userId: 'me', input })}'
 
-Base URL, token and agent id are in ${envFile}. Ctrl-C stops; the data is kept.
+${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops; the data is kept.
 
 `;
 }

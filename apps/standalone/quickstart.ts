@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
 import type { AdminHandlers } from '#admin';
+import type { AgentManifestInput } from '#agents';
 import { writePrivateFile } from './private-file.ts';
 
 /** What a newcomer needs for the first call; the lines of `quickstart.env`. */
@@ -11,6 +12,8 @@ export interface Quickstart {
   ACCESS_TOKEN: string;
   AGENT_ID: string;
   OPERATOR_TOKEN: string;
+  /** Of the assistant, where the environment names a model provider. */
+  ASSISTANT_ID?: string;
 }
 
 /** Pieces come slowly enough to be seen streaming, and fast enough not to bore. */
@@ -29,16 +32,17 @@ export function quickstartFile(dataDir: string, databaseUrl: string | undefined)
 
 /**
  * Makes an organization, a person, tokens and a published `echo` agent, once a database, and writes them to the file,
- * readable by its owner only. Tokens are stored as hashes, so where the file is lost, new ones are made.
+ * readable by its owner only. Tokens are stored as hashes, so where the file is lost, new ones are made. The assistant, where
+ * there is one to be, is made as its manifest says at each start.
  */
 export async function prepareQuickstart(
   { pool, handlers }: { pool: Pool; handlers: AdminHandlers },
-  file: string,
-  baseUrl: string,
+  { file, baseUrl, assistant }: { file: string; baseUrl: string; assistant: AgentManifestInput | null },
 ): Promise<Quickstart> {
   const known = await readQuickstart(file);
-  const kept = known !== null && (await agentExists(pool, known.AGENT_ID)) ? known : await seed(handlers);
-  const quickstart = { ...kept, BASE_URL: baseUrl };
+  const kept = known !== null && (await findAgent(pool, known.AGENT_ID)) ? known : await seed(handlers);
+  const ASSISTANT_ID = assistant && (await publishAssistant(pool, handlers, kept, assistant));
+  const quickstart = { ...kept, BASE_URL: baseUrl, ...(ASSISTANT_ID ? { ASSISTANT_ID } : {}) };
   const lines = Object.entries(quickstart).map(([name, value]) => `${name}=${value}\n`);
   await writePrivateFile(file, lines.join(''));
   return quickstart;
@@ -46,7 +50,6 @@ export async function prepareQuickstart(
 
 /** By the operations that operators have, so that the audit log tells of it too. */
 async function seed(handlers: AdminHandlers): Promise<Quickstart> {
-  const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' }, signal: NEVER } as const;
   const made = await handlers.createOrganization(given({ name: 'Quickstart' }), context);
   const organizationId = made.organization.id;
   const { person } = await handlers.createPerson(given({ name: 'You', organizationIds: [organizationId] }), context);
@@ -69,12 +72,32 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
 }
 
 const NEVER = new AbortController().signal;
+const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' }, signal: NEVER } as const;
 const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
 
+/** Beside the echo agent, and of the same owner. */
+async function publishAssistant(
+  pool: Pool,
+  handlers: AdminHandlers,
+  { AGENT_ID }: Quickstart,
+  manifest: AgentManifestInput,
+): Promise<string> {
+  const { organizationId, ownerPersonId } = (await findAgent(pool, AGENT_ID))!;
+  const wanted = { organizationId, ownerPersonId, manifests: [manifest], publish: true, dryRun: false };
+  const { agents } = await handlers.applyManifests(given(wanted), context);
+  return agents[0]?.agentId ?? '';
+}
+
 /** Also a deleted one: whoever has deleted it wants no other, and the tokens are as they were. */
-async function agentExists(pool: Pool, agentId: string): Promise<boolean> {
-  const { rowCount } = await pool.query('select from agents where id = $1', [agentId]);
-  return rowCount === 1;
+async function findAgent(
+  pool: Pool,
+  agentId: string,
+): Promise<{ organizationId: string; ownerPersonId: string } | null> {
+  const { rows } = await pool.query<{ organizationId: string; ownerPersonId: string }>(
+    'select organization_id as "organizationId", owner_person_id as "ownerPersonId" from agents where id = $1',
+    [agentId],
+  );
+  return rows[0] ?? null;
 }
 
 async function readQuickstart(file: string): Promise<Quickstart | null> {

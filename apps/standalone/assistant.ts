@@ -1,0 +1,76 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { parseManifests, type AgentManifestInput } from '#agents';
+
+type Env = Record<string, string | undefined>;
+type Model = NonNullable<AgentManifestInput['model']>;
+
+/** What the hosted providers are asked for where the environment names no model. */
+const HOSTED = { OPENAI_MODEL: 'gpt-5-mini', ANTHROPIC_MODEL: 'claude-sonnet-4-5' };
+const LIST_TIMEOUT_MS = 5_000;
+
+/** Why no assistant is published although a provider is named. `message` is one sentence for whoever starts the service. */
+export class NoModel extends Error {
+  override name = 'NoModel';
+}
+
+/**
+ * The model of the provider that the environment names, by the names that its own tools know: OPENAI_BASE_URL and
+ * OPENAI_API_KEY, else ANTHROPIC_API_KEY; null where it names none. An endpoint of one's own is asked for its models, where
+ * OPENAI_MODEL does not say which. Throws NoModel.
+ */
+export async function modelFromEnv(env: Env): Promise<Model | null> {
+  const { OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL } = env;
+  const from = (baseUrl: string | undefined) => (baseUrl ? { baseUrl: baseUrl.replace(/\/+$/, '') } : {});
+  if (OPENAI_BASE_URL || OPENAI_API_KEY) {
+    const name =
+      OPENAI_MODEL || (OPENAI_BASE_URL ? await firstModel(OPENAI_BASE_URL, OPENAI_API_KEY) : HOSTED.OPENAI_MODEL);
+    const apiKey = OPENAI_API_KEY ? { apiKey: { env: 'OPENAI_API_KEY' } } : {};
+    return { provider: 'openai-compatible', name, ...from(OPENAI_BASE_URL), ...apiKey };
+  }
+  if (!ANTHROPIC_API_KEY) return null;
+  const name = ANTHROPIC_MODEL || HOSTED.ANTHROPIC_MODEL;
+  return { provider: 'anthropic', name, ...from(ANTHROPIC_BASE_URL), apiKey: { env: 'ANTHROPIC_API_KEY' } };
+}
+
+/** The hosts of the provider that the environment names: whoever starts the service wants them reached, private or not. */
+export function providerAddresses({ OPENAI_BASE_URL, ANTHROPIC_BASE_URL }: Env): string[] {
+  return [OPENAI_BASE_URL, ANTHROPIC_BASE_URL].flatMap((text) => {
+    if (!text || !URL.canParse(text)) return [];
+    const { hostname, port, protocol } = new URL(text);
+    return [`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`];
+  });
+}
+
+/** The assistant of examples/agents, on this model. */
+export async function assistantManifest(model: Model): Promise<AgentManifestInput> {
+  const file = exampleFile('assistant.yaml');
+  const [parsed] = parseManifests(await readFile(file, 'utf8'), file).manifests;
+  if (parsed === undefined) throw new Error(`${file} holds no manifest`);
+  return { ...parsed.manifest, model };
+}
+
+/** Above the sources, and above what is built of them. */
+function exampleFile(name: string, directory = import.meta.dirname): string {
+  const file = join(directory, 'examples/agents', name);
+  return existsSync(file) || directory === dirname(directory) ? file : exampleFile(name, dirname(directory));
+}
+
+const modelList = z.object({ data: z.array(z.object({ id: z.string().min(1) })).min(1) });
+
+async function firstModel(baseUrl: string, apiKey: string | undefined): Promise<string> {
+  try {
+    const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
+    const signal = AbortSignal.timeout(LIST_TIMEOUT_MS);
+    const response = await fetch(`${baseUrl.replace(/\/+$/, '')}/models`, { headers, signal });
+    if (!response.ok) throw new Error(`it answered ${response.status}`);
+    return modelList.parse(await response.json()).data[0]!.id;
+  } catch (error) {
+    const why = error instanceof z.ZodError ? 'its answer is no list of models' : (error as Error).message;
+    throw new NoModel(
+      `OPENAI_BASE_URL could not be asked for its models (${why}): set OPENAI_MODEL, or start it first.`,
+    );
+  }
+}
