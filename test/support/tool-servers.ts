@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AgentManifestInput } from '#agents';
+import { eventually } from '#testing';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** A public one, which has a tool for everything. */
+const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+/** Does what the public ones never do, and keeps a journal. */
+const ODD = join(ROOT, 'libs/agents/mcp/odd-server.testing.mjs');
+
+export type ToolServerInput = NonNullable<AgentManifestInput['toolServers']>[number];
+
+/** Over stdio: each agent's worker process has its own. */
+export const everything: ToolServerInput = { name: 'everything', command: process.execPath, args: [EVERYTHING] };
+
+interface JournalEntry {
+  pid: number;
+  did: string;
+  name?: string;
+  meta?: Record<string, string>;
+}
+
+/** The odd server over stdio, what the manifest says of it, and what it noted. */
+export function oddServer({ env = {}, ...more }: Partial<Extract<ToolServerInput, { command: string }>> = {}) {
+  const journal = join(mkdtempSync(join(tmpdir(), 'spool-odd-')), 'journal');
+  const input = {
+    ...{ name: 'odd', command: process.execPath, args: [ODD, 'stdio'], env: { JOURNAL: journal, ...env } },
+    ...more,
+  } satisfies ToolServerInput;
+  return { input, entries: (did: string) => readJournal(journal).filter((entry) => entry.did === did) };
+}
+
+function readJournal(journal: string): JournalEntry[] {
+  if (!existsSync(journal)) return [];
+  const lines = readFileSync(journal, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as JournalEntry);
+}
+
+export interface ListeningServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+export const everythingOverHttp = (): Promise<ListeningServer> => listen([EVERYTHING, 'streamableHttp'], '/mcp');
+
+export const oddServerOverHttp = (env: Record<string, string> = {}): Promise<ListeningServer> =>
+  listen([ODD, 'http'], '/', env);
+
+async function listen(args: string[], path: string, env: Record<string, string> = {}): Promise<ListeningServer> {
+  const port = await freePort();
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env['PATH'], PORT: String(port), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece) => (output += String(piece)));
+  const exited = once(child, 'exit');
+  await eventually(() => /listening on port \d+/.exec(output), { what: `${args.join(' ')} listens` });
+  return {
+    url: `http://127.0.0.1:${port}${path}`,
+    close: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+/** Whether a process runs, which is not a zombie. */
+export function isRunning(pid: number): boolean {
+  const stat = `/proc/${pid}/stat`;
+  return existsSync(stat) && !/^\d+ \(.*\) Z/.test(readFileSync(stat, 'utf8'));
+}
+
+/** One that was just free: the public server takes no other. */
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((closed) => probe.close(closed));
+  return port;
+}
