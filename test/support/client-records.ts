@@ -1,12 +1,20 @@
 import type { Database } from '#platform';
 import type { Acknowledged, Caller, LogEntry } from './client.ts';
 import type { KeyedRequest } from './keyed-client.ts';
-import type { Outside } from './outside.ts';
+import type { ToolName } from './outside-calls.ts';
 import type { Random } from './random.ts';
+
+/** What an agent lives on, models and tools, which the test plays. */
+export interface World {
+  /** What is said to the agent so that it uses the tool once, and says so many pieces in all. */
+  textOf(name: string, script: { pieces: number; pauseMs: number; tools: [ToolName] }): string;
+  /** What the Threads show of the Runs of these messages is what models and tools know of them. */
+  expectHeld(said: readonly Said[], log: readonly LogEntry[], database: Database): Promise<void>;
+}
 
 export interface StandardLoadParts {
   database: Database;
-  outside: Outside;
+  outside: World;
   /** One for each api, as it is now. */
   callers: readonly (() => Caller)[];
   random: Random;

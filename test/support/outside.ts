@@ -3,60 +3,30 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import type { AgentManifestInput, StepEvent, ToolResult, TranscriptMessage } from '#agents';
+import type { AgentManifestInput, StepEvent, ToolResult } from '#agents';
+import type { Database } from '#platform';
+import type { Said, World } from './client-records.ts';
+import type { LogEntry } from './client.ts';
 import { Holds, type Hold } from './holds.ts';
+import {
+  scriptText,
+  type Call,
+  type ModelCall,
+  type Script,
+  type StepRequest,
+  type ToolName,
+  type ToolRequest,
+  type ToolUse,
+} from './outside-calls.ts';
+import { expectOutsideHeld } from './outside-oracle.ts';
 
-/** What a message asks of the model: in the first step it says half of the pieces and uses the tools, then the rest. */
-export interface Script {
-  pieces: number;
-  /** Before each piece, milliseconds. */
-  pauseMs: number;
-  tools: readonly ToolName[];
-}
-
-/** `note` needs permission; only `lookup` is idempotent. */
-export type ToolName = 'note' | 'act' | 'lookup';
-
-export const scriptText = (name: string, { pieces, pauseMs, tools }: Script): string =>
-  `${name}: pieces=${pieces} pause=${pauseMs} tools=${tools.join(',')}`;
+export { scriptText } from './outside-calls.ts';
+export type { ModelCall, StepRequest, ToolName, ToolRequest, ToolUse } from './outside-calls.ts';
 
 function parseScript(text: string): Script {
   const [, pieces, pauseMs, tools] = /pieces=(\d+) pause=(\d+) tools=(\S*)$/.exec(text) ?? [];
   if (tools === undefined) throw new Error(`no script: ${text}`);
   return { pieces: Number(pieces), pauseMs: Number(pauseMs), tools: tools.split(',').filter(Boolean) as ToolName[] };
-}
-
-/** What a worker sends; who it is, so that a test can kill it. */
-interface Sender {
-  threadId: string;
-  runId: string;
-  pid: number;
-}
-export type StepRequest = Sender & { attempt: number; transcript: readonly TranscriptMessage[] };
-export type ToolRequest = Sender & { toolCallId: string };
-
-interface Call extends Sender {
-  /** By Date.now(); `closedAt` is null while the connection is open. */
-  openedAt: number;
-  closedAt: number | null;
-}
-
-export interface ModelCall extends Call {
-  attempt: number;
-  /** 0 for the first of its message. */
-  step: number;
-  /** The message that it answers. */
-  message: string;
-  /** What it was told of the tools of this message. */
-  told: Extract<TranscriptMessage, { role: 'tool' }>[];
-  /** All that it would say; no two calls say the same. */
-  text: string;
-}
-
-export interface ToolUse extends Call {
-  toolCallId: string;
-  toolName: ToolName;
-  tookEffect: boolean;
 }
 
 /** Where a call can be held. A tool takes effect between `tool asked` and `tool done`. */
@@ -66,7 +36,7 @@ export type Point = 'step asked' | 'half said' | 'all said' | 'tool asked' | 'to
  * The world outside of Spool: a model provider and a tool server, played by the test's process, and what came to them.
  * Processes under test reach it by a harness of their own (outside-preload.ts) and know nothing else of the test.
  */
-export class Outside {
+export class Outside implements World {
   readonly modelCalls: ModelCall[] = [];
   readonly toolUses: ToolUse[] = [];
   private readonly holds = new Holds<Point, ModelCall | ToolUse>();
@@ -95,6 +65,12 @@ export class Outside {
 
   hold(point: Point, wanted?: (call: ModelCall | ToolUse) => boolean): Hold<ModelCall | ToolUse> {
     return this.holds.hold(point, wanted);
+  }
+
+  readonly textOf = scriptText;
+
+  expectHeld(said: readonly Said[], log: readonly LogEntry[], database: Database): Promise<void> {
+    return expectOutsideHeld(this, said, log, database);
   }
 
   /** How often the tool took effect. */

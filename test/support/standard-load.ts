@@ -4,7 +4,7 @@ import type { Decision, Decided, Records, Said, StandardLoadParts, Watched } fro
 import type { LogEntry, ThreadAnswer } from './client.ts';
 import { KeyedClient, type KeyedRequest, type Sent } from './keyed-client.ts';
 import { LeanReader } from './lean-reader.ts';
-import { scriptText, type ToolName } from './outside.ts';
+import type { ToolName } from './outside-calls.ts';
 import { expectHeld } from './standard-load-oracle.ts';
 
 export interface StandardLoadOptions {
@@ -142,9 +142,9 @@ export class StandardLoad implements Records {
 
   private async say(name: string, toolName: ToolName, threadId: string | undefined): Promise<Said> {
     this.asked++;
-    const { random, callers } = this.parts;
+    const { random, callers, outside } = this.parts;
     const { pieces = 20, pauseMs = 10 } = this.options;
-    const text = scriptText(name, { pieces, pauseMs, tools: [toolName] });
+    const text = outside.textOf(name, { pieces, pauseMs, tools: [toolName] });
     const key = `${this.userId} ${name}`;
     const input = { type: 'user.message', content: [{ type: 'text', text }] };
     const request: KeyedRequest =
