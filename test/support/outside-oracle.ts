@@ -30,7 +30,7 @@ interface StoredTool {
 }
 
 /** I10: what the stream says of each call is what the tool server knows of it. */
-async function expectToolEffects(
+export async function expectToolEffects(
   { pool }: Database,
   toolUses: readonly UsedTool[],
   runIds: ReadonlySet<string>,
@@ -76,7 +76,7 @@ function expectProvidersWords(log: readonly LogEntry[], calls: readonly ModelCal
  * The messages of a Run's entries: its pieces between cuts and tools, joined (decisions, section 3). A step that ended tells its
  * usage behind its pieces; a cut behind that, when its worker handed the Run over, voids nothing (docs/choices.md).
  */
-function messagesOf(entries: readonly LogEntry[]): string[] {
+export function messagesOf(entries: readonly LogEntry[]): string[] {
   const messages: string[] = [];
   let text = '';
   for (const { type, content } of entries) {

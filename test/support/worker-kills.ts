@@ -2,6 +2,9 @@ import { eventually, expectWithin } from '#testing';
 import type { StandardSystem } from './standard-system.ts';
 import { toldTimes } from './times.ts';
 
+/** What has workers to lose. */
+type Workers = Pick<StandardSystem, 'database' | 'workers' | 'startWorker'>;
+
 /** A claim that a worker held when it was killed or stopped. */
 export interface LostClaim {
   runId: string;
@@ -18,7 +21,7 @@ export interface Recovery {
 
 /** What the worker process with this id holds now. */
 export async function claimsOf(
-  { database, workers }: StandardSystem,
+  { database, workers }: Pick<Workers, 'database' | 'workers'>,
   pid: number,
   lostAt: number,
 ): Promise<LostClaim[]> {
@@ -32,7 +35,7 @@ export async function claimsOf(
 }
 
 /** `kill -9`, and another worker in its place. Answers what it held, also when that is nothing. */
-export async function killWorker(system: StandardSystem, pid: number): Promise<LostClaim[]> {
+export async function killWorker(system: Workers, pid: number): Promise<LostClaim[]> {
   const { workers } = system;
   const place = workers.findIndex((one) => one.pid === pid);
   const lostAt = Date.now();
@@ -43,7 +46,7 @@ export async function killWorker(system: StandardSystem, pid: number): Promise<L
 }
 
 /** From the streams: each lost claim is taken back, and its Run claimed anew. Waits until that is so. */
-export async function recoveriesOf(system: StandardSystem, lost: readonly LostClaim[]): Promise<Recovery[]> {
+export async function recoveriesOf(system: Pick<Workers, 'database'>, lost: readonly LostClaim[]): Promise<Recovery[]> {
   const find = async (): Promise<Recovery[] | null> => {
     const { rows } = await system.database.pool.query<Taken>(FIND_TAKEN, [
       lost.map(({ runId }) => runId),
