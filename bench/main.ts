@@ -4,6 +4,7 @@ import { accept } from './accept.ts';
 import { append } from './append.ts';
 import { createBench, type Benchmark } from './bench.ts';
 import { loadAppend } from './load-append.ts';
+import { longRun } from './long-run.ts';
 import { rebuild } from './rebuild.ts';
 import { roundTrip } from './round-trip.ts';
 import { formatTable } from './report.ts';
@@ -15,6 +16,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
   accept,
   'round-trip': roundTrip,
   rebuild,
+  'long-run': longRun,
 };
 
 async function main(): Promise<void> {

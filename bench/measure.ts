@@ -112,7 +112,7 @@ export function looped(operation: Operation, clients: number): Side {
 }
 
 /** So that no round pays for what was made before it. */
-function collectGarbage(): void {
+export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
 }

@@ -1,3 +1,4 @@
+export { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 export * from './lease-keeper.ts';
 export * from './reaper.ts';
 export * from './run-engine.module.ts';
