@@ -8,6 +8,7 @@ import {
   agentManifestSchema,
   createAgent,
   harnessesByName,
+  modelHarness,
   publishAgentVersion,
   runLimits,
   type Harness,
@@ -82,7 +83,7 @@ interface Measured {
   boot: { mb: number; ms: number };
 }
 
-/** Answers how to execute one more Run. Only the harness is not what a worker has. */
+/** Answers how to execute one more Run. All is as in a worker, but for the model and its tool. */
 async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?: number[] }) => Promise<Measured>> {
   const url = await services.newDatabase(defer);
   const database = await openDatabase({ url, applicationName: 'bench', maxConnections: 4 });
@@ -133,10 +134,14 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
   };
 }
 
-/** Fetches again and again. `onStep` hears of each step behind a result how long it took to come to it, milliseconds. */
+/**
+ * The harness of production, on a model that fetches again and again; it answers in this process, so that no network is
+ * measured. `onStep` hears of each step behind a result how long it took until the model was asked, milliseconds.
+ */
 function fetching(onStep: (step: number, ms: number) => void): Harness {
   let fetchedAt = 0;
-  const fetch: Tool = {
+  let step = 0;
+  const tool: Tool = {
     ...{ name: 'fetch', title: 'Fetch', description: 'Fetches.', inputSchema: {}, policy: 'allow', idempotent: true },
     execute: () => {
       // Each its own, and nothing that PostgreSQL could make smaller.
@@ -145,25 +150,33 @@ function fetching(onStep: (step: number, ms: number) => void): Harness {
       return Promise.resolve({ text, isError: false });
     },
   };
-  return {
-    name: 'fetching',
-    checkSettings: () => [],
-    readiness: () => Promise.resolve([]),
-    tools: () => Promise.resolve([fetch]),
-    async *step({ transcript }) {
-      const steps = transcript.filter(({ role }) => role === 'assistant').length;
-      if (steps > 0) onStep(steps, performance.now() - fetchedAt);
-      const toolCalls = steps < STEPS ? [{ toolName: 'fetch', toolInput: {} }] : [];
-      yield { type: 'message', text: '', toolCalls };
-    },
+  const answer = (): Promise<Response> => {
+    if (step > 0) onStep(step, performance.now() - fetchedAt);
+    const more = step < STEPS;
+    step = more ? step + 1 : 0;
+    return Promise.resolve(new Response(chunksOf(more), { headers: { 'content-type': 'text/event-stream' } }));
   };
+  return modelHarness({ fetch: answer, tools: () => Promise.resolve([tool]) });
+}
+
+/** An answer of OpenAI's chat completions: one more call of the tool, or the end. */
+function chunksOf(more: boolean): string {
+  const call = { index: 0, id: 'call', type: 'function', function: { name: 'fetch', arguments: '{}' } };
+  const chunk = (delta: object, finish_reason: string | null) =>
+    `data: ${JSON.stringify({ id: 'answer', created: 0, model: 'any', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+  const said = chunk({ role: 'assistant', ...(more ? { tool_calls: [call] } : { content: 'Done.' }) }, null);
+  return `${said}${chunk({}, more ? 'tool_calls' : 'stop')}data: [DONE]\n\n`;
 }
 
 /** Answers how to queue a Run in a new Thread of an agent with the harness. */
 async function agentWith(pool: Pool, handler: CommandHandler): Promise<() => Promise<RunOffer>> {
   const organizationId = newId();
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Bench']);
-  const manifest = agentManifestSchema.parse({ name: 'Fetching', harness: { name: 'fetching' } });
+  const manifest = agentManifestSchema.parse({
+    name: 'Fetching',
+    harness: { name: 'model' },
+    model: { provider: 'openai-compatible', name: 'any', baseUrl: 'http://model.example/v1' },
+  });
   const agentId = await createAgent(pool, { organizationId, manifest });
   const agentVersion = (await publishAgentVersion(pool, agentId, manifest)) ?? 0;
   const limits = runLimits(manifest);

@@ -5,6 +5,7 @@ export * from './echo/echo-harness.ts';
 export { FILE_TOOLS } from './file-tools/file-tools.ts';
 export * from './harness.ts';
 export * from './manifest.ts';
+export { modelHarness } from './model/model-harness.ts';
 export { diffManifests } from './manifest-diff.ts';
 export * from './manifest-file.ts';
 export * from './change-agents.ts';
