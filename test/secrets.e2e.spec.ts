@@ -148,7 +148,7 @@ describe('a secret that a manifest refers to', () => {
     const expected = PROTOCOLS.flatMap((protocol) => [
       [`repeats-key ${protocol}`, 'provider_auth'],
       [`hello ${protocol}, wrong key`, 'provider_auth'],
-      [`hello ${protocol}, refused`, 'tool_server_unavailable'],
+      [`hello ${protocol}, refused`, 'tool_server_misconfigured'],
       [`hello ${protocol}, dying`, 'tool_server_unavailable'],
     ]);
     expect(Object.fromEntries(failed)).toEqual(Object.fromEntries(expected));

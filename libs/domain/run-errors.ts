@@ -16,7 +16,8 @@ export const RUN_ERRORS = {
   provider_rejected: {
     message: 'The model provider refused the request.',
     retryable: false,
-    remedy: 'Check the agent’s model and settings against what the provider accepts.',
+    remedy:
+      'Check the agent’s model, base URL and settings against what the provider accepts, and ALLOWED_PRIVATE_ADDRESSES where it is at a private address.',
   },
   provider_quota_exhausted: {
     message: 'The account at the model provider has used up its quota.',
@@ -42,6 +43,12 @@ export const RUN_ERRORS = {
     message: 'A tool server that the agent needs did not answer.',
     retryable: true,
     remedy: 'Retry the Run; if it goes on, look at the tool server.',
+  },
+  tool_server_misconfigured: {
+    message: 'A tool server cannot be used as the agent names it.',
+    retryable: false,
+    remedy:
+      'Check its command, URL and credential in the manifest, and ALLOWED_PRIVATE_ADDRESSES; the worker’s log has the cause under the run id.',
   },
   step_limit_reached: {
     message: 'The Run reached the agent’s limit of steps.',

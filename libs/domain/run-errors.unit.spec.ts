@@ -35,6 +35,7 @@ test('the catalogue is closed: these and no others (decisions, section 3)', () =
     'content_filtered',
     'context_too_long',
     'tool_server_unavailable',
+    'tool_server_misconfigured',
     'step_limit_reached',
     'token_limit_reached',
     'cost_limit_reached',

@@ -1,3 +1,5 @@
+import { types } from 'node:util';
+
 /** Shorter ones would be found by chance, and what is hidden then would tell them. */
 const MIN_LENGTH = 6;
 
@@ -27,7 +29,7 @@ export function hideSecrets(value: unknown, secrets: readonly string[]): unknown
 
 /** An error as the log may have it: servers repeat what they were sent. */
 export function hideInError(error: unknown, secrets: readonly string[], depth = 0): Error {
-  const { name, message, code, cause } = (error instanceof Error ? error : new Error(String(error))) as Error & {
+  const { name, message, code, cause } = (types.isNativeError(error) ? error : new Error(String(error))) as Error & {
     code?: unknown;
   };
   const more = cause === undefined || depth > 4 ? {} : { cause: hideInError(cause, secrets, depth + 1) };

@@ -150,12 +150,12 @@ describe('a call over HTTP', () => {
 });
 
 describe('a server over HTTP that cannot be reached', () => {
-  it('is unavailable at a private address, unless the operator allows it', async () => {
+  it('cannot be used at a private address, unless the operator allows it', async () => {
     const { server } = await odd();
     const outbound = openOutbound({});
     const tools = openServers({ fetch: outbound.fetch }).servers.tools(contextOf([server]));
     await expect(tools).rejects.toMatchObject({
-      code: 'tool_server_unavailable',
+      code: 'tool_server_misconfigured',
       cause: { name: 'ServerAway', cause: { cause: { name: 'AddressRefused' } } },
     });
     await outbound.close();

@@ -3,6 +3,7 @@ import { untilAborted, type Fetch, type Logger } from '#platform';
 import { HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
 import { CallFailed, type FailureKind } from './call-failed.ts';
 import { ConnectionPool, ServerAway } from './connection-pool.ts';
+import { isMisconfigured } from './misconfigured.ts';
 import { hideInError, hideSecrets } from './hide-secrets.ts';
 import { describeTools, type ServerTool } from './describe-tools.ts';
 import { readResult } from './read-result.ts';
@@ -48,8 +49,8 @@ export class McpServers {
   }
 
   /**
-   * The tools of all servers of the Run's manifest. Throws HarnessError (`tool_server_unavailable`) where one cannot be
-   * reached that the agent cannot do without; others are left out.
+   * The tools of all servers of the Run's manifest. Throws HarnessError (`tool_server_unavailable`,
+   * `tool_server_misconfigured`) where one cannot be reached that the agent cannot do without; others are left out.
    */
   async tools(context: RunContext): Promise<readonly Tool[]> {
     const found = context.manifest.toolServers.map((server) => this.toolsOf(server, context));
@@ -146,4 +147,7 @@ const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs:
   invalid: () => 'The tool server’s answer could not be understood. The call may have taken effect.',
 };
 
-const unavailable = (cause: unknown): HarnessError => new HarnessError('tool_server_unavailable', { cause });
+function unavailable(cause: unknown): HarnessError {
+  const code = isMisconfigured(cause) ? 'tool_server_misconfigured' : 'tool_server_unavailable';
+  return new HarnessError(code, { cause });
+}

@@ -323,7 +323,7 @@ describe('a server that cannot be reached', () => {
 
   it('fails the Run where it is required', async () => {
     const tools = openServers().servers.tools(contextOf([missing]));
-    await expect(tools).rejects.toMatchObject({ name: 'HarnessError', code: 'tool_server_unavailable' });
+    await expect(tools).rejects.toMatchObject({ name: 'HarnessError', code: 'tool_server_misconfigured' });
     const { input } = oddServer({ env: { SECRET: { env: 'NOT_SET' } } });
     await expect(openServers().servers.tools(contextOf([input]))).rejects.toMatchObject({
       code: 'tool_server_unavailable',

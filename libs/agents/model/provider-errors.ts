@@ -67,7 +67,7 @@ const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
     'provider_rejected',
     (failure) =>
       (failure.status !== null && failure.status >= 300) ||
-      is(failure, ['invalid_request_error', 'not_found_error', 'addressrefused']),
+      is(failure, ['invalid_request_error', 'not_found_error', 'address_refused']),
   ],
 ];
 
@@ -98,7 +98,7 @@ function failureOf(error: unknown): Failure {
   const chain = causesOf(error);
   // By its name: who guards the network is no part of this harness.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
-  if (refused !== undefined) return { status: null, type: 'addressrefused', code: '', message: refused.message };
+  if (refused !== undefined) return { status: null, type: 'address_refused', code: '', message: refused.message };
   if (APICallError.isInstance(error)) {
     const status = error.statusCode !== undefined && error.statusCode >= 300 ? error.statusCode : null;
     const told = toldBy(parsed(error.responseBody));

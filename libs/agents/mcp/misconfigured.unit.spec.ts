@@ -1,0 +1,21 @@
+import { isMisconfigured } from './misconfigured.ts';
+
+const failed = (more: object): Error => Object.assign(new Error('It failed.'), more);
+
+it.each([
+  ['an address that is not allowed', failed({ name: 'AddressRefused' }), true],
+  ['a program that does not exist', failed({ code: 'ENOENT' }), true],
+  ['a credential that is refused', failed({ code: 401 }), true],
+  ['a service that refuses for now', failed({ code: 503 }), false],
+  ['a service that does not listen', failed({ code: 'ECONNREFUSED' }), false],
+  ['what is no error', 'ENOENT', false],
+])('%s, also as a cause', (_what, error, is) => {
+  expect(isMisconfigured(error)).toBe(is);
+  expect(isMisconfigured(new Error('Outer.', { cause: error }))).toBe(is);
+});
+
+it('ends where causes go round', () => {
+  const error = failed({});
+  error.cause = error;
+  expect(isMisconfigured(error)).toBe(false);
+});
