@@ -88,7 +88,10 @@ function manifestOf(
         ? { ...model, baseUrl: provider.openaiUrl }
         : { ...model, provider: 'anthropic', baseUrl: provider.anthropicUrl, settings: { thinkingTokens: 1_024 } },
     toolServers: [{ name: 'tools', url: tools.url }, ...processes],
-    tools: ['tools__act', 'odd__hang'].map((pattern) => ({ pattern, policy: 'allow' })),
+    tools: ['tools__act', ...processes.map(({ name }) => `${name}__hang`)].map((pattern) => ({
+      pattern,
+      policy: 'allow',
+    })),
     // No Run fails because its workers die.
     limits: { maxLosses: 100 },
   };

@@ -4,13 +4,16 @@ import { createHash } from 'node:crypto';
 const MAX_NAME = 64;
 const NOT_IN_NAMES = /[^a-zA-Z0-9_-]/g;
 
+/** How the names of a server's tools begin; no server's name has such an underscore. */
+export const toolPrefix = (server: string): string => `${server}__`;
+
 /**
  * The names that models know a server's tools by, `<server>__<tool>`, by the server's own; each is unique. The same tool has
  * the same name however the server orders them: where two would have one, those that had to be changed get a hash.
  */
 export function toolNames(server: string, tools: readonly string[]): Map<string, string> {
   const wanted = [...new Set(tools)].map((tool) => {
-    const plain = `${server}__${tool}`;
+    const plain = `${toolPrefix(server)}${tool}`;
     return { tool, plain, name: plain.replaceAll(NOT_IN_NAMES, '_') };
   });
   const counts = new Map<string, number>();

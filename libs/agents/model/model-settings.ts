@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AgentManifest } from '../manifest.ts';
+import { patternIssues } from '../pattern-issues.ts';
 import { manifestIssues, type ManifestIssue } from '../manifest-issues.ts';
 
 export type ModelChoice = NonNullable<AgentManifest['model']>;
@@ -34,11 +35,12 @@ export function takesImages({ provider, images }: ModelChoice): boolean {
 }
 
 /** What is wrong with the settings of an agent of the harness `model`, by their paths in the manifest. */
-export function modelIssues({ harness, model }: AgentManifest): ManifestIssue[] {
-  const unknown = manifestIssues(harnessSchema, harness).map((issue) => ({
-    ...issue,
-    path: ['harness', ...issue.path],
-  }));
+export function modelIssues(manifest: AgentManifest): ManifestIssue[] {
+  const { harness, model } = manifest;
+  const unknown = [
+    ...manifestIssues(harnessSchema, harness).map((issue) => ({ ...issue, path: ['harness', ...issue.path] })),
+    ...patternIssues(manifest),
+  ];
   if (model === undefined) return [...unknown, { path: ['model'], at: 'value', message: 'is missing' }];
   const wrong = RULES.filter(({ isBroken }) => isBroken(model)).map(({ path, message }) => ({
     path,
