@@ -120,7 +120,7 @@ export class RunEngine {
   /** The domain's retry policy says whether it fails for good. */
   private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
     const known = error instanceof HarnessError;
-    this.options.logger[known ? 'info' : 'error']({ err: error, ...claim.fence }, 'a Run failed');
+    this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.fence }, 'a Run failed');
     const { retryAfterMs = 0 } = known ? error.more : {};
     const failure = runError(known ? error.code : 'internal');
     const command: Command = { ...claim.fence, type: 'fail_run', error: failure, jitter: Math.random(), retryAfterMs };

@@ -8,12 +8,13 @@ select r.run_id as id,
        r.completed_at as "completedAt",
        r.updated_at   as "updatedAt",
        r.error,
-       w.organization_id as "organizationId",
-       w.agent_id     as "agentId",
+       t.organization_id as "organizationId",
+       t.agent_id     as "agentId",
        w.state, w.limited_by as "limitedBy", w.dispatch, w.attempt, w.holder,
        w.due_at       as "dueAt",
        w.since
 from run_summaries r
+join thread_summaries t on t.thread_id = r.thread_id
 left join run_work w on w.run_id = r.run_id
 where ($1::text is null or r.run_id = $1)
   and ($2::text is null or r.thread_id = $2)
