@@ -61,6 +61,7 @@ function removeOrphans() {
 }
 
 if (!process.argv.includes('--if-stale') || isStale()) {
+  if (process.argv.includes('--if-stale')) process.stderr.write('Building; it takes about a minute.\n');
   const startedAt = new Date();
   compile();
   copyAsIs();
