@@ -133,8 +133,7 @@ export function toMessages(events: readonly TranscriptEvent[]): TranscriptMessag
     } else if (event.type === 'tool.started') {
       started.add(event.data.toolCallId);
     } else if (event.type === 'tool.completed' && open.delete(event.data.toolCallId)) {
-      const { toolCallId, toolName, outcome, result, fileIds } = event.data;
-      messages.push({ role: 'tool', toolCallId, toolName, outcome, result, ...(fileIds ? { fileIds } : {}) });
+      messages.push(toolMessage(event));
     }
   }
   settle();
@@ -145,3 +144,17 @@ const UNANSWERED = {
   unknown: 'The Run ended while this call was under way; it may have taken effect.',
   refused: 'The Run ended before this call; it was not carried out.',
 };
+
+type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
+
+const toolMessages = new WeakMap<TranscriptEvent, ToolMessage>();
+
+/** One for each event, however often it is asked for: what a harness has counted of a large result, it knows again. */
+function toolMessage(event: Extract<TranscriptEvent, { type: 'tool.completed' }>): ToolMessage {
+  const known = toolMessages.get(event);
+  if (known !== undefined) return known;
+  const { toolCallId, toolName, outcome, result, fileIds } = event.data;
+  const message: ToolMessage = { role: 'tool', toolCallId, toolName, outcome, result, ...(fileIds ? { fileIds } : {}) };
+  toolMessages.set(event, message);
+  return message;
+}

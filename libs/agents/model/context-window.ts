@@ -1,5 +1,5 @@
 import { HarnessError, type TranscriptMessage } from '../harness.ts';
-import { sum, textTokens } from './estimate.ts';
+import { bytesOfResult, sum, textTokens } from './estimate.ts';
 import { firstBytes } from '../first-bytes.ts';
 
 /** Results of the current turn that are never left out whole. */
@@ -53,7 +53,7 @@ export function fitContext(
   const leaveOutResults = (indices: readonly number[]): void => {
     for (const i of indices) {
       if (freed >= goal) return;
-      replaceResult(i, leftOutNote((transcript[i] as ToolMessage).result));
+      replaceResult(i, leftOutNote(transcript[i] as ToolMessage));
     }
   };
 
@@ -103,18 +103,18 @@ function withResult({ fileIds: _, ...message }: ToolMessage, result: string): To
   return { ...message, result };
 }
 
-function leftOutNote(result: string): string {
-  return `[This result was left out, to make room: ${size(result)}.]`;
+function leftOutNote(message: ToolMessage): string {
+  return `[This result was left out, to make room: ${size(bytesOfResult(message))}.]`;
 }
 
 /** As much of the result as so many tokens hold, with a note. */
 function cutResult(result: string, tokens: number): string {
-  const note = `\n[The rest of this result was left out, to make room: ${size(result)} in all.]`;
+  const note = `\n[The rest of this result was left out, to make room: ${size(Buffer.byteLength(result))} in all.]`;
   const room = tokens - textTokens(note);
   if (room < LEAST_RESULT_TOKENS) throw new HarnessError('context_too_long');
   return firstBytes(result, room * 4) + note;
 }
 
-function size(text: string): string {
-  return `${Buffer.byteLength(text).toLocaleString('en')} bytes`;
+function size(bytes: number): string {
+  return `${bytes.toLocaleString('en')} bytes`;
 }

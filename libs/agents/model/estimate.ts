@@ -27,7 +27,7 @@ export function messageTokens(message: TranscriptMessage, { model, isShown }: Co
     case 'user':
       return FRAME_TOKENS + textTokens(message.text) + imageTokens(message.fileIds, isShown);
     case 'tool':
-      return FRAME_TOKENS + textTokens(message.result) + imageTokens(message.fileIds ?? [], isShown);
+      return FRAME_TOKENS + resultTokens(message) + imageTokens(message.fileIds ?? [], isShown);
     case 'assistant': {
       const calls = message.toolCalls.map(
         (call) => FRAME_TOKENS + textTokens(call.toolName + JSON.stringify(call.toolInput)),
@@ -36,6 +36,19 @@ export function messageTokens(message: TranscriptMessage, { model, isShown }: Co
       return FRAME_TOKENS + textTokens(message.text) + sum(calls) + sum(blocks.map(givenBackTokens));
     }
   }
+}
+
+const resultBytes = new WeakMap<TranscriptMessage, number>();
+
+/** Bytes of UTF-8, counted once a message: a step must not look through all that came before. */
+export function bytesOfResult(message: Extract<TranscriptMessage, { role: 'tool' }>): number {
+  const bytes = resultBytes.get(message) ?? Buffer.byteLength(message.result);
+  resultBytes.set(message, bytes);
+  return bytes;
+}
+
+function resultTokens(message: Extract<TranscriptMessage, { role: 'tool' }>): number {
+  return Math.ceil(bytesOfResult(message) / BYTES_A_TOKEN);
 }
 
 export function toolTokens({ name, description, inputSchema }: Tool): number {
