@@ -120,4 +120,11 @@ describe('toMessages', () => {
       { role: 'user', text: 'b' },
     ]);
   });
+
+  it('gives the same message for the same result again, so that what was counted of it is known', () => {
+    const events = [said('a'), answered('', [call('1')]), started('1'), completed('1')];
+    const [once, again] = [toMessages(events), toMessages([...events, said('b', 'B')])];
+    expect(once[2]).toMatchObject({ role: 'tool', toolCallId: '1' });
+    expect(again[2]).toBe(once[2]);
+  });
 });
