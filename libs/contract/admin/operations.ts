@@ -1,9 +1,10 @@
 import { agentOperations } from './agent-operations.ts';
 import { peopleOperations } from './people-operations.ts';
 import { serviceOperations } from './service-operations.ts';
+import { threadOperations } from './thread-operations.ts';
 
 /** Everything that operators can do, by HTTP under /admin/v1 and by `spool`. */
-export const adminOperations = { ...peopleOperations, ...agentOperations, ...serviceOperations };
+export const adminOperations = { ...peopleOperations, ...agentOperations, ...threadOperations, ...serviceOperations };
 
 export type AdminOperations = typeof adminOperations;
 export type AdminOperationName = keyof AdminOperations;

@@ -42,3 +42,5 @@ export const flag = z
   .transform((value) => (value === undefined ? undefined : value === 'true'));
 
 export const ok = z.strictObject({ ok: z.literal(true) });
+
+export const count = z.int().min(0);
