@@ -1,21 +1,16 @@
 import { statfs } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
-import type { Pool } from 'pg';
 import type { AgentCatalogue } from '#agents';
 import type { DoctorCheck } from '#contract';
 import { readMigrations } from '#event-store';
 import type { BlobKeeper } from '#files';
-import { isRedisUrl, readVersion, redisUrlOf, type Config } from '#platform';
-import type { QueueControls, RunQueue } from '#run-queue';
+import { isRedisUrl, readVersion, redisUrlOf } from '#platform';
+import { askRedis } from './ask-redis.ts';
+import type { QueueParts } from './read-queue.ts';
 import { AdminReader } from './reader.ts';
 
-export interface DoctorParts {
-  pool: Pool;
-  config: Config;
-  queue: RunQueue;
-  controls: QueueControls;
+export interface DoctorParts extends QueueParts {
   blobs: BlobKeeper;
   agents: AgentCatalogue;
 }
@@ -117,19 +112,10 @@ async function checkQueue({ queue, controls }: DoctorParts): Promise<Found> {
 async function checkRedis({ config }: DoctorParts): Promise<Found> {
   const url = redisUrlOf(config);
   if (url === undefined) return ok('None is used: queue, wake-ups and rate limits are in PostgreSQL.');
-  const redis = new Redis(url, { lazyConnect: true, connectTimeout: 3_000, retryStrategy: () => null });
-  redis.on('error', () => undefined); // told by what it is asked
-  try {
-    await redis.connect();
-    const info = await redis.info();
-    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
-    const version = /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version';
-    if (policy === undefined || policy === 'noeviction') return ok(`Redis ${version}, maxmemory-policy noeviction`);
-    const why = `Redis ${version} has maxmemory-policy ${policy}: it may throw jobs away; it must be noeviction.`;
-    return isRedisUrl(config.QUEUE_URL) ? failed(why) : warning(why);
-  } finally {
-    redis.disconnect();
-  }
+  const { version, policy } = await askRedis(url, 3_000);
+  if (policy === undefined || policy === 'noeviction') return ok(`Redis ${version}, maxmemory-policy noeviction`);
+  const why = `Redis ${version} has maxmemory-policy ${policy}: it may throw jobs away; it must be noeviction.`;
+  return isRedisUrl(config.QUEUE_URL) ? failed(why) : warning(why);
 }
 
 async function checkWorkers({ controls }: DoctorParts): Promise<Found> {

@@ -1,20 +1,13 @@
 import type { SomeHandlers } from './handlers.ts';
 import { linesOf } from './progress-lines.ts';
 import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
-import { QueueAway, type QueueControls, type RunQueue } from '#run-queue';
-import { isRedisUrl, namedStatement, throwAway } from '#platform';
-import type { QueueStatus } from '#contract';
 import { writeEntry } from './audit.ts';
 import { runDoctor, type DoctorParts } from './doctor.ts';
+import { readQueue } from './read-queue.ts';
 import { AdminReader, pageOf } from './reader.ts';
 import { AdminRefused } from './refused.ts';
 
-const READ_QUEUE = namedStatement(`${import.meta.dirname}/queries`, 'queue.sql').text;
-
-export interface ServiceHandlerParts extends DoctorParts {
-  queue: RunQueue;
-  controls: QueueControls;
-}
+export type ServiceHandlerParts = DoctorParts;
 
 /** The queue, and the installation as a whole. */
 export function serviceHandlers(
@@ -86,22 +79,4 @@ function oneAtATime() {
       underWay.delete(kind);
     }
   };
-}
-
-async function readQueue({ pool, config, controls, queue }: ServiceHandlerParts): Promise<QueueStatus> {
-  type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
-  const { QUEUE_NAME: name, QUEUE_URL } = config;
-  const [{ rows }, offered] = await Promise.all([
-    pool.query<Row>(READ_QUEUE, [name, controls.awayKey]).catch(throwAway),
-    queue.waitingCount().catch(nullWhereAway),
-  ]);
-  const backend = isRedisUrl(QUEUE_URL) ? 'redis' : 'postgresql';
-  const row = rows[0]!;
-  const workers = row.workers.map((worker) => ({ ...worker, seenAt: new Date(worker.seenAt).toISOString() }));
-  return { name, backend, offered, ...row, workers };
-}
-
-function nullWhereAway(error: unknown): null {
-  if (error instanceof QueueAway) return null;
-  throw error;
 }

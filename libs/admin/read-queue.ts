@@ -1,0 +1,28 @@
+import type { Pool } from 'pg';
+import type { QueueStatus } from '#contract';
+import { isRedisUrl, namedStatement, throwAway, type Config } from '#platform';
+import type { QueueControls, RunQueue } from '#run-queue';
+
+const READ_QUEUE = namedStatement(`${import.meta.dirname}/queries`, 'queue.sql').text;
+
+export interface QueueParts {
+  pool: Pool;
+  config: Config;
+  queue: RunQueue;
+  controls: QueueControls;
+}
+
+/** The queue and the workers, also while the queue itself is away. Throws DatabaseAway. */
+export async function readQueue({ pool, config, controls, queue }: QueueParts): Promise<QueueStatus> {
+  type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
+  const { QUEUE_NAME: name, QUEUE_URL } = config;
+  const [{ rows }, offered] = await Promise.all([
+    pool.query<Row>(READ_QUEUE, [name, controls.awayKey]).catch(throwAway),
+    // Whatever it fails by: one that is silent is told by its client, in words of its own.
+    queue.waitingCount().catch(() => null),
+  ]);
+  const backend = isRedisUrl(QUEUE_URL) ? 'redis' : 'postgresql';
+  const row = rows[0]!;
+  const workers = row.workers.map((worker) => ({ ...worker, seenAt: new Date(worker.seenAt).toISOString() }));
+  return { name, backend, offered, ...row, workers };
+}
