@@ -74,7 +74,7 @@ export class Session {
   }
 
   /** Waits where the reader is slow. */
-  async write(text: string): Promise<void> {
+  async write(text: string | Uint8Array): Promise<void> {
     const { out } = this.parts;
     if (!out.write(text)) await new Promise<void>((resolve) => out.once('drain', resolve));
   }
