@@ -140,11 +140,14 @@ type Work = NonNullable<ManagedRun['work']>;
 type RunRow = Omit<ManagedRun, 'work'> & ({ state: null } | Work);
 
 function toRun(row: RunRow): ManagedRun {
-  const { id, threadId, status, trigger, createdAt, startedAt, completedAt, updatedAt, error } = row;
-  const run = { id, threadId, status, trigger, createdAt, startedAt, completedAt, updatedAt, error };
+  const { id, threadId, organizationId, organizationName, agentId, agentName, status, trigger } = row;
+  const { createdAt, startedAt, completedAt, updatedAt, error } = row;
+  const whose = { organizationId, organizationName, agentId, agentName };
+  const when = { createdAt, startedAt, completedAt, updatedAt };
+  const run = { id, threadId, ...whose, status, trigger, ...when, error };
   if (row.state === null) return { ...run, work: null };
-  const { organizationId, agentId, state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
-  return { ...run, work: { organizationId, agentId, state, limitedBy, dispatch, attempt, holder, dueAt, since } };
+  const { state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
+  return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };
 }
 
 /** A page of at most `limit`, from one row more: that there is one says that there is another page. */

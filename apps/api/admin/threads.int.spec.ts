@@ -97,7 +97,9 @@ describe('lists', () => {
     expect(await ids({ threadId, limit: 1, cursor: nextCursor! })).toEqual([first!.id]);
     expect((await admin.do('getRun', { params: { runId: second } })).run).toMatchObject({
       status: 'running',
-      work: { state: 'leased', attempt: 1, holder: 'test', agentId: other, organizationId },
+      agentId: other,
+      organizationId,
+      work: { state: 'leased', attempt: 1, holder: 'test' },
     });
   });
 });
@@ -230,7 +232,7 @@ describe('what operators do to Threads and Runs', () => {
     expect(cancelled.run).toMatchObject({ status: 'cancelled', work: null });
     expect((await admin.refused('cancelRun', { params: { runId } }))[0]).toBe('conflict');
     const { run } = await admin.do('retryRun', { params: { runId } });
-    expect(run).toMatchObject({ threadId, status: 'queued', trigger: 'resume', work: { agentId } });
+    expect(run).toMatchObject({ threadId, status: 'queued', trigger: 'resume', agentId });
     expect((await admin.refused('retryRun', { params: { runId } }))[0]).toBe('conflict');
     expect((await admin.refused('retryRun', { params: { runId: run.id } }))[0]).toBe('conflict');
     expect((await admin.do('terminateThread', { params: { threadId } })).thread.status).toBe('TERMINATED');

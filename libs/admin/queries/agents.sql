@@ -1,6 +1,7 @@
 -- A page of agents, newest first: one ($1), of an organization ($2), of a name ($3), deleted or not ($4), after one ($5).
 select a.id,
        a.organization_id as "organizationId",
+       (select o.name from organizations o where o.id = a.organization_id) as "organizationName",
        a.owner_person_id as "ownerPersonId",
        a.name, a.description, a.kind, a.access, a.published,
        a.api_enabled     as "apiEnabled",

@@ -2,7 +2,9 @@
 -- organization ($6), that may call an agent ($7), after one ($8), of a name ($10).
 select t.id, t.kind, t.name, s.status,
        t.person_id       as "personId",
+       (select p.name from people p where p.id = t.person_id) as "personName",
        t.organization_id as "organizationId",
+       (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
        array(select a.agent_id from token_agents a where a.token_id = t.id order by 1) as "agentIds",
        t.allow_attribution as "allowAttribution",
        t.created_at      as "createdAt",

@@ -4,6 +4,9 @@ import { answeredUlid, dateTime } from '../scalars.ts';
 /** Schemas that have a name in the OpenAPI document of the admin API. */
 export const adminComponents = z.registry<{ id: string }>();
 
+const agentName = z.string().meta({ description: 'Of the Agent’s live manifest.' });
+const organizationName = z.string();
+
 const name = z.string().meta({ description: 'For people; need not be unique.' });
 
 export const organizationRecord = z
@@ -38,7 +41,9 @@ export const tokenRecord = z
     name,
     status: z.enum(['active', 'expired', 'revoked']).meta({ description: 'Only an active one is accepted.' }),
     personId: answeredUlid.nullable().meta({ description: 'Whose it is; null unless it is a person’s.' }),
+    personName: z.string().nullable(),
     organizationId: answeredUlid.nullable().meta({ description: 'Null unless it is a service’s.' }),
+    organizationName: organizationName.nullable(),
     agentIds: z.array(answeredUlid).meta({ description: 'Agents that a service may call; of others empty.' }),
     allowAttribution: z.boolean().meta({ description: 'Whether a service may make Threads in the name of a person.' }),
     createdAt: dateTime,
@@ -71,6 +76,7 @@ export const managedAgent = z
   .strictObject({
     id: answeredUlid,
     organizationId: answeredUlid,
+    organizationName,
     ownerPersonId: answeredUlid.nullable(),
     name: z.string().meta({ description: 'Of its live manifest. `apply` finds an Agent by organization and name.' }),
     description: z.string(),
@@ -117,7 +123,9 @@ export const managedThread = z
   .strictObject({
     id: answeredUlid,
     organizationId: answeredUlid,
+    organizationName,
     agentId: answeredUlid,
+    agentName,
     userId: z.string().meta({ description: 'Of the application.' }),
     ownerPersonId: answeredUlid.nullable().meta({ description: 'Who created it, or to whom it is attributed.' }),
     ownerTokenId: answeredUlid.nullable().meta({ description: 'The service token that created it.' }),
@@ -136,6 +144,10 @@ export const managedRun = z
   .strictObject({
     id: answeredUlid,
     threadId: answeredUlid,
+    organizationId: answeredUlid,
+    organizationName,
+    agentId: answeredUlid,
+    agentName,
     status: z.enum(['queued', 'booting', 'running', 'waiting_input', 'completed', 'failed', 'cancelled', 'expired']),
     trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']),
     createdAt: dateTime,
@@ -145,8 +157,6 @@ export const managedRun = z
     error: z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() }).nullable(),
     work: z
       .strictObject({
-        organizationId: answeredUlid,
-        agentId: answeredUlid,
         state: z.enum(['ready', 'leased', 'waiting', 'delayed', 'limited']),
         limitedBy: z
           .enum(['agent', 'organization'])
