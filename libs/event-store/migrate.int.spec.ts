@@ -80,3 +80,14 @@ test('four that start at once migrate one after the other', async () => {
                  where l.locktype = 'advisory' and d.datname = current_database()`;
   await eventually(async () => (await lines(locks)).length === 0, { what: 'the lock is given back' });
 });
+
+test('indices that an operator has built beforehand stay as they are', async () => {
+  await migrate(database.url);
+  const before = await describeSchema();
+  const built = () => lines(`select oid::text as line from pg_class where relname like 'run_summaries_%' order by 1`);
+  const indices = await built();
+  await client.query(`delete from migrations where name like 'RunLists%'`);
+  await migrate(database.url);
+  expect([await describeSchema(), await built()]).toEqual([before, indices]);
+  expect(await lines('select name as line from migrations')).toContain('RunLists1763700000008');
+});

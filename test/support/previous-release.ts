@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 /** The release before this one: what an installation runs when it is upgraded. */
-const COMMIT = '04ddba1';
+const COMMIT = '3c3018b';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /** A shallow clone does not have it. */
