@@ -206,3 +206,20 @@ test('help lists every exit code', async () => {
   const { out } = await run(['--help'], {});
   for (const code of Object.values(EXIT)) expect(out).toMatch(new RegExp(`^  ${code}  `, 'm'));
 });
+const runsPage = { runs: [], nextCursor: null };
+
+test.each<[string[], object]>([
+  [[], { scope: 'live' }],
+  [['--ended'], { scope: 'all' }],
+  [['--status', 'running'], { scope: 'live', status: 'running' }],
+  [['--status', 'failed'], { scope: 'all', status: 'failed' }],
+  [
+    ['--error', 'provider_auth', '--since', '2026-11-22'],
+    {
+      ...{ scope: 'all', errorCode: 'provider_auth', since: '2026-11-22T00:00:00.000Z' },
+    },
+  ],
+])('run list %p', async (given, query) => {
+  const { code, calls } = await run(['run', 'list', ...given], { listRuns: runsPage });
+  expect([code, calls]).toEqual([0, [{ name: 'listRuns', input: { query } }]]);
+});

@@ -10,6 +10,7 @@ import type {
   TokenRecord,
 } from '#contract';
 import { namedStatement, throwAway, type Queryable } from '#platform';
+import { firstRunIdSince } from './run-ids.ts';
 
 /**
  * Only the text: each is planned anew with its values, so that filters which are not given cost nothing. A plan that is kept
@@ -59,9 +60,13 @@ export interface ThreadsWanted extends PageWanted {
 export interface RunsWanted extends PageWanted {
   id?: Filter;
   threadId?: Filter;
+  /** Only those that have not ended; of one Thread, or one alone, it is all the same. */
+  live?: boolean;
   organizationId?: Filter;
   agentId?: Filter;
   status?: Filter;
+  errorCode?: Filter;
+  since?: Filter;
 }
 
 export interface AuditWanted extends PageWanted {
@@ -120,8 +125,10 @@ export class AdminReader {
     return this.read<ManagedThread>(THREADS, values);
   }
 
-  async runs({ id, threadId, organizationId, agentId, status, cursor, limit = 1 }: RunsWanted): Promise<ManagedRun[]> {
-    const values = [id, threadId, organizationId, agentId, status, cursor, limit];
+  async runs({ id, threadId, live, organizationId, agentId, status, ...wanted }: RunsWanted): Promise<ManagedRun[]> {
+    const { errorCode, since, cursor, limit = 1 } = wanted;
+    const created = [since, since === undefined ? null : firstRunIdSince(since)];
+    const values = [id, threadId, organizationId, agentId, status, cursor, live, errorCode, ...created, limit];
     return (await this.read<RunRow>(RUNS, values)).map(toRun);
   }
 

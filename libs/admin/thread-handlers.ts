@@ -80,9 +80,10 @@ export function threadHandlers(
 export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' | 'getRun' | 'cancelRun' | 'retryRun'> {
   const reader = new AdminReader(parts.pool);
   return {
-    listRuns: async ({ query: { limit, ...wanted } }) => {
+    listRuns: async ({ query: { limit, scope, ...wanted } }) => {
       if (wanted.threadId !== undefined) await findThread(reader, wanted.threadId);
-      const { page, nextCursor } = pageOf(await reader.runs({ ...wanted, limit: limit + 1 }), limit);
+      const live = scope === 'live' && wanted.threadId === undefined;
+      const { page, nextCursor } = pageOf(await reader.runs({ ...wanted, live, limit: limit + 1 }), limit);
       return { runs: page, nextCursor };
     },
 

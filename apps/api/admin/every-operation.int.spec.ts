@@ -208,7 +208,12 @@ const CASES: Record<AdminOperationName, Case> = {
   deleteThread: {},
   listRuns: {
     unknown: ({ nobody }) => [{ query: { threadId: nobody } }],
-    wrong: () => [[{ query: { status: 'lost' } }, 'query.status: ']],
+    wrong: () => [
+      [{ query: { status: 'lost' } }, 'query.status: '],
+      [{ query: { scope: 'ended' } }, 'query.scope: '],
+      [{ query: { errorCode: '' } }, 'query.errorCode: must not be empty'],
+      [{ query: { since: 'yesterday' } }, 'query.since: must be a time'],
+    ],
   },
   getRun: {},
   cancelRun: {},

@@ -104,6 +104,37 @@ describe('lists', () => {
   });
 });
 
+describe('finds', () => {
+  const runsOf = async (query: Given<'listRuns'>['query']) =>
+    (await admin.do('listRuns', { query: query! })).runs.map(({ id }) => id);
+
+  test('Runs that have ended: all, of an Agent, by error, and since', async () => {
+    const other = await admin.api.newAgent();
+    const threadId = await admin.api.newThread({ agentId: other, text: 'one' });
+    const runId = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
+    await admin.api.startRun(threadId, runId);
+    expect(await runsOf({ agentId: other })).toEqual([runId]);
+    const error = { code: 'provider_auth', message: 'No.', retryable: false } as const;
+    await admin.api.happen(threadId, { type: 'fail_run', runId, attempt: 1, error, jitter: 0 });
+    const live = await admin.api.newThread({ agentId: other, text: 'two' });
+    const liveId = (await admin.do('getThread', { params: { threadId: live } })).runs[0]!.id;
+    expect(await runsOf({ agentId: other })).toEqual([liveId]);
+    expect(await runsOf({ agentId: other, scope: 'all' })).toEqual([liveId, runId]);
+    expect(await runsOf({ agentId: other, scope: 'all', limit: 1, cursor: liveId })).toEqual([runId]);
+    expect(await runsOf({ agentId: other, scope: 'all', status: 'failed' })).toEqual([runId]);
+    expect(await runsOf({ agentId: other, scope: 'all', organizationId })).toEqual([liveId, runId]);
+    expect(await runsOf({ scope: 'all', organizationId: other })).toEqual([]);
+    expect(await runsOf({ scope: 'all', errorCode: 'provider_auth' })).toEqual([runId]);
+    expect(await runsOf({ errorCode: 'provider_auth' })).toEqual([]);
+    expect(await runsOf({ scope: 'all', errorCode: 'provider' })).toEqual([]);
+    const { createdAt } = (await admin.do('getRun', { params: { runId: liveId } })).run;
+    expect(await runsOf({ agentId: other, scope: 'all', since: createdAt })).toEqual([liveId]);
+    expect(await runsOf({ agentId: other, since: createdAt, status: 'queued' })).toEqual([liveId]);
+    const later = new Date(Date.parse(createdAt) + 1).toISOString();
+    expect(await runsOf({ agentId: other, scope: 'all', since: later })).toEqual([]);
+  });
+});
+
 describe('export', () => {
   test('is the whole stream, as it is stored, over many pages', async () => {
     const run = await started();

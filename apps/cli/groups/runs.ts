@@ -3,12 +3,11 @@ import type { CommandSpec, Group } from '../command-spec.ts';
 import { agentId, optional, organizationId } from '../resolve.ts';
 import type { Paging } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
+import { parseSince } from '../when.ts';
 import { PAGING } from './paging.ts';
 
-const STATUSES = [
-  ...(['queued', 'booting', 'running', 'waiting_input'] as const),
-  ...(['completed', 'failed', 'cancelled', 'expired'] as const),
-];
+const LIVE: readonly ManagedRun['status'][] = ['queued', 'booting', 'running', 'waiting_input'];
+const STATUSES = [...LIVE, 'completed', 'failed', 'cancelled', 'expired'];
 
 export const runColumns: Column<ManagedRun>[] = [
   { head: 'id', value: ({ id }) => id },
@@ -38,30 +37,46 @@ const fieldsOf = (run: ManagedRun): string =>
     ['attempt', run.work?.attempt],
   ]);
 
-type ListOptions = Paging & { thread?: string; org?: string; agent?: string; status?: ManagedRun['status'] };
+type ListOptions = Paging & {
+  thread?: string;
+  ended?: boolean;
+  org?: string;
+  agent?: string;
+  status?: ManagedRun['status'];
+  error?: string;
+  since?: string;
+};
 
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
-  description: 'List all Runs that have not ended, or all of one Thread, newest first.',
+  description: 'List Runs, newest first: those that have not ended, with --ended all, or all of one Thread.',
   options: [
     { flags: '--thread <threadId>', description: 'all of this Thread, ended ones too' },
+    { flags: '--ended', description: 'those that have ended too' },
     { flags: '--org <org>', description: 'only this organization’s' },
     { flags: '--agent <agent>', description: 'only this Agent’s' },
-    { flags: '--status <status>', description: 'only these', choices: STATUSES },
+    { flags: '--status <status>', description: 'only these; ended ones without --ended', choices: STATUSES },
+    { flags: '--error <code>', description: 'only those that failed with this code, without --ended' },
+    { flags: '--since <when>', description: 'only those created since a date, or ago: 7d, 12h', parse: parseSince },
     ...PAGING,
   ],
   examples: [
     ['run list'],
     ['run list --agent echo --status waiting_input'],
+    ['run list --error provider_unavailable --since 12h'],
     ['run list --thread 01JD0000000000000000000000'],
   ],
-  async run(session, _, { thread, org, agent, status, ...paging }) {
+  async run(session, _, { thread, ended, org, agent, status, error, since, ...paging }) {
     const organization = await optional(organizationId, session, org);
+    const hasEnded = status !== undefined && !LIVE.includes(status);
     const filter = {
+      scope: ended || hasEnded || error !== undefined ? ('all' as const) : ('live' as const),
       threadId: thread,
       organizationId: organization,
       agentId: agent === undefined ? undefined : await agentId(session, agent, organization),
       status,
+      errorCode: error,
+      since,
     };
     await session.printPages(paging, runColumns, async (page) => {
       const { runs, nextCursor } = await session.call('listRuns', { query: { ...page, ...filter } });

@@ -1,5 +1,9 @@
--- Runs, newest first, each with its work row while it is live: one ($1), all of a Thread ($2), or those that are live, of an
--- organization ($3) or agent ($4); of a status ($5), after one ($6).
+-- Runs, newest first, each with its work row while it is live: one ($1), all of a Thread ($2), those that are live ($7), or all; of
+-- an organization ($3) or agent ($4), of a status ($5), that failed with a code ($8), created since a time ($9), before which no
+-- id ($10) is of, after one ($6).
+--
+-- `any (array (…))` where a join or `in` would do: what is not asked for is folded away before it is planned, and what is
+-- becomes the key of an index. Within an `or`, `in (select …)` is a filter of each row of a walk over the whole table.
 select r.run_id as id,
        r.thread_id    as "threadId",
        r.status, r.trigger,
@@ -20,10 +24,25 @@ join thread_summaries t on t.thread_id = r.thread_id
 left join run_work w on w.run_id = r.run_id
 where ($1::text is null or r.run_id = $1)
   and ($2::text is null or r.thread_id = $2)
-  and ($1::text is not null or $2::text is not null or r.run_id in (select l.run_id from run_work l))
-  and ($3::text is null or w.organization_id = $3)
-  and ($4::text is null or w.agent_id = $4)
+  and ($7::boolean is not true or r.run_id = any (array(
+        select l.run_id from run_work l
+        where ($3::text is null or l.organization_id = $3)
+          and ($4::text is null or l.agent_id = $4)
+          and ($5::text is null or l.state = any (case $5 when 'queued' then array['ready', 'delayed', 'limited']
+                                                          when 'waiting_input' then array['waiting']
+                                                          else array['leased'] end))
+          and ($6::text is null or l.run_id < $6)
+          and ($10::text is null or l.run_id >= $10)
+        order by l.run_id desc
+        -- The rest of the conditions is of what is claimed, which is never much, or of the page's edge.
+        limit case when $5 in ('booting', 'running') or $9::timestamptz is not null then null else $11::integer end)))
+  and ($3::text is null or t.organization_id = $3 and t.agent_id = any (array(
+        select a.id from agents a where a.organization_id = $3)))
+  and ($4::text is null or t.agent_id = $4)
   and ($5::text is null or r.status = $5)
   and ($6::text is null or r.run_id < $6)
+  and ($8::text is null or r.error ->> 'code' = $8)
+  and ($9::timestamptz is null or r.created_at >= $9)
+  and ($10::text is null or r.run_id >= $10)
 order by r.run_id desc
-limit $7
+limit $11

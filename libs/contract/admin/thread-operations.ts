@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { dateTime, ulid } from '../scalars.ts';
 import { threadEventLogEntry } from '../records.ts';
 import type { AdminOperation } from './operation.ts';
-import { count, flag, newName, nextCursor, noBody, nothing, ok, page } from './parts.ts';
+import { count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
 
 const threadParams = z.object({ threadId: ulid });
@@ -110,14 +110,19 @@ export const threadOperations = {
   listRuns: {
     method: 'GET',
     path: '/runs',
-    summary: 'List the Runs of a Thread, or all that are live, newest first',
+    summary: 'List Runs, newest first: those that are live, those of a Thread, or all',
     params: nothing,
     query: z.object({
       ...page,
-      threadId: ulid.optional().meta({ description: 'All Runs of this Thread. Else all live ones.' }),
-      organizationId: ulid.optional().meta({ description: 'Of the live ones.' }),
-      agentId: ulid.optional().meta({ description: 'Of the live ones.' }),
+      scope: z.enum(['live', 'all']).default('live').meta({
+        description: '`live`: those that have not ended. With `threadId` it is always `all`.',
+      }),
+      threadId: ulid.optional().meta({ description: 'Only those of this Thread, ended ones too.' }),
+      organizationId: ulid.optional(),
+      agentId: ulid.optional(),
       status: managedRun.shape.status.optional().meta({ description: 'Only those of this status.' }),
+      errorCode: newName.optional().meta({ description: 'Only those that failed with this code.' }),
+      since: time.optional().meta({ description: 'Only those that were created then or later.' }),
     }),
     body: noBody,
     status: 200,
