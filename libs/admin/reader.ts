@@ -148,10 +148,10 @@ type RunRow = Omit<ManagedRun, 'work'> & ({ state: null } | Work);
 
 function toRun(row: RunRow): ManagedRun {
   const { id, threadId, organizationId, organizationName, agentId, agentName, status, trigger } = row;
-  const { createdAt, startedAt, completedAt, updatedAt, error } = row;
+  const { createdAt, startedAt, completedAt, updatedAt, error, mayBeRetried } = row;
   const whose = { organizationId, organizationName, agentId, agentName };
   const when = { createdAt, startedAt, completedAt, updatedAt };
-  const run = { id, threadId, ...whose, status, trigger, ...when, error };
+  const run = { id, threadId, ...whose, status, trigger, ...when, error, mayBeRetried };
   if (row.state === null) return { ...run, work: null };
   const { state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
   return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };

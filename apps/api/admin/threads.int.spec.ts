@@ -127,6 +127,13 @@ describe('finds', () => {
     expect(await runsOf({ scope: 'all', errorCode: 'provider_auth' })).toEqual([runId]);
     expect(await runsOf({ errorCode: 'provider_auth' })).toEqual([]);
     expect(await runsOf({ scope: 'all', errorCode: 'provider' })).toEqual([]);
+    const mayBeRetried = async (): Promise<boolean> =>
+      (await admin.do('getRun', { params: { runId } })).run.mayBeRetried;
+    expect(await mayBeRetried()).toBe(false);
+    await admin.pool.query(`update run_summaries set error = error || '{"retryable": true}' where run_id = $1`, [
+      runId,
+    ]);
+    expect(await mayBeRetried()).toBe(true);
     const { createdAt } = (await admin.do('getRun', { params: { runId: liveId } })).run;
     expect(await runsOf({ agentId: other, scope: 'all', since: createdAt })).toEqual([liveId]);
     expect(await runsOf({ agentId: other, since: createdAt, status: 'queued' })).toEqual([liveId]);
@@ -260,14 +267,18 @@ describe('what operators do to Threads and Runs', () => {
   test('cancel, retry, terminate and delete', async () => {
     const { threadId, runId } = await started();
     const cancelled = await admin.do('cancelRun', { params: { runId } });
-    expect(cancelled.run).toMatchObject({ status: 'cancelled', work: null });
+    expect(cancelled.run).toMatchObject({ status: 'cancelled', work: null, mayBeRetried: true });
     expect((await admin.refused('cancelRun', { params: { runId } }))[0]).toBe('conflict');
+    const mayBeRetried = async (id: string): Promise<boolean> =>
+      (await admin.do('getRun', { params: { runId: id } })).run.mayBeRetried;
     const { run } = await admin.do('retryRun', { params: { runId } });
-    expect(run).toMatchObject({ threadId, status: 'queued', trigger: 'resume', agentId });
+    expect(run).toMatchObject({ threadId, status: 'queued', trigger: 'resume', agentId, mayBeRetried: false });
+    expect(await mayBeRetried(runId)).toBe(false);
     expect((await admin.refused('retryRun', { params: { runId } }))[0]).toBe('conflict');
     expect((await admin.refused('retryRun', { params: { runId: run.id } }))[0]).toBe('conflict');
     expect((await admin.do('terminateThread', { params: { threadId } })).thread.status).toBe('TERMINATED');
-    expect((await admin.do('getRun', { params: { runId: run.id } })).run.status).toBe('cancelled');
+    const last = (await admin.do('getRun', { params: { runId: run.id } })).run;
+    expect(last).toMatchObject({ status: 'cancelled', mayBeRetried: false });
     expect((await admin.refused('retryRun', { params: { runId: run.id } }))[0]).toBe('conflict');
     expect((await admin.api.get(`/threads/${threadId}`)).json.thread.status).toBe('TERMINATED');
     await admin.do('deleteThread', { params: { threadId } });

@@ -23,7 +23,7 @@ const fieldsOf = (run: ManagedRun): string =>
   renderFields([
     ...runColumns.map(({ head, value }) => [head, value(run)] as const),
     ['message', run.error?.message],
-    ['retryable', run.error?.retryable],
+    ['may be retried', run.completedAt === null ? null : run.mayBeRetried],
     ['started', run.startedAt],
     ['completed', run.completedAt],
     ['updated', run.updatedAt],

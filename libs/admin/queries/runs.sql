@@ -12,6 +12,10 @@ select r.run_id as id,
        r.completed_at as "completedAt",
        r.updated_at   as "updatedAt",
        r.error,
+       -- As retry_run of the domain decides.
+       r.run_id = t.last_run_id and not t.archived and t.status <> 'TERMINATED'
+         and case r.status when 'failed' then (r.error ->> 'retryable')::boolean
+                           else r.status in ('cancelled', 'expired') end as "mayBeRetried",
        t.organization_id as "organizationId",
        (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
        t.agent_id     as "agentId",

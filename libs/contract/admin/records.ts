@@ -155,6 +155,10 @@ export const managedRun = z
     completedAt: dateTime.nullable(),
     updatedAt: dateTime,
     error: z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() }).nullable(),
+    mayBeRetried: z.boolean().meta({
+      description:
+        'Whether retryRun would take it: cancelled, expired or failed so that a retry may help, and still the newest of a Thread that is neither archived nor terminated.',
+    }),
     work: z
       .strictObject({
         state: z.enum(['ready', 'leased', 'waiting', 'delayed', 'limited']),
