@@ -223,3 +223,8 @@ test.each<[string[], object]>([
   const { code, calls } = await run(['run', 'list', ...given], { listRuns: runsPage });
   expect([code, calls]).toEqual([0, [{ name: 'listRuns', input: { query } }]]);
 });
+test('thread list --search', async () => {
+  const threads = { threads: [], nextCursor: null };
+  const { calls } = await run(['thread', 'list', '--search', 'an invoice'], { listThreads: threads });
+  expect(calls).toEqual([{ name: 'listThreads', input: { query: { search: 'an invoice' } } }]);
+});

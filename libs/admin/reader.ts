@@ -9,6 +9,7 @@ import type {
   PersonRecord,
   TokenRecord,
 } from '#contract';
+import { parseUlid } from '#domain';
 import { namedStatement, throwAway, type Queryable } from '#platform';
 import { firstRunIdSince } from './run-ids.ts';
 
@@ -24,6 +25,7 @@ const TOKENS = sql('tokens.sql');
 const AGENTS = sql('agents.sql');
 const VERSIONS = sql('versions.sql');
 const THREADS = sql('threads.sql');
+const SEARCHED_THREADS = sql('search-threads.sql');
 const RUNS = sql('runs.sql');
 const AUDIT = sql('audit.sql');
 
@@ -53,6 +55,7 @@ export interface ThreadsWanted extends PageWanted {
   ownerPersonId?: Filter;
   ownerTokenId?: Filter;
   userId?: Filter;
+  search?: Filter;
   status?: Filter;
   archived?: boolean | undefined;
 }
@@ -119,10 +122,11 @@ export class AdminReader {
 
   threads(wanted: ThreadsWanted) {
     const { id, organizationId, agentId, ownerPersonId, ownerTokenId, userId, status, archived } = wanted;
-    const { cursor, limit = 1 } = wanted;
+    const { search, cursor, limit = 1 } = wanted;
     const owners = [ownerPersonId, ownerTokenId];
     const values = [id, organizationId, agentId, ...owners, userId, status, archived, cursor, limit];
-    return this.read<ManagedThread>(THREADS, values);
+    if (search === undefined) return this.read<ManagedThread>(THREADS, values);
+    return this.read<ManagedThread>(SEARCHED_THREADS, [...values, search, parseUlid(search)]);
   }
 
   async runs({ id, threadId, live, organizationId, agentId, status, ...wanted }: RunsWanted): Promise<ManagedRun[]> {

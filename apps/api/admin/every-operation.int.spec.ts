@@ -199,6 +199,8 @@ const CASES: Record<AdminOperationName, Case> = {
     wrong: () => [
       [{ query: { status: 'idle' } }, 'query.status: '],
       [{ query: { archived: 1 } }, 'query.archived: '],
+      [{ query: { search: '' } }, 'query.search: must not be empty'],
+      [{ query: { search: tooLong } }, 'query.search: must have at most 255'],
     ],
   },
   getThread: {},

@@ -105,8 +105,32 @@ describe('lists', () => {
 });
 
 describe('finds', () => {
+  const found = async (query: Given<'listThreads'>['query']) =>
+    (await admin.do('listThreads', { query: query! })).threads.map(({ id }) => id);
   const runsOf = async (query: Given<'listRuns'>['query']) =>
     (await admin.do('listRuns', { query: query! })).runs.map(({ id }) => id);
+
+  test('Threads by id, by a Run’s id, by user and by a part of the title', async () => {
+    const one = await started('An ÄPFEL 100%_sure question');
+    const two = await started('Another 100 percent sure question');
+    const { rows } = await admin.pool.query<{ user_id: string }>(
+      `update thread_summaries set user_id = 'somebody special' where thread_id = $1 returning user_id`,
+      [two.threadId],
+    );
+    expect(await found({ search: one.threadId.toLowerCase() })).toEqual([one.threadId]);
+    expect(await found({ search: one.runId.toLowerCase() })).toEqual([one.threadId]);
+    expect(await found({ search: rows[0]!.user_id })).toEqual([two.threadId]);
+    expect(await found({ search: rows[0]!.user_id.slice(1) })).toEqual([]);
+    expect(await found({ search: 'äpfel 100%_' })).toEqual([one.threadId]);
+    expect(await found({ search: '100_' })).toEqual([]);
+    expect(await found({ search: '0%p' })).toEqual([]);
+    expect(await found({ search: 'SURE QUEST' })).toEqual([two.threadId, one.threadId]);
+    expect(await found({ search: 'sure quest', status: 'RUNNING', limit: 1 })).toEqual([two.threadId]);
+    expect(await found({ search: 'sure quest', cursor: two.threadId })).toEqual([one.threadId]);
+    expect(await found({ search: 'sure quest', userId: 'somebody special' })).toEqual([two.threadId]);
+    expect(await found({ search: 'sure quest', agentId: one.runId })).toEqual([]);
+    expect(await found({ search: one.threadId, archived: 'true' })).toEqual([]);
+  });
 
   test('Runs that have ended: all, of an Agent, by error, and since', async () => {
     const other = await admin.api.newAgent();

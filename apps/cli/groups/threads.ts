@@ -37,6 +37,7 @@ type ListOptions = Paging & {
   owner?: string;
   token?: string;
   userId?: string;
+  search?: string;
   status?: ManagedThread['status'];
   archived?: boolean;
 };
@@ -50,6 +51,10 @@ const list: CommandSpec<[], ListOptions> = {
     { flags: '--owner <person>', description: 'only this person’s' },
     { flags: '--token <token>', description: 'only those that this service token has made' },
     { flags: '--user-id <id>', description: 'only those of this user of the application' },
+    {
+      flags: '--search <text>',
+      description: 'only those of this id (of the Thread, of one of its Runs, of a user), or with this in the title',
+    },
     { flags: '--status <status>', description: 'only these', choices: STATUSES },
     { flags: '--archived', description: 'only archived ones' },
     { flags: '--no-archived', description: 'no archived ones' },
@@ -59,8 +64,9 @@ const list: CommandSpec<[], ListOptions> = {
     ['thread list --org Acme --status RUNNING'],
     ['thread list --agent echo --no-archived --all --json'],
     ['thread list --owner "Jo Doe"'],
+    ['thread list --search invoice'],
   ],
-  async run(session, _, { org, agent, owner, token, userId, status, archived, ...paging }) {
+  async run(session, _, { org, agent, owner, token, userId, search, status, archived, ...paging }) {
     const organization = await optional(organizationId, session, org);
     const filter = {
       organizationId: organization,
@@ -68,6 +74,7 @@ const list: CommandSpec<[], ListOptions> = {
       ownerPersonId: await optional(personId, session, owner),
       ownerTokenId: await optional(tokenId, session, token),
       userId,
+      search,
       status,
       archived: archived === undefined ? undefined : (`${archived}` as const),
     };

@@ -35,6 +35,10 @@ export const threadOperations = {
       ownerPersonId: ulid.optional(),
       ownerTokenId: ulid.optional(),
       userId: newName.optional().meta({ description: 'Of the application.' }),
+      search: newName.optional().meta({
+        description:
+          'The id of a Thread or of one of its Runs, a user id, or a part of the title of one of the newest 100,000 Threads.',
+      }),
       status: managedThread.shape.status.optional().meta({ description: 'Only those of this status.' }),
       archived: flag.meta({ description: '`true`: only archived ones. `false`: only the others.' }),
     }),

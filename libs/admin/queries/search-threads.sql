@@ -1,0 +1,54 @@
+-- As threads.sql, of those in which $11 is found: as an id ($12, upper case; null where it is none) of a Thread or of one of its
+-- Runs, as a user's id, or within the title.
+--
+-- What has a key is looked up; of a user of many Threads those are found that moved last, 10,000 an agent at most. Titles are read
+-- from the newest Thread on, until the page is full or to the 100,000th. In one `or` the planner would walk all Threads.
+with found as materialized (
+  select array(
+    select $12::text where $12 is not null
+    union
+    select r.thread_id from run_summaries r where r.run_id = $12
+    union
+    select u.thread_id
+    from agents a
+    cross join lateral (
+      select n.thread_id from thread_summaries n
+      where n.agent_id = a.id and n.user_id = $11
+      order by n.updated_at desc, n.thread_id desc
+      limit 10000
+    ) u
+  ) as ids
+)
+select t.thread_id as id,
+       t.organization_id        as "organizationId",
+       (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
+       t.agent_id               as "agentId",
+       (select a.name from agents a where a.id = t.agent_id) as "agentName",
+       t.user_id                as "userId",
+       t.owner_person_id        as "ownerPersonId",
+       t.owner_service_token_id as "ownerTokenId",
+       t.kind, t.status, t.archived, t.title,
+       t.last_run_id            as "lastRunId",
+       t.created_at             as "createdAt",
+       t.updated_at             as "updatedAt"
+from (
+  (select thread_id from thread_summaries where thread_id = any ((select ids from found)::text[]) order by thread_id desc)
+  union all
+  (select n.thread_id
+   from (select thread_id, title from thread_summaries order by thread_id desc limit 100000) n
+   where strpos(lower(n.title), lower($11)) > 0 and n.thread_id <> all ((select ids from found)::text[])
+   order by n.thread_id desc)
+) f
+join thread_summaries t on t.thread_id = f.thread_id
+where ($1::text is null or t.thread_id = $1)
+  and ($2::text is null or t.organization_id = $2 and t.agent_id = any (array(
+        select a.id from agents a where a.organization_id = $2)))
+  and ($3::text is null or t.agent_id = $3)
+  and ($4::text is null or t.owner_person_id = $4)
+  and ($5::text is null or t.owner_service_token_id = $5)
+  and ($6::text is null or t.user_id = $6 and t.agent_id = any (array(select a.id from agents a)))
+  and ($7::text is null or t.status = $7)
+  and ($8::boolean is null or t.archived = $8)
+  and ($9::text is null or f.thread_id < $9)
+order by f.thread_id desc
+limit $10
