@@ -2,6 +2,7 @@ import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerPa
 import type { AdminHandlers } from './handlers.ts';
 import { membershipHandlers, organizationHandlers, personHandlers } from './people-handlers.ts';
 import { serviceHandlers, type ServiceHandlerParts } from './service-handlers.ts';
+import { archiveHandlers } from './thread-content.ts';
 import { runHandlers, threadHandlers, type ThreadHandlerParts } from './thread-handlers.ts';
 import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
 
@@ -20,6 +21,7 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...invitationHandlers(parts.pool),
     ...threadHandlers(parts),
     ...runHandlers(parts),
+    ...archiveHandlers(parts),
     ...serviceHandlers(parts),
   };
 }

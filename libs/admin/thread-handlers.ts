@@ -102,13 +102,13 @@ export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' 
 }
 
 /** Throws AdminRefused, as those below. */
-async function findThread(reader: AdminReader, id: string): Promise<ManagedThread> {
+export async function findThread(reader: AdminReader, id: string): Promise<ManagedThread> {
   const [thread] = await reader.threads({ id });
   if (thread === undefined) throw missing('Thread', id);
   return thread;
 }
 
-async function findRun(reader: AdminReader, id: string): Promise<ManagedRun> {
+export async function findRun(reader: AdminReader, id: string): Promise<ManagedRun> {
   const [run] = await reader.runs({ id });
   if (run === undefined) throw missing('Run', id);
   return run;
@@ -140,7 +140,7 @@ async function planRun(agents: AgentCatalogue, agentId: string): Promise<NewRun>
 }
 
 /** What the Thread as it is would refuse, or would not be changed by, is no entry. */
-async function changeThread(
+export async function changeThread(
   { pool, store, handler }: ThreadHandlerParts,
   threadId: string,
   command: Command,

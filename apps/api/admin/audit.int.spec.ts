@@ -156,7 +156,12 @@ describe('one entry a change, none where nothing changes', () => {
     expect(cancelled.entries).toEqual([['run.cancelled', runId, { threadId }]]);
     const retried = await told('retryRun', { params: { runId } });
     expect(retried.entries).toEqual([['run.retried', runId, { threadId, newRunId: retried.answer.run.id }]]);
+    await admin.do('cancelRun', { params: { runId: retried.answer.run.id } });
     const params = { threadId };
+    expect((await told('archiveThread', { params })).entries).toEqual([['thread.archived', threadId, {}]]);
+    expect((await told('archiveThread', { params })).entries).toEqual([]);
+    expect((await told('unarchiveThread', { params })).entries).toEqual([['thread.unarchived', threadId, {}]]);
+    expect((await told('unarchiveThread', { params })).entries).toEqual([]);
     expect((await told('terminateThread', { params })).entries).toEqual([['thread.terminated', threadId, {}]]);
     expect((await told('terminateThread', { params })).entries).toEqual([]);
     expect((await told('deleteThread', { params })).entries).toEqual([['thread.deleted', threadId, {}]]);
@@ -258,6 +263,9 @@ describe('an entry that cannot be written', () => {
     });
     const { threadId, runId } = await newRun();
     const ended = await newRun();
+    const archived = await admin.api.newThread();
+    await admin.do('archiveThread', { params: { threadId: archived } });
+    const idle = await admin.api.newThread();
     await admin.do('cancelRun', { params: { runId: ended.runId } });
     const { person } = await admin.do('createPerson', { body: { name: 'Kim' } });
     const all: [AdminOperationName, Sent][] = [
@@ -281,6 +289,8 @@ describe('an entry that cannot be written', () => {
       ['rollBackAgent', { params: { agentId }, body: {} }],
       ['invitePerson', { params: { agentId }, body: { personId } }],
       ['deleteAgent', { params: { agentId } }],
+      ['archiveThread', { params: { threadId: idle } }],
+      ['unarchiveThread', { params: { threadId: archived } }],
       ['terminateThread', { params: { threadId } }],
       ['deleteThread', { params: { threadId } }],
       ['cancelRun', { params: { runId } }],

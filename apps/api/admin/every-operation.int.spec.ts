@@ -220,6 +220,8 @@ const CASES: Record<AdminOperationName, Case> = {
   getRun: {},
   cancelRun: {},
   retryRun: {},
+  archiveThread: {},
+  unarchiveThread: {},
   getQueue: {},
   pauseQueue: {},
   resumeQueue: {},

@@ -97,6 +97,35 @@ const show: CommandSpec<[string]> = {
   },
 };
 
+const putAway = (
+  spec: Pick<CommandSpec<[string]>, 'usage' | 'description' | 'examples'>,
+  operation: 'archiveThread' | 'unarchiveThread',
+): CommandSpec<[string]> => ({
+  ...spec,
+  async run(session, [threadId]) {
+    const { thread } = await session.call(operation, { params: { threadId } });
+    await session.print(thread, fieldsOf(thread));
+  },
+});
+
+const archive = putAway(
+  {
+    usage: 'archive <threadId>',
+    description: 'Archive a Thread that has no active Run, as its people can.',
+    examples: [['thread archive 01JD0000000000000000000000']],
+  },
+  'archiveThread',
+);
+
+const unarchive = putAway(
+  {
+    usage: 'unarchive <threadId>',
+    description: 'Take a Thread out of the archive.',
+    examples: [['thread unarchive 01JD0000000000000000000000']],
+  },
+  'unarchiveThread',
+);
+
 const terminate: CommandSpec<[string]> = {
   usage: 'terminate <threadId>',
   description: 'End a Thread for good; it stays readable. Its Runs are cancelled.',
@@ -121,5 +150,5 @@ const remove: CommandSpec<[string]> = {
 export const threads: Group = {
   name: 'thread',
   description: 'Threads of everybody.',
-  commands: [list, show, tail, exportThread, terminate, remove],
+  commands: [list, show, tail, exportThread, archive, unarchive, terminate, remove],
 };
