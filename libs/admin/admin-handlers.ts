@@ -2,11 +2,11 @@ import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerPa
 import type { AdminHandlers } from './handlers.ts';
 import { membershipHandlers, organizationHandlers, personHandlers } from './people-handlers.ts';
 import { serviceHandlers, type ServiceHandlerParts } from './service-handlers.ts';
-import { archiveHandlers } from './thread-content.ts';
+import { archiveHandlers, threadContentHandlers, type ThreadContentParts } from './thread-content.ts';
 import { runHandlers, threadHandlers, type ThreadHandlerParts } from './thread-handlers.ts';
 import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
 
-export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandlerParts;
+export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandlerParts & ThreadContentParts;
 
 /** One handler an operation, whoever calls it: the admin API, or `spool --local`. */
 export function adminHandlers(parts: AdminParts): AdminHandlers {
@@ -22,6 +22,7 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...threadHandlers(parts),
     ...runHandlers(parts),
     ...archiveHandlers(parts),
+    ...threadContentHandlers(parts),
     ...serviceHandlers(parts),
   };
 }

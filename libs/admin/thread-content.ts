@@ -1,6 +1,18 @@
+import type { Pool } from 'pg';
+import type { AdminAnswer, AdminOperations } from '#contract';
+import { namedStatement, throwAway } from '#platform';
 import type { AdminContext, SomeHandlers } from './handlers.ts';
 import { AdminReader } from './reader.ts';
 import { changeThread, findThread, type ThreadHandlerParts } from './thread-handlers.ts';
+
+const THREAD_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'thread-events.sql').text;
+
+/** What one event can pass this by is at most another megabyte. */
+const PAGE_BYTES = 2 * 1024 * 1024;
+
+export interface ThreadContentParts {
+  pool: Pool;
+}
 
 /** What Threads are put away with: as callers can, and in the audit log. */
 export function archiveHandlers(parts: ThreadHandlerParts): SomeHandlers<'archiveThread' | 'unarchiveThread'> {
@@ -14,5 +26,21 @@ export function archiveHandlers(parts: ThreadHandlerParts): SomeHandlers<'archiv
   return {
     archiveThread: ({ params: { threadId } }, context) => change(threadId, 'archive', context),
     unarchiveThread: ({ params: { threadId } }, context) => change(threadId, 'unarchive', context),
+  };
+}
+
+/** What is in Threads: their events as they are stored, and their files. */
+export function threadContentHandlers({ pool }: ThreadContentParts): SomeHandlers<'listThreadEvents'> {
+  const reader = new AdminReader(pool);
+  return {
+    listThreadEvents: async ({ params: { threadId }, query: { limit, before } }) => {
+      await findThread(reader, threadId);
+      type Row = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number] & { bytes: unknown };
+      const values = [threadId, before ?? null, limit, PAGE_BYTES];
+      const { rows } = await pool.query<Row>({ text: THREAD_EVENTS, values }).catch(throwAway);
+      const events = rows.map(({ bytes: _, ...event }) => event);
+      const last = events.at(-1)?.version ?? 1;
+      return { events, nextBefore: last > 1 ? last : null };
+    },
   };
 }

@@ -222,6 +222,12 @@ const CASES: Record<AdminOperationName, Case> = {
   retryRun: {},
   archiveThread: {},
   unarchiveThread: {},
+  listThreadEvents: {
+    wrong: ({ threadId }) => [
+      [{ params: { threadId }, query: { before: 0 } }, 'query.before: must be at least 1'],
+      [{ params: { threadId }, query: { before: 'x' } }, 'query.before: '],
+    ],
+  },
   getQueue: {},
   pauseQueue: {},
   resumeQueue: {},

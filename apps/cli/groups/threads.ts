@@ -7,6 +7,7 @@ import { countOf } from '../text.ts';
 import { PAGING } from './paging.ts';
 import { runColumns } from './runs.ts';
 import { exportThread } from './thread-export.ts';
+import { threadEvents } from './thread-events.ts';
 import { tail } from './thread-tail.ts';
 
 const STATUSES = ['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED'] as const;
@@ -150,5 +151,5 @@ const remove: CommandSpec<[string]> = {
 export const threads: Group = {
   name: 'thread',
   description: 'Threads of everybody.',
-  commands: [list, show, tail, exportThread, archive, unarchive, terminate, remove],
+  commands: [list, show, tail, threadEvents, exportThread, archive, unarchive, terminate, remove],
 };

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { dateTime, ulid } from '../scalars.ts';
+import { queryInteger, dateTime, ulid } from '../scalars.ts';
 import { threadEventLogEntry } from '../records.ts';
 import type { AdminOperation } from './operation.ts';
-import { count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
+import { ADMIN_LIMITS, count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
 
 const threadParams = z.object({ threadId: ulid });
@@ -188,6 +188,27 @@ export const threadOperations = {
     body: noBody,
     status: 200,
     answer: z.strictObject({ thread: managedThread }),
+    form: 'json',
+  },
+  listThreadEvents: {
+    method: 'GET',
+    path: '/threads/{threadId}/events',
+    summary: 'Read the stored events of a Thread, newest first',
+    description:
+      'All of them, also what callers never see, such as tool results. A page of large events ends early: after about 2 MB.',
+    params: threadParams,
+    query: z.object({
+      limit: page.limit,
+      before: queryInteger(1, ADMIN_LIMITS.version)
+        .optional()
+        .meta({ description: 'Only those before this version: `nextBefore` of the page before.' }),
+    }),
+    body: noBody,
+    status: 200,
+    answer: z.strictObject({
+      events: z.array(storedEvent),
+      nextBefore: z.int().nullable().meta({ description: 'Null at the end.' }),
+    }),
     form: 'json',
   },
 } as const satisfies Record<string, AdminOperation>;
