@@ -1,12 +1,12 @@
 import { Inject, Module, type DynamicModule, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { Authenticator, RateLimiter } from '#access';
+import { RateLimiter, Authenticator } from '#access';
 import { AgentCatalogue } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
 import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
-import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { RunQueueModule, RUN_QUEUE, type RunQueue } from '#run-queue';
 import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
@@ -18,7 +18,7 @@ import { ThreadsController } from './controllers/threads.controller.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorFilter } from './error-filter.ts';
 import { EventService } from './event-service.ts';
-import { DownloadService } from './files/download.ts';
+import { DownloadService, FileSender } from './files/download.ts';
 import { Drafts } from './files/drafts.ts';
 import { FileService } from './files/file-service.ts';
 import { HealthService } from './health-service.ts';
@@ -85,9 +85,8 @@ const services = [
   },
   {
     provide: DownloadService,
-    inject: [AccessGuard, FileStore, BlobKeeper, CONFIG],
-    useFactory: (access: AccessGuard, files: FileStore, blobs: BlobKeeper, { DOWNLOAD_STALL_MS }: Config) =>
-      new DownloadService(access, files, blobs, DOWNLOAD_STALL_MS),
+    inject: [AccessGuard, FileSender],
+    useFactory: (access: AccessGuard, sender: FileSender) => new DownloadService(access, sender),
   },
   {
     provide: HealthService,

@@ -38,6 +38,9 @@ function scriptedClient(script: Script): { client: AdminClient; calls: Call[] } 
     async *lines(name: AdminOperationName, input: unknown) {
       yield* answer(name, input) as Iterable<unknown>;
     },
+    async *bytes(name: AdminOperationName, input: unknown) {
+      yield* answer(name, input) as Iterable<Uint8Array>;
+    },
     close: async () => undefined,
   };
   return { client: client as AdminClient, calls };

@@ -97,6 +97,19 @@ describe('the client of the admin API', () => {
     });
   });
 
+  test('a download that is cut off is no download', async () => {
+    const read = async (): Promise<Buffer> => {
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of client.bytes('downloadFile', { params: { fileId: 'x' } })) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    };
+    answer = (_, response) => response.writeHead(200, { 'content-length': 3 }).end(Buffer.from([0, 255, 128]));
+    expect(await read()).toEqual(Buffer.from([0, 255, 128]));
+    answer = (_, response) =>
+      response.writeHead(200, { 'content-length': 3 }).write(Buffer.from([0]), () => response.destroy());
+    await expect(read()).rejects.toMatchObject({ exit: 'away' });
+  });
+
   test('waits as long as a 429 asks for, and goes on', async () => {
     const error = { error: { code: 'rate_limited', message: 'Too many.' } };
     answer = (_, response) => {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { adminOperations, type AdminOperation, type AdminOperationName } from '#contract';
-import type { AdminClient, AnswerOf, CallOf } from './admin-client.ts';
+import type { AdminClient, AnswerOf, CallOf, FileOperation } from './admin-client.ts';
 import { CommandError, exitOfCode } from './exit-codes.ts';
 import { maskTokens } from './secrets.ts';
 import type { ServiceAddress } from './service-address.ts';
@@ -53,6 +53,22 @@ export class HttpClient implements AdminClient {
     } finally {
       signal?.removeEventListener('abort', stop);
       stop();
+    }
+  }
+
+  /** One that is cut off has fewer bytes than its head says, and fetch throws. */
+  async *bytes(name: FileOperation, input: CallOf<FileOperation>): AsyncGenerator<Uint8Array, void, undefined> {
+    const { body } = await this.guard(() => this.send(name, input));
+    const chunks = body?.[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const chunk = await this.guard(async () => chunks?.next());
+        if (chunk === undefined || chunk.done) return;
+        yield chunk.value as Uint8Array;
+      }
+    } finally {
+      // Where the caller stops reading.
+      await chunks?.return?.();
     }
   }
 

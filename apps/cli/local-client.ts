@@ -4,8 +4,9 @@ import { NestFactory } from '@nestjs/core';
 import type { z } from 'zod';
 import { ADMIN_HANDLERS, AdminModule, AdminRefused, type Actor, type AdminContext, type AdminHandlers } from '#admin';
 import { adminOperations, type AdminOperation, type AdminOperationName } from '#contract';
+import { BlobKeeper, BlobMissing, type FileRow } from '#files';
 import { createLogger, loadConfig, PlatformModule } from '#platform';
-import type { AdminClient, AnswerOf, CallOf } from './admin-client.ts';
+import type { AdminClient, AnswerOf, CallOf, FileOperation } from './admin-client.ts';
 import { asCommandError } from './database-errors.ts';
 import { CommandError, exitOfCode } from './exit-codes.ts';
 
@@ -62,6 +63,19 @@ class LocalClient implements AdminClient {
       yield* this.begin(name, input, signal) as AsyncIterable<AnswerOf<N>>;
     } catch (error) {
       throw this.readable(error);
+    }
+  }
+
+  async *bytes(name: FileOperation, input: CallOf<FileOperation>): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      const { blob_key } = (await this.begin(name, input)) as FileRow;
+      yield* (await this.context.get(BlobKeeper, { strict: false }).get(blob_key)) as AsyncIterable<Uint8Array>;
+    } catch (error) {
+      if (!(error instanceof BlobMissing)) throw this.readable(error);
+      throw new CommandError(
+        'conflict',
+        'Its bytes are not there: it was written anew meanwhile, or BLOB_URL is wrong.',
+      );
     }
   }
 

@@ -5,6 +5,7 @@ import { addCommand, addGroup, showExamples, type CommandSpec, type Group, type 
 import { EXIT, EXIT_INTERRUPTED, EXIT_MEANINGS, type ExitName } from './exit-codes.ts';
 import { agents } from './groups/agents.ts';
 import { projections, verify } from './groups/checks.ts';
+import { files } from './groups/files.ts';
 import { audit, doctor, migrate } from './groups/installation.ts';
 import { organizations } from './groups/organizations.ts';
 import { people } from './groups/people.ts';
@@ -15,7 +16,10 @@ import { tokens } from './groups/tokens.ts';
 import { maskTokens } from './secrets.ts';
 import type { Streams } from './session.ts';
 
-export const GROUPS: readonly Group[] = [organizations, people, tokens, agents, threads, runs, queue, projections];
+export const GROUPS: readonly Group[] = [
+  ...[organizations, people, tokens, agents],
+  ...[threads, files, runs, queue, projections],
+];
 export const SINGLE: readonly CommandSpec[] = [verify, doctor, audit, migrate];
 
 /** `spool`: what operators type. What is thrown for wrong usage is commander’s. */

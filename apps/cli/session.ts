@@ -1,5 +1,5 @@
 import type { AdminOperationName } from '#contract';
-import type { AdminClient, AnswerOf, CallOf } from './admin-client.ts';
+import type { AdminClient, AnswerOf, CallOf, FileOperation } from './admin-client.ts';
 import type { Options } from './options.ts';
 import { CommandError, EXIT, EXIT_INTERRUPTED } from './exit-codes.ts';
 import { showProgress, type Progress } from './progress.ts';
@@ -57,6 +57,10 @@ export class Session {
     } finally {
       process.off('SIGINT', stop);
     }
+  }
+
+  async *bytes(name: FileOperation, input: CallOf<FileOperation>): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* (await this.client()).bytes(name, input);
   }
 
   get interrupted(): boolean {

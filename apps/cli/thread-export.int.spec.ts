@@ -6,7 +6,7 @@ import { EXIT } from './exit-codes.ts';
 
 const ID = '01JD0000000000000000000000';
 
-/** Where an export goes to; test/operators.e2e.spec.ts has what is in it. Real: the disk. */
+/** Where exports and downloads go to; test/operators.e2e.spec.ts has what is in them. Real: the disk. */
 describe('thread export --output', () => {
   let folder: string;
   beforeAll(async () => {
@@ -16,6 +16,15 @@ describe('thread export --output', () => {
 
   const exportTo = (output: string, events: object[], expected = events.length) =>
     run(['thread', 'export', ID, '--output', output], { getThread: { events: expected }, exportThread: events });
+
+  test('the bytes of a download are written as they are', async () => {
+    const [one, two] = [Buffer.from([0, 255, 10]), Buffer.from([13, 128])];
+    const output = join(folder, 'download');
+    const args = ['file', 'download', ID, '--output', output];
+    expect(await run(args, { downloadFile: [one, two] })).toMatchObject({ code: EXIT.done, out: '', err: '' });
+    expect(await readFile(output)).toEqual(Buffer.concat([one, two]));
+    await rm(output);
+  });
 
   test('an answer that was cut off leaves the file as it was', async () => {
     const output = join(folder, 'thread.ndjson');

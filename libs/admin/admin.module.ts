@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
-import { BlobKeeper, FilesModule } from '#files';
+import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import { CONFIG, DATABASE, type Config, type Database } from '#platform';
 import { QueueControls, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
@@ -18,7 +18,7 @@ export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
       provide: ADMIN_HANDLERS,
       inject: [
         ...[CONFIG, DATABASE, AgentCatalogue, HARNESSES],
-        ...[ThreadStore, CommandHandler, BlobKeeper, LIVE_BUS, RUN_QUEUE, QueueControls],
+        ...[ThreadStore, CommandHandler, BlobKeeper, FileStore, LIVE_BUS, RUN_QUEUE, QueueControls],
       ],
       useFactory: (
         config: Config,
@@ -28,10 +28,11 @@ export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
         store: ThreadStore,
         handler: CommandHandler,
         blobs: BlobKeeper,
+        files: FileStore,
         bus: LiveBus,
         queue: RunQueue,
         controls: QueueControls,
-      ) => adminHandlers({ config, pool, agents, harnesses, store, handler, blobs, bus, queue, controls }),
+      ) => adminHandlers({ config, pool, agents, harnesses, store, handler, blobs, files, bus, queue, controls }),
     },
   ],
   exports: [ADMIN_HANDLERS],

@@ -12,7 +12,7 @@ export class AdminRefused extends Error {
   }
 }
 
-type Thing = 'organization' | 'person' | 'token' | 'Agent' | 'version' | 'Thread' | 'Run';
+type Thing = 'organization' | 'person' | 'token' | 'Agent' | 'version' | 'Thread' | 'Run' | 'file' | 'confirmation';
 
 export const missing = (what: Thing, id: string | number): AdminRefused =>
   new AdminRefused('not_found', `There is no ${what} ${id}.`);

@@ -1,17 +1,21 @@
 import type { Pool } from 'pg';
-import type { AdminAnswer, AdminOperations } from '#contract';
+import type { AdminAnswer, AdminOperations, ManagedFile } from '#contract';
+import type { FileStore } from '#files';
 import { namedStatement, throwAway } from '#platform';
 import type { AdminContext, SomeHandlers } from './handlers.ts';
-import { AdminReader } from './reader.ts';
+import { AdminReader, pageOf } from './reader.ts';
+import { missing } from './refused.ts';
 import { changeThread, findThread, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const THREAD_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'thread-events.sql').text;
+const THREAD_FILES = namedStatement(`${import.meta.dirname}/queries`, 'thread-files.sql').text;
 
 /** What one event can pass this by is at most another megabyte. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 export interface ThreadContentParts {
   pool: Pool;
+  files: FileStore;
 }
 
 /** What Threads are put away with: as callers can, and in the audit log. */
@@ -30,7 +34,10 @@ export function archiveHandlers(parts: ThreadHandlerParts): SomeHandlers<'archiv
 }
 
 /** What is in Threads: their events as they are stored, and their files. */
-export function threadContentHandlers({ pool }: ThreadContentParts): SomeHandlers<'listThreadEvents'> {
+export function threadContentHandlers({
+  pool,
+  files,
+}: ThreadContentParts): SomeHandlers<'listThreadEvents' | 'listThreadFiles' | 'downloadFile'> {
   const reader = new AdminReader(pool);
   return {
     listThreadEvents: async ({ params: { threadId }, query: { limit, before } }) => {
@@ -41,6 +48,21 @@ export function threadContentHandlers({ pool }: ThreadContentParts): SomeHandler
       const events = rows.map(({ bytes: _, ...event }) => event);
       const last = events.at(-1)?.version ?? 1;
       return { events, nextBefore: last > 1 ? last : null };
+    },
+
+    listThreadFiles: async ({ params: { threadId }, query: { limit, cursor } }) => {
+      await findThread(reader, threadId);
+      const values = [threadId, cursor ?? null, limit + 1];
+      const { rows } = await pool.query<ManagedFile>({ text: THREAD_FILES, values }).catch(throwAway);
+      const { page, nextCursor } = pageOf(rows, limit);
+      return { files: page, nextCursor };
+    },
+
+    downloadFile: async ({ params: { fileId } }) => {
+      const file = await files.find(fileId);
+      // A draft is its uploader's alone until a Thread has it.
+      if (file === null || file.thread_id === null) throw missing('file', fileId);
+      return file;
     },
   };
 }

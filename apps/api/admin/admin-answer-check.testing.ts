@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { ADMIN_ERRORS, adminOperations, type AdminErrorCode, type AdminOperationName } from '#contract';
+import { ADMIN_ERRORS, ANSWER_TYPES, adminOperations, type AdminErrorCode, type AdminOperationName } from '#contract';
 
 interface Document {
   components: object;
@@ -31,9 +31,8 @@ export class AdminAnswerCheck {
     if (status !== operation.status) throw new Error(`${name} answered ${status} instead of ${operation.status}`);
     operation.answer.parse(value);
     const described = this.document.paths[operation.path]?.[operation.method.toLowerCase()];
-    const type = operation.form === 'lines' ? 'application/x-ndjson' : 'application/json';
-    const schema = described?.responses[status]?.content?.[type]?.schema;
-    if (schema === undefined) throw new Error(`${name} answered ${type}, which is not documented`);
+    const schema = described?.responses[status]?.content?.[ANSWER_TYPES[operation.form]]?.schema;
+    if (schema === undefined) throw new Error(`${name} answered ${operation.form}, which is not documented`);
     this.validate(name, schema, value);
   }
 

@@ -1,14 +1,27 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { AccessModule, Authenticator } from '#access';
 import { ADMIN_HANDLERS, AdminModule, type AdminHandlers } from '#admin';
-import { LOGGER, type Logger } from '#platform';
+import { BlobKeeper, FilesModule, FileStore } from '#files';
+import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
+import { FileSender } from '../files/download.ts';
 import { AdminRoutes } from './admin-routes.ts';
 import { OpenAnswers } from './open-answers.ts';
+import { AccessModule, Authenticator } from '#access';
 
 /** The admin API; needs what ApiModule installs on each request. */
-@Module({ imports: [AccessModule, AdminModule] })
+@Module({
+  imports: [AccessModule, AdminModule, FilesModule],
+  providers: [
+    {
+      provide: FileSender,
+      inject: [FileStore, BlobKeeper, CONFIG],
+      useFactory: (files: FileStore, blobs: BlobKeeper, { DOWNLOAD_STALL_MS }: Config) =>
+        new FileSender(files, blobs, DOWNLOAD_STALL_MS),
+    },
+  ],
+  exports: [FileSender],
+})
 export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown {
   private readonly routes: AdminRoutes;
   readonly open: OpenAnswers;
@@ -18,11 +31,12 @@ export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown 
     @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
     @Inject(ADMIN_HANDLERS) handlers: AdminHandlers,
     @Inject(Authenticator) authenticator: Authenticator,
+    @Inject(FileSender) sender: FileSender,
     @Inject(LOGGER) logger: Logger,
   ) {
     this.fastify = httpAdapter.getInstance<FastifyInstance>();
     this.open = new OpenAnswers(authenticator);
-    this.routes = new AdminRoutes(handlers, this.open, logger);
+    this.routes = new AdminRoutes(handlers, this.open, sender, logger);
   }
 
   onModuleInit(): void {

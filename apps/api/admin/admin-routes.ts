@@ -1,14 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AdminRefused, type AdminContext, type AdminHandlers } from '#admin';
 import { adminOpenApiDocument, adminOperations, type AdminOperation, type AdminOperationName } from '#contract';
+import type { FileRow } from '#files';
 import type { Logger } from '#platform';
 import { sendError } from '../error-filter.ts';
+import type { FileSender } from '../files/download.ts';
 import { ApiError, errorEnvelope, toApiError } from '../http-errors.ts';
 import { linesAsTheyCome } from './lines.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
 /** Where the operations of operators are. */
-const ADMIN_PATH = '/admin/v1';
+export const ADMIN_PATH = '/admin/v1';
 
 type AnyHandler = (input: unknown, context: AdminContext) => AsyncIterable<object> | Promise<object>;
 
@@ -20,6 +22,7 @@ export class AdminRoutes {
   constructor(
     private readonly handlers: AdminHandlers,
     private readonly open: OpenAnswers,
+    private readonly sender: FileSender,
     private readonly logger: Logger,
   ) {}
 
@@ -56,6 +59,10 @@ export class AdminRoutes {
     const answer = handle(request.input, { actor: actorOf(request), signal });
     void reply.code(status);
     if (form === 'json') return reply.send(await (answer as Promise<object>));
+    if (form === 'bytes') {
+      await this.sender.send(await (answer as Promise<FileRow>), request, reply);
+      return reply;
+    }
     const lines = await linesAsTheyCome(answer as AsyncIterable<object>, {
       signal,
       lastWords: (error) => this.lastWords(request, error),

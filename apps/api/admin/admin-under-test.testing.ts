@@ -82,6 +82,8 @@ export class AdminUnderTest {
     const { status, headers } = response;
     const text = await response.text();
     const isLines = headers.get('content-type') === 'application/x-ndjson';
+    const isBytes = headers.get('content-type') === 'application/octet-stream';
+    if (isBytes) return { status, headers, text, json: null };
     const json: unknown = isLines ? parseLines(text) : JSON.parse(text);
     if (status >= 400) this.check.checkError(name, status, json);
     else {

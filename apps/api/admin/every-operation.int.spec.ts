@@ -19,6 +19,7 @@ interface World {
   tokenId: string;
   threadId: string;
   runId: string;
+  fileId: string;
   /** Of nothing. */
   nobody: string;
 }
@@ -29,7 +30,10 @@ async function makeWorld(): Promise<World> {
   const { id: tokenId } = await api.access.mintToken({ kind: 'person', personId, name: 'theirs' });
   const threadId = await api.newThread({ text: 'hi' });
   const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
-  return { organizationId, personId, agentId, tokenId, threadId, runId, nobody: newId() };
+  const inline = { name: 'a.txt', contentType: 'text/plain', contentBase64: 'aGk=' };
+  const attached = await api.post(`/threads/${threadId}/files`, { body: inline });
+  const { file } = attached.json as unknown as { file: { id: string } };
+  return { organizationId, personId, agentId, tokenId, threadId, runId, fileId: file.id, nobody: newId() };
 }
 
 interface Case {
@@ -228,6 +232,8 @@ const CASES: Record<AdminOperationName, Case> = {
       [{ params: { threadId }, query: { before: 'x' } }, 'query.before: '],
     ],
   },
+  listThreadFiles: {},
+  downloadFile: {},
   getQueue: {},
   pauseQueue: {},
   resumeQueue: {},

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { create as contentDisposition } from 'content-disposition';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import parseRange from 'range-parser';
 import type { operations } from '#contract';
 import { BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileStore } from '#files';
@@ -10,23 +10,35 @@ import type { AccessGuard } from '../access-guard.ts';
 
 type Request = ApiRequest<typeof operations.readContent>;
 
-/** The bytes of files (RFC 9110: ranges and conditional requests; RFC 6266: names). */
+/** What callers download: files that they may see. */
 export class DownloadService {
   constructor(
     private readonly access: AccessGuard,
+    private readonly sender: FileSender,
+  ) {}
+
+  async sendContent(request: Request, reply: FastifyReply): Promise<void> {
+    const { file } = await this.access.findVisibleFile(request.caller, request.input.params.fileId);
+    await this.sender.send(file, request, reply, request.input.query.disposition);
+  }
+}
+
+/** The bytes of files (RFC 9110: ranges and conditional requests; RFC 6266: names), whoever asks for them. */
+export class FileSender {
+  constructor(
     private readonly files: FileStore,
     private readonly blobs: BlobKeeper,
     /** A reader that takes not one byte for so long is cut off: it holds a file open. Milliseconds. */
     private readonly stalledMs: number,
   ) {}
 
-  async sendContent(request: Request, reply: FastifyReply): Promise<void> {
-    const { file } = await this.access.findVisibleFile(request.caller, request.input.params.fileId);
-    await this.send(file, request, reply);
-  }
-
-  private async send(file: FileRow, request: Request, reply: FastifyReply): Promise<void> {
-    const { input, headers } = request;
+  async send(
+    file: FileRow,
+    request: Pick<FastifyRequest, 'method' | 'headers'>,
+    reply: FastifyReply,
+    disposition: 'attachment' | 'inline' = 'attachment',
+  ): Promise<void> {
+    const { headers } = request;
     if (file.thread_id === null) throw notFound('File');
     const etag = `"${file.sha256}"`;
     void reply.headers({
@@ -42,11 +54,11 @@ export class DownloadService {
     // Before the headers are set: a refusal must not be sent as the file's bytes.
     const bytes = isHead ? noBytes() : await this.open(file, range);
     // Once more, with the tag and the size that it has now.
-    if (!(bytes instanceof Readable)) return this.send(bytes, request, reply);
+    if (!(bytes instanceof Readable)) return this.send(bytes, request, reply, disposition);
     void reply.headers({
       'Content-Type': 'application/octet-stream',
       'X-Content-Type-Options': 'nosniff',
-      'Content-Disposition': contentDisposition(file.name, { type: input.query.disposition }),
+      'Content-Disposition': contentDisposition(file.name, { type: disposition }),
       'Content-Length': range === null ? size : range.end - range.start + 1,
     });
     if (range !== null) {

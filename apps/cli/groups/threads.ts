@@ -4,6 +4,7 @@ import { agentId, optional, organizationId, personId, tokenId } from '../resolve
 import type { Paging } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
 import { countOf } from '../text.ts';
+import { threadFiles } from './files.ts';
 import { PAGING } from './paging.ts';
 import { runColumns } from './runs.ts';
 import { exportThread } from './thread-export.ts';
@@ -151,5 +152,5 @@ const remove: CommandSpec<[string]> = {
 export const threads: Group = {
   name: 'thread',
   description: 'Threads of everybody.',
-  commands: [list, show, tail, threadEvents, exportThread, archive, unarchive, terminate, remove],
+  commands: [list, show, tail, threadEvents, exportThread, threadFiles, archive, unarchive, terminate, remove],
 };

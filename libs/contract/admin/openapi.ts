@@ -33,6 +33,7 @@ const INTRODUCTION = `Operates an installation of Spool: what \`spool\` does, by
 - **Unknown fields** of a body are refused, unknown query parameters ignored.
 - **Lists** are newest first. \`nextCursor\` leads to the next page.
 - **Lines** (\`application/x-ndjson\`) are sent as they come; empty ones mean nothing. What fails half-way is the last line, \`{"error": {"code", "message"}}\`.
+- **Bytes** (\`application/octet-stream\`) are a file, to be saved under its name.
 - **Every change** is an entry of the audit log: who, what, when.
 - **Errors** have one envelope, \`{"error": {"code", "message"}}\`.`;
 
@@ -67,7 +68,6 @@ function describePaths(): Json {
 }
 
 function describeOperation(name: string, { summary, description, params, query, body, ...rest }: AdminOperation): Json {
-  const type = rest.form === 'lines' ? 'application/x-ndjson' : 'application/json';
   return {
     operationId: name,
     summary,
@@ -82,11 +82,22 @@ function describeOperation(name: string, { summary, description, params, query, 
           },
         }),
     responses: {
-      [rest.status]: { description: summary, content: { [type]: { schema: schemaOf(rest.answer, 'output') } } },
+      [rest.status]: { description: summary, content: describeAnswer(rest) },
       default: { $ref: '#/components/responses/Refusal' },
     },
   };
 }
+
+/** Bytes have no schema: OpenAPI 3.1 describes them by their type alone. */
+function describeAnswer({ form, answer }: Pick<AdminOperation, 'form' | 'answer'>): Json {
+  return { [ANSWER_TYPES[form]]: form === 'bytes' ? {} : { schema: schemaOf(answer, 'output') } };
+}
+
+export const ANSWER_TYPES = {
+  json: 'application/json',
+  lines: 'application/x-ndjson',
+  bytes: 'application/octet-stream',
+} as const satisfies Record<AdminOperation['form'], string>;
 
 function describeParameters(schema: z.ZodObject, place: 'path' | 'query'): Json[] {
   return Object.entries(schema.shape).map(([name, field]) => {

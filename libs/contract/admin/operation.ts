@@ -18,8 +18,8 @@ export interface AdminOperation<
   body: Body | null;
   status: 200 | 201;
   answer: Answer;
-  /** `lines`: the answer is many of them, one a line (NDJSON), sent as they come. */
-  form: 'json' | 'lines';
+  /** `lines`: the answer is many of them, one a line (NDJSON), sent as they come. `bytes`: it is a file's content. */
+  form: 'json' | 'lines' | 'bytes';
 }
 
 /** What an operation is given, parsed. */

@@ -4,9 +4,12 @@ import { threadEventLogEntry } from '../records.ts';
 import type { AdminOperation } from './operation.ts';
 import { ADMIN_LIMITS, count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
+import { managedFile } from './thread-records.ts';
 
 const threadParams = z.object({ threadId: ulid });
 const runParams = z.object({ runId: ulid });
+/** The answer is no JSON: who does the operation answers the file (libs/admin), and who asked gets its bytes. */
+const fileContent = z.never();
 /** An event as the store has it: also what callers never see, such as tool results. */
 const storedEvent = z.strictObject({
   threadId: z.string(),
@@ -210,5 +213,30 @@ export const threadOperations = {
       nextBefore: z.int().nullable().meta({ description: 'Null at the end.' }),
     }),
     form: 'json',
+  },
+  listThreadFiles: {
+    method: 'GET',
+    path: '/threads/{threadId}/files',
+    summary: 'List the attachments and artifacts of a Thread, newest first',
+    description: 'Those too that its Agent has in its folder.',
+    params: threadParams,
+    query: z.object(page),
+    body: noBody,
+    status: 200,
+    answer: z.strictObject({ files: z.array(managedFile), nextCursor }),
+    form: 'json',
+  },
+  downloadFile: {
+    method: 'GET',
+    path: '/files/{fileId}/content',
+    summary: 'Read the bytes of a file of a Thread',
+    description:
+      'To be saved, under its name (`Content-Disposition`). Takes `Range`, then answering 206, and `If-None-Match`, with 304. 416: the range is not in it.',
+    params: z.object({ fileId: ulid }),
+    query: nothing,
+    body: noBody,
+    status: 200,
+    answer: fileContent,
+    form: 'bytes',
   },
 } as const satisfies Record<string, AdminOperation>;
