@@ -11,8 +11,8 @@ import type {
   ThreadSummary,
 } from '#contract';
 import { CommandHandler } from '#event-store';
-import type { Command } from '#domain';
-import { CONFIG, createLogger, DATABASE, loadConfig, type Config, type Database, type Logger } from '#platform';
+import type { Command, RecordedFact } from '#domain';
+import { CONFIG, createLogger, DATABASE, loadConfig, newId, type Config, type Database, type Logger } from '#platform';
 import { createTestDatabase } from '#testing';
 import { ApiModule } from './api.module.ts';
 import { AnswerCheck } from './answer-check.testing.ts';
@@ -146,6 +146,25 @@ export class ApiUnderTest {
       { type: 'claim_run', runId, dispatch: 1, holder: 'test' },
       { type: 'start_run', runId, attempt: 1 },
     );
+  }
+
+  /** The Run is started, and asks whether it may call a tool; the id of what it asks. */
+  async ask(threadId: string, runId: string): Promise<string> {
+    const call = { toolCallId: newId(), toolName: 'send_note', title: 'Send a note', toolInput: {} };
+    const requestId = newId();
+    const claim = { runId, attempt: 1 };
+    const facts: RecordedFact[] = [
+      { type: 'assistant.message_added', data: { text: '', toolCalls: [call] } },
+      { type: 'tool.confirmation_requested', data: { ...call, requestId } },
+    ];
+    const requests = [{ requestId, toolCallId: call.toolCallId }];
+    await this.startRun(threadId, runId);
+    await this.happen(
+      threadId,
+      { ...claim, type: 'record', facts },
+      { ...claim, type: 'wait_for_decisions', requests },
+    );
+    return requestId;
   }
 
   async completeRun(threadId: string, runId: string): Promise<void> {

@@ -144,6 +144,21 @@ test('what other people have written cannot move the cursor', async () => {
   }
 });
 
+test('what Runs ask is a line a request, and an answer names it; allowing asks first', async () => {
+  const request = { toolCallId: 'c', toolName: 'send', title: 'Send', toolInput: { to: 'b' } };
+  const requests = [ID, OTHER].map((requestId) => ({ requestId, ...request }));
+  const waiting = [{ runId: ID, threadId: ID, agentName: 'echo', since: createdAt, expiresAt: null, requests }];
+  const { out } = await run(['confirmation', 'list'], { listConfirmations: { waiting, nextCursor: null } });
+  expect(out.trimEnd().split('\n')).toHaveLength(3);
+  expect(out).toMatch(new RegExp(`${ID} +${OTHER} +echo +send +\\S+Z +- +{"to":"b"}`));
+  const script = { answerConfirmation: { run: { id: ID, status: 'queued' } } };
+  const rejected = await run(['confirmation', 'answer', ID, OTHER, 'reject'], script);
+  expect(rejected).toMatchObject({ code: EXIT.done, out: `Answered. The Run ${ID} is queued.\n` });
+  const input = { params: { threadId: ID, requestId: OTHER }, body: { decision: 'reject_once' } };
+  expect(rejected.calls).toEqual([{ name: 'answerConfirmation', input }]);
+  const unasked = await run(['confirmation', 'answer', ID, OTHER, 'allow'], script);
+  expect(unasked).toMatchObject({ code: EXIT.usage, calls: [] });
+});
 test('a failed check of the doctor is exit code 1, a warning is not', async () => {
   const withStatus = (status: string) =>
     run(['doctor'], { runDoctor: { checks: [{ name: 'n', status, message: 'm' }] } });

@@ -5,6 +5,7 @@ import { addCommand, addGroup, showExamples, type CommandSpec, type Group, type 
 import { EXIT, EXIT_INTERRUPTED, EXIT_MEANINGS, type ExitName } from './exit-codes.ts';
 import { agents } from './groups/agents.ts';
 import { projections, verify } from './groups/checks.ts';
+import { confirmations } from './groups/confirmations.ts';
 import { files } from './groups/files.ts';
 import { audit, doctor, migrate } from './groups/installation.ts';
 import { organizations } from './groups/organizations.ts';
@@ -18,7 +19,7 @@ import type { Streams } from './session.ts';
 
 export const GROUPS: readonly Group[] = [
   ...[organizations, people, tokens, agents],
-  ...[threads, files, runs, queue, projections],
+  ...[threads, files, runs, confirmations, queue, projections],
 ];
 export const SINGLE: readonly CommandSpec[] = [verify, doctor, audit, migrate];
 

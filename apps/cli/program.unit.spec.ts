@@ -100,6 +100,7 @@ test('what cannot be undone has --yes, and only that', () => {
     'thread terminate',
     'thread delete',
     'run cancel',
+    'confirmation answer',
     'queue pause',
   ]);
 });

@@ -1,4 +1,5 @@
 import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerParts } from './agent-handlers.ts';
+import { confirmationHandlers } from './confirmation-handlers.ts';
 import type { AdminHandlers } from './handlers.ts';
 import { membershipHandlers, organizationHandlers, personHandlers } from './people-handlers.ts';
 import { serviceHandlers, type ServiceHandlerParts } from './service-handlers.ts';
@@ -23,6 +24,7 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...runHandlers(parts),
     ...archiveHandlers(parts),
     ...threadContentHandlers(parts),
+    ...confirmationHandlers(parts),
     ...serviceHandlers(parts),
   };
 }

@@ -39,6 +39,13 @@ async function newRun(): Promise<{ threadId: string; runId: string }> {
   return { threadId, runId: (await admin.api.get(`/threads/${threadId}`)).json.run.id };
 }
 
+/** A Run that waits for a person. */
+async function newQuestion(): Promise<{ threadId: string; runId: string; requestId: string }> {
+  const { threadId, runId } = await newRun();
+  const requestId = await admin.api.ask(threadId, runId);
+  return { threadId, runId, requestId };
+}
+
 it('says who, what and when', async () => {
   const before = Date.now() - 2_000;
   const [entry] = await admin.entriesOf(() => admin.do('createOrganization', { body: { name: 'Acme & Söhne' } }));
@@ -166,6 +173,16 @@ describe('one entry a change, none where nothing changes', () => {
     expect((await told('terminateThread', { params })).entries).toEqual([]);
     expect((await told('deleteThread', { params })).entries).toEqual([['thread.deleted', threadId, {}]]);
 
+    const asking = await newQuestion();
+    const answer = {
+      params: { threadId: asking.threadId, requestId: asking.requestId },
+      body: { decision: 'reject_once' },
+    } as const;
+    const details = { ...answer.params, ...answer.body, toolName: 'send_note' };
+    expect((await told('answerConfirmation', answer)).entries).toEqual([
+      ['run.confirmation_answered', asking.runId, details],
+    ]);
+
     const queue = (await admin.do('getQueue')).queue.name;
     expect((await told('pauseQueue', {})).entries).toEqual([['queue.paused', queue, {}]]);
     expect((await told('pauseQueue', {})).entries).toEqual([]);
@@ -185,6 +202,9 @@ test('what is refused by the state of things is no entry and changes nothing', a
   await admin.do('deleteAgent', { params: { agentId: deleted } });
   const { threadId, runId } = await newRun();
   await admin.api.completeRun(threadId, runId);
+  const asking = await newQuestion();
+  const answered = await newQuestion();
+  await admin.do('cancelRun', { params: { runId: answered.runId } });
   const refused: [AdminOperationName, Sent][] = [
     ['updateToken', { params: { tokenId }, body: { name: 'x' } }],
     ['rotateToken', { params: { tokenId }, body: {} }],
@@ -200,6 +220,8 @@ test('what is refused by the state of things is no entry and changes nothing', a
     ['uninvitePerson', { params: { agentId: deleted, personId } }],
     ['cancelRun', { params: { runId } }],
     ['retryRun', { params: { runId } }],
+    ['archiveThread', { params: { threadId: asking.threadId } }],
+    ['answerConfirmation', { params: { ...answered }, body: { decision: 'allow_once' } }],
   ];
   const before = await admin.rowCounts();
   for (const [name, sent] of refused) {
@@ -263,6 +285,7 @@ describe('an entry that cannot be written', () => {
     });
     const { threadId, runId } = await newRun();
     const ended = await newRun();
+    const asking = await newQuestion();
     const archived = await admin.api.newThread();
     await admin.do('archiveThread', { params: { threadId: archived } });
     const idle = await admin.api.newThread();
@@ -291,6 +314,7 @@ describe('an entry that cannot be written', () => {
       ['deleteAgent', { params: { agentId } }],
       ['archiveThread', { params: { threadId: idle } }],
       ['unarchiveThread', { params: { threadId: archived } }],
+      ['answerConfirmation', { params: { ...asking }, body: { decision: 'allow_once' } }],
       ['terminateThread', { params: { threadId } }],
       ['deleteThread', { params: { threadId } }],
       ['cancelRun', { params: { runId } }],

@@ -19,6 +19,8 @@ interface World {
   tokenId: string;
   threadId: string;
   runId: string;
+  /** What a Run of the Thread asks. */
+  requestId: string;
   fileId: string;
   /** Of nothing. */
   nobody: string;
@@ -30,10 +32,11 @@ async function makeWorld(): Promise<World> {
   const { id: tokenId } = await api.access.mintToken({ kind: 'person', personId, name: 'theirs' });
   const threadId = await api.newThread({ text: 'hi' });
   const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
+  const requestId = await api.ask(threadId, runId);
   const inline = { name: 'a.txt', contentType: 'text/plain', contentBase64: 'aGk=' };
   const attached = await api.post(`/threads/${threadId}/files`, { body: inline });
   const { file } = attached.json as unknown as { file: { id: string } };
-  return { organizationId, personId, agentId, tokenId, threadId, runId, fileId: file.id, nobody: newId() };
+  return { organizationId, personId, agentId, tokenId, threadId, runId, requestId, fileId: file.id, nobody: newId() };
 }
 
 interface Case {
@@ -234,6 +237,14 @@ const CASES: Record<AdminOperationName, Case> = {
   },
   listThreadFiles: {},
   downloadFile: {},
+  listConfirmations: { unknown: ({ nobody }) => [{ query: { threadId: nobody } }] },
+  answerConfirmation: {
+    given: () => ({ body: { decision: 'allow_once' } }),
+    wrong: () => [
+      [{ body: {} }, 'body.decision: '],
+      [{ body: { decision: 'allow_always' } }, 'body.decision: '],
+    ],
+  },
   getQueue: {},
   pauseQueue: {},
   resumeQueue: {},

@@ -4,7 +4,7 @@ import { threadEventLogEntry } from '../records.ts';
 import type { AdminOperation } from './operation.ts';
 import { ADMIN_LIMITS, count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
-import { managedFile } from './thread-records.ts';
+import { managedFile, waitingRun } from './thread-records.ts';
 
 const threadParams = z.object({ threadId: ulid });
 const runParams = z.object({ runId: ulid });
@@ -238,5 +238,34 @@ export const threadOperations = {
     status: 200,
     answer: fileContent,
     form: 'bytes',
+  },
+  listConfirmations: {
+    method: 'GET',
+    path: '/confirmations',
+    summary: 'List the Runs that wait for a person, newest first, each with what it asks',
+    description: 'What is answered already is left out. A page of large requests ends early: after about 2 MB.',
+    params: nothing,
+    query: z.object({
+      ...page,
+      threadId: ulid.optional(),
+      organizationId: ulid.optional(),
+      agentId: ulid.optional(),
+    }),
+    body: noBody,
+    status: 200,
+    answer: z.strictObject({ waiting: z.array(waitingRun), nextCursor }),
+    form: 'json',
+  },
+  answerConfirmation: {
+    method: 'POST',
+    path: '/threads/{threadId}/confirmations/{requestId}',
+    summary: 'Answer what a Run asks, in place of its people',
+    description: '409 when it was answered before, or its Run has ended.',
+    params: z.object({ threadId: ulid, requestId: ulid }),
+    query: nothing,
+    body: z.strictObject({ decision: z.enum(['allow_once', 'reject_once']) }),
+    status: 200,
+    answer: z.strictObject({ run: managedRun }),
+    form: 'json',
   },
 } as const satisfies Record<string, AdminOperation>;

@@ -16,4 +16,29 @@ export const managedFile = z
   .meta({ description: 'A file of a Thread as operators see it.' })
   .register(adminComponents, { id: 'ManagedFile' });
 
+export const waitingRun = z
+  .strictObject({
+    runId: answeredUlid,
+    threadId: answeredUlid,
+    threadTitle: z.string().nullable(),
+    organizationId: answeredUlid,
+    organizationName: z.string(),
+    agentId: answeredUlid,
+    agentName: z.string(),
+    since: dateTime.meta({ description: 'Since when it waits.' }),
+    expiresAt: dateTime.nullable().meta({ description: 'When it stops waiting, and the Run expires.' }),
+    requests: z.array(
+      z.strictObject({
+        requestId: answeredUlid,
+        toolCallId: z.string(),
+        toolName: z.string(),
+        title: z.string().meta({ description: 'The tool’s own title.' }),
+        toolInput: z.record(z.string(), z.unknown()),
+      }),
+    ),
+  })
+  .meta({ description: 'A Run that waits for a person, and what it asks.' })
+  .register(adminComponents, { id: 'WaitingRun' });
+
 export type ManagedFile = z.output<typeof managedFile>;
+export type WaitingRun = z.output<typeof waitingRun>;
