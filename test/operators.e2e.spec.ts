@@ -242,7 +242,7 @@ describe('operators', () => {
 
   test('Threads are followed, exported, ended and deleted', async () => {
     const me = caller(ann, echo);
-    const { body } = await createThread(me, 'one two three');
+    const { body } = await createThread(me, 'one two three /artifact');
     const { id } = body.thread;
     const followed = await spool.run(['thread', 'tail', id, '--until-idle', '--json']);
     expect(followed).toMatchObject({ code: 0 });
@@ -264,6 +264,22 @@ describe('operators', () => {
       .map((line) => (JSON.parse(line) as { version: number }).version);
     expect(versions).toEqual(versions.map((_, i) => i + 1));
     expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([]);
+
+    // By the service and without it.
+    const [{ id: fileId }] = await spool.json<[Named]>('thread', 'files', id);
+    const artifact = join(folder, 'echo.txt');
+    expect(await spool.run(['file', 'download', fileId, '-o', artifact])).toMatchObject({ code: 0, out: '' });
+    expect(await readFile(artifact, 'utf8')).toContain('one two three');
+    expect((await spool.run(['file', 'download', fileId])).out).toBe(await readFile(artifact, 'utf8'));
+    const direct = { DATABASE_URL: databaseUrl, DATA_DIR: folder };
+    const byHand = await spool.run(['file', 'download', fileId, '--local'], { env: direct });
+    expect(byHand).toMatchObject({ code: 0, out: await readFile(artifact, 'utf8') });
+    const { runs } = await spool.json<{ runs: Named[] }>('thread', 'show', id);
+    expect((await spool.run(['run', 'show', runs[0]!.id])).out).toMatch(/ model +echo +ok /);
+    const [newest] = await spool.json<{ type: string }[]>('thread', 'events', id, '--limit', '1');
+    expect(newest!.type).toBe('thread.status_entered');
+    expect((await spool.json<{ archived: boolean }>('thread', 'archive', id)).archived).toBe(true);
+    expect((await spool.json<{ archived: boolean }>('thread', 'unarchive', id)).archived).toBe(false);
 
     // Ctrl-C ends what would go on.
     const stopped = await spool.run(['thread', 'tail', id], {

@@ -144,6 +144,31 @@ test('what other people have written cannot move the cursor', async () => {
   }
 });
 
+test('run show tells what a Run spent its time and tokens on', async () => {
+  const span = { attempt: 1, holder: 'w', outcome: 'ok', firstTextAt: null, toolCallId: null };
+  const none = { inputTokens: null, outputTokens: null };
+  const at = (ms: number) => new Date(Date.parse(createdAt) + ms).toISOString();
+  const timeline = {
+    ...{ agentVersion: 3, losses: 1, isComplete: false },
+    spans: [
+      {
+        ...{ ...span, kind: 'model', name: 'claude', startedAt: createdAt, endedAt: at(1_500), firstTextAt: at(250) },
+        ...{ inputTokens: 12, outputTokens: 34 },
+      },
+      { ...span, ...none, kind: 'tool', name: 'Look', startedAt: at(1_500), endedAt: null, outcome: null },
+    ],
+    usage: { inputTokens: 12, outputTokens: 34, cachedInputTokens: null, cost: 0.25 },
+  };
+  const answer = { run: { id: ID, status: 'running', work: null, error: null }, timeline };
+  const { out } = await run(['run', 'show', ID], { getRunTimeline: answer });
+  expect(out).toMatch(/\nid +01JD|^id +01JD/);
+  expect(out).toMatch(/\ncost +0\.25\nlosses +1\n/);
+  expect(out).toMatch(/\S+Z +1\.500 s +model +claude +ok +1 +0\.250 s +12 +34\n/);
+  expect(out).toMatch(/\S+Z +goes on +tool +Look +- +1 +- +- +-\n/);
+  expect(out).toContain('more events than are looked at');
+  const json = JSON.parse((await run(['run', 'show', ID, '--json'], { getRunTimeline: answer })).out) as object;
+  expect(json).toEqual({ ...answer.run, timeline });
+});
 test('what Runs ask is a line a request, and an answer names it; allowing asks first', async () => {
   const request = { toolCallId: 'c', toolName: 'send', title: 'Send', toolInput: { to: 'b' } };
   const requests = [ID, OTHER].map((requestId) => ({ requestId, ...request }));

@@ -5,6 +5,7 @@ import { membershipHandlers, organizationHandlers, personHandlers } from './peop
 import { serviceHandlers, type ServiceHandlerParts } from './service-handlers.ts';
 import { archiveHandlers, threadContentHandlers, type ThreadContentParts } from './thread-content.ts';
 import { runHandlers, threadHandlers, type ThreadHandlerParts } from './thread-handlers.ts';
+import { timelineHandlers } from './timeline-handlers.ts';
 import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
 
 export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandlerParts & ThreadContentParts;
@@ -25,6 +26,7 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...archiveHandlers(parts),
     ...threadContentHandlers(parts),
     ...confirmationHandlers(parts),
+    ...timelineHandlers(parts),
     ...serviceHandlers(parts),
   };
 }

@@ -245,6 +245,7 @@ const CASES: Record<AdminOperationName, Case> = {
       [{ body: { decision: 'allow_always' } }, 'body.decision: '],
     ],
   },
+  getRunTimeline: {},
   getQueue: {},
   pauseQueue: {},
   resumeQueue: {},

@@ -5,6 +5,7 @@ import type { Paging } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
 import { parseSince } from '../when.ts';
 import { PAGING } from './paging.ts';
+import { describeTimeline } from './run-timeline.ts';
 
 const LIVE: readonly ManagedRun['status'][] = ['queued', 'booting', 'running', 'waiting_input'];
 const STATUSES = [...LIVE, 'completed', 'failed', 'cancelled', 'expired'];
@@ -85,7 +86,17 @@ const list: CommandSpec<[], ListOptions> = {
   },
 };
 
-type Operation = 'getRun' | 'cancelRun' | 'retryRun';
+const show: CommandSpec<[string]> = {
+  usage: 'show <runId>',
+  description: 'Show a Run, and what it spent its time and tokens on.',
+  examples: [['run show 01JD0000000000000000000000'], ['run show 01JD0000000000000000000000 --json']],
+  async run(session, [runId]) {
+    const { run, timeline } = await session.call('getRunTimeline', { params: { runId } });
+    await session.print({ ...run, timeline }, `${fieldsOf(run)}\n\n${describeTimeline(session, timeline)}`);
+  },
+};
+
+type Operation = 'cancelRun' | 'retryRun';
 
 const command = (
   spec: Pick<CommandSpec<[string]>, 'usage' | 'description' | 'examples' | 'asks'>,
@@ -103,10 +114,7 @@ export const runs: Group = {
   description: 'Runs of everybody.',
   commands: [
     list,
-    command(
-      { usage: 'show <runId>', description: 'Show a Run.', examples: [['run show 01JD0000000000000000000000']] },
-      'getRun',
-    ),
+    show,
     command(
       {
         usage: 'cancel <runId>',

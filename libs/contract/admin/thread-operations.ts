@@ -4,7 +4,7 @@ import { threadEventLogEntry } from '../records.ts';
 import type { AdminOperation } from './operation.ts';
 import { ADMIN_LIMITS, count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
-import { managedFile, waitingRun } from './thread-records.ts';
+import { managedFile, runTimeline, waitingRun } from './thread-records.ts';
 
 const threadParams = z.object({ threadId: ulid });
 const runParams = z.object({ runId: ulid });
@@ -266,6 +266,18 @@ export const threadOperations = {
     body: z.strictObject({ decision: z.enum(['allow_once', 'reject_once']) }),
     status: 200,
     answer: z.strictObject({ run: managedRun }),
+    form: 'json',
+  },
+  getRunTimeline: {
+    method: 'GET',
+    path: '/runs/{runId}/timeline',
+    summary: 'Read what a Run spent its time and tokens on',
+    description: 'As its stored events say it, so of a Run that goes on up to now.',
+    params: runParams,
+    query: nothing,
+    body: noBody,
+    status: 200,
+    answer: z.strictObject({ run: managedRun, timeline: runTimeline }),
     form: 'json',
   },
 } as const satisfies Record<string, AdminOperation>;

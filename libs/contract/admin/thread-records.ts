@@ -40,5 +40,59 @@ export const waitingRun = z
   .meta({ description: 'A Run that waits for a person, and what it asks.' })
   .register(adminComponents, { id: 'WaitingRun' });
 
+const tokens = z.int().min(0);
+
+export const runTimeline = z
+  .strictObject({
+    agentVersion: z.int().min(1).nullable().meta({ description: 'The version of its Agent that it keeps.' }),
+    spans: z
+      .array(
+        z.strictObject({
+          kind: z.enum(['queue', 'delay', 'boot', 'model', 'tool', 'waiting']).meta({
+            description:
+              '`queue`: until a worker takes it. `delay`: not to be offered yet, after a failure or after the Run that it interrupts. ' +
+              '`boot`: until its first step begins, where that is a tool; a model step begins with its claim, for nothing is ' +
+              'stored in between. `waiting`: for a person.',
+          }),
+          name: z.string().meta({ description: 'For people, such as the tool’s title.' }),
+          attempt: z.int().nullable().meta({ description: 'Of the claim that it is part of.' }),
+          holder: z.string().nullable().meta({ description: 'The worker of that claim.' }),
+          startedAt: dateTime,
+          endedAt: dateTime.nullable().meta({ description: 'Null while it goes on.' }),
+          outcome: z
+            .enum(['ok', 'error', 'refused', 'unknown', 'cut'])
+            .nullable()
+            .meta({
+              description:
+                '`cut`: its worker was lost or handed the Run over, or the Run was ended. `unknown`: of a tool that was cut and is ' +
+                'not to be repeated; or it was under way at the last event that is shown of a Run that has ended. Null while it goes on.',
+            }),
+          firstTextAt: dateTime.nullable().meta({ description: 'Of a model step: when its first piece of text came.' }),
+          toolCallId: z.string().nullable(),
+          inputTokens: tokens.nullable(),
+          outputTokens: tokens.nullable(),
+        }),
+      )
+      .meta({ description: 'In the order of their beginnings; tool calls may overlap.' }),
+    usage: z
+      .strictObject({
+        inputTokens: tokens,
+        outputTokens: tokens,
+        cachedInputTokens: tokens.nullable(),
+        cost: z.number().nullable().meta({
+          description: 'By the prices of its version’s manifest, in the currency of those; null where it has none.',
+        }),
+      })
+      .meta({ description: 'Of all its model steps.' }),
+    losses: z.int().min(0).meta({ description: 'How often it lost its worker; failures are none.' }),
+    isComplete: z
+      .boolean()
+      .meta({ description: '`false`: it has more events than are looked at, and the rest is missing.' }),
+  })
+  .meta({ description: 'What a Run spent its time and tokens on.' })
+  .register(adminComponents, { id: 'RunTimeline' });
+
 export type ManagedFile = z.output<typeof managedFile>;
 export type WaitingRun = z.output<typeof waitingRun>;
+export type RunTimeline = z.output<typeof runTimeline>;
+export type TimelineSpan = RunTimeline['spans'][number];

@@ -1,0 +1,164 @@
+import { eventually } from '#testing';
+import { AdminUnderTest, type Answer } from './admin-under-test.testing.ts';
+import { startWorker } from './worker-beside.testing.ts';
+
+// Real Runs of a real worker; what the fold makes of every sequence is libs/admin/run-timeline.unit.spec.ts.
+
+let admin: AdminUnderTest;
+let worker: Awaited<ReturnType<typeof startWorker>>;
+beforeAll(async () => {
+  admin = await AdminUnderTest.start();
+  worker = await startWorker(admin.api.databaseUrl);
+});
+afterAll(async () => {
+  await worker.stop();
+  await admin.stop();
+});
+
+const ENDED = ['completed', 'failed', 'cancelled', 'expired'];
+
+interface Started {
+  threadId: string;
+  runId: string;
+}
+
+async function begin(text: string, agentId = admin.api.agentId): Promise<Started> {
+  const threadId = await admin.api.newThread({ text, agentId });
+  return { threadId, runId: (await admin.do('getThread', { params: { threadId } })).runs[0]!.id };
+}
+
+const timelineOf = (runId: string) => admin.do('getRunTimeline', { params: { runId } });
+
+function until(runId: string, status: string | null = null): Promise<Answer<'getRunTimeline'>> {
+  return eventually(
+    async () => {
+      const answer = await timelineOf(runId);
+      const isThere = status === null ? ENDED.includes(answer.run.status) : answer.run.status === status;
+      return isThere ? answer : false;
+    },
+    { what: `the Run is ${status ?? 'over'}`, timeoutMs: 20_000 },
+  );
+}
+
+const inShort = ({ timeline }: Answer<'getRunTimeline'>) =>
+  timeline.spans.map(({ kind, attempt, outcome }) => [kind, attempt, outcome]);
+
+/** Each begins where one before it ended, none lasts longer than the Run, and together they leave no gap. */
+function expectWhole({ run, timeline: { spans } }: Answer<'getRunTimeline'>): void {
+  expect(spans[0]?.startedAt).toBe(run.createdAt);
+  expect(
+    spans
+      .map(({ endedAt }) => endedAt)
+      .toSorted()
+      .at(-1),
+  ).toBe(run.completedAt);
+  const ends = new Set([run.createdAt, ...spans.map(({ endedAt }) => endedAt)]);
+  for (const { startedAt, kind } of spans) expect([kind, ends.has(startedAt)]).toEqual([kind, true]);
+}
+
+test('a tool between two model steps, with the tokens of both and their cost', async () => {
+  const prices = { input: 2, output: 10 };
+  const model = { provider: 'anthropic', name: 'claude', prices } as const;
+  const agentId = await admin.api.newAgent({}, { name: 'priced', model });
+  const { runId } = await begin('one two three /tool', agentId);
+  const answer = await until(runId);
+  expect(inShort(answer)).toEqual([
+    ['queue', null, 'ok'],
+    ['model', 1, 'ok'],
+    ['tool', 1, 'ok'],
+    ['model', 1, 'ok'],
+  ]);
+  expectWhole(answer);
+  const { spans, usage, ...rest } = answer.timeline;
+  expect(rest).toEqual({ agentVersion: 1, losses: 0, isComplete: true });
+  expect(spans.map(({ name }) => name)).toEqual(['Waiting for a worker', 'claude', expect.any(String), 'claude']);
+  expect(spans[1]!.holder).toMatch(/\w/);
+  expect(spans[3]!.firstTextAt! >= spans[3]!.startedAt && spans[3]!.firstTextAt! <= spans[3]!.endedAt!).toBe(true);
+  const steps = spans.filter(({ kind }) => kind === 'model');
+  expect(usage.inputTokens).toBe(steps.reduce((sum, { inputTokens }) => sum + inputTokens!, 0));
+  expect(usage.outputTokens).toBeGreaterThan(0);
+  expect(usage.cost).toBeCloseTo((usage.inputTokens * 2 + usage.outputTokens * 10) / 1e6, 12);
+});
+
+test('a question that an operator answers', async () => {
+  const { threadId, runId } = await begin('/confirm 2');
+  const waiting = await until(runId, 'waiting_input');
+  expect(inShort(waiting).at(-1)).toEqual(['waiting', null, null]);
+  const [asked] = (await admin.do('listConfirmations', { query: { threadId } })).waiting;
+  for (const { requestId } of asked!.requests) {
+    const params = { threadId, requestId };
+    await admin.do('answerConfirmation', { params, body: { decision: 'allow_once' } });
+  }
+  const answer = await until(runId);
+  expect(answer.run.status).toBe('completed');
+  expect(inShort(answer)).toEqual([
+    ['queue', null, 'ok'],
+    ['model', 1, 'ok'],
+    ['waiting', null, 'ok'],
+    ['queue', null, 'ok'],
+    ...(answer.timeline.spans[4]!.kind === 'boot' ? [['boot', 2, 'ok']] : []),
+    ['tool', 2, 'ok'],
+    ['tool', 2, 'ok'],
+    ['model', 2, 'ok'],
+  ]);
+  expectWhole(answer);
+});
+
+test('a failure that is tried again, and one that is not', async () => {
+  const [flaky, failing] = await Promise.all([begin('/flaky 1'), begin('/fail')]);
+  const retried = await until(flaky.runId);
+  expect(inShort(retried)).toEqual([
+    ['queue', null, 'ok'],
+    ['model', 1, 'error'],
+    ['delay', null, 'ok'],
+    ['queue', null, 'ok'],
+    ['model', 2, 'ok'],
+  ]);
+  expectWhole(retried);
+  expect(inShort(await until(failing.runId)).at(-1)).toEqual(['model', 1, 'error']);
+});
+
+test('a Run that is cancelled, and the one that goes on from there', async () => {
+  const { threadId, runId } = await begin('/pause 50 /pieces 1000');
+  await until(runId, 'running');
+  await admin.do('cancelRun', { params: { runId } });
+  const cancelled = await timelineOf(runId);
+  expect(inShort(cancelled)).toEqual([
+    ['queue', null, 'ok'],
+    ['model', 1, 'cut'],
+  ]);
+  expectWhole(cancelled);
+  const { run } = await admin.do('retryRun', { params: { runId } });
+  expect(run.threadId).toBe(threadId);
+  await until(run.id, 'running');
+  // Only its own events, and what was stays as it was.
+  expect(inShort(await timelineOf(run.id))).toEqual([
+    ['queue', null, 'ok'],
+    ['model', 1, null],
+  ]);
+  expect((await timelineOf(runId)).timeline).toEqual(cancelled.timeline);
+  await admin.do('cancelRun', { params: { runId: run.id } });
+});
+
+test('a Run of very many events is told as far as they are looked at, and without the pieces', async () => {
+  const { threadId, runId } = await begin('hi');
+  await until(runId);
+  const add = (type: string, data: object, count: number) =>
+    admin.pool.query(
+      `with added as (
+         insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
+         select thread_id, version + i, id || i, $2, 1, $3, run_id, 1, false, occurred_at
+         from (select * from events where thread_id = $1 order by version desc limit 1) last, generate_series(1, $4) i
+       )
+       update streams set version = version + $4 where thread_id = $1`,
+      [threadId, type, JSON.stringify(data), count],
+    );
+  const before = await timelineOf(runId);
+  await add('assistant.text_added', { text: 'x' }, 20_000);
+  const { timeline } = await timelineOf(runId);
+  expect(timeline).toEqual(before.timeline);
+  await add('tool.completed', { toolCallId: 'a', toolName: 'a', outcome: 'ok', result: 'x', durationMs: 1 }, 10_000);
+  const cut = await timelineOf(runId);
+  expect(cut.timeline.isComplete).toBe(false);
+  expect(cut.timeline.spans.length).toBeGreaterThan(9_000);
+});

@@ -1,0 +1,25 @@
+-- What a timeline is made of: the events of the Run $2 in the Thread $1 after the version $3 up to $4, oldest first, at most
+-- $5. Of pieces of text the first of several, and of all only the fields that it needs: results can be of a megabyte.
+select type, attempt, "occurredAt", schema_version as "schemaVersion",
+       case type
+         when 'run.completed' then '{}'
+         when 'tool.completed' then data - 'result' - 'summary'
+         when 'tool.started' then data - 'toolInput' - 'invalidInput'
+         when 'tool.confirmation_requested' then data - 'toolInput' - 'invalidInput'
+         when 'assistant.text_added' then '{}'
+         when 'assistant.message_added' then jsonb_build_object('toolCalls', (
+           select coalesce(jsonb_agg(call - 'toolInput' - 'invalidInput' order by place), '[]')
+           from jsonb_array_elements(data -> 'toolCalls') with ordinality as calls (call, place)
+         ))
+         else data
+       end as data
+from (
+  select version, type, attempt, schema_version, data, occurred_at as "occurredAt",
+         lag(type) over (order by version) as before
+  from events
+  where thread_id = $1 and run_id = $2 and version > $3 and version <= $4
+    and type not in ('assistant.thinking_added', 'file.changed', 'files.updated', 'message.added', 'thread.status_entered')
+) of_run
+where type <> 'assistant.text_added' or before is distinct from type
+order by version
+limit $5

@@ -1,0 +1,273 @@
+import { costOf, type Prices } from '#agents';
+import type { RunTimeline, TimelineSpan } from '#contract';
+import type { EventOf, StoredEvent, ThreadEventType, ToolCall, ToolCompleted } from '#domain';
+
+type Needed<Type extends ThreadEventType, Field extends keyof EventOf<Type>['data'] = never> = {
+  type: Type;
+  data: Pick<EventOf<Type>['data'], Field>;
+} & Pick<StoredEvent, 'attempt' | 'occurredAt'>;
+
+type Called = Pick<ToolCall, 'toolCallId' | 'toolName' | 'title'>;
+type CalledIn<Type extends ThreadEventType> = Omit<Needed<Type>, 'data'> & { data: Called };
+
+/** The events of a Run that tell what it spent its time on, and what they must hold. A stored event is one. */
+export type TimelineEvent =
+  | Needed<'run.queued', 'agentVersion' | 'delayMs'>
+  | Needed<'run.claimed', 'holder'>
+  | Needed<'run.started'>
+  | Needed<'run.resumed'>
+  | Needed<'run.completed'>
+  | Needed<'run.cancelled'>
+  | Needed<'run.expired'>
+  | Needed<'run.waiting', 'requests'>
+  | Needed<'run.requeued', 'reason' | 'delayMs'>
+  | Needed<'run.failed', 'error'>
+  | Needed<'assistant.text_added'>
+  | (Omit<Needed<'assistant.message_added'>, 'data'> & { data: { toolCalls: Called[] } })
+  | CalledIn<'tool.confirmation_requested'>
+  | CalledIn<'tool.started'>
+  | Needed<'tool.completed', 'toolCallId' | 'toolName' | 'outcome' | 'durationMs'>
+  | Needed<'usage.recorded', 'inputTokens' | 'outputTokens' | 'cachedInputTokens'>;
+
+export interface TimelineOptions {
+  /** The model or harness, as people know it. */
+  modelName: string;
+  /** Of the Run's version of its Agent; null: it has none. */
+  prices: Prices | null;
+  /** RFC 3339: what is due after this has not happened yet. */
+  now: string;
+  /** When the Run ended, as its summary has it. Null: it goes on. */
+  endedAt: string | null;
+}
+
+type RunEvent = Extract<TimelineEvent, { type: `run.${string}` }>;
+type Outcome = NonNullable<TimelineSpan['outcome']>;
+type Kind = TimelineSpan['kind'];
+
+/**
+ * What a Run spent its time and tokens on: a pure fold over its events in their order. A claim and its start are one append,
+ * and what a step leaves shares its append with what follows (libs/run-engine/run-execution.ts), so a model step lasts from
+ * the claim, or from the last result before it, to its message. Whether one began that left nothing is not stored: it is
+ * shown unless the Run moved on in the same append.
+ */
+export function runTimeline(
+  events: readonly TimelineEvent[],
+  options: TimelineOptions,
+): Omit<RunTimeline, 'isComplete'> {
+  const fold = new TimelineFold(options);
+  for (const event of events) fold.apply(event);
+  return fold.result();
+}
+
+const BOOT = 'Starting';
+
+interface Wait {
+  since: string;
+  delayMs: number;
+  name: string;
+}
+
+class TimelineFold {
+  private readonly spans: TimelineSpan[] = [];
+  private agentVersion: number | null = null;
+  private losses = 0;
+  private usage: RunTimeline['usage'];
+  /** Not taken by a worker: since when, and how long it is not to be offered. */
+  private wait: Wait | null = null;
+  private claim: { attempt: number | null; holder: string | null; since: string } | null = null;
+  /** Spans that go on. Of model steps, boots and waits for a person at most one; of tools several. */
+  private open: TimelineSpan[] = [];
+  /** Calls of the last message that have no result, by their id. */
+  private calls = new Map<string, string>();
+  private asked = new Map<string, string>();
+  private lastStep: TimelineSpan | null = null;
+
+  constructor(private readonly options: TimelineOptions) {
+    const cost = options.prices === null ? null : 0;
+    this.usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: null, cost };
+  }
+
+  result(): Omit<RunTimeline, 'isComplete'> {
+    const { agentVersion, usage, losses } = this;
+    const { endedAt } = this.options;
+    if (this.wait !== null) this.endWait(endedAt, endedAt === null ? null : 'unknown');
+    // Of a Run that has ended nothing goes on: the events that tell how it went are not among these.
+    if (endedAt !== null) for (const span of this.open) Object.assign(span, { endedAt, outcome: 'unknown' });
+    // Of two that began at once the one that was stored first.
+    const spans = this.spans.toSorted((a, b) => (a.startedAt < b.startedAt ? -1 : Number(a.startedAt > b.startedAt)));
+    return { agentVersion, spans, usage, losses };
+  }
+
+  apply(event: TimelineEvent): void {
+    const { occurredAt: at } = event;
+    switch (event.type) {
+      case 'run.queued':
+        this.agentVersion = event.data.agentVersion;
+        this.wait = { since: at, delayMs: event.data.delayMs, name: 'Waiting for the Run before it to stop' };
+        break;
+      case 'run.claimed':
+        this.endWait(at, 'ok');
+        this.claim = { attempt: event.attempt, holder: event.data.holder, since: at };
+        this.begin('boot', BOOT, at);
+        break;
+      case 'run.started':
+        if (this.calls.size === 0) this.beginStep(at);
+        break;
+      case 'assistant.text_added':
+        for (const span of this.open) if (span.kind === 'model') span.firstTextAt ??= at;
+        break;
+      case 'assistant.message_added':
+        this.lastStep = this.end('model', at, 'ok');
+        this.calls = new Map(event.data.toolCalls.map(({ toolCallId, title }) => [toolCallId, title]));
+        break;
+      case 'usage.recorded':
+        this.addUsage(event);
+        break;
+      case 'tool.started':
+        this.endBoot(at);
+        this.begin('tool', event.data.title, at, event.data.toolCallId);
+        break;
+      case 'tool.completed':
+        this.endTool(event.data, at);
+        break;
+      case 'tool.confirmation_requested':
+        this.endBoot(at);
+        this.asked.set(event.data.toolCallId, event.data.title);
+        break;
+      default:
+        this.move(event);
+    }
+  }
+
+  /** The Run goes from one status to another. */
+  private move(event: Exclude<RunEvent, { type: 'run.queued' | 'run.claimed' | 'run.started' }>): void {
+    const { occurredAt: at } = event;
+    switch (event.type) {
+      case 'run.waiting': {
+        this.endClaim(at, 'ok');
+        const titles = event.data.requests.map(({ toolCallId }) => this.asked.get(toolCallId) ?? toolCallId);
+        this.begin('waiting', `Waiting for a person: ${titles.join(', ')}`, at);
+        break;
+      }
+      case 'run.resumed':
+        this.end('waiting', at, 'ok');
+        this.wait = { since: at, delayMs: 0, name: '' };
+        break;
+      case 'run.requeued': {
+        const { reason, delayMs } = event.data;
+        if (reason === 'lease_expired') this.losses += 1;
+        this.endClaim(at, reason === 'retryable_failure' ? 'error' : 'cut');
+        this.wait = { since: at, delayMs, name: 'Waiting after a failure' };
+        break;
+      }
+      case 'run.failed': {
+        const isLost = event.data.error.code === 'worker_lost';
+        if (isLost) this.losses += 1;
+        this.endClaim(at, isLost ? 'cut' : 'error');
+        break;
+      }
+      case 'run.completed':
+        this.endBoot(at);
+        this.endClaim(at, 'ok');
+        break;
+      case 'run.cancelled':
+      case 'run.expired':
+        this.endClaim(at, 'cut');
+    }
+  }
+
+  private begin(kind: Kind, name: string, startedAt: string, toolCallId: string | null = null): void {
+    const { attempt = null, holder = null } = this.claim ?? {};
+    const ofStep = { firstTextAt: null, toolCallId, inputTokens: null, outputTokens: null };
+    const span: TimelineSpan = { kind, name, attempt, holder, startedAt, endedAt: null, outcome: null, ...ofStep };
+    this.spans.push(span);
+    this.open.push(span);
+  }
+
+  private beginStep(at: string): void {
+    this.end('boot', at, 'ok');
+    this.begin('model', this.options.modelName, at);
+  }
+
+  /** The span of the kind, and of the call, that goes on; null where there is none. */
+  private end(kind: Kind, at: string, outcome: Outcome, toolCallId: string | null = null): TimelineSpan | null {
+    const span = this.open.find((each) => each.kind === kind && each.toolCallId === toolCallId);
+    if (span === undefined) return null;
+    this.open = this.open.filter((each) => each !== span);
+    Object.assign(span, { endedAt: at, outcome });
+    // A claim and its start are one append.
+    if (kind === 'boot' && span.startedAt === at) this.drop(span);
+    return span;
+  }
+
+  private endTool({ toolCallId, toolName, outcome, durationMs }: Tool, at: string): void {
+    if (this.end('tool', at, outcome, toolCallId) === null) {
+      // Not run at all; or run again, whose start an attempt before has stored.
+      const ranSince = new Date(Date.parse(at) - (durationMs ?? 0)).toISOString();
+      const since = this.claim && ranSince < this.claim.since ? this.claim.since : ranSince;
+      this.endBoot(since);
+      this.begin('tool', this.calls.get(toolCallId) ?? toolName, since, toolCallId);
+      this.end('tool', at, outcome, toolCallId);
+    }
+    this.calls.delete(toolCallId);
+    const isLast = this.calls.size === 0 && this.open.every(({ kind }) => kind !== 'tool');
+    if (isLast) this.beginStep(at);
+  }
+
+  /**
+   * A tool, a question or the end follows, without a message: it was no model step that the worker was at. So it is where the
+   * calls are of the Run before, which this one continues.
+   */
+  private endBoot(at: string): void {
+    for (const span of this.open) if (span.kind === 'model') Object.assign(span, { kind: 'boot', name: BOOT });
+    this.end('boot', at, 'ok');
+  }
+
+  /** Whatever was under way ends with the claim, or with the wait that the Run ended in. */
+  private endClaim(at: string, outcome: Outcome): void {
+    if (this.wait !== null) this.endWait(at, 'cut');
+    const ending = this.open.filter((span) => {
+      const beganNothing = span.kind === 'model' && span.startedAt === at;
+      if (beganNothing) this.drop(span);
+      return !beganNothing;
+    });
+    // One of several has failed, and the others were cut off for it.
+    const of = outcome === 'error' && ending.length > 1 ? 'cut' : outcome;
+    for (const span of ending) Object.assign(span, { endedAt: at, outcome: of });
+    this.open = [];
+    this.claim = null;
+  }
+
+  private drop(span: TimelineSpan): void {
+    this.spans.splice(this.spans.indexOf(span), 1);
+  }
+
+  /** Null: it goes on. An interrupt's delay ends sooner once the worker before has stopped. */
+  private endWait(at: string | null, outcome: Outcome | null): void {
+    if (this.wait === null) return;
+    const { since, delayMs, name } = this.wait;
+    this.wait = null;
+    const readyAt = new Date(Date.parse(since) + delayMs).toISOString();
+    const isReady = readyAt < (at ?? this.options.now);
+    const spans: [Kind, string, string, string | null][] = [];
+    if (delayMs > 0) spans.push(['delay', name, since, isReady ? readyAt : at]);
+    if (delayMs === 0 || isReady) spans.push(['queue', 'Waiting for a worker', readyAt, at]);
+    this.claim = null;
+    for (const [kind, label, startedAt, endedAt] of spans) {
+      this.begin(kind, label, startedAt);
+      if (endedAt !== null) this.end(kind, endedAt, endedAt === at ? (outcome ?? 'ok') : 'ok');
+    }
+  }
+
+  private addUsage({ data }: Extract<TimelineEvent, { type: 'usage.recorded' }>): void {
+    const { inputTokens, outputTokens, cachedInputTokens } = data;
+    if (this.lastStep !== null) Object.assign(this.lastStep, { inputTokens, outputTokens });
+    const { usage } = this;
+    usage.inputTokens += inputTokens;
+    usage.outputTokens += outputTokens;
+    if (cachedInputTokens !== undefined) usage.cachedInputTokens = (usage.cachedInputTokens ?? 0) + cachedInputTokens;
+    if (usage.cost !== null && this.options.prices !== null) usage.cost += costOf(data, this.options.prices);
+  }
+}
+
+type Tool = Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'durationMs'>;

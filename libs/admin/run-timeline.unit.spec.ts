@@ -1,0 +1,323 @@
+import {
+  decide,
+  initialState,
+  isRejection,
+  runError,
+  type Command,
+  type RecordedFact,
+  type ThreadState,
+} from '#domain';
+import { runTimeline, type TimelineEvent, type TimelineOptions } from './run-timeline.ts';
+
+const START = Date.parse('2026-01-01T00:00:00.000Z');
+const at = (ms: number): string => new Date(START + ms).toISOString();
+const RUN = '01RUN';
+const LIMITS = { queueMs: 1_000, workMs: 1_000, waitMs: 1_000, maxLosses: 3 };
+
+/** What happens to a Thread, as the decider writes it; commands together are one append. Times in milliseconds. */
+class Story {
+  readonly events: TimelineEvent[] = [];
+  private state: ThreadState = initialState;
+  private fence = { runId: RUN, attempt: 0 };
+
+  constructor() {
+    const owner = { personId: null, serviceTokenId: null };
+    const thread = { agentId: 'A', organizationId: 'O', kind: 'cattle', userId: 'u', owner } as const;
+    this.at(0, { type: 'create_thread', ...thread }, this.message(RUN));
+  }
+
+  message(runId: string, whenBusy: 'reject' | 'interrupt' = 'reject'): Command {
+    const run = { runId, agentVersion: 7, limits: LIMITS };
+    return { type: 'add_message', text: 'hi', requestId: null, fileIds: [], run, whenBusy, by: null };
+  }
+
+  at(ms: number, ...commands: Command[]): this {
+    const decision = decide(commands, this.state, at(ms));
+    if (isRejection(decision)) throw new Error(decision.message);
+    this.state = decision.state;
+    this.events.push(...(decision.events.filter(({ runId }) => runId === this.fence.runId) as TimelineEvent[]));
+    return this;
+  }
+
+  /** From there on it is the story of the other Run. */
+  interruptedBy(runId: string, ms: number): this {
+    this.events.length = 0;
+    this.fence = { runId, attempt: 0 };
+    return this.at(ms, this.message(runId, 'interrupt'));
+  }
+
+  claim(ms: number, dispatch = this.fence.attempt + 1, holder = `worker-${dispatch}`): this {
+    const { runId } = this.fence;
+    this.fence = { runId, attempt: this.fence.attempt + 1 };
+    return this.at(ms, { type: 'claim_run', runId, dispatch, holder }, { ...this.fence, type: 'start_run' });
+  }
+
+  record(ms: number, ...facts: RecordedFact[]): this {
+    return this.at(ms, { ...this.fence, type: 'record', facts });
+  }
+
+  /** With the facts, in one append. */
+  ends(ms: number, facts: RecordedFact[], command: 'complete' | 'hand_over' | 'fail' | 'ask', retryable = false): this {
+    const last: Record<typeof command, Command> = {
+      complete: { ...this.fence, type: 'complete_run', finalOutput: null },
+      hand_over: { ...this.fence, type: 'hand_over_run' },
+      fail: {
+        ...this.fence,
+        type: 'fail_run',
+        error: runError(retryable ? 'provider_unavailable' : 'provider_rejected'),
+        jitter: 1,
+      },
+      ask: { ...this.fence, type: 'wait_for_decisions', requests: [{ requestId: 'r', toolCallId: 'a' }] },
+    };
+    return this.at(ms, { ...this.fence, type: 'record', facts }, last[command]);
+  }
+
+  lose(ms: number): this {
+    return this.at(ms, { ...this.fence, type: 'reclaim_run', jitter: 1 });
+  }
+
+  /** In short: kind, attempt, from, to, outcome. */
+  spans(options: Partial<TimelineOptions> = {}): unknown[][] {
+    const { spans } = this.timeline(options);
+    return spans.map(({ kind, attempt, startedAt, endedAt, outcome }) => [
+      kind,
+      attempt,
+      Date.parse(startedAt) - START,
+      endedAt && Date.parse(endedAt) - START,
+      outcome,
+    ]);
+  }
+
+  timeline(options: Partial<TimelineOptions> = {}) {
+    return runTimeline(this.events, { modelName: 'm', prices: null, now: at(1_000_000), endedAt: null, ...options });
+  }
+}
+
+const call = (toolCallId: string) => ({
+  toolCallId,
+  toolName: `tool_${toolCallId}`,
+  title: `Tool ${toolCallId}`,
+  toolInput: {},
+});
+const text = (words = 'x'): RecordedFact => ({ type: 'assistant.text_added', data: { text: words } });
+const said = (...ids: string[]): RecordedFact => ({
+  type: 'assistant.message_added',
+  data: { text: 'ho', toolCalls: ids.map(call) },
+});
+const used = (inputTokens: number, outputTokens: number, cachedInputTokens?: number): RecordedFact => ({
+  type: 'usage.recorded',
+  data: { inputTokens, outputTokens, ...(cachedInputTokens === undefined ? {} : { cachedInputTokens }) },
+});
+const started = (id: string): RecordedFact => ({ type: 'tool.started', data: call(id) });
+const asked = (id: string): RecordedFact => ({
+  type: 'tool.confirmation_requested',
+  data: { ...call(id), requestId: 'r' },
+});
+const done = (id: string, durationMs: number | null, outcome: 'ok' | 'unknown' | 'refused' = 'ok'): RecordedFact => ({
+  type: 'tool.completed',
+  data: { toolCallId: id, toolName: `tool_${id}`, outcome, summary: '', result: '', durationMs },
+});
+
+test('an answer: in the queue, then one model step from the claim to its message', () => {
+  const story = new Story().claim(40).record(100, text()).record(150, text());
+  story.ends(300, [text(), said(), used(10, 5)], 'complete');
+  expect(story.spans()).toEqual([
+    ['queue', null, 0, 40, 'ok'],
+    ['model', 1, 40, 300, 'ok'],
+  ]);
+  const { spans, agentVersion } = story.timeline();
+  expect(agentVersion).toBe(7);
+  expect(spans[1]).toMatchObject({ name: 'm', holder: 'worker-1', firstTextAt: at(100), inputTokens: 10 });
+});
+
+test('tools: a model step before and after, calls that overlap, each with its title', () => {
+  const story = new Story().claim(10).record(100, said('a', 'b'), used(1, 1), started('a'), started('b'));
+  story
+    .record(150, done('b', 49))
+    .record(200, done('a', 99))
+    .ends(260, [said(), used(1, 1)], 'complete');
+  expect(story.spans().slice(1)).toEqual([
+    ['model', 1, 10, 100, 'ok'],
+    ['tool', 1, 100, 200, 'ok'],
+    ['tool', 1, 100, 150, 'ok'],
+    // Only once the last of them is there.
+    ['model', 1, 200, 260, 'ok'],
+  ]);
+  expect(story.timeline().spans.map(({ name, toolCallId }) => [name, toolCallId])).toContainEqual(['Tool b', 'b']);
+});
+
+test('a question: the worker lets go, and boots again before the tool', () => {
+  const story = new Story().claim(10).ends(50, [said('a'), used(1, 1), asked('a')], 'ask');
+  expect(story.spans().at(-1)).toEqual(['waiting', null, 50, null, null]);
+  expect(story.timeline().spans.at(-1)?.name).toBe('Waiting for a person: Tool a');
+  story.at(80, { type: 'decide_permission', requestId: 'r', decision: 'allow_once', by: 'ann' });
+  story
+    .claim(90)
+    .record(110, started('a'))
+    .record(150, done('a', 40))
+    .ends(170, [said(), used(1, 1)], 'complete');
+  expect(story.spans().slice(2)).toEqual([
+    ['waiting', null, 50, 80, 'ok'],
+    ['queue', null, 80, 90, 'ok'],
+    ['boot', 2, 90, 110, 'ok'],
+    ['tool', 2, 110, 150, 'ok'],
+    ['model', 2, 150, 170, 'ok'],
+  ]);
+});
+
+test('a call that is refused was not run', () => {
+  const story = new Story().claim(10).ends(50, [said('a'), asked('a')], 'ask');
+  story.at(80, { type: 'decide_permission', requestId: 'r', decision: 'reject_once', by: 'ann' });
+  story.claim(90).record(110, done('a', null, 'refused'));
+  expect(story.spans().slice(4)).toEqual([
+    ['boot', 2, 90, 110, 'ok'],
+    ['tool', 2, 110, 110, 'refused'],
+    ['model', 2, 110, null, null],
+  ]);
+});
+
+test('a worker that is lost cuts what was under way; a call that may be repeated is run again', () => {
+  const story = new Story().claim(10).record(50, said('a', 'b'), started('a'), started('b')).record(60, done('b', 9));
+  story.lose(100).claim(120).record(200, done('a', 30));
+  expect(story.spans().slice(2)).toEqual([
+    ['tool', 1, 50, 100, 'cut'],
+    ['tool', 1, 50, 60, 'ok'],
+    ['queue', null, 100, 120, 'ok'],
+    ['boot', 2, 120, 170, 'ok'],
+    ['tool', 2, 170, 200, 'ok'],
+    ['model', 2, 200, null, null],
+  ]);
+  expect(story.timeline().losses).toBe(1);
+});
+
+test('a call that must not be repeated is unknown after the loss', () => {
+  const story = new Story().claim(10).record(50, said('a'), started('a')).lose(100).claim(120);
+  story.record(140, done('a', null, 'unknown'));
+  expect(story.spans().slice(2, -1)).toEqual([
+    ['tool', 1, 50, 100, 'cut'],
+    ['queue', null, 100, 120, 'ok'],
+    ['boot', 2, 120, 140, 'ok'],
+    ['tool', 2, 140, 140, 'unknown'],
+  ]);
+});
+
+test('a step that failed for now: delayed, then in the queue, then again', () => {
+  const story = new Story().claim(10).ends(50, [text()], 'fail', true);
+  expect(story.spans({ now: at(500) }).slice(1)).toEqual([
+    ['model', 1, 10, 50, 'error'],
+    ['delay', null, 50, null, null],
+  ]);
+  expect(story.spans({ now: at(1_200) }).slice(2)).toEqual([
+    ['delay', null, 50, 1_050, 'ok'],
+    ['queue', null, 1_050, null, null],
+  ]);
+  story.claim(1_100).ends(1_200, [said()], 'complete');
+  expect(story.spans().slice(2)).toEqual([
+    ['delay', null, 50, 1_050, 'ok'],
+    ['queue', null, 1_050, 1_100, 'ok'],
+    ['model', 2, 1_100, 1_200, 'ok'],
+  ]);
+  expect(story.timeline().losses).toBe(0);
+});
+
+test('of several calls none is blamed for the failure', () => {
+  const story = new Story().claim(10).record(20, said('a', 'b'), started('a'), started('b')).ends(50, [], 'fail');
+  expect(story.spans().slice(2)).toEqual([
+    ['tool', 1, 20, 50, 'cut'],
+    ['tool', 1, 20, 50, 'cut'],
+  ]);
+});
+
+test('a Run that is handed over after a result began no step', () => {
+  const story = new Story()
+    .claim(10)
+    .record(20, said('a'), started('a'))
+    .ends(50, [done('a', 29)], 'hand_over');
+  expect(story.spans()).toEqual([
+    ['queue', null, 0, 10, 'ok'],
+    ['model', 1, 10, 20, 'ok'],
+    ['tool', 1, 20, 50, 'ok'],
+    ['queue', null, 50, null, null],
+  ]);
+  expect(story.timeline().losses).toBe(0);
+});
+
+test.each([
+  ['in the queue', (story: Story) => story, ['queue', null, 0, 500, 'cut']],
+  ['at a step', (story: Story) => story.claim(10), ['model', 1, 10, 500, 'cut']],
+  ['while delayed', (story: Story) => story.claim(10).ends(50, [], 'fail', true), ['delay', null, 50, 500, 'cut']],
+  [
+    'while a person is asked',
+    (story: Story) => story.claim(10).ends(50, [said('a'), asked('a')], 'ask'),
+    ['waiting', null, 50, 500, 'cut'],
+  ],
+])('a Run that is cancelled %s ends there', (_, until, last) => {
+  const story = until(new Story()).at(500, { type: 'interrupt', runId: RUN, by: null });
+  expect(story.spans().at(-1)).toEqual(last);
+  expect(story.spans({ now: at(2_000) })).toEqual(story.spans());
+});
+
+test('a Run that expires in the queue, and one that loses its last worker', () => {
+  const expired = new Story().at(900, { type: 'expire_run', runId: RUN, limit: 'queue', dispatch: 1, attempt: 0 });
+  expect(expired.spans()).toEqual([['queue', null, 0, 900, 'cut']]);
+  const lost = new Story().claim(10).lose(20).claim(30).lose(40).claim(50).lose(60);
+  expect(lost.spans().at(-1)).toEqual(['model', 3, 50, 60, 'cut']);
+  expect(lost.timeline().losses).toBe(3);
+});
+
+test('a Run that interrupts another waits for its worker, at most so long', () => {
+  const story = new Story().claim(10).interruptedBy('02RUN', 100);
+  expect(story.spans({ now: at(150) })).toEqual([['delay', null, 100, null, null]]);
+  story.claim(180);
+  expect(story.spans().slice(0, 2)).toEqual([
+    ['delay', null, 100, 180, 'ok'],
+    ['model', 1, 180, null, null],
+  ]);
+});
+
+test('a Run that goes on with the calls of the one before it boots, and takes no model step', () => {
+  const story = new Story().claim(10).record(40, started('a'), started('b')).record(50, done('a', 9));
+  expect(story.spans().slice(1)).toEqual([
+    ['boot', 1, 10, 40, 'ok'],
+    ['tool', 1, 40, 50, 'ok'],
+    ['tool', 1, 40, null, null],
+  ]);
+});
+
+test.each([
+  ['in the queue', (story: Story) => story, [['queue', null, 0, 900, 'unknown']]],
+  ['at a step', (story: Story) => story.claim(10).record(50, text()), [['model', 1, 10, 900, 'unknown']]],
+  [
+    'at two calls',
+    (story: Story) => story.claim(10).record(50, said('a', 'b'), started('a'), started('b')),
+    ['a', 'b'].map(() => ['tool', 1, 50, 900, 'unknown']),
+  ],
+  [
+    'while delayed',
+    (story: Story) => story.claim(10).ends(50, [], 'fail', true),
+    [['delay', null, 50, 900, 'unknown']],
+  ],
+])('of a Run that has ended nothing goes on, though its last events are missing: %s', (_, until, last) => {
+  expect(
+    until(new Story())
+      .spans({ endedAt: at(900) })
+      .slice(-last.length),
+  ).toEqual(last);
+});
+
+test('tokens of all steps, and what they cost', () => {
+  const story = new Story().claim(10).record(20, said('a'), used(1_000, 10, 400), started('a'));
+  story.record(30, done('a', 9)).ends(40, [said(), used(2_000, 20)], 'complete');
+  const prices = { input: 3, output: 15, cachedInput: 0.3 };
+  const { usage, spans } = story.timeline({ prices });
+  expect(usage).toEqual({
+    inputTokens: 3_000,
+    outputTokens: 30,
+    cachedInputTokens: 400,
+    cost: expect.closeTo((600 * 3 + 400 * 0.3 + 2_000 * 3 + 30 * 15) / 1e6, 12) as number,
+  });
+  expect(story.timeline().usage.cost).toBeNull();
+  expect(spans.filter(({ kind }) => kind === 'model').map(({ outputTokens }) => outputTokens)).toEqual([10, 20]);
+  const unused = new Story().claim(10).timeline({ prices });
+  expect(unused.usage).toEqual({ inputTokens: 0, outputTokens: 0, cachedInputTokens: null, cost: 0 });
+});

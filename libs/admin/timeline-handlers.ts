@@ -1,0 +1,57 @@
+import type { Pool } from 'pg';
+import { encodeTime } from 'ulid';
+import type { ManagedRun, RunTimeline } from '#contract';
+import { isKnownEvent } from '#domain';
+import { namedStatement, throwAway } from '#platform';
+import type { SomeHandlers } from './handlers.ts';
+import { AdminReader } from './reader.ts';
+import { runTimeline, type TimelineEvent } from './run-timeline.ts';
+import { findRun, type ThreadHandlerParts } from './thread-handlers.ts';
+
+const RUN_RANGE = namedStatement(`${import.meta.dirname}/queries`, 'run-range.sql').text;
+const RUN_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'run-events.sql').text;
+
+/** Of one Run so many events are shown, of so many that are looked at: all but the first of its pieces of text are left out. */
+const MAX_EVENTS = 10_000;
+const MAX_VERSIONS = 100_000;
+
+/** How far the clocks of two processes may differ, so that the ids of a Run's events are still found by its times. */
+const CLOCK_SLACK_MS = 60_000;
+
+export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHandlers<'getRunTimeline'> {
+  const reader = new AdminReader(pool);
+  return {
+    getRunTimeline: async ({ params: { runId } }) => {
+      const run = await findRun(reader, runId);
+      const { events, isComplete } = await readEvents(pool, run);
+      const queued = events.find((event) => event.type === 'run.queued');
+      const manifest = queued ? await agents.version(run.agentId, queued.data.agentVersion) : null;
+      const timeline = runTimeline(events, {
+        modelName: manifest?.model?.name ?? manifest?.harness.name ?? 'model',
+        prices: manifest?.model?.prices ?? null,
+        now: new Date().toISOString(),
+        endedAt: run.completedAt,
+      });
+      return { run, timeline: { ...timeline, isComplete } };
+    },
+  };
+}
+
+async function readEvents(
+  pool: Pool,
+  { id, threadId, createdAt, completedAt }: ManagedRun,
+): Promise<{ events: TimelineEvent[] } & Pick<RunTimeline, 'isComplete'>> {
+  const before = idAt(Date.parse(createdAt) - CLOCK_SLACK_MS);
+  const after = completedAt === null ? null : idAt(Date.parse(completedAt) + CLOCK_SLACK_MS);
+  type Range = { from: number; to: number };
+  const ranges = await pool.query<Range>({ text: RUN_RANGE, values: [threadId, before, after] }).catch(throwAway);
+  const { from, to } = ranges.rows[0]!;
+  const values = [threadId, id, from, Math.min(to, from + MAX_VERSIONS), MAX_EVENTS];
+  type Row = TimelineEvent & { schemaVersion: number };
+  const { rows } = await pool.query<Row>({ text: RUN_EVENTS, values }).catch(throwAway);
+  const isComplete = rows.length < MAX_EVENTS && to - from <= MAX_VERSIONS;
+  return { events: rows.filter(isKnownEvent), isComplete };
+}
+
+/** The lowest id of an event of that time, milliseconds. */
+const idAt = (ms: number): string => `${encodeTime(Math.max(0, ms))}${'0'.repeat(16)}`;
