@@ -214,7 +214,7 @@ export class ApiUnderTest {
 
 const SILENT = createLogger('fatal', 'spool api test');
 
-interface Start {
+export interface Start {
   settings?: Partial<Config>;
   logger?: Logger;
   /** The database's URL as the API is to know it. */

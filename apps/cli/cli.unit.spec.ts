@@ -169,6 +169,7 @@ test('run show tells what a Run spent its time and tokens on', async () => {
   const json = JSON.parse((await run(['run', 'show', ID, '--json'], { getRunTimeline: answer })).out) as object;
   expect(json).toEqual({ ...answer.run, timeline });
 });
+
 test('what Runs ask is a line a request, and an answer names it; allowing asks first', async () => {
   const request = { toolCallId: 'c', toolName: 'send', title: 'Send', toolInput: { to: 'b' } };
   const requests = [ID, OTHER].map((requestId) => ({ requestId, ...request }));
@@ -184,6 +185,7 @@ test('what Runs ask is a line a request, and an answer names it; allowing asks f
   const unasked = await run(['confirmation', 'answer', ID, OTHER, 'allow'], script);
   expect(unasked).toMatchObject({ code: EXIT.usage, calls: [] });
 });
+
 test('a failed check of the doctor is exit code 1, a warning is not', async () => {
   const withStatus = (status: string) =>
     run(['doctor'], { runDoctor: { checks: [{ name: 'n', status, message: 'm' }] } });
@@ -246,6 +248,7 @@ test('help lists every exit code', async () => {
   const { out } = await run(['--help'], {});
   for (const code of Object.values(EXIT)) expect(out).toMatch(new RegExp(`^  ${code}  `, 'm'));
 });
+
 const runsPage = { runs: [], nextCursor: null };
 
 test.each<[string[], object]>([
@@ -263,8 +266,51 @@ test.each<[string[], object]>([
   const { code, calls } = await run(['run', 'list', ...given], { listRuns: runsPage });
   expect([code, calls]).toEqual([0, [{ name: 'listRuns', input: { query } }]]);
 });
+
 test('thread list --search', async () => {
   const threads = { threads: [], nextCursor: null };
   const { calls } = await run(['thread', 'list', '--search', 'an invoice'], { listThreads: threads });
   expect(calls).toEqual([{ name: 'listThreads', input: { query: { search: 'an invoice' } } }]);
+});
+
+const overview = {
+  ...{ at: createdAt, windowMinutes: 60, bucketSeconds: 60, problems: [], series: [], failures: [], redis: null },
+  runs: { queued: 1, booting: 0, running: 2, waiting_input: 3, completed: 4, failed: 5, cancelled: 6, expired: 7 },
+  startLatency: { count: 8, p50Ms: 9, p95Ms: null, p99Ms: null },
+  queue: {
+    ...{ name: 'q', backend: 'redis', pausedAt: null, awaySince: null, offered: 0, oldestReadyMs: 10, workers: [] },
+    runs: { ready: 1, leased: 2, waiting: 3, delayed: 0, limited: 0 },
+  },
+  database: { version: '17.2', latencyMs: 1.4, connections: 11, maxConnections: 100, sizeBytes: 2 ** 20 },
+};
+
+test('overview says that nothing is wrong, and the numbers', async () => {
+  const { code, out, calls } = await run(['overview'], { getOverview: { overview } });
+  expect([code, calls]).toEqual([0, [{ name: 'getOverview', input: { query: {} } }]]);
+  expect(out).toMatch(/^Nothing is wrong\.\n/);
+  for (const line of [
+    '1 queued, 2 running, 3 waiting',
+    '4 completed, 5 failed',
+    '9 ms half, - 95 %',
+    '17.2, 1 ms, 11 of 100',
+  ]) {
+    expect(out).toContain(line);
+  }
+});
+
+test.each([
+  ['critical', EXIT.failed],
+  ['warning', EXIT.done],
+])('overview with a %s problem exits with %d, and names problem and Runs', async (severity, code) => {
+  const runs = [{ id: ID, threadId: OTHER, agentName: 'echo', status: 'running', error: null }];
+  const problem = { kind: 'lease_over', severity, message: 'Look.', count: 1, since: createdAt, runs };
+  const answer = { getOverview: { overview: { ...overview, problems: [problem] } } };
+  const people = await run(['overview', '--window', '1d'], answer);
+  expect([people.code, people.calls[0]?.input]).toEqual([code, { query: { windowMinutes: '1440' } }]);
+  for (const word of [severity, 'lease_over', createdAt, 'Look.', ID, OTHER]) expect(people.out).toContain(word);
+  expect(JSON.parse((await run(['overview', '--json'], answer)).out)).toEqual(answer.getOverview.overview);
+});
+
+test.each(['4m', '8d', 'x'])('overview --window %s is wrong usage', async (window) => {
+  expect(await run(['overview', '--window', window], {})).toMatchObject({ code: EXIT.usage, calls: [] });
 });

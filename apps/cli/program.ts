@@ -9,6 +9,7 @@ import { confirmations } from './groups/confirmations.ts';
 import { files } from './groups/files.ts';
 import { audit, doctor, migrate } from './groups/installation.ts';
 import { organizations } from './groups/organizations.ts';
+import { overview } from './groups/overview.ts';
 import { people } from './groups/people.ts';
 import { queue } from './groups/queue.ts';
 import { runs } from './groups/runs.ts';
@@ -21,7 +22,7 @@ export const GROUPS: readonly Group[] = [
   ...[organizations, people, tokens, agents],
   ...[threads, files, runs, confirmations, queue, projections],
 ];
-export const SINGLE: readonly CommandSpec[] = [verify, doctor, audit, migrate];
+export const SINGLE: readonly CommandSpec[] = [overview, verify, doctor, audit, migrate];
 
 /** `spool`: what operators type. What is thrown for wrong usage is commander’s. */
 export function createProgram({ out, err }: Streams, run: Runner): Command {
@@ -48,6 +49,7 @@ const exitCodes = Object.keys(EXIT).map((name) => `  ${EXIT[name as ExitName]}  
 
 const HELP = `${showExamples([
   ['doctor', 'beside a running npm start'],
+  ['overview', 'what is wrong, and how much there is to do'],
   ['org create Acme'],
   ['user create "Jo Doe" --org Acme'],
   ['agent apply -f agents/ --org Acme --publish'],

@@ -3,6 +3,7 @@ import { linesOf } from './progress-lines.ts';
 import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
 import { writeEntry } from './audit.ts';
 import { runDoctor, type DoctorParts } from './doctor.ts';
+import { overviews } from './overview.ts';
 import { readQueue } from './read-queue.ts';
 import { AdminReader, pageOf } from './reader.ts';
 import { AdminRefused } from './refused.ts';
@@ -13,14 +14,24 @@ export type ServiceHandlerParts = DoctorParts;
 export function serviceHandlers(
   parts: ServiceHandlerParts,
 ): SomeHandlers<
-  'getQueue' | 'pauseQueue' | 'resumeQueue' | 'verify' | 'rebuildProjections' | 'runDoctor' | 'listAudit'
+  | 'getOverview'
+  | 'getQueue'
+  | 'pauseQueue'
+  | 'resumeQueue'
+  | 'verify'
+  | 'rebuildProjections'
+  | 'runDoctor'
+  | 'listAudit'
 > {
   const { pool, config, controls } = parts;
   const reader = new AdminReader(pool);
   const queueName = config.QUEUE_NAME;
   const status = async () => ({ queue: await readQueue(parts) });
   const alone = oneAtATime();
+  const overviewOf = overviews(parts);
   return {
+    getOverview: async ({ query: { windowMinutes } }) => ({ overview: await overviewOf(windowMinutes) }),
+
     getQueue: status,
 
     pauseQueue: async (_, { actor }) => {

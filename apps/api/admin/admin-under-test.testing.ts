@@ -8,7 +8,7 @@ import {
 import type { AdminErrorCode, AdminOperationName, AuditEntry } from '#contract';
 import type { Config } from '#platform';
 import { eventually } from '#testing';
-import { ApiUnderTest } from '../api-under-test.testing.ts';
+import { ApiUnderTest, type Start } from '../api-under-test.testing.ts';
 import { AdminAnswerCheck } from './admin-answer-check.testing.ts';
 
 export type Given<N extends AdminOperationName> = AdminCall<AdminOperations[N]>;
@@ -41,8 +41,8 @@ export class AdminUnderTest {
     private readonly check: AdminAnswerCheck,
   ) {}
 
-  static async start(settings: Partial<Config> = {}): Promise<AdminUnderTest> {
-    const api = await ApiUnderTest.start({ settings });
+  static async start(settings: Partial<Config> = {}, start: Omit<Start, 'settings'> = {}): Promise<AdminUnderTest> {
+    const api = await ApiUnderTest.start({ ...start, settings });
     const url = `${new URL(api.url).origin}/admin/v1`;
     const { id, token } = await api.access.mintToken({ kind: 'operator', name: 'Grace' });
     const document = (await (await fetch(`${url}/openapi.json`)).json()) as never;

@@ -227,6 +227,13 @@ const CASES: Record<AdminOperationName, Case> = {
   getRun: {},
   cancelRun: {},
   retryRun: {},
+  getOverview: {
+    wrong: () =>
+      ['4', '10081', '-1', '1e2', 'x', ''].map((windowMinutes) => [
+        { query: { windowMinutes } },
+        'query.windowMinutes: must be ',
+      ]),
+  },
   archiveThread: {},
   unarchiveThread: {},
   listThreadEvents: {

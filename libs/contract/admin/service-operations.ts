@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { count, newName, nextCursor, noBody, nothing, page, time } from './parts.ts';
-import { ulid } from '../scalars.ts';
+import { queryInteger, ulid } from '../scalars.ts';
+import { overview } from './overview-records.ts';
 import type { AdminOperation } from './operation.ts';
 import { auditEntry, doctorCheck, queueStatus } from './records.ts';
 
@@ -8,6 +9,19 @@ const finding = z.strictObject({ threadId: z.string(), invariant: z.string(), me
 
 /** The queue, and the installation as a whole. */
 export const serviceOperations = {
+  getOverview: {
+    method: 'GET',
+    path: '/overview',
+    summary: 'Read how the installation is, and what is wrong',
+    params: nothing,
+    query: z.object({
+      windowMinutes: queryInteger(5, 10_080).default(60).meta({ description: 'How far it looks back.' }),
+    }),
+    body: noBody,
+    status: 200,
+    answer: z.strictObject({ overview }),
+    form: 'json',
+  },
   getQueue: {
     method: 'GET',
     path: '/queue',

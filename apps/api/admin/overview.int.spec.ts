@@ -1,0 +1,145 @@
+import type { Command } from '#domain';
+import { eventually } from '#testing';
+import { AdminUnderTest, type Answer } from './admin-under-test.testing.ts';
+
+let admin: AdminUnderTest;
+beforeEach(async () => {
+  admin = await AdminUnderTest.start();
+});
+afterEach(() => admin.stop());
+
+type Overview = Answer<'getOverview'>['overview'];
+
+/** A test machine that is busy makes it slow. */
+const told = ({ problems }: Overview) => problems.filter(({ kind }) => kind !== 'database_slow');
+
+/** Once what is remembered is old enough. */
+async function overviewWhere(what: string, condition: (overview: Overview) => boolean): Promise<Overview> {
+  let last: Overview | undefined;
+  await eventually(
+    async () => {
+      last = (await admin.do('getOverview')).overview;
+      return condition(last);
+    },
+    { what, timeoutMs: 30_000 },
+  );
+  return last!;
+}
+
+const has = (kind: string) => (overview: Overview) => overview.problems.some((problem) => problem.kind === kind);
+const problem = (overview: Overview, kind: string) => overview.problems.find((each) => each.kind === kind);
+
+async function newRun(): Promise<{ threadId: string; runId: string }> {
+  const threadId = await admin.api.newThread({ text: 'hi' });
+  return { threadId, runId: (await admin.do('getThread', { params: { threadId } })).runs[0]!.id };
+}
+
+const failed = (runId: string, retryable: boolean): Command => ({
+  ...({ type: 'fail_run', runId, attempt: 1, jitter: 0 } as const),
+  error: { code: 'provider_auth', message: 'No.', retryable },
+});
+
+test('an empty installation: no worker, and nothing else is wrong', async () => {
+  const { overview } = await admin.do('getOverview', { query: { windowMinutes: 5 } });
+  expect(told(overview).map(({ kind, severity }) => [kind, severity])).toEqual([['no_worker', 'warning']]);
+  expect(overview).toMatchObject({
+    windowMinutes: 5,
+    bucketSeconds: 5,
+    failures: [],
+    redis: null,
+    startLatency: { count: 0 },
+  });
+  expect(overview.series).toHaveLength(60);
+  expect(Object.values(overview.runs)).toEqual(Array(8).fill(0));
+  const { version, connections, maxConnections, sizeBytes } = overview.database;
+  expect(version).toMatch(/^\d+\.\d+/);
+  expect(connections).toBeGreaterThan(0);
+  expect(maxConnections).toBeGreaterThan(connections);
+  expect(sizeBytes).toBeGreaterThan(1_000_000);
+});
+
+test('what has ended and failed within the window, and what is to be retried', async () => {
+  await admin.pool.query(`insert into workers (holder, slots, seen_at) values ('w', 3, now() + interval '1 h')`);
+  const done = await newRun();
+  await admin.api.completeRun(done.threadId, done.runId);
+  const broken = await newRun();
+  await admin.api.startRun(broken.threadId, broken.runId);
+  await admin.api.happen(broken.threadId, failed(broken.runId, false));
+  const archived = await newRun();
+  await admin.api.startRun(archived.threadId, archived.runId);
+  await admin.api.happen(archived.threadId, failed(archived.runId, false));
+  await admin.api.happen(archived.threadId, { type: 'archive' });
+  const overview = await overviewWhere('both failures are told', ({ runs }) => runs.failed === 2);
+  expect(overview.runs).toMatchObject({ completed: 1, failed: 2, queued: 0 });
+  expect(overview.failures).toMatchObject([{ code: 'provider_auth', count: 2, lastRunId: archived.runId }]);
+  expect(overview.startLatency.count).toBe(3);
+  expect(overview.startLatency.p50Ms).toBeGreaterThanOrEqual(0);
+  const sums = overview.series.reduce(
+    (sum, { created, completed, failed: f }) => [sum[0]! + created, sum[1]! + completed, sum[2]! + f],
+    [0, 0, 0],
+  );
+  expect(sums).toEqual([3, 1, 2]);
+  expect(overview.series.at(-1)?.live).toBe(0);
+  expect(told(overview)).toMatchObject([
+    {
+      kind: 'failed_runs',
+      count: 1,
+      runs: [{ id: broken.runId, threadId: broken.threadId, agentName: 'echo', status: 'failed', mayBeRetried: false }],
+    },
+  ]);
+  await admin.pool.query(`update run_summaries set error = error || '{"retryable": true}' where run_id = $1`, [
+    broken.runId,
+  ]);
+  await overviewWhere('it may be retried', ({ problems }) => problems.some(({ runs }) => runs[0]?.mayBeRetried));
+  // A new message comes after it: nothing is left to do.
+  const message = { type: 'user_message', text: 'again' };
+  await admin.api.post(`/threads/${broken.threadId}/events`, { body: { events: [message] } });
+  await overviewWhere('it is no problem any more', (next) => !has('failed_runs')(next));
+});
+
+test('what is live: a worker that is dead, a Run that waits, a queue that is paused', async () => {
+  const lost = await newRun();
+  await admin.api.startRun(lost.threadId, lost.runId);
+  const asking = await newRun();
+  await admin.api.startRun(asking.threadId, asking.runId);
+  const requests = [{ requestId: 'r', toolCallId: 'c' }];
+  await admin.api.happen(asking.threadId, { type: 'wait_for_decisions', runId: asking.runId, attempt: 1, requests });
+  const queued = await newRun();
+  await admin.do('pauseQueue');
+  await admin.pool.query(`update run_work set due_at = now() - interval '6 s' where run_id = $1`, [lost.runId]);
+  await admin.pool.query(`update run_work set since = now() - interval '61 s' where run_id = $1`, [queued.runId]);
+  const overview = await overviewWhere(
+    'all of it is told',
+    (next) => has('queue_paused')(next) && has('lease_over')(next),
+  );
+  expect(overview.runs).toMatchObject({ queued: 1, booting: 0, running: 1, waiting_input: 1 });
+  expect(overview.series.at(-1)?.live).toBe(3);
+  expect(told(overview).map(({ kind }) => kind)).toEqual(['no_worker', 'lease_over', 'queue_paused', 'waiting_runs']);
+  expect(problem(overview, 'lease_over')).toMatchObject({ count: 1, runs: [{ id: lost.runId, status: 'running' }] });
+  expect(problem(overview, 'waiting_runs')).toMatchObject({ count: 1, runs: [{ id: asking.runId }] });
+  await admin.do('resumeQueue');
+  await admin.do('cancelRun', { params: { runId: lost.runId } });
+  const mended = await overviewWhere(
+    'two are mended',
+    (next) => !has('queue_paused')(next) && !has('lease_over')(next),
+  );
+  expect(problem(mended, 'backlog')).toMatchObject({ severity: 'critical', count: 1, runs: [{ id: queued.runId }] });
+});
+
+test('at most five Runs are named, the oldest first', async () => {
+  const all = [];
+  for (let i = 0; i < 6; i++) all.push((await newRun()).runId);
+  await admin.pool.query(`update run_work set since = since - interval '11 s'`);
+  const overview = await overviewWhere('the backlog is told', (next) => problem(next, 'backlog')?.count === 6);
+  expect(problem(overview, 'backlog')?.runs.map(({ id }) => id)).toEqual(all.slice(0, 5));
+});
+
+test('askers of the same window share an answer for a moment', async () => {
+  const of = async (windowMinutes: number) => (await admin.do('getOverview', { query: { windowMinutes } })).overview;
+  const [first, second, third, another] = await Promise.all([of(5), of(5), of(5), of(60)]);
+  // With what was measured for it, which no two answers have alike.
+  expect([second, third]).toEqual([first, first]);
+  expect([first.windowMinutes, another.windowMinutes]).toEqual([5, 60]);
+  const isNew = async () => (await of(5)).at > first.at;
+  await eventually(isNew, { what: 'a new answer comes', timeoutMs: 30_000 });
+});

@@ -1,0 +1,83 @@
+import type { Overview, QueueStatus } from '#contract';
+
+/** What the answer is about: so many parts of so many seconds, the first of which begins at `since`. */
+export interface Window {
+  since: string;
+  seconds: number;
+  parts: number;
+}
+
+/** A row of overview-runs.sql, or several of the same part added up. */
+export interface Part extends Counts {
+  /** Null: the whole window. */
+  part: number | null;
+  /** Milliseconds within which half, 95 % and 99 % of those that have started did so. */
+  starts: (number | null)[] | null;
+}
+
+interface Counts {
+  created: number;
+  /** Of those that were created, how many have started. */
+  started: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  expired: number;
+  live: number;
+  booting: number;
+}
+
+const nothing: Counts = {
+  ...{ created: 0, started: 0, live: 0, booting: 0 },
+  ...{ completed: 0, failed: 0, cancelled: 0, expired: 0 },
+};
+const COUNTS = Object.keys(nothing) as (keyof Counts)[];
+
+function addUp(rows: readonly Part[], part: number | null): Part {
+  const sum: Part = { part, ...nothing, starts: rows.find(({ starts }) => starts !== null)?.starts ?? null };
+  for (const row of rows) for (const name of COUNTS) sum[name] += row[name];
+  return sum;
+}
+
+/** Live Runs by status, ended ones by how they ended, and how long the starts took. */
+export function wholeOf(rows: readonly Part[], queue: QueueStatus): Pick<Overview, 'runs' | 'startLatency'> {
+  const whole = addUp(
+    rows.filter(({ part }) => part === null),
+    null,
+  );
+  const { started, starts, completed, failed, cancelled, expired } = whole;
+  const { ready, delayed, limited, leased, waiting } = queue.runs;
+  const booting = Math.min(whole.booting, leased);
+  const live = { queued: ready + delayed + limited, booting, running: leased - booting, waiting_input: waiting };
+  return {
+    runs: { ...live, completed, failed, cancelled, expired },
+    startLatency: { count: started, p50Ms: at(starts, 0), p95Ms: at(starts, 1), p99Ms: at(starts, 2) },
+  };
+}
+
+/** All parts of the window, also those in which nothing was. */
+export function seriesOf(rows: readonly Part[], { since, seconds, parts }: Window): Overview['series'] {
+  const byPart = new Map<number | null, Part[]>();
+  for (const row of rows) {
+    // A pod whose clock is ahead of the database's has created what is of the next part: it is of the last one.
+    const part = row.part === null ? null : Math.min(row.part, parts - 1);
+    byPart.set(part, [...(byPart.get(part) ?? []), row]);
+  }
+  const series: Overview['series'] = [];
+  let { live } = addUp(byPart.get(null) ?? [], null);
+  // From now on backwards: how many were live at the beginning of a part follows from how many were at its end.
+  for (let part = parts - 1; part >= 0; part--) {
+    const { created, completed, failed, cancelled, expired, starts } = addUp(byPart.get(part) ?? [], part);
+    const startOf = new Date(Date.parse(since) + part * seconds * 1_000).toISOString();
+    const ended = { completed, failed, cancelled, expired };
+    series.unshift({ at: startOf, created, ...ended, live, startP50Ms: at(starts, 0), startP95Ms: at(starts, 1) });
+    live = Math.max(0, live - created + completed + failed + cancelled + expired);
+  }
+  return series;
+}
+
+/** A time that is a little negative is of two clocks. */
+function at(starts: Part['starts'], index: number): number | null {
+  const ms = starts?.[index] ?? null;
+  return ms === null ? null : Math.max(0, ms);
+}

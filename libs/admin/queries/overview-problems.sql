@@ -1,0 +1,37 @@
+-- Runs that somebody should look at, by what is wrong: how many, since when, and the oldest 5 of each. Those that are live, and
+-- of those that have failed since a time ($1) the ones that are still their Thread's last: nobody has tried again, and a Thread that
+-- is ended or put away needs no other Run. What can be retried comes first.
+with found as (
+  select case when state = 'waiting' then 'waiting_runs'
+              -- A worker renews its leases three times before they end, and the reaper looks each second.
+              when state = 'leased' and due_at < now() - interval '5 seconds' then 'lease_over'
+              when state = 'ready' and limited_by is null then 'backlog' end as kind,
+         run_id,
+         case state when 'leased' then due_at else since end as since,
+         false as retryable
+  from run_work
+  union all
+  select 'failed_runs', r.run_id, r.completed_at, (r.error ->> 'retryable')::boolean
+  from run_summaries r
+  join thread_summaries t on t.thread_id = r.thread_id
+  where r.error is not null and r.completed_at >= $1
+    and t.last_run_id = r.run_id and t.status <> 'TERMINATED' and not t.archived
+),
+counted as (
+  select kind,
+         count(*)::integer as count,
+         count(*) filter (where retryable)::integer as retryable,
+         min(since) as since,
+         (array_agg(run_id order by retryable desc, since, run_id))[1:5] as run_ids
+  from found
+  where kind is not null
+  group by kind
+)
+select kind, count, retryable, since,
+       (select json_agg(json_build_object('id', r.run_id, 'threadId', r.thread_id, 'status', r.status, 'error', r.error,
+                 'mayBeRetried', counted.kind = 'failed_runs' and (r.error ->> 'retryable')::boolean,
+                 'agentName', (select a.name from agents a where a.id = t.agent_id)) order by i)
+        from unnest(run_ids) with ordinality as oldest (run_id, i)
+        join run_summaries r on r.run_id = oldest.run_id
+        join thread_summaries t on t.thread_id = r.thread_id) as runs
+from counted

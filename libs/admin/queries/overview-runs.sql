@@ -1,0 +1,31 @@
+-- Runs since a time ($1), before which no id ($2) is of, in parts of so many seconds ($3), to be added up by part: how many were
+-- created in each and how long they took to start, how many ended in each and how. What has no part is of the whole window; of it
+-- alone it is told how many are live now, and how many of those have been claimed and not started.
+--
+-- Not one row a part by a join: the planner takes the sets for large, and compiles the query for half a second.
+select floor(extract(epoch from created_at - $1::timestamptz)::float8 / $3::integer)::integer as part,
+       count(*)::integer          as created,
+       count(started_at)::integer as started,
+       percentile_cont(array[0.5, 0.95, 0.99]) within group (
+         order by 1000 * extract(epoch from started_at - created_at)::float8) as starts,
+       0 as completed, 0 as failed, 0 as cancelled, 0 as expired, 0 as live, 0 as booting
+from run_summaries
+where run_id >= $2::text and created_at >= $1
+group by grouping sets ((1), ())
+union all
+select floor(extract(epoch from completed_at - $1::timestamptz)::float8 / $3::integer)::integer,
+       0, 0, null,
+       count(*) filter (where status = 'completed')::integer,
+       count(*) filter (where status = 'failed')::integer,
+       count(*) filter (where status = 'cancelled')::integer,
+       count(*) filter (where status = 'expired')::integer,
+       0, 0
+from run_summaries
+where completed_at >= $1
+group by grouping sets ((1), ())
+union all
+select null, 0, 0, null, 0, 0, 0, 0,
+       count(*)::integer,
+       count(*) filter (where holder is not null and exists (
+         select from run_summaries r where r.run_id = w.run_id and r.status = 'booting'))::integer
+from run_work w
