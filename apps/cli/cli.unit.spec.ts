@@ -131,7 +131,11 @@ test('what other people have written cannot move the cursor', async () => {
   const name = 'a\u009b2J';
   const agent = { id: ID, name, organizationId: ID, access: 'organization', invitedPersonIds: [] };
   const script = {
-    getAgent: { agent, manifest: { name, instructions: name }, readiness: [{ message: name, detail: name }] },
+    getAgent: {
+      ...{ agent, manifest: { name, instructions: name }, readiness: [{ message: name, detail: name }] },
+      ...{ warnings: [{ message: name, detail: name }], toolPolicies: [{ pattern: name, policy: 'ask' }] },
+      toolServers: [],
+    },
     deleteAgent: { agent, ended: 0, complete: true },
     verify: [
       { done: true, streams: 1, events: 1, found: 1, findings: [{ threadId: ID, invariant: 'I1', message: name }] },
@@ -142,6 +146,36 @@ test('what other people have written cannot move the cursor', async () => {
     expect(shown.out).toContain('a\\u009b2J');
     expect(shown.out).not.toContain('\u009b');
   }
+});
+
+test('agent show says what it lacks, what it does without, and what its tools may do', async () => {
+  const agent = {
+    id: ID,
+    name: 'echo',
+    organizationId: ID,
+    access: 'organization',
+    invitedPersonIds: [],
+    deletedAt: null,
+  };
+  const lack = (detail: string) => [{ message: 'x', detail }];
+  const answer = {
+    ...{ agent, manifest: { name: 'echo' }, readiness: lack('No key.'), warnings: lack('No cookie.') },
+    toolPolicies: [
+      { pattern: 'files_*', policy: 'ask' },
+      { pattern: '*', policy: 'deny' },
+    ],
+    toolServers: [
+      { name: 'git', required: true },
+      { name: 'web', required: false },
+    ],
+  };
+  const { out } = await run(['agent', 'show', ID], { getAgent: answer });
+  expect(out).toContain('It cannot run:\n  No key.\n\nIt does without:\n  No cookie.\n');
+  expect(out).toMatch(/\nTOOLS +POLICY\nfiles_\* +ask\n\* +deny\n/);
+  expect(out).toContain('\nTool servers: git, web (not required)\n');
+  const plain = { ...answer, readiness: [], warnings: [], toolPolicies: [], toolServers: [] };
+  const shown = (await run(['agent', 'show', ID], { getAgent: plain })).out;
+  expect(shown).toContain('\n\nIt can run.\n\n{');
 });
 
 test('run show tells what a Run spent its time and tokens on', async () => {

@@ -55,7 +55,13 @@ export function agentHandlers({
     getAgent: async ({ params: { agentId } }) => {
       const agent = await findAgent(reader, agentId);
       const manifest = agent.liveVersion === null ? null : await agents.version(agentId, agent.liveVersion);
-      return { agent, manifest, readiness: manifest === null ? [] : [...(await agents.readiness(manifest))] };
+      if (manifest === null) {
+        return { agent, manifest, readiness: [], warnings: [], toolPolicies: [], toolServers: [] };
+      }
+      const readiness = [...(await agents.readiness(manifest))];
+      const warnings = [...(await agents.warnings(manifest))];
+      const toolServers = manifest.toolServers.map(({ name, required }) => ({ name, required }));
+      return { agent, manifest, readiness, warnings, toolPolicies: manifest.tools, toolServers };
     },
 
     updateAgent: ({ params: { agentId }, body }, { actor }) => change(agentId, actor, body, 'agent.updated'),

@@ -85,6 +85,11 @@ export class AgentCatalogue {
     return this.readinessCheck.of(manifest);
   }
 
+  /** What it lacks now and can do without: optional tool servers whose secrets are missing. */
+  warnings(manifest: AgentManifest): Promise<readonly Lack[]> {
+    return this.readinessCheck.warnings(manifest);
+  }
+
   private async readAgent(agentId: string): Promise<Agent | null> {
     const { rows } = await this.pool.query<Agent>({ ...FIND_AGENT, ...LIMIT, values: [agentId] }).catch(throwAway);
     return rows[0] ?? null;

@@ -72,8 +72,18 @@ it('tells operators which secrets are missing and why, and callers that one is',
 
 it('does without the secrets of a tool server that is not required', async () => {
   const server = { name: 'a', url: 'https://x', headers: { Cookie: { env: 'NONE' } } };
-  expect(await makeCheck().of(manifest({ toolServers: [{ ...server, required: false }] }))).toEqual([]);
-  expect(await makeCheck().of(manifest({ toolServers: [server] }))).toHaveLength(1);
+  const optional = manifest({ toolServers: [{ ...server, required: false }] });
+  expect(await makeCheck().of(optional)).toEqual([]);
+  expect(await makeCheck().warnings(optional)).toEqual([
+    {
+      message: 'a tool server that is not required has no credential',
+      detail: 'toolServers.0.headers.Cookie: The variable NONE is not set, or is empty.',
+    },
+  ]);
+  expect(await makeCheck({ NONE: 'there' }).warnings(optional)).toEqual([]);
+  const required = manifest({ toolServers: [server] });
+  expect(await makeCheck().of(required)).toHaveLength(1);
+  expect(await makeCheck().warnings(required)).toEqual([]);
 });
 
 it('asks the harness only once its settings are right', async () => {

@@ -1,7 +1,7 @@
 import type { Harnesses, Lack } from './harness.ts';
 import type { AgentManifest } from './manifest.ts';
 import { issueText } from './manifest-issues.ts';
-import { requiredSecrets, resolveSecret, SecretMissing, type PlacedSecret } from './secrets.ts';
+import { optionalSecrets, requiredSecrets, resolveSecret, SecretMissing, type PlacedSecret } from './secrets.ts';
 
 /** It is asked before each message. A secret that has come, or gone, is seen within this time. */
 const FRESH_MS = 2_000;
@@ -29,8 +29,13 @@ export class ReadinessCheck {
     return lacks;
   }
 
+  /** What it lacks and can do without. Asked by operators only, so it is not remembered. */
+  warnings(manifest: AgentManifest): Promise<Lack[]> {
+    return this.lacksOf(optionalSecrets(manifest), 'a tool server that is not required has no credential');
+  }
+
   private async find(manifest: AgentManifest): Promise<Lack[]> {
-    const missing = (await Promise.all(requiredSecrets(manifest).map((secret) => this.lackOf(secret)))).flat();
+    const missing = await this.lacksOf(requiredSecrets(manifest), 'a credential is missing');
     const { name } = manifest.harness;
     const harness = this.options.harnesses.get(name);
     if (harness === undefined) {
@@ -47,13 +52,17 @@ export class ReadinessCheck {
     return [...wrong, ...missing, ...(wrong.length > 0 ? [] : await harness.readiness(manifest))];
   }
 
-  private async lackOf({ path, reference }: PlacedSecret): Promise<Lack[]> {
+  private async lacksOf(secrets: PlacedSecret[], message: string): Promise<Lack[]> {
+    return (await Promise.all(secrets.map((secret) => this.lackOf(secret, message)))).flat();
+  }
+
+  private async lackOf({ path, reference }: PlacedSecret, message: string): Promise<Lack[]> {
     try {
       await resolveSecret(reference, this.options.env);
       return [];
     } catch (error) {
       if (!(error instanceof SecretMissing)) throw error;
-      return [{ message: 'a credential is missing', detail: `${path}: ${error.message}` }];
+      return [{ message, detail: `${path}: ${error.message}` }];
     }
   }
 }

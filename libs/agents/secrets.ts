@@ -46,13 +46,21 @@ export interface PlacedSecret {
 }
 
 /** The secrets without which the agent cannot run: those of tool servers that it can do without are not among them. */
-export function requiredSecrets({ model, toolServers }: AgentManifest): PlacedSecret[] {
-  const secrets = toolServers.flatMap((server, i) => {
-    if (!server.required) return [];
+export function requiredSecrets(manifest: AgentManifest): PlacedSecret[] {
+  const { model } = manifest;
+  const secrets = serverSecrets(manifest, true);
+  return model?.apiKey === undefined ? secrets : [{ path: 'model.apiKey', reference: model.apiKey }, ...secrets];
+}
+
+/** Those without which it runs, but without some of its tools. */
+export const optionalSecrets = (manifest: AgentManifest): PlacedSecret[] => serverSecrets(manifest, false);
+
+function serverSecrets({ toolServers }: AgentManifest, required: boolean): PlacedSecret[] {
+  return toolServers.flatMap((server, i) => {
+    if (server.required !== required) return [];
     const [field, entries] = 'command' in server ? ['env', server.env] : ['headers', server.headers];
     return Object.entries(entries).flatMap(([name, value]) =>
       typeof value === 'string' ? [] : [{ path: `toolServers.${i}.${field}.${name}`, reference: value }],
     );
   });
-  return model?.apiKey === undefined ? secrets : [{ path: 'model.apiKey', reference: model.apiKey }, ...secrets];
 }

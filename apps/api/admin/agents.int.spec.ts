@@ -212,6 +212,25 @@ describe('who reaches an agent', () => {
   });
 });
 
+test('tells what an Agent does without, and what its tools may do', async () => {
+  const tools = [{ pattern: 'web__*', policy: 'ask' }];
+  const web = { name: 'web', url: 'https://x', headers: { Cookie: { env: 'THERE_IS_NO_COOKIE' } }, required: false };
+  const { agentId } = await applyOne(manifestOf(newName(), { tools, toolServers: [web] }));
+  expect(await get(agentId!)).toMatchObject({
+    readiness: [],
+    warnings: [
+      {
+        message: 'a tool server that is not required has no credential',
+        detail: 'toolServers.0.headers.Cookie: The variable THERE_IS_NO_COOKIE is not set, or is empty.',
+      },
+    ],
+    toolPolicies: tools,
+    toolServers: [{ name: 'web', required: false }],
+  });
+  const required = await applyOne(manifestOf(newName(), { toolServers: [{ ...web, required: true }] }));
+  expect(await get(required.agentId!)).toMatchObject({ readiness: [{}], warnings: [], toolPolicies: [] });
+});
+
 test('readiness tells operators exactly what is missing', async () => {
   const name = newName();
   const missing = manifestOf(name, { harness: { name: 'absent' } });

@@ -60,7 +60,8 @@ const list: CommandSpec<[], Paging & InOrganization & { deleted?: true }> = {
 
 const show: CommandSpec<[string], InOrganization & { at?: string }> = {
   usage: 'show <agent>',
-  description: 'Show an Agent, its live manifest, and whether it can run; or the manifest of one of its versions.',
+  description:
+    'Show an Agent, its live manifest, whether it can run and what its tools may do; or the manifest of one of its versions.',
   options: [ORG, { flags: '--at <version>', description: 'only the manifest of this version' }],
   examples: [['agent show echo --org Acme'], ['agent show echo --at 3'], ['agent show echo --json']],
   async run(session, [given], options) {
@@ -72,7 +73,8 @@ const show: CommandSpec<[string], InOrganization & { at?: string }> = {
     const answer = await session.call('getAgent', { params: await find(session, given, options) });
     const { agent, manifest, readiness } = answer;
     const state = agent.deletedAt === null ? describeReadiness(readiness) : 'It is deleted.';
-    const text = `${fieldsOf(agent)}\n\n${state}\n\n${showControls(JSON.stringify(manifest, null, 2))}`;
+    const parts = [fieldsOf(agent), state, ...describeWarnings(answer), ...describeTools(session, answer)];
+    const text = [...parts, showControls(JSON.stringify(manifest, null, 2))].join('\n\n');
     await session.print(answer, text);
   },
 };
@@ -81,6 +83,25 @@ const show: CommandSpec<[string], InOrganization & { at?: string }> = {
 function describeReadiness(readiness: AnswerOf<'getAgent'>['readiness']): string {
   const problems = readiness.map(({ detail }) => `  ${showInLine(detail)}`);
   return problems.length === 0 ? 'It can run.' : ['It cannot run:', ...problems].join('\n');
+}
+
+function describeWarnings({ warnings }: AnswerOf<'getAgent'>): string[] {
+  const lines = warnings.map(({ detail }) => `  ${showInLine(detail)}`);
+  return lines.length === 0 ? [] : [['It does without:', ...lines].join('\n')];
+}
+
+type Policy = AnswerOf<'getAgent'>['toolPolicies'][number];
+const policyColumns: Column<Policy>[] = [
+  { head: 'tools', value: ({ pattern }) => pattern, cut: true },
+  { head: 'policy', value: ({ policy }) => policy },
+];
+
+function describeTools(session: Session, { toolPolicies, toolServers }: AnswerOf<'getAgent'>): string[] {
+  const servers = toolServers.map(({ name, required }) => (required ? name : `${name} (not required)`));
+  return [
+    ...(toolPolicies.length === 0 ? [] : [session.table(policyColumns, toolPolicies)]),
+    ...(servers.length === 0 ? [] : [`Tool servers: ${servers.join(', ')}`]),
+  ];
 }
 
 const versionColumns: Column<AgentVersionRecord>[] = [

@@ -58,7 +58,7 @@ export const agentOperations = {
   getAgent: {
     method: 'GET',
     path: '/agents/{agentId}',
-    summary: 'Read an Agent, its live manifest, and whether it can run',
+    summary: 'Read an Agent, its live manifest, whether it can run, and what its tools may do',
     params: agentParams,
     query: nothing,
     body: noBody,
@@ -67,6 +67,18 @@ export const agentOperations = {
       agent: managedAgent,
       manifest: manifest.nullable(),
       readiness: z.array(readinessProblem).meta({ description: 'Empty: it can run.' }),
+      warnings: z
+        .array(readinessProblem)
+        .meta({ description: 'What it lacks and can do without, such as a tool server that is not required.' }),
+      toolPolicies: z
+        .array(z.strictObject({ pattern: z.string(), policy: z.enum(['allow', 'ask', 'deny']) }))
+        .meta({ description: 'The first that fits a tool’s name decides; else the tool’s own default.' }),
+      toolServers: z.array(
+        z.strictObject({
+          name: z.string().meta({ description: 'Its tools are named `name__tool`.' }),
+          required: z.boolean().meta({ description: 'Whether the Agent cannot run without it.' }),
+        }),
+      ),
     }),
     form: 'json',
   },

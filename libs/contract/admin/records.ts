@@ -69,7 +69,7 @@ export const readinessProblem = z
     message: z.string().meta({ description: 'What callers are told.' }),
     detail: z.string().meta({ description: 'What exactly is missing.' }),
   })
-  .meta({ description: 'Why the Agent cannot run in the process that answers.' })
+  .meta({ description: 'What an Agent lacks in the process that answers.' })
   .register(adminComponents, { id: 'ReadinessProblem' });
 
 export const managedAgent = z
