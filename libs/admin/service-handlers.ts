@@ -49,7 +49,7 @@ export function serviceHandlers(
     },
 
     verify: async function* ({ body: { from } }, { signal }) {
-      yield* alone('verify', () =>
+      yield* alone('verify', signal, () =>
         linesOf(
           (report: VerifyReport, done) => ({ ...report, done, findings: done ? report.findings : [] }),
           (onProgress) => verify(pool, { from, onProgress }),
@@ -59,7 +59,7 @@ export function serviceHandlers(
     },
 
     rebuildProjections: async function* ({ body: { from } }, { actor, signal }) {
-      yield* alone('rebuild', async function* () {
+      yield* alone('rebuild', signal, async function* () {
         await writeEntry(pool, actor, { action: 'projections.rebuilt', details: { from: from ?? null } });
         yield* linesOf(
           (report: RebuildReport, done) => ({ ...report, done }),
@@ -78,16 +78,29 @@ export function serviceHandlers(
   };
 }
 
-/** Each holds a connection of the pool for long: of a kind there is one at a time in a process. Throws AdminRefused. */
+/**
+ * Each holds a connection of the pool for long: of a kind there is one at a time in a process. One whose caller has gone ends
+ * at its next report, and the next one waits for that. Throws AdminRefused.
+ */
 function oneAtATime() {
-  const underWay = new Set<string>();
-  return async function* <Line>(kind: string, lines: () => AsyncIterable<Line>): AsyncGenerator<Line> {
-    if (underWay.has(kind)) throw new AdminRefused('conflict', `A ${kind} is under way in this process.`);
-    underWay.add(kind);
+  const underWay = new Map<string, { signal: AbortSignal; ended: Promise<void> }>();
+  return async function* <Line>(
+    kind: string,
+    signal: AbortSignal,
+    lines: () => AsyncIterable<Line>,
+  ): AsyncGenerator<Line> {
+    for (let before = underWay.get(kind); before !== undefined; before = underWay.get(kind)) {
+      if (!before.signal.aborted) throw new AdminRefused('conflict', `A ${kind} is under way in this process.`);
+      await before.ended;
+    }
+    let end!: () => void;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    underWay.set(kind, { signal, ended });
     try {
       yield* lines();
     } finally {
       underWay.delete(kind);
+      end();
     }
   };
 }

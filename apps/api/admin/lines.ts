@@ -6,7 +6,7 @@ const FIRST_WITHIN_MS = 1_000;
 const KEEPALIVE_MS = 15_000;
 
 export interface LinesOptions {
-  /** Aborted with what the last line is to say: the token was revoked, or the process stops; or the reader has gone. */
+  /** Aborted with what the last line is to say: the token was revoked, or the process stops. Without a reason: the reader has gone. */
   signal: AbortSignal;
   /** The line that says what has failed after the answer has begun. */
   lastWords: (error: unknown) => object;
@@ -43,6 +43,7 @@ async function* encode(
       yield `${JSON.stringify(value)}\n`;
     }
   } catch (error) {
+    if (error === signal.reason && error instanceof DOMException) return; // nobody is left to be told
     yield `${JSON.stringify(lastWords(error))}\n`;
   }
 }

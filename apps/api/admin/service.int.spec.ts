@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { eventually } from '#testing';
-import { AdminUnderTest, type Answered } from './admin-under-test.testing.ts';
+import { AdminUnderTest, type Answered, type OpenLines } from './admin-under-test.testing.ts';
 
 let admin: AdminUnderTest;
 beforeAll(async () => {
@@ -81,23 +81,30 @@ describe('verify and rebuild', () => {
     return rows[0]!.count;
   };
 
-  test.each(['verify', 'rebuildProjections'] as const)('%s: one at a time, until its client has gone', async (name) => {
-    const firstLine = ({ json }: Answered): unknown => json;
-    await whileHeld(async () => {
-      const first = admin.open(name, { body: {} });
-      await eventually(async () => (await waiting()) === 1, { what: 'the first is under way' });
-      const entries = await admin.entriesOf(async () => {
-        const second = await admin.send(name, { body: {} });
-        expect([second.status, firstLine(second)]).toEqual([
-          409,
-          { error: { code: 'conflict', message: expect.stringContaining('is under way in this process') as string } },
-        ]);
+  test.each(['verify', 'rebuildProjections'] as const)(
+    '%s: one at a time; of one whose client has gone, the next awaits the end',
+    async (name) => {
+      const firstLine = ({ json }: Answered): unknown => json;
+      let next!: OpenLines;
+      await whileHeld(async () => {
+        const first = admin.open(name, { body: {} });
+        await eventually(async () => (await waiting()) === 1, { what: 'the first is under way' });
+        const entries = await admin.entriesOf(async () => {
+          const second = await admin.send(name, { body: {} });
+          expect([second.status, firstLine(second)]).toEqual([
+            409,
+            { error: { code: 'conflict', message: expect.stringContaining('is under way in this process') as string } },
+          ]);
+        });
+        expect([entries, await waiting()]).toEqual([[], 1]);
+        (await first).hangUp();
+        const isBegun = async () => (next = await admin.open(name, { body: {} })).response.status === 200;
+        await eventually(isBegun, { what: 'its server knows that the first client has gone' });
+        expect(await waiting()).toBe(1); // the first has not ended
       });
-      expect([entries, await waiting()]).toEqual([[], 1]);
-      (await first).hangUp();
-    });
-    await eventually(async () => (await admin.send(name, { body: {} })).status === 200, { what: 'it may begin again' });
-  });
+      expect([await next.ended(), next.lines.at(-1)]).toMatchObject(['whole', { done: true }]);
+    },
+  );
 
   test('both at once are allowed', async () => {
     await whileHeld(async () => {
@@ -116,6 +123,7 @@ describe('verify and rebuild', () => {
     await whileHeld(async () => {
       const verifying = await admin.open('verify', { body: {} });
       expect(verifying.response.status).toBe(200);
+      await eventually(async () => (await waiting()) === 1, { what: 'it is under way' });
       await admin.pool.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'`,
