@@ -6,6 +6,7 @@ export { startPrivatePostgres, type PrivatePostgres } from './private-postgres.t
 export { startPrivateRedis, type PrivateRedis } from './private-redis.ts';
 export { describeWithPrivateRedis, describeWithRedis, redisUrl } from './redis.ts';
 export { startS3Server, type S3Server } from './s3-server.ts';
+export { seedManyThreads, type ManyThreads } from './seed-many-threads.ts';
 export * from './spawn-node.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
 export { eventuallyWithin, expectWithin, timedTest } from './timed-test.ts';

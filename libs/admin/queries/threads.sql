@@ -1,4 +1,5 @@
 -- A page of Threads, newest first: one ($1), or those of an organization, agent, owner, user, status, archived or not, after one ($9).
+-- Organizations and users are also looked up by their agents, because the indices begin with those.
 select t.thread_id as id,
        t.organization_id        as "organizationId",
        (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
@@ -13,11 +14,12 @@ select t.thread_id as id,
        t.updated_at             as "updatedAt"
 from thread_summaries t
 where ($1::text is null or t.thread_id = $1)
-  and ($2::text is null or t.organization_id = $2)
+  and ($2::text is null or t.organization_id = $2 and t.agent_id = any (array(
+        select a.id from agents a where a.organization_id = $2)))
   and ($3::text is null or t.agent_id = $3)
   and ($4::text is null or t.owner_person_id = $4)
   and ($5::text is null or t.owner_service_token_id = $5)
-  and ($6::text is null or t.user_id = $6)
+  and ($6::text is null or t.user_id = $6 and t.agent_id = any (array(select a.id from agents a)))
   and ($7::text is null or t.status = $7)
   and ($8::boolean is null or t.archived = $8)
   and ($9::text is null or t.thread_id < $9)
