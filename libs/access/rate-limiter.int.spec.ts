@@ -41,7 +41,30 @@ describe('a process that counts alone', () => {
     expect(refused.resetSeconds).toBeGreaterThan(50);
     expect((await limiter.consume('another')).allowed).toBe(true);
   });
+
+  test('takes another limit for a kind of keys, and takes back what shall not count', async () => {
+    await holdsOther([open({})]);
+  });
 });
+
+/** Of keys that may be consumed three times. */
+async function holdsOther(limiters: RateLimiter[]): Promise<void> {
+  const next = (i: number) => limiters[i % limiters.length]!;
+  const answers: unknown[] = [];
+  for (let i = 0; i < 5; i++) {
+    const { allowed, limit, remaining } = await next(i).consume('login', 3);
+    answers.push([allowed, limit, remaining]);
+    if (i < 2) await next(i).giveBack('login');
+  }
+  expect(answers).toEqual([
+    [true, 3, 2],
+    [true, 3, 2],
+    [true, 3, 2],
+    [true, 3, 1],
+    [true, 3, 0],
+  ]);
+  for (const limiter of limiters) expect((await limiter.consume('login', 3)).allowed).toBe(false);
+}
 
 describe('two processes on PostgreSQL', () => {
   let testDatabase: TestDatabase;
@@ -57,8 +80,15 @@ describe('two processes on PostgreSQL', () => {
     await testDatabase.drop();
   });
 
-  test('count together', async () => {
-    expect(await consume([open({ pool: database.pool }), open({ pool: database.pool })], 30)).toBe(10);
+  test('count together, one after another and at once', async () => {
+    const limiters = [open({ pool: database.pool }), open({ pool: database.pool })];
+    expect(await consume(limiters, 30)).toBe(10);
+    const results = await Promise.all(Array.from({ length: 30 }, (_, i) => limiters[i % 2]!.consume('at once')));
+    expect(results.filter(({ allowed }) => allowed)).toHaveLength(10);
+  });
+
+  test('hold another limit for a kind of keys, and take back what shall not count', async () => {
+    await holdsOther([open({ pool: database.pool }), open({ pool: database.pool })]);
   });
 
   test('are told when the window ends by its clock', async () => {
@@ -143,6 +173,10 @@ async function openBoth(url: string): Promise<[RateLimiter, RateLimiter]> {
 describeWithRedis('two processes on Redis', () => {
   test('count together', async () => {
     expect(await consume(await openBoth(redisUrl().url), 30)).toBe(10);
+  });
+
+  test('hold another limit for a kind of keys, and take back what shall not count', async () => {
+    await holdsOther(await openBoth(redisUrl().url));
   });
 
   test('do not take it for slow where they are slow themselves', async () => {

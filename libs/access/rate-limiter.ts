@@ -71,12 +71,22 @@ export class RateLimiter {
     } else this.shared = pool === undefined ? null : new PostgresLimiter(pool, budget);
   }
 
-  async consume(key: string): Promise<RateLimited> {
-    const result = (this.shared && (await this.consumeShared(this.shared, key))) ?? (await count(this.alone, key));
+  /** Keys of one kind must come with one limit. */
+  async consume(key: string, limit = this.limit): Promise<RateLimited> {
+    const result =
+      (this.shared && (await this.consumeShared(this.shared, key, limit))) ?? (await count(this.alone, key));
     // What is blocked is told without its count.
-    const allowed = result.consumedPoints > 0 && result.consumedPoints <= this.limit;
+    const allowed = result.consumedPoints > 0 && result.consumedPoints <= limit;
     const resetSeconds = Math.min(WINDOW_S, Math.max(1, Math.ceil(result.msBeforeNext / 1_000)));
-    return { allowed, limit: this.limit, remaining: allowed ? result.remainingPoints : 0, resetSeconds };
+    return { allowed, limit, remaining: allowed ? limit - result.consumedPoints : 0, resetSeconds };
+  }
+
+  /** What was consumed a moment ago shall not count. Never fails: what cannot be given back counts. */
+  async giveBack(key: string): Promise<void> {
+    this.spentUntil.delete(key);
+    const alone = await this.alone.get(key);
+    if (alone !== null && alone.consumedPoints > 0) await this.alone.reward(key);
+    else await this.shared?.reward(key).catch(() => undefined);
   }
 
   close(): void {
@@ -84,7 +94,7 @@ export class RateLimiter {
   }
 
   /** Null where the store is away, or too slow: what it is asked may then be counted there as well. */
-  private async consumeShared(shared: RateLimiterAbstract, key: string): Promise<RateLimiterRes | null> {
+  private async consumeShared(shared: RateLimiterAbstract, key: string, limit: number): Promise<RateLimiterRes | null> {
     const now = performance.now();
     const spentForMs = (this.spentUntil.get(key) ?? 0) - now;
     if (spentForMs > 0) return new RateLimiterRes(0, spentForMs);
@@ -95,7 +105,7 @@ export class RateLimiter {
     const result = await orTooSlow(answer, this.patienceMs);
     if (result !== TOO_SLOW) {
       this.leftAloneUntil = 0;
-      this.noteSpent(key, result);
+      this.noteSpent(key, result, limit);
       return result;
     }
     this.leftAloneUntil = performance.now() + LEFT_ALONE_MS;
@@ -106,9 +116,9 @@ export class RateLimiter {
     return null;
   }
 
-  private noteSpent(key: string, result: RateLimiterRes | null): void {
+  private noteSpent(key: string, result: RateLimiterRes | null, limit: number): void {
     this.spentUntil.delete(key);
-    if (result === null || result.consumedPoints < this.limit) return;
+    if (result === null || result.consumedPoints < limit) return;
     this.spentUntil.set(key, performance.now() + result.msBeforeNext);
     const [oldest] = this.spentUntil.keys();
     if (this.spentUntil.size > MAX_SPENT && oldest !== undefined) this.spentUntil.delete(oldest);
