@@ -109,6 +109,18 @@ test('windows of rate limits that are over go', async () => {
   expect(rows).toEqual([{ key: 'new' }]);
 });
 
+test('sessions of operators that are over go, the others stay', async () => {
+  await database.pool.query(`
+    insert into tokens (id, kind, hash, name) values ('TOKEN', 'operator', 'h', 'n');
+    insert into operator_sessions (hash, token_id, token_hash, last_used_at, expires_at) values
+      ('too old', 'TOKEN', 'h', now(), now()),
+      ('not used', 'TOKEN', 'h', now() - interval '1 hour', now() + interval '1 hour'),
+      ('used', 'TOKEN', 'h', now() - interval '59 minutes', now() + interval '1 hour')`);
+  await open().tidy();
+  const { rows } = await database.pool.query(`select encode(hash, 'escape') as hash from operator_sessions`);
+  expect(rows).toEqual([{ hash: 'used' }]);
+});
+
 describe('the Threads of a deleted agent', () => {
   const organizationId = newId();
   let agentId: string;

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { purgeRateLimits } from '#access';
+import { purgeRateLimits, purgeSessions } from '#access';
 import { endThreadsOfDeletedAgents } from '#admin';
 import type { CommandHandler, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
@@ -35,6 +35,7 @@ export class Housekeeping {
       // After the drafts, whose bytes become due then.
       () => blobs.sweep(),
       () => purgeRateLimits(pool).then(() => false),
+      () => purgeSessions(pool).then(() => false),
       () => endThreadsOfDeletedAgents(pool, handler, END_THREADS_MS),
     ];
   }

@@ -2,6 +2,7 @@ import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { CONFIG, DATABASE, LOGGER, PolicyWatch, redisUrlOf, type Config, type Database, type Logger } from '#platform';
 import { AccessStore } from './access-store.ts';
 import { Authenticator } from './authenticator.ts';
+import { OperatorSessions } from './operator-sessions.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 @Module({
@@ -11,6 +12,16 @@ import { RateLimiter } from './rate-limiter.ts';
       inject: [DATABASE, PolicyWatch, LOGGER],
       useFactory: ({ pool }: Database, watch: PolicyWatch, logger: Logger) =>
         new Authenticator({ pool, watch, onError: (err) => logger.warn({ err }, 'last_used_at was not written') }),
+    },
+    {
+      provide: OperatorSessions,
+      inject: [DATABASE, PolicyWatch, LOGGER],
+      useFactory: ({ pool }: Database, watch: PolicyWatch, logger: Logger) =>
+        new OperatorSessions({
+          pool,
+          watch,
+          onError: (err) => logger.warn({ err }, 'a session’s use was not written'),
+        }),
     },
     {
       provide: RateLimiter,
@@ -23,7 +34,7 @@ import { RateLimiter } from './rate-limiter.ts';
     },
     { provide: AccessStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new AccessStore(pool) },
   ],
-  exports: [Authenticator, AccessStore, RateLimiter],
+  exports: [Authenticator, AccessStore, OperatorSessions, RateLimiter],
 })
 export class AccessModule implements OnApplicationShutdown {
   constructor(@Inject(RateLimiter) private readonly limiter: RateLimiter) {}

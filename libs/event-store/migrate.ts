@@ -7,6 +7,7 @@ import { Management1763700000005 } from './migrations/0005-management.ts';
 import { ConcurrencyLimits1763700000006 } from './migrations/0006-concurrency-limits.ts';
 import { Folders1763700000007 } from './migrations/0007-folders.ts';
 import { RunLists1763700000008 } from './migrations/0008-run-lists.ts';
+import { OperatorSessions1763700000009 } from './migrations/0009-operator-sessions.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -18,6 +19,7 @@ const MIGRATIONS = [
   ConcurrencyLimits1763700000006,
   Folders1763700000007,
   RunLists1763700000008,
+  OperatorSessions1763700000009,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

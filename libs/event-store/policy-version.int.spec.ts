@@ -19,7 +19,12 @@ beforeAll(async () => {
     insert into agent_people values ('A', 'P');
     insert into tokens (id, kind, hash, name, person_id) values ('T', 'person', 't', 't', 'P'), ('U', 'person', 'u', 'u', 'P');
     insert into tokens (id, kind, hash, name, organization_id) values ('S', 'service', 's', 's', 'O');
-    insert into token_agents values ('S', 'A')`);
+    insert into token_agents values ('S', 'A');
+    insert into tokens (id, kind, hash, name) values ('G', 'operator', 'g', 'g');
+    insert into operator_sessions (hash, token_id, token_hash, expires_at) values
+      ('early', 'G', 'g', now() + interval '1 hour'), ('old', 'G', 'g', now());
+    insert into operator_sessions (hash, token_id, token_hash, last_used_at, expires_at) values
+      ('unused', 'G', 'g', now() - interval '1 hour', now() + interval '1 hour')`);
 });
 
 afterAll(async () => {
@@ -47,6 +52,7 @@ test.each([
   ['a token may attribute', `update tokens set allow_attribution = true where id = 'S'`],
   ['a token is another person’s', `update tokens set person_id = 'Q' where id = 'T'`],
   ['a token is deleted', `delete from tokens where id = 'U'`],
+  ['a session ends before its time', `delete from operator_sessions where hash = 'early'`],
   ['a person becomes a member', `insert into memberships values ('O', 'Q')`],
   ['a membership is another’s', `update memberships set person_id = 'R' where person_id = 'Q'`],
   ['a member leaves', `delete from memberships where person_id = 'R'`],
@@ -86,6 +92,12 @@ test.each([
   ['nothing is different', `update agents set name = name; update tokens set revoked_at = revoked_at`],
   ['an agent is made', `insert into agents (id, organization_id, name, kind) values ('C', 'O', 'c', 'pet')`],
   ['a token is made', `insert into tokens (id, kind, hash, name) values ('V', 'operator', 'v', 'v')`],
+  [
+    'an operator signs in',
+    `insert into operator_sessions values ('new', 'G', 'g', now(), now(), now() + interval '1 hour')`,
+  ],
+  ['a session is used', `update operator_sessions set last_used_at = now() where hash = 'old'`],
+  ['sessions that are over are removed', `delete from operator_sessions where hash in ('old', 'unused')`],
   ['a change is rolled back', `begin; update tokens set hash = 'y' where id = 'T'; rollback`],
 ])('stays when %s', async (_, statement) => {
   expect(await raisedBy(statement)).toBe(0);

@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import type { Pool } from 'pg';
+import { namedStatement, type PolicyWatch, type Queryable } from '#platform';
+import { KnownCredentials } from './known-credentials.ts';
+import { hashToken } from './token-format.ts';
+
+const FIND_SESSION = namedStatement(import.meta.dirname, 'find-session.sql');
+const TOUCH_SESSION = namedStatement(import.meta.dirname, 'touch-session.sql');
+const PURGE_SESSIONS = namedStatement(import.meta.dirname, 'purge-sessions.sql');
+
+/** However much a session is used, milliseconds. One that is not used for an hour ends then (find-session.sql). */
+const LIFE_MS = 12 * 3_600_000;
+
+/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
+const LIMIT = { query_timeout: 5_000 };
+
+/** An operator who has signed in. */
+export interface OperatorSession {
+  tokenId: string;
+  tokenName: string;
+  /** At the latest; it ends with its token, with its secret, and when it was not used for an hour. */
+  expiresAt: Date;
+}
+
+/** What is in the cookie: 32 random bytes. */
+const ID = /^[A-Za-z0-9_-]{43}$/;
+
+/** Answers the new session's id, which is stored nowhere. The secret must be one of the token's. */
+export async function openSession(
+  database: Queryable,
+  { tokenId, secret }: { tokenId: string; secret: string },
+): Promise<string> {
+  const id = randomBytes(32).toString('base64url');
+  await database.query(
+    `insert into operator_sessions (hash, token_id, token_hash, expires_at)
+     values ($1, $2, $3, now() + $4 * interval '1 ms')`,
+    [hashToken(id), tokenId, hashToken(secret), LIFE_MS],
+  );
+  return id;
+}
+
+/** Every pod sees it within 5 s. Whether there was such a session. */
+export async function endSession(database: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await database.query('delete from operator_sessions where hash = $1', [hashToken(id)]);
+  return (rowCount ?? 0) > 0;
+}
+
+/** Forgets sessions that are over. */
+export async function purgeSessions(database: Queryable): Promise<void> {
+  await database.query(PURGE_SESSIONS.text);
+}
+
+export interface OperatorSessionsOptions {
+  pool: Pool;
+  watch: PolicyWatch;
+  /** The use of a session could not be written; nobody waits for it. */
+  onError: (error: unknown) => void;
+}
+
+/** Tells which operator a session's id stands for (docs/adr/0016). */
+export class OperatorSessions {
+  private readonly known: KnownCredentials<OperatorSession>;
+
+  constructor({ pool, watch, onError }: OperatorSessionsOptions) {
+    this.known = new KnownCredentials({
+      watch,
+      read: async (id) => {
+        const values = [hashToken(id)];
+        const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, ...LIMIT, values });
+        const [row] = rows;
+        if (row === undefined || row.leftMs <= 0) return null;
+        const { tokenId, tokenName, leftMs } = row;
+        return { id, leftMs, value: { tokenId, tokenName, expiresAt: new Date(row.expiresAt) } };
+      },
+      touch: (id) => pool.query({ ...TOUCH_SESSION, values: [hashToken(id)] }),
+      onError,
+    });
+  }
+
+  /** Null where there is no such session, or it is over. Throws what the database throws. */
+  async find(id: string): Promise<OperatorSession | null> {
+    return ID.test(id) ? this.known.find(id) : null;
+  }
+
+  /** It was ended by this process, which need not wait to see it. */
+  forget(id: string): void {
+    this.known.forget(id);
+  }
+}
+
+interface SessionRow {
+  tokenId: string;
+  tokenName: string;
+  expiresAt: string;
+  leftMs: number;
+}

@@ -1,0 +1,3 @@
+-- Forgets sessions that are over.
+delete from operator_sessions
+where expires_at <= clock_timestamp() or last_used_at <= clock_timestamp() - interval '1 hour'
