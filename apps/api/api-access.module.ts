@@ -1,8 +1,9 @@
 import { Module } from '@nestjs/common';
-import { AccessModule } from '#access';
+import { AccessModule, Authenticator, OperatorSessions } from '#access';
 import { AgentCatalogue, AgentsModule } from '#agents';
 import { FilesModule, FileStore } from '#files';
-import { DATABASE, type Database } from '#platform';
+import { CONFIG, DATABASE, type Config, type Database } from '#platform';
+import { Callers } from './callers.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
 import { AccessGuard } from './access-guard.ts';
 
@@ -12,11 +13,17 @@ import { AccessGuard } from './access-guard.ts';
   providers: [
     { provide: SummaryReader, inject: [DATABASE], useFactory: ({ pool }: Database) => new SummaryReader(pool) },
     {
+      provide: Callers,
+      inject: [Authenticator, OperatorSessions, CONFIG],
+      useFactory: (authenticator: Authenticator, sessions: OperatorSessions, { PUBLIC_BASE_URL }: Config) =>
+        new Callers(authenticator, sessions, PUBLIC_BASE_URL),
+    },
+    {
       provide: AccessGuard,
       inject: [AgentCatalogue, SummaryReader, FileStore],
       useFactory: (...parts: ConstructorParameters<typeof AccessGuard>) => new AccessGuard(...parts),
     },
   ],
-  exports: [AccessModule, AgentsModule, FilesModule, SummaryReader, AccessGuard],
+  exports: [AccessModule, AgentsModule, FilesModule, SummaryReader, AccessGuard, Callers],
 })
 export class ApiAccessModule {}

@@ -1,7 +1,7 @@
 import { Inject, Module, type DynamicModule, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { RateLimiter, Authenticator } from '#access';
+import { RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
@@ -10,6 +10,8 @@ import { RunQueueModule, RUN_QUEUE, type RunQueue } from '#run-queue';
 import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
+import { Callers } from './callers.ts';
+import { ConsoleModule } from './console/console.module.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
 import { DocsController } from './controllers/docs.controller.ts';
 import { FilesController } from './controllers/files.controller.ts';
@@ -97,7 +99,7 @@ const services = [
 
 /** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
 @Module({
-  imports: [AdminHttpModule, ApiAccessModule, EventStoreModule, RunQueueModule, StreamsModule],
+  imports: [AdminHttpModule, ApiAccessModule, ConsoleModule, EventStoreModule, RunQueueModule, StreamsModule],
   controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
   providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],
 })
@@ -106,7 +108,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
 
   constructor(
     @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
-    @Inject(Authenticator) private readonly authenticator: Authenticator,
+    @Inject(Callers) private readonly callers: Callers,
     @Inject(RateLimiter) private readonly limiter: RateLimiter,
     @Inject(HealthService) private readonly health: HealthService,
     @Inject(CONFIG) private readonly config: Config,
@@ -120,14 +122,15 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
   }
 
   onModuleInit(): void {
-    const { authenticator, limiter, health } = this;
-    // A client, or a balancer, that keeps its connections is to open the next one to another process.
-    this.fastify.addHook('onSend', (_request, reply, payload, done) => {
+    const { callers, limiter, health } = this;
+    this.fastify.addHook('onSend', ({ routeOptions: { config } }, reply, payload, done) => {
+      if (config.isPrivate && !reply.hasHeader('Cache-Control')) void reply.header('Cache-Control', 'no-store');
+      // A client, or a balancer, that keeps its connections is to open the next one to another process.
       if (health.stopping) void reply.header('Connection', 'close');
       done(null, payload);
     });
     const compatibility = this.config.COMPATIBILITY_FIELDS === 'on';
-    installRequestChecks(this.fastify, { authenticator, limiter, compatibility });
+    installRequestChecks(this.fastify, { callers, limiter, compatibility });
   }
 
   /** First of all at shutdown: a stream that is ended must not come back to this process. */

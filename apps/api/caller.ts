@@ -28,5 +28,7 @@ declare module 'fastify' {
     operation?: Operation;
     /** Of a route for operators. */
     adminOperation?: AdminOperation;
+    /** What it answers is for who asks, now: unless it says otherwise nobody is to keep it. */
+    isPrivate?: boolean;
   }
 }

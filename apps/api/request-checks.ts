@@ -3,8 +3,9 @@ import { isIPv6 } from 'node:net';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { Authenticator, RateLimiter } from '#access';
+import type { RateLimiter } from '#access';
 import { idempotencyKey, type AdminOperation, type InputOf, type Operation } from '#contract';
+import { isByCookie, type Callers } from './callers.ts';
 import { ApiError, notOperator, rateLimited, unauthenticated, wrongType } from './http-errors.ts';
 
 /**
@@ -12,10 +13,7 @@ import { ApiError, notOperator, rateLimited, unauthenticated, wrongType } from '
  * query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the body was read: a caller without
  * a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
  */
-export function installRequestChecks(
-  fastify: FastifyInstance,
-  { authenticator, limiter, compatibility }: Checkers,
-): void {
+export function installRequestChecks(fastify: FastifyInstance, { callers, limiter, compatibility }: Checkers): void {
   fastify.decorateRequest('caller', null);
   fastify.decorateRequest('input', null);
   fastify.decorateRequest('trail', null);
@@ -25,11 +23,12 @@ export function installRequestChecks(
     if (isWithoutHost) throw new ApiError('invalid_request', 'Host: is missing', { headers: { Connection: 'close' } });
     const operation = operationOf(request);
     if (operation === undefined) return;
-    request.caller = await authenticator.authenticate(request.headers.authorization);
-    await limitRate(limiter, request.caller?.tokenId ?? `address ${networkOf(request.ip)}`, reply);
+    request.caller = await callers.find(request);
+    await limitRate(limiter, request.caller, request, reply);
     if (request.caller === null) throw unauthenticated();
     // To the Agent Threads API operators are callers who may use nothing.
     if (request.routeOptions.config.adminOperation && request.caller.kind !== 'operator') throw notOperator();
+    if (isByCookie(request) && operation.method !== 'GET') callers.requireOwnOrigin(request);
     const input = parseHead(operation, request);
     request.input = input;
     request.trail = { ...input.params };
@@ -75,13 +74,20 @@ function operationOf({ routeOptions: { config } }: FastifyRequest): CheckedOpera
 }
 
 export interface Checkers {
-  authenticator: Authenticator;
+  callers: Callers;
   limiter: RateLimiter;
   /** Whether the older fields are taken (docs/api/compatibility.md). */
   compatibility: boolean;
 }
 
-async function limitRate(limiter: RateLimiter, key: string, reply: FastifyReply): Promise<void> {
+/** Counts the request, of its token or else of where it comes from, and tells how many are left. Throws ApiError. */
+export async function limitRate(
+  limiter: RateLimiter,
+  caller: { tokenId: string } | null,
+  { ip }: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const key = caller?.tokenId ?? `address ${networkOf(ip)}`;
   const { allowed, limit, remaining, resetSeconds } = await limiter.consume(key);
   void reply.headers({
     'RateLimit-Limit': limit,

@@ -1,5 +1,5 @@
 export * from './admin.module.ts';
-export type { Actor } from './audit.ts';
+export { audited, type Actor } from './audit.ts';
 export * from './end-threads.ts';
 export type * from './handlers.ts';
 export { AdminRefused } from './refused.ts';

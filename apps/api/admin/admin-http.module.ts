@@ -4,14 +4,15 @@ import type { FastifyInstance } from 'fastify';
 import { ADMIN_HANDLERS, AdminModule, type AdminHandlers } from '#admin';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
+import { ApiAccessModule } from '../api-access.module.ts';
+import { Callers } from '../callers.ts';
 import { FileSender } from '../files/download.ts';
 import { AdminRoutes } from './admin-routes.ts';
 import { OpenAnswers } from './open-answers.ts';
-import { AccessModule, Authenticator } from '#access';
 
 /** The admin API; needs what ApiModule installs on each request. */
 @Module({
-  imports: [AccessModule, AdminModule, FilesModule],
+  imports: [ApiAccessModule, AdminModule, FilesModule],
   providers: [
     {
       provide: FileSender,
@@ -30,12 +31,12 @@ export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown 
   constructor(
     @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
     @Inject(ADMIN_HANDLERS) handlers: AdminHandlers,
-    @Inject(Authenticator) authenticator: Authenticator,
+    @Inject(Callers) callers: Callers,
     @Inject(FileSender) sender: FileSender,
     @Inject(LOGGER) logger: Logger,
   ) {
     this.fastify = httpAdapter.getInstance<FastifyInstance>();
-    this.open = new OpenAnswers(authenticator);
+    this.open = new OpenAnswers(callers);
     this.routes = new AdminRoutes(handlers, this.open, sender, logger);
   }
 

@@ -43,7 +43,7 @@ export class AdminRoutes {
         ...common,
         method: operation.method,
         url: ADMIN_PATH + operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-        config: { adminOperation: operation },
+        config: { adminOperation: operation, isPrivate: true },
         handler: (request, reply) => this.answer(operation, handle, request, reply),
       });
     }

@@ -1,17 +1,17 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Authenticator } from '#access';
+import type { Callers } from '../callers.ts';
 import { ApiError, unauthenticated } from '../http-errors.ts';
 
 /** With the 2 s for which tokens are remembered: a revocation ends long answers within 5 s (decisions, section 2). */
 const RECHECK_MS = 1_000;
 
-/** Answers that are under way: they end when their reader hangs up, their token is revoked, or the process stops. */
+/** Answers that are under way: they end when their reader hangs up, their token or session ends, or the process stops. */
 export class OpenAnswers {
   private readonly open = new Map<FastifyRequest, AbortController>();
   private readonly timer = setInterval(() => void this.recheck(), RECHECK_MS).unref();
   private stopped = false;
 
-  constructor(private readonly authenticator: Authenticator) {}
+  constructor(private readonly callers: Callers) {}
 
   get size(): number {
     return this.open.size;
@@ -41,7 +41,7 @@ export class OpenAnswers {
   private async recheck(): Promise<void> {
     for (const [request, end] of this.open) {
       // A database that is away has revoked nothing.
-      const caller = await this.authenticator.authenticate(request.headers.authorization).catch(() => undefined);
+      const caller = await this.callers.find(request).catch(() => undefined);
       if (caller === null) end.abort(unauthenticated());
     }
   }

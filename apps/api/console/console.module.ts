@@ -1,0 +1,31 @@
+import { Inject, Module, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { FastifyInstance } from 'fastify';
+import { Authenticator, OperatorSessions, RateLimiter } from '#access';
+import { DATABASE, LOGGER, type Database, type Logger } from '#platform';
+import { ApiAccessModule } from '../api-access.module.ts';
+import { Callers } from '../callers.ts';
+import { SessionRoutes } from './session-routes.ts';
+
+/** How operators sign in; needs what ApiModule installs on each request. */
+@Module({ imports: [ApiAccessModule] })
+export class ConsoleModule implements OnModuleInit {
+  private readonly routes: { install(fastify: FastifyInstance): void }[];
+
+  constructor(
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(DATABASE) { pool }: Database,
+    @Inject(Authenticator) authenticator: Authenticator,
+    @Inject(OperatorSessions) sessions: OperatorSessions,
+    @Inject(Callers) callers: Callers,
+    @Inject(RateLimiter) limiter: RateLimiter,
+    @Inject(LOGGER) logger: Logger,
+  ) {
+    this.routes = [new SessionRoutes({ pool, authenticator, sessions, callers, limiter, logger })];
+  }
+
+  onModuleInit(): void {
+    const fastify = this.host.httpAdapter.getInstance<FastifyInstance>();
+    for (const routes of this.routes) routes.install(fastify);
+  }
+}

@@ -1,0 +1,124 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Pool } from 'pg';
+import { z } from 'zod';
+import { endSession, openSession, type Authenticator, type OperatorSession } from '#access';
+import type { OperatorSessions, RateLimiter } from '#access';
+import { audited, type Actor } from '#admin';
+import type { Logger } from '#platform';
+import type { Callers } from '../callers.ts';
+import { sendError } from '../error-filter.ts';
+import { ApiError, rateLimited } from '../http-errors.ts';
+import { limitRate, networkOf } from '../request-checks.ts';
+import { sessionCookie, sessionIdOf } from './session-cookie.ts';
+
+const PATH = '/console/session';
+
+/** Of wrong tokens that one address may try in a minute. */
+const WRONG_TRIES = 10;
+
+const login = z.strictObject({ token: z.string().max(200) });
+
+export interface SessionRoutesParts {
+  pool: Pool;
+  authenticator: Authenticator;
+  sessions: OperatorSessions;
+  callers: Callers;
+  limiter: RateLimiter;
+  logger: Logger;
+}
+
+/** Where an operator's token is exchanged for a session, asked about and ended (docs/adr/0016). */
+export class SessionRoutes {
+  constructor(private readonly parts: SessionRoutesParts) {}
+
+  install(fastify: FastifyInstance): void {
+    const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
+      sendError(this.parts.logger, request, reply, error);
+    const common = { url: PATH, errorHandler, exposeHeadRoute: false, config: { isPrivate: true } };
+    const onRequest = async (request: FastifyRequest): Promise<void> => this.parts.callers.requireOwnOrigin(request);
+    fastify.route({ ...common, method: 'GET', handler: (request, reply) => this.tell(request, reply) });
+    fastify.route({
+      ...common,
+      method: 'POST',
+      bodyLimit: 1_024,
+      onRequest,
+      handler: (request, reply) => this.open(request, reply),
+    });
+    fastify.route({ ...common, method: 'DELETE', onRequest, handler: (request, reply) => this.end(request, reply) });
+  }
+
+  private async tell(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const session = await this.parts.callers.findSession(request);
+    await limitRate(this.parts.limiter, session, request, reply);
+    // No error: a page that asks who is signed in would have one in its console.
+    if (session === null) return reply.code(204).send();
+    return answer(reply, session);
+  }
+
+  private async open(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { pool, authenticator, sessions, callers, limiter } = this.parts;
+    const given = login.safeParse(request.body);
+    if (!given.success) throw new ApiError('invalid_request', 'body.token: must be a token.');
+    // Counted before it is looked at, so that many tries at once are not more than so many; a right one does not count.
+    const key = `login ${networkOf(request.ip)}`;
+    const { allowed, resetSeconds } = await limiter.consume(key, WRONG_TRIES);
+    if (!allowed) throw refused(request, rateLimited('Too many wrong tokens from this address.', resetSeconds));
+    const secret = given.data.token.trim();
+    const caller = await authenticator.authenticate(`Bearer ${secret}`);
+    if (caller?.kind !== 'operator') throw refused(request, wrongToken());
+    await limiter.giveBack(key);
+    const { tokenId, tokenName } = caller;
+    const idBefore = sessionIdOf(request);
+    const before = await callers.findSession(request);
+    const id = await audited(pool, actorOf(caller), async (client, note) => {
+      // Its cookie is replaced: nobody could sign out of it any more.
+      if (idBefore !== null && before !== null && (await endSession(client, idBefore))) {
+        note({ action: 'session.closed', targetId: before.tokenId });
+      }
+      note({ action: 'session.opened', targetId: tokenId });
+      return openSession(client, { tokenId, secret });
+    });
+    if (idBefore !== null) sessions.forget(idBefore);
+    const session = await sessions.find(id);
+    // It was revoked meanwhile.
+    if (session === null) throw refused(request, wrongToken());
+    request.log.info({ requestId: request.id, tokenId, tokenName }, 'an operator has signed in');
+    return answer(reply.header('Set-Cookie', sessionCookie(id, callers.isHttps(request))), session);
+  }
+
+  private async end(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { pool, sessions, callers, limiter } = this.parts;
+    const id = sessionIdOf(request);
+    const session = await callers.findSession(request);
+    await limitRate(limiter, session, request, reply);
+    if (id !== null && session !== null) {
+      await audited(pool, actorOf(session), async (client, note) => {
+        if (await endSession(client, id)) note({ action: 'session.closed', targetId: session.tokenId });
+      });
+      sessions.forget(id);
+    }
+    return reply
+      .code(204)
+      .header('Set-Cookie', sessionCookie(null, callers.isHttps(request)))
+      .send();
+  }
+}
+
+/** The same whatever is wrong with it: who tries tokens learns nothing of them. */
+const wrongToken = () => new ApiError('unauthenticated', 'This is not the valid token of an operator.');
+
+/** For operators to see who tries; never what was tried. */
+function refused(request: FastifyRequest, error: ApiError): ApiError {
+  const { code } = error;
+  request.log.warn({ requestId: request.id, network: networkOf(request.ip), code }, 'a sign-in was refused');
+  return error;
+}
+
+function actorOf({ tokenId, tokenName }: { tokenId: string; tokenName: string }): Actor {
+  return { kind: 'operator', id: tokenId, name: tokenName };
+}
+
+function answer(reply: FastifyReply, { tokenId, tokenName, expiresAt }: OperatorSession): FastifyReply {
+  const body = { operator: { tokenId, name: tokenName }, expiresAt: expiresAt.toISOString() };
+  return reply.send(body);
+}
