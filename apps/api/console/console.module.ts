@@ -5,9 +5,10 @@ import { Authenticator, OperatorSessions, RateLimiter } from '#access';
 import { DATABASE, LOGGER, type Database, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
 import { Callers } from '../callers.ts';
+import { CONSOLE_FOLDER, PageRoutes } from './page-routes.ts';
 import { SessionRoutes } from './session-routes.ts';
 
-/** How operators sign in; needs what ApiModule installs on each request. */
+/** The console, and how operators sign in to it; needs what ApiModule installs on each request. */
 @Module({ imports: [ApiAccessModule] })
 export class ConsoleModule implements OnModuleInit {
   private readonly routes: { install(fastify: FastifyInstance): void }[];
@@ -21,7 +22,10 @@ export class ConsoleModule implements OnModuleInit {
     @Inject(RateLimiter) limiter: RateLimiter,
     @Inject(LOGGER) logger: Logger,
   ) {
-    this.routes = [new SessionRoutes({ pool, authenticator, sessions, callers, limiter, logger })];
+    this.routes = [
+      new SessionRoutes({ pool, authenticator, sessions, callers, limiter, logger }),
+      new PageRoutes(CONSOLE_FOLDER, logger),
+    ];
   }
 
   onModuleInit(): void {
