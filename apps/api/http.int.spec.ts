@@ -166,7 +166,7 @@ describe('links', () => {
 const BESIDE = [
   ...['GET /health/live', 'GET /health/ready'],
   ...['GET /api/docs', 'GET /api/docs/:file', 'GET /admin/v1/openapi.json'],
-  ...['GET /console', 'GET /console/*'],
+  ...['GET /console', 'GET /console/*', 'GET /console/queues', 'GET /console/queues/*'],
   ...['POST /console/session', 'GET /console/session', 'DELETE /console/session'],
 ];
 

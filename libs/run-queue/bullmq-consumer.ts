@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WaitingError, Worker, type IQueueBackend, type Job, type JobProgress } from 'bullmq';
+import { MetricsTime, WaitingError, Worker, type IQueueBackend, type Job, type JobProgress } from 'bullmq';
 import type { RunOffer } from '#event-store';
 import type { BullRunQueueOptions } from './bullmq-backend.ts';
 import { logSparsely } from './log-sparsely.ts';
@@ -73,6 +73,7 @@ export class BullConsumer<C> implements RunConsumer {
         maxStalledCount: MAX_STALLED,
         drainDelay: IDLE_LOOK_S,
         runRetryDelay: RETRY_MS,
+        metrics: { maxDataPoints: MetricsTime.ONE_HOUR },
       },
       factory,
     );

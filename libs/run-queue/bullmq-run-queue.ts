@@ -3,7 +3,7 @@ import type { RunOffer } from '#event-store';
 import type { BullRunQueueOptions } from './bullmq-backend.ts';
 import { BullConsumer } from './bullmq-consumer.ts';
 import { logSparsely } from './log-sparsely.ts';
-import { jobIdOf, QueueAway, type RunConsumer, type RunQueue } from './run-queue.ts';
+import { jobIdOf, QueueAway, type RunConsumer, type ShownRunQueue } from './run-queue.ts';
 
 type Jobs<C> = Queue<RunOffer, void, string, RunOffer, void, string, IQueueBackend, C>;
 
@@ -17,7 +17,7 @@ const BULK_FROM = 8;
 const EVENTS_KEPT = 100;
 const EPOCH = 'spool.epoch';
 
-export class BullRunQueue<C> implements RunQueue {
+export class BullRunQueue<C> implements ShownRunQueue {
   private readonly jobs: Jobs<C>;
   private readonly consumers = new Set<RunConsumer>();
 
@@ -39,6 +39,10 @@ export class BullRunQueue<C> implements RunQueue {
       factory,
     );
     this.jobs.on('error', (error) => warn(error, 'queue: an error while offering'));
+  }
+
+  get shown(): Queue {
+    return this.jobs as unknown as Queue;
   }
 
   /** Resolves once it answers; rejects when it never will. */

@@ -2,7 +2,7 @@ import { isRedisUrl, throwReadable, type Logger } from '#platform';
 import { BullRunQueue } from './bullmq-run-queue.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { openRedisBackend } from './redis-backend.ts';
-import type { RunQueue } from './run-queue.ts';
+import type { ShownRunQueue } from './run-queue.ts';
 
 export interface OpenRunQueueOptions {
   /** `redis://…`, `rediss://…` or `postgres://…`. */
@@ -13,7 +13,7 @@ export interface OpenRunQueueOptions {
 }
 
 /** Throws StartError for a Redis that may lose jobs, and for a PostgreSQL that is away or refuses. */
-export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<RunQueue> {
+export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<ShownRunQueue> {
   if (isRedisUrl(url)) return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
   const backend = await openPostgresBackend(url, logger).catch((error: unknown) => throwReadable(error, url));
   const queue = new BullRunQueue({ name, logger, backend });

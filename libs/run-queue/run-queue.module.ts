@@ -6,10 +6,13 @@ import { LimitedRuns } from './limited-runs.ts';
 import { openRunQueue } from './open-run-queue.ts';
 import { QueueControls } from './queue-controls.ts';
 import { RunOffers } from './run-offers.ts';
-import type { RunQueue } from './run-queue.ts';
+import type { RunQueue, ShownRunQueue } from './run-queue.ts';
 
 /** Injection token of the RunQueue. */
 export const RUN_QUEUE = Symbol('RUN_QUEUE');
+
+/** Injection token of what of it is shown to operators: a `Queue` of BullMQ. */
+export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
 
 /** The queue of Runs, and the fast path: what this process commits it offers. */
 @Module({
@@ -21,6 +24,7 @@ export const RUN_QUEUE = Symbol('RUN_QUEUE');
       useFactory: (config: Config, logger: Logger) =>
         openRunQueue({ url: config.QUEUE_URL ?? requireDatabaseUrl(config), name: config.QUEUE_NAME, logger }),
     },
+    { provide: SHOWN_QUEUE, inject: [RUN_QUEUE], useFactory: ({ shown }: ShownRunQueue) => shown },
     {
       provide: QueueControls,
       inject: [DATABASE, CONFIG],
@@ -39,7 +43,7 @@ export const RUN_QUEUE = Symbol('RUN_QUEUE');
         new LimitedRuns({ pool, controls, offerSoon: (offer) => offers.offerSoon(offer), logger }),
     },
   ],
-  exports: [RUN_QUEUE, QueueControls, RunOffers, LimitedRuns],
+  exports: [RUN_QUEUE, SHOWN_QUEUE, QueueControls, RunOffers, LimitedRuns],
 })
 export class RunQueueModule implements OnApplicationShutdown {
   constructor(

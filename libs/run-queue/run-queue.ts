@@ -1,3 +1,4 @@
+import type { Queue } from 'bullmq';
 import type { RunOffer } from '#event-store';
 
 /**
@@ -17,6 +18,12 @@ export interface RunQueue {
    */
   consume(handler: (offer: RunOffer) => Promise<void>, slots: number): RunConsumer;
   close(): Promise<void>;
+}
+
+/** For those who show the queue to operators, and not for those who use it. */
+export interface ShownRunQueue extends RunQueue {
+  /** As BullMQ has it. Jobs hold ids only; its pause is not ours (QueueControls). */
+  readonly shown: Queue;
 }
 
 /** Shutdown has two stages: between them the owner of the handler lets steps end, or hands their Runs back. */

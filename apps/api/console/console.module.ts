@@ -1,15 +1,18 @@
 import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
 import { Authenticator, OperatorSessions, RateLimiter } from '#access';
+import { QueueControls, RunQueueModule, SHOWN_QUEUE } from '#run-queue';
 import { DATABASE, LOGGER, type Database, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
 import { Callers } from '../callers.ts';
+import { BoardRoutes } from './board-routes.ts';
 import { CONSOLE_FOLDER, PageRoutes } from './page-routes.ts';
 import { SessionRoutes } from './session-routes.ts';
 
 /** The console, and how operators sign in to it; needs what ApiModule installs on each request. */
-@Module({ imports: [ApiAccessModule] })
+@Module({ imports: [ApiAccessModule, RunQueueModule] })
 export class ConsoleModule implements OnModuleInit {
   private readonly routes: { install(fastify: FastifyInstance): void }[];
 
@@ -20,10 +23,13 @@ export class ConsoleModule implements OnModuleInit {
     @Inject(OperatorSessions) sessions: OperatorSessions,
     @Inject(Callers) callers: Callers,
     @Inject(RateLimiter) limiter: RateLimiter,
+    @Inject(SHOWN_QUEUE) queue: Queue,
+    @Inject(QueueControls) controls: QueueControls,
     @Inject(LOGGER) logger: Logger,
   ) {
     this.routes = [
       new SessionRoutes({ pool, authenticator, sessions, callers, limiter, logger }),
+      new BoardRoutes({ queue, controls, callers, limiter, logger }),
       new PageRoutes(CONSOLE_FOLDER, logger),
     ];
   }

@@ -1,0 +1,65 @@
+import type { Queue } from 'bullmq';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RateLimiter } from '#access';
+import type { Logger } from '#platform';
+import type { QueueControls } from '#run-queue';
+import type { Callers } from '../callers.ts';
+import { sendError } from '../error-filter.ts';
+import { notFound, unauthenticated } from '../http-errors.ts';
+import { limitRate } from '../request-checks.ts';
+import type { QueueBoard } from './queue-board.ts';
+
+const PATH = '/console/queues';
+
+export interface BoardRoutesParts {
+  queue: Queue;
+  controls: QueueControls;
+  callers: Callers;
+  limiter: RateLimiter;
+  logger: Logger;
+}
+
+/** Bull Board, for operators who have signed in. There is nothing but GET: it shows, and changes nothing. */
+export class BoardRoutes {
+  private board: Promise<QueueBoard> | null = null;
+
+  constructor(private readonly parts: BoardRoutesParts) {}
+
+  install(fastify: FastifyInstance): void {
+    const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
+      sendError(this.parts.logger, request, reply, error);
+    for (const url of [PATH, `${PATH}/*`]) {
+      fastify.route({
+        method: ['GET', 'HEAD'],
+        url,
+        errorHandler,
+        handler: (request, reply) => this.answer(request, reply),
+      });
+    }
+  }
+
+  private async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { callers, limiter } = this.parts;
+    const session = await callers.findSession(request);
+    await limitRate(limiter, session, request, reply);
+    if (session === null) {
+      if (!isNavigation(request)) throw unauthenticated();
+      return reply.redirect(`/console/login?next=${encodeURIComponent(request.url.slice('/console'.length))}`);
+    }
+    const board = await this.load();
+    const name = (request.params as { '*'?: string })['*'] ?? '';
+    if (!(await board.answer(name, request, reply))) throw notFound('path');
+    return reply;
+  }
+
+  /** When it is first asked for: nobody else waits for it, and pays for it. */
+  private load(): Promise<QueueBoard> {
+    this.board ??= import('./queue-board.ts').then(({ QueueBoard: Board }) => new Board(PATH, this.parts));
+    return this.board;
+  }
+}
+
+/** Whether a browser goes there, and not a script. */
+function isNavigation({ headers }: FastifyRequest): boolean {
+  return (headers.accept ?? '').includes('text/html');
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import { RUN_QUEUE, type RunQueue } from '#run-queue';
+import { describeWithRedis, eventually, redisUrl } from '#testing';
+import { ApiUnderTest } from '../api-under-test.testing.ts';
+import { originOf, signIn, type Signed } from './signed-in.testing.ts';
+
+// Real: HTTP, PostgreSQL, Redis, BullMQ and Bull Board.
+
+interface Shown {
+  name: string;
+  counts: Record<string, number>;
+  statuses: string[];
+  jobs: { id: string; data: object; externalUrl: { href: string } }[];
+  readOnlyMode: boolean;
+  allowRetries: boolean;
+  isPaused: boolean;
+}
+
+function suite(backend: string, queueUrl: () => string | undefined): void {
+  let api: ApiUnderTest;
+  let signed: Signed;
+  let name: string;
+
+  beforeAll(async () => {
+    name = `board-${randomBytes(6).toString('hex')}`;
+    const url = queueUrl();
+    api = await ApiUnderTest.start({
+      settings: { QUEUE_NAME: name, ...(url === undefined ? {} : { QUEUE_URL: url }) },
+    });
+    const { token } = await api.access.mintToken({ kind: 'operator', name: 'Grace' });
+    signed = await signIn(api, token);
+  });
+  afterAll(() => api.stop());
+
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`${originOf(api)}/console/queues${path}`, { redirect: 'manual', ...init });
+  const get = (path: string) => ask(path, { headers: { cookie: signed.cookie } });
+  const admin = (method: string, path: string) =>
+    fetch(`${originOf(api)}/admin/v1${path}`, { method, headers: signed.headers });
+  /** As the dispatcher does it where the offer of the commit was too slow. */
+  const offer = (run: { runId: string; threadId: string; dispatch: number }) =>
+    api.app.get<RunQueue>(RUN_QUEUE).offer([run]);
+  const readJson = async <T>(path: string): Promise<T> => {
+    const response = await get(path);
+    if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+  const shown = async (status = 'latest'): Promise<Shown> => {
+    const { queues } = await readJson<{ queues: Shown[] }>(`/api/queues?activeQueue=${name}&status=${status}&page=1`);
+    expect(queues).toHaveLength(1);
+    return queues[0]!;
+  };
+
+  it(`shows what waits and what is active, by ids, with a way to the Run (${backend})`, async () => {
+    const threadId = await api.newThread({ text: 'a text that no job holds' });
+    const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
+    await offer({ runId, threadId, dispatch: 1 });
+    const { jobs, statuses, ...queue } = await shown('waiting');
+    expect(queue).toMatchObject({ name, isPaused: false, readOnlyMode: true, allowRetries: false });
+    expect(statuses).toEqual(['latest', 'active', 'waiting', 'delayed']);
+    expect(jobs.map(({ id, data }) => ({ id, data }))).toEqual([
+      { id: `${runId}-1`, data: { runId, threadId, dispatch: 1 } },
+    ]);
+    expect(jobs[0]!.externalUrl.href).toBe(`/console/runs/${runId}`);
+    expect(await readJson(`/api/queues/${name}/${runId}-1`)).toMatchObject({ status: 'waiting' });
+
+    let finish: () => void = () => undefined;
+    const handled = new Promise<void>((resolve) => (finish = resolve));
+    const consumer = api.app.get<RunQueue>(RUN_QUEUE).consume(() => handled, 1);
+    try {
+      await eventually(async () => (await shown()).counts['active'] === 1, { what: 'it is active' });
+      expect((await shown('active')).jobs).toHaveLength(1);
+    } finally {
+      finish();
+      await consumer.close();
+    }
+    const metrics = () => readJson<{ completed: { meta: { count: number } } }>(`/api/queues/${name}/metrics`);
+    await eventually(async () => (await metrics()).completed.meta.count === 1, { what: 'BullMQ has counted it' });
+    expect((await shown()).counts).toMatchObject({ active: 0, waiting: 0 });
+  });
+
+  it(`shows the pause of Spool, and not BullMQ’s (${backend})`, async () => {
+    for (const [path, isPaused] of Object.entries({ '/queue/pause': true, '/queue/resume': false })) {
+      expect((await admin('POST', path)).status).toBe(200);
+      await eventually(async () => (await shown()).isPaused === isPaused, { what: `it is paused: ${isPaused}` });
+    }
+  });
+
+  it(`tells what the server is (${backend})`, async () => {
+    const stats = await readJson<{ backend: string; version: string }>('/api/redis/stats');
+    expect(stats).toMatchObject({ backend, version: expect.stringMatching(/^\d+\./) as unknown });
+  });
+
+  it(`answers what its page asks, and nothing else (${backend})`, async () => {
+    for (const path of ['workers', 'rate-limit', 'default-job-options', 'job-data-schema']) {
+      expect([path, (await get(`/api/queues/${name}/${path}`)).status]).toEqual([path, 404]);
+    }
+    expect((await get('/api/job-schedulers')).status).toBe(404);
+    const malformed = ['activeQueue=%25', 'page=1e300', 'page=x', 'status=x', 'page=1&page=2'];
+    for (const query of malformed) {
+      const wrong = query.includes('activeQueue') ? query : `activeQueue=${name}&status=waiting&${query}`;
+      expect([query, (await get(`/api/queues?${wrong}`)).status]).toEqual([query, 400]);
+    }
+  });
+
+  it(`has no way to change a job or the queue (${backend})`, async () => {
+    const threadId = await api.newThread({ text: 'Hello' });
+    const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
+    const jobId = `${runId}-1`;
+    await offer({ runId, threadId, dispatch: 1 });
+    const actions = ['pause', 'resume', 'empty', 'obliterate', 'promote', 'add', 'clean/wait', 'retry/failed'];
+    const ofJob = ['retry', 'clean', 'promote', 'update-data', 'delay', 'priority'].map(
+      (action) => `${jobId}/${action}`,
+    );
+    for (const action of [...actions, ...ofJob]) {
+      for (const method of ['PUT', 'POST', 'PATCH', 'DELETE']) {
+        const { status } = await ask(`/api/queues/${name}/${action}`, { method, headers: signed.headers });
+        expect([method, action, status]).toEqual([method, action, 404]);
+      }
+    }
+    for (const action of ['pause', 'resume']) {
+      expect((await ask(`/api/queues/${action}`, { method: 'PUT', headers: signed.headers })).status).toBe(404);
+    }
+    expect(await shown()).toMatchObject({ isPaused: false, counts: { waiting: 1 } });
+  });
+
+  it(`is for operators who have signed in (${backend})`, async () => {
+    for (const path of ['', '/', `/queue/${name}?status=active`]) {
+      const sent = await ask(path, { headers: { accept: 'text/html,*/*;q=0.8' } });
+      expect([sent.status, sent.headers.get('location')]).toEqual([
+        302,
+        `/console/login?next=${encodeURIComponent(`/queues${path}`)}`,
+      ]);
+    }
+    const others = { authorization: `Bearer ${api.token}`, cookie: 'spool_session=x' };
+    for (const path of ['/api/queues', '/static/favicon.ico', '/spool.js', '/nowhere']) {
+      for (const headers of [{}, others]) expect((await ask(path, { headers })).status).toBe(401);
+    }
+  });
+
+  it(`is a page that takes nothing from elsewhere (${backend})`, async () => {
+    for (const path of ['', '/', `/queue/${name}`, `/queue/${name}/x-1`]) {
+      const page = await get(path);
+      const html = await page.text();
+      expect([path, page.status, page.headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8']);
+      expect(page.headers.get('content-security-policy')).toMatch(
+        /^default-src 'none'; script-src 'self'; style-src 'self' 'sha256-/,
+      );
+      expect(html).not.toMatch(/(src|href)="(https?:)?\/\//);
+      expect(html).not.toMatch(/ style=|<style|<%/);
+      expect(html).toContain('<base href="/console/queues/" />');
+      const files = [...html.matchAll(/(?:src|href)="((?:static\/|spool)[^"]+)"/g)].map(([, file]) => file!);
+      expect(files.length).toBeGreaterThan(5);
+      for (const file of files) expect([file, (await get(`/${file}`)).status]).toEqual([file, 200]);
+    }
+    for (const path of ['/nowhere', '/static/nothing.js', '/static/..%2f..%2fpackage.json', '/index.ejs']) {
+      expect([path, (await get(path)).status]).toEqual([path, 404]);
+    }
+  });
+}
+
+it('tells that a queue does not answer that was away from the beginning', async () => {
+  // Nobody listens there.
+  const api = await ApiUnderTest.start({ settings: { QUEUE_URL: 'redis://127.0.0.1:1' } });
+  try {
+    const { token } = await api.access.mintToken({ kind: 'operator', name: 'Grace' });
+    const { cookie } = await signIn(api, token);
+    const ask = async (path: string) =>
+      (await fetch(`${originOf(api)}/console/queues${path}`, { headers: { cookie } })).status;
+    expect(await Promise.all(['', '/api/queues', '/api/redis/stats'].map(ask))).toEqual([200, 503, 503]);
+  } finally {
+    await api.stop();
+  }
+});
+
+describe('on PostgreSQL', () => suite('postgres', () => undefined));
+describeWithRedis('on Redis', () => suite('redis', () => redisUrl().url));
