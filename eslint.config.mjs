@@ -1,4 +1,5 @@
 import { defineConfig } from 'eslint/config';
+import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 
 const testFiles = ['**/*.spec.ts', '**/*.testsuite.ts', '**/*.testing.ts'];
@@ -26,7 +27,7 @@ const inDomain = [
 export default defineConfig(
   { ignores: ['dist/', 'coverage/', '.data/', 'node_modules/'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.recommendedTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
@@ -45,6 +46,7 @@ export default defineConfig(
       '@typescript-eslint/require-await': 'off',
     },
   },
+  { files: ['apps/console/**/*.tsx'], extends: [reactHooks.configs.flat.recommended] },
   { files: ['apps/cli/**', 'bench/**'], rules: { 'no-console': 'off' } },
   {
     files: testFiles,
