@@ -41,6 +41,20 @@ function compile() {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** The operators' page: only when a file of it is newer than what was built of it. */
+function buildConsole() {
+  const page = join(root, 'apps', 'console');
+  const built = join(dist, 'apps', 'console', 'index.html');
+  const sources = [...walk(page), join(root, 'package.json')];
+  if (existsSync(built) && sources.every((path) => statSync(path).mtimeMs <= statSync(built).mtimeMs)) return;
+  const vite = join(dirname(createRequire(import.meta.url).resolve('vite/package.json')), 'bin', 'vite.js');
+  const { status } = spawnSync(process.execPath, [vite, 'build', page, '--logLevel', 'warn'], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
 function copyAsIs() {
   for (const source of sourceFolders
     .flatMap((folder) => [...walk(folder)])
@@ -54,6 +68,7 @@ function copyAsIs() {
 function removeOrphans() {
   for (const output of sourceFolders
     .flatMap((folder) => [...walk(join(dist, relative(root, folder)))])
+    .filter((path) => !path.startsWith(join(dist, 'apps', 'console')))
     .filter((path) => /\.(js|js\.map|mjs|sql)$/.test(path))) {
     const source = join(root, relative(dist, output)).replace(/\.js(\.map)?$/, '.ts');
     if (!existsSync(source)) rmSync(output);
@@ -64,6 +79,7 @@ if (!process.argv.includes('--if-stale') || isStale()) {
   if (process.argv.includes('--if-stale')) process.stderr.write('Building; it takes about a minute.\n');
   const startedAt = new Date();
   compile();
+  buildConsole();
   copyAsIs();
   removeOrphans();
   // Not the present time: a file saved while the compiler ran is newer than this build.

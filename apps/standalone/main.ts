@@ -106,6 +106,7 @@ Spool is ready at ${BASE_URL}
     -H 'Authorization: Bearer ${ACCESS_TOKEN}' -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ userId: 'me', input })}'
 
+Console: ${new URL('/console', BASE_URL).href} (OPERATOR_TOKEN in ${envFile} signs in)
 ${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops; the data is kept.
 
 `;

@@ -1,0 +1,52 @@
+import { Button, Menu, Text, useMantineColorScheme, type MantineColorScheme } from '@mantine/core';
+import { IconDeviceDesktop, IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react';
+import type { Session } from '../api/session.ts';
+import { useSigning } from '../api/use-session.ts';
+import { tellFailure } from '../parts/action.ts';
+import { formatTime } from '../parts/format.ts';
+
+const SCHEMES = [
+  { value: 'light', label: 'Light', icon: IconSun },
+  { value: 'dark', label: 'Dark', icon: IconMoon },
+  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+] as const;
+
+/** Who is signed in, how the page looks, and the way out. */
+export function AccountMenu({ session }: { session: Session }) {
+  const { signOut } = useSigning();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const { name } = session.operator;
+  return (
+    <Menu position="bottom-end" width={240}>
+      <Menu.Target>
+        <Button variant="default" leftSection={<IconUser size={14} />} aria-label={`Account: ${name}`} maw={180}>
+          <Text span size="xs" truncate>
+            {name}
+          </Text>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          Signed in as {name} until {formatTime(session.expiresAt)} at the latest
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Label id="colour-scheme">Colours</Menu.Label>
+        <Menu.RadioGroup
+          value={colorScheme}
+          onChange={(value) => setColorScheme(value as MantineColorScheme)}
+          aria-labelledby="colour-scheme"
+        >
+          {SCHEMES.map(({ value, label, icon: Icon }) => (
+            <Menu.RadioItem key={value} value={value} rightSection={<Icon size={14} />}>
+              {label}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconLogout size={14} />} onClick={() => void signOut().catch(tellFailure)}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,12 @@
+import type { ComponentType, LazyExoticComponent } from 'react';
+
+export interface Page {
+  /** Below /console, as wouter writes patterns. */
+  path: string;
+  component: LazyExoticComponent<ComponentType>;
+  /** In the navigation; without it the page is reached from another. */
+  link?: { label: string; icon: ComponentType<{ size?: number }> };
+}
+
+/** All pages, in the order of the navigation. Each loads when it is first shown. */
+export const PAGES: Page[] = [];
