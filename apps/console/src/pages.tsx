@@ -1,4 +1,6 @@
 import type { ComponentType, LazyExoticComponent } from 'react';
+import { IconActivity } from '@tabler/icons-react';
+import { late } from './late.ts';
 
 export interface Page {
   /** Below /console, as wouter writes patterns. */
@@ -9,4 +11,6 @@ export interface Page {
 }
 
 /** All pages, in the order of the navigation. Each loads when it is first shown. */
-export const PAGES: Page[] = [];
+export const PAGES: Page[] = [
+  { path: '/', component: late(() => import('./pages/overview.tsx')), link: { label: 'Overview', icon: IconActivity } },
+];

@@ -1,0 +1,155 @@
+import type { ReactNode } from 'react';
+import { Anchor, Code, SimpleGrid, Table } from '@mantine/core';
+import { Link } from 'wouter';
+import type { Overview } from '#contract';
+import { Ago } from '../parts/ago.tsx';
+import { FactList } from '../parts/facts.tsx';
+import { counted, formatBytes, formatCount, formatDuration, shortenId } from '../parts/format.ts';
+import { Empty } from '../parts/query-state.tsx';
+import { Section } from '../parts/section.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { StatusBadge } from '../parts/status-badge.tsx';
+import { QueueSwitch } from './queue-switch.tsx';
+
+type Part = { overview: Overview };
+
+/** What Runs stand on, and how it is. */
+export function Installation({ overview }: Part) {
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm" mt="sm">
+      <Failures overview={overview} />
+      <Workers overview={overview} />
+      <Queue overview={overview} />
+      <Stores overview={overview} />
+    </SimpleGrid>
+  );
+}
+
+function Rows({ label, head, rows }: { label: string; head: string[]; rows: { key: string; cells: ReactNode[] }[] }) {
+  return (
+    <Table.ScrollContainer minWidth={420}>
+      <Table aria-label={label}>
+        <Table.Thead>
+          <Table.Tr>
+            {head.map((name) => (
+              <Table.Th key={name}>{name}</Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map(({ key, cells }) => (
+            <Table.Tr key={key}>
+              {cells.map((cell, index) => (
+                <Table.Td key={head[index]}>{cell}</Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function Failures({ overview: { failures, windowMinutes } }: Part) {
+  return (
+    <Section title="Failures by code">
+      {failures.length === 0 ? (
+        <Empty>No Run failed within the window.</Empty>
+      ) : (
+        <Rows
+          label="Failures by code"
+          head={['Code', 'Runs', 'Last', 'Last Run']}
+          rows={failures.map(({ code, count, lastAt, lastRunId }) => ({
+            key: code,
+            cells: [
+              <Anchor component={Link} href={failedWith(code, windowMinutes)} size="sm">
+                {code}
+              </Anchor>,
+              formatCount(count),
+              <Ago time={lastAt} />,
+              <ShortId id={lastRunId} of="Run" to={`/runs/${lastRunId}`} />,
+            ],
+          }))}
+        />
+      )}
+    </Section>
+  );
+}
+
+const failedWith = (code: string, minutes: number): string =>
+  `/runs?scope=all&status=failed&errorCode=${encodeURIComponent(code)}&within=${minutes}`;
+
+function Workers({ overview: { queue } }: Part) {
+  return (
+    <Section title="Workers">
+      {queue.workers.length === 0 ? (
+        <Empty>No worker is alive.</Empty>
+      ) : (
+        <Rows
+          label="Workers"
+          head={['Worker', 'Slots', 'Leased Runs', 'Last heartbeat']}
+          rows={queue.workers.map(({ holder, slots, leased, seenAt }) => ({
+            key: holder,
+            cells: [<Code title={holder}>{shortenId(holder)}</Code>, slots, leased, <Ago time={seenAt} />],
+          }))}
+        />
+      )}
+    </Section>
+  );
+}
+
+function Queue({ overview: { queue } }: Part) {
+  const { ready, leased, waiting, delayed, limited } = queue.runs;
+  return (
+    <Section title="Queue" actions={<QueueSwitch queue={queue} />}>
+      <FactList
+        facts={{
+          State: <QueueState queue={queue} />,
+          Backend: `${queue.backend}, “${queue.name}”`,
+          'Offered to workers': queue.offered === null ? 'unknown' : counted(queue.offered, 'job'),
+          'Oldest ready Run':
+            queue.oldestReadyMs === null ? 'none' : `waits for ${formatDuration(queue.oldestReadyMs)}`,
+          'Live Runs': `${ready} ready, ${leased} leased, ${waiting} waiting, ${delayed} delayed, ${limited} limited`,
+        }}
+      />
+    </Section>
+  );
+}
+
+function QueueState({ queue: { pausedAt, awaySince } }: { queue: Overview['queue'] }) {
+  if (awaySince !== null) {
+    return (
+      <>
+        <StatusBadge color="red">Away</StatusBadge> since <Ago time={awaySince} />
+      </>
+    );
+  }
+  if (pausedAt === null) return <StatusBadge color="teal">Running</StatusBadge>;
+  return (
+    <>
+      <StatusBadge color="orange">Paused</StatusBadge> since <Ago time={pausedAt} />
+    </>
+  );
+}
+
+function Stores({ overview: { database, redis } }: Part) {
+  const { version, latencyMs, connections, maxConnections, sizeBytes } = database;
+  return (
+    <Section title="PostgreSQL and Redis">
+      <FactList
+        facts={{
+          PostgreSQL: `${version}, answers in ${formatDuration(latencyMs)}`,
+          Connections: `${formatCount(connections)} of ${formatCount(maxConnections)}`,
+          Size: formatBytes(sizeBytes),
+          Redis: redis === null ? 'Not used' : <RedisState redis={redis} />,
+          'Redis memory': redis?.usedBytes ? formatBytes(redis.usedBytes) : null,
+        }}
+      />
+    </Section>
+  );
+}
+
+function RedisState({ redis: { status, version, latencyMs } }: { redis: NonNullable<Overview['redis']> }) {
+  if (status === 'away') return <StatusBadge color="red">Away</StatusBadge>;
+  return `${version ?? ''}, answers in ${formatDuration(latencyMs ?? 0)}`;
+}

@@ -1,0 +1,149 @@
+import type { ReactNode } from 'react';
+import { Alert, Anchor, Group, Stack, Text } from '@mantine/core';
+import { IconAlertOctagon, IconAlertTriangle, IconCircleCheck, IconInfoCircle } from '@tabler/icons-react';
+import { Link } from 'wouter';
+import type { Overview, Problem, QueueStatus } from '#contract';
+import { useOperation } from '../api/use-operation.ts';
+import { Ago } from '../parts/ago.tsx';
+import { ConfirmationCard } from '../parts/confirmation-card.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { QueueSwitch } from './queue-switch.tsx';
+import { RunActions } from '../parts/run-actions.tsx';
+import { RunStatus } from '../parts/run-status.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { SEVERITY } from '../parts/status-table.ts';
+import classes from './overview.module.css';
+
+interface Help {
+  title: string;
+  /** Where all of it is seen. */
+  link?: { to: string; label: string };
+}
+
+const HELP: Record<Problem['kind'], Help> = {
+  database_slow: { title: 'PostgreSQL is slow', link: { to: '/checks', label: 'Check what the service stands on' } },
+  queue_away: {
+    title: 'The queue does not answer',
+    link: { to: '/checks', label: 'Check what the service stands on' },
+  },
+  redis_away: { title: 'Redis does not answer', link: { to: '/checks', label: 'Check what the service stands on' } },
+  queue_paused: { title: 'The queue is paused' },
+  no_worker: { title: 'No worker is alive', link: { to: '/runs', label: 'All live Runs' } },
+  lease_over: { title: 'Runs have lost their worker', link: { to: '/runs', label: 'All live Runs' } },
+  backlog: { title: 'Runs wait for a worker', link: { to: '/runs?status=queued', label: 'All queued Runs' } },
+  failed_runs: { title: 'Runs failed', link: { to: '/runs?scope=all&status=failed', label: 'All failed Runs' } },
+  waiting_runs: { title: 'Runs wait for a person', link: { to: '/confirmations', label: 'All confirmations' } },
+};
+
+const ICON = { critical: IconAlertOctagon, warning: IconAlertTriangle, info: IconInfoCircle };
+
+interface Props {
+  overview: Overview;
+  /** That it could be read again just now: what is not known to be wrong is not well yet. */
+  isNow: boolean;
+}
+
+/** What is wrong, the worst first, each with what mends it; or that all is well. */
+export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
+  return (
+    <Stack component="section" gap="xs" aria-label="Problems" mb="md">
+      {problems.length === 0 && (
+        <Alert color={isNow ? 'teal' : 'gray'} icon={<IconCircleCheck size={18} />} py="xs">
+          {isNow ? (
+            'All is well: nothing needs a person now.'
+          ) : (
+            <>
+              All was well <Ago time={at} />.
+            </>
+          )}
+        </Alert>
+      )}
+      {problems.map((problem) => (
+        <ProblemCard key={problem.kind} problem={problem} queue={queue} />
+      ))}
+    </Stack>
+  );
+}
+
+function ProblemCard({ problem, queue }: { problem: Problem; queue: QueueStatus }) {
+  const { kind, severity, message, count, since } = problem;
+  const { title, link } = HELP[kind];
+  const Icon = ICON[severity];
+  return (
+    <Alert
+      role="group"
+      aria-label={title}
+      variant="default"
+      classNames={{ root: classes.problem, body: classes.body }}
+      data-severity={severity}
+      icon={<Icon size={20} />}
+      title={
+        <Group gap="xs">
+          <span>{title}</span>
+          {count !== null && <Text span size="sm">{`(${count})`}</Text>}
+          <Text span size="xs" c="dimmed">
+            {SEVERITY[severity].label}
+            {since !== null && (
+              <>
+                , <Ago time={since} />
+              </>
+            )}
+          </Text>
+        </Group>
+      }
+    >
+      <Text size="sm" mb="xs">
+        {message}
+      </Text>
+      <Mending problem={problem} queue={queue} />
+      {link && (
+        <Anchor component={Link} href={link.to} size="sm">
+          {link.label}
+        </Anchor>
+      )}
+    </Alert>
+  );
+}
+
+/** What mends it, right there. */
+function Mending({ problem, queue }: { problem: Problem; queue: QueueStatus }): ReactNode {
+  if (problem.kind === 'queue_paused') return <QueueSwitch queue={queue} />;
+  if (problem.kind === 'waiting_runs') return <Waiting />;
+  return problem.runs.map((run) => <ProblemRun key={run.id} run={run} />);
+}
+
+function ProblemRun({ run }: { run: Problem['runs'][number] }) {
+  return (
+    <Group className={classes.run} gap="xs" justify="space-between">
+      <Group gap="xs" className={classes.told}>
+        <RunStatus status={run.status} />
+        <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
+        <Text size="sm" fw={600}>
+          {run.agentName}
+        </Text>
+        {run.error && (
+          <Text size="sm" lineClamp={2}>
+            {run.error.code}: {run.error.message}
+          </Text>
+        )}
+      </Group>
+      <RunActions run={run} />
+    </Group>
+  );
+}
+
+/** What the first of them ask. */
+function Waiting() {
+  const query = useOperation('/confirmations', { query: { limit: 5 } }, { refetchInterval: 5_000 });
+  return (
+    <QueryState query={query}>
+      {({ waiting }) => (
+        <Stack gap="xs" mb="xs">
+          {waiting.map((run) => (
+            <ConfirmationCard key={run.runId} waiting={run} />
+          ))}
+        </Stack>
+      )}
+    </QueryState>
+  );
+}

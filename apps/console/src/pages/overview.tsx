@@ -1,0 +1,61 @@
+import { Suspense, useDeferredValue } from 'react';
+import { Group, SegmentedControl, Text } from '@mantine/core';
+import type { Overview } from '#contract';
+import { useOperation } from '../api/use-operation.ts';
+import { late } from '../late.ts';
+import { Counts } from '../overview/counts.tsx';
+import { Installation } from '../overview/installation.tsx';
+import { Problems } from '../overview/problems.tsx';
+import { SeriesTable } from '../overview/series-table.tsx';
+import { windowOf, WINDOWS } from '../parts/windows.ts';
+import { Ago } from '../parts/ago.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { Loading, QueryState } from '../parts/query-state.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+
+/** Drawing is the heaviest part: what is wrong is told before it is loaded. */
+const Charts = late(() => import('../overview/charts.tsx'));
+
+/** What the person on call looks at first. */
+export default function OverviewPage() {
+  const [filter, change] = useUrlFilter(['window'] as const);
+  const windowMinutes = windowOf(filter.window);
+  const query = useOperation('/overview', { query: { windowMinutes } }, { refetchInterval: 5_000 });
+  return (
+    <>
+      <PageTitle title="Overview">
+        <Group gap="xs">
+          <Text size="xs" c="dimmed" visibleFrom="sm">
+            read <Ago time={query.data?.overview.at} />
+          </Text>
+          <SegmentedControl
+            size="xs"
+            aria-label="Window"
+            value={String(windowMinutes)}
+            onChange={(window) => change({ window })}
+            data={WINDOWS}
+          />
+        </Group>
+      </PageTitle>
+      <QueryState query={query}>
+        {({ overview }) => (
+          <>
+            <Problems overview={overview} isNow={query.error === null && query.failureCount === 0} />
+            <Counts overview={overview} />
+            <Suspense fallback={<Loading />}>
+              <LateCharts overview={overview} />
+            </Suspense>
+            <SeriesTable overview={overview} />
+            <Installation overview={overview} />
+          </>
+        )}
+      </QueryState>
+    </>
+  );
+}
+
+/** Drawn when all else stands on the page: also where they are loaded already they take longer than the rest. */
+function LateCharts({ overview }: { overview: Overview }) {
+  const drawn = useDeferredValue<Overview | null>(overview, null);
+  return drawn === null ? <Loading /> : <Charts overview={drawn} />;
+}

@@ -1,0 +1,41 @@
+import { Group } from '@mantine/core';
+import { IconPlayerStop, IconRefresh } from '@tabler/icons-react';
+import type { ManagedRun } from '#contract';
+import { post } from '../api/client.ts';
+import { ActionButton } from './action-button.tsx';
+import { useAction } from './action.ts';
+import { shortenId } from './format.ts';
+import { hasEnded } from './status-table.ts';
+
+interface Props {
+  run: Pick<ManagedRun, 'id' | 'status' | 'mayBeRetried'>;
+  isCompact?: boolean;
+}
+
+/** What can be done with a Run as it is now: cancel while it lives, retry where the service would. */
+export function RunActions({ run, isCompact = false }: Props) {
+  const { id } = run;
+  const cancel = useAction(() => post('/runs/{runId}/cancel', { params: { runId: id } }), {
+    done: `Run ${shortenId(id)} is cancelled.`,
+    ask: {
+      title: 'Cancel this Run?',
+      message: `Run ${id} ends at once. What it has said and done so far stays in its Thread, and it can be retried.`,
+      action: 'Cancel the Run',
+      isDangerous: true,
+    },
+  });
+  // A retry is a new Run: its page is one click away in the list, and is not forced on who mends many.
+  const retry = useAction(() => post('/runs/{runId}/retry', { params: { runId: id } }), {
+    done: (answer) => `Run ${shortenId(id)} is retried by the new Run ${shortenId(answer.run.id)}.`,
+  });
+  const size = isCompact ? 'compact-xs' : 'xs';
+  const target = `Run ${id}`;
+  return (
+    <Group gap={4} wrap="nowrap">
+      {!hasEnded(run.status) && (
+        <ActionButton {...{ target, size }} action={cancel} label="Cancel" icon={IconPlayerStop} />
+      )}
+      {run.mayBeRetried && <ActionButton {...{ target, size }} action={retry} label="Retry" icon={IconRefresh} />}
+    </Group>
+  );
+}
