@@ -1,5 +1,5 @@
 import type { ComponentType, LazyExoticComponent } from 'react';
-import { IconActivity } from '@tabler/icons-react';
+import { IconActivity, IconListDetails } from '@tabler/icons-react';
 import { late } from './late.ts';
 
 export interface Page {
@@ -13,4 +13,5 @@ export interface Page {
 /** All pages, in the order of the navigation. Each loads when it is first shown. */
 export const PAGES: Page[] = [
   { path: '/', component: late(() => import('./pages/overview.tsx')), link: { label: 'Overview', icon: IconActivity } },
+  { path: '/runs', component: late(() => import('./pages/runs.tsx')), link: { label: 'Runs', icon: IconListDetails } },
 ];

@@ -1,0 +1,117 @@
+import { Anchor, Code, Table, Text } from '@mantine/core';
+import { Link } from 'wouter';
+import type { ManagedRun } from '#contract';
+import { usePages } from '../api/use-pages.ts';
+import { Ago } from '../parts/ago.tsx';
+import { isFiltered } from '../parts/filter-bar.tsx';
+import { shortenId } from '../parts/format.ts';
+import { LoadMore } from '../parts/load-more.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { RunActions } from '../parts/run-actions.tsx';
+import classes from '../parts/parts.module.css';
+import { RunError } from '../parts/run-error.tsx';
+import { RunStatus } from '../parts/run-status.tsx';
+import { RunTime } from '../parts/run-time.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import type { RunStatusName } from '../parts/status-table.ts';
+import { useUrlFilter } from '../parts/url-filter.ts';
+import { RunFilters, RUN_FILTERS } from '../run/run-filters.tsx';
+
+/** More than a screen shows; a row takes some milliseconds to draw. */
+const PAGE = 25;
+
+/** What can be done stands where it is seen on a phone too; the rest is scrolled to. */
+const COLUMNS = ['Run', 'Status', 'Actions', 'Agent', 'Thread', 'Created', 'Waited', 'Took', 'Worker', 'Error'];
+
+/** Live Runs, or all, newest first. */
+export default function RunsPage() {
+  const [filter, change] = useUrlFilter(RUN_FILTERS);
+  const { scope, within, ...filters } = filter;
+  const query = {
+    ...{ limit: PAGE, scope: scope === 'all' ? ('all' as const) : ('live' as const) },
+    status: (filters.status || undefined) as RunStatusName | undefined,
+    agentId: filters.agentId || undefined,
+    organizationId: filters.organizationId || undefined,
+    errorCode: filters.errorCode || undefined,
+  };
+  const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes: Number(within) || 0 });
+  const none = scope === 'all' ? 'There are no Runs yet.' : 'No Run is live now.';
+  return (
+    <>
+      <PageTitle title="Runs" />
+      <RunFilters {...{ filter, change }} />
+      <QueryState
+        query={runs.query}
+        isEmpty={(rows) => rows.length === 0}
+        empty={isFiltered({ ...filters, within }) ? 'No Run fits these filters.' : none}
+      >
+        {(rows) => (
+          <Table.ScrollContainer minWidth={1_040}>
+            <Table highlightOnHover className={classes.oneLine} aria-label="Runs">
+              <Table.Thead>
+                <Table.Tr>
+                  {COLUMNS.map((name) => (
+                    <Table.Th key={name}>{name}</Table.Th>
+                  ))}
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {rows.map((run) => (
+                  <RunRow key={run.id} run={run} />
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+        )}
+      </QueryState>
+      <LoadMore pages={runs} />
+    </>
+  );
+}
+
+function RunRow({ run }: { run: ManagedRun }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
+      </Table.Td>
+      <Table.Td>
+        <RunStatus status={run.status} />
+      </Table.Td>
+      <Table.Td>
+        <RunActions run={run} isCompact />
+      </Table.Td>
+      <Table.Td>
+        <Anchor component={Link} href={`/agents/${run.agentId}`} size="sm">
+          {run.agentName}
+        </Anchor>
+        <Text size="xs" c="dimmed">
+          {run.organizationName}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <ShortId id={run.threadId} of="Thread" to={`/threads/${run.threadId}`} />
+      </Table.Td>
+      <Table.Td>
+        <Ago time={run.createdAt} />
+      </Table.Td>
+      <Table.Td>
+        <RunTime run={run} which="queueMs" />
+      </Table.Td>
+      <Table.Td>
+        <RunTime run={run} which="durationMs" />
+      </Table.Td>
+      <Table.Td>
+        <Worker holder={run.work?.holder ?? null} />
+      </Table.Td>
+      <Table.Td maw={{ base: 160, xl: 320 }}>
+        <RunError error={run.error} />
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Worker({ holder }: { holder: string | null }) {
+  return holder === null ? '–' : <Code title={holder}>{shortenId(holder)}</Code>;
+}

@@ -1,0 +1,62 @@
+import { SegmentedControl } from '@mantine/core';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { FilterSelect } from '../parts/filter-select.tsx';
+import { FilterText } from '../parts/filter-text.tsx';
+import { AgentPicker, OrganizationPicker } from '../parts/pickers.tsx';
+import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../parts/status-table.ts';
+import { WINDOWS } from '../parts/windows.ts';
+
+export const RUN_FILTERS = ['scope', 'status', 'agentId', 'organizationId', 'errorCode', 'within'] as const;
+export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
+
+interface Props {
+  filter: RunFilter;
+  change: (changed: Partial<RunFilter>) => void;
+}
+
+export function RunFilters({ filter, change }: Props) {
+  // Which of the two lists is looked at is no filter of it.
+  const { scope: shown, ...filters } = filter;
+  const isOfEnded = filter.errorCode !== '' || hasEnded(filter.status as RunStatusName);
+  return (
+    <FilterBar {...{ filter: filters, change }} label="Filter Runs">
+      <SegmentedControl
+        size="xs"
+        aria-label="Which Runs"
+        value={shown === 'all' ? 'all' : 'live'}
+        // What only ended Runs are would leave none of the live ones, and the other way round.
+        onChange={(scope) =>
+          change(scope === 'all' ? { scope } : { scope: '', ...(isOfEnded ? { status: '', errorCode: '' } : {}) })
+        }
+        data={[
+          { value: 'live', label: 'Live' },
+          { value: 'all', label: 'All' },
+        ]}
+      />
+      <FilterSelect
+        label="Status"
+        data={optionsOf(RUN_STATUS)}
+        value={filter.status}
+        onChange={(status) => change(hasEnded(status as RunStatusName) ? { status, scope: 'all' } : { status })}
+      />
+      <AgentPicker label="Agent" value={filter.agentId} onChange={(agentId) => change({ agentId })} />
+      <OrganizationPicker
+        label="Organization"
+        value={filter.organizationId}
+        onChange={(organizationId) => change({ organizationId })}
+      />
+      <FilterSelect
+        label="Created"
+        data={WINDOWS.map(({ value, label }) => ({ value, label: `Last ${label}` }))}
+        value={filter.within}
+        onChange={(within) => change({ within })}
+      />
+      <FilterText
+        label="Error code"
+        placeholder="The whole code"
+        value={filter.errorCode}
+        onChange={(errorCode) => change(errorCode === '' ? { errorCode } : { errorCode, scope: 'all' })}
+      />
+    </FilterBar>
+  );
+}
