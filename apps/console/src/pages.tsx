@@ -14,4 +14,5 @@ export interface Page {
 export const PAGES: Page[] = [
   { path: '/', component: late(() => import('./pages/overview.tsx')), link: { label: 'Overview', icon: IconActivity } },
   { path: '/runs', component: late(() => import('./pages/runs.tsx')), link: { label: 'Runs', icon: IconListDetails } },
+  { path: '/runs/:runId', component: late(() => import('./pages/run.tsx')) },
 ];

@@ -1,0 +1,130 @@
+import { Alert, Anchor, Stack, Text } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { Link, useParams } from 'wouter';
+import type { ManagedRun, ManagedThread } from '#contract';
+import { useOperation } from '../api/use-operation.ts';
+import { Ago } from '../parts/ago.tsx';
+import { formatTime } from '../parts/format.ts';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { RunActions } from '../parts/run-actions.tsx';
+import { RunStatus } from '../parts/run-status.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { hasEnded } from '../parts/status-table.ts';
+import { RunTimeline } from '../run/run-timeline.tsx';
+import { RunUsage } from '../run/run-usage.tsx';
+import { WorkRow } from '../run/work-row.tsx';
+import { FactSection } from '../parts/facts.tsx';
+import { PendingConfirmations } from '../parts/pending-confirmations.tsx';
+import { TRIGGERS } from '../parts/triggers.ts';
+
+/** So often is read what is shown of a Run, live or ended. Milliseconds. */
+const LIVE_MS = 2_000;
+const ENDED_MS = 30_000;
+const howOften = (answer: { run: ManagedRun } | undefined): number =>
+  answer && hasEnded(answer.run.status) ? ENDED_MS : LIVE_MS;
+
+export default function RunPage() {
+  const { runId } = useParams<{ runId: string }>();
+  return <RunOf key={runId} runId={runId} />;
+}
+
+function RunOf({ runId }: { runId: string }) {
+  const read = useOperation('/runs/{runId}', { params: { runId } }, { refetchInterval: howOften });
+  return (
+    <>
+      {read.data === undefined && <PageTitle title="Run" />}
+      <QueryState query={read}>{({ run }) => <RunView run={run} />}</QueryState>
+    </>
+  );
+}
+
+function RunView({ run }: { run: ManagedRun }) {
+  const { id: runId, threadId } = run;
+  const isLive = !hasEnded(run.status);
+  const thread = useOperation('/threads/{threadId}', { params: { threadId } }).data?.thread;
+  // Until its own Run has ended: what is shown above may be newer.
+  const read = useOperation('/runs/{runId}/timeline', { params: { runId } }, { refetchInterval: howOften });
+  return (
+    <>
+      <PageTitle title={`Run of ${run.agentName}`}>
+        <RunActions run={run} />
+      </PageTitle>
+      <Stack gap="md">
+        {run.error && (
+          <Alert color="red" icon={<IconAlertTriangle size={18} />} title={`Failed: ${run.error.code}`}>
+            {run.error.message} {run.error.retryable ? 'A retry may help.' : 'A retry alone does not help.'}
+          </Alert>
+        )}
+        {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
+        <RunFacts run={run} thread={thread} version={read.data?.timeline.agentVersion ?? null} />
+        {run.work && <WorkRow work={run.work} />}
+        <QueryState query={read}>
+          {({ timeline }) => (
+            <>
+              <RunUsage timeline={timeline} />
+              <RunTimeline timeline={timeline} isLive={isLive} />
+            </>
+          )}
+        </QueryState>
+      </Stack>
+    </>
+  );
+}
+
+function RunFacts({
+  run,
+  thread,
+  version,
+}: {
+  run: ManagedRun;
+  thread: ManagedThread | undefined;
+  version: number | null;
+}) {
+  const newer = thread?.lastRunId === run.id ? null : thread?.lastRunId;
+  return (
+    <FactSection
+      label="About this Run"
+      facts={{
+        Status: <RunStatus status={run.status} />,
+        Thread: (
+          <Anchor component={Link} href={`/threads/${run.threadId}`} size="sm">
+            {thread?.title ?? 'Without a title'}
+          </Anchor>
+        ),
+        Agent: (
+          <>
+            <Anchor component={Link} href={`/agents/${run.agentId}`} size="sm">
+              {run.agentName}
+            </Anchor>
+            {version !== null && (
+              <Text component="span" display="block" size="xs" c="dimmed">
+                Version {version}
+              </Text>
+            )}
+          </>
+        ),
+        Organization: run.organizationName,
+        Trigger: TRIGGERS[run.trigger],
+        Created: <Moment time={run.createdAt} />,
+        Started: <Moment time={run.startedAt} />,
+        Ended: <Moment time={run.completedAt} />,
+        Id: <ShortId id={run.id} of="Run" />,
+        'Newest Run of its Thread': newer && <ShortId id={newer} of="Run" to={`/runs/${newer}`} />,
+        'Id of its Thread': <ShortId id={run.threadId} of="Thread" />,
+      }}
+    />
+  );
+}
+
+function Moment({ time }: { time: string | null }) {
+  if (time === null) return <>–</>;
+  return (
+    <>
+      <Ago time={time} />
+      <Text component="span" display="block" size="xs" c="dimmed">
+        {formatTime(time)}
+      </Text>
+    </>
+  );
+}

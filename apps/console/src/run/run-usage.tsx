@@ -1,0 +1,21 @@
+import type { RunTimeline } from '#contract';
+import { formatCount } from '../parts/format.ts';
+import { FactSection } from '../parts/facts.tsx';
+
+const cost = new Intl.NumberFormat('en-GB', { maximumSignificantDigits: 4 });
+
+/** The tokens of a Run, and what they cost. */
+export function RunUsage({ timeline: { usage, losses } }: { timeline: RunTimeline }) {
+  return (
+    <FactSection
+      label="Usage"
+      facts={{
+        'Input tokens': formatCount(usage.inputTokens),
+        'Of them cached': usage.cachedInputTokens === null ? null : formatCount(usage.cachedInputTokens),
+        'Output tokens': formatCount(usage.outputTokens),
+        Cost: usage.cost === null ? 'No prices in its manifest' : cost.format(usage.cost),
+        'Workers lost': formatCount(losses),
+      }}
+    />
+  );
+}
