@@ -1,5 +1,5 @@
 import type { ComponentType, LazyExoticComponent } from 'react';
-import { IconActivity, IconListDetails } from '@tabler/icons-react';
+import { IconActivity, IconListDetails, IconHandStop } from '@tabler/icons-react';
 import { late } from './late.ts';
 
 export interface Page {
@@ -15,4 +15,9 @@ export const PAGES: Page[] = [
   { path: '/', component: late(() => import('./pages/overview.tsx')), link: { label: 'Overview', icon: IconActivity } },
   { path: '/runs', component: late(() => import('./pages/runs.tsx')), link: { label: 'Runs', icon: IconListDetails } },
   { path: '/runs/:runId', component: late(() => import('./pages/run.tsx')) },
+  {
+    path: '/confirmations',
+    component: late(() => import('./pages/confirmations.tsx')),
+    link: { label: 'Confirmations', icon: IconHandStop },
+  },
 ];

@@ -1,0 +1,30 @@
+import { Stack, Text } from '@mantine/core';
+import { usePages } from '../api/use-pages.ts';
+import { ConfirmationCard } from '../parts/confirmation-card.tsx';
+import { LoadMore } from '../parts/load-more.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+
+/** All Runs that wait for a person, and what they ask. */
+export default function ConfirmationsPage() {
+  const waiting = usePages('/confirmations', { query: { limit: 25 } }, 'waiting', { refetchInterval: 5_000 });
+  return (
+    <>
+      <PageTitle title="Confirmations" />
+      <Text size="sm" c="dimmed" mb="md">
+        Runs that wait until a person allows a tool or rejects it. An answer given here is given in place of the people
+        of the Thread, and is written to the audit log.
+      </Text>
+      <QueryState query={waiting.query} isEmpty={(runs) => runs.length === 0} empty="No Run waits for a person.">
+        {(runs) => (
+          <Stack gap="sm">
+            {runs.map((run) => (
+              <ConfirmationCard key={run.runId} waiting={run} />
+            ))}
+          </Stack>
+        )}
+      </QueryState>
+      <LoadMore pages={waiting} />
+    </>
+  );
+}
