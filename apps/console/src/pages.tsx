@@ -1,5 +1,5 @@
 import type { ComponentType, LazyExoticComponent } from 'react';
-import { IconActivity, IconListDetails, IconHandStop } from '@tabler/icons-react';
+import { IconActivity, IconListDetails, IconMessages, IconHandStop } from '@tabler/icons-react';
 import { late } from './late.ts';
 
 export interface Page {
@@ -19,5 +19,10 @@ export const PAGES: Page[] = [
     path: '/confirmations',
     component: late(() => import('./pages/confirmations.tsx')),
     link: { label: 'Confirmations', icon: IconHandStop },
+  },
+  {
+    path: '/threads',
+    component: late(() => import('./pages/threads.tsx')),
+    link: { label: 'Threads', icon: IconMessages },
   },
 ];

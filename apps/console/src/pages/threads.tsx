@@ -1,0 +1,149 @@
+import { Anchor, Group, Table, Text } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { Link } from 'wouter';
+import type { ManagedThread } from '#contract';
+import { usePages } from '../api/use-pages.ts';
+import { Ago } from '../parts/ago.tsx';
+import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
+import { FilterSelect } from '../parts/filter-select.tsx';
+import { FilterText } from '../parts/filter-text.tsx';
+import { LoadMore } from '../parts/load-more.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import classes from '../parts/parts.module.css';
+import { AgentPicker, OrganizationPicker } from '../parts/pickers.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { StatusBadge } from '../parts/status-badge.tsx';
+import { optionsOf, THREAD_STATUS, type ThreadStatusName } from '../parts/status-table.ts';
+import { ThreadStatus } from '../parts/thread-status.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+
+/** More than a screen shows; a row takes some milliseconds to draw. */
+const PAGE = 25;
+const FILTERS = ['search', 'status', 'archived', 'agentId', 'organizationId', 'userId'] as const;
+type Filter = Record<(typeof FILTERS)[number], string>;
+
+export default function ThreadsPage() {
+  const [filter, change] = useUrlFilter(FILTERS);
+  const query = {
+    ...{ limit: PAGE, search: filter.search || undefined, userId: filter.userId || undefined },
+    ...{ status: (filter.status || undefined) as ThreadStatusName | undefined },
+    ...{ archived: (filter.archived || undefined) as 'true' | 'false' | undefined },
+    ...{ agentId: filter.agentId || undefined, organizationId: filter.organizationId || undefined },
+  };
+  const threads = usePages('/threads', { query }, 'threads', { refetchInterval: 15_000 });
+  return (
+    <>
+      <PageTitle title="Threads" />
+      <Filters filter={filter} change={change} />
+      <QueryState
+        query={threads.query}
+        isEmpty={(items) => items.length === 0}
+        empty={isFiltered(filter) ? 'No Thread fits these filters.' : 'There are no Threads yet.'}
+      >
+        {(items) => <ThreadsTable threads={items} />}
+      </QueryState>
+      <LoadMore pages={threads} />
+    </>
+  );
+}
+
+function Filters({ filter, change }: { filter: Filter; change: (changed: Partial<Filter>) => void }) {
+  return (
+    <FilterBar {...{ filter, change }} label="Filter Threads">
+      <FilterText
+        label="Search"
+        placeholder="Id of a Thread or Run, user, title"
+        leftSection={<IconSearch size={14} />}
+        w={260}
+        value={filter.search}
+        onChange={(search) => change({ search })}
+      />
+      <FilterSelect
+        label="Status"
+        data={optionsOf(THREAD_STATUS)}
+        value={filter.status}
+        onChange={(status) => change({ status })}
+      />
+      <FilterSelect
+        label="Archived"
+        data={[
+          { value: 'false', label: 'Not archived' },
+          { value: 'true', label: 'Archived' },
+        ]}
+        value={filter.archived}
+        onChange={(archived) => change({ archived })}
+      />
+      <AgentPicker label="Agent" value={filter.agentId} onChange={(agentId) => change({ agentId })} />
+      <OrganizationPicker
+        label="Organization"
+        value={filter.organizationId}
+        onChange={(organizationId) => change({ organizationId })}
+      />
+      <FilterText
+        label="User"
+        placeholder="Id of the application"
+        value={filter.userId}
+        onChange={(userId) => change({ userId })}
+      />
+    </FilterBar>
+  );
+}
+
+function ThreadsTable({ threads }: { threads: ManagedThread[] }) {
+  return (
+    <Table.ScrollContainer minWidth={640}>
+      <Table aria-label="Threads" highlightOnHover>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Title</Table.Th>
+            <Table.Th>Status</Table.Th>
+            <Table.Th>Agent</Table.Th>
+            <Table.Th>User</Table.Th>
+            <Table.Th>Updated</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {threads.map((thread) => (
+            <ThreadRow key={thread.id} thread={thread} />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function ThreadRow({ thread }: { thread: ManagedThread }) {
+  return (
+    <Table.Tr>
+      <Table.Td maw={{ base: 200, sm: 340 }}>
+        <Anchor component={Link} href={`/threads/${thread.id}`} size="sm" lineClamp={2} className={classes.breakable}>
+          {thread.title ?? 'Without a title'}
+        </Anchor>
+        <ShortId id={thread.id} of="Thread" />
+      </Table.Td>
+      <Table.Td>
+        <Group gap={4}>
+          <ThreadStatus status={thread.status} />
+          {thread.archived && <StatusBadge color="gray">Archived</StatusBadge>}
+        </Group>
+      </Table.Td>
+      <Table.Td>
+        <Anchor component={Link} href={`/agents/${thread.agentId}`} size="sm">
+          {thread.agentName}
+        </Anchor>
+        <Text size="xs" c="dimmed">
+          {thread.organizationName}
+        </Text>
+      </Table.Td>
+      <Table.Td maw={180}>
+        <Text size="sm" truncate title={thread.userId}>
+          {thread.userId}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Ago time={thread.updatedAt} />
+      </Table.Td>
+    </Table.Tr>
+  );
+}
