@@ -1,0 +1,113 @@
+import { useMemo, useRef } from 'react';
+import { Button, Group, Paper, Text } from '@mantine/core';
+import { useThrottledCallback } from '@mantine/hooks';
+import { IconArrowDown, IconHistory } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import type { ThreadEventLogEntry as Entry } from '#contract';
+import { useOperation } from '../api/use-operation.ts';
+import { formatCount } from '../parts/format.ts';
+import { Empty, ErrorNote, Loading } from '../parts/query-state.tsx';
+import { StatusBadge } from '../parts/status-badge.tsx';
+import type { Connection } from './follow-log.ts';
+import { LogItemView } from './log-item.tsx';
+import { toLogItems } from './log-items.ts';
+import classes from './live-log.module.css';
+import { useFollowedEnd } from './use-followed-end.ts';
+import { useLiveLog } from './use-live-log.ts';
+
+const CONNECTION: Record<Connection, { label: string; color: string }> = {
+  connecting: { label: 'Connecting', color: 'gray' },
+  live: { label: 'Live', color: 'teal' },
+  reconnecting: { label: 'Reconnecting', color: 'orange' },
+  gone: { label: 'The Thread is deleted', color: 'red' },
+  refused: { label: 'It may not be read', color: 'red' },
+};
+
+interface Props {
+  threadId: string;
+  /** How many are stored, about. */
+  events: number;
+}
+
+/** The public log of a Thread as a conversation, and as it grows. To be mounted anew for another Thread. */
+export function LiveLog({ threadId, events }: Props) {
+  const refresh = useRefresh();
+  const log = useLiveLog(threadId, events, (entries) => entries.some(tellsOfMore) && refresh());
+  const { window, connection, isReadingEarlier, earlierError } = log;
+  const items = useMemo(() => toLogItems(window.entries), [window.entries]);
+  const files = useFileNames(threadId);
+  const box = useRef<HTMLDivElement>(null);
+  const { isAtEnd, onScroll, goToEnd } = useFollowedEnd(box, items, items[0]?.id);
+  const { label, color } = CONNECTION[connection];
+  const isTrying = connection !== 'gone' && connection !== 'refused';
+  const hasEntries = window.entries.length > 0;
+  return (
+    <Paper component="section" withBorder aria-label="Live log" className={classes.log}>
+      <Group justify="space-between" p="xs" className={classes.bar}>
+        <Group gap="xs">
+          <div role="status" aria-label="Connection">
+            <StatusBadge color={color}>{label}</StatusBadge>
+          </div>
+          {hasEntries && (
+            <Text size="xs" c="dimmed">
+              {window.reachesStart ? 'All' : 'The newest'} {formatCount(window.entries.length)} entries
+            </Text>
+          )}
+        </Group>
+        {!isAtEnd && (
+          <Button variant="light" leftSection={<IconArrowDown size={14} />} onClick={goToEnd}>
+            Go to the newest
+          </Button>
+        )}
+      </Group>
+      <div
+        ref={box}
+        onScroll={onScroll}
+        className={classes.box}
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label="Log entries"
+      >
+        {earlierError && <ErrorNote error={earlierError} onTryAgain={log.readEarlier} />}
+        {hasEntries && !window.reachesStart && (
+          <Group justify="center" p="xs">
+            <Button
+              variant="default"
+              leftSection={<IconHistory size={14} />}
+              loading={isReadingEarlier}
+              onClick={log.readEarlier}
+            >
+              Show earlier entries
+            </Button>
+          </Group>
+        )}
+        {!hasEntries && (window.reachesStart ? <Empty>No entries so far.</Empty> : isTrying && <Loading />)}
+        {items.map((item) => (
+          <LogItemView key={item.id} item={item} fileName={item.kind === 'file' ? files.get(item.fileId) : undefined} />
+        ))}
+      </div>
+    </Paper>
+  );
+}
+
+/** Of the newest hundred. */
+function useFileNames(threadId: string): ReadonlyMap<string, string> {
+  const { data } = useOperation('/threads/{threadId}/files', { params: { threadId } });
+  return useMemo(() => new Map(data?.files.map(({ id, name }) => [id, name])), [data]);
+}
+
+/** Whether what else the page shows is old after it. */
+const tellsOfMore = ({ type }: Entry): boolean =>
+  /^(run\.|session|file\.|user\.message|tool\.confirmation\.required)/.test(type);
+
+const REFRESHED = ['/threads/{threadId}', '/threads/{threadId}/files', '/confirmations', '/runs'];
+
+/** Reads again what else the page shows, at most each second. */
+function useRefresh(): () => void {
+  const queries = useQueryClient();
+  return useThrottledCallback(
+    () => void queries.invalidateQueries({ predicate: ({ queryKey: [path] }) => REFRESHED.includes(path as string) }),
+    1_000,
+  );
+}

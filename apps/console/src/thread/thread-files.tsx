@@ -1,0 +1,68 @@
+import { Anchor, Table, Text } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { addressOf } from '../api/client.ts';
+import { usePages } from '../api/use-pages.ts';
+import { Ago } from '../parts/ago.tsx';
+import { formatBytes, formatCount } from '../parts/format.ts';
+import { LoadMore } from '../parts/load-more.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import classes from '../parts/parts.module.css';
+
+export const contentOf = (fileId: string): string => addressOf('/files/{fileId}/content', { params: { fileId } });
+
+/** The attachments and artifacts of a Thread, newest first. */
+export function ThreadFiles({ threadId }: { threadId: string }) {
+  const files = usePages('/threads/{threadId}/files', { params: { threadId } }, 'files', { refetchInterval: 10_000 });
+  return (
+    <>
+      <QueryState query={files.query} isEmpty={(items) => items.length === 0} empty="It has no files.">
+        {(items) => (
+          <Table.ScrollContainer minWidth={640}>
+            <Table aria-label="Files of this Thread">
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>Name</Table.Th>
+                  <Table.Th>Kind</Table.Th>
+                  <Table.Th>Size</Table.Th>
+                  <Table.Th>Type</Table.Th>
+                  <Table.Th>Made by</Table.Th>
+                  <Table.Th>Created</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {items.map((file) => (
+                  <Table.Tr key={file.id}>
+                    <Table.Td maw={320}>
+                      <Anchor href={contentOf(file.id)} download={file.name} size="sm" className={classes.breakable}>
+                        <IconDownload size={14} aria-hidden /> {file.name}
+                      </Anchor>
+                    </Table.Td>
+                    <Table.Td>{file.kind === 'attachment' ? 'Attachment' : 'Artifact'}</Table.Td>
+                    <Table.Td title={`${formatCount(file.size)} bytes`}>{formatBytes(file.size)}</Table.Td>
+                    <Table.Td maw={180}>
+                      <Text size="sm" truncate title={file.mimeType ?? undefined}>
+                        {file.mimeType ?? '–'}
+                      </Text>
+                    </Table.Td>
+                    <Table.Td>
+                      {file.runId === null ? (
+                        'A caller'
+                      ) : (
+                        <ShortId id={file.runId} of="Run" to={`/runs/${file.runId}`} />
+                      )}
+                    </Table.Td>
+                    <Table.Td>
+                      <Ago time={file.createdAt} />
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+        )}
+      </QueryState>
+      <LoadMore pages={files} />
+    </>
+  );
+}
