@@ -25,4 +25,5 @@ export const PAGES: Page[] = [
     component: late(() => import('./pages/threads.tsx')),
     link: { label: 'Threads', icon: IconMessages },
   },
+  { path: '/threads/:threadId', component: late(() => import('./pages/thread.tsx')) },
 ];

@@ -1,0 +1,122 @@
+import { Anchor, Group, Stack, Tabs } from '@mantine/core';
+import { Link, useParams } from 'wouter';
+import type { AdminAnswer, AdminOperations, ManagedThread } from '#contract';
+import { useOperation } from '../api/use-operation.ts';
+import { Ago } from '../parts/ago.tsx';
+import { formatCount } from '../parts/format.ts';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { RunActions } from '../parts/run-actions.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { StatusBadge } from '../parts/status-badge.tsx';
+import { ThreadStatus } from '../parts/thread-status.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+import { FactSection } from '../parts/facts.tsx';
+import { LiveLog } from '../thread/live-log.tsx';
+import { PendingConfirmations } from '../parts/pending-confirmations.tsx';
+import { StoredEvents } from '../thread/stored-events.tsx';
+import { ThreadActions } from '../thread/thread-actions.tsx';
+import { ThreadFiles } from '../thread/thread-files.tsx';
+import { ThreadRuns } from '../thread/thread-runs.tsx';
+
+type ThreadAnswer = AdminAnswer<AdminOperations['getThread']>;
+
+export default function ThreadPage() {
+  const { threadId } = useParams<{ threadId: string }>();
+  // Another Thread is another page: nothing of the one before stays.
+  return <ThreadOf key={threadId} threadId={threadId} />;
+}
+
+function ThreadOf({ threadId }: { threadId: string }) {
+  const read = useOperation('/threads/{threadId}', { params: { threadId } }, { refetchInterval: 5_000 });
+  return (
+    <>
+      {read.data === undefined && <PageTitle title="Thread" />}
+      <QueryState query={read}>{(answer) => <ThreadView answer={answer} />}</QueryState>
+    </>
+  );
+}
+
+function ThreadView({ answer }: { answer: ThreadAnswer }) {
+  const { thread, runs, events } = answer;
+  const run = currentOf(runs) ?? runs.find(({ id }) => id === thread.lastRunId);
+  return (
+    <>
+      <PageTitle title={thread.title ?? 'Thread without a title'}>
+        <Group gap="xs">
+          {run && <RunActions run={run} />}
+          <ThreadActions thread={thread} />
+        </Group>
+      </PageTitle>
+      <Stack gap="md">
+        <PendingConfirmations threadId={thread.id} />
+        <ThreadFacts thread={thread} events={events} />
+        <ThreadTabs threadId={thread.id} events={events} />
+      </Stack>
+    </>
+  );
+}
+
+/** The oldest that has not ended: what a Thread is at. Of the newest 20, which are read with it. */
+const currentOf = (runs: ThreadAnswer['runs']) => runs.findLast(({ completedAt }) => completedAt === null);
+
+function ThreadFacts({ thread, events }: { thread: ManagedThread; events: number }) {
+  const { ownerPersonId, ownerTokenId, lastRunId } = thread;
+  return (
+    <FactSection
+      label="About this Thread"
+      facts={{
+        Status: (
+          <Group component="span" gap={4}>
+            <ThreadStatus status={thread.status} />
+            {thread.archived && <StatusBadge color="gray">Archived</StatusBadge>}
+          </Group>
+        ),
+        Agent: (
+          <Anchor component={Link} href={`/agents/${thread.agentId}`} size="sm">
+            {thread.agentName}
+          </Anchor>
+        ),
+        Organization: thread.organizationName,
+        User: thread.userId,
+        'Owned by a person': ownerPersonId && <ShortId id={ownerPersonId} of="person" />,
+        'Owned by a service token': ownerTokenId && <ShortId id={ownerTokenId} of="token" />,
+        Kind: thread.kind === 'pet' ? 'Pet' : 'Cattle',
+        Created: <Ago time={thread.createdAt} />,
+        Updated: <Ago time={thread.updatedAt} />,
+        Id: <ShortId id={thread.id} of="Thread" />,
+        'Newest Run': lastRunId && <ShortId id={lastRunId} of="Run" to={`/runs/${lastRunId}`} />,
+        'Stored events': formatCount(events),
+      }}
+    />
+  );
+}
+
+const TABS = ['runs', 'files', 'events'];
+
+function ThreadTabs({ threadId, events }: { threadId: string; events: number }) {
+  const [{ tab }, change] = useUrlFilter(['tab', 'type'] as const);
+  const show = (chosen: string | null) => change({ tab: chosen === 'log' ? '' : (chosen ?? ''), type: '' });
+  return (
+    <Tabs value={TABS.includes(tab) ? tab : 'log'} onChange={show} keepMounted={false}>
+      <Tabs.List mb="sm">
+        <Tabs.Tab value="log">Live log</Tabs.Tab>
+        <Tabs.Tab value="runs">Runs</Tabs.Tab>
+        <Tabs.Tab value="files">Files</Tabs.Tab>
+        <Tabs.Tab value="events">Stored events</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="log">
+        <LiveLog threadId={threadId} events={events} />
+      </Tabs.Panel>
+      <Tabs.Panel value="runs">
+        <ThreadRuns threadId={threadId} />
+      </Tabs.Panel>
+      <Tabs.Panel value="files">
+        <ThreadFiles threadId={threadId} />
+      </Tabs.Panel>
+      <Tabs.Panel value="events">
+        <StoredEvents threadId={threadId} newest={events} />
+      </Tabs.Panel>
+    </Tabs>
+  );
+}

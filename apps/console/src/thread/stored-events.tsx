@@ -1,0 +1,130 @@
+import { useState } from 'react';
+import { Button, Code, Group, Table, Text, UnstyledButton } from '@mantine/core';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import type { AdminAnswer, AdminOperations } from '#contract';
+import { get } from '../api/client.ts';
+import { usePagesBy } from '../api/use-pages.ts';
+import { FilterSelect } from '../parts/filter-select.tsx';
+import { formatCount, formatTime } from '../parts/format.ts';
+import { LoadMore } from '../parts/load-more.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { StatusBadge } from '../parts/status-badge.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+import { JsonBlock } from '../parts/json-block.tsx';
+
+type StoredEvent = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number];
+
+const PATH = '/threads/{threadId}/events';
+
+/** The stream of a Thread as it is stored, newest first. `newest` is the version that is known to be there. */
+export function StoredEvents({ threadId, newest }: { threadId: string; newest: number }) {
+  const [{ type }, change] = useUrlFilter(['type'] as const);
+  const read = useStoredEvents(threadId);
+  const { items, query } = read;
+  const types = [...new Set([...items.map((event) => event.type), ...(type ? [type] : [])])].sort();
+  const shown = type ? items.filter((event) => event.type === type) : items;
+  const missing = newest - (items[0]?.version ?? newest);
+  return (
+    <>
+      <Group align="flex-end" mb="sm" gap="sm">
+        <FilterSelect
+          label="Type"
+          data={types}
+          value={type}
+          onChange={(chosen) => change({ type: chosen })}
+          searchable
+        />
+        <Button variant="default" onClick={() => void query.refetch()} loading={query.isFetching}>
+          {missing > 0 ? `Show ${formatCount(missing)} newer` : 'Refresh'}
+        </Button>
+        <Text size="sm" c="dimmed" role="status">
+          {formatCount(shown.length)} shown of {formatCount(items.length)} read,{' '}
+          {formatCount(Math.max(newest, items[0]?.version ?? 0))} stored
+        </Text>
+      </Group>
+      <QueryState
+        query={{ ...query, data: query.data && shown }}
+        isEmpty={(events) => events.length === 0}
+        empty="None of those read so far is of this type."
+      >
+        {(events) => <EventsTable events={events} />}
+      </QueryState>
+      <LoadMore pages={read} />
+    </>
+  );
+}
+
+function useStoredEvents(threadId: string) {
+  const params = { threadId };
+  return usePagesBy({
+    key: [PATH, { params }, 'pages'],
+    read: (before: number | null, signal) => get(PATH, { params, query: before === null ? {} : { before } }, signal),
+    next: ({ nextBefore }) => nextBefore,
+    itemsOf: ({ events }) => events,
+  });
+}
+
+function EventsTable({ events }: { events: StoredEvent[] }) {
+  return (
+    <Table.ScrollContainer minWidth={680}>
+      <Table aria-label="Stored events">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={100}>Version</Table.Th>
+            <Table.Th>Type</Table.Th>
+            <Table.Th>Run</Table.Th>
+            <Table.Th>Occurred</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {events.map((event) => (
+            <EventRow key={event.version} event={event} />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function EventRow({ event }: { event: StoredEvent }) {
+  const [isOpen, setOpen] = useState(false);
+  const Chevron = isOpen ? IconChevronDown : IconChevronRight;
+  return (
+    <>
+      <Table.Tr>
+        <Table.Td>
+          <UnstyledButton
+            aria-expanded={isOpen}
+            aria-label={`Event ${event.version}, ${event.type}`}
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Group gap={4} wrap="nowrap">
+              <Chevron size={14} aria-hidden />
+              <Text size="sm">{event.version}</Text>
+            </Group>
+          </UnstyledButton>
+        </Table.Td>
+        <Table.Td>
+          <Group gap={6}>
+            <Code>{event.type}</Code>
+            {!event.public && <StatusBadge color="gray">Not in the log</StatusBadge>}
+          </Group>
+        </Table.Td>
+        <Table.Td>{event.runId ? <ShortId id={event.runId} of="Run" to={`/runs/${event.runId}`} /> : '–'}</Table.Td>
+        <Table.Td>
+          <Text size="sm" component="time" dateTime={event.occurredAt}>
+            {formatTime(event.occurredAt)}
+          </Text>
+        </Table.Td>
+      </Table.Tr>
+      {isOpen && (
+        <Table.Tr>
+          <Table.Td colSpan={4} maw={0}>
+            <JsonBlock value={event} label={`Event ${event.version} as JSON`} maxHeight={480} />
+          </Table.Td>
+        </Table.Tr>
+      )}
+    </>
+  );
+}

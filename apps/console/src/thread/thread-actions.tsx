@@ -1,0 +1,65 @@
+import { Group } from '@mantine/core';
+import { IconArchive, IconArchiveOff, IconCircleOff } from '@tabler/icons-react';
+import { useLocation } from 'wouter';
+import type { ManagedThread } from '#contract';
+import { post, remove } from '../api/client.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { useAction } from '../parts/action.ts';
+import { TypedDeletion } from '../parts/typed-deletion.tsx';
+
+/** What can be done with a whole Thread. */
+export function ThreadActions({ thread }: { thread: ManagedThread }) {
+  const call = { params: { threadId: thread.id } };
+  const target = `Thread ${thread.id}`;
+  const archive = useAction(() => post('/threads/{threadId}/archive', call), { done: 'The Thread is archived.' });
+  const unarchive = useAction(() => post('/threads/{threadId}/unarchive', call), {
+    done: 'The Thread is out of the archive.',
+  });
+  const terminate = useAction(() => post('/threads/{threadId}/terminate', call), {
+    done: 'The Thread is terminated.',
+    ask: {
+      title: 'Terminate this Thread?',
+      message: 'Its Runs are cancelled, and it takes no messages any more. It stays readable. This cannot be undone.',
+      action: 'Terminate',
+      isDangerous: true,
+    },
+  });
+  return (
+    <Group gap="xs">
+      {thread.archived ? (
+        <ActionButton {...{ target }} action={unarchive} label="Unarchive" icon={IconArchiveOff} />
+      ) : (
+        <ActionButton {...{ target }} action={archive} label="Archive" icon={IconArchive} />
+      )}
+      {thread.status !== 'TERMINATED' && (
+        <ActionButton {...{ target }} action={terminate} label="Terminate" icon={IconCircleOff} />
+      )}
+      <DeleteThread thread={thread} />
+    </Group>
+  );
+}
+
+const TYPED = 6;
+
+function DeleteThread({ thread: { id } }: { thread: ManagedThread }) {
+  const [, go] = useLocation();
+  const deletion = useAction(
+    async () => {
+      const answer = await remove('/threads/{threadId}', { params: { threadId: id } });
+      // At once: read again, the page would find nothing.
+      go('/threads');
+      return answer;
+    },
+    { done: 'The Thread is deleted.' },
+  );
+  const wanted = id.slice(-TYPED);
+  return (
+    <TypedDeletion
+      {...{ deletion, wanted }}
+      target={`Thread ${id}`}
+      title="Delete this Thread?"
+      message="Its events and files are removed for good, and its Runs are cancelled."
+      label={`Type the last ${TYPED} characters of its id, ${wanted}`}
+    />
+  );
+}

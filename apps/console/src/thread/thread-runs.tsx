@@ -1,0 +1,69 @@
+import { Table } from '@mantine/core';
+import { usePages } from '../api/use-pages.ts';
+import { Ago } from '../parts/ago.tsx';
+import { LoadMore } from '../parts/load-more.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { RunActions } from '../parts/run-actions.tsx';
+import { RunError } from '../parts/run-error.tsx';
+import { RunStatus } from '../parts/run-status.tsx';
+import { RunTime } from '../parts/run-time.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { TRIGGERS } from '../parts/triggers.ts';
+
+/** All Runs of a Thread, newest first. */
+export function ThreadRuns({ threadId }: { threadId: string }) {
+  const runs = usePages('/runs', { query: { threadId, limit: 50 } }, 'runs', { refetchInterval: 5_000 });
+  return (
+    <>
+      <QueryState query={runs.query} isEmpty={(items) => items.length === 0} empty="It has no Runs yet.">
+        {(items) => (
+          <Table.ScrollContainer minWidth={760}>
+            <Table aria-label="Runs of this Thread">
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>Run</Table.Th>
+                  <Table.Th>Status</Table.Th>
+                  <Table.Th>Trigger</Table.Th>
+                  <Table.Th>Created</Table.Th>
+                  <Table.Th>Waited</Table.Th>
+                  <Table.Th>Took</Table.Th>
+                  <Table.Th>Error</Table.Th>
+                  <Table.Th>Actions</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {items.map((run) => (
+                  <Table.Tr key={run.id}>
+                    <Table.Td>
+                      <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
+                    </Table.Td>
+                    <Table.Td>
+                      <RunStatus status={run.status} />
+                    </Table.Td>
+                    <Table.Td>{TRIGGERS[run.trigger]}</Table.Td>
+                    <Table.Td>
+                      <Ago time={run.createdAt} />
+                    </Table.Td>
+                    <Table.Td>
+                      <RunTime run={run} which="queueMs" />
+                    </Table.Td>
+                    <Table.Td>
+                      <RunTime run={run} which="durationMs" />
+                    </Table.Td>
+                    <Table.Td maw={260}>
+                      <RunError error={run.error} />
+                    </Table.Td>
+                    <Table.Td>
+                      <RunActions run={run} isCompact />
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+        )}
+      </QueryState>
+      <LoadMore pages={runs} />
+    </>
+  );
+}
