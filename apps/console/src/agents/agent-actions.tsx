@@ -1,0 +1,79 @@
+import { Group } from '@mantine/core';
+import type { ManagedAgent } from '#contract';
+import { useLocation } from 'wouter';
+import { post, remove } from '../api/client.ts';
+import { useAction } from '../parts/action.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { counted } from '../parts/format.ts';
+import { TypedDeletion } from '../parts/typed-deletion.tsx';
+
+/** What can be done to an Agent as a whole. */
+export function AgentActions({ agent }: { agent: ManagedAgent }) {
+  const params = { agentId: agent.id };
+  const target = `Agent ${agent.name}`;
+  const publish = useAction(() => post('/agents/{agentId}/publish', { params }), {
+    done: `${agent.name} is published.`,
+  });
+  const unpublish = useAction(() => post('/agents/{agentId}/unpublish', { params }), {
+    done: `${agent.name} is no longer published.`,
+    ask: {
+      title: `Unpublish ${agent.name}?`,
+      message: 'Its callers are refused within 5 s, open streams included. Runs that are under way go on.',
+      action: 'Unpublish',
+      isDangerous: true,
+    },
+  });
+  const enable = useAction(() => post('/agents/{agentId}', { params, body: { apiEnabled: true } }), {
+    done: `${agent.name} is enabled for callers.`,
+  });
+  const disable = useAction(() => post('/agents/{agentId}', { params, body: { apiEnabled: false } }), {
+    done: `${agent.name} is disabled for callers.`,
+    ask: {
+      title: `Disable ${agent.name} for callers?`,
+      message: 'It stays published, and answers callers that it is disabled. Runs that are under way go on.',
+      action: 'Disable',
+      isDangerous: true,
+    },
+  });
+  return (
+    <Group gap="xs">
+      {agent.published ? (
+        <ActionButton action={unpublish} label="Unpublish" target={target} />
+      ) : (
+        <ActionButton action={publish} label="Publish" target={target} variant="filled" />
+      )}
+      {agent.apiEnabled ? (
+        <ActionButton action={disable} label="Disable for callers" target={target} />
+      ) : (
+        <ActionButton action={enable} label="Enable for callers" target={target} variant="filled" />
+      )}
+      <DeleteAgent agent={agent} />
+    </Group>
+  );
+}
+
+/** It and its Threads are gone for callers; operators still find it. */
+function DeleteAgent({ agent }: { agent: ManagedAgent }) {
+  const [, go] = useLocation();
+  const deletion = useAction(
+    async () => {
+      const answer = await remove('/agents/{agentId}', { params: { agentId: agent.id } });
+      go('/agents');
+      return answer;
+    },
+    {
+      done: ({ ended, complete }) =>
+        `${agent.name} is deleted, and ${counted(ended, 'Thread')} ended.${complete ? '' : ' The workers end the rest.'}`,
+    },
+  );
+  return (
+    <TypedDeletion
+      {...{ deletion }}
+      target={`Agent ${agent.name}`}
+      title={`Delete ${agent.name}?`}
+      message="Callers find neither it nor its Threads from then on, and its Runs are ended."
+      wanted={agent.name}
+      label={`Type ${agent.name} to delete it`}
+    />
+  );
+}

@@ -1,0 +1,148 @@
+import { useState, type FormEvent } from 'react';
+import { Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
+import type { ManagedAgent } from '#contract';
+import { post, remove } from '../api/client.ts';
+import { useOperation } from '../api/use-operation.ts';
+import { useAction } from '../parts/action.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { Section } from '../parts/section.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { PersonPicker } from '../parts/pickers.tsx';
+
+const ACCESS = [
+  { value: 'organization', label: 'Every member' },
+  { value: 'invited', label: 'Only who is invited' },
+] satisfies { value: ManagedAgent['access']; label: string }[];
+
+/** Who may use the Agent. */
+export function InvitedPeople({ agent }: { agent: ManagedAgent }) {
+  const isDeleted = agent.deletedAt !== null;
+  const params = { agentId: agent.id };
+  const other = agent.access === 'invited' ? 'organization' : 'invited';
+  const change = useAction(() => post('/agents/{agentId}', { params, body: { access: other } }), {
+    done: 'Who may use it is changed.',
+    ask:
+      other === 'invited'
+        ? {
+            title: `Let only invited people use ${agent.name}?`,
+            message: `Its owner and the people listed here can use it; other members of ${agent.organizationName} are refused within 5 s.`,
+            action: 'Let only them',
+            isDangerous: true,
+          }
+        : {
+            title: `Let every member use ${agent.name}?`,
+            message: `All members of ${agent.organizationName} can use it then.`,
+            action: 'Let everybody',
+          },
+  });
+  return (
+    <Section
+      title="People"
+      actions={
+        <SegmentedControl
+          size="xs"
+          data={ACCESS}
+          value={agent.access}
+          disabled={isDeleted || change.isBusy}
+          onChange={() => void change.act()}
+          aria-label={`Who may use ${agent.name}`}
+        />
+      }
+    >
+      <Text size="sm" mb="sm">
+        {agent.access === 'organization'
+          ? `Every member of ${agent.organizationName} may use it. Invitations count once it is for invited people only.`
+          : `Its owner and these members of ${agent.organizationName} may use it.`}
+      </Text>
+      {agent.ownerPersonId !== null && <Owner personId={agent.ownerPersonId} />}
+      {agent.invitedPersonIds.length > 0 && (
+        <Table aria-label={`People invited to ${agent.name}`} mb="sm">
+          <Table.Tbody>
+            {agent.invitedPersonIds.map((personId) => (
+              <InvitedPerson key={personId} agent={agent} personId={personId} />
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
+      {!isDeleted && <Invite agent={agent} />}
+    </Section>
+  );
+}
+
+function usePersonName(personId: string): string | undefined {
+  return useOperation('/people/{personId}', { params: { personId } }).data?.person.name;
+}
+
+function Owner({ personId }: { personId: string }) {
+  const name = usePersonName(personId);
+  return (
+    <Text size="sm" mb="sm">
+      Owner: {name ?? '…'} <ShortId id={personId} of="person" />
+    </Text>
+  );
+}
+
+function InvitedPerson({ agent, personId }: { agent: ManagedAgent; personId: string }) {
+  const name = usePersonName(personId) ?? '…';
+  const uninvite = useAction(
+    () => remove('/agents/{agentId}/people/{personId}', { params: { agentId: agent.id, personId } }),
+    {
+      done: `The invitation of ${name} is taken back.`,
+      ask: {
+        title: `Take the invitation of ${name} back?`,
+        message: `While ${agent.name} is for invited people only, they are refused within 5 s.`,
+        action: 'Take back',
+        isDangerous: true,
+      },
+    },
+  );
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Group gap="xs">
+          {name}
+          <ShortId id={personId} of="person" />
+        </Group>
+      </Table.Td>
+      <Table.Td ta="right">
+        {agent.deletedAt === null && (
+          <ActionButton action={uninvite} label="Take back" target={`the invitation of ${name}`} />
+        )}
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Invite({ agent }: { agent: ManagedAgent }) {
+  const [personId, setPersonId] = useState('');
+  const invite = useAction(
+    () => post('/agents/{agentId}/people', { params: { agentId: agent.id }, body: { personId } }),
+    { done: 'Invited.' },
+  );
+  const submit = async () => {
+    if ((await invite.act()) !== undefined) setPersonId('');
+  };
+  return (
+    <Group
+      component="form"
+      align="flex-end"
+      gap="sm"
+      aria-label={`Invite a person to ${agent.name}`}
+      onSubmit={(event: FormEvent) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      <PersonPicker
+        label="Person"
+        placeholder="By name"
+        organizationId={agent.organizationId}
+        value={personId}
+        onChange={setPersonId}
+      />
+      <Button type="submit" disabled={personId === ''} loading={invite.isBusy}>
+        Invite
+      </Button>
+    </Group>
+  );
+}

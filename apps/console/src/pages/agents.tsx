@@ -1,0 +1,114 @@
+import { Anchor, Code, Switch, Table, Text } from '@mantine/core';
+import type { ManagedAgent } from '#contract';
+import { Link } from 'wouter';
+import { usePages } from '../api/use-pages.ts';
+import { AgentState, Readiness } from '../agents/agent-state.tsx';
+import { Ago } from '../parts/ago.tsx';
+import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
+import { FilterText } from '../parts/filter-text.tsx';
+import { LoadMore } from '../parts/load-more.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+import { OrganizationPicker } from '../parts/pickers.tsx';
+
+/** Few, because whether each can run is asked for one by one. */
+const PAGE = 25;
+
+export default function AgentsPage() {
+  const [filter, change] = useUrlFilter(['organizationId', 'name', 'deleted'] as const);
+  const agents = usePages(
+    '/agents',
+    {
+      query: {
+        limit: PAGE,
+        organizationId: filter.organizationId || undefined,
+        name: filter.name || undefined,
+        deleted: filter.deleted === 'true' ? 'true' : undefined,
+      },
+    },
+    'agents',
+  );
+  return (
+    <>
+      <PageTitle title="Agents" />
+      <FilterBar {...{ filter, change }} label="Filter Agents">
+        <OrganizationPicker
+          label="Organization"
+          value={filter.organizationId}
+          onChange={(organizationId) => change({ organizationId })}
+        />
+        <FilterText
+          label="Name"
+          placeholder="Its whole name"
+          value={filter.name}
+          onChange={(name) => change({ name })}
+        />
+        <Switch
+          label="Only deleted ones"
+          mb={6}
+          checked={filter.deleted === 'true'}
+          onChange={(event) => change({ deleted: event.currentTarget.checked ? 'true' : '' })}
+        />
+      </FilterBar>
+      <QueryState
+        query={agents.query}
+        isEmpty={(items) => items.length === 0}
+        empty={
+          isFiltered(filter) ? (
+            'No Agent fits these filters.'
+          ) : (
+            <>
+              There are no Agents yet. <Code>spool agent apply</Code> creates them from their manifests.
+            </>
+          )
+        }
+      >
+        {(items) => <AgentTable agents={items} />}
+      </QueryState>
+      <LoadMore pages={agents} />
+    </>
+  );
+}
+
+function AgentTable({ agents }: { agents: ManagedAgent[] }) {
+  return (
+    <Table.ScrollContainer minWidth={720}>
+      <Table aria-label="Agents">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Agent</Table.Th>
+            <Table.Th>Organization</Table.Th>
+            <Table.Th>Version</Table.Th>
+            <Table.Th>Callers</Table.Th>
+            <Table.Th>Can it run?</Table.Th>
+            <Table.Th>Created</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {agents.map((agent) => (
+            <Table.Tr key={agent.id}>
+              <Table.Td maw={360}>
+                <Anchor component={Link} href={`/agents/${agent.id}`} size="sm" fw={600}>
+                  {agent.name}
+                </Anchor>
+                <Text size="xs" c="dimmed" lineClamp={2}>
+                  {agent.description}
+                </Text>
+              </Table.Td>
+              <Table.Td>{agent.organizationName}</Table.Td>
+              <Table.Td>{agent.liveVersion ?? 'none'}</Table.Td>
+              <Table.Td>
+                <AgentState agent={agent} />
+              </Table.Td>
+              <Table.Td>{agent.deletedAt === null && <Readiness agentId={agent.id} />}</Table.Td>
+              <Table.Td style={{ whiteSpace: 'nowrap' }}>
+                <Ago time={agent.createdAt} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
