@@ -1,5 +1,5 @@
 import type { ComponentType, LazyExoticComponent } from 'react';
-import { IconActivity, IconListDetails, IconMessages, IconRobot, IconHandStop } from '@tabler/icons-react';
+import { IconActivity, IconListDetails, IconMessages, IconRobot, IconKey, IconHandStop } from '@tabler/icons-react';
 import { late } from './late.ts';
 
 export interface Page {
@@ -28,4 +28,5 @@ export const PAGES: Page[] = [
   { path: '/threads/:threadId', component: late(() => import('./pages/thread.tsx')) },
   { path: '/agents', component: late(() => import('./pages/agents.tsx')), link: { label: 'Agents', icon: IconRobot } },
   { path: '/agents/:agentId', component: late(() => import('./pages/agent.tsx')) },
+  { path: '/tokens', component: late(() => import('./pages/tokens.tsx')), link: { label: 'Tokens', icon: IconKey } },
 ];

@@ -1,0 +1,164 @@
+import { Table, Text } from '@mantine/core';
+import type { TokenRecord } from '#contract';
+import { usePages } from '../api/use-pages.ts';
+import { Ago } from '../parts/ago.tsx';
+import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
+import { FilterSelect } from '../parts/filter-select.tsx';
+import { FilterText } from '../parts/filter-text.tsx';
+import { counted } from '../parts/format.ts';
+import { LoadMore } from '../parts/load-more.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { StatusBadge } from '../parts/status-badge.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+import { AgentPicker, OrganizationPicker, PersonPicker } from '../parts/pickers.tsx';
+import { optionsOf } from '../parts/status-table.ts';
+import { MintToken } from '../tokens/mint-token.tsx';
+import { TokenActions } from '../tokens/token-actions.tsx';
+import { TOKEN_KINDS, TOKEN_STATUSES } from '../tokens/token-look.ts';
+
+const PAGE = 25;
+const FILTERS = ['kind', 'status', 'name', 'personId', 'organizationId', 'agentId'] as const;
+
+export default function TokensPage() {
+  const [filter, change] = useUrlFilter(FILTERS);
+  const tokens = usePages(
+    '/tokens',
+    {
+      query: {
+        limit: PAGE,
+        kind: (filter.kind || undefined) as TokenRecord['kind'] | undefined,
+        status: (filter.status || undefined) as TokenRecord['status'] | undefined,
+        name: filter.name || undefined,
+        personId: filter.personId || undefined,
+        organizationId: filter.organizationId || undefined,
+        agentId: filter.agentId || undefined,
+      },
+    },
+    'tokens',
+  );
+  return (
+    <>
+      <PageTitle title="Tokens">
+        <MintToken />
+      </PageTitle>
+      <Filters filter={filter} change={change} />
+      <QueryState
+        query={tokens.query}
+        isEmpty={(items) => items.length === 0}
+        empty={isFiltered(filter) ? 'No token fits these filters.' : 'There are no tokens.'}
+      >
+        {(items) => <TokenTable tokens={items} />}
+      </QueryState>
+      <LoadMore pages={tokens} />
+    </>
+  );
+}
+
+type Filter = Record<(typeof FILTERS)[number], string>;
+
+function Filters({ filter, change }: { filter: Filter; change: (changed: Partial<Filter>) => void }) {
+  return (
+    <FilterBar {...{ filter, change }} label="Filter tokens">
+      <FilterSelect
+        label="Kind"
+        data={optionsOf(TOKEN_KINDS)}
+        value={filter.kind}
+        onChange={(kind) => change({ kind })}
+      />
+      <FilterSelect
+        label="Status"
+        data={optionsOf(TOKEN_STATUSES)}
+        value={filter.status}
+        onChange={(status) => change({ status })}
+      />
+      <FilterText label="Name" placeholder="Its whole name" value={filter.name} onChange={(name) => change({ name })} />
+      <PersonPicker label="Person" value={filter.personId} onChange={(personId) => change({ personId })} />
+      <OrganizationPicker
+        label="Organization"
+        value={filter.organizationId}
+        onChange={(organizationId) => change({ organizationId })}
+      />
+      <AgentPicker label="Agent" value={filter.agentId} onChange={(agentId) => change({ agentId })} />
+    </FilterBar>
+  );
+}
+
+function TokenTable({ tokens }: { tokens: TokenRecord[] }) {
+  return (
+    <Table.ScrollContainer minWidth={860}>
+      <Table aria-label="Tokens">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Token</Table.Th>
+            <Table.Th>Kind</Table.Th>
+            <Table.Th>Whose</Table.Th>
+            <Table.Th>Status</Table.Th>
+            <Table.Th>Last used</Table.Th>
+            <Table.Th>Expires</Table.Th>
+            <Table.Th ta="right">Actions</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {tokens.map((token) => (
+            <TokenRow key={token.id} token={token} />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function TokenRow({ token }: { token: TokenRecord }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Text size="sm" fw={600}>
+          {token.name}
+        </Text>
+        <ShortId id={token.id} of="token" />
+      </Table.Td>
+      <Table.Td>
+        <StatusBadge color={TOKEN_KINDS[token.kind].color}>{TOKEN_KINDS[token.kind].label}</StatusBadge>
+      </Table.Td>
+      <Table.Td>
+        <Whose token={token} />
+      </Table.Td>
+      <Table.Td>
+        <StatusBadge color={TOKEN_STATUSES[token.status].color}>{TOKEN_STATUSES[token.status].label}</StatusBadge>
+        <Since token={token} />
+      </Table.Td>
+      <Table.Td>{token.lastUsedAt === null ? 'never' : <Ago time={token.lastUsedAt} />}</Table.Td>
+      <Table.Td>{token.expiresAt === null ? 'never' : <Ago time={token.expiresAt} />}</Table.Td>
+      <Table.Td>{token.status === 'active' && <TokenActions token={token} />}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Whose({ token }: { token: TokenRecord }) {
+  if (token.kind === 'operator') return <>the operators’</>;
+  if (token.kind === 'person') return <>{token.personName}</>;
+  return (
+    <>
+      {token.organizationName}
+      <Text size="xs" c="dimmed">
+        {counted(token.agentIds.length, 'Agent')}
+        {token.allowAttribution && ', in the name of people'}
+      </Text>
+    </>
+  );
+}
+
+/** The last that became of its secret. */
+function Since({ token }: { token: TokenRecord }) {
+  const [what, time] =
+    token.revokedAt !== null ? ['', token.revokedAt] : token.rotatedAt !== null ? ['rotated ', token.rotatedAt] : [];
+  if (what === undefined) return null;
+  return (
+    <Text size="xs" c="dimmed">
+      {what}
+      <Ago time={time} />
+    </Text>
+  );
+}

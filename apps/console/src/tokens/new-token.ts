@@ -1,0 +1,42 @@
+import type { AdminCall, AdminOperations } from '#contract';
+import { expiryAfter } from './token-look.ts';
+
+export type NewToken = NonNullable<AdminCall<AdminOperations['mintToken']>['body']>;
+
+/** What is filled in to mint a token. Only what its kind needs counts. */
+export interface TokenForm {
+  kind: NewToken['kind'];
+  name: string;
+  days: number | null;
+  personId: string;
+  organizationId: string;
+  agentIds: string[];
+  allowAttribution: boolean;
+}
+
+export const EMPTY_FORM: TokenForm = {
+  kind: 'person',
+  name: '',
+  days: 90,
+  personId: '',
+  organizationId: '',
+  agentIds: [],
+  allowAttribution: false,
+};
+
+/** What is sent; null while something that its kind needs is not filled in. */
+export function newTokenOf(form: TokenForm, now: number): NewToken | null {
+  const common = { name: form.name.trim(), expiresAt: expiryAfter(form.days, now) };
+  if (common.name === '') return null;
+  switch (form.kind) {
+    case 'operator':
+      return { kind: 'operator', ...common };
+    case 'person':
+      return form.personId === '' ? null : { kind: 'person', personId: form.personId, ...common };
+    case 'service': {
+      const { organizationId, agentIds, allowAttribution } = form;
+      if (organizationId === '' || agentIds.length === 0) return null;
+      return { kind: 'service', organizationId, agentIds, allowAttribution, ...common };
+    }
+  }
+}

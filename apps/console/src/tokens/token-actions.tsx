@@ -1,0 +1,79 @@
+import { useState } from 'react';
+import { Button, Group, Select, Text } from '@mantine/core';
+import type { TokenRecord } from '#contract';
+import { post } from '../api/client.ts';
+import { useAction } from '../parts/action.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { ErrorNote } from '../parts/query-state.tsx';
+import { SecretDialog, useSecret } from './secret-dialog.tsx';
+import { GRACES } from './token-look.ts';
+
+/** What can be done to a token that still is good. */
+export function TokenActions({ token }: { token: TokenRecord }) {
+  const revoke = useAction(() => post('/tokens/{tokenId}/revoke', { params: { tokenId: token.id } }), {
+    done: `${token.name} is revoked.`,
+    ask: {
+      title: `Revoke ${token.name}?`,
+      message:
+        'It is refused within 5 s, its open streams end, and so do sessions of this console that were begun with it. This cannot be undone.',
+      action: 'Revoke',
+      isDangerous: true,
+    },
+  });
+  return (
+    <Group gap="xs" wrap="nowrap" justify="flex-end">
+      <RotateToken token={token} />
+      <ActionButton
+        action={revoke}
+
+        label="Revoke"
+        target={`token ${token.name}`}
+        color="red"
+        variant="outline"
+      />
+    </Group>
+  );
+}
+
+function RotateToken({ token }: { token: TokenRecord }) {
+  const [isOpen, setOpen] = useState(false);
+  const [grace, setGrace] = useState(GRACES[0]!);
+  const secret = useSecret(() =>
+    post('/tokens/{tokenId}/rotate', { params: { tokenId: token.id }, body: { graceSeconds: grace.seconds } }),
+  );
+  const close = () => {
+    setOpen(false);
+    setGrace(GRACES[0]!);
+    secret.forget();
+  };
+  return (
+    <>
+      <Button variant="default" onClick={() => setOpen(true)} aria-label={`Rotate token ${token.name}`}>
+        Rotate
+      </Button>
+      <Dialog
+        opened={isOpen && secret.minted === null}
+        title={`Rotate ${token.name}?`}
+        action="Rotate"
+        isDangerous
+        isBusy={secret.isBusy}
+        onSubmit={() => void secret.ask()}
+        onClose={close}
+      >
+        {secret.error && <ErrorNote error={secret.error} />}
+        <Text size="sm" mb="sm">
+          It gets a new secret. Its id stays, and so does all that it owns.
+        </Text>
+        <Select
+          label="The old secret works"
+          data={GRACES.map(({ label }) => label)}
+          allowDeselect={false}
+          value={grace.label}
+          onChange={(picked) => setGrace(GRACES.find(({ label }) => label === picked)!)}
+        />
+      </Dialog>
+      <SecretDialog minted={secret.minted} onClose={close} />
+    </>
+  );
+}
