@@ -1,5 +1,13 @@
 import type { ComponentType, LazyExoticComponent } from 'react';
-import { IconActivity, IconListDetails, IconMessages, IconRobot, IconKey, IconHandStop } from '@tabler/icons-react';
+import {
+  IconActivity,
+  IconListDetails,
+  IconMessages,
+  IconRobot,
+  IconKey,
+  IconHistory,
+  IconHandStop,
+} from '@tabler/icons-react';
 import { late } from './late.ts';
 
 export interface Page {
@@ -29,4 +37,9 @@ export const PAGES: Page[] = [
   { path: '/agents', component: late(() => import('./pages/agents.tsx')), link: { label: 'Agents', icon: IconRobot } },
   { path: '/agents/:agentId', component: late(() => import('./pages/agent.tsx')) },
   { path: '/tokens', component: late(() => import('./pages/tokens.tsx')), link: { label: 'Tokens', icon: IconKey } },
+  {
+    path: '/audit',
+    component: late(() => import('./pages/audit.tsx')),
+    link: { label: 'Audit log', icon: IconHistory },
+  },
 ];

@@ -1,0 +1,34 @@
+import type { AuditEntry } from '#contract';
+
+/** By what an action begins with: where its target can be seen, and what it is. */
+const PAGES: Record<string, { of: string; path?: string }> = {
+  agent: { of: 'Agent', path: '/agents/' },
+  thread: { of: 'Thread', path: '/threads/' },
+  run: { of: 'Run', path: '/runs/' },
+  token: { of: 'token' },
+  organization: { of: 'organization' },
+  member: { of: 'person' },
+  person: { of: 'person' },
+};
+
+/** What an entry is about: its noun, and the page of it where there is one. */
+export function targetOf({ action, targetId }: Pick<AuditEntry, 'action' | 'targetId'>): { of: string; to?: string } {
+  const { of, path } = PAGES[action.split('.')[0]!] ?? { of: 'target' };
+  return path === undefined || targetId === null ? { of } : { of, to: `${path}${targetId}` };
+}
+
+/** What actions begin with, for those who filter. */
+export const ACTION_GROUPS = [...Object.keys(PAGES), 'queue', 'projections'];
+
+/** For `<input type="datetime-local">`, in the reader's time zone; '' for none. */
+export function toLocalInput(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return '';
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** And back; '' where nothing whole is given. */
+export function fromLocalInput(local: string): string {
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+}

@@ -1,0 +1,156 @@
+import { useState } from 'react';
+import { ActionIcon, Anchor, Code, Group, Table, Text, TextInput, VisuallyHidden } from '@mantine/core';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import type { AuditEntry } from '#contract';
+import { usePages } from '../api/use-pages.ts';
+import { ACTION_GROUPS, fromLocalInput, targetOf, toLocalInput } from '../audit/target-page.ts';
+import { Ago } from '../parts/ago.tsx';
+import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
+import { FilterText } from '../parts/filter-text.tsx';
+import { JsonBlock } from '../parts/json-block.tsx';
+import { LoadMore } from '../parts/load-more.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { QueryState } from '../parts/query-state.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+import { useUrlFilter } from '../parts/url-filter.ts';
+
+const PAGE = 25;
+
+export default function AuditPage() {
+  const [filter, change] = useUrlFilter(['actorId', 'action', 'targetId', 'since'] as const);
+  const entries = usePages(
+    '/audit',
+    {
+      query: {
+        limit: PAGE,
+        actorId: filter.actorId || undefined,
+        action: filter.action || undefined,
+        targetId: filter.targetId || undefined,
+        since: filter.since || undefined,
+      },
+    },
+    'entries',
+  );
+  return (
+    <>
+      <PageTitle title="Audit log" />
+      <FilterBar {...{ filter, change }} label="Filter the audit log">
+        <FilterText
+          label="Actor"
+          placeholder="Id of a token"
+          value={filter.actorId}
+          onChange={(actorId) => change({ actorId })}
+        />
+        <FilterText
+          label="Action"
+          placeholder="Such as token"
+          suggestions={ACTION_GROUPS}
+          value={filter.action}
+          onChange={(action) => change({ action })}
+        />
+        <FilterText
+          label="Target"
+          placeholder="Id of what was changed"
+          value={filter.targetId}
+          onChange={(targetId) => change({ targetId })}
+        />
+        <TextInput
+          label="Since"
+          type="datetime-local"
+          value={toLocalInput(filter.since)}
+          onChange={(event) => change({ since: fromLocalInput(event.currentTarget.value) })}
+        />
+      </FilterBar>
+      <QueryState
+        query={entries.query}
+        isEmpty={(items) => items.length === 0}
+        empty={isFiltered(filter) ? 'No entry fits these filters.' : 'Nothing was changed yet.'}
+      >
+        {(items) => <AuditTable entries={items} onActor={(actorId) => change({ actorId })} />}
+      </QueryState>
+      <LoadMore pages={entries} />
+    </>
+  );
+}
+
+interface TableProps {
+  entries: AuditEntry[];
+  onActor: (actorId: string) => void;
+}
+
+function AuditTable({ entries, onActor }: TableProps) {
+  return (
+    <Table.ScrollContainer minWidth={640}>
+      <Table aria-label="Audit log">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={36}>
+              <VisuallyHidden>Details</VisuallyHidden>
+            </Table.Th>
+            <Table.Th>When</Table.Th>
+            <Table.Th>Who</Table.Th>
+            <Table.Th>What</Table.Th>
+            <Table.Th>Of what</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {entries.map((entry) => (
+            <EntryRows key={entry.id} entry={entry} onActor={onActor} />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function EntryRows({ entry, onActor }: { entry: AuditEntry; onActor: (actorId: string) => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const { occurredAt, actor, action, targetId, details } = entry;
+  const name = typeof details.name === 'string' ? details.name : '';
+  return (
+    <>
+      <Table.Tr>
+        <Table.Td>
+          <ActionIcon
+            onClick={() => setOpen(!isOpen)}
+            aria-expanded={isOpen}
+            aria-label={`Details of ${action} ${entry.id}`}
+          >
+            {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
+          </ActionIcon>
+        </Table.Td>
+        <Table.Td style={{ whiteSpace: 'nowrap' }}>
+          <Ago time={occurredAt} />
+        </Table.Td>
+        <Table.Td>
+          <Anchor component="button" type="button" size="sm" onClick={() => onActor(actor.id)} title={actor.id}>
+            {actor.name}
+          </Anchor>
+        </Table.Td>
+        <Table.Td>
+          <Code>{action}</Code>
+        </Table.Td>
+        <Table.Td>
+          <Group gap="xs" wrap="nowrap">
+            {name !== '' && <Text size="sm">{name}</Text>}
+            {targetId === null ? 'the installation' : <ShortId id={targetId} {...targetOf(entry)} />}
+          </Group>
+        </Table.Td>
+      </Table.Tr>
+      {isOpen && (
+        <Table.Tr>
+          <Table.Td />
+          <Table.Td colSpan={4} maw={0}>
+            <Details entry={entry} />
+          </Table.Td>
+        </Table.Tr>
+      )}
+    </>
+  );
+}
+
+function Details({ entry }: { entry: AuditEntry }) {
+  const { id, occurredAt, actor, organizationId, details } = entry;
+  const shown = { id, occurredAt, actor, organizationId, details };
+  return <JsonBlock value={shown} label={`Details of entry ${id}`} />;
+}
