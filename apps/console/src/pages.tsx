@@ -4,6 +4,7 @@ import {
   IconListDetails,
   IconMessages,
   IconRobot,
+  IconShieldCheck,
   IconKey,
   IconHistory,
   IconHandStop,
@@ -41,5 +42,10 @@ export const PAGES: Page[] = [
     path: '/audit',
     component: late(() => import('./pages/audit.tsx')),
     link: { label: 'Audit log', icon: IconHistory },
+  },
+  {
+    path: '/checks',
+    component: late(() => import('./pages/checks.tsx')),
+    link: { label: 'Checks', icon: IconShieldCheck },
   },
 ];

@@ -1,0 +1,138 @@
+import { Alert, Anchor, Code, List, Stack, Table, Text } from '@mantine/core';
+import { Link } from 'wouter';
+import { Doctor } from '../checks/doctor.tsx';
+import { JobSection, type JobEnd } from '../checks/job-section.tsx';
+import { useLeaveGuard } from '../checks/use-leave-guard.ts';
+import { useProgress, type ProgressLine } from '../checks/use-progress.ts';
+import type { Question } from '../parts/confirm.tsx';
+import { counted, formatCount } from '../parts/format.ts';
+import { PageTitle } from '../parts/page-title.tsx';
+import { ShortId } from '../parts/short-id.tsx';
+
+const LEAVE: Question = {
+  title: 'Leave, and stop it?',
+  message: 'What is under way on this page stops when you leave it. What it has mended stays mended.',
+  action: 'Leave',
+  isDangerous: true,
+};
+
+export default function ChecksPage() {
+  const verify = useProgress('/verify');
+  const rebuild = useProgress('/projections/rebuild');
+  useLeaveGuard(verify.phase === 'running' || rebuild.phase === 'running' ? LEAVE : null);
+  return (
+    <>
+      <PageTitle title="Checks" />
+      <Stack gap="md">
+        <Doctor />
+        <JobSection
+          title="Verify"
+          about="Checks every invariant of every stream, also while appends go on. It changes nothing."
+          job={verify}
+          numbers={({ streams, events, found, unknownEvents }) => ({
+            Streams: streams,
+            Events: events,
+            Findings: found,
+            'Events of a newer release': unknownEvents,
+          })}
+          result={(line, end) => <Findings line={line} end={end} />}
+        />
+        <JobSection
+          title="Rebuild"
+          about="Folds every summary anew from its stream, online, and mends what differs. What is right stays as it is."
+          job={rebuild}
+          numbers={({ streams, events, differences, left }) => ({
+            Streams: streams,
+            Events: events,
+            'Rows mended': differences,
+            'Threads left as they are': left,
+          })}
+          result={(line, end) => <Mended line={line} end={end} />}
+        />
+      </Stack>
+    </>
+  );
+}
+
+const ALL_HOLDS: Record<JobEnd, string> = {
+  all: 'Every invariant holds.',
+  rest: 'Every invariant holds in what came after. To know it of all Threads, start anew.',
+};
+
+function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | null }) {
+  if (line.found === 0) return end && <Alert color="teal">{ALL_HOLDS[end]}</Alert>;
+  return (
+    <>
+      <Alert color="red" title={`${counted(line.found, 'finding')}`} mb="sm">
+        <ByName counts={line.byInvariant} />
+        {end && ' Rebuild mends summaries; what is wrong in a stream itself needs somebody who knows the code.'}
+      </Alert>
+      {line.findings.length > 0 && (
+        <Table.ScrollContainer minWidth={520}>
+          <Table aria-label="Findings">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Thread</Table.Th>
+                <Table.Th>Invariant</Table.Th>
+                <Table.Th>What was found</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {line.findings.map(({ threadId, invariant, message }, i) => (
+                <Table.Tr key={i}>
+                  <Table.Td>
+                    <ShortId id={threadId} of="Thread" to={`/threads/${threadId}`} />
+                  </Table.Td>
+                  <Table.Td>
+                    <Code>{invariant}</Code>
+                  </Table.Td>
+                  <Table.Td style={{ overflowWrap: 'anywhere' }}>{message}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Table.ScrollContainer>
+      )}
+      {line.found > line.findings.length && end && <Text size="sm">These are the first {line.findings.length}.</Text>}
+    </>
+  );
+}
+
+const ALL_RIGHT: Record<JobEnd, string> = {
+  all: 'All summaries were as their streams say.',
+  rest: 'All summaries of what came after were as their streams say.',
+};
+
+function Mended({ line, end }: { line: ProgressLine<'/projections/rebuild'>; end: JobEnd | null }) {
+  if (line.differences + line.left === 0) {
+    return end && <Alert color="teal">{ALL_RIGHT[end]}</Alert>;
+  }
+  return (
+    <>
+      {line.differences > 0 && (
+        <Alert color="orange" title={`${counted(line.differences, 'row')} mended`} mb="sm">
+          <ByName counts={line.byTable} />
+        </Alert>
+      )}
+      {line.left > 0 && (
+        <Alert color="orange" title={`${counted(line.left, 'Thread')} left as they are`}>
+          This release does not understand all their events:
+          <List size="sm">
+            {line.leftThreadIds.map((threadId) => (
+              <List.Item key={threadId}>
+                <Anchor component={Link} href={`/threads/${threadId}`} size="sm">
+                  {threadId}
+                </Anchor>
+              </List.Item>
+            ))}
+          </List>
+        </Alert>
+      )}
+    </>
+  );
+}
+
+function ByName({ counts }: { counts: Record<string, number> }) {
+  const named = Object.entries(counts).map(([name, amount]) => `${name}: ${formatCount(amount)}`);
+  return <>{named.join(', ')}</>;
+}
