@@ -1,3 +1,4 @@
+export { describeInBrowser, startChromium } from './chromium.ts';
 export * from './documents.ts';
 export * from './eventually.ts';
 export * from './fault-proxy.ts';

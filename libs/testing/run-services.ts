@@ -2,6 +2,7 @@ import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../platform/index.ts';
+import { isChromiumInstalled } from './chromium.ts';
 import { isRedisServerInstalled, startPrivateRedis } from './private-redis.ts';
 import { deleteLeftoverKeys } from './redis.ts';
 import { asAdmin, connectAdmin, dropLeftoverDatabases, lockRun } from './test-database.ts';
@@ -12,7 +13,7 @@ type CleanUp = () => Promise<void>;
 /** What has been started for this run, newest last. */
 const cleanUps: CleanUp[] = [];
 /** What will be skipped, and why. */
-let skipped: string | undefined;
+let skipped: string[] = [];
 
 /** PostgreSQL and Redis for all spec files of a run: those of DATABASE_URL and REDIS_URL, or else started for it. */
 export async function startRunServices(): Promise<void> {
@@ -45,19 +46,23 @@ export async function stopRunServices(): Promise<void> {
   for (let cleanUp = cleanUps.pop(); cleanUp; cleanUp = cleanUps.pop()) {
     await cleanUp().catch((error: unknown) => failures.push(error));
   }
-  if (skipped) {
-    const line = '!'.repeat(skipped.length);
-    process.stderr.write(`\n${line}\n${skipped}\n${line}\n`);
+  if (skipped.length > 0) {
+    const line = '!'.repeat(Math.max(...skipped.map(({ length }) => length)));
+    process.stderr.write(`\n${line}\n${skipped.join('\n')}\n${line}\n`);
   }
   if (failures.length > 0) throw new AggregateError(failures, 'could not clean up all that the test run started');
 }
 
+const NO_REDIS = 'SKIPPED: all tests that need Redis. REDIS_URL is not set and redis-server is not on the PATH.';
+const NO_REDIS_TO_BREAK = 'SKIPPED: tests that break a Redis of their own. redis-server is not on the PATH.';
+const NO_CHROMIUM = 'SKIPPED: all tests in a browser. There is no /usr/bin/chromium, and CHROMIUM names no other.';
+
 function noteSkipped(redisUrl: string | undefined): void {
-  if (isRedisServerInstalled()) return;
-  skipped = redisUrl
-    ? 'SKIPPED: tests that break a Redis of their own. redis-server is not on the PATH.'
-    : 'SKIPPED: all tests that need Redis. REDIS_URL is not set and redis-server is not on the PATH.';
-  if (process.env['CI'] === 'true') throw new Error(skipped);
+  skipped = [
+    ...(isRedisServerInstalled() ? [] : [redisUrl ? NO_REDIS_TO_BREAK : NO_REDIS]),
+    ...(isChromiumInstalled() ? [] : [NO_CHROMIUM]),
+  ];
+  if (skipped.length > 0 && process.env['CI'] === 'true') throw new Error(skipped.join('\n'));
 }
 
 async function startRedis(): Promise<string> {

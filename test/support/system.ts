@@ -12,6 +12,7 @@ export interface System {
   /** Where processes keep jobs and publish wake-ups. */
   env: Record<string, string>;
   personToken: string;
+  operatorToken: string;
   agentId: string;
   /** Of another release, where its folder is given. */
   startApi(env?: Record<string, string>, release?: string): Promise<ApiProcess>;
@@ -46,7 +47,7 @@ const START_TIMEOUT_MS = 45_000;
 export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: SystemOptions = {}): Promise<System> {
   const testDatabase = on.testDatabase ?? (await createTestDatabase());
   const database = await openDatabase({ url: testDatabase.url, applicationName: 'e2e', maxConnections: 4 });
-  const { personToken, agentId } = await seed(database, manifest);
+  const { personToken, operatorToken, agentId } = await seed(database, manifest);
   const processEnv = {
     DATABASE_URL: testDatabase.url,
     QUEUE_URL: queueUrl ?? testDatabase.url,
@@ -69,6 +70,7 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     databaseUrl: testDatabase.url,
     env: processEnv,
     personToken,
+    operatorToken,
     agentId,
     startApi: async (more = {}, release = '.') => {
       const { process, match } = await start(`${release}/dist/apps/api/main.js`, /"url":"([^"]+)".*"api ready"/, more);
@@ -98,6 +100,7 @@ async function seed({ pool }: Database, more: Partial<AgentManifestInput>) {
   };
   const agentId = await createAgent(pool, { organizationId, ownerPersonId: personId, manifest });
   await publishAgentVersion(pool, agentId, manifest);
-  const { token } = await access.mintToken({ kind: 'person', personId, name: 'e2e' });
-  return { personToken: token, agentId };
+  const person = await access.mintToken({ kind: 'person', personId, name: 'e2e' });
+  const operator = await access.mintToken({ kind: 'operator', name: 'on call' });
+  return { personToken: person.token, operatorToken: operator.token, agentId };
 }
