@@ -1,5 +1,13 @@
 import { migrate } from '#event-store';
-import { createLogger, loadConfig, requireDatabaseUrl, runMain, throwReadable, type Lifetime } from '#platform';
+import {
+  createLogger,
+  loadConfig,
+  MetricsListener,
+  requireDatabaseUrl,
+  runMain,
+  throwReadable,
+  type Lifetime,
+} from '#platform';
 import { ApiModule } from './api.module.ts';
 import { apiEnding, createApi, listen } from './start-api.ts';
 
@@ -9,6 +17,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   const databaseUrl = requireDatabaseUrl(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool api');
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
+  // The first to be there and the last to go: also a start and an end can be looked at.
+  await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const start = () => createApi(ApiModule.forRoot(config, logger), config, logger);
   const app = await lifetime.start(start, apiEnding(config, logger));

@@ -8,6 +8,7 @@ import {
   createLogger,
   DATABASE,
   loadConfig,
+  MetricsListener,
   runMain,
   startEmbeddedPostgres,
   StartError,
@@ -30,6 +31,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   const logger = createLogger(settings.LOG_LEVEL, 'spool');
   await requireFreePort(settings);
   lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
+  // The first to be there and the last to go: also a start and an end can be looked at.
+  await lifetime.start(() => MetricsListener.open(settings, logger), { stop: (open) => open.close() });
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));

@@ -3,6 +3,7 @@ import { migrate } from '#event-store';
 import {
   createLogger,
   loadConfig,
+  MetricsListener,
   requireDatabaseUrl,
   runMain,
   throwReadable,
@@ -18,6 +19,8 @@ async function main(lifetime: Lifetime): Promise<void> {
   const logger = createLogger(config.LOG_LEVEL, 'spool worker');
   endOnFault(logger);
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
+  // The first to be there and the last to go: also a start and an end can be looked at.
+  await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   await lifetime.start(
     // Nest tells of each module; what goes wrong is thrown.

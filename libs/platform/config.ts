@@ -58,6 +58,10 @@ export const configSchema = z.object({
   PORT: wholeNumber.min(0).max(65_535).default(3000),
   /** Address that the API listens on. */
   HOST: z.string().min(1).default('127.0.0.1'),
+  /** Port for /metrics and /health without a token, of api, worker and standalone; without it there is none; 0 takes any free one. */
+  METRICS_PORT: wholeNumber.min(0).max(65_535).optional(),
+  /** Address of that port: whoever reaches it reads all metrics. */
+  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
   /** Where the embedded PostgreSQL and blobs on disk live. */
   DATA_DIR: z.string().min(1).default('.data'),
   /** PostgreSQL 15 to 18. The standalone starts an embedded one without it. */

@@ -5,6 +5,8 @@ export * from './leader-loop.ts';
 export * from './limit-body.ts';
 export * from './logger.ts';
 export * from './main-process.ts';
+export * from './metrics.ts';
+export * from './metrics-listener.ts';
 export * from './new-id.ts';
 export * from './outbound-fetch.ts';
 export * from './platform.module.ts';

@@ -2,6 +2,7 @@ import { Inject, Module, type DynamicModule, type OnApplicationShutdown, type On
 import { requireDatabaseUrl, type Config } from './config.ts';
 import { openDatabase, type Database } from './database.ts';
 import type { Logger } from './logger.ts';
+import { metrics, onScrape } from './metrics.ts';
 import { openPolicyVersions } from './policy-versions.ts';
 import { PolicyWatch } from './policy-watch.ts';
 
@@ -13,6 +14,8 @@ export const LOGGER = Symbol('LOGGER');
 /** Configuration, log, database and policy watch of one process; the root of every composition. */
 @Module({})
 export class PlatformModule implements OnModuleInit, OnApplicationShutdown {
+  private endTelling = (): void => undefined;
+
   constructor(
     @Inject(DATABASE) private readonly database: Database,
     @Inject(PolicyWatch) private readonly policy: PolicyWatch,
@@ -43,9 +46,16 @@ export class PlatformModule implements OnModuleInit, OnApplicationShutdown {
 
   onModuleInit(): void {
     this.policy.start();
+    const { pool } = this.database;
+    this.endTelling = onScrape(() => {
+      metrics.databaseConnections.set({ state: 'total' }, pool.totalCount);
+      metrics.databaseConnections.set({ state: 'idle' }, pool.idleCount);
+      metrics.databaseConnections.set({ state: 'waiting' }, pool.waitingCount);
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.endTelling();
     await this.policy.stop();
     await this.database.close();
   }

@@ -1,0 +1,221 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { readVersion } from './version.ts';
+
+const registry = new Registry();
+
+/** Upper bounds, seconds: of what takes milliseconds, of what a person waits for, and of what models and tools take. */
+const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const WAITS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const LONG = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+/** As manifests have them (libs/agents/manifest.ts), and the errors that their calls end with (libs/agents/model/provider-errors.ts). */
+const PROVIDERS = ['anthropic', 'openai-compatible'];
+const PROVIDER_FAILURES = [
+  ...['provider_unavailable', 'provider_rate_limited', 'provider_rejected', 'provider_quota_exhausted'],
+  ...['provider_auth', 'content_filtered', 'context_too_long'],
+];
+
+/** Label names with their values; null where others than this table know them. */
+type Labels = Record<string, readonly string[] | null>;
+
+const counter = <L extends Labels>(name: string, help: string, labels: L = {} as L) => {
+  const labelNames = Object.keys(labels) as Extract<keyof L, string>[];
+  const made = new Counter({ name, help, labelNames, registers: [registry] });
+  // From 0 on: of a series that begins with 1, no rate can be told.
+  for (const values of combinations(labels)) made.inc(values as never, 0);
+  return made;
+};
+const gauge = <L extends Labels>(name: string, help: string, labels: L = {} as L) =>
+  new Gauge({ name, help, labelNames: Object.keys(labels) as Extract<keyof L, string>[], registers: [registry] });
+const histogram = <L extends Labels>(name: string, help: string, buckets: number[], labels: L = {} as L) => {
+  const labelNames = Object.keys(labels) as Extract<keyof L, string>[];
+  return new Histogram({ name, help, buckets, labelNames, registers: [registry] });
+};
+
+/** Every combination of the labels' values; none where some are not known here. */
+function combinations(labels: Labels): Record<string, string>[] {
+  let all: Record<string, string>[] = [{}];
+  for (const [label, values] of Object.entries(labels)) {
+    all = all.flatMap((one) => (values ?? []).map((value) => ({ ...one, [label]: value })));
+  }
+  return all;
+}
+
+/**
+ * Every metric of Spool; docs/operations/metrics.md has the same list, kept equal by a test. A label's values are of a fixed
+ * set, never what a caller has made: each new value is a series that the process and Prometheus keep for good.
+ */
+export const metrics = {
+  httpRequests: counter('spool_http_requests_total', 'HTTP requests answered.', {
+    method: null,
+    route: null,
+    status: null,
+  }),
+  httpSeconds: histogram(
+    'spool_http_request_duration_seconds',
+    'From the arrival of an HTTP request to the last byte of its answer; without what is followed.',
+    WAITS,
+    { method: null, route: null },
+  ),
+  httpOpen: gauge('spool_http_requests_open', 'HTTP requests under way, open event streams included.'),
+
+  appends: counter('spool_appends_total', 'Appends by what became of them.', {
+    outcome: ['ok', 'conflict', 'refused', 'limited', 'unmet', 'away', 'failed'],
+  }),
+  appendSeconds: histogram(
+    'spool_append_duration_seconds',
+    'Time of an append that was made, with the wait for a connection.',
+    FAST,
+  ),
+
+  offers: counter('spool_offers_total', 'Offers of Runs to the queue.', {
+    path: ['fast', 'dispatcher'],
+    outcome: ['sent', 'dropped', 'failed'],
+  }),
+  offerSeconds: histogram(
+    'spool_offer_latency_seconds',
+    'From a commit until the queue has taken the offer, on the fast path.',
+    FAST,
+  ),
+  runsCreated: counter('spool_runs_created_total', 'Runs created.'),
+  startSeconds: histogram(
+    'spool_run_start_latency_seconds',
+    'From the creation of a Run to its first start, by the times of its events.',
+    WAITS,
+  ),
+  runsEnded: counter('spool_runs_ended_total', 'Runs ended.', {
+    outcome: ['completed', 'failed', 'cancelled', 'expired'],
+  }),
+  runFailures: counter('spool_run_failures_total', 'Runs failed, by error code.', { code: null }),
+  runLosses: counter('spool_run_losses_total', 'Claims that ended before their Run, which went back to the queue.', {
+    reason: ['lease_expired', 'retryable_failure', 'handed_over'],
+  }),
+  leasesLost: counter('spool_leases_lost_total', 'Claims that this worker has lost.', { reason: ['gone', 'unsure'] }),
+
+  stepSeconds: histogram('spool_step_duration_seconds', 'Steps of Runs.', LONG, {
+    kind: ['model', 'tool'],
+    outcome: ['ok', 'error', 'stopped'],
+  }),
+  toolCalls: counter('spool_tool_calls_total', 'Tool calls answered, also those that were not run.', {
+    outcome: ['ok', 'error', 'refused', 'unknown'],
+  }),
+  providerRequests: counter('spool_provider_requests_total', 'Calls of model providers.', {
+    provider: PROVIDERS,
+    outcome: ['ok', 'stopped', ...PROVIDER_FAILURES],
+  }),
+  providerSeconds: histogram(
+    'spool_provider_request_duration_seconds',
+    'A call of a model provider, to its last piece.',
+    LONG,
+    { provider: PROVIDERS },
+  ),
+  tokens: counter('spool_tokens_total', 'Tokens; cached ones are part of the input.', {
+    direction: ['input', 'output', 'cached'],
+  }),
+
+  streamsOpen: gauge('spool_streams_open', 'Open event streams.'),
+  streamEntries: counter('spool_stream_entries_total', 'Log entries given to event streams.'),
+  wakeups: counter('spool_wakeups_total', 'Wake-ups between processes.', {
+    direction: ['sent', 'received', 'dropped'],
+  }),
+
+  slots: gauge('spool_slots', 'Runs that this process can execute at once.'),
+  slotsInUse: gauge('spool_slots_in_use', 'Runs that this process executes now.'),
+
+  // Of the whole installation, read at the scrape (libs/run-queue/installation-metrics.ts).
+  queueDepth: gauge('spool_queue_depth', 'Jobs that wait in the queue.'),
+  workRows: gauge('spool_work_rows', 'Live Runs by what they wait for.', {
+    state: ['ready', 'leased', 'waiting', 'delayed', 'limited'],
+  }),
+  dueRows: gauge(
+    'spool_due_rows',
+    'Work rows that are past due for more than 2 s, and neither handled nor held up by the queue.',
+  ),
+  oldestReadySeconds: gauge('spool_oldest_ready_seconds', 'Age of the Run that has been ready longest.'),
+  workersAlive: gauge('spool_workers_alive', 'Workers whose heartbeat is younger than 10 s.'),
+  workerSlots: gauge('spool_worker_slots', 'Slots of all workers that are alive.'),
+  queuePaused: gauge('spool_queue_paused', '1 while an operator has paused the queue.'),
+  queueAway: gauge('spool_queue_away', '1 while the dispatcher finds that the queue does not answer.'),
+
+  databaseUp: gauge('spool_database_up', '1 if PostgreSQL answers this process.'),
+  queueUp: gauge('spool_queue_up', '1 if the queue answers this process.'),
+  wakeupBusUp: gauge('spool_wakeup_bus_up', '1 if this process can send and hear wake-ups.'),
+  rateLimitStoreUp: gauge('spool_rate_limit_store_up', '1 if this process counts requests together with the others.'),
+  databaseConnections: gauge('spool_database_connections', 'The main pool of connections.', {
+    state: ['total', 'idle', 'waiting'],
+  }),
+  buildInfo: gauge('spool_build_info', 'Always 1; what runs here.', { version: null, node: null }),
+};
+
+/** `stopped`: because the work had to stop, for whatever reason. */
+type StepOutcome = 'ok' | 'error' | 'stopped';
+
+/** Begins to measure a step; what it answers is told the outcome, and counts the first. */
+export function countStep(kind: 'model' | 'tool'): (outcome: StepOutcome) => void {
+  return once((outcome: StepOutcome, seconds) => metrics.stepSeconds.observe({ kind, outcome }, seconds));
+}
+
+/** The same of a provider's call. `outcome`: `ok`, `stopped` or the code of the Run's error. */
+export function countProviderCall(provider: string): (outcome: string) => void {
+  return once((outcome: string, seconds) => {
+    metrics.providerRequests.inc({ provider, outcome });
+    metrics.providerSeconds.observe({ provider }, seconds);
+  });
+}
+
+function once<Outcome>(count: (outcome: Outcome, seconds: number) => void): (outcome: Outcome) => void {
+  const startedAt = performance.now();
+  let isOver = false;
+  return (outcome) => {
+    if (!isOver) count(outcome, (performance.now() - startedAt) / 1_000);
+    isOver = true;
+  };
+}
+
+/** What of `metrics` only some processes have: without them it is not said at all, rather than as 0. */
+const OF_SOME = [
+  ...(['slots', 'slotsInUse', 'queueDepth', 'dueRows', 'oldestReadySeconds', 'workersAlive', 'workerSlots'] as const),
+  ...(['queuePaused', 'queueAway', 'databaseUp', 'queueUp', 'wakeupBusUp', 'rateLimitStoreUp'] as const),
+];
+for (const name of OF_SOME) metrics[name].remove();
+
+/** For how long one collector may keep a scrape, which has to be answered within a second. Milliseconds. */
+const COLLECT_MS = 800;
+
+const collectors = new Set<() => Promise<void> | void>();
+let isCollecting = false;
+
+/**
+ * Has gauges set at each scrape; answers what ends that. A collector that fails or takes too long is passed over: it has to
+ * remove what it cannot know.
+ */
+export function onScrape(collect: () => Promise<void> | void): () => void {
+  collectors.add(collect);
+  return () => void collectors.delete(collect);
+}
+
+/** Begins with what Node tells of the process. For a process that serves metrics; harmless when called again. */
+export function collectProcessMetrics(): void {
+  if (isCollecting) return;
+  isCollecting = true;
+  collectDefaultMetrics({ register: registry });
+  metrics.buildInfo.set({ version: readVersion(), node: process.version }, 1);
+}
+
+/** All metrics in Prometheus' text format, within a second. Never rejects. */
+export async function scrape(): Promise<{ contentType: string; text: string }> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<void>((resolve) => (timer = setTimeout(resolve, COLLECT_MS)));
+  const collected = [...collectors].map(async (collect) => collect());
+  await Promise.race([Promise.allSettled(collected), tooLate]);
+  clearTimeout(timer);
+  return { contentType: registry.contentType, text: await registry.metrics() };
+}
+
+/** The table of `metrics` as the documentation has it. */
+export function describeMetrics(): { name: string; type: string; labels: string[] }[] {
+  return Object.values(metrics).map((metric) => {
+    const { name, labelNames, type } = metric as unknown as { name: string; labelNames: string[]; type: string };
+    return { name, type, labels: [...labelNames] };
+  });
+}
