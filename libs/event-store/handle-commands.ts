@@ -14,7 +14,7 @@ import {
   type Thread,
   type ThreadState,
 } from '#domain';
-import { DatabaseAway, idFactory } from '#platform';
+import { DatabaseAway, idFactory, metrics } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
 import type {
   Append,
@@ -26,6 +26,7 @@ import type {
   LoadedThread,
   RunOffer,
 } from './append.ts';
+import { countEvents } from './count.ts';
 import { Lines } from './lines.ts';
 import type { ThreadStore } from './thread-store.ts';
 
@@ -138,7 +139,11 @@ export class CommandHandler {
         // A refusal may rest on a stale copy: only one that was just loaded counts.
         const stale = before;
         if (before === request.from) before = await this.loadOrNone(request.threadId, giveUpAt);
-        if (before.version === stale.version) return decision;
+        if (before.version === stale.version) {
+          // A worker's claim that does not hold any more.
+          if (request.fence !== undefined) metrics.appends.inc({ outcome: 'refused' });
+          return decision;
+        }
         continue;
       }
       // 2. Fold it into what the append writes.
@@ -149,6 +154,7 @@ export class CommandHandler {
       // 3. Append, and find out what became of it.
       const outcome = await this.appendOnce(append, giveUpAt);
       if (outcome === 'appended') {
+        countEvents(before, append.events);
         this.onCommit({ ...append, offers: offersOf(append) });
         return handled;
       }

@@ -11,6 +11,7 @@ import {
   type KeyedAnswer,
   type LoadedThread,
 } from './append.ts';
+import { countAppend } from './count.ts';
 import { Lines } from './lines.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -110,6 +111,10 @@ export class ThreadStore {
 
   /** Sends the append once, and waits so long for the answer. Throws what is neither a conflict nor a lost connection. */
   async append(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
+    return countAppend(() => this.appendInTurn(append, timeoutMs));
+  }
+
+  private async appendInTurn(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
     const lock = lockOf(append);
     if (lock === undefined) return this.appendNow(append, timeoutMs);
     const until = performance.now() + (timeoutMs ?? Infinity);
