@@ -34,7 +34,5 @@ export function sendError(
   // Fastify would hang up on a body that it has not read, and the caller, still sending, would not see the answer.
   reply.removeHeader('connection');
   if (!raw.complete) letSenderFinish(raw);
-  // What a caller reports can be found in the log.
-  const headers = { ...refusal.headers, 'X-Request-Id': requestId };
-  void reply.code(refusal.status).headers(headers).send(errorEnvelope(refusal));
+  void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal));
 }

@@ -2,7 +2,7 @@ import { STATUS_CODES, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyHttpOptions } from 'fastify';
-import { newId, type Config, type Logger } from '#platform';
+import { metrics, newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
 import { RequestLog } from './request-log.ts';
@@ -29,28 +29,29 @@ export function createHttpAdapter({ BODY_LIMIT_BYTES, TRUSTED_PROXIES }: Config,
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => sendError(logger, request, reply, error),
-    clientErrorHandler: answerUnreadable,
+    clientErrorHandler: (error, socket) => answerUnreadable(logger, error, socket),
     // Node's own refusal has no body: request-checks.ts refuses it.
     http: { requireHostHeader: false },
   };
   // Nest's middleware is not used; its layer would run on each request.
   const adapter = new FastifyAdapter({ ...options, skipMiddie: true });
   const server = adapter.getInstance().server;
-  server.on('checkExpectation', (_request, response: ServerResponse) => refuseExpectation(response));
+  server.on('checkExpectation', (_request, response: ServerResponse) => refuseExpectation(logger, response));
   return adapter;
 }
 
 /** `Expect:` of anything but 100-continue, which reaches no route; Node's own refusal has no body. */
-function refuseExpectation(response: ServerResponse): void {
+function refuseExpectation(logger: Logger, response: ServerResponse): void {
   const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'Expect: cannot be met.')));
   const headers = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': Buffer.byteLength(body) };
-  response.writeHead(417, { ...headers, Connection: 'close' }).end(body);
+  const requestId = noteUnrouted(logger, 417);
+  response.writeHead(417, { ...headers, 'X-Request-Id': requestId, Connection: 'close' }).end(body);
 }
 
 const UNREADABLE_STATUS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
 /** What is not even HTTP reaches no route; it gets the envelope all the same. */
-function answerUnreadable({ code }: { code?: string }, socket: Socket): void {
+function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: Socket): void {
   if (code !== 'ECONNRESET' && socket.writable) {
     const status = UNREADABLE_STATUS[code ?? ''] ?? 400;
     const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'The request cannot be read.')));
@@ -58,9 +59,18 @@ function answerUnreadable({ code }: { code?: string }, socket: Socket): void {
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${noteUnrouted(logger, status)}`,
       'Connection: close',
     ];
     socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
   }
   socket.destroy();
+}
+
+/** The line and the count of what reached no route; answers its id. */
+function noteUnrouted(logger: Logger, status: number): string {
+  const requestId = newId();
+  metrics.httpRequests.inc({ method: 'OTHER', route: 'unknown', status });
+  logger.info({ requestId, status }, 'request');
+  return requestId;
 }

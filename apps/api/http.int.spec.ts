@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { pino } from 'pino';
 import { adminOperations, ERROR_CODES } from '#contract';
 import { DATABASE, type Database } from '#platform';
+import { eventually } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 import { BASE_PATH } from './endpoint.ts';
 
@@ -220,6 +221,24 @@ it('answers 500 to what it does not expect, and says nothing of it', async () =>
 });
 
 describe('the log', () => {
+  it('has one line of a stream, too, though its reader hangs up', async () => {
+    const lines: string[] = [];
+    const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });
+    try {
+      const threadId = await other.newThread();
+      const abort = new AbortController();
+      const headers = { authorization: `Bearer ${other.token}` };
+      await fetch(`${other.url}/threads/${threadId}/events/stream`, { headers, signal: abort.signal });
+      abort.abort();
+      const line = await eventually(() => lines.find((one) => one.includes('events/stream')), {
+        what: 'it has a line',
+      });
+      expect(JSON.parse(line)).toMatchObject({ msg: 'request abandoned', threadId, status: 200 });
+    } finally {
+      await other.stop();
+    }
+  });
+
   it('has one line a request, with ids and without token and text', async () => {
     const lines: string[] = [];
     const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });
@@ -228,9 +247,10 @@ describe('the log', () => {
       await other.get(`/threads/${threadId}?q=secret`);
       await other.get('/nope?q=secret', { token: null });
       const { json } = await other.get(`/threads/${threadId}`);
-      const requests = lines
-        .map((line) => JSON.parse(line) as Record<string, unknown>)
-        .filter(({ msg }) => msg === 'request');
+      const told = () =>
+        lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ msg }) => msg === 'request');
+      await eventually(() => told().length === 4, { what: 'all four have their line' });
+      const requests = told();
       expect(requests).toMatchObject([
         { method: 'POST', route: '/api/v1/agents/:agentId/threads', status: 201, threadId },
         { method: 'GET', route: '/api/v1/threads/:threadId', status: 200, threadId },

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { metrics } from '#platform';
 import type { ApiError } from '../http-errors.ts';
 import { EventStream, type StreamRequest, type StreamSurroundings } from './event-stream.ts';
 
@@ -51,10 +52,12 @@ export class OpenStreams {
   open(response: ServerResponse, request: StreamRequest): void {
     const stream = new EventStream(response, request, this.options);
     this.streams.add(stream);
+    metrics.streamsOpen.inc();
     const { tokenId } = request;
     this.byToken.set(tokenId, this.countOf(tokenId) + 1);
     response.once('close', () => {
       this.streams.delete(stream);
+      metrics.streamsOpen.dec();
       const left = this.countOf(tokenId) - 1;
       if (left > 0) this.byToken.set(tokenId, left);
       else this.byToken.delete(tokenId);
