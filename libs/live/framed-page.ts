@@ -33,10 +33,11 @@ export function framePage({ events, end }: LogPage, render: RenderEntry): Framed
   return { frames: bytes, starts, lastId: last?.id ?? '', lastVersion: last?.version ?? 0, end };
 }
 
-/** What of the page comes after the id; no copy. */
-export function framesAfter({ frames, starts }: FramedPage, id: string): Buffer {
-  const first = starts.find((start) => start.id > id);
-  return first === undefined ? NOTHING : frames.subarray(first.at);
+/** What of the page comes after the id, no copy, and how many entries that are. */
+export function framesAfter({ frames, starts }: FramedPage, id: string): { bytes: Buffer; entries: number } {
+  const first = starts.findIndex((start) => start.id > id);
+  if (first === -1) return NOTHING;
+  return { bytes: frames.subarray(starts[first]!.at), entries: starts.length - first };
 }
 
-const NOTHING = Buffer.alloc(0);
+const NOTHING = { bytes: Buffer.alloc(0), entries: 0 };

@@ -32,12 +32,12 @@ it.each([
   ['ID4', 'ID6 b;'],
   ['ID6', ''],
 ])('gives from after %j on', (id, frames) => {
-  expect(framesAfter(page, id).toString()).toBe(frames);
+  expect(framesAfter(page, id).bytes.toString()).toBe(frames);
 });
 
 it('is empty where there is nothing', () => {
   const end = { version: 3, eventId: 'ID3', idle: true };
   const empty = framePage({ events: [], end }, render);
   expect(empty).toMatchObject({ lastId: '', lastVersion: 0, end });
-  expect(framesAfter(empty, '')).toHaveLength(0);
+  expect(framesAfter(empty, '')).toMatchObject({ bytes: { length: 0 }, entries: 0 });
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Logger } from '#platform';
+import { metrics, type Logger } from '#platform';
 import type { LiveBus, WakeListener } from './bus.ts';
 
 /** What carries wake-ups between processes. It logs its own failures. */
@@ -45,7 +45,8 @@ export class GatheringBus implements LiveBus {
     if (this.closed) return;
     this.wake(threadId, version);
     const gathered = this.gathered.get(threadId);
-    if (gathered === undefined && this.gathered.size >= MAX_GATHERED) return;
+    if (gathered === undefined && this.gathered.size >= MAX_GATHERED)
+      return metrics.wakeups.inc({ direction: 'dropped' });
     if (gathered === undefined || gathered < version) this.gathered.set(threadId, version);
     this.sendIfDue();
   }
@@ -80,9 +81,15 @@ export class GatheringBus implements LiveBus {
 
   private async sendGathered(): Promise<void> {
     const messages = encode(this.sender, this.gathered);
+    const { size } = this.gathered;
     this.gathered = new Map();
+    if (size === 0) return;
     // Hints that cannot be sent are lost: keeping them would be a backlog of what the poll has found by then.
-    if (messages.length > 0) await this.transport.send(messages).catch(() => undefined);
+    const isSent = await this.transport.send(messages).then(
+      () => true,
+      () => false,
+    );
+    metrics.wakeups.inc({ direction: isSent ? 'sent' : 'dropped' }, size);
   }
 
   private receive(message: string): void {
@@ -90,7 +97,9 @@ export class GatheringBus implements LiveBus {
     if (sender === this.sender) return;
     for (const wake of wakes) {
       const [, threadId, version] = WAKE.exec(wake) ?? [];
-      if (threadId !== undefined) this.wake(threadId, Number(version));
+      if (threadId === undefined) continue;
+      metrics.wakeups.inc({ direction: 'received' });
+      this.wake(threadId, Number(version));
     }
   }
 

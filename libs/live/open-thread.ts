@@ -1,4 +1,5 @@
 import type { StreamEnd } from '#event-store';
+import { metrics } from '#platform';
 import { framesAfter, type FramedPage } from './framed-page.ts';
 
 /** Why a reader was ended: no Run is active and all is delivered, or the Thread was deleted. */
@@ -197,9 +198,10 @@ export class OpenThread {
         reading.live = false;
         return;
       }
-      const frames = framesAfter(page, reading.lastId);
+      const { bytes, entries } = framesAfter(page, reading.lastId);
       reading.lastId = page.lastId;
-      if (frames.length > 0) reading.full = !reading.reader.deliver(frames);
+      metrics.streamEntries.inc(entries);
+      if (entries > 0) reading.full = !reading.reader.deliver(bytes);
     }
     // What it has may be newer than the page.
     if (reading.reader.untilIdle && page.end?.idle && reading.lastId <= page.end.eventId) this.end(reading, 'idle');

@@ -10,7 +10,7 @@ import type {
   RunOffer,
   ThreadStore,
 } from '#event-store';
-import { isDatabaseAway, untilAborted, type Logger } from '#platform';
+import { isDatabaseAway, metrics, untilAborted, type Logger } from '#platform';
 
 /**
  * Why the work on a Run ends before the Run does. `gone`: the database says that the claim does not hold any more;
@@ -100,6 +100,7 @@ export class Claim {
     const loses = reason === 'gone' || reason === 'unsure';
     if (this.stopReason === null || loses) this.stopReason = reason;
     const stopped = new ClaimStopped(reason);
+    if (loses) metrics.leasesLost.inc({ reason });
     if (loses) this.lost.abort(stopped);
     this.work.abort(stopped);
   }

@@ -1,7 +1,7 @@
 import { HarnessError, toolInputProblem, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import type { PreparedFile } from '#files';
-import { newId } from '#platform';
+import { countStep, newId } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import { FolderRefused, type Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
@@ -121,9 +121,12 @@ export class RunExecution {
     const transcript = toMessages(this.transcript.events);
     const context = { ...booted.context, attempt: claim.attempt, transcript, tools, files };
     const writer = new PieceWriter({ append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]) });
+    const counted = countStep('model');
     try {
       this.remember(await takeModelStep(harness, context, this.tools, writer));
+      counted('ok');
     } finally {
+      counted(claim.signal.aborted ? 'stopped' : 'error');
       writer.close();
     }
   }

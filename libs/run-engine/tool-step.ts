@@ -2,7 +2,7 @@ import { FileRefused, HarnessError, type RunContext, type Tool, type ToolContext
 import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
 import type { FolderChanges } from '#event-store';
 import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
-import { isDatabaseAway, untilAborted, type Logger } from '#platform';
+import { countStep, isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
 import { newFileFacts, StagedFolder, type FolderRefusal } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
@@ -60,11 +60,13 @@ export async function takeToolStep(
     },
   };
   const startedAt = performance.now();
+  const counted = countStep('tool');
   let result: ToolResult;
   try {
     // An async function: what a tool throws at once is caught like everything else.
     result = await untilAborted((async () => tool.execute(call.toolInput, toolContext))(), context.signal);
   } catch (error) {
+    counted(context.signal.aborted ? 'stopped' : 'error');
     context.signal.throwIfAborted();
     await folder.drop();
     if (notStored !== null) throw new HarnessError('storage_unavailable', { cause: notStored });
@@ -74,6 +76,7 @@ export async function takeToolStep(
     const isKnown = error instanceof HarnessError || error instanceof FileRefused;
     result = { text: isKnown ? error.message : 'The tool failed.', isError: true };
   }
+  counted(result.isError ? 'error' : 'ok');
   const durationMs = Math.round(performance.now() - startedAt);
   // All or none with the result: what a tool calls an error has changed nothing.
   if (result.isError) await folder.drop();

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { LiveBus } from '#live';
-import type { Logger } from '#platform';
+import { metrics, type Logger } from '#platform';
 import { registerWorker, type RegisteredWorker, type RunConsumer, type RunQueue } from '#run-queue';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { RunEngine } from './run-engine.ts';
@@ -48,6 +48,8 @@ export class WorkerLoop {
   private async startTaking(): Promise<void> {
     const { pool, queue, bus, engine, leases, holder, slots, logger } = this.options;
     leases.start();
+    metrics.slots.set(slots);
+    metrics.slotsInUse.set(0);
     this.ignoreWakes = bus.onWake((threadId, version) => engine.wake(threadId, version));
     this.registered = await registerWorker(pool, { holder, slots }, logger);
     if (this.stopping !== null) return;
@@ -92,10 +94,12 @@ export class WorkerLoop {
 
   private async track(execution: Promise<void>): Promise<void> {
     this.executing.add(execution);
+    metrics.slotsInUse.inc();
     try {
       await execution;
     } finally {
       this.executing.delete(execution);
+      metrics.slotsInUse.dec();
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { RunOffer } from '#event-store';
-import { LeaderLoop, namedStatement, type Logger } from '#platform';
+import { LeaderLoop, metrics, namedStatement, type Logger } from '#platform';
 import { lookAtLimits } from './limited-runs.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
@@ -173,7 +173,11 @@ export class Dispatcher {
     const again = rows.filter((run) => now - (this.offeredAt.get(jobIdOf(run)) ?? now) > OFFER_AGAIN_MS);
     const taken = fresh.slice(0, Math.max(0, room));
     const offers = [...again, ...taken].map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
-    await queue.offer(offers);
+    await queue.offer(offers).catch((error: unknown) => {
+      metrics.offers.inc({ path: 'dispatcher', outcome: 'failed' }, offers.length);
+      throw error;
+    });
+    metrics.offers.inc({ path: 'dispatcher', outcome: 'sent' }, offers.length);
     this.noteServed(rows, taken);
     this.measureDrain(taken.length, startedAt);
     const known = new Map(rows.map((run) => [jobIdOf(run), this.offeredAt.get(jobIdOf(run))]));

@@ -1,5 +1,5 @@
 import type { RunOffer } from '#event-store';
-import type { Logger } from '#platform';
+import { metrics, type Logger } from '#platform';
 import { logSparsely } from './log-sparsely.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { Controls, QueueControls } from './queue-controls.ts';
@@ -51,7 +51,7 @@ export class RunOffers {
 
   /** Returns at once and never throws. */
   offerSoon(offer: RunOffer): void {
-    if (this.closed || this.inFlight >= MAX_IN_FLIGHT) return this.dropped();
+    if (this.closed || this.inFlight >= MAX_IN_FLIGHT) return this.drop(1);
     this.pending.push({ offer, until: this.now() + LIMIT_MS });
     this.flushing ??= this.flush();
   }
@@ -70,18 +70,26 @@ export class RunOffers {
       this.sending = batch.length;
       try {
         const room = await this.readRoom();
-        const inTime = batch.filter(({ until }) => this.now() < until).map(({ offer }) => offer);
-        const offers = inTime.slice(0, room);
-        this.room -= offers.length;
-        await this.options.queue.offer(offers);
-        if (offers.length < batch.length) this.dropped();
+        const inTime = batch.filter(({ until }) => this.now() < until);
+        const sent = inTime.slice(0, room);
+        this.room -= sent.length;
+        await this.options.queue.offer(sent.map(({ offer }) => offer));
+        for (const { until } of sent) metrics.offerSeconds.observe((this.now() - until + LIMIT_MS) / 1_000);
+        metrics.offers.inc({ path: 'fast', outcome: 'sent' }, sent.length);
+        if (sent.length < batch.length) this.drop(batch.length - sent.length);
       } catch (error) {
         this.warn(error, 'queue: offers are left to the dispatcher');
+        metrics.offers.inc({ path: 'fast', outcome: 'failed' }, batch.length);
         this.dropped();
       }
       this.sending = 0;
     }
     this.flushing = null;
+  }
+
+  private drop(offers: number): void {
+    metrics.offers.inc({ path: 'fast', outcome: 'dropped' }, offers);
+    this.dropped();
   }
 
   /** How many more jobs may wait. Nothing of ours is under way while it is read, so what we add is counted once. */

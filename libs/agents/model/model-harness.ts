@@ -1,4 +1,5 @@
 import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import { countProviderCall } from '#platform';
 import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
 import { Answer } from './answer.ts';
 import { fitContext } from './context-window.ts';
@@ -66,15 +67,22 @@ async function* modelStep(context: StepContext, { fetch, env, now }: StepParts):
     silenceMs: model.silenceMs,
   });
   const answer = new Answer();
+  const counted = countProviderCall(model.provider);
   try {
     for await (const part of parts) {
       const event = answer.add(part);
       if (event !== null) yield event;
     }
-    yield answer.usage(answer.finish().usage, estimatedTokens);
+    const usage = answer.usage(answer.finish().usage, estimatedTokens);
+    counted('ok');
+    yield usage;
   } catch (error) {
     signal.throwIfAborted();
-    throw providerError(error, { apiKey, now: now() });
+    const failure = providerError(error, { apiKey, now: now() });
+    counted(failure.code);
+    throw failure;
+  } finally {
+    counted('stopped');
   }
   const { text, toolCalls, blocks } = answer;
   yield { type: 'message', text, toolCalls, continuation: toContinuation(model, { estimatedTokens, blocks }) };
