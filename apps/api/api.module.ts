@@ -6,7 +6,7 @@ import { AgentCatalogue } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
 import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
-import { RunQueueModule, RUN_QUEUE, type RunQueue } from '#run-queue';
+import { RunQueueModule } from '#run-queue';
 import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
@@ -27,6 +27,7 @@ import { HealthService } from './health-service.ts';
 import { Idempotency } from './idempotency.ts';
 import { Links } from './links.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
+import { ObservationModule } from './observation.module.ts';
 import { installRequestChecks } from './request-checks.ts';
 import { RunService } from './run-service.ts';
 import { StreamsModule } from './streams/streams.module.ts';
@@ -90,16 +91,19 @@ const services = [
     inject: [AccessGuard, FileSender],
     useFactory: (access: AccessGuard, sender: FileSender) => new DownloadService(access, sender),
   },
-  {
-    provide: HealthService,
-    inject: [DATABASE, RUN_QUEUE],
-    useFactory: ({ pool }: Database, queue: RunQueue) => new HealthService(pool, () => queue.waitingCount()),
-  },
 ];
 
 /** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
 @Module({
-  imports: [AdminHttpModule, ApiAccessModule, ConsoleModule, EventStoreModule, RunQueueModule, StreamsModule],
+  imports: [
+    AdminHttpModule,
+    ApiAccessModule,
+    ConsoleModule,
+    EventStoreModule,
+    ObservationModule,
+    RunQueueModule,
+    StreamsModule,
+  ],
   controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
   providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],
 })

@@ -7,7 +7,10 @@ const create = (userId: string) => ({
 });
 const readiness = async ({ url }: ApiUnderTest) => {
   const response = await fetch(`${new URL(url).origin}/health/ready`);
-  return { code: response.status, ...((await response.json()) as { status: string; queue: string }) };
+  return {
+    code: response.status,
+    ...((await response.json()) as { status: string; queue: string; reasons: string[] }),
+  };
 };
 
 describe('PostgreSQL away', () => {
@@ -42,7 +45,9 @@ describe('PostgreSQL away', () => {
       expect(reply.headers.get('retry-after')).toBe('1');
       expect(reply.text).not.toMatch(/127\.0\.0\.1|ECONN/);
     }
-    expect(await readiness(api)).toMatchObject({ code: 503, status: 'away' });
+    const { reasons, ...away } = await readiness(api);
+    expect(away).toMatchObject({ code: 503, status: 'away' });
+    expect(reasons[0]).toMatch(/^PostgreSQL does not answer \(since 20\d\d-.*Z\): no request can be answered\.$/);
     proxy.resume();
     await eventually(async () => (await post('back')).status === 201, { what: 'a Thread is created again' });
     expect(await threadsOf('cut')).toBe(0);
@@ -82,13 +87,21 @@ describeWithPrivateRedis('Redis away', () => {
     const redis = await startPrivateRedis();
     const api = await ApiUnderTest.start({ settings: { QUEUE_URL: redis.url } });
     try {
-      expect(await readiness(api)).toMatchObject({ code: 200, status: 'ready', queue: 'ok' });
+      const all = { code: 200, status: 'ready', queue: 'ok' };
+      await eventually(async () => (expect(await readiness(api)).toMatchObject(all), true), { what: 'all is there' });
       redis.pause();
       await eventually(async () => (await readiness(api)).status === 'degraded', { what: 'silence is seen' });
       expect((await api.post(`/agents/${api.agentId}/threads`, { body: create('u') })).status).toBe(201);
       redis.resume();
       await redis.kill();
-      expect(await readiness(api)).toMatchObject({ code: 200, status: 'degraded', queue: 'away' });
+      // Each part finds out by itself.
+      const seen = async () => ((next) => next.reasons.length === 3 && next)(await readiness(api));
+      const { reasons, ...degraded } = await eventually(seen, { what: 'all that needs Redis is seen to be away' });
+      expect(degraded).toMatchObject({ code: 200, status: 'degraded', queue: 'away' });
+      const wrong = [/^The queue does not answer/, /^Wake-ups between processes/, /^The store of rate limits/];
+      expect(reasons).toEqual(wrong.map((words) => expect.stringMatching(words) as string));
+      const since = (all: string[]): string[] => all.map((reason) => /since (\S+)\)/.exec(reason)![1]!);
+      expect(since((await readiness(api)).reasons)).toEqual(since(reasons));
       expect((await api.post(`/agents/${api.agentId}/threads`, { body: create('u') })).status).toBe(201);
       await redis.start();
       await eventually(async () => (await readiness(api)).status === 'ready', { what: 'Redis is seen to be back' });

@@ -1,45 +1,56 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool } from 'pg';
+import type { RateLimiter } from '#access';
+import { wakeupsPart, type LiveBus } from '#live';
+import {
+  databasePart,
+  HealthCheck,
+  metrics,
+  okOrAway,
+  type Database,
+  type PolicyWatch,
+  type Readiness,
+} from '#platform';
+import { queuePart, type RunQueue } from '#run-queue';
 
-export interface Health {
-  /**
-   * `degraded`: everything is accepted and stored; Runs start late. `away`: no request can be answered. `stopping`: they are
-   * all answered, for a while.
-   */
-  status: 'ready' | 'degraded' | 'away' | 'stopping';
+/** `away` is without PostgreSQL alone; without anything else requests are answered, and `degraded` says that. */
+export interface Health extends Readiness {
   database: 'ok' | 'away';
   queue: 'ok' | 'away';
 }
 
-/** How long either may take to answer. */
-const LIMIT_MS = 1_000;
+export interface HealthServiceParts {
+  pool: Database['pool'];
+  policy: Pick<PolicyWatch, 'isTrusted'>;
+  queue: Pick<RunQueue, 'waitingCount'>;
+  bus: Pick<LiveBus, 'isUp'>;
+  limiter: Pick<RateLimiter, 'answers'>;
+}
 
 /** Whether this process can do its work. Only the database is needed for that: the queue carries hints. */
 export class HealthService {
   /** Whether the process was told to stop. */
   stopping = false;
+  private readonly parts: HealthCheck<'database' | 'queue' | 'wakeups' | 'rateLimits'>;
 
-  constructor(
-    private readonly pool: Pool,
-    private readonly askQueue: () => Promise<unknown>,
-  ) {}
+  constructor({ pool, policy, queue, bus, limiter }: HealthServiceParts) {
+    this.parts = new HealthCheck({
+      database: databasePart(pool, policy, 'no request can be answered.'),
+      queue: queuePart(queue, 'everything is accepted and stored; Runs start late, or when it is back.'),
+      wakeups: wakeupsPart(bus, 'streams follow by looking every 2 s, and interrupts reach workers within a second.'),
+      rateLimits: {
+        name: 'The store of rate limits does not answer',
+        means: 'this process counts requests alone, so that a token can send as many to each.',
+        works: () => limiter.answers(),
+        found: (works) => metrics.rateLimitStoreUp.set(Number(works)),
+      },
+    });
+  }
 
   async check(): Promise<Health> {
-    const [database, queue] = await Promise.all([answers(this.pool.query('select 1')), answers(this.askQueue())]);
-    return { status: this.statusWith(database, queue), database, queue };
+    const parts = await this.parts.look();
+    const { database, queue } = parts;
+    const reasons = Object.values(parts).flatMap(({ reason }) => reason ?? []);
+    if (this.stopping) reasons.unshift('The process was told to stop: it answers what still comes, and ends.');
+    const status = this.stopping ? 'stopping' : !database.works ? 'away' : reasons.length > 0 ? 'degraded' : 'ready';
+    return { status, database: okOrAway(database), queue: okOrAway(queue), reasons };
   }
-
-  private statusWith(database: Health['database'], queue: Health['queue']): Health['status'] {
-    if (this.stopping) return 'stopping';
-    if (database === 'away') return 'away';
-    return queue === 'away' ? 'degraded' : 'ready';
-  }
-}
-
-async function answers(asked: Promise<unknown>): Promise<'ok' | 'away'> {
-  const answered = asked.then(
-    () => 'ok' as const,
-    () => 'away' as const,
-  );
-  return Promise.race([answered, sleep(LIMIT_MS, 'away' as const, { ref: false })]);
 }

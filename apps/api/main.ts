@@ -9,7 +9,7 @@ import {
   type Lifetime,
 } from '#platform';
 import { ApiModule } from './api.module.ts';
-import { apiEnding, createApi, listen } from './start-api.ts';
+import { apiEnding, createApi, healthOf, listen } from './start-api.ts';
 
 /** An API process of its own; any number of them share the work. */
 async function main(lifetime: Lifetime): Promise<void> {
@@ -18,10 +18,11 @@ async function main(lifetime: Lifetime): Promise<void> {
   const logger = createLogger(config.LOG_LEVEL, 'spool api');
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
-  await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
+  const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const start = () => createApi(ApiModule.forRoot(config, logger), config, logger);
   const app = await lifetime.start(start, apiEnding(config, logger));
+  listener.tellReadiness(() => healthOf(app).check());
   await lifetime.start(() => listen(app, config, logger));
 }
 

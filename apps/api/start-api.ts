@@ -17,6 +17,9 @@ export function createApi(module: DynamicModule, config: Config, logger: Logger)
   });
 }
 
+/** What the process says of itself. */
+export const healthOf = (app: NestFastifyApplication): HealthService => app.get(HealthService);
+
 /** Listens, and answers {base_url}. Throws StartError where the port cannot be had. */
 export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config, logger: Logger): Promise<string> {
   let origin: string;
@@ -46,7 +49,7 @@ export function apiEnding({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): Ending
     drain: async (app) => {
       // It never served.
       if (!app.getHttpServer().listening) return;
-      app.get(HealthService).stopping = true;
+      healthOf(app).stopping = true;
       if (SHUTDOWN_DRAIN_MS > 0) logger.info({ drainMs: SHUTDOWN_DRAIN_MS }, 'not ready any more');
       await sleep(SHUTDOWN_DRAIN_MS);
     },

@@ -19,7 +19,7 @@ import {
   type Lifetime,
   type Logger,
 } from '#platform';
-import { apiEnding, createApi, listen } from '../api/start-api.ts';
+import { apiEnding, createApi, healthOf, listen } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
@@ -32,7 +32,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   await requireFreePort(settings);
   lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
-  await lifetime.start(() => MetricsListener.open(settings, logger), { stop: (open) => open.close() });
+  const listener = await lifetime.start(() => MetricsListener.open(settings, logger), { stop: (open) => open.close() });
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));
@@ -43,6 +43,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const start = () => createApi(StandaloneModule.forRoot(config, logger), config, logger);
   const app = await lifetime.start(start, apiEnding(config, logger));
+  listener.tellReadiness(() => healthOf(app).check());
   const baseUrl = await lifetime.start(() => listen(app, config, logger));
   const { pool } = app.get<Database>(DATABASE);
   const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);

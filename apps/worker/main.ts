@@ -4,12 +4,14 @@ import {
   createLogger,
   loadConfig,
   MetricsListener,
+  onScrape,
   requireDatabaseUrl,
   runMain,
   throwReadable,
   type Lifetime,
   type Logger,
 } from '#platform';
+import { WorkerHealth } from './worker-health.ts';
 import { WorkerModule } from './worker.module.ts';
 
 /** A worker process: executes Runs, and takes its turn at the background loops. */
@@ -20,9 +22,9 @@ async function main(lifetime: Lifetime): Promise<void> {
   endOnFault(logger);
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
-  await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
+  const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
-  await lifetime.start(
+  const app = await lifetime.start(
     // Nest tells of each module; what goes wrong is thrown.
     () =>
       NestFactory.createApplicationContext(WorkerModule.forRoot(config, logger), {
@@ -31,6 +33,9 @@ async function main(lifetime: Lifetime): Promise<void> {
       }),
     { stop: (app) => app.close() },
   );
+  const health = app.get(WorkerHealth);
+  listener.tellReadiness(() => health.check());
+  onScrape(async () => void (await health.check()));
   logger.info({ slots: config.WORKER_SLOTS, leaseMs: config.LEASE_MS }, 'worker ready');
 }
 

@@ -12,13 +12,16 @@ import {
   DATABASE,
   LOGGER,
   PlatformModule,
+  PolicyWatch,
   type Config,
   type Database,
   type LeaderLoop,
   type Logger,
 } from '#platform';
-import { RunEngineModule } from '#run-engine';
-import { DispatcherModule } from '#run-queue';
+import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
+import { RunEngineModule, WorkerLoop } from '#run-engine';
+import { DispatcherModule, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { WorkerHealth } from './worker-health.ts';
 import { Housekeeping, housekeepingLoop } from './housekeeping.ts';
 
 /** Injection token of the loop that housekeeping works in. */
@@ -26,8 +29,14 @@ const HOUSEKEEPING_LOOP = Symbol('HOUSEKEEPING_LOOP');
 
 /** A worker and the background loops. Needs a platform beside it, which `forRoot` brings for a process of its own. */
 @Module({
-  imports: [RunEngineModule, DispatcherModule, EventStoreModule, FilesModule],
+  imports: [RunEngineModule, DispatcherModule, EventStoreModule, FilesModule, LiveModule, RunQueueModule],
   providers: [
+    {
+      provide: WorkerHealth,
+      inject: [DATABASE, PolicyWatch, RUN_QUEUE, LIVE_BUS, WorkerLoop],
+      useFactory: ({ pool }: Database, policy: PolicyWatch, queue: RunQueue, bus: LiveBus, loop: WorkerLoop) =>
+        new WorkerHealth({ pool, policy, queue, bus, loop }),
+    },
     {
       provide: HOUSEKEEPING_LOOP,
       inject: [DATABASE, ThreadStore, CommandHandler, FileStore, BlobKeeper, CONFIG, LOGGER],

@@ -89,6 +89,11 @@ export class RateLimiter {
     else await this.shared?.reward(key).catch(() => undefined);
   }
 
+  /** Whether the store of its own answers. One in PostgreSQL answers where that does. */
+  async answers(): Promise<boolean> {
+    return this.redis === null || (await this.redis.ping()) === 'PONG';
+  }
+
   close(): void {
     this.redis?.disconnect();
   }

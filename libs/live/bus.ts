@@ -13,6 +13,8 @@ export interface LiveBus {
   publish(threadId: string, version: number): void;
   /** Adds a listener for wake-ups of all processes, this one's own included; returns what removes it. */
   onWake(listener: WakeListener): () => void;
+  /** Whether wake-ups can be sent and heard now; else who follows a Thread looks for itself. */
+  isUp(): boolean;
   /** Hands out what was gathered, waits shortly for it, and lets go of the connections. */
   close(): Promise<void>;
 }

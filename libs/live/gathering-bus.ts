@@ -6,6 +6,8 @@ import type { LiveBus, WakeListener } from './bus.ts';
 export interface WakeTransport {
   /** To every process that listens, in one round trip. Rejects when that failed, at the latest after some seconds. */
   send(messages: string[]): Promise<void>;
+  /** Whether it can send and hear now, as far as is known without asking. */
+  isUp(): boolean;
   close(): Promise<void>;
 }
 
@@ -49,6 +51,10 @@ export class GatheringBus implements LiveBus {
       return metrics.wakeups.inc({ direction: 'dropped' });
     if (gathered === undefined || gathered < version) this.gathered.set(threadId, version);
     this.sendIfDue();
+  }
+
+  isUp(): boolean {
+    return this.transport.isUp();
   }
 
   onWake(listener: WakeListener): () => void {

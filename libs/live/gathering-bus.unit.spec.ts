@@ -16,6 +16,10 @@ class Line implements WakeTransport {
     return new Promise((resolve) => this.answers.push(resolve));
   }
 
+  isUp(): boolean {
+    return true;
+  }
+
   answer(): Promise<void> {
     this.answers.splice(0).forEach((end) => end());
     return Promise.resolve();

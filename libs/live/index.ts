@@ -3,3 +3,4 @@ export * from './live-hub.ts';
 export * from './live.module.ts';
 export type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
 export * from './open-live-bus.ts';
+export * from './wakeups-part.ts';

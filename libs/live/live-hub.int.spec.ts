@@ -17,8 +17,9 @@ import { seededRandom } from './seeded-random.testing.ts';
 const newId = monotonicFactory();
 const logger = createLogger('silent', 'test');
 const render = (entry: LogEntry): string => `${JSON.stringify(entry)}\n`;
+const nothing = (): void => undefined;
 /** A bus that loses everything. */
-const deafBus: LiveBus = { publish: () => undefined, onWake: () => () => undefined, close: () => Promise.resolve() };
+const deafBus: LiveBus = { publish: nothing, isUp: () => false, onWake: () => nothing, close: async () => undefined };
 
 let testDatabase: TestDatabase;
 let database: Database;

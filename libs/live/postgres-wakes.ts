@@ -43,6 +43,10 @@ export class PostgresWakes implements WakeTransport {
     }
   }
 
+  isUp(): boolean {
+    return this.client !== null;
+  }
+
   async close(): Promise<void> {
     this.closing.abort();
     if (this.client) hangUp(this.client);

@@ -48,6 +48,10 @@ export class RedisWakes implements WakeTransport {
     await pipeline.exec();
   }
 
+  isUp(): boolean {
+    return this.publisher.status === 'ready' && this.subscriber.status === 'ready';
+  }
+
   async close(): Promise<void> {
     clearInterval(this.heartbeat);
     this.publisher.disconnect();

@@ -1,6 +1,7 @@
 export * from './config.ts';
 export * from './database.ts';
 export * from './embedded-postgres.ts';
+export * from './health.ts';
 export * from './leader-loop.ts';
 export * from './limit-body.ts';
 export * from './logger.ts';

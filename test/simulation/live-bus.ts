@@ -16,6 +16,7 @@ export class WakeNetwork {
     this.listeners.set(process, own);
     return {
       publish: (threadId, version) => this.publish(process, threadId, version),
+      isUp: () => true,
       onWake: (listener) => {
         own.add(listener);
         return () => void own.delete(listener);

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { openApiDocument } from '#contract';
-import { CONFIG, type Config } from '#platform';
+import { CONFIG, readinessCode, type Config } from '#platform';
 import { BASE_PATH } from '../endpoint.ts';
 import { HealthService } from '../health-service.ts';
 import { Links } from '../links.ts';
@@ -33,6 +33,6 @@ export class ServiceController {
   @Get('health/ready')
   async checkReady(@Res() reply: FastifyReply): Promise<void> {
     const health = await this.health.check();
-    void reply.code(health.status === 'ready' || health.status === 'degraded' ? 200 : 503).send(health);
+    void reply.code(readinessCode(health)).send(health);
   }
 }

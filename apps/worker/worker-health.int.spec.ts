@@ -1,0 +1,80 @@
+import { openDatabase, type Database } from '#platform';
+import { createTestDatabase, eventually, faultProxy, type FaultProxy, type TestDatabase } from '#testing';
+import { WorkerHealth, type WorkerHealthParts } from './worker-health.ts';
+
+// Real: PostgreSQL, behind a proxy that cuts it off. What the others say is given.
+
+let testDatabase: TestDatabase;
+let proxy: FaultProxy;
+let database: Database;
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  proxy = await faultProxy(Number(new URL(testDatabase.url).port || 5432));
+  const url = proxy.through(testDatabase.url);
+  database = await openDatabase({ url, applicationName: 'spec', maxConnections: 2 });
+});
+afterAll(async () => {
+  proxy.resume();
+  await database.close();
+  await proxy.close();
+  await testDatabase.drop();
+});
+
+const healthOf = (said: Partial<WorkerHealthParts> = {}): WorkerHealth =>
+  new WorkerHealth({
+    pool: database.pool,
+    policy: { isTrusted: true },
+    queue: { waitingCount: () => Promise.resolve(0) },
+    bus: { isUp: () => true },
+    loop: { stage: 'running' },
+    ...said,
+  });
+
+const NOT_YET = 'The worker does not take Runs yet.';
+const NO_MORE = 'The worker was told to stop: it takes no more Runs.';
+const QUEUE: unknown = expect.stringMatching(
+  /^The queue does not answer.* \(since 20.*Z\): no Run is taken until it is back;/,
+);
+const WAKEUPS: unknown = expect.stringMatching(
+  /^Wake-ups .* \(since 20.*Z\): an interrupt reaches this worker within a second/,
+);
+
+test.each<[string, Partial<WorkerHealthParts>, object]>([
+  ['ready', {}, { database: 'ok', queue: 'ok', worker: 'running', reasons: [] }],
+  ['starting', { loop: { stage: 'idle' } }, { worker: 'idle', reasons: [NOT_YET] }],
+  ['stopping', { loop: { stage: 'draining' } }, { worker: 'draining', reasons: [NO_MORE] }],
+  [
+    'degraded',
+    { queue: { waitingCount: () => Promise.reject(new Error('gone')) } },
+    { queue: 'away', reasons: [QUEUE] },
+  ],
+  ['degraded', { bus: { isUp: () => false } }, { queue: 'ok', reasons: [WAKEUPS] }],
+])('a worker is %s, and says why: %j', async (status, said, expected) => {
+  const isSo = async () => (expect(await healthOf(said).check()).toMatchObject({ status, ...expected }), true);
+  await eventually(isSo, { what: 'nothing is late' });
+});
+
+test('without PostgreSQL it is away, since it was first seen', async () => {
+  const health = healthOf();
+  proxy.cut();
+  const first = await health.check();
+  expect(first).toMatchObject({ status: 'away', database: 'away' });
+  expect(first.reasons).toEqual([
+    expect.stringMatching(/^PostgreSQL does not answer \(since 20.*Z\): no Run can be claimed/),
+  ]);
+  expect((await health.check()).reasons).toEqual(first.reasons);
+  proxy.resume();
+  const isBack = async () => (expect(await health.check()).toMatchObject({ status: 'ready', reasons: [] }), true);
+  await eventually(isBack, { what: 'it is seen to be back' });
+});
+
+test('with all connections of the pool at work it is as the policy’s connection has it', async () => {
+  const clients = await Promise.all([database.pool.connect(), database.pool.connect()]);
+  try {
+    expect(await healthOf().check()).toMatchObject({ status: 'ready', database: 'ok' });
+    expect(await healthOf({ policy: { isTrusted: false } }).check()).toMatchObject({ status: 'away' });
+  } finally {
+    clients.forEach((client) => client.release());
+  }
+});

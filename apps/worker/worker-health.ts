@@ -1,0 +1,53 @@
+import { wakeupsPart, type LiveBus } from '#live';
+import { databasePart, HealthCheck, okOrAway, type Database, type PolicyWatch, type Readiness } from '#platform';
+import type { WorkerLoop } from '#run-engine';
+import { queuePart, type RunQueue } from '#run-queue';
+
+/** What a worker says of itself: `away` and `starting` take no Runs. */
+export interface WorkerReadiness extends Readiness {
+  database: 'ok' | 'away';
+  queue: 'ok' | 'away';
+  /** As WorkerStage has it. */
+  worker: WorkerLoop['stage'];
+}
+
+export interface WorkerHealthParts {
+  pool: Database['pool'];
+  policy: Pick<PolicyWatch, 'isTrusted'>;
+  queue: Pick<RunQueue, 'waitingCount'>;
+  bus: Pick<LiveBus, 'isUp'>;
+  loop: Pick<WorkerLoop, 'stage'>;
+}
+
+/** Whether this process executes Runs. */
+export class WorkerHealth {
+  private readonly parts: HealthCheck<'database' | 'queue' | 'wakeups'>;
+  private readonly loop: WorkerHealthParts['loop'];
+
+  constructor({ pool, policy, queue, bus, loop }: WorkerHealthParts) {
+    this.loop = loop;
+    this.parts = new HealthCheck({
+      database: databasePart(pool, policy, 'no Run can be claimed, and what is claimed is lost when its lease ends.'),
+      queue: queuePart(queue, 'no Run is taken until it is back; what runs goes on.'),
+      wakeups: wakeupsPart(bus, 'an interrupt reaches this worker within a second instead of at once.'),
+    });
+  }
+
+  async check(): Promise<WorkerReadiness> {
+    const { stage } = this.loop;
+    const parts = await this.parts.look();
+    const { database, queue } = parts;
+    const reasons = Object.values(parts).flatMap(({ reason }) => reason ?? []);
+    if (stage === 'idle') reasons.unshift('The worker does not take Runs yet.');
+    else if (stage !== 'running') reasons.unshift('The worker was told to stop: it takes no more Runs.');
+    const status = statusOf(stage, database.works, reasons);
+    return { status, database: okOrAway(database), queue: okOrAway(queue), worker: stage, reasons };
+  }
+}
+
+function statusOf(stage: WorkerLoop['stage'], database: boolean, reasons: readonly string[]): Readiness['status'] {
+  if (stage === 'idle') return 'starting';
+  if (stage !== 'running') return 'stopping';
+  if (!database) return 'away';
+  return reasons.length > 0 ? 'degraded' : 'ready';
+}

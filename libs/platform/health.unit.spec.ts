@@ -1,0 +1,11 @@
+import { HealthCheck } from './health.ts';
+
+test('those who ask while it looks share what it finds, and the next one has it look anew', async () => {
+  let looks = 0;
+  const works = () => Promise.resolve(++looks === 1);
+  const health = new HealthCheck({ part: { name: 'It does not answer', means: 'nothing.', works } });
+  const together = await Promise.all([health.look(), health.look(), health.look()]);
+  expect(together.map(({ part }) => part.works)).toEqual([true, true, true]);
+  expect((await health.look()).part.works).toBe(false);
+  expect(looks).toBe(2);
+});
