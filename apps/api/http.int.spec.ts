@@ -165,7 +165,7 @@ describe('links', () => {
 
 /** Beside the two interfaces; HEAD goes with GET. */
 const BESIDE = [
-  ...['GET /health/live', 'GET /health/ready'],
+  ...['GET /health/live', 'GET /health/ready', 'GET /metrics'],
   ...['GET /api/docs', 'GET /api/docs/:file', 'GET /admin/v1/openapi.json'],
   ...['GET /console', 'GET /console/*', 'GET /console/queues', 'GET /console/queues/*'],
   ...['POST /console/session', 'GET /console/session', 'DELETE /console/session'],

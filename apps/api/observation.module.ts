@@ -1,11 +1,39 @@
-import { Module } from '@nestjs/common';
+import { Inject, Module, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { AccessModule, RateLimiter } from '#access';
+import type { AdminOperation } from '#contract';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
-import { DATABASE, PolicyWatch, type Database } from '#platform';
-import { RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import {
+  CONFIG,
+  DATABASE,
+  LOGGER,
+  onScrape,
+  PolicyWatch,
+  scrape,
+  type Config,
+  type Database,
+  type Logger,
+} from '#platform';
+import { QueueControls, RUN_QUEUE, RunQueueModule, tellInstallation, type RunQueue } from '#run-queue';
+import { sendError } from './error-filter.ts';
 import { HealthService } from './health-service.ts';
 
-/** What the API says of itself: its health. */
+/** Checked as an operation of the admin API, but its answer is Prometheus' text. */
+const SCRAPE: AdminOperation = {
+  method: 'GET',
+  path: '/metrics',
+  summary: 'Metrics of this process and of the installation',
+  params: z.object({}),
+  query: z.object({}),
+  body: null,
+  status: 200,
+  answer: z.string(),
+  form: 'bytes',
+};
+
+/** What the API says of itself: its health, and `/metrics` behind an operator's token. */
 @Module({
   imports: [AccessModule, LiveModule, RunQueueModule],
   providers: [
@@ -18,4 +46,44 @@ import { HealthService } from './health-service.ts';
   ],
   exports: [HealthService],
 })
-export class ObservationModule {}
+export class ObservationModule implements OnModuleInit, OnModuleDestroy {
+  private readonly fastify: FastifyInstance;
+  private ends: (() => void)[] = [];
+
+  constructor(
+    @Inject(HttpAdapterHost) { httpAdapter }: HttpAdapterHost,
+    @Inject(HealthService) private readonly health: HealthService,
+    @Inject(DATABASE) private readonly database: Database,
+    @Inject(RUN_QUEUE) private readonly queue: RunQueue,
+    @Inject(QueueControls) private readonly controls: QueueControls,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
+    this.fastify = httpAdapter.getInstance<FastifyInstance>();
+  }
+
+  onModuleInit(): void {
+    const { health, queue, controls } = this;
+    const { pool } = this.database;
+    const queueName = this.config.QUEUE_NAME;
+    this.ends = [
+      onScrape(async () => void (await health.check())),
+      tellInstallation({ pool, queue, queueName, controls }),
+    ];
+    this.fastify.route({
+      method: SCRAPE.method,
+      url: SCRAPE.path,
+      config: { adminOperation: SCRAPE, isPrivate: true },
+      errorHandler: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+        sendError(this.logger, request, reply, error),
+      handler: async (_request, reply) => {
+        const { contentType, text } = await scrape();
+        return reply.header('Content-Type', contentType).send(text);
+      },
+    });
+  }
+
+  onModuleDestroy(): void {
+    this.ends.forEach((end) => end());
+  }
+}

@@ -26,6 +26,7 @@ const WALKS = [
   'find-ready-runs',
   'wake-delayed-runs',
   'read-controls',
+  'read-installation',
   'resume-queue',
   'find-limited-organizations',
 ];

@@ -1,4 +1,5 @@
 export * from './dispatcher.ts';
+export * from './installation-metrics.ts';
 export * from './limited-runs.ts';
 export * from './open-run-queue.ts';
 export * from './queue-controls.ts';

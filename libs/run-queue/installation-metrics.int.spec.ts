@@ -1,0 +1,60 @@
+import { openDatabase, scrape } from '#platform';
+import { createTestDatabase, eventually, type TestDatabase } from '#testing';
+import { tellInstallation } from './installation-metrics.ts';
+import { Installation } from './run-queue.testing.ts';
+
+// Real: PostgreSQL, BullMQ on it.
+
+let database: TestDatabase;
+let on: Installation;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  on = await Installation.open(database.url);
+});
+afterEach(async () => {
+  await on.close();
+  await database.drop();
+});
+
+/** What a scrape says of the installation as it is now. */
+async function told(name: string): Promise<number> {
+  const { pool, queue, name: queueName, controls } = on;
+  const end = tellInstallation({ pool, queue, queueName, controls });
+  const pattern = new RegExp(`^${name} (\\S+)$`, 'm');
+  // What a busy machine does not read in time is not told.
+  const value = async () => pattern.exec((await scrape()).text)?.[1];
+  return Number(await eventually(value, { what: `${name} is told` }).finally(end));
+}
+
+test.each([
+  ['paused', () => on.controls.pauseQueue()],
+  ['away', () => on.controls.noteAway()],
+])('what a queue that is %s holds up is not overdue; a lease that is over is', async (_, hold) => {
+  await on.addReadyRuns('a', 1);
+  await on.addDelayedRun(0);
+  await on.addDelayedRun(null);
+  await on.letTimePass('11 minutes');
+  expect(await told('spool_due_rows')).toBe(2);
+  await hold();
+  expect(await told('spool_due_rows')).toBe(0);
+  await on.pool.query(`update run_work set state = 'leased', holder = 'gone' where state = 'ready'`);
+  expect(await told('spool_due_rows')).toBe(1);
+});
+
+test('what is not read in time is not told: an old number would look like a new one', async () => {
+  const { queue, name: queueName, controls } = on;
+  const busy = await openDatabase({ url: database.url, applicationName: 'spec', maxConnections: 1 });
+  const end = tellInstallation({ pool: busy.pool, queue, queueName, controls });
+  try {
+    const isTold = async () => (await scrape()).text.includes('\nspool_due_rows 0\n');
+    await eventually(isTold, { what: 'it is told' });
+    const taken = await busy.pool.connect();
+    // Once what was read is too old.
+    const isNotTold = async () => !/^spool_due_rows /m.test((await scrape()).text);
+    await eventually(isNotTold, { what: 'it is not told any more' }).finally(() => taken.release());
+  } finally {
+    end();
+    await busy.close();
+  }
+});

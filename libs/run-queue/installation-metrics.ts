@@ -1,0 +1,74 @@
+import type { Pool } from 'pg';
+import { HEALTH_LIMIT_MS, metrics, namedStatement, onScrape, untilAborted } from '#platform';
+import type { QueueControls } from './queue-controls.ts';
+import { remember } from './remember.ts';
+import type { RunQueue } from './run-queue.ts';
+
+const READ_INSTALLATION = namedStatement(import.meta.dirname, 'read-installation.sql');
+
+/** Scrapes that come together share one read. Milliseconds. */
+const MAX_AGE_MS = 1_000;
+/** By key: it must not keep its connection for as long as a statement may take. */
+const LIMIT = { query_timeout: HEALTH_LIMIT_MS };
+
+const STATES = ['ready', 'leased', 'waiting', 'delayed', 'limited'] as const;
+
+type Installation = Record<(typeof STATES)[number], number> & {
+  due: number;
+  oldestReadySeconds: number;
+  workers: number;
+  slots: number;
+  paused: boolean;
+  away: boolean;
+};
+
+const OF_ROWS = ['dueRows', 'oldestReadySeconds', 'workersAlive', 'workerSlots', 'queuePaused', 'queueAway'] as const;
+
+export interface InstallationMetricsOptions {
+  pool: Pool;
+  queue: Pick<RunQueue, 'waitingCount'>;
+  queueName: string;
+  controls: Pick<QueueControls, 'awayKey'>;
+}
+
+/**
+ * What is the same whoever tells it, the queue and the work rows, set at each scrape by at most one statement a second: 3 ms for
+ * 10,000 rows, a quarter of a second for 500,000 (medians of 25 on PostgreSQL 15, with other work on the machine). What cannot be
+ * read is not said: an old number would look like a new one. Answers what ends it.
+ */
+export function tellInstallation({ pool, queue, queueName, controls }: InstallationMetricsOptions): () => void {
+  const rows = remember(MAX_AGE_MS, async () => {
+    const values = [queueName, controls.awayKey];
+    const read = await pool.query<Installation>({ ...READ_INSTALLATION, ...LIMIT, values });
+    return read.rows[0]!;
+  });
+  const depth = remember(MAX_AGE_MS, () => queue.waitingCount());
+  const tellRows = async (): Promise<void> => {
+    // `query_timeout` does not count the wait for a connection.
+    const known = await untilAborted(rows.get(), AbortSignal.timeout(HEALTH_LIMIT_MS)).catch(() => null);
+    if (known === null) return forgetRows();
+    for (const state of STATES) metrics.workRows.set({ state }, known[state]);
+    metrics.dueRows.set(known.due);
+    metrics.oldestReadySeconds.set(known.oldestReadySeconds);
+    metrics.workersAlive.set(known.workers);
+    metrics.workerSlots.set(known.slots);
+    metrics.queuePaused.set(Number(known.paused));
+    metrics.queueAway.set(Number(known.away));
+  };
+  const tellDepth = async (): Promise<void> => {
+    // A queue that is silent keeps this for longer than a scrape lasts: until it answers nothing is said.
+    metrics.queueDepth.remove();
+    metrics.queueDepth.set(await depth.get());
+  };
+  const ends = [onScrape(tellRows), onScrape(tellDepth)];
+  return () => {
+    ends.forEach((end) => end());
+    forgetRows();
+    metrics.queueDepth.remove();
+  };
+}
+
+function forgetRows(): void {
+  metrics.workRows.reset();
+  for (const name of OF_ROWS) metrics[name].remove();
+}
