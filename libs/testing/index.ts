@@ -10,4 +10,4 @@ export { startS3Server, type S3Server } from './s3-server.ts';
 export { seedManyThreads, type ManyThreads } from './seed-many-threads.ts';
 export * from './spawn-node.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
-export { eventuallyWithin, expectWithin, timedTest } from './timed-test.ts';
+export { eventuallyWithin, expectWithin, timedTest, withinBounds } from './timed-test.ts';
