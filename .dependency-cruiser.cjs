@@ -95,6 +95,13 @@ module.exports = {
       to: { path: '(^|/)node_modules/@nestjs/' },
     },
     {
+      name: 'opentelemetry-stays-in-tracing',
+      comment: 'Everything else uses what libs/platform/tracing.ts gives, which is nothing unless it was started.',
+      severity: 'error',
+      from: { path: ours, pathNot: `^libs/platform/(start-)?tracing\\.ts$|${testFiles}` },
+      to: { path: '(^|/)node_modules/@opentelemetry/' },
+    },
+    {
       name: 'production-needs-no-dev-dependency',
       severity: 'error',
       // The page is bundled: what it is made of is needed where it is built.

@@ -5,6 +5,7 @@ import {
   MetricsListener,
   requireDatabaseUrl,
   runMain,
+  startTracing,
   throwReadable,
   type Lifetime,
 } from '#platform';
@@ -19,6 +20,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
   const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
+  await lifetime.start(() => startTracing(config, 'spool-api', logger), { stop: (tracing) => tracing.stop() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const start = () => createApi(ApiModule.forRoot(config, logger), config, logger);
   const app = await lifetime.start(start, apiEnding(config, logger));

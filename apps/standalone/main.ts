@@ -12,6 +12,7 @@ import {
   runMain,
   startEmbeddedPostgres,
   StartError,
+  startTracing,
   throwReadable,
   type Config,
   type Database,
@@ -33,6 +34,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
   const listener = await lifetime.start(() => MetricsListener.open(settings, logger), { stop: (open) => open.close() });
+  await lifetime.start(() => startTracing(settings, 'spool', logger), { stop: (tracing) => tracing.stop() });
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));

@@ -7,6 +7,7 @@ import {
   onScrape,
   requireDatabaseUrl,
   runMain,
+  startTracing,
   throwReadable,
   type Lifetime,
   type Logger,
@@ -23,6 +24,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
   const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
+  await lifetime.start(() => startTracing(config, 'spool-worker', logger), { stop: (tracing) => tracing.stop() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
   const app = await lifetime.start(
     // Nest tells of each module; what goes wrong is thrown.

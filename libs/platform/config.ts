@@ -132,6 +132,16 @@ export const configSchema = z.object({
   ALLOWED_PRIVATE_ADDRESSES: z.string().superRefine(refuseWrongAddresses).optional(),
   /** Whether fields of older descriptions are taken and answered too (docs/api/compatibility.md); else they are refused. */
   COMPATIBILITY_FIELDS: z.enum(['on', 'off']).default('off'),
+  /** The collector that spans are sent to, `/v1/traces` at this address, by OTLP over HTTP; without one nothing is traced. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: url('http', 'https').optional(),
+  /** The same, with its whole path; it has precedence. */
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url('http', 'https').optional(),
+  /** Nothing is traced, whatever else is set. In any case, as OpenTelemetry's specification has it. */
+  OTEL_SDK_DISABLED: z
+    .string()
+    .toLowerCase()
+    .pipe(z.enum(['true', 'false']))
+    .default('false'),
 });
 
 export type Config = z.infer<typeof configSchema>;
@@ -149,7 +159,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   const wrong = parsed.error.issues.map(({ path, message }) => {
     const name = path.join('.');
     // Never the value of a URL: it may hold a password.
-    const given = name.endsWith('_URL') ? '' : `, not ${JSON.stringify(set[name])}`;
+    const given = /_(URL|ENDPOINT)$/.test(name) ? '' : `, not ${JSON.stringify(set[name])}`;
     return `${name}: ${message}${given}`;
   });
   throw new ConfigError(`Wrong configuration: ${wrong.join('; ')}`);

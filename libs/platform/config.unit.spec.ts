@@ -20,6 +20,12 @@ describe('configuration', () => {
     expect(loadConfig(env)).toEqual(loadConfig({}));
   });
 
+  test('OTEL_SDK_DISABLED is read in any case', () => {
+    expect(
+      ['TRUE', 'True', 'FALSE'].map((value) => loadConfig({ OTEL_SDK_DISABLED: value }).OTEL_SDK_DISABLED),
+    ).toEqual(['true', 'true', 'false']);
+  });
+
   test('an empty variable counts as unset', () => {
     expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toEqual(loadConfig({}));
   });

@@ -15,7 +15,23 @@ export * from './policy-cache.ts';
 export * from './policy-versions.ts';
 export * from './policy-watch.ts';
 export * from './sql.ts';
+export { startTracing } from './start-tracing.ts';
 export * from './throw-readable.ts';
+export {
+  isTracing,
+  noteFailure,
+  spanFrom,
+  SpanKind,
+  traced,
+  tracedFrom,
+  traceHeaders,
+  traceParent,
+  within,
+  type Attributes,
+  type Span,
+  type SpanAbout,
+  type TraceOrigin,
+} from './tracing.ts';
 export * from './transaction.ts';
 export * from './turns.ts';
 export * from './until-aborted.ts';

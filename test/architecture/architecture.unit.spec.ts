@@ -19,6 +19,7 @@ const lawful: Record<string, string> = {
   'libs/contract/index.ts': `import 'zod';`,
   'libs/platform/index.ts': `import 'node:fs'; import 'zod'; import './own.ts';`,
   'libs/platform/own.ts': `export {};`,
+  'libs/platform/tracing.ts': `import '@opentelemetry/api';`,
   'libs/event-store/index.ts': `import { decide } from '#domain'; import '#platform'; export const store = decide;`,
   'libs/event-store/event-store.module.ts': `import '@nestjs/common';`,
   'libs/event-store/store.int.spec.ts': `import '#testing'; import './store.testsuite.ts';`,
@@ -78,6 +79,7 @@ const planted: [rule: string, file: string, source: string][] = [
     'libs/platform/nest.ts',
     `import type { Module } from '@nestjs/common'; export type T = Module;`,
   ],
+  ['opentelemetry-stays-in-tracing', 'libs/event-store/traces.ts', `import '@opentelemetry/api';`],
   ['production-needs-no-dev-dependency', 'apps/api/dev.ts', `import 'fast-check';`],
   ['no-cycles', 'libs/event-store/one.ts', `import { two } from './two.ts'; export const one: number = two;`],
   ['all-imports-resolve', 'libs/event-store/gone.ts', `import '#gone';`],
@@ -112,8 +114,8 @@ beforeAll(() => {
     [`node_modules/${name}/package.json`]: JSON.stringify({ name, main: 'index.js' }),
     [`node_modules/${name}/index.js`]: '',
   });
-  write({ ...npm('zod'), ...npm('@nestjs/common'), ...npm('fast-check') });
-  const dependencies = { zod: '*', '@nestjs/common': '*' };
+  write({ ...npm('zod'), ...npm('@nestjs/common'), ...npm('@opentelemetry/api'), ...npm('fast-check') });
+  const dependencies = { zod: '*', '@nestjs/common': '*', '@opentelemetry/api': '*' };
   write({ 'package.json': JSON.stringify({ dependencies, devDependencies: { 'fast-check': '*' } }) });
   write(lawful);
 });
