@@ -5,7 +5,7 @@ import { RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
-import { CONFIG, DATABASE, PlatformModule, type Config, type Database, type Logger } from '#platform';
+import { CONFIG, DATABASE, isTracing, PlatformModule, type Config, type Database, type Logger } from '#platform';
 import { RunQueueModule } from '#run-queue';
 import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
@@ -29,6 +29,7 @@ import { Links } from './links.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
 import { ObservationModule } from './observation.module.ts';
 import { installRequestChecks } from './request-checks.ts';
+import { installRequestTraces } from './request-traces.ts';
 import { RunService } from './run-service.ts';
 import { StreamsModule } from './streams/streams.module.ts';
 import { ThreadService } from './thread-service.ts';
@@ -133,6 +134,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
       if (health.stopping) void reply.header('Connection', 'close');
       done(null, payload);
     });
+    if (isTracing()) installRequestTraces(this.fastify);
     const compatibility = this.config.COMPATIBILITY_FIELDS === 'on';
     installRequestChecks(this.fastify, { callers, limiter, compatibility });
   }

@@ -8,6 +8,7 @@ import { isDatabaseAway, type Logger, type PolicyWatch } from '#platform';
 import type { ApiRequest } from '../caller.ts';
 import { ApiError, notFound, rateLimited, toApiError, unauthenticated } from '../http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
+import { endRequestSpan } from '../request-traces.ts';
 import { STREAM_HEADERS } from './event-stream.ts';
 import { OpenStreams, type ReadStanding } from './open-streams.ts';
 
@@ -70,6 +71,7 @@ export class StreamService {
       tokenId: caller.tokenId,
       allowedAt,
     });
+    endRequestSpan(request, reply.raw.statusCode);
   }
 
   private async recheck(authorization: string | undefined, agentId: string): Promise<ReadStanding> {

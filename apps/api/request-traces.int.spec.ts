@@ -1,0 +1,54 @@
+import { trace } from '@opentelemetry/api';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import Fastify from 'fastify';
+import { adminOperations, operations } from '#contract';
+import { eventually } from '#testing';
+import { installRequestTraces } from './request-traces.ts';
+
+// Real: HTTP, the SDK.
+
+const exporter = new InMemorySpanExporter();
+trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
+beforeEach(() => exporter.reset());
+
+test('requests of operations have a span by their route, and no others', async () => {
+  const app = Fastify();
+  installRequestTraces(app);
+  const configs = {
+    '/api/v1/agents/:agentId': { operation: operations.getAgent },
+    '/admin/v1/queue': { adminOperation: adminOperations.getQueue },
+    // Checked as an operation of operators (observation.module.ts).
+    '/metrics': { adminOperation: adminOperations.getQueue },
+    '/console': {},
+  };
+  for (const [url, config] of Object.entries(configs)) app.get(url, { config }, (_, reply) => reply.send('ok'));
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+  for (const path of ['/api/v1/agents/1', '/admin/v1/queue', '/metrics', '/console', '/nowhere']) {
+    await (await fetch(`${origin}${path}`)).text();
+  }
+  await app.close();
+  const spans = exporter.getFinishedSpans();
+  expect(spans.map(({ name }) => name)).toEqual(['GET /api/v1/agents/{agentId}', 'GET /admin/v1/queue']);
+});
+
+test('the span of a request whose caller was gone before the answer does not tell of one', async () => {
+  const app = Fastify();
+  installRequestTraces(app);
+  let arrived = false;
+  const config = { operation: operations.getAgent };
+  app.get('/slow', { config }, () => {
+    arrived = true;
+    return new Promise(() => undefined);
+  });
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+  const gone = new AbortController();
+  const answer = fetch(`${origin}/slow`, { signal: gone.signal }).catch(() => null);
+  await eventually(() => arrived, { what: 'the request has arrived' });
+  gone.abort();
+  await answer;
+  const [span] = await eventually(() => ((spans) => spans.length > 0 && spans)(exporter.getFinishedSpans()), {
+    what: 'its span has ended',
+  });
+  await app.close();
+  expect(span!.attributes['http.response.status_code']).toBe(499);
+});
