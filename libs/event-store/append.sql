@@ -85,11 +85,11 @@ run_summary as (
 ),
 work as (
   insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, holder,
-                        due_at, since, queue_ms, work_left, work_until)
+                        due_at, since, queue_ms, work_left, work_until, trace_parent)
   select w."runId", $1, w."organizationId", w."agentId", w.state, w.dispatch, w.attempt, w.holder,
          clock_timestamp() + w."dueInMs" * interval '1 millisecond', clock_timestamp(), w."queueMs",
          w."workMs" * interval '1 millisecond',
-         case when w.state = 'leased' then clock_timestamp() + w."workMs" * interval '1 millisecond' end
+         case when w.state = 'leased' then clock_timestamp() + w."workMs" * interval '1 millisecond' end, $20
   from stream, jsonb_to_recordset($12::jsonb) as w
     ("runId" text, "organizationId" text, "agentId" text, state text, dispatch integer, attempt integer, holder text,
      "dueInMs" bigint, "queueMs" bigint, "workMs" bigint)
@@ -104,7 +104,8 @@ work as (
       since      = excluded.since,
       work_left  = coalesce(run_work.work_until - clock_timestamp(), run_work.work_left),
       work_until = case when excluded.state = 'leased' then
-                     coalesce(run_work.work_until, clock_timestamp() + run_work.work_left) end
+                     coalesce(run_work.work_until, clock_timestamp() + run_work.work_left) end,
+      trace_link = case when excluded.state = 'leased' then run_work.trace_link else excluded.trace_parent end
 ),
 work_gone as (
   -- `limit` takes all of them; it makes the planner expect one, and so use the key, also where it planned when the table

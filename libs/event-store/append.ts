@@ -1,6 +1,6 @@
 import type { PoolClient, QueryConfig } from 'pg';
 import type { StoredEvent, ThreadState, WorkRow } from '#domain';
-import { inTransaction, namedStatement, type NamedStatement } from '#platform';
+import { inTransaction, namedStatement, traceParent, type NamedStatement } from '#platform';
 import type { RunSummary, Summaries } from '#projections';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -319,6 +319,7 @@ function appendWhole({ before, after, events, fence, due, work, answer }: Append
     answer?.fingerprint ?? null,
     answer?.status ?? null,
     answer?.body ?? null,
+    traceParent(),
   ];
   return { ...APPEND, values };
 }

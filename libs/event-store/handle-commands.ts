@@ -29,6 +29,7 @@ import type {
 import { countEvents } from './count.ts';
 import { Lines } from './lines.ts';
 import type { ThreadStore } from './thread-store.ts';
+import { tracedAppend } from './traced-append.ts';
 
 /** What listeners hear after a commit: hints for the live bus and the queue, never awaited by the writer. */
 export interface Commit {
@@ -152,7 +153,7 @@ export class CommandHandler {
       const handled = handledBy(append);
       if (append.events.length === 0 && append.answer === undefined) return handled;
       // 3. Append, and find out what became of it.
-      const outcome = await this.appendOnce(append, giveUpAt);
+      const outcome = await tracedAppend(append, () => this.appendOnce(append, giveUpAt));
       if (outcome === 'appended') {
         countEvents(before, append.events);
         this.onCommit({ ...append, offers: offersOf(append) });

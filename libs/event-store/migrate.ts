@@ -8,6 +8,7 @@ import { ConcurrencyLimits1763700000006 } from './migrations/0006-concurrency-li
 import { Folders1763700000007 } from './migrations/0007-folders.ts';
 import { RunLists1763700000008 } from './migrations/0008-run-lists.ts';
 import { OperatorSessions1763700000009 } from './migrations/0009-operator-sessions.ts';
+import { TraceContext1763700000010 } from './migrations/0010-trace-context.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -20,6 +21,7 @@ const MIGRATIONS = [
   Folders1763700000007,
   RunLists1763700000008,
   OperatorSessions1763700000009,
+  TraceContext1763700000010,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

@@ -1,12 +1,22 @@
 import { Inject, Module, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { CommitFeed, EventStoreModule } from '#event-store';
-import { CONFIG, DATABASE, LOGGER, requireDatabaseUrl, type Config, type Database, type Logger } from '#platform';
+import {
+  CONFIG,
+  DATABASE,
+  isTracing,
+  LOGGER,
+  requireDatabaseUrl,
+  type Config,
+  type Database,
+  type Logger,
+} from '#platform';
 import { Dispatcher } from './dispatcher.ts';
 import { LimitedRuns } from './limited-runs.ts';
 import { openRunQueue } from './open-run-queue.ts';
 import { QueueControls } from './queue-controls.ts';
 import { RunOffers } from './run-offers.ts';
 import type { RunQueue, ShownRunQueue } from './run-queue.ts';
+import { traceQueue } from './trace-queue.ts';
 
 /** Injection token of the RunQueue. */
 export const RUN_QUEUE = Symbol('RUN_QUEUE');
@@ -20,9 +30,13 @@ export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
   providers: [
     {
       provide: RUN_QUEUE,
-      inject: [CONFIG, LOGGER],
-      useFactory: (config: Config, logger: Logger) =>
-        openRunQueue({ url: config.QUEUE_URL ?? requireDatabaseUrl(config), name: config.QUEUE_NAME, logger }),
+      inject: [CONFIG, LOGGER, DATABASE],
+      useFactory: async (config: Config, logger: Logger, { pool }: Database) => {
+        const { QUEUE_NAME: name, QUEUE_URL: url = requireDatabaseUrl(config) } = config;
+        const queue = await openRunQueue({ url, name, logger });
+        if (isTracing()) traceQueue(queue, { pool, name });
+        return queue;
+      },
     },
     { provide: SHOWN_QUEUE, inject: [RUN_QUEUE], useFactory: ({ shown }: ShownRunQueue) => shown },
     {

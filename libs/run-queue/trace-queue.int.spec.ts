@@ -1,0 +1,25 @@
+import pg from 'pg';
+import type { RunOffer } from '#event-store';
+import { createTestDatabase } from '#testing';
+import { traceQueue } from './trace-queue.ts';
+
+// Real: PostgreSQL and a pool. The queue only keeps what it is offered.
+
+test('an offer does not wait for its trace where no connection is free', async () => {
+  const testDatabase = await createTestDatabase();
+  // Without a limit of its own: it would wait as long as the test may take.
+  const pool = new pg.Pool({ connectionString: testDatabase.url, max: 1 });
+  const offered: RunOffer[] = [];
+  const queue = { offer: (jobs: RunOffer[]) => Promise.resolve(void offered.push(...jobs)), consume: () => undefined };
+  traceQueue(queue as never, { pool, name: 'test' });
+  const taken = await pool.connect();
+  try {
+    const one = { runId: 'r', threadId: 't', dispatch: 1 };
+    await queue.offer([one]);
+    expect(offered).toEqual([one]);
+  } finally {
+    taken.release();
+    await pool.end();
+    await testDatabase.drop();
+  }
+});
