@@ -43,6 +43,8 @@ export interface RunContext {
   agentId: string;
   threadId: string;
   runId: string;
+  /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
+  attempt: number;
   /** The application's user, as the Thread was made for. */
   userId: string;
   manifest: AgentManifest;
@@ -51,8 +53,6 @@ export interface RunContext {
 }
 
 export interface StepContext extends RunContext {
-  /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
-  attempt: number;
   /** Bounded: of what is long ago, the beginnings of texts, without continuations and large inputs (docs/choices.md). */
   transcript: readonly TranscriptMessage[];
   /** Those of `tools` that the agent's policy does not deny. */

@@ -2,6 +2,7 @@ import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type * as Undici from 'undici';
 import { isPublicAddress, parseAllowedAddresses, type AllowedAddresses } from './private-addresses.ts';
+import { noteFailure, SpanKind, traced } from './tracing.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -49,9 +50,32 @@ export function openOutbound({ allowed = '', lookup = systemLookup }: OutboundOp
     const { undici, dispatcher } = await (opened ??= openClient(isAllowed, lookup));
     const redirect = init.redirect === 'manual' ? 'manual' : 'error';
     // Node's own classes and those of undici are the same by their shape, and not by their names.
-    return undici.fetch(input, { ...init, redirect, dispatcher } as Undici.RequestInit);
+    const send = () => undici.fetch(input, { ...init, redirect, dispatcher } as Undici.RequestInit);
+    return tracedCall(new URL(input), init.method ?? 'GET', send);
   };
   return { fetch, close: async () => (await opened)?.dispatcher.destroy() };
+}
+
+/** Until its head has come. Of the address only where it is: the rest may be a secret. No context goes out with it. */
+function tracedCall(url: URL, method: string, send: () => Promise<Response>): Promise<Response> {
+  const { hostname, port, protocol } = url;
+  return traced(
+    method,
+    () => ({
+      kind: SpanKind.CLIENT,
+      attributes: {
+        'http.request.method': method,
+        'server.address': hostname,
+        'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+      },
+    }),
+    async (span) => {
+      const response = await send();
+      span?.setAttribute('http.response.status_code', response.status);
+      if (span && response.status >= 400) noteFailure(span, { code: response.status });
+      return response;
+    },
+  );
 }
 
 interface Client {

@@ -10,6 +10,7 @@ import type { LeaseKeeper } from './lease-keeper.ts';
 import { asHarnessError } from './model-step.ts';
 import { RunExecution } from './run-execution.ts';
 import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
+import { tracedRun } from './traced-steps.ts';
 import { transcriptOf, type TranscriptEvent } from './transcript.ts';
 
 const HASTEN_RUN = namedStatement(import.meta.dirname, 'hasten-run.sql');
@@ -53,7 +54,7 @@ export class RunEngine {
     const { leases } = this.options;
     leases.hold(claim);
     try {
-      await this.work(claim);
+      await tracedRun(claim, () => this.work(claim));
     } catch (error) {
       // Left to the reaper, as everything whose lease ends.
       if (!claim.isLost) this.options.logger.error({ err: error, ...claim.fence }, 'the end of a claim was not stored');
@@ -150,7 +151,8 @@ export class RunEngine {
     const liveRunIds = new Set(state.runs.map(({ id }) => id));
     const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });
     const userId = summaries.thread?.user_id ?? '';
-    const context = { agentId: state.agentId, threadId, runId, userId, manifest, signal: claim.signal };
+    const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
+    const context = { ...about, userId, manifest, signal: claim.signal };
     const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
       throw asHarnessError(error);
     });

@@ -9,6 +9,7 @@ import { nextAction, type CallToRun, type Rules } from './next-action.ts';
 import { PieceWriter } from './pieces.ts';
 import { publicCall, settledFact, takeToolStep, type ToolOutcome, type ToolStepParts } from './tool-step.ts';
 import type { ThreadFolder } from './thread-folder.ts';
+import { tracedModelStep, tracedToolStep } from './traced-steps.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
 
 export interface ExecutionParts extends ToolStepParts {
@@ -119,11 +120,11 @@ export class RunExecution {
     const { harness, files } = booted;
     const tools = booted.tools.filter(({ name }) => this.rules.tools.get(name)?.policy !== 'deny');
     const transcript = toMessages(this.transcript.events);
-    const context = { ...booted.context, attempt: claim.attempt, transcript, tools, files };
+    const context = { ...booted.context, transcript, tools, files };
     const writer = new PieceWriter({ append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]) });
     const counted = countStep('model');
     try {
-      this.remember(await takeModelStep(harness, context, this.tools, writer));
+      this.remember(await tracedModelStep(context, () => takeModelStep(harness, context, this.tools, writer)));
       counted('ok');
     } finally {
       counted(claim.signal.aborted ? 'stopped' : 'error');
@@ -168,7 +169,7 @@ export class RunExecution {
     const tool = this.tools.get(call.toolName);
     if (tool === undefined) throw new Error(`${call.toolName} is to be run and does not exist`);
     const context = { ...this.booted.context, signal, files: this.booted.files };
-    const outcome = await takeToolStep(this.parts, tool, call, context);
+    const outcome = await tracedToolStep(call, () => takeToolStep(this.parts, tool, call, context));
     const { facts, files } = outcome.folder ? await this.changeFolder(outcome) : outcome;
     this.files.push(...files);
     this.remember(facts);

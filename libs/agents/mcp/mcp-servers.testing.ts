@@ -47,6 +47,7 @@ export function contextOf(toolServers: ServerInput[], more: Partial<RunContext> 
     agentId: 'agent-1',
     threadId: 'thread-1',
     runId: 'run-1',
+    attempt: 1,
     userId: 'user-1',
     manifest: agentManifestSchema.parse({ name: 'Test', harness: { name: 'model' }, toolServers }),
     signal: new AbortController().signal,

@@ -8,6 +8,7 @@ import { hideInError, hideSecrets } from './hide-secrets.ts';
 import { describeTools, type ServerTool } from './describe-tools.ts';
 import { readResult } from './read-result.ts';
 import { readyServer, type ReadyServer, type ToolServer } from './tool-server.ts';
+import { tracedToolCall } from './traced-tool-call.ts';
 
 const MAX_REFUSAL = 2 * 1024;
 
@@ -113,7 +114,7 @@ export class McpServers {
     const request = { name, input, toolCallId, meta, timeoutMs: target.server.timeoutMs, signal };
     for (let tries = 1; ; tries++) {
       try {
-        const use = this.pool.use(agentId, target, (connection) => connection.call(request));
+        const use = this.pool.use(agentId, target, (connection) => tracedToolCall(target.server, request, connection));
         return await readResult(await untilAborted(use, signal), target.secrets, context);
       } catch (error) {
         signal.throwIfAborted();

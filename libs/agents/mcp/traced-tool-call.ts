@@ -1,0 +1,29 @@
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import { SpanKind, traced, traceHeaders } from '#platform';
+import type { McpConnection, ToolRequest } from './connection.ts';
+import type { ToolServer } from './tool-server.ts';
+
+/** One call of a server's tool. The server is told of the trace in `_meta`, as MCP has it (SEP-414), and may go on with it. */
+export function tracedToolCall(
+  server: ToolServer,
+  request: ToolRequest,
+  connection: McpConnection,
+): Promise<CallToolResult> {
+  return traced(
+    `tools/call ${request.name}`,
+    () => ({
+      kind: SpanKind.CLIENT,
+      attributes: {
+        'mcp.method.name': 'tools/call',
+        'gen_ai.tool.name': request.name,
+        'gen_ai.tool.call.id': request.toolCallId,
+        'network.transport': 'command' in server ? 'pipe' : 'tcp',
+        'spool.tool_server': server.name,
+      },
+    }),
+    (span) => {
+      const meta = span ? { ...request.meta, ...traceHeaders() } : request.meta;
+      return connection.call({ ...request, meta });
+    },
+  );
+}
