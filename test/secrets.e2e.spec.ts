@@ -6,9 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { AgentManifestInput } from '#agents';
+import { eventually } from '#testing';
 import { createAcknowledged, getThread, readLog, send, type Caller } from './support/client.ts';
 import { endOf, PROTOCOLS, startModelSystem, type EndedRun, type ModelSystem } from './support/model-system.ts';
 import { SpoolCommand } from './support/spool-command.ts';
+import { TraceCollector } from './support/trace-collector.ts';
 import { oddServer, oddServerOverHttp, type ListeningServer, type ToolServerInput } from './support/tool-servers.ts';
 
 const SECRETS = {
@@ -21,6 +23,12 @@ const SECRETS = {
 const KEY_FILE = ['-----BEGIN KEY-----', 'a-line-of-"-9e02d84c71fb', '-----END KEY-----'].join('\n');
 /** What must not get out: of `Bearer …` the part that is the secret, of the file its line as it is and in JSON. */
 const VALUES = [...Object.values(SECRETS).map((value) => value.replace('Bearer ', '')), '-9e02d84c71fb'];
+
+/**
+ * What was said, which callers and models are told, and nobody who reads logs or traces. By which words a server refuses a call is
+ * logged: they are for those who run it.
+ */
+const SAID = ['the-callers-words-51c0', 'the-models-words-8ad2', 'the-tools-input-e907', 'It failed with'];
 
 const ALLOW_ALL: AgentManifestInput['tools'] = [{ pattern: '*', policy: 'allow' }];
 const QUOTED = `Incorrect API key provided: ${SECRETS.MODEL_KEY}.`;
@@ -47,22 +55,28 @@ const SCRIPTS = {
         toolCalls: ['odd__env', 'key__env', 'odd__fail', 'odd__refuse', 'web__env', 'web__fail', 'web__refuse'].map(
           (name) => ({
             name,
-            input: {},
+            input: { given: SAID[2]! },
           }),
         ),
       },
-      { text: ['They said:\n', '{{toolResults}}'] },
+      { text: [`${SAID[1]}:\n`, '{{toolResults}}'] },
     ],
   },
 };
 
-/** Secrets of manifests, at servers that repeat whatever they are given. */
+/**
+ * Secrets of manifests, at servers that repeat whatever they are given; and, where only operators look, what was said and an
+ * operator's session.
+ */
 describe('a secret that a manifest refers to', () => {
   let models: ModelSystem;
   let web: ListeningServer;
   let refusing: Server;
   let folder: string;
   let spool: SpoolCommand;
+  let collector: TraceCollector;
+  /** Of an operator who has signed in. */
+  let session: string;
   /** All that callers were answered. */
   const answered: string[] = [];
   const runs = new Map<string, EndedRun>();
@@ -74,8 +88,11 @@ describe('a secret that a manifest refers to', () => {
     refusing = createServer(({ headers }, response) => response.writeHead(403).end(`no: ${headers.authorization}`));
     refusing.listen(0, '127.0.0.1');
     await once(refusing, 'listening');
-    const env = { ...SECRETS, LOG_LEVEL: 'trace' };
+    collector = await TraceCollector.start();
+    const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' };
+    const env = { ...SECRETS, ...tracing, LOG_LEVEL: 'trace' };
     models = await startModelSystem({ apiKey: SECRETS.MODEL_KEY, scripts: SCRIPTS, env });
+    session = await signIn(models);
     spool = new SpoolCommand({ ...SECRETS, DATABASE_URL: models.system.databaseUrl });
     const failing = `console.error(process.env.SECRET); throw new Error(process.env.SECRET)`;
     const auth = { Authorization: { env: 'WEB_AUTH' } };
@@ -106,6 +123,7 @@ describe('a secret that a manifest refers to', () => {
 
   afterAll(async () => {
     await models.stop();
+    await collector.close();
     await web.close();
     refusing.close();
     await rm(folder, { recursive: true });
@@ -113,7 +131,7 @@ describe('a secret that a manifest refers to', () => {
 
   /** A Run of it, to its end, and all that callers can see of it. */
   async function tell(script: string, what: string, caller: Caller): Promise<void> {
-    const { threadId, runId } = await createAcknowledged(caller, `script: ${script} ${what}`);
+    const { threadId, runId } = await createAcknowledged(caller, `script: ${script} ${what}\n${SAID[0]}`);
     runs.set(`${script} ${what}`, await endOf(caller, threadId));
     const paths = ['', '/runs', `/runs/${runId}`, '/files', '/events'].map((path) => `/threads/${threadId}${path}`);
     const answers = [...paths, `/agents/${caller.agentId}`].map(async (path) => {
@@ -172,7 +190,10 @@ describe('a secret that a manifest refers to', () => {
     expect(VALUES.flatMap((value) => placesOf(value, dumps))).toEqual([]);
   });
 
-  it('is in no line that a process logs, at the lowest level', () => {
+  /** What is for no operator's eyes. */
+  const unsaid = (): string[] => [...VALUES, ...SAID, session, models.system.operatorToken, models.api.caller.token];
+
+  it('is in no line that a process logs, at the lowest level, and neither is what was said', () => {
     const outputs = [
       { name: 'api', text: models.api.process.output() },
       { name: 'worker', text: models.worker.output() },
@@ -180,7 +201,15 @@ describe('a secret that a manifest refers to', () => {
     expect(placesOf('A secret on standard error: ***', outputs)).toEqual(['worker']);
     expect(placesOf('Incorrect API key provided: [key].', outputs)).toEqual(['worker']);
     expect(placesOf('no: ***', outputs)).toEqual(['worker']);
-    expect(VALUES.flatMap((value) => placesOf(value, outputs))).toEqual([]);
+    expect(unsaid().filter((value) => placesOf(value, outputs).length > 0)).toEqual([]);
+  });
+
+  it('is in no trace that is exported, and neither is what was said', async () => {
+    const isWhole = (): boolean => collector.spans.filter(({ name }) => name === 'run').length >= runs.size;
+    await eventually(isWhole, { what: 'all Runs are exported', timeoutMs: 30_000 });
+    const outputs = [{ name: 'traces', text: collector.received }];
+    expect(placesOf('odd__env', outputs)).toEqual(['traces']);
+    expect(unsaid().filter((value) => placesOf(value, outputs).length > 0)).toEqual([]);
   });
 
   it('is in no answer that callers were given', () => {
@@ -209,6 +238,18 @@ describe('a secret that a manifest refers to', () => {
     expect(VALUES.flatMap((value) => placesOf(value, outputs))).toEqual([]);
   });
 });
+
+/** Signs an operator in as the console does, and shows that it worked; answers what the cookie says. */
+async function signIn({ api, system }: ModelSystem): Promise<string> {
+  const { origin } = new URL(api.caller.baseUrl);
+  const headers = { 'content-type': 'application/json', origin };
+  const body = JSON.stringify({ token: system.operatorToken });
+  const signedIn = await fetch(`${origin}/console/session`, { method: 'POST', headers, body });
+  const cookie = signedIn.headers.getSetCookie()[0]!.split(';')[0]!;
+  const used = await fetch(`${origin}/admin/v1/overview`, { headers: { cookie } });
+  expect([signedIn.status, used.status]).toEqual([200, 200]);
+  return cookie.split('=')[1]!;
+}
 
 interface Output {
   name: string;
