@@ -7,19 +7,51 @@ export function createLogger(level: string, name: string, destination?: Destinat
   const options: LoggerOptions = {
     name,
     level,
-    redact: {
-      paths: ['req.headers.authorization', 'headers.authorization', 'authorization', 'token'],
-      censor: '[redacted]',
-    },
     serializers: { err: (error: unknown) => serializeError(error) },
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label) => ({ level: label }), log: (said) => hideSecretFields(said) as typeof said },
   };
   return destination ? pino(options, destination) : pino(options);
 }
 
+/**
+ * Where the log goes: undefined for JSON on standard output. `auto`: for people where standard output is a terminal, JSON where
+ * it is a file or a pipe.
+ */
+
+const SECRET_FIELD = /^((proxy-)?authorization|(set-)?cookie|(x-)?api-?key|.*(token|secret|password))$/i;
+const HIDDEN = '[redacted]';
+
+/** Deeper than anything that we log; what is there is left out. */
+const MAX_FIELD_DEPTH = 6;
+
+/**
+ * The same with the values of fields that hold secrets hidden, at whatever depth. Not pino's `redact`, which wants each path:
+ * a field that somebody logs one level deeper would get out.
+ */
+function hideSecretFields(value: unknown, depth = 0): unknown {
+  // Errors have a serializer of their own.
+  if (typeof value !== 'object' || value === null || value instanceof Error) return value;
+  if (depth === MAX_FIELD_DEPTH) return HIDDEN;
+  if (Array.isArray(value)) return value.map((item) => hideSecretFields(item, depth + 1));
+  if ('toJSON' in value) return value;
+  const fields = Object.entries(value).map(([name, field]) => {
+    const isSecret = SECRET_FIELD.test(name) && field !== undefined && field !== null;
+    return [name, isSecret ? HIDDEN : hideSecretFields(field, depth + 1)];
+  });
+  return Object.fromEntries(fields);
+}
+
 /** Causes may be circular. */
 const MAX_DEPTH = 8;
+
+/** An error may carry what a peer has answered, whole. Characters. */
+const MAX_TEXT = 16_384;
+
+const cut = (text: unknown): unknown =>
+  typeof text !== 'string' || text.length <= MAX_TEXT
+    ? text
+    : `${text.slice(0, MAX_TEXT)}… (${text.length - MAX_TEXT} characters more)`;
 
 /**
  * What is named here and nothing else. pino's own serializer writes every property of an error: ioredis hangs the command
@@ -32,8 +64,8 @@ function serializeError(error: unknown, depth = 0): unknown {
   const further = (other: unknown): unknown => (depth < MAX_DEPTH ? serializeError(other, depth + 1) : undefined);
   return {
     type: className === 'Object' ? name : className,
-    message,
-    stack,
+    message: cut(message),
+    stack: cut(stack),
     code,
     cause: further(cause),
     errors: Array.isArray(errors) ? errors.map(further) : undefined,

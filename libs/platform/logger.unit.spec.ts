@@ -59,11 +59,43 @@ describe('an error in the log', () => {
     expect(logged({ err: error }).err).toMatchObject({ message: 'round', cause: { message: 'round' } });
   });
 
+  test('of any length is cut', () => {
+    const { err } = logged({ err: new Error(`${'x'.repeat(16_384)}yz`) });
+    expect(err).toMatchObject({ message: `${'x'.repeat(16_384)}… (2 characters more)` });
+    expect((err as { stack: string }).stack.length).toBeLessThan(17_000);
+  });
+
   test.each([undefined, null, 'thrown text'])('that is no Error: %p', (thrown) => {
     expect(logged({ err: thrown }).err).toEqual(thrown);
   });
 
   test('that is a plain object is not written whole either', () => {
     expect(logged({ err: { name: 'Odd', message: 'm', password: SECRET } }).err).toEqual({ type: 'Odd', message: 'm' });
+  });
+});
+
+describe('a field that holds a secret', () => {
+  const line = (said: object): string => {
+    let written = '';
+    createLogger('info', 'test', { write: (text) => void (written += text) }).info(said, 'said');
+    return written;
+  };
+
+  test.each([
+    { authorization: SECRET },
+    { cookie: SECRET },
+    { token: SECRET },
+    { req: { headers: { Authorization: SECRET, 'set-cookie': [SECRET], 'X-Api-Key': SECRET } } },
+    { a: [{ b: { accessToken: SECRET, clientSecret: SECRET } }] },
+    { a: { b: { c: { d: { password: { deeper: SECRET } } } } } },
+    { a: { b: { c: { d: { e: { f: { any: SECRET } } } } } } },
+  ])('is hidden at whatever depth: %j', (said) => {
+    expect(line(said)).toContain('[redacted]');
+    expect(line(said)).not.toContain(SECRET);
+  });
+
+  test('hides nothing else', () => {
+    const said = { tokenId: 'id', tokens: 3, threadId: 't', at: new Date(0), list: [1, 'two'], none: null };
+    expect(JSON.parse(line(said))).toMatchObject({ ...said, at: '1970-01-01T00:00:00.000Z' });
   });
 });
