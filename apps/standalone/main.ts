@@ -8,6 +8,7 @@ import {
   createLogger,
   DATABASE,
   loadConfig,
+  logOutput,
   MetricsListener,
   runMain,
   startEmbeddedPostgres,
@@ -29,7 +30,7 @@ import { StandaloneModule } from './standalone.module.ts';
 /** API and worker in one process on an embedded PostgreSQL (design, section 9): what `npm start` runs. */
 async function main(lifetime: Lifetime): Promise<void> {
   const settings = loadConfig(process.env);
-  const logger = createLogger(settings.LOG_LEVEL, 'spool');
+  const logger = createLogger(settings.LOG_LEVEL, 'spool', logOutput(settings.LOG_FORMAT));
   await requireFreePort(settings);
   lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.

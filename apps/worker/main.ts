@@ -3,6 +3,7 @@ import { migrate } from '#event-store';
 import {
   createLogger,
   loadConfig,
+  logOutput,
   MetricsListener,
   onScrape,
   requireDatabaseUrl,
@@ -19,7 +20,7 @@ import { WorkerModule } from './worker.module.ts';
 async function main(lifetime: Lifetime): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
-  const logger = createLogger(config.LOG_LEVEL, 'spool worker');
+  const logger = createLogger(config.LOG_LEVEL, 'spool worker', logOutput(config.LOG_FORMAT));
   endOnFault(logger);
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.

@@ -80,6 +80,8 @@ export const configSchema = z.object({
   /** Where file bytes are kept: `file://…`, or `s3://…` for several pods; default: a folder in DATA_DIR. */
   BLOB_URL: url('file', 's3').refine(isBlobUrl, WRONG_BLOB_URL).optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  /** `auto`: for people where standard output is a terminal, else JSON, a line each. */
+  LOG_FORMAT: z.enum(['auto', 'json', 'pretty']).default('auto'),
   /** Connections of a process's main pool. A process needs up to 10 more, and shall hold at most 20 (design, section 4). */
   DATABASE_POOL_SIZE: count(10, 10),
   /** Runs that one worker process executes at once. */

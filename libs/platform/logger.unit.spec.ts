@@ -1,6 +1,6 @@
 import { ReplyError } from 'ioredis';
 import { DatabaseError } from 'pg';
-import { createLogger } from './logger.ts';
+import { createLogger, logOutput } from './logger.ts';
 
 const SECRET = 'geheim';
 
@@ -97,5 +97,13 @@ describe('a field that holds a secret', () => {
   test('hides nothing else', () => {
     const said = { tokenId: 'id', tokens: 3, threadId: 't', at: new Date(0), list: [1, 'two'], none: null };
     expect(JSON.parse(line(said))).toMatchObject({ ...said, at: '1970-01-01T00:00:00.000Z' });
+  });
+});
+
+describe('the form of the log', () => {
+  test('is JSON where standard output is no terminal, unless it is asked for otherwise', () => {
+    expect(logOutput('json')).toBeUndefined();
+    expect(logOutput('auto') === undefined).toBe(!process.stdout.isTTY);
+    expect(logOutput('pretty')).toBeDefined();
   });
 });
