@@ -226,6 +226,32 @@ it('answers 500 to what it does not expect, and says nothing of it', async () =>
 });
 
 describe('the log', () => {
+  it('has the id that the answer names, whatever became of it, and the caller’s own beside it if that is plain', async () => {
+    const lines: string[] = [];
+    const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });
+    const answers: [string | null, string | undefined][] = [];
+    const ask = async (path: string, headers: Record<string, string>, told: string | undefined): Promise<void> => {
+      const { headers: answered } = await fetch(`${other.url}${path}`, { headers });
+      answers.push([answered.get('x-request-id'), told]);
+    };
+    try {
+      await ask('/openapi.json', {}, undefined);
+      await ask('/nope', { 'x-request-id': 'abc-1.2:3_4' }, 'abc-1.2:3_4');
+      await ask('/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV', { 'x-request-id': 'a b' }, undefined);
+      await ask('/openapi.json', { 'x-request-id': 'x'.repeat(65) }, undefined);
+      for (const [id] of answers) expect(id).toMatch(/^[0-9A-Z]{26}$/);
+      const told = () =>
+        lines
+          .map((line) => JSON.parse(line) as Record<string, string>)
+          .filter(({ msg }) => msg === 'request')
+          .map(({ requestId, callerRequestId }) => [requestId, callerRequestId]);
+      await eventually(() => told().length === 4, { what: 'all four have their line' });
+      expect(told()).toEqual(answers);
+    } finally {
+      await other.stop();
+    }
+  });
+
   it('has one line of a stream, too, though its reader hangs up', async () => {
     const lines: string[] = [];
     const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });

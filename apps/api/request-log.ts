@@ -8,6 +8,9 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** Of a request that is over: where its caller was gone before there was an answer it is 499, as nginx has it. */
 export const statusOf = ({ headersSent, statusCode }: ServerResponse): number => (headersSent ? statusCode : 499);
 
+/** Of another's log, to be found in ours: nothing but short plain words, which cannot be taken for anything else. */
+const CALLER_REQUEST_ID = /^[\w.:-]{1,64}$/;
+
 /**
  * One line and one count a request, when its connection is done with it: also of those that were cut off, which Fastify's own
  * hooks do not tell of. Ids only: never the token, the URL's query or the text of a message.
@@ -27,7 +30,7 @@ export class RequestLog extends LogController {
   override requestCompleted(): void {}
 
   private closed(request: FastifyRequest, reply: FastifyReply, elapsedMs: number): void {
-    const { id: requestId, method, trail, log } = request;
+    const { id: requestId, method, trail, log, headers } = request;
     const { url: route, config } = request.routeOptions;
     const isAbandoned = !reply.raw.writableFinished;
     const status = statusOf(reply.raw);
@@ -37,7 +40,9 @@ export class RequestLog extends LogController {
     // These last for as long as their readers like.
     const isFollowing = config.operation?.answer === 'event_stream' || config.adminOperation?.form === 'lines';
     if (!isFollowing) metrics.httpSeconds.observe(counted, elapsedMs / 1_000);
-    const ids = { requestId, threadId: trail?.threadId, runId: trail?.runId };
+    const given = headers['x-request-id'];
+    const callerRequestId = typeof given === 'string' && CALLER_REQUEST_ID.test(given) ? given : undefined;
+    const ids = { requestId, callerRequestId, threadId: trail?.threadId, runId: trail?.runId };
     const ms = Math.round(elapsedMs * 10) / 10;
     log.info({ ...ids, method, route, status, ms }, isAbandoned ? 'request abandoned' : 'request');
   }

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type PinoPretty from 'pino-pretty';
 import { pino, type DestinationStream, type Logger, type LoggerOptions } from 'pino';
+import { traceId } from './tracing.ts';
 
 export type { Logger };
 
@@ -10,6 +11,7 @@ export function createLogger(level: string, name: string, destination?: Destinat
   const options: LoggerOptions = {
     name,
     level,
+    mixin: traceOf,
     serializers: { err: (error: unknown) => serializeError(error) },
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     formatters: { level: (label) => ({ level: label }), log: (said) => hideSecretFields(said) as typeof said },
@@ -32,6 +34,12 @@ export function logOutput(format: 'auto' | 'json' | 'pretty'): DestinationStream
     ignore: 'pid,hostname',
     sync: true,
   });
+}
+
+/** The trace that the line belongs to, where traces are made. */
+function traceOf(): object {
+  const id = traceId();
+  return id === null ? {} : { traceId: id };
 }
 
 const SECRET_FIELD = /^((proxy-)?authorization|(set-)?cookie|(x-)?api-?key|.*(token|secret|password))$/i;

@@ -1,3 +1,5 @@
+import { context, trace, TraceFlags } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { ReplyError } from 'ioredis';
 import { DatabaseError } from 'pg';
 import { createLogger, logOutput } from './logger.ts';
@@ -105,5 +107,20 @@ describe('the form of the log', () => {
     expect(logOutput('json')).toBeUndefined();
     expect(logOutput('auto') === undefined).toBe(!process.stdout.isTTY);
     expect(logOutput('pretty')).toBeDefined();
+  });
+});
+
+describe('a line within a trace', () => {
+  test('has its id, and none outside of it', () => {
+    const traceId = '0af7651916cd43dd8448eb211c80319c';
+    const span = trace.wrapSpanContext({ traceId, spanId: 'b7ad6b7169203331', traceFlags: TraceFlags.SAMPLED });
+    const manager = new AsyncLocalStorageContextManager().enable();
+    context.setGlobalContextManager(manager);
+    const lines: string[] = [];
+    const logger = createLogger('info', 'test', { write: (text) => void lines.push(text) });
+    context.with(trace.setSpan(context.active(), span), () => logger.info('within'));
+    logger.info('outside');
+    context.disable();
+    expect(lines.map((text) => (JSON.parse(text) as { traceId?: string }).traceId)).toEqual([traceId, undefined]);
   });
 });
