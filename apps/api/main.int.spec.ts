@@ -61,6 +61,20 @@ it('starts without a Redis that lets it in, and does not write the password to t
   }
 });
 
+it('leaves a line of what nobody caught, and ends', async () => {
+  const failing = `process.on('SIGUSR2', () => void Promise.reject(new Error('nobody caught this')));`;
+  const { process } = await startReady({
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(failing)}`,
+  });
+  expect(await process.kill('SIGUSR2')).toEqual({ code: 1, signal: null });
+  const last = process.output().trimEnd().split('\n').at(-1)!;
+  expect(JSON.parse(last)).toMatchObject({
+    level: 'fatal',
+    msg: 'unhandledRejection',
+    err: { message: 'nobody caught this' },
+  });
+});
+
 it('logs JSON, and answers where it says', async () => {
   const { process, url } = await startReady({ PUBLIC_BASE_URL: 'https://spool.example' });
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);

@@ -1,6 +1,7 @@
 import { migrate } from '#event-store';
 import {
   createLogger,
+  endOnFault,
   loadConfig,
   logOutput,
   MetricsListener,
@@ -18,6 +19,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool api', logOutput(config.LOG_FORMAT));
+  endOnFault(logger);
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
   const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });

@@ -7,6 +7,7 @@ import { migrate } from '#event-store';
 import {
   createLogger,
   DATABASE,
+  endOnFault,
   loadConfig,
   logOutput,
   MetricsListener,
@@ -31,6 +32,7 @@ import { StandaloneModule } from './standalone.module.ts';
 async function main(lifetime: Lifetime): Promise<void> {
   const settings = loadConfig(process.env);
   const logger = createLogger(settings.LOG_LEVEL, 'spool', logOutput(settings.LOG_FORMAT));
+  endOnFault(logger);
   await requireFreePort(settings);
   lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.

@@ -2,6 +2,7 @@ import { NestFactory } from '@nestjs/core';
 import { migrate } from '#event-store';
 import {
   createLogger,
+  endOnFault,
   loadConfig,
   logOutput,
   MetricsListener,
@@ -11,7 +12,6 @@ import {
   startTracing,
   throwReadable,
   type Lifetime,
-  type Logger,
 } from '#platform';
 import { WorkerHealth } from './worker-health.ts';
 import { WorkerModule } from './worker.module.ts';
@@ -40,16 +40,6 @@ async function main(lifetime: Lifetime): Promise<void> {
   listener.tellReadiness(() => health.check());
   onScrape(async () => void (await health.check()));
   logger.info({ slots: config.WORKER_SLOTS, leaseMs: config.LEASE_MS }, 'worker ready');
-}
-
-/** What nobody caught leaves the process in a state that nobody knows. Its Runs come back when their leases end. */
-function endOnFault(logger: Logger): void {
-  for (const event of ['uncaughtException', 'unhandledRejection']) {
-    process.on(event, (error: unknown) => {
-      logger.fatal({ err: error }, event);
-      process.exit(1);
-    });
-  }
 }
 
 runMain(main);

@@ -19,6 +19,19 @@ export function runMain(main: (lifetime: Lifetime) => Promise<void>): void {
   });
 }
 
+/**
+ * What nobody caught leaves the process in a state that nobody knows: it ends with code 1. Its Runs come back when
+ * their leases end.
+ */
+export function endOnFault(logger: Logger): void {
+  for (const event of ['uncaughtException', 'unhandledRejection']) {
+    process.on(event, (error: unknown) => {
+      logger.fatal({ err: error }, event);
+      process.exit(1);
+    });
+  }
+}
+
 export interface Ending<T> {
   /** Comes first, while everything still works; the grace period is counted from its end. */
   drain?: (started: T) => Promise<void>;
