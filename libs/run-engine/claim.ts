@@ -90,6 +90,11 @@ export class Claim {
     return { runId: this.offer.runId, attempt: this.attempt };
   }
 
+  /** What every line of the log about it carries. */
+  get names(): Fence & { threadId: string } {
+    return { threadId: this.offer.threadId, ...this.fence };
+  }
+
   get isLost(): boolean {
     return this.lost.signal.aborted;
   }
@@ -163,12 +168,12 @@ export class Claim {
       if ('outcome' in outcome && (outcome.outcome === 'folder_moved' || outcome.outcome === 'folder_full'))
         throw new FolderRefused(outcome.outcome);
       if ('outcome' in outcome && outcome.outcome === 'files_refused') {
-        logger.error(this.fence, 'an append was refused: the bytes of its files were swept');
+        logger.error(this.names, 'an append was refused: the bytes of its files were swept');
         break;
       }
       if (!isRejection(outcome)) continue;
       // Losing the Run is normal; being in the wrong status for what one does is not.
-      if (outcome.rejected === 'illegal_transition') logger.error(this.fence, 'an append was refused: wrong status');
+      if (outcome.rejected === 'illegal_transition') logger.error(this.names, 'an append was refused: wrong status');
       break;
     }
     this.stop('gone');

@@ -170,8 +170,8 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     offers,
     commits,
     makeWorker,
-    makeReaper: (isPaused = () => false) =>
-      new Reaper({ pool, handler, isPaused: async () => isPaused(), leaseMs, logger: silent }),
+    makeReaper: (isPaused = () => false, logger = silent) =>
+      new Reaper({ pool, handler, isPaused: async () => isPaused(), leaseMs, logger }),
     makeAgent,
     say,
     sayTo,

@@ -7,6 +7,7 @@ select run_id    as "runId",
        state,
        dispatch,
        attempt,
+       holder,
        coalesce(work_until <= now(), false) as "workOver"
 from run_work
 where (due_at <= now() and (state in ('leased', 'waiting') or (state = 'ready' and not $1::boolean))

@@ -135,7 +135,7 @@ export class LeaseKeeper {
 
   private loseInTime(claim: Claim): void {
     if (claim.isLost || performance.now() < claim.leaseUntil - 2 * this.lookEveryMs) return;
-    this.options.logger.warn({ ...claim.fence }, 'leases: one could not be renewed in time, its work stops');
+    this.options.logger.warn(claim.names, 'leases: one could not be renewed in time, its work stops');
     claim.stop('unsure');
   }
 }

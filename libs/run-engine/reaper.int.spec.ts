@@ -1,3 +1,4 @@
+import { createLogger } from '#platform';
 import { QueueControls } from '#run-queue';
 import { eventually } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
@@ -27,6 +28,23 @@ it('takes back a Run whose lease has ended, and no other', async () => {
   expect(await world.run(lost.threadId, lost.runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
   expect(await world.run(held.threadId, held.runId)).toMatchObject({ status: 'booting', attempt: 1 });
   expect(world.offers.at(-1)).toEqual({ threadId: lost.threadId, runId: lost.runId, dispatch: 2 });
+});
+
+it('leaves in the logs what became of each claim', async () => {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const logger = createLogger('info', 'story', { write });
+  const { threadId, runId } = await world.say('a');
+  await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
+  await world.endLease(runId);
+  await world.makeReaper(undefined, logger).reap(signal);
+  const { engine } = await world.makeWorker({ logger });
+  await engine.executeOffer(world.offers.at(-1)!);
+  const about = { threadId, runId };
+  expect(lines).toMatchObject([
+    { ...about, attempt: 1, holder: 'gone', msg: 'reaper: a lease is over, the Run is taken back' },
+    { ...about, attempt: 2, ms: expect.any(Number) as number, status: 'ended', msg: 'a claim is over' },
+  ]);
 });
 
 it('does not take back what is renewed between its look and its append', async () => {

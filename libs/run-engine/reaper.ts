@@ -34,6 +34,7 @@ interface DueRun {
   state: 'leased' | 'ready' | 'waiting';
   dispatch: number;
   attempt: number;
+  holder: string | null;
   workOver: boolean;
 }
 
@@ -66,9 +67,13 @@ export class Reaper {
 
   private async deal(due: DueRun): Promise<void> {
     const { pool, handler, logger } = this.options;
-    const { runId, threadId, attempt } = due;
+    const { runId, threadId, attempt, holder } = due;
     try {
-      const outcome = await handler.handle({ threadId, commands: [commandFor(due)], due: { runId, attempt } });
+      const command = commandFor(due);
+      const outcome = await handler.handle({ threadId, commands: [command], due: { runId, attempt } });
+      if ('thread' in outcome && command.type === 'reclaim_run') {
+        logger.warn({ threadId, runId, attempt, holder }, 'reaper: a lease is over, the Run is taken back');
+      }
       // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
       if (!isRejection(outcome) || !WITHOUT_RUN.includes(outcome.rejected)) return;
       // The Run may just have ended, and its row with it.

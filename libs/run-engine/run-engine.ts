@@ -51,16 +51,18 @@ export class RunEngine {
     if (this.draining || (await this.options.isPaused())) return;
     const claim = await this.claim(offer);
     if (claim === null) return;
-    const { leases } = this.options;
+    const { leases, logger } = this.options;
+    const claimedAt = performance.now();
     leases.hold(claim);
     try {
       await tracedRun(claim, () => this.work(claim));
     } catch (error) {
       // Left to the reaper, as everything whose lease ends.
-      if (!claim.isLost) this.options.logger.error({ err: error, ...claim.fence }, 'the end of a claim was not stored');
+      if (!claim.isLost) logger.error({ err: error, ...claim.names }, 'the end of a claim was not stored');
     } finally {
       leases.release(claim);
     }
+    logger.info({ ...claim.names, ms: Math.round(performance.now() - claimedAt), ...leftAs(claim) }, 'a claim is over');
     if (claim.stopReason === 'gone') await this.acknowledge(claim);
   }
 
@@ -121,7 +123,7 @@ export class RunEngine {
   /** The domain's retry policy says whether it fails for good. */
   private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
     const known = error instanceof HarnessError;
-    this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.fence }, 'a Run failed');
+    this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'a Run failed');
     const { retryAfterMs = 0 } = known ? error.more : {};
     const failure = runError(known ? error.code : 'internal');
     const command: Command = { ...claim.fence, type: 'fail_run', error: failure, jitter: Math.random(), retryAfterMs };
@@ -163,7 +165,7 @@ export class RunEngine {
   }
 
   /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */
-  private async acknowledge({ offer, fence }: Claim): Promise<void> {
+  private async acknowledge({ offer, names }: Claim): Promise<void> {
     const { store, pool, offerSoon, logger } = this.options;
     try {
       const thread = await store.load(offer.threadId);
@@ -173,7 +175,7 @@ export class RunEngine {
       const { rows } = await pool.query<RunOffer>({ ...HASTEN_RUN, values: [next.id] });
       rows.forEach(offerSoon);
     } catch (error) {
-      logger.debug({ err: error, ...fence }, 'an interrupt could not be acknowledged');
+      logger.debug({ err: error, ...names }, 'an interrupt could not be acknowledged');
     }
   }
 }
@@ -182,6 +184,14 @@ function claimCommands(state: ThreadState, { runId, dispatch }: RunOffer, holder
   const claim: Command = { type: 'claim_run', runId, dispatch, holder };
   const run = liveRun(state, runId);
   return run === undefined ? [claim] : [claim, { type: 'start_run', runId, attempt: run.attempt + 1 }];
+}
+
+/** How a Run is when its worker is done with it, and what has stopped the work before its end. */
+function leftAs({ thread, offer, stopReason }: Claim): { status: string; stopped?: string } {
+  return {
+    status: liveRun(thread.state, offer.runId)?.status ?? 'ended',
+    ...(stopReason !== null && { stopped: stopReason }),
+  };
 }
 
 function liveRun(state: ThreadState, runId: string): LiveRun | undefined {

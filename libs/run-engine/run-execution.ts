@@ -67,7 +67,7 @@ export class RunExecution {
     const tool = this.tools.get(call.toolName);
     if (tool === undefined) return null;
     return toolInputProblem(tool, call, (error) => {
-      const about = { err: error, ...this.claim.fence, toolName: tool.name };
+      const about = { err: error, ...this.claim.names, toolName: tool.name };
       this.parts.logger.warn(about, 'the input of a tool cannot be checked here');
     });
   }

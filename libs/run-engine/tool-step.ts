@@ -72,7 +72,7 @@ export async function takeToolStep(
     if (notStored !== null) throw new HarnessError('storage_unavailable', { cause: notStored });
     // Files that cannot be read or written now are nothing that the model could deal with.
     if (error instanceof HarnessError && error.code === 'storage_unavailable') throw error;
-    logger.warn({ err: error, runId: context.runId, toolName: call.toolName }, 'a tool failed');
+    logger.warn({ err: error, ...namesOf(context), toolName: call.toolName }, 'a tool failed');
     const isKnown = error instanceof HarnessError || error instanceof FileRefused;
     result = { text: isKnown ? error.message : 'The tool failed.', isError: true };
   }
@@ -93,6 +93,8 @@ export async function takeToolStep(
     },
   };
 }
+
+const namesOf = ({ threadId, runId, attempt }: RunContext) => ({ threadId, runId, attempt });
 
 /** How a call ends that was not run. */
 export function settledFact(call: ToolCall, as: Settlement, detail?: string): RecordedFact {

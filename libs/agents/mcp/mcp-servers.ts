@@ -66,7 +66,8 @@ export class McpServers {
   }
 
   private async toolsOf(server: ToolServer, context: RunContext): Promise<Tool[]> {
-    const { agentId, signal } = context;
+    const { agentId, threadId, runId, attempt, signal } = context;
+    const about = { agentId, threadId, runId, attempt, toolServer: server.name };
     const { logger, env } = this.options;
     const key = JSON.stringify([agentId, server]);
     if (performance.now() < (this.avoided.get(key) ?? 0)) return [];
@@ -76,13 +77,13 @@ export class McpServers {
       const listing = untilAborted(this.list(agentId, target), AbortSignal.timeout(this.openMs));
       const listed = await untilAborted(listing, signal);
       const { tools, leftOut } = describeTools(server, hideSecrets(listed, target.secrets));
-      for (const why of leftOut) logger.warn({ agentId, toolServer: server.name, why }, 'a tool was left out');
+      for (const why of leftOut) logger.warn({ ...about, why }, 'a tool was left out');
       return tools.map((tool) => this.toolOf(tool, target));
     } catch (error) {
       signal.throwIfAborted();
       if (server.required) throw unavailable(error);
       this.avoided.set(key, performance.now() + this.avoidMs);
-      logger.warn({ err: error, agentId, toolServer: server.name }, 'an optional tool server was left out');
+      logger.warn({ err: error, ...about }, 'an optional tool server was left out');
       return [];
     }
   }
@@ -109,7 +110,7 @@ export class McpServers {
     input: Record<string, unknown>,
     context: ToolContext,
   ): Promise<ToolResult> {
-    const { agentId, threadId, runId, userId, toolCallId, signal } = context;
+    const { agentId, threadId, runId, attempt, userId, toolCallId, signal } = context;
     const meta = { 'spool/userId': userId, 'spool/threadId': threadId, 'spool/runId': runId };
     const request = { name, input, toolCallId, meta, timeoutMs: target.server.timeoutMs, signal };
     for (let tries = 1; ; tries++) {
@@ -122,14 +123,14 @@ export class McpServers {
         if (!(error instanceof CallFailed)) throw error;
         const mayRepeat = error.kind === 'not_sent' || (error.kind === 'lost' && idempotent);
         if (tries === 1 && mayRepeat) continue;
-        return this.failed(target, error);
+        return this.failed(target, error, { threadId, runId, attempt });
       }
     }
   }
 
-  private failed({ server, secrets }: ReadyServer, error: CallFailed): ToolResult {
+  private failed({ server, secrets }: ReadyServer, error: CallFailed, about: object): ToolResult {
     const cause = hideInError(error.cause, secrets);
-    this.options.logger.warn({ err: cause, toolServer: server.name, kind: error.kind }, 'a tool call failed');
+    this.options.logger.warn({ err: cause, ...about, toolServer: server.name, kind: error.kind }, 'a tool call failed');
     if (error.kind === 'not_sent') throw unavailable(cause);
     const text =
       error.kind === 'refused' ? cause.message.slice(0, MAX_REFUSAL) : FAILURES[error.kind](server.timeoutMs);
