@@ -34,6 +34,7 @@ import { RunService } from './run-service.ts';
 import { StreamsModule } from './streams/streams.module.ts';
 import { ThreadService } from './thread-service.ts';
 import { AccessGuard } from './access-guard.ts';
+import { UnusedConnections } from './unused-connections.ts';
 
 const services = [
   { provide: Links, inject: [CONFIG], useFactory: ({ PUBLIC_BASE_URL }: Config) => new Links(PUBLIC_BASE_URL) },
@@ -110,6 +111,7 @@ const services = [
 })
 export class ApiModule implements OnModuleInit, OnModuleDestroy {
   private readonly fastify: FastifyInstance;
+  private readonly unused: UnusedConnections;
 
   constructor(
     @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
@@ -119,6 +121,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     @Inject(CONFIG) private readonly config: Config,
   ) {
     this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
+    this.unused = new UnusedConnections(this.fastify.server);
   }
 
   /** An API process of its own; the standalone brings the platform itself. */
@@ -142,5 +145,6 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
   /** First of all at shutdown: a stream that is ended must not come back to this process. */
   onModuleDestroy(): void {
     if (this.fastify.server.listening) this.fastify.server.close();
+    this.unused.end();
   }
 }

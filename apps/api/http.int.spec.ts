@@ -225,6 +225,19 @@ it('answers 500 to what it does not expect, and says nothing of it', async () =>
   }
 });
 
+it('does not wait for those who have connected and sent nothing, when it closes', async () => {
+  const other = await ApiUnderTest.start();
+  const { hostname, port } = new URL(other.url);
+  const socket = connect(Number(port), hostname);
+  const ended = new Promise((resolve) => socket.once('close', resolve)).then(() => 'ended');
+  socket.on('error', () => undefined); // how it is ended
+  const { server } = other.app.getHttpAdapter().getInstance();
+  const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
+  await eventually(async () => (await connections()) === 1, { what: 'it is connected' });
+  await other.stop();
+  expect(await ended).toBe('ended');
+}, 30_000);
+
 describe('the log', () => {
   it('has the id that the answer names, whatever became of it, and the caller’s own beside it if that is plain', async () => {
     const lines: string[] = [];
