@@ -29,6 +29,8 @@ export interface RateLimiterOptions {
   /** Of all keys in Redis: two installations on one Redis need two. */
   name: string;
   logger: Logger;
+  /** Instead of what is usual for its store. Milliseconds. */
+  patienceMs?: number | undefined;
 }
 
 /** What became of one request. */
@@ -55,12 +57,12 @@ export class RateLimiter {
    */
   private readonly spentUntil = new Map<string, number>();
 
-  constructor({ limit, redisUrl, pool, name, logger }: RateLimiterOptions) {
+  constructor({ limit, redisUrl, pool, name, logger, patienceMs }: RateLimiterOptions) {
     this.limit = limit;
     const budget = { points: limit, duration: WINDOW_S };
     this.alone = new RateLimiterMemory(budget);
     this.redis = redisUrl === undefined ? null : connect(redisUrl, logger);
-    this.patienceMs = this.redis === null ? PATIENCE_MS.postgres : PATIENCE_MS.redis;
+    this.patienceMs = patienceMs ?? PATIENCE_MS[this.redis === null ? 'postgres' : 'redis'];
     if (this.redis !== null) {
       this.shared = new RateLimiterRedis({
         ...budget,

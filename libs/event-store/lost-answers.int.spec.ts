@@ -1,6 +1,6 @@
 import { DatabaseAway } from '#platform';
 import { verify } from '#projections';
-import { eventually, eventuallyWithin, faultProxy, timedTest, type FaultProxy } from '#testing';
+import { eventually, eventuallyWithin, expectWithin, faultProxy, timedTest, type FaultProxy } from '#testing';
 import { CommandHandler } from './handle-commands.ts';
 import {
   addMessage,
@@ -115,13 +115,20 @@ async function isAwayAndBack(fail: () => void): Promise<void> {
   for (const outcome of await Promise.allSettled([...asked, behind.store.load(threadId, 2_000)])) {
     expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseAway) as unknown });
   }
-  expect(performance.now() - startedAt).toBeLessThan(8_000);
+  const tookMs = performance.now() - startedAt;
   proxy.resume();
   const healed = () => behind.handler.handle({ threadId, commands: [{ type: 'unarchive' }] });
   await eventuallyWithin(2_000, healed, 'the pool has healed');
+  expectWithin(8_000, tookMs, 'it was away after');
 }
 
-test('a clock that is put back while the database is away does not lengthen the wait for it', async () => {
+timedTest(
+  'a clock that is put back while the database is away does not lengthen the wait for it',
+  clockPutBack,
+  30_000,
+);
+
+async function clockPutBack(): Promise<void> {
   const { threadId } = await idleThread(on);
   let setBackMs = 0;
   const handler = new CommandHandler({ store: behind.store, leaseMs: 1_000, now: () => Date.now() - setBackMs });
@@ -130,8 +137,8 @@ test('a clock that is put back while the database is away does not lengthen the 
   const asked = handler.handle({ threadId, commands: [addMessage()] });
   setBackMs = 3_600_000;
   await expect(asked).rejects.toThrow(DatabaseAway);
-  expect(performance.now() - startedAt).toBeLessThan(8_000);
-});
+  expectWithin(8_000, performance.now() - startedAt, 'it was away after');
+}
 
 test('a database that comes back within the time that a command has is not missed', async () => {
   const { threadId } = await idleThread(on);
@@ -155,7 +162,7 @@ test('a connection that breaks while it is lent out or idle does not end the pro
 });
 
 test('an append that waits too long for a lock is undone, said so, and its connection is good', async () => {
-  const impatient = await openProcess(on.url, { statementTimeoutMs: 300, maxConnections: 1 });
+  const impatient = await openProcess(on.url, { statementTimeoutMs: 1_500, maxConnections: 1 });
   const { thread, fence } = await runningThread(on);
   const append = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands: [record(fence)] });
   await whileLocked(on.admin, thread.threadId, async () => {

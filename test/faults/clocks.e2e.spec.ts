@@ -155,7 +155,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
           statuses = await asked();
           const after = await token.leftMs();
           // It is over early rather than late, by as long as it takes to ask the database.
-          if (after > 250) expect(statuses).toEqual([200, 200]);
+          if (statuses.includes(401)) expectWithin(250, after, 'the token was over before its end by');
           if (before < 0) expect(statuses).toEqual([401, 401]);
         }
         expect((await stream).at(-1)).toMatchObject({ event: 'thread.error' });
@@ -207,13 +207,13 @@ for (const { backend, describeIt, queueUrl } of backends) {
       const manifest = { name: 'impatient', harness: { name: 'echo' }, limits: { waitMs } };
       const agentId = await createAgent(system.database.pool, { organizationId: organization, manifest });
       await publishAgentVersion(system.database.pool, agentId, manifest);
+      const started = performance.now();
       const { threadId } = await createAcknowledged({ ...callerOf(0), agentId }, '/confirm');
       await waitForEntry(callerOf(0), threadId, 'tool.confirmation.required');
-      const started = performance.now();
       const ended = eventually(async () => (await getThread(callerOf(0), threadId)).body.run?.status === 'expired', {
         what: 'the Run has expired',
         timeoutMs: 20_000,
-      }).then(() => performance.now() - started + 100); // it was asked up to a poll before we knew
+      }).then(() => performance.now() - started);
       ended.catch(() => undefined);
       return { endedAfterMs: () => ended };
     }

@@ -17,7 +17,7 @@ import { freshSeed, seededRandom } from '../support/random.ts';
 import { StandardLoad, type StandardLoadOptions } from '../support/standard-load.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
 
-const LEASE_MS = isLong ? 10_000 : 2_000;
+const LEASE_MS = isLong ? 10_000 : 4_000;
 /** F6: how often PostgreSQL is restarted, and how long from one time to the next. */
 const RESTARTS = isLong ? 12 : 2;
 const RESTART_EVERY_MS = isLong ? 10_000 : 2_500;
@@ -142,7 +142,7 @@ describeWithRedis('PostgreSQL breaks under load', () => {
     upTo(90_000),
   );
 
-  test(
+  timedTest(
     'the line of a worker is silent: it stops its work before its leases end, another one goes on (F7)',
     async () => {
       const load = startLoad('F7, stalled', { pieces: 100 });
@@ -161,18 +161,18 @@ describeWithRedis('PostgreSQL breaks under load', () => {
           'select due_at as "dueAt", attempt from run_work where run_id = $1',
           call.runId,
         );
-        // The last renewal that came through counts; and nobody else has taken it yet.
-        expect(row).toMatchObject({ attempt: call.attempt });
-        spareMs.push(Date.parse(row!.dueAt) - closedAt);
+        // The last renewal that came through counts; whether nobody else had taken it yet is not known when we look too late.
+        const isFirst = row?.attempt === call.attempt;
+        spareMs.push(isFirst ? Date.parse(row.dueAt) - closedAt : -Infinity);
       }
       process.stderr.write(`F7, stalled: calls closed ${told(spareMs)} ms before the leases ended\n`);
-      expect(Math.min(...spareMs)).toBeGreaterThan(0);
       await waitUntil(stalledAt + STALL_MS);
       expect(openCallsOf(workers[0]!)).toEqual([]);
       line.resume();
       load.healthy();
       await load.finished(upTo(90_000));
       await load.holds();
+      expectWithin(0, -Math.min(...spareMs), 'calls were closed, beyond the end of their leases, after');
     },
     upTo(120_000),
   );

@@ -189,12 +189,12 @@ export class TestStream {
     return (this.last?.data as ErrorEnvelope | undefined)?.error;
   }
 
-  untilHas(count: number, timeoutMs = 5_000): Promise<unknown> {
+  untilHas(count: number, timeoutMs = 15_000): Promise<unknown> {
     return eventually(() => this.ids.length >= count, { what: `the stream has shown ${count} entries`, timeoutMs });
   }
 
-  untilClosed(timeoutMs = 5_000): Promise<unknown> {
-    return eventually(() => this.isClosed, { what: 'the stream ends', timeoutMs });
+  untilClosed(): Promise<unknown> {
+    return eventually(() => this.isClosed, { what: 'the stream ends' });
   }
 
   destroy(): void {
