@@ -14,7 +14,7 @@ const ENTRY = 'x'.repeat(4 * KB);
 const HISTORY = 1_200;
 const MAX_KB_A_READER = 128;
 /** By which a process is larger or smaller from one time to the next, whatever it does: of 200 readers it is not allowed for. */
-const NOISE_KB = isLong ? 0 : 8 * KB;
+const NOISE_KB = isLong ? 0 : 12 * KB;
 /** How many of the slow ones come back, each to read the whole log. */
 const RESUMED = isLong ? SLOW : 8;
 const WRITE_EVERY_MS = 100;

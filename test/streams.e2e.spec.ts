@@ -98,7 +98,8 @@ async function expectSeen(pods: Pods, { threadId, runId }: Acknowledged, seen: L
   const types = new Set(log.map(({ type }) => type));
   for (const type of ['agent.thinking.delta', 'tool.use.started', 'tool.confirmation.required', 'agent.message.delta'])
     expect(types).toContain(type);
-  expect(log.length).toBeGreaterThan(30);
+  // As many as it is cut after; how many pieces are one entry, an append's time says.
+  expect(log.length).toBeGreaterThan(20);
 }
 
 const backends = [

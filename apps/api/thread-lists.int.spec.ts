@@ -153,7 +153,7 @@ describe('a retry', () => {
 
 describe('budgets', () => {
   test('so many requests a minute, told with every answer; without a token by address', async () => {
-    const small = await ApiUnderTest.start({ settings: { RATE_LIMIT_PER_MINUTE: 3 } });
+    const small = await ApiUnderTest.start({ settings: { RATE_LIMIT_PER_MINUTE: 3, RATE_LIMIT_STORE: 'process' } });
     try {
       const { token } = await small.newPerson();
       const get = (as: string) => small.get(`/agents/${small.agentId}`, { token: as });

@@ -43,7 +43,7 @@ function newLoop(tick: (signal: AbortSignal) => Promise<number>, databaseUrl = d
 }
 
 const leads = (loop: LeaderLoop): Promise<unknown> =>
-  eventually(() => loop.isLeader, { what: 'it leads', timeoutMs: 12_000 });
+  eventually(() => loop.isLeader, { what: 'it leads', timeoutMs: 30_000 });
 const cutConnection = (): Promise<unknown> =>
   admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'spool test'`);
 

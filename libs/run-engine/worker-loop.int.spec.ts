@@ -44,7 +44,7 @@ const slots = async (holder: string) =>
 it('executes what the queue offers, several Runs at once', async () => {
   const { loop, holder } = await startLoop();
   expect(await slots(holder)).toBe(4);
-  const runs = await Promise.all(['a', 'b', 'c', 'd'].map((word) => world.say(`${word} /think 300`)));
+  const runs = await Promise.all(['a', 'b', 'c', 'd'].map((word) => world.say(`${word} /think 1500`)));
   await queue.offer(runs.map(({ offer }) => offer));
   await eventually(() => loop.active === 4, { what: 'all four are being executed' });
   for (const { runId } of runs) {
@@ -86,8 +86,8 @@ async function stopsWhenWoken(): Promise<void> {
 }
 
 it('stops in two stages, and what it hands over another worker ends', async () => {
-  const { loop } = await startLoop({ graceMs: 2_000 });
-  const [soon, late] = [await world.say('soon /think 200'), await world.say('late /pause 60s')];
+  const { loop } = await startLoop({ graceMs: 3_500 });
+  const [soon, late] = [await world.say('soon /think 1s'), await world.say('late /pause 60s')];
   await queue.offer([soon.offer, late.offer]);
   await eventually(() => loop.active === 2, { what: 'both are being executed' });
   // Active is one that still boots too: it would be handed over before its first step.

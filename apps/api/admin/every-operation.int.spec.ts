@@ -395,7 +395,7 @@ it('refuses a body above the limit, and takes one just below it', async () => {
 });
 
 it('counts requests of operators, and refuses those above the limit', async () => {
-  const limited = await AdminUnderTest.start({ RATE_LIMIT_PER_MINUTE: 3 });
+  const limited = await AdminUnderTest.start({ RATE_LIMIT_PER_MINUTE: 3, RATE_LIMIT_STORE: 'process' });
   const statuses: unknown[] = [];
   for (let i = 0; i < 4; i++) {
     const { status, headers } = await limited.send('getQueue', {});

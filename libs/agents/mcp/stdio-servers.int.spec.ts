@@ -184,7 +184,7 @@ describe('a server process', () => {
     ['clinging', 1],
   ])('leaves nothing of what it has started when all are closed, %s itself', async (mode, sigterms) => {
     const { input, entries } = oddServer({ mode });
-    const { servers } = openServers({ endMs: 500 });
+    const { servers } = openServers({ endMs: mode === 'leaving' ? 10_000 : 1_500 });
     await servers.tools(contextOf([input]));
     const [spawned] = await eventually(() => entries('spawn'), { what: 'it has started another' });
     const pids = [spawned?.pid ?? 0, spawned?.child ?? 0];
@@ -272,7 +272,7 @@ describe('a call', () => {
   });
 
   it('leaves a server that does not answer any more, and the next one finds a new server', async () => {
-    const { input, entries } = oddServer({ timeoutMs: 300 });
+    const { input, entries } = oddServer({ timeoutMs: 1_500 });
     const tools = await openServers({ pingMs: 100, endMs: 100 }).servers.tools(contextOf([input]));
     await callTool(tools, 'odd__freeze');
     const frozen = entries('start')[0]?.pid ?? 0;

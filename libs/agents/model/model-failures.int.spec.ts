@@ -163,7 +163,8 @@ describe('a step that fails', () => {
     ['before its first piece', streams([], { end: false })],
     ['between two pieces', streams([openAi.text('Half')], { end: false })],
   ])('gives up a provider that is silent %s, and closes the connection', async (_, respond) => {
-    const { steps, provider } = await stepWith(respond, { silenceMs: 50 });
+    // Long enough for the request to arrive first.
+    const { steps, provider } = await stepWith(respond, { silenceMs: 800 });
     expect(await failureOf(steps)).toMatchObject({ code: 'provider_unavailable' });
     await eventually(() => provider.asked[0]?.cut, { what: 'its connection is closed' });
   });

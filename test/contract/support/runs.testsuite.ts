@@ -1,4 +1,5 @@
-import type { Run } from './client.ts';
+import { eventually } from '#testing';
+import type { Run, Thread } from './client.ts';
 import { DATE_TIME, decide, interrupt, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
 /** Runs: their fields, lists, states, limits and retries. */
@@ -126,7 +127,7 @@ export function describeRuns(world: World): void {
 
     describe('§3 and decisions §3: states', () => {
       test('queued → booting → running → completed; Thread RUNNING, then IDLE', async () => {
-        const { id } = await world.newThread({ text: '/think 300' });
+        const { id } = await world.newThread({ text: '/think 2s' });
         const { thread } = await world.becomes(id, ({ run }) => run.status === 'running', 'the Run is running');
         expect(thread.status).toBe('RUNNING');
         const ended = await world.ended(id);
@@ -143,8 +144,17 @@ export function describeRuns(world: World): void {
       });
 
       test('running → queued after a failure that may pass: Thread RESCHEDULING, and the log marks the cut', async () => {
-        const { id } = await world.newThread({ text: '/flaky 1' });
-        const { run } = await world.becomes(id, ({ thread }) => thread.status === 'RESCHEDULING', 'it is RESCHEDULING');
+        // It is so for half a second to one, which a pause of the machine may hide.
+        const { id, run } = await eventually(
+          async () => {
+            const { id } = await world.newThread({ text: '/flaky 1' });
+            const isToSee = ({ thread, run }: { thread: Thread; run: Run }) =>
+              thread.status === 'RESCHEDULING' || run.status === 'completed';
+            const { thread, run } = await world.becomes(id, isToSee, 'it is RESCHEDULING');
+            return thread.status === 'RESCHEDULING' && { id, run };
+          },
+          { what: 'it is seen RESCHEDULING', timeoutMs: 45_000 },
+        );
         expect([run.status, run.startedAt]).toEqual(['queued', null]);
         expect((await world.ended(id)).run.status).toBe('completed');
         const log = await world.log(id);
@@ -190,12 +200,13 @@ export function describeRuns(world: World): void {
       });
 
       test('updated_at and updatedAt: text pieces do not move them', async () => {
-        const { id } = await world.newThread({ text: '/pause 40 /pieces 20' });
+        const { id } = await world.newThread({ text: '/pause 40 /pieces 1000' });
         const running = await world.becomes(id, ({ run }) => run.status === 'running', 'the Run is running');
         await world.entry(id, 'agent.message.delta');
         const { run, thread } = (await world.client.get(`/threads/${id}`)).json;
         expect(run.status).toBe('running');
         expect([run.updatedAt, thread.updated_at]).toEqual([running.run.updatedAt, running.thread.updated_at]);
+        await world.send(id, interrupt());
         const ended = await world.ended(id);
         expect(Date.parse(ended.run.updatedAt)).toBeGreaterThan(Date.parse(run.updatedAt));
       });

@@ -65,7 +65,7 @@ export class World {
         // Unset: the default is what is tested.
         STREAMS_PER_TOKEN: '',
         WORKER_SLOTS: '64',
-        LEASE_MS: '1000',
+        LEASE_MS: '4000',
       },
       ...(queueUrl === undefined ? {} : { queueUrl }),
     });
