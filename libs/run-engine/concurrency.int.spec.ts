@@ -107,6 +107,8 @@ describe('the concurrency limit of an agent', () => {
     let [now, most, done] = [0, 0, 0];
     const count = tool('count', async () => {
       most = Math.max(most, ++now);
+      // The first two wait for a third, however slow the machine is.
+      await eventually(() => most >= 3, { what: 'three are under way' });
       await sleep(20);
       now--;
       return ok('');
@@ -131,7 +133,7 @@ describe('the concurrency limit of an agent', () => {
       );
       return rows.length === runIds.size;
     };
-    await eventually(isDone, { what: 'all Runs are completed', timeoutMs: 15_000 });
+    await eventually(isDone, { what: 'all Runs are completed', timeoutMs: 30_000 });
     await Promise.all(executing);
     expect(most).toBe(3);
     expect(done).toBeGreaterThan(runIds.size);

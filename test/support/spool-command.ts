@@ -12,7 +12,7 @@ export interface SpoolOptions {
   env?: Record<string, string>;
   /** On standard input, which is no terminal. */
   input?: string;
-  /** Called with what has been written to standard output so far; sends the process a signal by `interrupt`. */
+  /** Called with what has been written to standard output so far, at each piece; `interrupt` is one Ctrl-C, however often it is called. */
   onOutput?: (out: string, interrupt: () => void) => void;
 }
 
@@ -30,9 +30,13 @@ export class SpoolCommand {
     const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH, HOME, ...this.env, ...env } });
     this.said.push(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'));
     let [out, err] = ['', ''];
+    let interrupted = false; // a second signal would end the process as it stands
+    const interrupt = (): void => {
+      if (!interrupted) interrupted = child.kill('SIGINT');
+    };
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       out += text;
-      onOutput?.(out, () => void child.kill('SIGINT'));
+      onOutput?.(out, interrupt);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
     child.stdin.on('error', () => undefined); // one that refuses its arguments does not read

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentManifestInput } from '#agents';
+import { findFreePort } from '#platform';
 import { eventually } from '#testing';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -53,7 +52,7 @@ export const oddServerOverHttp = (env: Record<string, string> = {}): Promise<Lis
   listen([ODD, 'http'], '/', env);
 
 async function listen(args: string[], path: string, env: Record<string, string> = {}): Promise<ListeningServer> {
-  const port = await freePort();
+  const port = await findFreePort();
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env['PATH'], PORT: String(port), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -75,13 +74,4 @@ async function listen(args: string[], path: string, env: Record<string, string> 
 export function isRunning(pid: number): boolean {
   const stat = `/proc/${pid}/stat`;
   return existsSync(stat) && !/^\d+ \(.*\) Z/.test(readFileSync(stat, 'utf8'));
-}
-
-/** One that was just free: the public server takes no other. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((closed) => probe.close(closed));
-  return port;
 }
