@@ -33,6 +33,7 @@ const CONNECTIONS = 6;
 /** Plans are made that many at a time, and the world is replenished between. */
 const CHUNK = 250;
 const ROUNDS_OF_LARGE = 3;
+const MOST_PARTS_FOR_GAPS = 4;
 const SHRINK_MS = 30_000;
 /** Shrinking takes its time. */
 const MOST_EXPLAINED = 6;
@@ -54,7 +55,7 @@ export class Campaign {
   private readonly connections: Connections[];
 
   constructor(
-    document: ApiDocument,
+    private readonly document: ApiDocument,
     private readonly world: World,
     private readonly tokens: Record<string, string>,
     private readonly targets: readonly Target[],
@@ -82,19 +83,33 @@ export class Campaign {
   /** Throws where answers broke a rule, with the smallest requests that still do. */
   async run(seed: number, count: number, from = 0): Promise<void> {
     for (let done = from; done < count; done += CHUNK) {
-      const chunk = { seed: partSeed(seed, done / CHUNK), numRuns: Math.min(CHUNK, count - done) };
-      await this.replenish();
-      const plans = fc.sample(this.plans, chunk);
-      const found = await this.sendAll(plans);
-      const told = found.slice(0, MOST_EXPLAINED).map((one) => this.explain(one, plans.indexOf(one.plan), chunk.seed));
-      if (told.length === 0) continue;
-      const first = `${found.length} kinds of wrong answers. Repeat with SPOOL_SEED=${seed} (part ${done / CHUNK}).`;
-      throw new Error([first, ...(await Promise.all(told))].join('\n\n'));
+      await this.sendPart(this.plans, seed, done / CHUNK, Math.min(CHUNK, count - done));
+    }
+  }
+
+  /** Sends what chance has left out: requests of operations that never succeeded or were never refused, and of those alone. */
+  async fillGaps(seed: number): Promise<void> {
+    for (let part = -1; part >= -MOST_PARTS_FOR_GAPS; part--) {
+      const gaps = this.tally.untried(this.operations).map(({ operation }) => operation);
+      if (gaps.length === 0) return;
+      await this.sendPart(requestPlans(this.document, gaps), seed, part, CHUNK);
     }
   }
 
   close(): void {
     for (const connections of this.connections) connections.close();
+  }
+
+  private async sendPart(from: fc.Arbitrary<RequestPlan>, seed: number, part: number, numRuns: number): Promise<void> {
+    await this.replenish();
+    const plans = fc.sample(from, { seed: partSeed(seed, part), numRuns });
+    const found = await this.sendAll(plans);
+    const told = found
+      .slice(0, MOST_EXPLAINED)
+      .map((one) => this.explain(one, from, { seed: partSeed(seed, part), path: String(plans.indexOf(one.plan)) }));
+    if (told.length === 0) return;
+    const first = `${found.length} kinds of wrong answers. Repeat with SPOOL_SEED=${seed} (part ${part}).`;
+    throw new Error([first, ...(await Promise.all(told))].join('\n\n'));
   }
 
   /** The first finding of each kind. */
@@ -197,16 +212,20 @@ export class Campaign {
   }
 
   /** Repeats the finding and makes it smaller. */
-  private async explain(found: Finding, index: number, seed: number): Promise<string> {
+  private async explain(
+    found: Finding,
+    from: fc.Arbitrary<RequestPlan>,
+    at: { seed: number; path: string },
+  ): Promise<string> {
     let smallest: Finding | null = null;
-    const again = fc.asyncProperty(this.plans, async (plan) => {
+    const again = fc.asyncProperty(from, async (plan) => {
       const finding = await this.attempt(plan);
       smallest = finding ?? smallest;
       return finding === null;
     });
-    await fc.check(again, { seed, path: String(index), endOnFailure: false, interruptAfterTimeLimit: SHRINK_MS });
+    await fc.check(again, { ...at, endOnFailure: false, interruptAfterTimeLimit: SHRINK_MS });
     const last = smallest === null ? 'It did not fail again.' : `Smallest: ${this.describe(smallest)}`;
-    return `Request ${index}: ${this.describe(found)}\n\n${last}`;
+    return `Request ${at.path}: ${this.describe(found)}\n\n${last}`;
   }
 
   /** What the process wrote of a failure. */

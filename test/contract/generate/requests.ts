@@ -31,12 +31,12 @@ export interface RequestPlan {
   why: string[];
 }
 
-/** Requests of every operation in the document, and of nothing else: a new route needs nothing here. */
-export function requestPlans(document: ApiDocument): fc.Arbitrary<RequestPlan> {
+/** Requests of every operation in the document, and of nothing else: a new route needs nothing here. Or only of some. */
+export function requestPlans(document: ApiDocument, only?: readonly Operation[]): fc.Arbitrary<RequestPlan> {
   const values = new Values(document);
   const operations = operationsOf(document);
   return fc.oneof(
-    ...operations.map((operation) => ({
+    ...(only ?? operations).map((operation) => ({
       weight: weightOf(operation),
       arbitrary: plansOf(operation, values, operations),
     })),

@@ -22,13 +22,14 @@ export class Tally {
   }
 
   /** Operations that never succeeded, or were never refused though the document says that they can be. */
-  untried(operations: readonly Operation[]): string[] {
-    return operations.flatMap(({ name, responses }) => {
+  untried(operations: readonly Operation[]): { operation: Operation; why: string }[] {
+    return operations.flatMap((operation) => {
+      const { name, responses } = operation;
       const { success = 0, refused = 0 } = this.byOperation.get(name) ?? {};
       const canRefuse = Object.keys(responses).some((status) => status.startsWith('4'));
       return [
-        ...(success === 0 ? [`${name} never succeeded`] : []),
-        ...(refused === 0 && canRefuse ? [`${name} was never refused`] : []),
+        ...(success === 0 ? [{ operation, why: `${name} never succeeded` }] : []),
+        ...(refused === 0 && canRefuse ? [{ operation, why: `${name} was never refused` }] : []),
       ];
     });
   }
