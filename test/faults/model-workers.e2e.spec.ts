@@ -244,7 +244,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
       expect(await next.kill()).toEqual({ code: 0, signal: null });
       // It is the same process, and takes Runs again.
       const again = await bringTo({ ...MOMENTS[0]!, moment: 'taken again' }, 'openai');
-      expect((await claimsOf(system, victim.pid, 0)).map(({ runId }) => runId)).toEqual([again.runId]);
+      expect((await claimsOf(system, victim.pid, Date.now())).map(({ runId }) => runId)).toEqual([again.runId]);
       expect(await countEvents()).toEqual(before);
       again.hold!.release();
       await allCompleted([again]);

@@ -19,7 +19,10 @@ export interface Recovery {
   claimedMs: number;
 }
 
-/** What the worker process with this id holds now. */
+/**
+ * What the worker process with this id held when it was lost (by Date.now()). From the streams, which still tell when the lease is over
+ * before anybody looks.
+ */
 export async function claimsOf(
   { database, workers }: Pick<Workers, 'database' | 'workers'>,
   pid: number,
@@ -28,11 +31,22 @@ export async function claimsOf(
   const worker = workers.find((one) => one.pid === pid);
   const [, holder] = await worker!.waitForLine(/"holder":"([^"]+)".*"worker: taking Runs"/);
   const { rows } = await database.pool.query<{ runId: string; attempt: number }>(
-    `select run_id as "runId", attempt from run_work where holder = $1 and state = 'leased'`,
-    [holder],
+    `select claimed.run_id as "runId", claimed.attempt
+     from events claimed
+     where claimed.type = 'run.claimed' and claimed.data ->> 'holder' = $1
+       and not exists (
+         select from events ended
+         where ended.thread_id = claimed.thread_id and ended.run_id = claimed.run_id
+           and ended.version > claimed.version and ended.type = any ($2) and ended.occurred_at <= $3
+       )`,
+    [holder, ENDS_OF_A_CLAIM, new Date(lostAt)],
   );
   return rows.map((row) => ({ ...row, lostAt }));
 }
+
+const ENDS_OF_A_CLAIM = ['waiting', 'requeued', 'completed', 'failed', 'cancelled', 'expired'].map(
+  (end) => `run.${end}`,
+);
 
 /** `kill -9`, and another worker in its place. Answers what it held, also when that is nothing. */
 export async function killWorker(system: Workers, pid: number): Promise<LostClaim[]> {
