@@ -63,17 +63,22 @@ describe('the connections to PostgreSQL', () => {
   const goOn = async (): Promise<void> => {
     const consumed = on.consumeRuns(8);
     on.startDispatcher();
-    await on.addReadyRuns('org', 50);
-    await on.waitFor(consumed, 50);
+    const ours = `from pg_stat_activity where datname = current_database() and application_name in ('spool queue', $1)`;
+    let added = 0;
+    const allAreOpen = async (): Promise<boolean> => {
+      await on.addReadyRuns('org', 50);
+      await on.waitFor(consumed, (added += 50));
+      return (await on.pool.query(`select ${ours}`, [on.name])).rowCount! >= 4;
+    };
+    await eventually(allAreOpen, { what: 'all connections are open' });
     const { rows } = await on.pool.query<{ name: string }>(
-      `select application_name as name, pg_terminate_backend(pid) from pg_stat_activity
-       where datname = current_database() and application_name in ('spool queue', $1)`,
+      `select application_name as name, pg_terminate_backend(pid) ${ours}`,
       [on.name],
     );
     // The one that listens has the queue's name.
     expect(rows.map(({ name }) => name).sort()).toEqual(['spool queue', 'spool queue', 'spool queue', on.name]);
     await on.addReadyRuns('org', 50);
-    await eventuallyWithin(4_000, () => consumed.length >= 100, 'all is consumed');
+    await eventuallyWithin(4_000, () => consumed.length >= added + 50, 'all is consumed');
   };
   const name = 'are four at most, and when they are cut workers and dispatcher go on';
   timedTest(name, goOn, 30_000, () => on.close().then(openOne));
