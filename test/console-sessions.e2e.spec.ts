@@ -146,7 +146,10 @@ describeInBrowser('a session of the console', () => {
       const button = page.getByRole('button', { name: /^Try again in [1-9]\d? s$/ });
       expect(await button.isDisabled()).toBe(true);
       await look('login-limited');
-      const answer = await sendTo(pods[1], system.operatorToken);
+      let answer = await sendTo(pods[1], system.operatorToken);
+      // It too may count alone for a moment, and is by itself far from its limit then.
+      for (let more = 2; more > 0 && answer.status() !== 429; more--)
+        answer = await sendTo(pods[1], system.operatorToken);
       expect([answer.status(), Number(answer.headers()['retry-after'])]).toEqual([429, expect.any(Number)]);
 
       const seconds = Number(/\d+/.exec(await button.innerText())![0]);
