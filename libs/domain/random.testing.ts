@@ -1,9 +1,9 @@
 /**
  * For specs: how often fast-check tries, and from which seed. The seed is printed; `SEED=… npx jest …` repeats it.
- * `npm run test:long` tries many more.
+ * `npm run test:long` tries many more. Another round of the same has another seed.
  */
-export function randomRuns(numRuns: number): { numRuns: number; seed: number } {
-  const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+export function randomRuns(numRuns: number, round = 0): { numRuns: number; seed: number } {
+  const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31) + round;
   const { testPath, currentTestName } = expect.getState();
   process.stderr.write(`seed ${seed}: ${testPath?.split('/').at(-1)}, ${currentTestName}\n`);
   return { numRuns: process.env.SPOOL_LONG === '1' ? numRuns * 50 : numRuns, seed };
