@@ -52,6 +52,8 @@ describe('one Thread, called from everywhere at once, over two api processes (F1
       const { threadId, runId, requestIds, startVersion } = await waitingThread(whenBusy);
       const plan = Array.from({ length: CALLS }, (_, i) => planCall(random, i, runId, requestIds));
       const calls = await inParallel(CALLS, CONCURRENT, (i) => callOnce(callers[i % 2]!, threadId, plan[i]!));
+      // Where no Run waits in line, one of two interrupts in a row is refused, whatever came before.
+      for (const caller of callers) calls.push(await callOnce(caller, threadId, { kind: 'interrupt', runId: null }));
       const events = await storedEvents(threadId);
       const history: History = { calls, events, whenBusy, startVersion };
       expect(unexplained(history)).toEqual([]);
