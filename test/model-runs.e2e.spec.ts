@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import type { AgentManifestInput } from '#agents';
+import { findFreePort } from '#platform';
 import { eventually, type SpawnedNode } from '#testing';
 import { expectHealthy, lastMessage } from './support/checks.ts';
 import {
@@ -274,7 +273,7 @@ describe('a tool server', () => {
   });
 
   it('that is missing fails the Run where the agent cannot do without, after it was tried again', async () => {
-    const nobody = await closedServer();
+    const nobody = `http://127.0.0.1:${await findFreePort()}/mcp`;
     const caller = await publish([web, { name: 'gone', url: nobody }]);
     const { threadId, run } = await ask(caller, 'script: hello without a server');
     expect(run).toMatchObject({ status: 'failed', error: { code: 'tool_server_unavailable', retryable: true } });
@@ -322,12 +321,3 @@ describe('a worker that is killed in the middle of an answer', () => {
     await eventually(() => !isRunning(first!.pid), { what: 'its tool server has ended' });
   });
 });
-
-/** Where nobody listens any more. */
-async function closedServer(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  return `http://127.0.0.1:${port}/mcp`;
-}

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { openOutbound } from '#platform';
+import { findFreePort, openOutbound } from '#platform';
 import { eventually } from '#testing';
 import {
   callTool,
@@ -23,13 +23,13 @@ const at = (port: number, path = '/mcp', more = {}) => ({
   ...more,
 });
 
-const listeningEverything = (port?: number) => listening(EVERYTHING, ['streamableHttp'], {}, port ?? 0);
+const listeningEverything = (port: number) => listening(EVERYTHING, ['streamableHttp'], {}, port);
 
 /** The odd server over HTTP, and what it noted. */
 async function odd(more = {}) {
   const { journal, entries } = oddServer();
   const env = { JOURNAL: journal, SECRET: 'a-long-secret' };
-  const { port, kill } = await listeningOdd(env);
+  const { port, kill } = await listeningOdd(env, await findFreePort());
   return { server: at(port, '/', more), entries, kill, again: () => listeningOdd(env, port) };
 }
 
@@ -177,12 +177,5 @@ describe('a server over HTTP that cannot be reached', () => {
   });
 });
 
-/** Its own port is fixed unless it is given another: one that was just free. */
-async function freePortEverything() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return listeningEverything(port);
-}
+/** Its own port is fixed unless it is given another. */
+const freePortEverything = async () => listeningEverything(await findFreePort());

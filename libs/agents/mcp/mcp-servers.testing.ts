@@ -110,8 +110,8 @@ export function oddServer({ mode = 'stdio', ...more }: { mode?: string } & Recor
   return { input, entries, journal };
 }
 
-/** A server process that listens: that of `script`, on a free port or the one that is given. */
-export async function listening(script: string, args: string[], env: Record<string, string> = {}, port = 0) {
+/** A server process that listens: that of `script`, on a port that it is given, so that it can be there again. */
+export async function listening(script: string, args: string[], env: Record<string, string>, port: number) {
   const child: ChildProcess = spawn(process.execPath, [script, ...args], {
     env: { PATH: process.env['PATH'], PORT: String(port), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -125,11 +125,11 @@ export async function listening(script: string, args: string[], env: Record<stri
     return exited;
   };
   opened.push(kill);
-  const [, found] = await eventually(() => /listening on port (\d+)/.exec(output), { what: `${script} listens` });
-  return { port: Number(found), kill, output: () => output };
+  await eventually(() => output.includes(`listening on port ${port}`), { what: `${script} listens` });
+  return { port, kill, output: () => output };
 }
 
-export const listeningOdd = (env: Record<string, string> = {}, port = 0) => listening(ODD, ['http'], env, port);
+export const listeningOdd = (env: Record<string, string>, port: number) => listening(ODD, ['http'], env, port);
 
 /** Whether a process runs, which is not a zombie. */
 export function isRunning(pid: number): boolean {
