@@ -1,4 +1,4 @@
-import { Suspense, useEffect, useRef } from 'react';
+import { useEffect, useRef } from 'react';
 import { AppShell, Burger, Button, Center, Group, Image, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Redirect, Route, Router, Switch, useLocation, useSearch } from 'wouter';
@@ -10,7 +10,7 @@ import { ErrorBoundary } from './frame/error-boundary.tsx';
 import classes from './frame/frame.module.css';
 import { Login } from './frame/login.tsx';
 import { Navigation } from './frame/navigation.tsx';
-import { loadAll } from './late.ts';
+import { loadAll } from './late.tsx';
 import { PAGES } from './pages.tsx';
 import { ConfirmProvider } from './parts/confirm.tsx';
 import { PageTitle } from './parts/page-title.tsx';
@@ -100,17 +100,15 @@ function Frame({ session }: { session: Session }) {
       <AppShell.Main id="content" tabIndex={-1} className={classes.main}>
         <AwayBanner />
         <ErrorBoundary key={location}>
-          <Suspense fallback={<Loading />}>
-            <Switch>
-              {PAGES.map(({ path, component }) => (
-                <Route key={path} path={path} component={component} />
-              ))}
-              <Route>
-                <PageTitle title="There is no such page" />
-                <Link href="/">Go to the overview</Link>
-              </Route>
-            </Switch>
-          </Suspense>
+          <Switch>
+            {PAGES.map(({ path, component }) => (
+              <Route key={path} path={path} component={component} />
+            ))}
+            <Route>
+              <PageTitle title="There is no such page" />
+              <Link href="/">Go to the overview</Link>
+            </Route>
+          </Switch>
         </ErrorBoundary>
       </AppShell.Main>
     </AppShell>

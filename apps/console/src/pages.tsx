@@ -1,4 +1,4 @@
-import type { ComponentType, LazyExoticComponent } from 'react';
+import type { ComponentType } from 'react';
 import {
   IconActivity,
   IconListDetails,
@@ -9,12 +9,12 @@ import {
   IconHistory,
   IconHandStop,
 } from '@tabler/icons-react';
-import { late } from './late.ts';
+import { late } from './late.tsx';
 
 export interface Page {
   /** Below /console, as wouter writes patterns. */
   path: string;
-  component: LazyExoticComponent<ComponentType>;
+  component: ComponentType;
   /** In the navigation; without it the page is reached from another. */
   link?: { label: string; icon: ComponentType<{ size?: number }> };
 }

@@ -1,8 +1,8 @@
-import { Suspense, useDeferredValue } from 'react';
+import { useDeferredValue } from 'react';
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import type { Overview } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { late } from '../late.ts';
+import { late } from '../late.tsx';
 import { Counts } from '../overview/counts.tsx';
 import { Installation } from '../overview/installation.tsx';
 import { Problems } from '../overview/problems.tsx';
@@ -42,9 +42,7 @@ export default function OverviewPage() {
           <>
             <Problems overview={overview} isNow={query.error === null && query.failureCount === 0} />
             <Counts overview={overview} />
-            <Suspense fallback={<Loading />}>
-              <LateCharts overview={overview} />
-            </Suspense>
+            <LateCharts overview={overview} />
             <SeriesTable overview={overview} />
             <Installation overview={overview} />
           </>
