@@ -9,6 +9,7 @@ import { ActionButton } from '../parts/action-button.tsx';
 import { Ago } from '../parts/ago.tsx';
 import { LoadMore } from '../parts/load-more.tsx';
 import { QueryState } from '../parts/query-state.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { Section } from '../parts/section.tsx';
 import { StatusBadge } from '../parts/status-badge.tsx';
 import { ManifestDiff, ManifestView } from './manifest-view.tsx';
@@ -24,26 +25,15 @@ export function Versions({ agent, live }: { agent: ManagedAgent; live: Manifest 
     <Section title="Versions">
       <QueryState query={versions.query} isEmpty={(items) => items.length === 0} empty="There is no version yet.">
         {(items) => (
-          <Table.ScrollContainer minWidth={420}>
-            <Table aria-label={`Versions of ${agent.name}`}>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Version</Table.Th>
-                  <Table.Th>Made</Table.Th>
-                  <Table.Th>
-                    <Text span size="sm" fw={700}>
-                      What to do with it
-                    </Text>
-                  </Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {items.map((row) => (
-                  <VersionRows key={row.version} agent={agent} live={live} row={row} />
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <RecordTable
+            aria-label={`Versions of ${agent.name}`}
+            minWidth={420}
+            columns={['Version', 'Made', 'What to do with it']}
+          >
+            {items.map((row) => (
+              <VersionRows key={row.version} agent={agent} live={live} row={row} />
+            ))}
+          </RecordTable>
         )}
       </QueryState>
       <LoadMore pages={versions} />

@@ -6,6 +6,7 @@ import { Ago } from '../parts/ago.tsx';
 import { FactList } from '../parts/facts.tsx';
 import { counted, formatBytes, formatCount, formatDuration, shortenId } from '../parts/format.ts';
 import { Empty } from '../parts/query-state.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { Section } from '../parts/section.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 import { StatusBadge } from '../parts/status-badge.tsx';
@@ -27,26 +28,15 @@ export function Installation({ overview }: Part) {
 
 function Rows({ label, head, rows }: { label: string; head: string[]; rows: { key: string; cells: ReactNode[] }[] }) {
   return (
-    <Table.ScrollContainer minWidth={420}>
-      <Table aria-label={label}>
-        <Table.Thead>
-          <Table.Tr>
-            {head.map((name) => (
-              <Table.Th key={name}>{name}</Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map(({ key, cells }) => (
-            <Table.Tr key={key}>
-              {cells.map((cell, index) => (
-                <Table.Td key={head[index]}>{cell}</Table.Td>
-              ))}
-            </Table.Tr>
+    <RecordTable aria-label={label} minWidth={420} columns={head}>
+      {rows.map(({ key, cells }) => (
+        <Table.Tr key={key}>
+          {cells.map((cell, index) => (
+            <Table.Td key={head[index]}>{cell}</Table.Td>
           ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+        </Table.Tr>
+      ))}
+    </RecordTable>
   );
 }
 

@@ -2,6 +2,7 @@ import { Button, Paper, Table } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { Overview } from '#contract';
 import { formatDuration, formatTime } from '../parts/format.ts';
+import { RecordTable } from '../parts/record-table.tsx';
 
 const COLUMNS = ['From', 'Created', 'Completed', 'Failed', 'Cancelled', 'Expired', 'Live', 'Start p50', 'Start p95'];
 const inMs = (ms: number | null) => (ms === null ? '–' : formatDuration(ms));
@@ -16,32 +17,28 @@ export function SeriesTable({ overview: { series } }: { overview: Overview }) {
       </Button>
       {opened && (
         <Paper withBorder p="xs" mt="xs">
-          <Table.ScrollContainer minWidth={720} maxHeight={360}>
-            <Table aria-label="Numbers behind the charts" stickyHeader tabularNums>
-              <Table.Thead>
-                <Table.Tr>
-                  {COLUMNS.map((name) => (
-                    <Table.Th key={name}>{name}</Table.Th>
-                  ))}
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {series.toReversed().map((bucket) => (
-                  <Table.Tr key={bucket.at}>
-                    <Table.Td>{formatTime(bucket.at)}</Table.Td>
-                    <Table.Td>{bucket.created}</Table.Td>
-                    <Table.Td>{bucket.completed}</Table.Td>
-                    <Table.Td>{bucket.failed}</Table.Td>
-                    <Table.Td>{bucket.cancelled}</Table.Td>
-                    <Table.Td>{bucket.expired}</Table.Td>
-                    <Table.Td>{bucket.live}</Table.Td>
-                    <Table.Td>{inMs(bucket.startP50Ms)}</Table.Td>
-                    <Table.Td>{inMs(bucket.startP95Ms)}</Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <RecordTable
+            aria-label="Numbers behind the charts"
+            stickyHeader
+            tabularNums
+            minWidth={720}
+            maxHeight={360}
+            columns={COLUMNS}
+          >
+            {series.toReversed().map((bucket) => (
+              <Table.Tr key={bucket.at}>
+                <Table.Td>{formatTime(bucket.at)}</Table.Td>
+                <Table.Td>{bucket.created}</Table.Td>
+                <Table.Td>{bucket.completed}</Table.Td>
+                <Table.Td>{bucket.failed}</Table.Td>
+                <Table.Td>{bucket.cancelled}</Table.Td>
+                <Table.Td>{bucket.expired}</Table.Td>
+                <Table.Td>{bucket.live}</Table.Td>
+                <Table.Td>{inMs(bucket.startP50Ms)}</Table.Td>
+                <Table.Td>{inMs(bucket.startP95Ms)}</Table.Td>
+              </Table.Tr>
+            ))}
+          </RecordTable>
         </Paper>
       )}
     </>

@@ -11,6 +11,7 @@ import { PageTitle } from '../parts/page-title.tsx';
 import { QueryState } from '../parts/query-state.tsx';
 import { useUrlFilter } from '../parts/url-filter.ts';
 import { OrganizationPicker } from '../parts/pickers.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 
 /** Few, because whether each can run is asked for one by one. */
 const PAGE = 25;
@@ -73,42 +74,32 @@ export default function AgentsPage() {
 
 function AgentTable({ agents }: { agents: ManagedAgent[] }) {
   return (
-    <Table.ScrollContainer minWidth={720}>
-      <Table aria-label="Agents">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Agent</Table.Th>
-            <Table.Th>Organization</Table.Th>
-            <Table.Th>Version</Table.Th>
-            <Table.Th>Callers</Table.Th>
-            <Table.Th>Can it run?</Table.Th>
-            <Table.Th>Created</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {agents.map((agent) => (
-            <Table.Tr key={agent.id}>
-              <Table.Td maw={360}>
-                <Anchor component={Link} href={`/agents/${agent.id}`} size="sm" fw={600}>
-                  {agent.name}
-                </Anchor>
-                <Text size="xs" c="dimmed" lineClamp={2}>
-                  {agent.description}
-                </Text>
-              </Table.Td>
-              <Table.Td>{agent.organizationName}</Table.Td>
-              <Table.Td>{agent.liveVersion ?? 'none'}</Table.Td>
-              <Table.Td>
-                <AgentState agent={agent} />
-              </Table.Td>
-              <Table.Td>{agent.deletedAt === null && <Readiness agentId={agent.id} />}</Table.Td>
-              <Table.Td style={{ whiteSpace: 'nowrap' }}>
-                <Ago time={agent.createdAt} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <RecordTable
+      aria-label="Agents"
+      minWidth={720}
+      columns={['Agent', 'Organization', 'Version', 'Callers', 'Can it run?', 'Created']}
+    >
+      {agents.map((agent) => (
+        <Table.Tr key={agent.id}>
+          <Table.Td maw={360}>
+            <Anchor component={Link} href={`/agents/${agent.id}`} size="sm" fw={600}>
+              {agent.name}
+            </Anchor>
+            <Text size="xs" c="dimmed" lineClamp={2}>
+              {agent.description}
+            </Text>
+          </Table.Td>
+          <Table.Td>{agent.organizationName}</Table.Td>
+          <Table.Td>{agent.liveVersion ?? 'none'}</Table.Td>
+          <Table.Td>
+            <AgentState agent={agent} />
+          </Table.Td>
+          <Table.Td>{agent.deletedAt === null && <Readiness agentId={agent.id} />}</Table.Td>
+          <Table.Td style={{ whiteSpace: 'nowrap' }}>
+            <Ago time={agent.createdAt} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </RecordTable>
   );
 }

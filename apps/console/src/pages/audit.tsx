@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { ActionIcon, Anchor, Code, Group, Table, Text, TextInput, VisuallyHidden } from '@mantine/core';
+import { ActionIcon, Anchor, Code, Group, Table, Text, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { AuditEntry } from '#contract';
 import { usePages } from '../api/use-pages.ts';
@@ -11,6 +11,7 @@ import { JsonBlock } from '../parts/json-block.tsx';
 import { LoadMore } from '../parts/load-more.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
 import { QueryState } from '../parts/query-state.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 import { useUrlFilter } from '../parts/url-filter.ts';
 
@@ -80,26 +81,15 @@ interface TableProps {
 
 function AuditTable({ entries, onActor }: TableProps) {
   return (
-    <Table.ScrollContainer minWidth={640}>
-      <Table aria-label="Audit log">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th w={36}>
-              <VisuallyHidden>Details</VisuallyHidden>
-            </Table.Th>
-            <Table.Th>When</Table.Th>
-            <Table.Th>Who</Table.Th>
-            <Table.Th>What</Table.Th>
-            <Table.Th>Of what</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {entries.map((entry) => (
-            <EntryRows key={entry.id} entry={entry} onActor={onActor} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <RecordTable
+      aria-label="Audit log"
+      minWidth={640}
+      columns={[{ name: 'Details', w: 36, isHidden: true }, 'When', 'Who', 'What', 'Of what']}
+    >
+      {entries.map((entry) => (
+        <EntryRows key={entry.id} entry={entry} onActor={onActor} />
+      ))}
+    </RecordTable>
   );
 }
 

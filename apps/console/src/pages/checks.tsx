@@ -7,6 +7,7 @@ import { useProgress, type ProgressLine } from '../checks/use-progress.ts';
 import type { Question } from '../parts/confirm.tsx';
 import { counted, formatCount } from '../parts/format.ts';
 import { PageTitle } from '../parts/page-title.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 
 const LEAVE: Question = {
@@ -68,30 +69,19 @@ function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | 
         {end && ' Rebuild mends summaries; what is wrong in a stream itself needs somebody who knows the code.'}
       </Alert>
       {line.findings.length > 0 && (
-        <Table.ScrollContainer minWidth={520}>
-          <Table aria-label="Findings">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Thread</Table.Th>
-                <Table.Th>Invariant</Table.Th>
-                <Table.Th>What was found</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {line.findings.map(({ threadId, invariant, message }, i) => (
-                <Table.Tr key={i}>
-                  <Table.Td>
-                    <ShortId id={threadId} of="Thread" to={`/threads/${threadId}`} />
-                  </Table.Td>
-                  <Table.Td>
-                    <Code>{invariant}</Code>
-                  </Table.Td>
-                  <Table.Td style={{ overflowWrap: 'anywhere' }}>{message}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+        <RecordTable aria-label="Findings" minWidth={520} columns={['Thread', 'Invariant', 'What was found']}>
+          {line.findings.map(({ threadId, invariant, message }, i) => (
+            <Table.Tr key={i}>
+              <Table.Td>
+                <ShortId id={threadId} of="Thread" to={`/threads/${threadId}`} />
+              </Table.Td>
+              <Table.Td>
+                <Code>{invariant}</Code>
+              </Table.Td>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>{message}</Table.Td>
+            </Table.Tr>
+          ))}
+        </RecordTable>
       )}
       {line.found > line.findings.length && end && <Text size="sm">These are the first {line.findings.length}.</Text>}
     </>

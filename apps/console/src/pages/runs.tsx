@@ -10,6 +10,7 @@ import { PageTitle } from '../parts/page-title.tsx';
 import { QueryState } from '../parts/query-state.tsx';
 import { RunActions } from '../parts/run-actions.tsx';
 import classes from '../parts/parts.module.css';
+import { RecordTable } from '../parts/record-table.tsx';
 import { RunError } from '../parts/run-error.tsx';
 import { RunStatus } from '../parts/run-status.tsx';
 import { RunTime } from '../parts/run-time.tsx';
@@ -47,22 +48,17 @@ export default function RunsPage() {
         empty={isFiltered({ ...filters, within }) ? 'No Run fits these filters.' : none}
       >
         {(rows) => (
-          <Table.ScrollContainer minWidth={1_040}>
-            <Table highlightOnHover className={classes.oneLine} aria-label="Runs">
-              <Table.Thead>
-                <Table.Tr>
-                  {COLUMNS.map((name) => (
-                    <Table.Th key={name}>{name}</Table.Th>
-                  ))}
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {rows.map((run) => (
-                  <RunRow key={run.id} run={run} />
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <RecordTable
+            highlightOnHover
+            className={classes.oneLine}
+            aria-label="Runs"
+            minWidth={1_040}
+            columns={COLUMNS}
+          >
+            {rows.map((run) => (
+              <RunRow key={run.id} run={run} />
+            ))}
+          </RecordTable>
         )}
       </QueryState>
       <LoadMore pages={runs} />

@@ -12,6 +12,7 @@ import { PageTitle } from '../parts/page-title.tsx';
 import classes from '../parts/parts.module.css';
 import { AgentPicker, OrganizationPicker } from '../parts/pickers.tsx';
 import { QueryState } from '../parts/query-state.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 import { StatusBadge } from '../parts/status-badge.tsx';
 import { optionsOf, THREAD_STATUS, type ThreadStatusName } from '../parts/status-table.ts';
@@ -92,24 +93,16 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
 
 function ThreadsTable({ threads }: { threads: ManagedThread[] }) {
   return (
-    <Table.ScrollContainer minWidth={640}>
-      <Table aria-label="Threads" highlightOnHover>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Title</Table.Th>
-            <Table.Th>Status</Table.Th>
-            <Table.Th>Agent</Table.Th>
-            <Table.Th>User</Table.Th>
-            <Table.Th>Updated</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {threads.map((thread) => (
-            <ThreadRow key={thread.id} thread={thread} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <RecordTable
+      aria-label="Threads"
+      highlightOnHover
+      minWidth={640}
+      columns={['Title', 'Status', 'Agent', 'User', 'Updated']}
+    >
+      {threads.map((thread) => (
+        <ThreadRow key={thread.id} thread={thread} />
+      ))}
+    </RecordTable>
   );
 }
 

@@ -13,6 +13,7 @@ import { ShortId } from '../parts/short-id.tsx';
 import { StatusBadge } from '../parts/status-badge.tsx';
 import { useUrlFilter } from '../parts/url-filter.ts';
 import { AgentPicker, OrganizationPicker, PersonPicker } from '../parts/pickers.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { optionsOf } from '../parts/status-table.ts';
 import { MintToken } from '../tokens/mint-token.tsx';
 import { TokenActions } from '../tokens/token-actions.tsx';
@@ -87,26 +88,15 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
 
 function TokenTable({ tokens }: { tokens: TokenRecord[] }) {
   return (
-    <Table.ScrollContainer minWidth={860}>
-      <Table aria-label="Tokens">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Token</Table.Th>
-            <Table.Th>Kind</Table.Th>
-            <Table.Th>Whose</Table.Th>
-            <Table.Th>Status</Table.Th>
-            <Table.Th>Last used</Table.Th>
-            <Table.Th>Expires</Table.Th>
-            <Table.Th ta="right">Actions</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {tokens.map((token) => (
-            <TokenRow key={token.id} token={token} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <RecordTable
+      aria-label="Tokens"
+      minWidth={860}
+      columns={['Token', 'Kind', 'Whose', 'Status', 'Last used', 'Expires', { name: 'Actions', ta: 'right' }]}
+    >
+      {tokens.map((token) => (
+        <TokenRow key={token.id} token={token} />
+      ))}
+    </RecordTable>
   );
 }
 

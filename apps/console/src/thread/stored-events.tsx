@@ -12,6 +12,7 @@ import { ShortId } from '../parts/short-id.tsx';
 import { StatusBadge } from '../parts/status-badge.tsx';
 import { useUrlFilter } from '../parts/url-filter.ts';
 import { JsonBlock } from '../parts/json-block.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 
 type StoredEvent = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number];
 
@@ -67,23 +68,15 @@ function useStoredEvents(threadId: string) {
 
 function EventsTable({ events }: { events: StoredEvent[] }) {
   return (
-    <Table.ScrollContainer minWidth={680}>
-      <Table aria-label="Stored events">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th w={100}>Version</Table.Th>
-            <Table.Th>Type</Table.Th>
-            <Table.Th>Run</Table.Th>
-            <Table.Th>Occurred</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {events.map((event) => (
-            <EventRow key={event.version} event={event} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <RecordTable
+      aria-label="Stored events"
+      minWidth={680}
+      columns={[{ name: 'Version', w: 100 }, 'Type', 'Run', 'Occurred']}
+    >
+      {events.map((event) => (
+        <EventRow key={event.version} event={event} />
+      ))}
+    </RecordTable>
   );
 }
 

@@ -8,6 +8,7 @@ import { LoadMore } from '../parts/load-more.tsx';
 import { QueryState } from '../parts/query-state.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 import classes from '../parts/parts.module.css';
+import { RecordTable } from '../parts/record-table.tsx';
 
 export const contentOf = (fileId: string): string => addressOf('/files/{fileId}/content', { params: { fileId } });
 
@@ -18,48 +19,34 @@ export function ThreadFiles({ threadId }: { threadId: string }) {
     <>
       <QueryState query={files.query} isEmpty={(items) => items.length === 0} empty="It has no files.">
         {(items) => (
-          <Table.ScrollContainer minWidth={640}>
-            <Table aria-label="Files of this Thread">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Name</Table.Th>
-                  <Table.Th>Kind</Table.Th>
-                  <Table.Th>Size</Table.Th>
-                  <Table.Th>Type</Table.Th>
-                  <Table.Th>Made by</Table.Th>
-                  <Table.Th>Created</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {items.map((file) => (
-                  <Table.Tr key={file.id}>
-                    <Table.Td maw={320}>
-                      <Anchor href={contentOf(file.id)} download={file.name} size="sm" className={classes.breakable}>
-                        <IconDownload size={14} aria-hidden /> {file.name}
-                      </Anchor>
-                    </Table.Td>
-                    <Table.Td>{file.kind === 'attachment' ? 'Attachment' : 'Artifact'}</Table.Td>
-                    <Table.Td title={`${formatCount(file.size)} bytes`}>{formatBytes(file.size)}</Table.Td>
-                    <Table.Td maw={180}>
-                      <Text size="sm" truncate title={file.mimeType ?? undefined}>
-                        {file.mimeType ?? '–'}
-                      </Text>
-                    </Table.Td>
-                    <Table.Td>
-                      {file.runId === null ? (
-                        'A caller'
-                      ) : (
-                        <ShortId id={file.runId} of="Run" to={`/runs/${file.runId}`} />
-                      )}
-                    </Table.Td>
-                    <Table.Td>
-                      <Ago time={file.createdAt} />
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <RecordTable
+            aria-label="Files of this Thread"
+            minWidth={640}
+            columns={['Name', 'Kind', 'Size', 'Type', 'Made by', 'Created']}
+          >
+            {items.map((file) => (
+              <Table.Tr key={file.id}>
+                <Table.Td maw={320}>
+                  <Anchor href={contentOf(file.id)} download={file.name} size="sm" className={classes.breakable}>
+                    <IconDownload size={14} aria-hidden /> {file.name}
+                  </Anchor>
+                </Table.Td>
+                <Table.Td>{file.kind === 'attachment' ? 'Attachment' : 'Artifact'}</Table.Td>
+                <Table.Td title={`${formatCount(file.size)} bytes`}>{formatBytes(file.size)}</Table.Td>
+                <Table.Td maw={180}>
+                  <Text size="sm" truncate title={file.mimeType ?? undefined}>
+                    {file.mimeType ?? '–'}
+                  </Text>
+                </Table.Td>
+                <Table.Td>
+                  {file.runId === null ? 'A caller' : <ShortId id={file.runId} of="Run" to={`/runs/${file.runId}`} />}
+                </Table.Td>
+                <Table.Td>
+                  <Ago time={file.createdAt} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </RecordTable>
         )}
       </QueryState>
       <LoadMore pages={files} />

@@ -3,6 +3,7 @@ import { usePages } from '../api/use-pages.ts';
 import { Ago } from '../parts/ago.tsx';
 import { LoadMore } from '../parts/load-more.tsx';
 import { QueryState } from '../parts/query-state.tsx';
+import { RecordTable } from '../parts/record-table.tsx';
 import { RunActions } from '../parts/run-actions.tsx';
 import { RunError } from '../parts/run-error.tsx';
 import { RunStatus } from '../parts/run-status.tsx';
@@ -17,50 +18,38 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
     <>
       <QueryState query={runs.query} isEmpty={(items) => items.length === 0} empty="It has no Runs yet.">
         {(items) => (
-          <Table.ScrollContainer minWidth={760}>
-            <Table aria-label="Runs of this Thread">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Run</Table.Th>
-                  <Table.Th>Status</Table.Th>
-                  <Table.Th>Trigger</Table.Th>
-                  <Table.Th>Created</Table.Th>
-                  <Table.Th>Waited</Table.Th>
-                  <Table.Th>Took</Table.Th>
-                  <Table.Th>Error</Table.Th>
-                  <Table.Th>Actions</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {items.map((run) => (
-                  <Table.Tr key={run.id}>
-                    <Table.Td>
-                      <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
-                    </Table.Td>
-                    <Table.Td>
-                      <RunStatus status={run.status} />
-                    </Table.Td>
-                    <Table.Td>{TRIGGERS[run.trigger]}</Table.Td>
-                    <Table.Td>
-                      <Ago time={run.createdAt} />
-                    </Table.Td>
-                    <Table.Td>
-                      <RunTime run={run} which="queueMs" />
-                    </Table.Td>
-                    <Table.Td>
-                      <RunTime run={run} which="durationMs" />
-                    </Table.Td>
-                    <Table.Td maw={260}>
-                      <RunError error={run.error} />
-                    </Table.Td>
-                    <Table.Td>
-                      <RunActions run={run} isCompact />
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <RecordTable
+            aria-label="Runs of this Thread"
+            minWidth={760}
+            columns={['Run', 'Status', 'Trigger', 'Created', 'Waited', 'Took', 'Error', 'Actions']}
+          >
+            {items.map((run) => (
+              <Table.Tr key={run.id}>
+                <Table.Td>
+                  <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
+                </Table.Td>
+                <Table.Td>
+                  <RunStatus status={run.status} />
+                </Table.Td>
+                <Table.Td>{TRIGGERS[run.trigger]}</Table.Td>
+                <Table.Td>
+                  <Ago time={run.createdAt} />
+                </Table.Td>
+                <Table.Td>
+                  <RunTime run={run} which="queueMs" />
+                </Table.Td>
+                <Table.Td>
+                  <RunTime run={run} which="durationMs" />
+                </Table.Td>
+                <Table.Td maw={260}>
+                  <RunError error={run.error} />
+                </Table.Td>
+                <Table.Td>
+                  <RunActions run={run} isCompact />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </RecordTable>
         )}
       </QueryState>
       <LoadMore pages={runs} />
