@@ -39,6 +39,10 @@ describe('problems with what a field holds', () => {
     ['limits: {workMs: 0}', '3:18 limits.workMs: must be at least 1ms'],
     ['limits: {workMs: 1.5}', '3:18 limits.workMs: must be a whole number'],
     ['limits: {maxCost: 2}', '3:19 limits.maxCost: needs model.prices'],
+    [
+      'limits: {maxCost: 0}\nmodel: {provider: anthropic, name: m, prices: {input: 1, output: 1}}',
+      '3:19 limits.maxCost: must be more than 0',
+    ],
     ['limits: {maxSteps: 10_000}', '3:20 limits.maxSteps: must be a number'],
     ['whenBusy: wait', '3:11 whenBusy: must be reject, enqueue or interrupt'],
     ['concurrency: {}', '3:14 concurrency.runs: is missing'],

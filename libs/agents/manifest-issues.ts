@@ -86,7 +86,7 @@ const readable: z.core.$ZodErrorMap = (issue) => {
       return `must be ${oneOf(issue.values.map(String))}`;
     case 'too_small':
       if (issue.origin === 'string') return 'must not be empty';
-      return `must be at least ${String(issue.minimum)}`;
+      return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${String(issue.minimum)}`;
     case 'too_big':
       return `must ${TOO_BIG[issue.origin]?.(String(issue.maximum)) ?? `be at most ${String(issue.maximum)}`}`;
     default:

@@ -1,3 +1,4 @@
+import { getDisplayName } from '@modelcontextprotocol/sdk/shared/metadataUtils.js';
 import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
 import { storableText } from '#domain';
 import { firstBytes } from '../first-bytes.ts';
@@ -41,7 +42,7 @@ export function describeTools(
       serverName,
       name,
       // It is stored with each call.
-      title: storableText((annotations.title ?? tool.title ?? serverName).slice(0, MAX_TITLE)),
+      title: storableText(getDisplayName(tool).slice(0, MAX_TITLE)),
       description: firstBytes(description, MAX_DESCRIPTION_BYTES),
       inputSchema,
       // A hint is the server's word, and so is all that its tools do: the owner chose it, and can say otherwise.

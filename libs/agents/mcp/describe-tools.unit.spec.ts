@@ -12,6 +12,15 @@ describe('the tools that a server lists', () => {
     expect(leftOut).toEqual([`Another tool has the name web__a_b_${hash} already.`]);
   });
 
+  it.each([
+    ['the title', { title: 'Own', annotations: { title: 'Annotated' } }, 'Own'],
+    ['the annotated title without a title', { annotations: { title: 'Annotated' } }, 'Annotated'],
+    ['the annotated title if the title is empty', { title: '', annotations: { title: 'Annotated' } }, 'Annotated'],
+    ['the name without any title', { annotations: { readOnlyHint: true } }, 'a.b'],
+  ])('are shown to people with %s', (_what, more, title) => {
+    expect(describeTools(server, [listed('a.b', more)]).tools[0]?.title).toBe(title);
+  });
+
   it('have titles that can be stored', () => {
     const { tools } = describeTools(server, [listed('a', { title: `\0${'x'.repeat(253)}😀` })]);
     expect(tools[0]?.title).toBe(`${'x'.repeat(253)}\uFFFD`);
