@@ -104,7 +104,7 @@ const Waterfall = memo(function Waterfall({ layout }: { layout: TimelineLayout }
             </th>
             <th role="columnheader" className={classes.track} aria-label="When">
               {ticks.map(({ at, offsetMs }) => (
-                <span key={at} className={classes.tick} style={{ left: `${at}%` }}>
+                <span key={at} className={classes.tick} data-late={at > 80 || undefined} style={{ left: `${at}%` }}>
                   {formatDuration(offsetMs)}
                 </span>
               ))}
