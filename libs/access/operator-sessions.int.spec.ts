@@ -1,0 +1,46 @@
+import { openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
+import { createTestDatabase, eventually, type TestDatabase } from '#testing';
+import { AccessStore, openSession, OperatorSessions } from './index.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+let watch: PolicyWatch;
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  database = await openDatabase({ url: testDatabase.url, applicationName: 'test', maxConnections: 4 });
+  watch = new PolicyWatch({ versions: openPolicyVersions(testDatabase.url) });
+  await watch.look();
+});
+afterAll(async () => {
+  await watch.stop();
+  await database.close();
+  await testDatabase.drop();
+});
+
+it('a use that is written late does not revive a session that has ended', async () => {
+  const { pool } = database;
+  const sessions = new OperatorSessions({ pool, watch, onError: () => undefined });
+  const operator = await new AccessStore(pool).mintToken({ kind: 'operator', name: 'Grace' });
+  const id = await openSession(pool, { tokenId: operator.id, secret: operator.token });
+
+  // The first use is read at once, but its write waits in the process until the session has ended.
+  const query = pool.query.bind(pool) as (statement: { name?: string }) => Promise<unknown>;
+  let write!: () => void;
+  const written = new Promise<void>((resolve) => (write = resolve));
+  const asked = jest.spyOn(pool, 'query').mockImplementation((async (statement: { name?: string }) => {
+    if (statement.name === 'touch-session') await written;
+    return query(statement);
+  }) as never);
+  expect(await sessions.find(id)).not.toBeNull();
+  const isWrite = ([statement]: unknown[]) => (statement as { name?: string }).name === 'touch-session';
+  await eventually(() => asked.mock.calls.some(isWrite), { what: 'the use is to be written' });
+  const results = asked.mock.results.map(({ value }) => value as unknown);
+  asked.mockRestore();
+  await pool.query(`update operator_sessions set last_used_at = last_used_at - interval '1 hour'`);
+  write();
+  await Promise.all(results);
+
+  sessions.forget(id);
+  expect(await sessions.find(id)).toBeNull();
+});
