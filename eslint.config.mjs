@@ -25,7 +25,7 @@ const inDomain = [
 ];
 
 export default defineConfig(
-  { ignores: ['dist/', 'coverage/', '.data/', 'node_modules/'] },
+  { ignores: ['dist/', 'coverage/', '.data/', '.cache/', 'node_modules/'] },
   {
     files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.recommendedTypeChecked],

@@ -1,12 +1,15 @@
 /**
  * Builds dist/: compiles, copies the SQL files and what is no TypeScript beside the compiled code, and removes what has no source any more (a
- * deleted migration must not live on in dist/). With --if-stale it does nothing when no source is newer than the last
+ * deleted migration must not live on in dist/). Then replaces the compiled entry points with bundles (bundle.mjs).
+ * Processes run the bundles; tests and benchmarks use the compiled libs. With --if-stale it does nothing when no source is newer than the last
  * build, which takes a few milliseconds, so `npm start` can always ask.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
+import { bundle } from './bundle.mjs';
 
 const root = dirname(import.meta.dirname);
 const dist = join(root, 'dist');
@@ -14,7 +17,13 @@ const dist = join(root, 'dist');
 const stamp = join(dist, '.built');
 const sourceFolders = ['apps', 'libs', 'test', 'bench'].map((name) => join(root, name));
 /** Configuration that changes what is built. */
-const buildFiles = ['tsconfig.json', 'package.json', 'scripts/build.mjs'].map((name) => join(root, name));
+const buildFiles = [
+  'tsconfig.json',
+  'package.json',
+  'package-lock.json',
+  'scripts/build.mjs',
+  'scripts/bundle.mjs',
+].map((name) => join(root, name));
 
 function* walk(path) {
   if (!existsSync(path)) return;
@@ -33,26 +42,28 @@ function isStale() {
   return [...buildFiles, ...sourceFolders].some((start) => [...walk(start)].some((p) => statSync(p).mtimeMs > builtAt));
 }
 
-function compile() {
-  // The compiler's own memory must not outlive the files it remembers having written.
-  if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
-  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.json'], { cwd: root, stdio: 'inherit' });
+/** Ends the build if the program fails. The program has printed the reason. */
+async function run(program, ...args) {
+  const child = spawn(process.execPath, [program, ...args], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  const [status] = await once(child, 'exit');
   if (status !== 0) process.exit(status ?? 1);
 }
 
+async function compile() {
+  // The compiler's own memory must not outlive the files it remembers having written.
+  if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  await run(tsc, '-p', 'tsconfig.json');
+}
+
 /** The operators' page: only when a file of it is newer than what was built of it. */
-function buildConsole() {
+async function buildConsole() {
   const page = join(root, 'apps', 'console');
   const built = join(dist, 'apps', 'console', 'index.html');
   const sources = [...walk(page), join(root, 'package.json')];
   if (existsSync(built) && sources.every((path) => statSync(path).mtimeMs <= statSync(built).mtimeMs)) return;
   const vite = join(dirname(createRequire(import.meta.url).resolve('vite/package.json')), 'bin', 'vite.js');
-  const { status } = spawnSync(process.execPath, [vite, 'build', page, '--logLevel', 'warn'], {
-    cwd: root,
-    stdio: 'inherit',
-  });
-  if (status !== 0) process.exit(status ?? 1);
+  await run(vite, 'build', page, '--logLevel', 'warn');
 }
 
 function copyAsIs() {
@@ -78,10 +89,10 @@ function removeOrphans() {
 if (!process.argv.includes('--if-stale') || isStale()) {
   if (process.argv.includes('--if-stale')) process.stderr.write('Building; it takes about a minute.\n');
   const startedAt = new Date();
-  compile();
-  buildConsole();
+  const [writeBundles] = await Promise.all([bundle(), compile(), buildConsole()]);
   copyAsIs();
-  removeOrphans();
+  removeOrphans(); // Also removes chunks of older bundles.
+  writeBundles();
   // Not the present time: a file saved while the compiler ran is newer than this build.
   writeFileSync(stamp, '');
   utimesSync(stamp, startedAt, startedAt);

@@ -1,29 +1,79 @@
 /**
- * The last line of .ci/run, from Jest's JSON report: `N passed, N failed[, N skipped]`. Everything that went wrong
- * without being a failed test counts as one failure each: a gate, a spec file that did not run, Jest itself.
- * Arguments: the report, Jest's exit status, the names of failed gates.
+ * Prints the last lines of .ci/run from Jest's JSON reports. The very last line is `N passed, N failed[, N skipped]`. The exit
+ * status is 1 if anything failed. Earlier lines name other failures and the repeated timed tests. Each failed gate counts as
+ * one failure. So does each spec file that did not run, and each Jest that ran no test or failed without a failed test.
+ *
+ *   node scripts/ci-result.mjs --report <file> --status <n> [--report <file> --status <n>]…
+ *                              [--failed-gate <name>]… [--repeats <file>]
+ *
+ * --report       a file that Jest wrote with --json --outputFile; a missing file counts as no test
+ * --status       the exit status of the Jest that wrote the report; one for each report, in the same order
+ * --failed-gate  the name of a gate that failed
+ * --repeats      the file that SPOOL_TIMED_TESTS_FILE named for all reports (libs/testing/timed-test.ts); a missing file
+ *                means no repeated test
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 
-const [reportFile, jestStatus, ...failedGates] = process.argv.slice(2);
-const nothing = {
+const { values } = parseArgs({
+  options: {
+    report: { type: 'string', multiple: true, default: [] },
+    status: { type: 'string', multiple: true, default: [] },
+    'failed-gate': { type: 'string', multiple: true, default: [] },
+    repeats: { type: 'string' },
+  },
+});
+const failedGates = values['failed-gate'];
+if (values.report.length === 0 || values.report.length !== values.status.length)
+  throw new Error('Pass at least one --report, and one --status for each.');
+
+const noTests = {
   numPassedTests: 0,
   numFailedTests: 0,
   numPendingTests: 0,
   numTodoTests: 0,
   numRuntimeErrorTestSuites: 0,
 };
-const report = existsSync(reportFile) ? JSON.parse(readFileSync(reportFile, 'utf8')) : nothing;
+const reports = values.report.map((file, i) => {
+  const report = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : noTests;
+  const status = values.status[i];
+  const failed = report.numFailedTests + report.numRuntimeErrorTestSuites;
+  return {
+    passed: report.numPassedTests,
+    failed,
+    skipped: report.numPendingTests + report.numTodoTests,
+    notRun: report.numRuntimeErrorTestSuites,
+    silent: failed === 0 && status !== '0' ? status : null,
+    isEmpty: report.numPassedTests === 0,
+  };
+});
+const sum = (of) => reports.reduce((total, report) => total + Number(of(report)), 0);
 
-const failedByName = report.numFailedTests + report.numRuntimeErrorTestSuites + failedGates.length;
-const jestFailedSilently = jestStatus !== '0' && report.numFailedTests + report.numRuntimeErrorTestSuites === 0;
-const ranNothing = report.numPassedTests === 0;
-const failed = failedByName + (jestFailedSilently || ranNothing ? 1 : 0);
-const skipped = report.numPendingTests + report.numTodoTests;
+const passed = sum((report) => report.passed);
+const skipped = sum((report) => report.skipped);
+const notRun = sum((report) => report.notRun);
+const failed =
+  sum((report) => report.failed) + sum(({ silent, isEmpty }) => silent !== null || isEmpty) + failedGates.length;
 
 if (failedGates.length > 0) console.log(`Failed gates: ${failedGates.join(', ')}`);
-if (report.numRuntimeErrorTestSuites > 0)
-  console.log(`Spec files that did not run: ${report.numRuntimeErrorTestSuites}`);
-if (jestFailedSilently) console.log(`Jest ended with ${jestStatus}, and no test says why`);
-console.log(`${report.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+if (notRun > 0) console.log(`Spec files that did not run: ${notRun}`);
+for (const { silent, isEmpty } of reports) {
+  if (silent !== null) console.log(`Jest exited with ${silent} without a failed test`);
+  else if (isEmpty) console.log('Jest ran no test');
+}
+printRepeats();
+console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exitCode = failed > 0 ? 1 : 0;
+
+/** Prints each repeated timed test, and the times that exceeded its bound. */
+function printRepeats() {
+  if (values.repeats === undefined) return;
+  const lines = existsSync(values.repeats) ? readFileSync(values.repeats, 'utf8').split('\n').filter(Boolean) : [];
+  const messagesByTest = new Map();
+  for (const { test, message } of lines.map((line) => JSON.parse(line)))
+    messagesByTest.set(test, [...(messagesByTest.get(test) ?? []), message]);
+  const count = messagesByTest.size;
+  if (count === 0) return console.log('0 timed tests were measured again');
+  console.log(count === 1 ? '1 timed test was measured again:' : `${count} timed tests were measured again:`);
+  for (const [test, messages] of messagesByTest) console.log(`  ${test}: ${messages.join('; ')}`);
+}

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Pool } from 'pg';
 import type { AdminHandlers } from '#admin';
 import type { AgentManifestInput } from '#agents';
+import { databaseAddress } from '#platform';
 import { writePrivateFile } from './private-file.ts';
 
 /** What a newcomer needs for the first call; the lines of `quickstart.env`. */
@@ -25,9 +26,9 @@ const ECHO_PAUSE_MS = 40;
  */
 export function quickstartFile(dataDir: string, databaseUrl: string | undefined): string {
   if (databaseUrl === undefined) return join(dataDir, 'quickstart.env');
-  const { host, pathname } = new URL(databaseUrl);
-  const hash = createHash('sha256').update(`${host}${pathname}`).digest('hex').slice(0, 8);
-  return join(dataDir, `quickstart-${pathname.replace(/[^\w-]/g, '')}-${hash}.env`);
+  const { server, database } = databaseAddress(databaseUrl);
+  const hash = createHash('sha256').update(`${server}/${database}`).digest('hex').slice(0, 8);
+  return join(dataDir, `quickstart-${database.replace(/[^\w-]/g, '')}-${hash}.env`);
 }
 
 /**

@@ -24,7 +24,8 @@ export const HARNESSES = Symbol('HARNESSES');
     {
       provide: HARNESSES,
       inject: [CONFIG, LOGGER],
-      useFactory: (config: Config, logger: Logger) => harnessesByName([echoHarness(), realAgents(config, logger)]),
+      useFactory: (config: Config, logger: Logger) =>
+        harnessesByName([echoHarness(), realAgents(config, logger), ...preloadedHarnesses()]),
     },
     {
       provide: AgentCatalogue,
@@ -42,6 +43,14 @@ export class AgentsModule implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     for (const harness of this.harnesses.values()) await harness.close?.();
   }
+}
+
+/**
+ * Returns the harnesses that a test has preloaded into this process (test/support/outside-preload.ts); none in production.
+ * This hook for tests is a global symbol, because a preloaded module and a bundle share no modules (docs/adr/0020).
+ */
+function preloadedHarnesses(): Harness[] {
+  return (globalThis as { [key: symbol]: Harness[] | undefined })[Symbol.for('spool.harnesses')] ?? [];
 }
 
 /** Models, with the tools of their agents' MCP servers and those for files. */

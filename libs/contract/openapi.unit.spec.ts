@@ -73,7 +73,8 @@ ajv.addSchema({ $id: 'api', components: document.components });
 
 function problemsOf(schema: Schema, value: unknown): string | null {
   const { $ref } = schema;
-  const validate = ajv.compile($ref === undefined ? schema : { $ref: `api${$ref}` });
+  // Ajv caches compiled schemas by id or by object identity; a new `{ $ref }` would be compiled every time.
+  const validate = $ref === undefined ? ajv.compile(schema) : ajv.getSchema(`api${$ref}`)!;
   return validate(value) ? null : ajv.errorsText(validate.errors);
 }
 

@@ -5,7 +5,7 @@ import { reject, type Rejection } from './rejection.ts';
 import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './state.ts';
 
 /** Behind the current Run. More would let one caller grow the state row without bound (docs/adr/0004). */
-const MAX_QUEUED_RUNS = 100;
+export const MAX_QUEUED_RUNS = 100;
 
 /** How long the new Run waits for the cancelled one's worker to acknowledge (decisions, section 3, `interrupt`). */
 const ACKNOWLEDGE_MS = 2_000;

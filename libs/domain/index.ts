@@ -1,6 +1,7 @@
 export * from './citations.ts';
 export * from './commands.ts';
 export * from './decide.ts';
+export { MAX_QUEUED_RUNS } from './decide-caller.ts';
 export * from './events.ts';
 export * from './evolve.ts';
 export * from './folder-path.ts';

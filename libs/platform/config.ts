@@ -1,25 +1,28 @@
+import { accessSync, constants } from 'node:fs';
 import { z } from 'zod';
+import { isDatabaseUrl } from './database-address.ts';
 import { StartError } from './main-process.ts';
 import { parseAllowedAddresses } from './private-addresses.ts';
+import { parseRedisAddress, REDIS_PROTOCOLS } from './redis-address.ts';
 
 const WHOLE = 'must be a whole number';
 const wholeNumber = z.coerce.number({ error: WHOLE }).int(WHOLE);
-const milliseconds = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
+const atLeast = (min: number) => wholeNumber.min(min, `must be at least ${min}`);
+const milliseconds = (fallback: number, min = 1) => atLeast(min).default(fallback);
 const MEBIBYTE = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-const bytes = (fallback: number, min = 1) => wholeNumber.min(min).default(fallback);
-const count = (fallback: number, max: number) => wholeNumber.min(1).max(max).default(fallback);
+const bytes = (fallback: number, min = 1) => atLeast(min).default(fallback);
+const count = (fallback: number, max: number) => atLeast(1).max(max, `must be at most ${max}`).default(fallback);
+const startsWithOne = (text: string, protocols: readonly string[]): boolean =>
+  protocols.some((protocol) => text.startsWith(`${protocol}://`));
+const address = (...protocols: string[]) =>
+  z.string().refine((text) => startsWithOne(text, protocols), {
+    message: `must start with ${protocols.map((protocol) => `${protocol}://`).join(' or ')}`,
+    abort: true,
+  });
+const NOT_A_URL = 'is not a URL; special characters in a user name or password must be percent-encoded';
 const url = (...protocols: string[]) =>
-  z
-    .string()
-    .refine((text) => protocols.some((protocol) => text.startsWith(`${protocol}://`)), {
-      message: `must start with ${protocols.map((protocol) => `${protocol}://`).join(' or ')}`,
-      abort: true,
-    })
-    .refine((text) => URL.canParse(text), {
-      message: 'is not a URL; special characters in a user name or password must be percent-encoded',
-      abort: true,
-    });
+  address(...protocols).refine((text) => URL.canParse(text), { message: NOT_A_URL, abort: true });
 
 const WRONG_BLOB_URL = 'must be file:///folder or s3://bucket/prefix, with ?endpoint=http(s)://… and region=… at most';
 
@@ -47,7 +50,17 @@ function refuseWrongAddresses(list: string, context: z.RefinementCtx): void {
 }
 
 const POSTGRES = ['postgres', 'postgresql'];
-const REDIS = ['redis', 'rediss'];
+
+/** The address of a Redis, or of a PostgreSQL where that is allowed too. */
+function refuseWrongServer(text: string, context: z.RefinementCtx): void {
+  if (!isRedisUrl(text)) return void (isDatabaseUrl(text) || context.addIssue({ code: 'custom', message: NOT_A_URL }));
+  try {
+    const { cacert, cert, key } = parseRedisAddress(text).tls ?? {};
+    for (const file of [cacert, cert, key]) if (file !== undefined) accessSync(file, constants.R_OK);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message });
+  }
+}
 
 /**
  * Everything that can be set, with its default; `.env.example` lists the same, kept equal by a test. Names ending in `_MS`
@@ -64,12 +77,21 @@ export const configSchema = z.object({
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
   /** Where the embedded PostgreSQL and blobs on disk live. */
   DATA_DIR: z.string().min(1).default('.data'),
-  /** PostgreSQL 15 to 18. The standalone starts an embedded one without it. */
-  DATABASE_URL: url(...POSTGRES).optional(),
-  /** Where BullMQ keeps jobs: `redis://…` (production) or `postgres://…`; default: DATABASE_URL. */
-  QUEUE_URL: url(...POSTGRES, ...REDIS).optional(),
+  /** PostgreSQL 15 to 18, over TCP, TLS or a Unix socket. Without it the standalone starts an embedded one. */
+  DATABASE_URL: address(...POSTGRES)
+    .refine(isDatabaseUrl, NOT_A_URL)
+    .optional(),
+  /**
+   * The storage of BullMQ's jobs: a Redis (production), a Sentinel group or a cluster (docs/operations/redis.md), or
+   * `postgres://…`. Default: DATABASE_URL.
+   */
+  QUEUE_URL: address(...POSTGRES, ...REDIS_PROTOCOLS)
+    .superRefine(refuseWrongServer)
+    .optional(),
   /** Redis for wake-ups between processes; default: QUEUE_URL if that is Redis, else LISTEN/NOTIFY. */
-  REDIS_URL: url(...REDIS).optional(),
+  REDIS_URL: address(...REDIS_PROTOCOLS)
+    .superRefine(refuseWrongServer)
+    .optional(),
   /** Name of the queue, and of all its keys: two installations on one Redis need two names. */
   QUEUE_NAME: z
     .string()
@@ -82,8 +104,8 @@ export const configSchema = z.object({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   /** `auto`: for people where standard output is a terminal, else JSON, a line each. */
   LOG_FORMAT: z.enum(['auto', 'json', 'pretty']).default('auto'),
-  /** Connections of a process's main pool. A process needs up to 10 more, and shall hold at most 20 (design, section 4). */
-  DATABASE_POOL_SIZE: count(10, 10),
+  /** Connections of a process's main pool. A process opens at most 10 more (docs/operations/postgresql.md). */
+  DATABASE_POOL_SIZE: atLeast(1).default(10),
   /** Runs that one worker process executes at once. */
   WORKER_SLOTS: count(16, 1_000),
   /** How long a claim holds without being renewed, by the database's clock. */
@@ -169,7 +191,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
 
 /** Whether what it names is a Redis, and not a PostgreSQL. */
 export function isRedisUrl(url: string | undefined): url is string {
-  return url !== undefined && REDIS.some((protocol) => url.startsWith(`${protocol}://`));
+  return url !== undefined && startsWithOne(url, REDIS_PROTOCOLS);
 }
 
 /** The Redis for what processes tell each other; undefined where PostgreSQL has to do. */

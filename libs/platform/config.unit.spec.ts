@@ -38,9 +38,13 @@ describe('configuration', () => {
     [{ QUEUE_NAME: 'a:b' }, /QUEUE_NAME/],
     [{ DATABASE_URL: 'mysql://x' }, /DATABASE_URL: must start with postgres:\/\/ or postgresql:\/\/$/],
     [{ DATABASE_URL: 'postgres://me:p#w@host/spool' }, /DATABASE_URL: is not a URL.*percent-encoded$/],
-    [{ QUEUE_URL: 'redis://host:port' }, /QUEUE_URL: is not a URL/],
+    [{ QUEUE_URL: 'postgres://me:p#w@host/spool' }, /QUEUE_URL: is not a URL/],
+    [{ QUEUE_URL: 'redis://host:port' }, /QUEUE_URL: host 1 must be a name.*percent-encoded$/],
+    [{ REDIS_URL: 'postgres://host' }, /REDIS_URL: must start with redis:\/\/ or rediss:\/\/ or redis\+sentinel:\/\//],
+    [{ REDIS_URL: 'redis+sentinel://a,b' }, /REDIS_URL: must end with \/<master name>/],
+    [{ REDIS_URL: 'rediss://a?cacert=/no/such.pem' }, /REDIS_URL: ENOENT.*'\/no\/such.pem'/],
     [{ PUBLIC_BASE_URL: 'https://' }, /PUBLIC_BASE_URL: is not a URL/],
-    [{ DATABASE_POOL_SIZE: '11' }, /DATABASE_POOL_SIZE/],
+    [{ DATABASE_POOL_SIZE: '0' }, /DATABASE_POOL_SIZE/],
   ])('%j stops the start with one line', (env, message) => {
     const start = () => loadConfig(env);
     expect(start).toThrow(ConfigError);
@@ -53,12 +57,28 @@ describe('configuration', () => {
     (BLOB_URL) => expect(loadConfig({ BLOB_URL }).BLOB_URL).toBe(BLOB_URL),
   );
 
+  test.each([
+    'redis://a:1,b:2',
+    'rediss+sentinel://me:secret@[::1]:26379,b/main/1',
+    'redis+cluster://a',
+    'postgres://a/b',
+  ])('QUEUE_URL may be %s', (QUEUE_URL) => expect(loadConfig({ QUEUE_URL }).QUEUE_URL).toBe(QUEUE_URL));
+
   test('every wrong setting is named at once', () => {
     expect(() => loadConfig({ PORT: 'x', LEASE_MS: 'y' })).toThrow(/PORT.*LEASE_MS/);
   });
 
   test('a URL, which may hold a password, is never repeated', () => {
-    expect(() => loadConfig({ QUEUE_URL: 'http://me:secret@x' })).not.toThrow(/secret/);
+    const wrong = [
+      'http://me:secret@x',
+      'redis://me:secret@x:y',
+      'redis+sentinel://me:secret@x',
+      'redis://:a/secret@x',
+    ];
+    for (const QUEUE_URL of wrong) {
+      expect(() => loadConfig({ QUEUE_URL })).toThrow(ConfigError);
+      expect(() => loadConfig({ QUEUE_URL })).not.toThrow(/secret/);
+    }
   });
 
   test('a process without an embedded database must be given one', () => {

@@ -20,7 +20,7 @@ export interface DatabaseOptions {
   url: string;
   /** Shown in `pg_stat_activity`: which process this is. */
   applicationName: string;
-  /** Connections of the pool. A process holds at most 20 in all (design, section 4). */
+  /** Connections of the pool. A process opens at most 10 more beside its main pool (docs/operations/postgresql.md). */
   maxConnections: number;
   statementTimeoutMs?: number;
   /** An idle connection broke. The pool replaces it; this is for the log. */
@@ -104,7 +104,9 @@ const AWAY_MESSAGES =
 export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof DatabaseAway) return true;
   // Not `instanceof Error`: those of Node's sockets are of another realm where tests run.
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  const { code, message, syscall } = (error ?? {}) as { code?: unknown; message?: unknown; syscall?: unknown };
+  // ENOENT from a connection means a missing Unix socket; from a file, a missing certificate of the URL.
+  if (syscall === 'open') return false;
   if (typeof code === 'string' && code !== '') return AWAY_STATES.test(code) || AWAY_CODES.has(code);
   return typeof message === 'string' && AWAY_MESSAGES.test(message);
 }

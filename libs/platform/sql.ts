@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readSql } from './read-sql.ts';
 
 /** A statement that PostgreSQL parses and plans once a connection: pg sends only its name after the first time. */
 export interface NamedStatement {
@@ -9,5 +8,5 @@ export interface NamedStatement {
 
 /** The statement in the file, named after it. One statement a file; `directory` is the caller's `import.meta.dirname`. */
 export function namedStatement(directory: string, fileName: string): NamedStatement {
-  return { name: fileName.replace(/\.sql$/, ''), text: readFileSync(join(directory, fileName), 'utf8') };
+  return { name: fileName.replace(/\.sql$/, ''), text: readSql(directory, fileName) };
 }

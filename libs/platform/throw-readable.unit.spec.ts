@@ -9,6 +9,17 @@ test.each([
   ['a wrong password', coded('28P01'), 'The database spool at host:5432 refuses: said.'],
   ['no such database', coded('3D000'), 'The database spool at host:5432 refuses: said.'],
   ['no password', new Error('SASL: x'), 'The database spool at host:5432 refuses: SASL: x.'],
+  [
+    'an untrusted certificate',
+    coded('SELF_SIGNED_CERT_IN_CHAIN'),
+    'The database spool at host:5432 has an untrusted TLS certificate: said. Check sslmode and sslrootcert in its URL.',
+  ],
+  [
+    'a missing certificate file',
+    Object.assign(coded('ENOENT'), { syscall: 'open' }),
+    'The database spool at host:5432: a file that its URL names cannot be read: said.',
+  ],
+  ['a Unix socket of another user', coded('EACCES'), 'The database spool at host:5432 refuses: said.'],
   ['not migrated', coded('42P01'), 'The database spool at host:5432 lacks tables: run spool migrate first (said).'],
 ])('%s is told in a line', (_, error, line) => {
   expect(read(error)).toThrow(StartError);

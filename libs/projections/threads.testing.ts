@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client, type Pool } from 'pg';
 import { ulid } from 'ulid';
 import { isRejection, runError, type Command, type NewRun, type RecordedFact, type ToolCall } from '#domain';
@@ -151,7 +152,10 @@ export async function apply(handler: CommandHandler, threadId: string, command: 
     throw new Error(`not appended: ${JSON.stringify(outcome)}`);
 }
 
-/** Appends to Threads of its own until it is stopped; answers how many appends there were. */
+/** Milliseconds between two Threads of a writer. Without a pause the writers outrun the reader, which then never ends. */
+const PACE_MS = 20;
+
+/** Appends to new Threads until it is stopped. Returns how many appends there were. */
 export function appendUntilStopped(on: Fixture, streams: number): () => Promise<number> {
   let stopped = false;
   const write = async (): Promise<number> => {
@@ -160,6 +164,7 @@ export function appendUntilStopped(on: Fixture, streams: number): () => Promise<
       const { threadId, runId } = await seedThread(on, STORIES[appends % STORIES.length] ?? 'empty');
       await on.handler.handle({ threadId, commands: [{ type: 'record', runId, attempt: 1, facts }] });
       appends++;
+      await delay(PACE_MS);
     }
     return appends;
   };

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chromium, type Browser } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { trackRunning } from './running.ts';
 
 /** Debian's; playwright-core brings no browser of its own. */
@@ -24,6 +24,8 @@ export function describeInBrowser(name: string, suite: () => void): void {
 
 /** A browser without windows; whoever starts it closes it. It ends with this process, whatever becomes of it. */
 export async function startChromium(): Promise<Browser> {
+  // Imported only here, because it takes 0.4 s to load and every spec file loads this module.
+  const { chromium } = await import('playwright-core');
   const browser = await chromium.launch({ executablePath: program(), args: FLAGS });
   browser.on('disconnected', trackRunning({ what: 'chromium', end: () => void browser.close() }));
   return browser;

@@ -1,5 +1,11 @@
+import { setFlagsFromString } from 'node:v8';
 import { TestEnvironment } from 'jest-environment-node';
 import { runningIn } from './running.ts';
+import { LATER_OPTIMIZING } from './spawn-node.ts';
+
+// Code is short-lived here too, because Jest loads each module again for each spec file. The flag is set here, because
+// Node 22 rejects it on the command line.
+LATER_OPTIMIZING.forEach((flag) => setFlagsFromString(flag));
 
 /**
  * Jest's Node environment; a spec file that leaves a process, proxy or server behind fails. Not an `afterAll` of a

@@ -1,8 +1,9 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { Redis } from 'ioredis';
 import { findFreePort } from '../platform/index.ts';
 import { eventually } from './eventually.ts';
+import { spawnGuarded, type GuardedProcess } from './guarded-process.ts';
 import { trackRunning } from './running.ts';
 
 /** A redis-server of the caller's own, to be broken. It keeps nothing on disk: restarted, it is empty. */
@@ -74,34 +75,4 @@ async function ask<T>(url: string, question: (client: Redis) => Promise<T>): Pro
   } finally {
     client.disconnect();
   }
-}
-
-interface GuardedProcess {
-  signal(signal: NodeJS.Signals): void;
-  end(): Promise<void>;
-}
-
-/**
- * Runs a program that must not outlive us, even if we are killed: a shell waits on a pipe from us, which the system
- * closes with us, and then kills it.
- */
-async function spawnGuarded(program: string, args: string[]): Promise<GuardedProcess> {
-  const script = '"$@" >/dev/null 2>&1 & echo $!; read -r _; kill -9 $!';
-  const guard = spawn('/bin/sh', ['-c', script, 'sh', program, ...args], { stdio: ['pipe', 'pipe', 'ignore'] });
-  const pid = await readPid(guard);
-  const ended = new Promise<void>((resolve) => guard.once('exit', () => resolve()));
-  return {
-    signal: (signal) => process.kill(pid, signal),
-    end: () => {
-      guard.stdin.end();
-      return ended;
-    },
-  };
-}
-
-function readPid(guard: ChildProcess): Promise<number> {
-  return new Promise((resolve, reject) => {
-    guard.once('error', reject);
-    guard.stdout!.once('data', (line: Buffer) => resolve(Number(line.toString())));
-  });
 }

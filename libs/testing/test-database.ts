@@ -17,7 +17,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const name = `${databasePrefix}${id}_${randomBytes(6).toString('hex')}`;
   await asAdmin(databaseUrl, async (admin) => {
     const template = await findOrMakeTemplate(admin, id, databaseUrl);
-    await admin.query(`create database ${name} template ${template}`);
+    // Copied by file: writing the copy to the WAL costs twice the CPU time.
+    await admin.query(`create database ${name} template ${template} strategy file_copy`);
   });
   return {
     url: withDatabase(databaseUrl, name),

@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { readSql } from '#platform';
 
 export class Files1763700000002 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query(readFileSync(join(import.meta.dirname, '0002-files.sql'), 'utf8'));
+    await runner.query(readSql(import.meta.dirname, '0002-files.sql'));
   }
 
   async down(): Promise<void> {

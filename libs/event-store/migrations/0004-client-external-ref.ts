@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { readSql } from '#platform';
 
 export class ClientExternalRef1763700000004 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query(readFileSync(join(import.meta.dirname, '0004-client-external-ref.sql'), 'utf8'));
+    await runner.query(readSql(import.meta.dirname, '0004-client-external-ref.sql'));
   }
 
   async down(): Promise<void> {

@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { readSql } from '#platform';
 
 export class Folders1763700000007 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query(readFileSync(join(import.meta.dirname, '0007-folders.sql'), 'utf8'));
+    await runner.query(readSql(import.meta.dirname, '0007-folders.sql'));
   }
 
   async down(): Promise<void> {

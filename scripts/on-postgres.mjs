@@ -1,0 +1,90 @@
+/**
+ * Runs Jest on a private PostgreSQL of one version: `node scripts/on-postgres.mjs 15 [arguments of Jest]`. Without
+ * arguments it runs the integration tests. The server does not sync its files. They are deleted at the end.
+ *
+ * It does not use the embedded PostgreSQL of libs/platform, which needs built-in locales; PostgreSQL 15 has none.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { jestArguments, postgresFolder, root } from './platforms.mjs';
+
+const [major, ...given] = process.argv.slice(2);
+const args = jestArguments(given, ['--selectProjects', 'int']);
+
+const directory = mkdtempSync(join(tmpdir(), `spool-postgres-${major}-`));
+let server;
+try {
+  server = await start();
+  console.error(`PostgreSQL ${await version(server.url)}`);
+  const env = { ...process.env, DATABASE_URL: server.url };
+  const jest = spawn(process.execPath, args, { cwd: root, stdio: 'inherit', env });
+  // Pass the signal on, so that Jest ends first and the server after it.
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => jest.kill(signal));
+  const [status] = await once(jest, 'exit');
+  process.exitCode = status ?? 1;
+} finally {
+  await server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+}
+
+async function start() {
+  chmodSync(directory, 0o755);
+  // PostgreSQL does not run as root, and another user may not have access to node_modules.
+  const programs = join(directory, 'native');
+  cpSync(postgresFolder(major), programs, { recursive: true, verbatimSymlinks: true });
+  const data = join(directory, 'data');
+  mkdirSync(data, { mode: 0o700 });
+  const user = process.getuid() === 0 ? ordinaryUser() : {};
+  if (user.uid !== undefined) chownSync(data, user.uid, user.gid);
+  const options = { ...user, cwd: '/', env: { LC_ALL: 'C', PATH: process.env.PATH }, stdio: 'ignore' };
+  const initdb = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'];
+  execFileSync(join(programs, 'bin', 'initdb'), initdb, options);
+
+  const port = await freePort();
+  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', fsync: 'off' };
+  Object.assign(settings, { full_page_writes: 'off', synchronous_commit: 'off', max_connections: 200 });
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const child = spawn(join(programs, 'bin', 'postgres'), ['-D', data, ...flags], options);
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  while (!(await version(url).catch(() => null))) {
+    const status = child.exitCode ?? child.signalCode;
+    if (status !== null) throw new Error(`PostgreSQL ${major} exited with ${status} at start.`);
+    await delay(50);
+  }
+  const stop = () => {
+    child.kill('SIGINT'); // ends open sessions without waiting for them
+    return ended;
+  };
+  return { url, stop };
+}
+
+function ordinaryUser() {
+  const id = (flag) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+async function version(connectionString) {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 1_000 });
+  client.on('error', () => undefined);
+  await client.connect();
+  const { rows } = await client.query('show server_version');
+  await client.end();
+  return rows[0].server_version;
+}
