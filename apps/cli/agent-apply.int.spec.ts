@@ -7,7 +7,7 @@ import { EXIT } from './exit-codes.ts';
 const ID = '01JD0000000000000000000000';
 const diff = '--- before\n+++ after\n@@ -1 +1 @@\n-description: old\n+description: \u001b[2Jnew\n';
 
-/** What apply shows and sends, with an API that says what is in the script; test/operators.e2e.spec.ts has the real one. */
+/** Tests the output and requests of apply with a scripted API; test/operations/operators.e2e.spec.ts has a real one. */
 describe('agent apply', () => {
   let folder: string;
   beforeAll(async () => {

@@ -6,7 +6,7 @@ import { HttpClient } from './http-client.ts';
 const token = `spool_op_${'A'.repeat(48)}`;
 const ID = '01JD0000000000000000000000';
 
-/** What a Spool or something in between may answer: the real one has its own test (test/operators.e2e.spec.ts). */
+/** Tests responses of a Spool API or of a proxy before it; test/operations/operators.e2e.spec.ts tests a real API. */
 describe('the client of the admin API', () => {
   let server: Server;
   let answer: (request: IncomingMessage, response: ServerResponse) => void;

@@ -6,7 +6,7 @@ import { EXIT } from './exit-codes.ts';
 
 const ID = '01JD0000000000000000000000';
 
-/** Where exports and downloads go to; test/operators.e2e.spec.ts has what is in them. Real: the disk. */
+/** Tests where exports and downloads are written; test/operations/operators.e2e.spec.ts tests their content. Real: the disk. */
 describe('thread export --output', () => {
   let folder: string;
   beforeAll(async () => {

@@ -5,7 +5,7 @@ import type { AgentCatalogue } from '#agents';
 import type { DoctorCheck } from '#contract';
 import { readMigrations } from '#event-store';
 import type { BlobKeeper } from '#files';
-import { isRedisUrl, readVersion, redisUrlOf } from '#platform';
+import { isRedisUrl, parseRedisAddress, readVersion, redisUrlOf } from '#platform';
 import { askRedis } from './ask-redis.ts';
 import type { QueueParts } from './read-queue.ts';
 import { AdminReader } from './reader.ts';
@@ -112,10 +112,21 @@ async function checkQueue({ queue, controls }: DoctorParts): Promise<Found> {
 async function checkRedis({ config }: DoctorParts): Promise<Found> {
   const url = redisUrlOf(config);
   if (url === undefined) return ok('None is used: queue, wake-ups and rate limits are in PostgreSQL.');
-  const { version, policy } = await askRedis(url, 3_000);
-  if (policy === undefined || policy === 'noeviction') return ok(`Redis ${version}, maxmemory-policy noeviction`);
-  const why = `Redis ${version} has maxmemory-policy ${policy}: it may throw jobs away; it must be noeviction.`;
-  return isRedisUrl(config.QUEUE_URL) ? failed(why) : warning(why);
+  const { kind, sentinel } = parseRedisAddress(url);
+  const masters = await askRedis(url, 3_000);
+  const versions = [...new Set(masters.map(({ version }) => version))].join(' and ');
+  const form = { single: '', sentinel: ` (master "${sentinel?.master}")`, cluster: ` (${masters.length} masters)` }[
+    kind
+  ];
+  const name = `Redis ${versions}${form}`;
+  const policy = masters.map((master) => master.policy).find((given) => given !== undefined && given !== 'noeviction');
+  if (policy !== undefined) {
+    const why = `${name} has maxmemory-policy ${policy} and may delete jobs; set it to noeviction.`;
+    return isRedisUrl(config.QUEUE_URL) ? failed(why) : warning(why);
+  }
+  const alone = masters.filter(({ replicas }) => replicas === 0).length;
+  if (kind !== 'single' && alone > 0) return warning(`${name}: masters without a replica: ${alone}.`);
+  return ok(`${name}, maxmemory-policy noeviction`);
 }
 
 async function checkWorkers({ controls }: DoctorParts): Promise<Found> {

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Overview } from '#contract';
 import { namedStatement, redisUrlOf, throwAway } from '#platform';
-import { askRedis } from './ask-redis.ts';
+import { askRedis, sumOf } from './ask-redis.ts';
 import { problemsOf, type FoundRuns } from './overview-problems.ts';
 import { seriesOf, wholeOf, type Part, type Window } from './overview-series.ts';
 import { readQueue, type QueueParts } from './read-queue.ts';
@@ -103,7 +103,7 @@ async function nothingTakes(pool: Pool): Promise<number> {
 async function readRedis(url: string | undefined): Promise<Overview['redis']> {
   if (url === undefined) return null;
   return askRedis(url, REDIS_PATIENCE_MS).then(
-    ({ version, latencyMs, usedBytes }) => ({ status: 'ok' as const, version, latencyMs, usedBytes }),
+    (masters) => ({ status: 'ok' as const, version: masters[0].version, ...sumOf(masters) }),
     () => ({ status: 'away' as const, version: null, latencyMs: null, usedBytes: null }),
   );
 }

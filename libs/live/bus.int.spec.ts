@@ -9,6 +9,7 @@ import {
   expectWithin,
   faultProxy,
   startPrivateRedis,
+  startRedisCluster,
   timedTest,
   type FaultProxy,
   type PrivateRedis,
@@ -237,5 +238,19 @@ describeWithPrivateRedis('on Redis', () => {
     const threadId = await untilHeard(openBus({ REDIS_URL: redis.url }), openBus({ REDIS_URL: redis.url }));
     await untilHeard(strangers, stranger);
     expect(heard.filter(about(threadId))).toEqual([]);
+  });
+});
+
+describeWithPrivateRedis('live bus on a Redis cluster', () => {
+  it('delivers wake-ups published on another node, also after nodes die', async () => {
+    const cluster = await startRedisCluster();
+    try {
+      const buses = Array.from({ length: 6 }, () => openBus({ REDIS_URL: cluster.url }));
+      for (const to of buses.slice(1)) await untilHeard(buses[0]!, to);
+      for (const node of cluster.nodes.slice(0, 4)) await node.kill();
+      for (const to of buses.slice(1)) await untilHeard(buses[0]!, to);
+    } finally {
+      await cluster.stop();
+    }
   });
 });

@@ -1,4 +1,4 @@
-import { redisUrlOf, requireDatabaseUrl, type Config, type Logger } from '#platform';
+import { databaseAddress, redisUrlOf, requireDatabaseUrl, type Config, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { GatheringBus } from './gathering-bus.ts';
 import { PostgresWakes } from './postgres-wakes.ts';
@@ -15,7 +15,7 @@ export function openLiveBus(config: Config, logger: Logger): LiveBus {
   const channel = `spool:${config.QUEUE_NAME}`;
   return new GatheringBus((receive) => {
     if (redisUrl === undefined) return new PostgresWakes({ url, channel, receive, logger });
-    const database = decodeURIComponent(new URL(url).pathname.slice(1));
+    const { database } = databaseAddress(url);
     return new RedisWakes({ url: redisUrl, channel: `${channel}:${database}`, receive, logger });
   }, logger);
 }

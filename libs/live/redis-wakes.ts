@@ -1,27 +1,18 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import type { Redis } from 'ioredis';
+import { connectRedisNode, FAIL_FAST, retryEvery } from '#platform';
 import type { WakeTransport } from './gathering-bus.ts';
 import type { WakesOptions } from './postgres-wakes.ts';
 
-const CONNECT_TIMEOUT_MS = 2_000;
-/** Who does not answer for so long is hung up on, so that nothing piles up behind a silent server. */
-const SILENCE_MS = 1_000;
 /** A connection that only listens would not notice for minutes that its other end is gone. */
 const HEARTBEAT_MS = 5_000;
-const MAX_BACK_OFF_MS = 1_000;
 
-/** No queue in memory and no second try: a wake-up is worth sending now or not at all. */
-const OPTIONS = {
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  socketTimeout: SILENCE_MS,
-  keepAlive: 10_000,
-  retryStrategy: (times) => Math.min(50 * times, MAX_BACK_OFF_MS),
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false,
-  autoResubscribe: false,
-} satisfies RedisOptions;
+/** Fails fast, because a wake-up is useless later. */
+const OPTIONS = { ...FAIL_FAST, retryStrategy: retryEvery(1_000), autoResubscribe: false };
 
-/** PUBLISH on one connection, SUBSCRIBE on another, which Redis demands. Pub/sub ignores database numbers. */
+/**
+ * PUBLISH on one connection and SUBSCRIBE on another, as Redis requires. Pub/sub ignores database numbers. A cluster
+ * forwards messages from one node to all.
+ */
 export class RedisWakes implements WakeTransport {
   private readonly publisher: Redis;
   private readonly subscriber: Redis;
@@ -59,7 +50,7 @@ export class RedisWakes implements WakeTransport {
   }
 
   private connect(role: 'publisher' | 'subscriber'): Redis {
-    const redis = new Redis(this.options.url, OPTIONS);
+    const redis = connectRedisNode(this.options.url, OPTIONS);
     let told = false;
     redis.on('ready', () => (told = false));
     redis.on('error', (error) => {

@@ -6,7 +6,7 @@ import { logSparsely } from './log-sparsely.ts';
 
 const SCHEMA = 'bullmq';
 
-/** One of them listens where there is a worker. With the main pool of 10 a process stays below 20 (design, section 4). */
+/** Part of the budget in docs/operations/postgresql.md. In a worker, one of them listens. */
 const MAX_CONNECTIONS = 4;
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 5_000;

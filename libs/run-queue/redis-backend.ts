@@ -1,23 +1,19 @@
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { createRedisBackend, type ConnectionOptions } from 'bullmq';
-import { Redis, type RedisOptions } from 'ioredis';
-import { ConfigError, type Logger } from '#platform';
+import type { Redis } from 'ioredis';
+import { ConfigError, connectRedis, FAIL_FAST, retryEvery, serversOf, type Logger, type RedisClient } from '#platform';
 import type { BullBackend } from './bullmq-backend.ts';
 import { logSparsely } from './log-sparsely.ts';
+import { refuseWrongRedis } from './refuse-wrong-redis.ts';
 
-const CONNECT_TIMEOUT_MS = 2_000;
+/** The longest wait for Redis at start. */
+const READY_WITHIN_MS = 2_000;
 /** Runs must go on within 3 s of a Redis that is back (quality, F5). */
-const MAX_RECONNECT_DELAY_MS = 500;
-/** A producer hangs up on a silent Redis, so that what it has sent does not pile up. */
-const PRODUCER_SILENCE_MS = 1_000;
-const CONSUMER_SILENCE_MS = 5_000;
-
-const COMMON = {
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  keepAlive: 10_000,
-  retryStrategy: (times) => Math.min(50 * times, MAX_RECONNECT_DELAY_MS),
-} satisfies RedisOptions;
+const retryStrategy = retryEvery(500);
+/** How often a worker's connections are checked, and how long one may be silent. */
+const CONSUMER_CHECK_MS = 1_000;
+const CONSUMER_SILENCE_MS = 2_000;
 
 /**
  * Redis that keeps jobs. Throws ConfigError when it may evict them. One that does not answer now is no reason not to
@@ -28,16 +24,11 @@ export async function openRedisBackend(
   name: string,
   logger: Logger,
 ): Promise<BullBackend<ConnectionOptions>> {
-  // No queue in memory and no second try: who offers must not wait, and the dispatcher has it anyway.
-  const producer = new Redis(url, {
-    ...COMMON,
-    socketTimeout: PRODUCER_SILENCE_MS,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-  });
+  // Enqueueing must not wait; the dispatcher retries anyway. Commands to a silent Redis do not pile up.
+  const producer = connectRedis(url, { ...FAIL_FAST, retryStrategy });
   const warn = logSparsely(logger);
   producer.on('error', (error) => warn(error, 'queue: the connection to Redis broke'));
+  producer.on('sentinelError', (error) => warn(error, 'queue: a Sentinel named no master'));
   const consumers: WatchedRedis[] = [];
   const close = async (): Promise<void> => {
     producer.disconnect();
@@ -47,8 +38,8 @@ export async function openRedisBackend(
     });
   };
   try {
-    await once(producer, 'ready', { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) });
-    await refuseEviction(producer);
+    const ready = once(producer, 'ready', { signal: AbortSignal.timeout(READY_WITHIN_MS) });
+    await refuseWrongRedis(producer, ready);
   } catch (error) {
     if (error instanceof ConfigError) {
       await close();
@@ -57,13 +48,15 @@ export async function openRedisBackend(
     logger.warn({ err: error }, 'queue: Redis does not answer; Runs wait until it does');
   }
   producer.on('ready', () => {
-    refuseEviction(producer).catch((error: unknown) => logger.error({ err: error }, 'queue: this Redis may lose jobs'));
+    refuseWrongRedis(producer).catch((error: unknown) =>
+      logger.error({ err: error }, 'queue: this Redis may lose jobs'),
+    );
   });
   return {
     factory: createRedisBackend,
     producer,
     connectConsumer: () => {
-      const redis = new Redis(url, { ...COMMON, maxRetriesPerRequest: null });
+      const redis = connectRedis(url, { retryStrategy, maxRetriesPerRequest: null });
       redis.on('error', (error) => warn(error, 'queue: a connection to Redis broke'));
       consumers.push({ redis, stopWatching: watchSilence(redis) });
       return redis;
@@ -76,33 +69,35 @@ export async function openRedisBackend(
 }
 
 interface WatchedRedis {
-  redis: Redis;
+  redis: RedisClient;
   stopWatching: () => void;
 }
 
 /**
- * BullMQ watches its blocking read. The other connection of a worker would wait for a quarter of an hour for a Redis
- * that went without a word, as when its machine dies.
+ * Disconnects silent connections of a worker. BullMQ only watches its blocking read. The other connections would wait for
+ * 15 minutes for a Redis that vanished without closing them, for example because its machine died.
  */
-function watchSilence(redis: Redis): () => void {
-  const watch = async (): Promise<void> => {
-    if (redis.status !== 'ready') return;
-    const answer = await Promise.race([
-      redis.ping().catch(() => 'broken'),
-      sleep(CONSUMER_SILENCE_MS, 'silence', { ref: false }),
-    ]);
-    if (answer === 'silence') redis.disconnect(true);
+function watchSilence(redis: RedisClient): () => void {
+  const watch = async (server: Redis): Promise<void> => {
+    if (!isExpectedToAnswer(server, redis)) return;
+    const answer = await Promise.race([server.ping().catch(() => 'broken'), silence()]);
+    if (answer === 'silence' && isExpectedToAnswer(server, redis)) server.disconnect(true);
   };
-  const timer = setInterval(() => void watch(), CONSUMER_SILENCE_MS);
+  const timer = setInterval(() => {
+    for (const server of serversOf(redis)) void watch(server);
+  }, CONSUMER_CHECK_MS);
   timer.unref();
   return () => clearInterval(timer);
 }
 
-/** `INFO`, because managed Redis refuses `CONFIG GET`. */
-async function refuseEviction(redis: Redis): Promise<void> {
-  const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1];
-  if (policy === undefined || policy === 'noeviction') return;
-  throw new ConfigError(
-    `Wrong configuration: QUEUE_URL: this Redis has maxmemory-policy ${policy}, it must be noeviction`,
-  );
+/** Resolves after the allowed silence and one more read of the sockets, because this process may have been blocked. */
+async function silence(): Promise<'silence'> {
+  await sleep(CONSUMER_SILENCE_MS, undefined, { ref: false });
+  await nextTurn();
+  return nextTurn('silence');
+}
+
+/** Returns whether silence is a failure. A connection to a cluster node may never become ready; others reconnect by themselves. */
+function isExpectedToAnswer(server: Redis, client: RedisClient): boolean {
+  return client.isCluster ? !['wait', 'close', 'end'].includes(server.status) : server.status === 'ready';
 }

@@ -149,6 +149,26 @@ describeWithPrivateRedis('a Redis that fails', () => {
   };
   timedTest('silent while a worker waits: it goes on when it speaks again', silentToWorker, 30_000, again);
 
+  it('keeps the connections of a worker whose process was blocked for longer than Redis may be silent', async () => {
+    const disconnect = jest.spyOn(Redis.prototype, 'disconnect');
+    const ping = jest.spyOn(Redis.prototype, 'ping');
+    const send = ping.getMockImplementation() as () => Promise<'PONG'>;
+    try {
+      const block = (): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
+      ping.mockImplementation(function (this: Redis) {
+        // Blocks after the command was sent, before its answer is read.
+        if (ping.mock.calls.length === 1) process.nextTick(block);
+        return send.call(this);
+      });
+      on.queue.consume(async () => undefined, 1);
+      await eventually(() => ping.mock.calls.length >= 3, { what: 'the worker has checked its connection since' });
+      expect(disconnect).not.toHaveBeenCalled();
+    } finally {
+      ping.mockRestore();
+      disconnect.mockRestore();
+    }
+  });
+
   it('full of other keys to evict: refused at start, in one line', async () => {
     const client = new Redis(redis.url);
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru');

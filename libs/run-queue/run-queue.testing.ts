@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import type { RunOffer } from '#event-store';
-import { openDatabase, type Database } from '#platform';
+import { connectRedis, openDatabase, type Database } from '#platform';
 import { eventually } from '#testing';
 import { Dispatcher } from './dispatcher.ts';
 import { openRunQueue } from './open-run-queue.ts';
@@ -162,4 +162,12 @@ export class Installation {
     );
     return { runId, threadId: 'thread', dispatch: 1 };
   }
+}
+
+/** Deletes all keys of the queue at once, like FLUSHALL. One by one, a job that is in no list could remain. */
+export async function deleteKeys({ name, queueUrl }: Installation): Promise<void> {
+  const redis = connectRedis(queueUrl, {});
+  const script = `for _, key in ipairs(redis.call('keys', ARGV[1])) do redis.call('del', key) end`;
+  await redis.eval(script, 1, `{${name}}`, `{${name}}*`);
+  redis.disconnect();
 }

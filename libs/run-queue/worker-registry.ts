@@ -1,9 +1,6 @@
 import type { Pool } from 'pg';
-import type { Logger } from '#platform';
+import { BEAT_TIMEOUT, startHeartbeat, type Logger } from '#platform';
 import { logSparsely } from './log-sparsely.ts';
-
-/** Three may be missed before the window forgets a worker (read-controls.sql). */
-const BEAT_MS = 3_000;
 
 export interface WorkerOptions {
   /** The same name that its claims carry. */
@@ -25,24 +22,20 @@ export async function registerWorker(
   const warn = logSparsely(logger);
   const beat = async (): Promise<void> => {
     try {
-      await pool.query(
-        `insert into workers (holder, slots, seen_at) values ($1, $2, clock_timestamp())
+      await pool.query({
+        text: `insert into workers (holder, slots, seen_at) values ($1, $2, clock_timestamp())
          on conflict (holder) do update set slots = excluded.slots, seen_at = excluded.seen_at`,
-        [holder, slots],
-      );
+        values: [holder, slots],
+        ...BEAT_TIMEOUT,
+      });
     } catch (error) {
       warn(error, 'queue: a heartbeat failed');
     }
   };
-  let beating = beat();
-  await beating;
-  const timer = setInterval(() => {
-    beating = beat();
-  }, BEAT_MS);
+  const heartbeat = await startHeartbeat(beat);
   return {
     close: async () => {
-      clearInterval(timer);
-      await beating;
+      await heartbeat.stop();
       await pool.query('delete from workers where holder = $1', [holder]).catch((error: unknown) => {
         warn(error, 'queue: a worker could not sign off; it is forgotten in 10 s');
       });

@@ -1,0 +1,328 @@
+import type { RunOffer } from '#event-store';
+import { eventually, expectWithin, faultProxy, timedTest } from '#testing';
+import { openRunQueue } from './open-run-queue.ts';
+import { RunOffers } from './run-offers.ts';
+import { windowOf } from './run-queue.ts';
+import { deleteKeys, Installation } from './run-queue.testing.ts';
+
+/** A place where the queue keeps its jobs. */
+export interface Backend {
+  open(): Promise<Installation>;
+  loseData(installation: Installation): Promise<void>;
+  close?(installation: Installation): Promise<void>;
+  /** Whether one proxy can stand before it. Otherwise a separate spec tests lost connections. */
+  hasOnePort?: boolean;
+}
+
+/** Defines the tests that every backend of the queue must pass. */
+export function describeRunQueue(backend: Backend): void {
+  let on: Installation;
+
+  beforeEach(async () => {
+    on = await backend.open();
+  });
+
+  afterEach(async () => {
+    await on.close();
+    await backend.close?.(on);
+  });
+
+  const waiting = (count: number): Promise<unknown> =>
+    eventually(async () => (await on.queue.waitingCount()) === count, { what: `${count} jobs wait` });
+  const idle = async (): Promise<void> => {
+    await waiting(0);
+  };
+  const offerOf = (runId: string): RunOffer => ({ runId, threadId: 'thread', dispatch: 1 });
+  const manyOffers = (count: number): RunOffer[] => Array.from({ length: count }, (_, i) => offerOf(`run${i}`));
+
+  describe('the queue', () => {
+    it.each([1, 7, 8, 100])('delivers each of %d offers once', async (count) => {
+      const delivered: RunOffer[] = [];
+      on.queue.consume(async (offer) => void delivered.push(offer), 4);
+      await on.queue.offer(manyOffers(count));
+      await eventually(() => delivered.length >= count, { what: 'all are delivered' });
+      await idle();
+      expect(delivered).toHaveLength(count);
+      expect(new Set(delivered.map(({ runId }) => runId)).size).toBe(count);
+      expect(delivered).toContainEqual(offerOf('run0'));
+    });
+
+    it.each([1, 8])('holds one job a dispatch, however often %d are offered', async (count) => {
+      for (let i = 0; i < 3; i++) await on.queue.offer(manyOffers(count));
+      expect(await on.queue.waitingCount()).toBe(count);
+      await on.queue.offer([{ ...offerOf('run0'), dispatch: 2 }]);
+      expect(await on.queue.waitingCount()).toBe(count + 1);
+    });
+
+    it('delivers what is offered again after it was handled, as often as that happens', async () => {
+      let deliveries = 0;
+      on.queue.consume(async () => void deliveries++, 1);
+      for (let i = 1; i <= 5; i++) {
+        const again = async (): Promise<boolean> => {
+          await on.queue.offer([offerOf('run')]);
+          return deliveries >= i;
+        };
+        await eventually(again, { what: `it is delivered the ${i}th time` });
+      }
+    });
+
+    it('forgets a job whose handler threw', async () => {
+      const handler = jest
+        .fn<Promise<void>, [RunOffer]>()
+        .mockRejectedValueOnce(new Error('the database is unavailable'));
+      handler.mockResolvedValue();
+      on.queue.consume(handler, 1);
+      await on.queue.offer([offerOf('run')]);
+      const again = async (): Promise<boolean> => {
+        await on.queue.offer([offerOf('run')]);
+        return handler.mock.calls.length > 1;
+      };
+      await eventually(again, { what: 'it is delivered again' });
+    });
+
+    it('stops in two stages: no new job, then the end of those that run', async () => {
+      const started: string[] = [];
+      let finish = (): void => undefined;
+      const consumer = on.queue.consume(async ({ runId }) => {
+        started.push(runId);
+        if (runId === 'long') await new Promise<void>((resolve) => (finish = resolve));
+      }, 2);
+      await on.queue.offer([offerOf('long')]);
+      await eventually(() => started.length === 1, { what: 'the long one has started' });
+
+      await consumer.stopTaking();
+      const elsewhere: string[] = [];
+      on.queue.consume(async ({ runId }) => void elsewhere.push(runId), 1);
+      await on.queue.offer([offerOf('a')]);
+      await on.queue.offer([offerOf('b')]);
+      await eventually(() => elsewhere.length === 2, { what: 'another worker has the new ones' });
+      let closed = false;
+      const closing = consumer.close().then(() => (closed = true));
+      expect(closed).toBe(false);
+      finish();
+      await closing;
+      expect(started).toEqual(['long']);
+    });
+
+    const givesAnother = async (): Promise<void> => {
+      const proxy = await faultProxy(Number(new URL(on.queueUrl).port));
+      const lost = await openRunQueue({ url: proxy.through(on.queueUrl), name: on.name, logger: on.logger });
+      let taken = false;
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      lost.consume(async () => {
+        taken = true;
+        await released;
+      }, 1);
+      try {
+        await on.queue.offer([offerOf('run')]);
+        await eventually(() => taken, { what: 'it is taken' });
+        proxy.stall();
+        const lostAt = performance.now();
+        let delivered = false;
+        const other = on.queue.consume(async () => void (delivered = true), 1);
+        await eventually(() => delivered, { what: 'it is delivered to the other' });
+        const tookMs = performance.now() - lostAt;
+        await other.close();
+        expectWithin(5_000, tookMs, 'it was delivered to the other after');
+      } finally {
+        proxy.resume();
+        release();
+        await lost.close();
+        await proxy.close();
+      }
+    };
+    if (backend.hasOnePort !== false)
+      timedTest('delivers the job of a lost worker to another worker within 5 s', givesAnother, 30_000);
+
+    it('shares the jobs among all workers', async () => {
+      const takers = new Set<string>();
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      for (const taker of ['first', 'second']) {
+        on.queue.consume(async () => {
+          takers.add(taker);
+          await released;
+        }, 2);
+      }
+      await on.queue.offer(manyOffers(8));
+      await eventually(() => takers.size === 2, { what: 'both workers have one' });
+      release();
+      await idle();
+    });
+  });
+
+  describe('the fast path', () => {
+    /** Its clock stands still, so that it drops nothing for being late, however busy the machine is. */
+    const offerAll = async (runs: readonly RunOffer[]): Promise<void> => {
+      const { queue, controls, logger } = on;
+      const offers = new RunOffers({ queue, controls, logger, now: () => 0 });
+      runs.forEach((run) => offers.offerSoon(run));
+      await eventually(() => offers.inFlight === 0, { what: 'the offers are made' });
+    };
+
+    it('offers up to the window of two jobs a slot, and leaves the rest to the dispatcher', async () => {
+      await on.registerWorker('a', 5);
+      await on.registerWorker('b', 5);
+      const runs = await on.addReadyRuns('org', 40);
+      await on.letTimePass('-1 hour'); // else the first may be a backlog before the last is there
+      await offerAll(runs);
+      expect(await on.queue.waitingCount()).toBe(windowOf(10));
+
+      const consumed = on.consumeRuns(4);
+      on.startDispatcher();
+      await on.waitFor(consumed, 40);
+      expect(new Set(consumed).size).toBe(40);
+    });
+
+    it('leaves newcomers to the dispatcher where others wait', async () => {
+      const runs = await on.addReadyRuns('org', 30);
+      await on.letTimePass('1 hour');
+      await offerAll(runs);
+      expect(await on.queue.waitingCount()).toBe(windowOf(0) / 8);
+    });
+  });
+
+  describe('the dispatcher', () => {
+    it('takes turns among organizations and never fills the queue beyond the window', async () => {
+      await on.registerWorker('a', 8);
+      for (const [organization, count] of [
+        ['A', 60],
+        ['B', 30],
+        ['C', 10],
+      ] as const)
+        await on.addReadyRuns(organization, count);
+      on.startDispatcher();
+      await eventually(async () => (await on.queue.waitingCount()) > 0, { what: 'the queue is filled' });
+      await on.lookedOnceMore();
+      const consumed: string[] = [];
+      let mostWaiting = await on.queue.waitingCount();
+      on.queue.consume(async (offer) => {
+        mostWaiting = Math.max(mostWaiting, await on.queue.waitingCount());
+        if (await on.claim(offer)) consumed.push(offer.runId);
+      }, 1);
+      await on.waitFor(consumed, 100, 20_000);
+      expect(mostWaiting).toBeLessThanOrEqual(windowOf(8));
+      const count = (prefix: string): number => consumed.slice(0, 24).filter((run) => run.startsWith(prefix)).length;
+      for (const organization of ['A', 'B', 'C']) expect(count(organization)).toBeGreaterThanOrEqual(6);
+      expect(new Set(consumed).size).toBe(100);
+      // Of one organization, the oldest first; a few may be offered side by side.
+      const ofA = consumed.filter((run) => run.startsWith('A'));
+      const sorted = [...ofA].sort();
+      const moved = ofA.map((run, i) => Math.abs(sorted.indexOf(run) - i));
+      expect(Math.max(...moved)).toBeLessThan(8);
+    });
+
+    it('makes delayed Runs ready when they are due, with their whole queue time before them', async () => {
+      const due = await on.addDelayedRun(300);
+      const behindAnother = await on.addDelayedRun(null);
+      const seen: unknown[] = [];
+      on.queue.consume(async ({ runId }) => {
+        const { rows } = await on.pool.query<object>(
+          `select run_id, state, due_at > now() + interval '9 minutes' as "wholeTime" from run_work where run_id = $1`,
+          [runId],
+        );
+        if (await on.claim(offerOf(runId))) seen.push(...rows);
+      }, 1);
+      on.startDispatcher();
+      await eventually(() => seen.length > 0, { what: 'it is consumed' });
+      await on.lookedOnceMore();
+      expect(seen).toEqual([{ run_id: due.runId, state: 'ready', wholeTime: true }]);
+      const { rows } = await on.pool.query('select run_id, state from run_work');
+      expect(rows).toEqual([{ run_id: behindAnother.runId, state: 'delayed' }]);
+    });
+
+    it('offers again what is still ready though its job is gone', async () => {
+      const [run] = await on.addReadyRuns('org', 1);
+      const refused = { times: 0 };
+      on.queue.consume(async (offer) => {
+        if (++refused.times > 1) await on.claim(offer);
+      }, 1);
+      on.startDispatcher();
+      const gone = async (): Promise<boolean> => !(await on.claim({ ...run!, dispatch: 99 })) && refused.times > 1;
+      await eventually(gone, { what: 'it is delivered again' });
+    });
+
+    it('offers everything again after the queue has lost its data, and workers go on', async () => {
+      const consumed: string[] = [];
+      let open = false;
+      on.queue.consume(async (offer) => {
+        if (open && (await on.claim(offer))) consumed.push(offer.runId);
+      }, 4);
+      on.startDispatcher();
+      await on.addReadyRuns('org', 100);
+      await on.checkedOnceMore();
+      expect(await on.queue.keepEpoch()).toBe(true);
+      await backend.loseData(on);
+      open = true;
+      await on.waitFor(consumed, 100);
+      await eventually(() => on.log.includes('lost its data'), { what: 'the loss is logged' });
+      expect(await on.queue.keepEpoch()).toBe(true);
+    });
+
+    it('has one leader; when its connection is cut, the work goes on', async () => {
+      const dispatchers = [on.startDispatcher(), on.startDispatcher()];
+      const leaders = (): number => dispatchers.filter(({ isLeader }) => isLeader).length;
+      await eventually(() => leaders() === 1, { what: 'one leads' });
+      const consumed = on.consumeRuns(2);
+      await on.addReadyRuns('org', 3);
+      await on.waitFor(consumed, 3);
+
+      const { rows } = await on.pool.query<{ pid: number }>(
+        `select pid from pg_locks where locktype = 'advisory' and granted
+         and database = (select oid from pg_database where datname = current_database())
+         and pid in (select pid from pg_stat_activity where application_name = 'spool dispatcher')`,
+      );
+      expect(rows).toHaveLength(1);
+      await on.pool.query('select pg_terminate_backend($1)', [rows[0]!.pid]);
+      await eventually(() => on.log.includes('no longer leading'), { what: 'the leader has noticed' });
+      await on.addReadyRuns('org', 3);
+      await on.waitFor(consumed, 6);
+      await eventually(() => leaders() === 1, { what: 'one leads' });
+    });
+
+    it('leaves the workers that are alive', async () => {
+      const worker = await on.registerWorker('a', 3);
+      on.startDispatcher();
+      await on.checkedOnceMore();
+      expect((await on.controls.read()).slots).toBe(3);
+      await worker.close();
+      await eventually(async () => (await on.controls.read()).slots === 0, { what: 'the worker has signed off' });
+    });
+  });
+
+  it('pauses: nothing is offered, nothing is woken, and queue time stands still', async () => {
+    const consumed = on.consumeRuns(2);
+    const dispatcher = on.startDispatcher();
+    await on.controls.pauseQueue();
+    await on.controls.pauseQueue();
+    await eventually(() => on.controls.isPaused(), { what: 'the pause is known' });
+    const [run] = await on.addReadyRuns('org', 1);
+    await on.addDelayedRun(0);
+    on.offers.offerSoon(run!);
+    await on.lookedOnceMore();
+    await eventually(() => on.offers.inFlight === 0, { what: 'the fast offer is over' });
+    expect(await on.queue.waitingCount()).toBe(0);
+    expect(consumed).toEqual([]);
+
+    await dispatcher.stop();
+    const read = `select state, extract(epoch from due_at - now())::float8 as "leftS" from run_work order by state desc`;
+    await on.pool.query(`update queue_controls set paused_at = paused_at - interval '1 hour'`);
+    await on.pool.query(`update run_work set since = since - interval '30 minutes' where state = 'ready'`);
+    await on.controls.resumeQueue();
+    const { rows } = await on.pool.query<{ state: string; leftS: number }>(read);
+    expect(rows.map(({ state }) => state)).toEqual(['ready', 'delayed']);
+    // 10 minutes of queue time, and the half hour of the pause in which it was ready.
+    expect(rows[0]!.leftS).toBeGreaterThan(39 * 60);
+    expect(rows[0]!.leftS).toBeLessThan(41 * 60);
+    on.startDispatcher();
+    await on.waitFor(consumed, 2);
+  });
+}
+
+/** The backend on a Redis. The addresses come late: servers start before the tests. */
+export const onRedis = (databaseUrl: () => string, redisUrl: () => string): Backend => ({
+  open: () => Installation.open(databaseUrl(), redisUrl()),
+  loseData: deleteKeys,
+  close: deleteKeys,
+});
