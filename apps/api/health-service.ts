@@ -38,7 +38,7 @@ export class HealthService {
       wakeups: wakeupsPart(bus, 'streams follow by looking every 2 s, and interrupts reach workers within a second.'),
       rateLimits: {
         name: 'The store of rate limits does not answer',
-        means: 'this process counts requests alone, so that a token can send as many to each.',
+        means: 'each API process admits its share of each budget.',
         works: () => limiter.answers(),
         found: (works) => metrics.rateLimitStoreUp.set(Number(works)),
       },

@@ -1,9 +1,13 @@
-import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationShutdown } from '@nestjs/common';
 import { CONFIG, DATABASE, LOGGER, PolicyWatch, redisUrlOf, type Config, type Database, type Logger } from '#platform';
 import { AccessStore } from './access-store.ts';
+import { registerApiProcess, type ApiProcesses } from './api-processes.ts';
 import { Authenticator } from './authenticator.ts';
 import { OperatorSessions } from './operator-sessions.ts';
 import { RateLimiter } from './rate-limiter.ts';
+
+/** Null if each process counts requests alone. */
+const API_PROCESSES = Symbol('API_PROCESSES');
 
 @Module({
   providers: [
@@ -25,19 +29,32 @@ import { RateLimiter } from './rate-limiter.ts';
     },
     {
       provide: RateLimiter,
-      inject: [CONFIG, DATABASE, LOGGER],
-      useFactory: (config: Config, { pool }: Database, logger: Logger) => {
-        const { RATE_LIMIT_PER_MINUTE: limit, RATE_LIMIT_STORE, QUEUE_NAME: name } = config;
-        const shared = RATE_LIMIT_STORE === 'shared' ? { redisUrl: redisUrlOf(config), pool } : {};
+      inject: [CONFIG, DATABASE, LOGGER, API_PROCESSES],
+      useFactory: (config: Config, { pool }: Database, logger: Logger, processes: ApiProcesses | null) => {
+        const { RATE_LIMIT_PER_MINUTE: limit, QUEUE_NAME: name } = config;
+        const shared = processes && { redisUrl: redisUrlOf(config), pool, processes: () => processes.count() };
         return new RateLimiter({ limit, name, logger, ...shared });
       },
+    },
+    {
+      provide: API_PROCESSES,
+      inject: [CONFIG, DATABASE, LOGGER],
+      useFactory: ({ RATE_LIMIT_STORE }: Config, { pool }: Database, logger: Logger) =>
+        RATE_LIMIT_STORE === 'shared' ? registerApiProcess(pool, logger) : null,
     },
     { provide: AccessStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new AccessStore(pool) },
   ],
   exports: [Authenticator, AccessStore, OperatorSessions, RateLimiter],
 })
-export class AccessModule implements OnApplicationShutdown {
-  constructor(@Inject(RateLimiter) private readonly limiter: RateLimiter) {}
+export class AccessModule implements BeforeApplicationShutdown, OnApplicationShutdown {
+  constructor(
+    @Inject(RateLimiter) private readonly limiter: RateLimiter,
+    @Inject(API_PROCESSES) private readonly processes: ApiProcesses | null,
+  ) {}
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.processes?.close();
+  }
 
   onApplicationShutdown(): void {
     this.limiter.close();

@@ -1,35 +1,35 @@
-import { Redis } from 'ioredis';
 import type { Pool } from 'pg';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { namedStatement, type Logger } from '#platform';
+import { connectRedis, FAIL_FAST, namedStatement, retryEvery, type Logger, type RedisClient } from '#platform';
 import { PostgresLimiter } from './postgres-limiter.ts';
+import { RateWindow, type Flight, type StoreCount } from './rate-window.ts';
 
 const PURGE_RATE_LIMITS = namedStatement(import.meta.dirname, 'purge-rate-limits.sql');
 
 /** Length of a window, seconds (decisions, section 7). */
 const WINDOW_S = 60;
 /**
- * A store that does not answer within this is slow: requests must not wait for it. With a PostgreSQL that is slow they
- * wait for it anyway. Milliseconds.
+ * How long a request waits for the store. With PostgreSQL it may wait longer: a request needs PostgreSQL anyway.
+ * Milliseconds.
  */
-const PATIENCE_MS = { redis: 30, postgres: 300 };
-/** Until it has answered, or so long, nobody asks it, but one request a time to see whether it is back. Milliseconds. */
-const LEFT_ALONE_MS = 1_000;
-/** More keys past their limit than this are forgotten, the oldest first: the store knows them. */
-const MAX_SPENT = 1_000;
-/** A Redis that is silent for so long is hung up on. Milliseconds. */
-const SILENCE_MS = 1_000;
+const PATIENCE_MS = { redis: 100, postgres: 1_000, process: 1_000 };
+/** How long one request probes a store that was too slow before the next request may. Milliseconds. */
+const PROBE_MS = 1_000;
+/** The most windows that a process keeps. It then drops the oldest, with counts that the store has not acknowledged. */
+const MAX_WINDOWS = 100_000;
 
 export interface RateLimiterOptions {
   /** Requests in a window. */
   limit: number;
-  /** Where all processes count together: Redis if there is a URL, else PostgreSQL; with neither each counts alone. */
+  /** The shared store: Redis if there is a URL, else PostgreSQL. Without either, each process counts alone. */
   redisUrl?: string | undefined;
   pool?: Pool | undefined;
   /** Of all keys in Redis: two installations on one Redis need two. */
   name: string;
   logger: Logger;
-  /** Instead of what is usual for its store. Milliseconds. */
+  /** How many processes share a budget while the store does not answer. Default: 1. */
+  processes?: (() => number) | undefined;
+  /** Replaces the default of the store. Milliseconds. */
   patienceMs?: number | undefined;
 }
 
@@ -42,93 +42,113 @@ export interface RateLimited {
   resetSeconds: number;
 }
 
-/** Counts requests by key. With its store away the process counts alone: it never fails and never lets everything through. */
+/**
+ * Counts requests by key. The store decides. While it does not answer in time, each process admits its share of the
+ * remaining budget: it never fails and never admits everything. The library's `insuranceLimiter` would admit a whole budget
+ * per process, and forget these requests once the store answers again.
+ */
 export class RateLimiter {
   private readonly limit: number;
-  private readonly alone: RateLimiterMemory;
-  private readonly shared: RateLimiterAbstract | null;
-  private readonly redis: Redis | null;
+  /** The prefix of all keys in Redis. Its hash tag keeps them on one node of a cluster. */
+  private readonly prefix: string;
+  private readonly store: RateLimiterAbstract;
+  private readonly redis: RedisClient | null;
   private readonly patienceMs: number;
-  /** Until when the store is left alone, by `performance.now()`. */
-  private leftAloneUntil = 0;
-  /**
-   * Until when a key is past the limit, likewise: not worth asking the store for. The library's own memory of that
-   * (`inMemoryBlockOnConsumed`) goes by Date.now(): a clock put back by an hour would keep such keys out for an hour.
-   */
-  private readonly spentUntil = new Map<string, number>();
+  private readonly processes: () => number;
+  /** The windows as this process knows them, oldest first. */
+  private readonly windows = new Map<string, RateWindow>();
+  /** Whether requests wait for the store. False from a slow answer until the next answer in time. */
+  private isTrusted = true;
+  /** The end of the current probe of an untrusted store, by `performance.now()`. Other requests do not ask until then. */
+  private probedUntil = 0;
 
-  constructor({ limit, redisUrl, pool, name, logger, patienceMs }: RateLimiterOptions) {
+  constructor({ limit, redisUrl, pool, name, logger, processes = () => 1, patienceMs }: RateLimiterOptions) {
     this.limit = limit;
-    const budget = { points: limit, duration: WINDOW_S };
-    this.alone = new RateLimiterMemory(budget);
+    this.prefix = `{${name}}:rate`;
+    this.processes = processes;
     this.redis = redisUrl === undefined ? null : connect(redisUrl, logger);
-    this.patienceMs = patienceMs ?? PATIENCE_MS[this.redis === null ? 'postgres' : 'redis'];
+    const kind = this.redis !== null ? 'redis' : pool !== undefined ? 'postgres' : 'process';
+    this.patienceMs = patienceMs ?? PATIENCE_MS[kind];
+    const budget = { points: limit, duration: WINDOW_S };
     if (this.redis !== null) {
-      this.shared = new RateLimiterRedis({
+      this.store = new RateLimiterRedis({
         ...budget,
-        keyPrefix: `{${name}}:rate`,
+        keyPrefix: this.prefix,
         storeClient: this.redis,
         rejectIfRedisNotReady: true,
       });
-    } else this.shared = pool === undefined ? null : new PostgresLimiter(pool, budget);
+    } else this.store = pool === undefined ? new RateLimiterMemory(budget) : new PostgresLimiter(pool, budget);
   }
 
   /** Keys of one kind must come with one limit. */
   async consume(key: string, limit = this.limit): Promise<RateLimited> {
-    const result =
-      (this.shared && (await this.consumeShared(this.shared, key, limit))) ?? (await count(this.alone, key));
-    // What is blocked is told without its count.
-    const allowed = result.consumedPoints > 0 && result.consumedPoints <= limit;
-    const resetSeconds = Math.min(WINDOW_S, Math.max(1, Math.ceil(result.msBeforeNext / 1_000)));
-    return { allowed, limit, remaining: allowed ? limit - result.consumedPoints : 0, resetSeconds };
+    const window = this.windowOf(key, limit);
+    const left = window.isSpent ? null : await this.decide(key, window);
+    const resetSeconds = Math.ceil(window.leftMs(performance.now()) / 1_000);
+    return {
+      allowed: left !== null,
+      limit,
+      remaining: left ?? 0,
+      resetSeconds: Math.min(WINDOW_S, Math.max(1, resetSeconds)),
+    };
   }
 
-  /** What was consumed a moment ago shall not count. Never fails: what cannot be given back counts. */
+  /** Takes back a request that was counted a moment ago. Never fails: if the store does not answer, it stays counted. */
   async giveBack(key: string): Promise<void> {
-    this.spentUntil.delete(key);
-    const alone = await this.alone.get(key);
-    if (alone !== null && alone.consumedPoints > 0) await this.alone.reward(key);
-    else await this.shared?.reward(key).catch(() => undefined);
+    const isCounted = this.windows.get(key)?.giveBack() ?? true;
+    if (isCounted) await orTooSlow(count(this.store.reward(key)), this.isTrusted ? this.patienceMs : 0);
   }
 
-  /** Whether the store of its own answers. One in PostgreSQL answers where that does. */
+  /**
+   * Returns true if Redis answers or there is none; rejects otherwise. Reads a key on the node of the counts, because a
+   * cluster sends PING to any of its masters.
+   */
   async answers(): Promise<boolean> {
-    return this.redis === null || (await this.redis.ping()) === 'PONG';
+    await this.redis?.exists(`${this.prefix}:probe`);
+    return true;
   }
 
   close(): void {
     this.redis?.disconnect();
   }
 
-  /** Null where the store is away, or too slow: what it is asked may then be counted there as well. */
-  private async consumeShared(shared: RateLimiterAbstract, key: string, limit: number): Promise<RateLimiterRes | null> {
-    const now = performance.now();
-    const spentForMs = (this.spentUntil.get(key) ?? 0) - now;
-    if (spentForMs > 0) return new RateLimiterRes(0, spentForMs);
-    if (now < this.leftAloneUntil) return null;
-    // Whoever comes while this one asks again does not wait with it.
-    if (this.leftAloneUntil > 0) this.leftAloneUntil = now + LEFT_ALONE_MS;
-    const answer = count(shared, key).catch(() => null);
-    const result = await orTooSlow(answer, this.patienceMs);
-    if (result !== TOO_SLOW) {
-      this.leftAloneUntil = 0;
-      this.noteSpent(key, result, limit);
-      return result;
-    }
-    this.leftAloneUntil = performance.now() + LEFT_ALONE_MS;
-    // It was slow once: no reason to count alone for longer than that.
-    void answer.then((late) => {
-      if (late !== null) this.leftAloneUntil = 0;
-    });
-    return null;
+  /** Returns how many requests are left; null if this one is refused. */
+  private async decide(key: string, window: RateWindow): Promise<number | null> {
+    const sentAt = performance.now();
+    if (!this.isTrusted && sentAt < this.probedUntil) return window.decideAlone(null, this.processes());
+    const flight = window.send(sentAt);
+    const answer = count(this.store.consume(key, flight.points));
+    const result = this.isTrusted ? await orTooSlow(answer, this.patienceMs) : TOO_SLOW;
+    if (result === TOO_SLOW) {
+      this.isTrusted = false;
+      this.probedUntil = performance.now() + PROBE_MS;
+      void answer.then((late) => this.settle(window, flight, late));
+    } else if (result === null) window.fail(flight);
+    else return window.decideByStore(flight, result, performance.now());
+    return window.decideAlone(flight, this.processes());
   }
 
-  private noteSpent(key: string, result: RateLimiterRes | null, limit: number): void {
-    this.spentUntil.delete(key);
-    if (result === null || result.consumedPoints < limit) return;
-    this.spentUntil.set(key, performance.now() + result.msBeforeNext);
-    const [oldest] = this.spentUntil.keys();
-    if (this.spentUntil.size > MAX_SPENT && oldest !== undefined) this.spentUntil.delete(oldest);
+  /** Handles an answer that arrived after its request was decided. */
+  private settle(window: RateWindow, flight: Flight, late: StoreCount | null): void {
+    const now = performance.now();
+    this.probedUntil = 0;
+    if (late === null) return window.fail(flight);
+    window.acknowledge(flight, late, now);
+    if (now - flight.sentAt <= this.patienceMs) this.isTrusted = true;
+  }
+
+  private windowOf(key: string, limit: number): RateWindow {
+    const now = performance.now();
+    const known = this.windows.get(key);
+    if (known !== undefined && known.leftMs(now) > 0) return known;
+    this.windows.delete(key);
+    for (const [oldest, window] of this.windows) {
+      if (window.leftMs(now) > 0 && this.windows.size < MAX_WINDOWS) break;
+      this.windows.delete(oldest);
+    }
+    const window = new RateWindow(limit, now, WINDOW_S * 1_000);
+    this.windows.set(key, window);
+    return window;
   }
 }
 
@@ -151,27 +171,19 @@ export async function purgeRateLimits(pool: Pool): Promise<void> {
   await pool.query(PURGE_RATE_LIMITS);
 }
 
-/** A refusal is a result too. Rejects where the store is away. */
-async function count(limiter: RateLimiterAbstract, key: string): Promise<RateLimiterRes> {
-  return limiter.consume(key).catch((refused: unknown) => {
-    if (refused instanceof RateLimiterRes) return refused;
-    throw refused;
-  });
+/** Null if the store is unavailable. The library rejects with the count of a request that is beyond the limit. */
+async function count(answer: Promise<RateLimiterRes>): Promise<StoreCount | null> {
+  const result = await answer.catch((refused: unknown) => (refused instanceof RateLimiterRes ? refused : null));
+  // If the clock was set back, the library reports windows that are too long.
+  return result && { points: result.consumedPoints, leftMs: Math.min(result.msBeforeNext, WINDOW_S * 1_000) };
 }
 
-function connect(url: string, logger: Logger): Redis {
-  const redis = new Redis(url, {
-    connectTimeout: 2_000,
-    socketTimeout: SILENCE_MS,
-    keepAlive: 10_000,
-    retryStrategy: (times) => Math.min(50 * times, SILENCE_MS),
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-  });
+function connect(url: string, logger: Logger): RedisClient {
+  const redis = connectRedis(url, { ...FAIL_FAST, retryStrategy: retryEvery(1_000) });
   let isAway = false;
   redis.on('error', (err) => {
-    if (!isAway) logger.warn({ err }, 'rate limits: Redis does not answer; this process counts alone');
+    if (!isAway)
+      logger.warn({ err }, 'rate limits: Redis does not answer; this process admits its share of each budget');
     isAway = true;
   });
   redis.on('ready', () => (isAway = false));
