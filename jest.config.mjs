@@ -8,12 +8,12 @@ const esmOnlyPackages = [
 
 const isLong = process.env.SPOOL_LONG === '1';
 
-/** @returns {import('jest').Config} one Jest project: all files of one size, picked by suffix */
-const project = (size, extra = {}) => ({
-  displayName: size,
+/** @returns {import('jest').Config} a Jest project: the spec files that match the globs */
+const project = (displayName, globs, extra = {}) => ({
+  displayName,
   rootDir: import.meta.dirname,
-  testEnvironment: 'node',
-  testMatch: [`<rootDir>/{apps,libs,test,bench}/**/*.${size}.spec.ts`],
+  testEnvironment: '<rootDir>/libs/testing/environment.ts',
+  testMatch: globs.map((glob) => `<rootDir>/${glob}`),
   transform: {
     '\\.[cm]?[tj]s$': [
       '@swc/jest',
@@ -34,7 +34,7 @@ const project = (size, extra = {}) => ({
     '^file-type$': '<rootDir>/node_modules/file-type/index.js',
     '^fauxqs$': '<rootDir>/node_modules/fauxqs/dist/app.js',
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.cache/'],
   ...extra,
 });
 
@@ -42,13 +42,34 @@ const project = (size, extra = {}) => ({
 const withServices = {
   globalSetup: '<rootDir>/libs/testing/global-setup.ts',
   globalTeardown: '<rootDir>/libs/testing/global-teardown.ts',
-  testEnvironment: '<rootDir>/libs/testing/environment.ts',
+};
+
+/** Sizes that also start processes of Spool, two spec files at a time. */
+const withProcesses = { ...withServices, runner: '<rootDir>/test-runner.mjs' };
+
+/** The projects of `npm run test:all`, which `npm test` leaves out (CONTRIBUTING.md, "Tiers"). */
+const slow = {
+  faults: ['test/faults/**/*.e2e.spec.ts', '{apps,libs}/**/*.fault.spec.ts'],
+  console: ['test/console/**/*.e2e.spec.ts'],
+  fuzzing: ['test/fuzzing/**/*.e2e.spec.ts', '{apps,test}/**/*.fuzz.spec.ts'],
+  operations: ['test/operations/**/*.e2e.spec.ts', 'bench/**/*.e2e.spec.ts'],
+  docs: ['test/docs/**/*.e2e.spec.ts'],
 };
 
 /** @type {import('jest').Config} */
 export default {
-  projects: [project('unit'), project('int', withServices), project('e2e', withServices)],
-  maxWorkers: 2,
+  projects: [
+    project('unit', ['{apps,libs,test,bench}/**/*.unit.spec.ts']),
+    project('int', ['{apps,libs,test,bench}/**/*.int.spec.ts'], withServices),
+    // The main flows and the contract suite.
+    project('e2e', ['{apps,libs,test}/**/*.e2e.spec.ts'], {
+      ...withProcesses,
+      testPathIgnorePatterns: [`<rootDir>/test/(${Object.keys(slow).join('|')})/`],
+    }),
+    ...Object.entries(slow).map(([name, globs]) => project(name, globs, withProcesses)),
+  ],
+  // Twice the cores of a small machine, because tests often wait.
+  maxWorkers: 4,
   // Of `test.concurrent`, which is for tests that wait.
   maxConcurrency: 16,
   testSequencer: './test-sequencer.mjs',

@@ -21,9 +21,11 @@ import { percentile, toldTimes } from './support/times.ts';
 
 const INTERRUPTS = isLong ? 1_000 : 100;
 const CONNECTIONS = 4;
-/** From the request of the interrupt to the end of the provider's connection. */
-const CLOSED_P50_MS = 50;
+/** Bounds from the interrupt request to the end of the provider's connection. */
+const CLOSED_P50_MS = 100;
 const CLOSED_P99_MS = 500;
+/** Bound from the answer to the interrupt. The short form runs beside other specs, where answers themselves take longer. */
+const CLOSED_AFTER_ANSWER_P50_MS = 50;
 const CLOSED_WITHOUT_WAKES_MS = 2_000;
 /** Threads whose messages come faster than their Runs end, and how many each. */
 const BUSY_THREADS = isLong ? 100 : 16;
@@ -37,10 +39,6 @@ const SEEN_WITHIN_MS = 50;
 const PAUSE_KNOWN_MS = 300;
 
 const SHORT = scriptText('short', { pieces: 2, pauseMs: 0, tools: [] });
-
-/** In CI other specs have the machine too, and answers take longer: then calls may end no later than those do. */
-const besideOthers = (answered: readonly number[]): { p50: number; p99: number } =>
-  isLong ? { p50: 0, p99: 0 } : { p50: percentile(answered, 0.5), p99: 2 * percentile(answered, 0.99) };
 
 describeWithPrivateRedis('an interrupt is a commit', () => {
   let redis: PrivateRedis;
@@ -142,7 +140,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
   );
 
   timedTest(
-    `of ${INTERRUPTS} Runs under work, under load: each provider and tool is left within ${CLOSED_P99_MS} ms`,
+    `of ${INTERRUPTS} Runs under load closes provider and tool calls within ${CLOSED_P99_MS} ms of the request at p99`,
     async () => {
       const random = seededRandom(freshSeed(), 'interrupts');
       let isOver = false;
@@ -166,9 +164,11 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
         `interrupts: closed after the request ${toldTimes(afterRequest)}, after the answer ${toldTimes(afterAnswer)}\n`,
       );
       await load.holds();
-      const { p50, p99 } = besideOthers(answered);
-      expectWithin(Math.max(CLOSED_P99_MS, p99), percentile(afterAnswer, 0.99), 'left, at p99, after');
-      expectWithin(Math.max(CLOSED_P50_MS, p50), percentile(afterAnswer, 0.5), 'left, at p50, after');
+      expectWithin(CLOSED_P99_MS, percentile(afterRequest, 0.99), 'closed, at p99, after');
+      const answerMs = isLong ? 0 : percentile(answered, 0.5);
+      const p50Ms = Math.max(CLOSED_AFTER_ANSWER_P50_MS, answerMs);
+      expectWithin(p50Ms, percentile(afterAnswer, 0.5), 'closed, at p50 after the answer, after');
+      if (isLong) expectWithin(CLOSED_P50_MS, percentile(afterRequest, 0.5), 'closed, at p50, after');
     },
     upTo(90_000),
   );
@@ -186,24 +186,23 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
         await sleep(random.below(40));
         const sentAt = Date.now();
         await interrupt(callerOf(i + 1), threadId, runId);
-        return { runId, answeredAt: Date.now(), tookMs: Date.now() - sentAt };
+        return { runId, sentAt };
       });
-      const mayTakeMs = Math.max(CLOSED_P99_MS, besideOthers(sent.map(({ tookMs }) => tookMs)).p99);
-      const answeredAt = new Map(sent.map((one) => [one.runId, one.answeredAt]));
+      const sentAt = new Map(sent.map((one) => [one.runId, one.sentAt]));
       // A call that begins after it would be one that it did not stop.
-      await sleep(mayTakeMs);
-      const calls = system.outside.modelCalls.filter(({ runId }) => answeredAt.has(runId));
+      await sleep(CLOSED_P99_MS);
+      const calls = system.outside.modelCalls.filter(({ runId }) => sentAt.has(runId));
       const areClosed = (): boolean => calls.every(({ closedAt }) => closedAt !== null);
       await eventually(areClosed, { what: 'all their calls are closed' });
-      const closedAfter = calls.map(({ runId, closedAt }) => closedAt! - answeredAt.get(runId)!);
+      const closedAfter = calls.map(({ runId, closedAt }) => closedAt! - sentAt.get(runId)!);
       const claims = await Promise.all(sent.map(({ runId }) => claimsOf(runId)));
       const claimed = claims.filter((count) => count > 0).length;
       process.stderr.write(
         `interrupts of Runs that begin: ${claimed} of ${INTERRUPTS} were claimed, the last of ${calls.length} calls was ` +
-          `closed ${Math.max(...closedAfter)} ms after the answer\n`,
+          `closed ${Math.max(...closedAfter)} ms after the request\n`,
       );
       expect(claimed).toBeGreaterThan(INTERRUPTS / 10);
-      expectWithin(mayTakeMs, Math.max(0, ...closedAfter), 'a call was closed, after the answer, after');
+      expectWithin(CLOSED_P99_MS, Math.max(0, ...closedAfter), 'the last call was closed after');
     },
     upTo(60_000),
   );

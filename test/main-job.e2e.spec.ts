@@ -31,7 +31,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
 
     beforeAll(async () => {
       const url = queueUrl();
-      system = await startSystem({ env: { LEASE_MS: '4000' }, ...(url === undefined ? {} : { queueUrl: url }) });
+      system = await startSystem({ env: { LEASE_MS: '1000' }, ...(url === undefined ? {} : { queueUrl: url }) });
       [{ caller }, worker] = await Promise.all([system.startApi(), system.startWorker()]);
     }, 120_000);
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { eventually } from '#testing';
+import { eventually, unpausedTest } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 
 // Real: HTTP, PostgreSQL. What the process sends is counted where all of it passes: in pg's Client.
@@ -41,10 +41,6 @@ async function get(path: string): Promise<void> {
   expect((await api.get(path)).status).toBe(200);
 }
 
-/** Asks again where it is not so: after a look that a pause of the machine made late, all is rightly read anew. */
-const isSo = (ask: () => Promise<void>): Promise<unknown> =>
-  eventually(() => ask().then(() => true), { what: 'nothing else is sent', timeoutMs: 30_000 });
-
 /** What requests send to PostgreSQL, beyond the looks, of which there is one a second. */
 async function sentFor(requests: number, path: string): Promise<string[]> {
   sent = [];
@@ -54,13 +50,14 @@ async function sentFor(requests: number, path: string): Promise<string[]> {
   return others();
 }
 
-it('GET /agents/{id}, 500 times: no query at all', () =>
-  isSo(async () => expect(await sentFor(500, `/agents/${api.agentId}`)).toEqual([])));
+// After a pause, the process correctly stops trusting its last look at the policy version, and reads everything again.
+const sendsNothing = async () => expect(await sentFor(500, `/agents/${api.agentId}`)).toEqual([]);
+unpausedTest('500 requests of GET /agents/{id} send no query', sendsNothing, 30_000);
 
-it('GET /threads/{id}: its one read, and nothing else', () =>
-  isSo(async () => expect(await sentFor(50, `/threads/${threadId}`)).toEqual(Array(50).fill('find-thread'))));
+const reads = async () => expect(await sentFor(50, `/threads/${threadId}`)).toEqual(Array(50).fill('find-thread'));
+unpausedTest('GET /threads/{id} sends one query, find-thread', reads, 30_000);
 
-it('an open stream: nothing for being asked about again', () => isSo(followForTwoLooks));
+unpausedTest('checking the access of an open stream again sends no query', followForTwoLooks, 30_000);
 
 async function followForTwoLooks(): Promise<void> {
   sent = [];

@@ -18,6 +18,9 @@ const MEBIBYTE = 1024 * 1024;
 const PART = 5 * MEBIBYTE;
 /** Of stores whose storage is going to be silent: too short for a part of 5 MiB on a busy machine. */
 const ATTEMPT_MS = 400;
+/** The bound for three attempts and the pauses between them. */
+const SILENT_MS = 3.5 * ATTEMPT_MS + 1_000;
+const REFUSED_MS = 1_000;
 
 let server: S3Server;
 let proxy: FaultProxy;
@@ -147,15 +150,17 @@ describe('S3BlobStore, whose storage fails', () => {
   const names = Object.keys(operations);
 
   describe.each(names)('%s', (name) => {
-    const endsWithin = async (fail: () => void): Promise<void> => {
+    const endsWithin = async (boundMs: number, fail: () => void): Promise<void> => {
       fail();
       const tookMs = await timeOf(() =>
         expect(operations[name]!(openThroughProxy(ATTEMPT_MS))).rejects.toThrow(BlobStoreAway),
       );
-      expectWithin(3.5 * ATTEMPT_MS + 1_000, tookMs, 'it ended after');
+      expectWithin(boundMs, tookMs, 'the operation ended after');
     };
-    timedTest('ends soon when nothing answers', () => endsWithin(() => proxy.stall()), 30_000, again);
-    timedTest('ends at once when it is refused', () => endsWithin(() => proxy.cut()), 30_000, again);
+    const stalls = () => endsWithin(SILENT_MS, () => proxy.stall());
+    timedTest(`fails within ${SILENT_MS} ms when nothing answers`, stalls, 30_000, again);
+    const refuses = () => endsWithin(REFUSED_MS, () => proxy.cut());
+    timedTest(`fails within ${REFUSED_MS} ms when connections are refused`, refuses, 30_000, again);
   });
 
   it('says so when there is no such bucket', async () => {

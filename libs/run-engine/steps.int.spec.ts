@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { StepContext, StepEvent, TranscriptMessage } from '#agents';
+import { createLogger } from '#platform';
 import { eventually } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
 import { gate, message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
@@ -77,6 +78,22 @@ describe('a model step', () => {
     for (const dispatch of [2, 3]) await engine.executeOffer({ threadId, runId, dispatch });
     const message = 'The agent’s harness ended unexpectedly.';
     expect(await errorOf(runId)).toEqual({ code: 'harness_crashed', message, retryable: true });
+  });
+
+  it('that throws logs the cause with the run id', async () => {
+    const lines: Record<string, unknown>[] = [];
+    const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+    const step = async function* () {
+      yield { type: 'text' as const, text: 'yes' };
+      throw new Error('what broke');
+    };
+    const logger = createLogger('info', 'steps spec', { write });
+    const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)], logger });
+    const { threadId, runId, offer } = await world.say('x', scripted);
+    await engine.executeOffer(offer);
+    const failures = lines.filter(({ msg }) => msg === 'a Run failed');
+    expect(failures).toMatchObject([{ level: 'warn', threadId, runId, attempt: 1 }]);
+    expect(JSON.stringify(failures[0]!['err'])).toContain('what broke');
   });
 
   it('that says too much fails the Run', async () => {

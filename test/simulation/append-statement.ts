@@ -1,6 +1,6 @@
 import type { StoredEvent, ThreadState, WorkRow } from '#domain';
 import type { RunSummary } from '#projections';
-import type { StreamRow, Tables } from './tables.ts';
+import { NO_LOCKS, type Locks, type StreamRow, type Tables } from './tables.ts';
 
 type Row = Record<string, unknown>;
 interface EventRow {
@@ -32,6 +32,27 @@ export function append(tables: Tables, values: unknown[]): Row[] {
   }
   tables.write(() => writeAll(tables, values));
   return [{ lockHeld: true, keySeen: false, appended: true }];
+}
+
+/** The locks of append.sql: the stream if its version and fence match, and the work items that it writes. */
+export function locksOfAppend(tables: Tables, values: unknown[]): Locks {
+  const [threadId, before] = values as AppendValues;
+  const [runId, attempt, , , work, gone, isDue] = values.slice(7) as MoreValues;
+  const stream = tables.streams.get(threadId);
+  if (stream === undefined || before === 0 || !isAt(tables, stream, before)) return NO_LOCKS;
+  if (isDue ? !isStillDue(tables, runId, attempt) : !holds(tables, stream, runId, attempt))
+    return isDue ? { threadId, runIds: [] } : NO_LOCKS;
+  const written = (JSON.parse(work ?? '[]') as WorkRow[]).map((row) => row.runId);
+  return { threadId, runIds: [...written, ...(gone ?? []), ...(isDue ? [runId!] : [])] };
+}
+
+/** The locks of append-events.sql. */
+export function locksOfAppendEvents(tables: Tables, values: unknown[]): Locks {
+  const [threadId, before] = values as AppendValues;
+  const [runId, attempt] = values.slice(6) as [string | null, number | null];
+  const stream = tables.streams.get(threadId);
+  const writes = stream !== undefined && isAt(tables, stream, before) && holds(tables, stream, runId, attempt);
+  return writes ? { threadId, runIds: [] } : NO_LOCKS;
 }
 
 function writeAll(tables: Tables, values: unknown[]): void {

@@ -1,6 +1,6 @@
 import type { Faults } from './faults.ts';
 import type { Scheduler, SimulatedProcess, Task } from './scheduler.ts';
-import { deleteThread, execute } from './statements.ts';
+import { deleteThread, execute, locksOf, type Answer } from './statements.ts';
 import { newTransaction, type Tables, type Transaction } from './tables.ts';
 
 export interface Statement {
@@ -46,17 +46,29 @@ interface Call {
   waits: boolean;
 }
 
+/** Receives the server's actions in their order. */
+export interface ServerObserver {
+  /** A statement was executed. `session` is null for a statement of a pool outside a transaction. */
+  executed(session: Session | null, statement: Statement, answer: Result | Error): void;
+  /** A statement waits for a lock. `limits` are the limit locks that its transaction holds. */
+  blocked(session: Session | null, statement: Statement, limits: readonly string[]): void;
+  /** Listening sessions receive a notification. */
+  notified(sessions: readonly Session[]): void;
+  /** The session has ended with its transaction and its advisory locks. */
+  ended(session: Session): void;
+}
+
 export interface DatabaseServerOptions {
   scheduler: Scheduler;
   tables: Tables;
   faults: Faults;
   crash: (process: SimulatedProcess) => void;
   trace: (what: () => string) => void;
+  observer?: ServerObserver | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_MS = 15_000;
-const LOCKING = ['append', 'append-events', 'lock-stream'];
 
 /** PostgreSQL as its clients see it: statements that arrive, take effect or not, and are answered or not. */
 export class DatabaseServer {
@@ -158,6 +170,7 @@ export class DatabaseServer {
     session.advisoryLocks.clear();
     this.sessions.delete(session);
     this.finish(session, false);
+    this.options.observer?.ended(session);
     const { onEnd } = session;
     if (onEnd) this.options.scheduler.after(this.delayOf(session.process), session.process, onEnd);
   }
@@ -183,42 +196,46 @@ export class DatabaseServer {
     this.calls.delete(call);
     let result: Result | Error;
     try {
-      const rows = this.execute(call);
-      result = { rows, rowCount: rows.length };
+      result = resultOf(this.execute(call));
     } catch (error) {
       if (!('code' in (error as object))) throw error;
       result = error as Error;
     }
+    this.options.observer?.executed(session, call.statement, result);
     const { idleMs = IDLE_IN_TRANSACTION_MS } = session?.transaction ?? {};
     if (session?.transaction) scheduler.after(idleMs, null, () => this.endIfSilent(session, idleMs));
     call.answer(this.delayOf(call.process), call.loseAnswer ? terminated() : result);
   }
 
-  private execute({ statement, session, process }: Call): Record<string, unknown>[] {
+  private execute({ statement, session, process }: Call): Answer {
     const { tables, trace } = this.options;
     const { name, text, values = [] } = statement;
     if (text.startsWith('begin')) session!.transaction = newTransaction(text);
     else if (text === 'commit' || text === 'rollback') this.finish(session!, text === 'commit');
-    else if (text === 'select 1' || name === 'lock-limits') return [];
+    else if (text === 'select 1') return [{ '?column?': 1 }];
+    else if (name === 'lock-limits') return (values[0] as string[]).map(() => ({ pg_advisory_xact_lock: '' }));
     else if (text.startsWith('listen ')) session!.channels.add(text.slice('listen '.length));
     else if (text.startsWith('select pg_try_advisory_lock')) return [{ held: this.tryLock(session!, values[0]) }];
-    else if (text.startsWith('select pg_advisory_unlock')) this.notify(session!, values);
-    else if (name === 'lock-stream') return this.lockStream(session!, values[0] as string);
-    else if (name === 'delete-thread')
+    else if (text.startsWith('select pg_advisory_unlock')) return [this.notify(session!, values)];
+    else if (name === 'lock-stream') return this.lockStream(session!, statement);
+    else if (name === 'delete-thread') {
+      this.lockRows(session!, statement);
       session!.transaction!.writes.push(() => deleteThread(tables, values[0] as string));
-    else {
+    } else {
       tables.transaction = session?.transaction ?? null;
-      const rows = execute(tables, name, text, values);
+      const answer = execute(tables, name, text, values);
+      const rows = typeof answer === 'number' ? [] : answer;
       tables.transaction = null;
-      if (session?.transaction) this.lockRows(session, statement, rows);
+      if (session?.transaction) this.lockRows(session, statement);
       if (name !== undefined && TRACED.includes(name)) trace(() => `${process.name}: ${describe(statement, rows)}`);
-      return rows;
+      return answer;
     }
     return [];
   }
 
   private wait(call: Call): void {
     this.waiting.push(call);
+    this.options.observer?.blocked(call.session, call.statement, [...(call.session?.transaction?.limits ?? [])]);
     const { lockMs = Infinity } = call.session?.transaction ?? {};
     if (call.waits || lockMs === Infinity) return;
     call.waits = true;
@@ -232,17 +249,15 @@ export class DatabaseServer {
 
   /** For a row that another transaction has locked, or for a limit; what it got of those it keeps. */
   private mustWait({ statement, session }: Call): boolean {
-    const { name = '', values = [] } = statement;
-    const [first] = values;
+    const { name, values = [] } = statement;
     const { tables } = this.options;
-    if (name === 'lock-limits') return !this.lockLimits(session!, first as string[]);
-    if (LOCKING.includes(name)) {
-      const lockedBy = this.locks.get(first as string);
-      if (lockedBy !== undefined && lockedBy !== session) return true;
-    }
-    if (tables.locking.size === 0 || !(name === 'append' || name === 'refuse-beyond-limits')) return false;
+    if (name === 'lock-limits') return !this.lockLimits(session!, values[0] as string[]);
+    if (this.locks.size === 0 && tables.locking.size === 0) return false;
+    const { threadId, runIds } = locksOf(tables, name, values);
+    const lockedBy = threadId === null ? undefined : this.locks.get(threadId);
+    if (lockedBy !== undefined && lockedBy !== session) return true;
     tables.transaction = session?.transaction ?? null;
-    const isLocked = name === 'append' ? tables.isThreadLocked(first as string) : tables.isLocked(first as string);
+    const isLocked = runIds.some((runId) => tables.isLocked(runId));
     tables.transaction = null;
     return isLocked;
   }
@@ -262,25 +277,26 @@ export class DatabaseServer {
   }
 
   /** What a statement in a transaction has written is nobody else's to write until it ends. */
-  private lockRows(session: Session, { name, values = [] }: Statement, rows: Record<string, unknown>[]): void {
+  private lockRows(session: Session, { name, values = [] }: Statement): void {
     const { tables } = this.options;
     const transaction = session.transaction!;
-    if (rows[0]?.['appended']) {
-      const threadId = values[0] as string;
+    const { threadId, runIds } = locksOf(tables, name, values);
+    if (threadId !== null) {
       this.locks.set(threadId, session);
       transaction.locked.push(threadId);
-      if (name === 'append')
-        for (const row of tables.work.values()) if (row.threadId === threadId) transaction.rows.push(row.runId);
     }
+    transaction.rows.push(...runIds);
     if (transaction.rows.length > 0) tables.locking.add(transaction);
   }
 
   /** Its leader stops: the lock is free, and all others hear of it. */
-  private notify(session: Session, [lockId, channel]: unknown[]): void {
-    session.advisoryLocks.delete(lockId);
-    for (const { channels, process, onNotify } of this.sessions)
-      if (onNotify && channels.has(channel as string))
-        this.options.scheduler.after(this.delayOf(process), process, onNotify);
+  private notify(session: Session, [lockId, channel]: unknown[]): Record<string, unknown> {
+    const wasHeld = session.advisoryLocks.delete(lockId);
+    const listening = [...this.sessions].filter(({ channels }) => channels.has(channel as string));
+    for (const { process, onNotify } of listening)
+      if (onNotify) this.options.scheduler.after(this.delayOf(process), process, onNotify);
+    this.options.observer?.notified(listening);
+    return { pg_advisory_unlock: wasHeld, pg_notify: '' };
   }
 
   private tryLock(session: Session, id: unknown): boolean {
@@ -291,11 +307,11 @@ export class DatabaseServer {
     return true;
   }
 
-  private lockStream(session: Session, threadId: string): Record<string, unknown>[] {
+  private lockStream(session: Session, statement: Statement): Record<string, unknown>[] {
+    const threadId = statement.values![0] as string;
     const row = this.options.tables.streams.get(threadId);
     if (row === undefined) return [];
-    this.locks.set(threadId, session);
-    session.transaction!.locked.push(threadId);
+    this.lockRows(session, statement);
     const state = this.options.tables.stateOf(threadId);
     return [{ version: row.version, runIds: state.lifecycle === 'none' ? [] : state.runs.map(({ id }) => id) }];
   }
@@ -350,6 +366,10 @@ function describe({ name, values = [] }: Statement, rows: Record<string, unknown
   );
   const outcome = rows[0]?.['appended'] ? 'appended' : rows[0]?.['keySeen'] ? 'key seen' : 'refused';
   return `${String(values[0])} at ${String(values[1])}: ${list.join(' ')}: ${outcome}`;
+}
+
+function resultOf(answer: Answer): Result {
+  return typeof answer === 'number' ? { rows: [], rowCount: answer } : { rows: answer, rowCount: answer.length };
 }
 
 function shortly({ name, text }: Statement): string {

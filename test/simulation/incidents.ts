@@ -36,7 +36,7 @@ export class Incidents {
       process.cutOffUntil = Math.min(process.cutOffUntil, scheduler.now);
     }
     if (queue.isAway) queue.comeBack();
-    tables.pauses.set(QUEUE_NAME, null);
+    tables.setPause(QUEUE_NAME, false);
   }
 
   private plan(kind: Incident, everyMs: number, until: number): void {
@@ -80,7 +80,7 @@ export class Incidents {
         return leaders.length > 0 ? database.end(random.pick(leaders)) : undefined;
       }
       case 'pause Runs':
-        return void tables.pauses.set(QUEUE_NAME, tables.pauses.get(QUEUE_NAME) ? null : now);
+        return tables.setPause(QUEUE_NAME, (tables.pauses.get(QUEUE_NAME) ?? null) === null);
       case 'change a limit': {
         const change = changeALimit(random, tables);
         this.options.trace(() => change);

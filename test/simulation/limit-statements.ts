@@ -1,4 +1,4 @@
-import type { Tables, WorkRowStored } from './tables.ts';
+import { NO_LOCKS, type Locks, type Tables, type WorkRowStored } from './tables.ts';
 
 type Row = Record<string, unknown>;
 
@@ -7,15 +7,38 @@ const isTaking = ({ state }: WorkRowStored): boolean => state === 'leased';
 const hasPlace = ({ state, limitedBy }: WorkRowStored): boolean => state === 'ready' && limitedBy !== null;
 
 /** refuse-beyond-limits.sql; the locks are the transaction's. */
-export function refuseBeyondLimits(tables: Tables, [runId, organizationId, agentId, dispatch]: unknown[]): Row[] {
-  const agent = tables.agents.get(agentId as string);
-  const run = tables.work.get(runId as string);
+export function refuseBeyondLimits(tables: Tables, values: unknown[]): Row[] {
+  const [runId, organizationId, agentId] = values as string[];
+  const agent = tables.agents.get(agentId!);
+  const run = tables.work.get(runId!);
   if (agent === undefined || run === undefined) return [];
+  const organization = tables.organizations.get(organizationId!) ?? null;
+  if (tables.transaction) tables.transaction.checked = { agent: agent.runs, organization };
+  const limitedBy = refusalOf(tables, run, values);
+  if (locksOfRefusal(tables, values).runIds.length > 0) {
+    // Uses the state at the statement, because the pause may have ended when the transaction commits.
+    const queueLeft = queueLeftOf(tables, run);
+    tables.write(() => makeLimited(tables, run.runId, limitedBy!, queueLeft));
+  }
+  return [{ limitedBy }];
+}
+
+/** The locks of refuse-beyond-limits: the work item of a refused Run that was about to be enqueued. */
+export function locksOfRefusal(tables: Tables, values: unknown[]): Locks {
+  const [runId, , , dispatch] = values;
+  const run = tables.work.get(runId as string);
+  if (run === undefined || run.state !== 'ready' || run.dispatch !== dispatch) return NO_LOCKS;
+  return refusalOf(tables, run, values) === null ? NO_LOCKS : { threadId: null, runIds: [run.runId] };
+}
+
+/** Returns the limit that prevents the Run's claim, or null. */
+function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkRowStored['limitedBy'] {
+  const [, organizationId, agentId] = values as string[];
+  const agentRuns = tables.agents.get(agentId!)?.runs ?? null;
   const isNewcomer = run.attempt === 0 && !hasPlace(run);
   const ofOrganization = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
   const ofAgent = ofOrganization.filter((row) => row.agentId === agentId);
-  const organizationRuns = tables.organizations.get(organizationId as string) ?? null;
-  if (tables.transaction) tables.transaction.checked = { agent: agent.runs, organization: organizationRuns };
+  const organizationRuns = tables.organizations.get(organizationId!) ?? null;
   const passes = tables.has('newcomers pass those who wait');
   const isFull = (rows: WorkRowStored[], runs: number | null, isWaiting: (row: WorkRowStored) => boolean): boolean => {
     if (runs === null) return false;
@@ -26,16 +49,8 @@ export function refuseBeyondLimits(tables: Tables, [runId, organizationId, agent
     (whose: WorkRowStored['limitedBy']) =>
     (row: WorkRowStored): boolean =>
       row.limitedBy === whose;
-  const limitedBy = isFull(ofAgent, agent.runs, waitsFor('agent'))
-    ? 'agent'
-    : isFull(ofOrganization, organizationRuns, waitsFor('organization'))
-      ? 'organization'
-      : null;
-  if (limitedBy !== null && run.state === 'ready' && run.dispatch === dispatch) {
-    tables.transaction?.rows.push(run.runId);
-    tables.write(() => makeLimited(tables, run.runId, limitedBy));
-  }
-  return [{ limitedBy }];
+  if (isFull(ofAgent, agentRuns, waitsFor('agent'))) return 'agent';
+  return isFull(ofOrganization, organizationRuns, waitsFor('organization')) ? 'organization' : null;
 }
 
 /** Who was claimed before comes first. */
@@ -78,8 +93,8 @@ export function letInLimitedRuns(tables: Tables, [organizationId, limit]: unknow
 }
 
 /** limit-newcomers.sql. */
-export function limitNewcomers(tables: Tables, [organizationId, limit]: unknown[]): Row[] {
-  if (tables.has('newcomers pass those who wait')) return [];
+export function limitNewcomers(tables: Tables, [organizationId, limit]: unknown[]): number {
+  if (tables.has('newcomers pass those who wait')) return 0;
   const lines = [...tables.work.values()].filter(({ state }) => state === 'limited');
   const newcomers = [...tables.work.values()].flatMap((row) => {
     if (row.organizationId !== organizationId || row.attempt > 0) return [];
@@ -90,24 +105,25 @@ export function limitNewcomers(tables: Tables, [organizationId, limit]: unknown[
     );
     return line === undefined ? [] : [{ row, limitedBy: line.limitedBy! }];
   });
-  for (const { row, limitedBy } of newcomers.slice(0, limit as number)) makeLimited(tables, row.runId, limitedBy);
-  return [];
+  const chosen = newcomers.slice(0, limit as number);
+  for (const { row, limitedBy } of chosen) makeLimited(tables, row.runId, limitedBy, queueLeftOf(tables, row));
+  return chosen.length;
 }
 
 /** While the queue is paused or away its time does not count. */
-function countedUntil({ now, pauses }: Tables, { since }: WorkRowStored): number {
+function queueLeftOf({ now, pauses }: Tables, { since, dueAt }: WorkRowStored): number {
   const pausedAt = Math.min(...[...pauses.values()].map((at) => at ?? Infinity));
-  return Math.min(now, Math.max(since, pausedAt));
+  return (dueAt ?? 0) - Math.min(now, Math.max(since, pausedAt));
 }
 
-function makeLimited(tables: Tables, runId: string, limitedBy: 'agent' | 'organization'): void {
+function makeLimited(tables: Tables, runId: string, limitedBy: 'agent' | 'organization', queueLeft: number): void {
   const row = tables.work.get(runId);
   // A delete waits for the row, and then it is gone all the same.
   if (row === undefined) return;
   Object.assign(row, {
     state: 'limited',
     limitedBy,
-    queueLeft: (row.dueAt ?? 0) - countedUntil(tables, row),
+    queueLeft,
     dueAt: null,
   });
   tables.options.onTouched();

@@ -19,9 +19,8 @@ export function drawLimits(random: Random, tables: Tables, organizationIds: read
   const isLimited = random.below(2) === 0;
   const size = (): number | null => (isLimited ? random.pick(SIZES) : null);
   for (const organizationId of organizationIds) {
-    tables.organizations.set(organizationId, size());
-    for (let i = 1; i <= AGENTS_EACH; i++)
-      tables.agents.set(`${organizationId}-A${i}`, { organizationId, runs: size() });
+    tables.setOrganization(organizationId, size());
+    for (let i = 1; i <= AGENTS_EACH; i++) tables.setAgent(`${organizationId}-A${i}`, organizationId, size());
   }
 }
 
@@ -30,8 +29,8 @@ export function changeALimit(random: Random, tables: Tables): string {
   const size = random.pick(SIZES);
   const id = random.pick([...tables.organizations.keys(), ...tables.agents.keys()]);
   const agent = tables.agents.get(id);
-  if (agent === undefined) tables.organizations.set(id, size);
-  else agent.runs = size;
+  if (agent === undefined) tables.setOrganization(id, size);
+  else tables.setAgent(id, agent.organizationId, size);
   return `the limit of ${id} is ${size}`;
 }
 

@@ -13,6 +13,7 @@ import { Oracle } from './oracle.ts';
 import { QueueServer } from './queue-server.ts';
 import { Scheduler, SimulatedProcess } from './scheduler.ts';
 import { EPOCH_MS, simulateTime } from './simulated-time.ts';
+import type { StatementLog } from './statement-log.ts';
 import { must } from './stream-oracle.ts';
 import { Tables, type StatementBug } from './tables.ts';
 import { simulatedHarness } from './tools.ts';
@@ -22,6 +23,8 @@ export interface SimulationOptions {
   traced?: boolean;
   /** Planted in the statements. */
   bugs?: readonly StatementBug[];
+  /** Records the database's actions. */
+  record?: StatementLog;
 }
 
 export interface SimulationResult {
@@ -90,7 +93,7 @@ class Simulation {
     this.faults = faults;
     const trace = this.note;
     this.tables = new Tables({
-      now: () => EPOCH_MS + scheduler.now,
+      now: () => Math.floor(8 * (EPOCH_MS + scheduler.now)) / 8,
       bugs: new Set(options.bugs),
       onStored: (stored) => {
         this.eventCount += stored.events.length;
@@ -103,12 +106,14 @@ class Simulation {
         trace(() => `${threadId} is deleted`);
         this.check(() => this.oracle.deleted(threadId));
       },
+      onOperator: options.record?.operator,
     });
     const { tables } = this;
     const ignorance = new Ignorance(scheduler);
     this.ignorance = ignorance;
     const crash = (process: SimulatedProcess): void => this.crash(process);
-    this.database = new DatabaseServer({ scheduler, tables, faults, crash, trace });
+    const observer = options.record?.watch(tables);
+    this.database = new DatabaseServer({ scheduler, tables, faults, crash, trace, observer });
     this.queue = new QueueServer({ scheduler, faults, trace, onWaiting: (count) => this.checkWindow(count) });
     const world = { onEffect: this.noteEffect };
     this.site = {
@@ -123,6 +128,7 @@ class Simulation {
     };
     const organizations = ['ORG1', 'ORG2', 'ORG3'].slice(random.below(3));
     drawLimits(random, tables, organizations);
+    tables.addLostWorker();
     const apis = (): Api[] => [...this.apis.values()];
     this.callers = new Callers({ scheduler, faults, tables, apis, organizations, trace });
     const { database, queue } = this;
@@ -265,7 +271,8 @@ class Simulation {
 
   /** Each process may fill the window once with what it believes to know of it. */
   private checkWindow(count: number): void {
-    const slots = [...this.tables.workers.values()].reduce((sum, worker) => sum + worker.slots, 0);
+    const workers = [...this.tables.workers.values()].filter(({ seenAt }) => seenAt > this.tables.now - 60_000);
+    const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
     const most = Math.max(16, 2 * slots) * (1 + this.apis.size + this.workers.size);
     this.check(() => must(count <= most, `${count} jobs wait, the window is far smaller`));
   }

@@ -1,9 +1,18 @@
-import { append, appendEvents } from './append-statement.ts';
-import { refuseBeyondLimits, findLimitedOrganizations, letInLimitedRuns, limitNewcomers } from './limit-statements.ts';
-import type { Tables, WorkRowStored } from './tables.ts';
+import type { StoredEvent } from '#domain';
+import { append, appendEvents, locksOfAppend, locksOfAppendEvents } from './append-statement.ts';
+import {
+  findLimitedOrganizations,
+  letInLimitedRuns,
+  limitNewcomers,
+  locksOfRefusal,
+  refuseBeyondLimits,
+} from './limit-statements.ts';
+import { NO_LOCKS, type Locks, type Tables, type WorkRowStored } from './tables.ts';
 
 type Row = Record<string, unknown>;
-type Execute = (tables: Tables, values: unknown[]) => Row[];
+/** The rows of a statement, or the number of changed rows if it returns none. */
+export type Answer = Row[] | number;
+type Execute = (tables: Tables, values: unknown[]) => Answer;
 
 /** What each statement of the code under simulation does, by the name of its file. */
 const NAMED: Record<string, Execute> = {
@@ -16,7 +25,8 @@ const NAMED: Record<string, Execute> = {
     const live = state.lifecycle === 'none' ? [] : state.runs.map(({ id }) => row.runs.get(id));
     const runs = live.filter((run) => run !== undefined).map((run) => JSON.parse(run) as unknown);
     const { version, lastEventId, lastOccurredAt, thread } = row;
-    return [{ version, lastEventId, lastOccurredAt, state, thread: thread && JSON.parse(thread), runs }];
+    const found = { version, lastEventId, lastOccurredAt, state, thread: thread && (JSON.parse(thread) as unknown) };
+    return [{ ...found, runs: runs.length === 0 ? null : runs }];
   },
   'find-appended': (tables, [threadId, version, id]) => {
     const events = tables.streams.get(threadId as string)?.events ?? [];
@@ -31,10 +41,7 @@ const NAMED: Record<string, Execute> = {
     (tables.streams.get(threadId as string)?.events ?? [])
       .filter(({ type }) => TRANSCRIBED.includes(type))
       .toReversed()
-      .map(({ data, ...event }) => {
-        const { toolCallId } = data as { toolCallId?: string };
-        return { ...event, data: event.type === 'tool.started' ? { toolCallId } : data };
-      }),
+      .map((event) => ({ ...event, data: transcribed(event) })),
   'find-due-runs': (tables, values) => findDueRuns(tables, values as [boolean, string[], number]),
   'renew-leases': (tables, values) => renewLeases(tables, values as [string, string[], number[], number]),
   'find-held-claims': (tables, [holder]) =>
@@ -42,9 +49,8 @@ const NAMED: Record<string, Execute> = {
       .filter((row) => row.holder === holder && row.state === 'leased')
       .map(({ runId, attempt }) => ({ runId, attempt })),
   'hasten-run': (tables, [runId]) => {
-    const row = tables.work.get(runId as string);
-    const waits = row?.state === 'delayed' && row.attempt === 0 && row.dispatch === 1;
-    if (!waits || (row.dueAt ?? 0) <= tables.now) return [];
+    const row = hastenedRow(tables, runId as string);
+    if (row === null) return [];
     makeReady(tables, row);
     return [{ runId: row.runId, threadId: row.threadId, dispatch: row.dispatch }];
   },
@@ -72,15 +78,17 @@ const NAMED: Record<string, Execute> = {
   'limit-newcomers': limitNewcomers,
   'resume-queue': (tables, [queue, other]) => {
     const since = tables.pauses.get(queue as string) ?? null;
-    if (since === null) return [];
+    if (since === null) return 0;
     tables.pauses.set(queue as string, null);
     const until = Math.min(tables.now, tables.pauses.get(other as string) ?? Infinity);
+    let count = 0;
     for (const row of tables.work.values()) {
       if (row.state !== 'ready' || row.dueAt === null || tables.isLocked(row.runId)) continue;
       row.dueAt += Math.max(0, until - Math.max(since, row.since));
+      count++;
     }
     tables.options.onTouched();
-    return [];
+    return count;
   },
 };
 
@@ -90,39 +98,61 @@ const UNNAMED: [string, Execute][] = [
     'insert into queue_controls',
     (tables, [queue]) => {
       tables.pauses.set(queue as string, tables.pauses.get(queue as string) ?? tables.now);
-      return [];
+      return 1;
     },
   ],
   [
     'insert into workers',
     (tables, [holder, slots]) => {
       tables.workers.set(holder as string, { slots: slots as number, seenAt: tables.now });
-      return [];
+      return 1;
     },
   ],
-  [
-    'delete from workers where holder',
-    (tables, [holder]) => {
-      tables.workers.delete(holder as string);
-      return [];
-    },
-  ],
+  ['delete from workers where holder', (tables, [holder]) => Number(tables.workers.delete(holder as string))],
   ['select from run_work where run_id', (tables, [runId]) => (tables.work.has(runId as string) ? [{}] : [])],
   [
     'delete from workers where seen_at',
     (tables) => {
+      let count = 0;
       for (const [holder, { seenAt }] of tables.workers)
-        if (seenAt < tables.now - 60_000) tables.workers.delete(holder);
-      return [];
+        if (seenAt < tables.now - 60_000) count += Number(tables.workers.delete(holder));
+      return count;
     },
   ],
 ];
 
+/** The names or first words of all statements with an effect or a result, including those of the server. */
+export const ANSWERED = [
+  ...Object.keys(NAMED),
+  ...UNNAMED.map(([start]) => start),
+  ...['lock-limits', 'lock-stream', 'delete-thread', 'select pg_try_advisory_lock', 'select pg_advisory_unlock'],
+];
+
 /** Executes one statement, all or nothing. Throws what PostgreSQL would. */
-export function execute(tables: Tables, name: string | undefined, text: string, values: unknown[]): Row[] {
+export function execute(tables: Tables, name: string | undefined, text: string, values: unknown[]): Answer {
   const statement = name === undefined ? UNNAMED.find(([start]) => text.startsWith(start))?.[1] : NAMED[name];
   if (statement === undefined) throw new Error(`The simulation does not know the statement ${name ?? text}.`);
   return statement(tables, values);
+}
+
+/** The rows that a statement locks until its transaction ends. It waits for rows that another transaction has locked. */
+const LOCKS: Record<string, (tables: Tables, values: unknown[]) => Locks> = {
+  append: locksOfAppend,
+  'append-events': locksOfAppendEvents,
+  'refuse-beyond-limits': locksOfRefusal,
+  'lock-stream': (_tables, [threadId]) => ({ threadId: threadId as string, runIds: [] }),
+  'delete-thread': (_tables, [threadId, runIds]) => ({ threadId: threadId as string, runIds: runIds as string[] }),
+  'renew-leases': (tables, values) => {
+    return { threadId: null, runIds: heldRows(tables, values as Renewal).map(({ runId }) => runId) };
+  },
+  'hasten-run': (tables, [runId]) => {
+    const row = hastenedRow(tables, runId as string);
+    return row === null ? NO_LOCKS : { threadId: null, runIds: [row.runId] };
+  },
+};
+
+export function locksOf(tables: Tables, name: string | undefined, values: unknown[]): Locks {
+  return name === undefined ? NO_LOCKS : (LOCKS[name]?.(tables, values) ?? NO_LOCKS);
 }
 
 /** delete-thread.sql: everything of the Thread but its keys, which lose their bodies. */
@@ -142,9 +172,23 @@ const TRANSCRIBED: readonly string[] = [
   'tool.completed',
 ];
 
+/** The start of a call is its id, and summaries are for people. */
+function transcribed({ type, data }: StoredEvent): unknown {
+  if (type === 'tool.started') return { toolCallId: data.toolCallId };
+  if (type !== 'tool.completed') return data;
+  const { summary: _, ...rest } = data;
+  return rest;
+}
+
 function makeReady(tables: Tables, row: WorkRowStored): void {
   Object.assign(row, { state: 'ready', since: tables.now, dueAt: tables.now + row.queueMs });
   tables.options.onTouched();
+}
+
+function hastenedRow({ work, now }: Tables, runId: string): WorkRowStored | null {
+  const row = work.get(runId);
+  const waits = row?.state === 'delayed' && row.attempt === 0 && row.dispatch === 1;
+  return waits && (row.dueAt ?? 0) > now ? row : null;
 }
 
 function findDueRuns(tables: Tables, [paused, setAside, limit]: [boolean, string[], number]): Row[] {
@@ -159,25 +203,26 @@ function findDueRuns(tables: Tables, [paused, setAside, limit]: [boolean, string
     .toSorted((a, b) => (a.dueAt ?? Infinity) - (b.dueAt ?? Infinity))
     .slice(0, limit)
     .map((row) => {
-      const { runId, threadId, state, dispatch, attempt } = row;
-      return { runId, threadId, state, dispatch, attempt, workOver: isOver(row) };
+      const { runId, threadId, state, dispatch, attempt, holder } = row;
+      return { runId, threadId, state, dispatch, attempt, holder, workOver: isOver(row) };
     });
 }
 
 type Renewal = [holder: string, runIds: string[], attempts: number[], leaseMs: number];
 
-function renewLeases(tables: Tables, [holder, runIds, attempts, leaseMs]: Renewal): Row[] {
-  const { now } = tables;
-  const renewed = runIds.flatMap((runId, i) => {
-    const row = tables.work.get(runId);
-    const attempt = attempts[i]!;
-    if (row === undefined || row.state !== 'leased') return [];
-    if (row.attempt !== attempt || row.holder !== holder || (row.dueAt ?? 0) <= now) return [];
-    row.dueAt = now + leaseMs;
-    return [{ runId, attempt }];
-  });
+function renewLeases(tables: Tables, renewal: Renewal): Row[] {
+  const held = heldRows(tables, renewal);
+  for (const row of held) row.dueAt = tables.now + renewal[3];
   tables.options.onTouched();
-  return renewed;
+  return held.map(({ runId, attempt }) => ({ runId, attempt }));
+}
+
+function heldRows({ work, now }: Tables, [holder, runIds, attempts]: Renewal): WorkRowStored[] {
+  return runIds.flatMap((runId, i) => {
+    const row = work.get(runId);
+    if (row === undefined || row.state !== 'leased') return [];
+    return row.attempt === attempts[i] && row.holder === holder && (row.dueAt ?? 0) > now ? [row] : [];
+  });
 }
 
 /** By turns over the organizations, each a share of the limit. */
@@ -194,8 +239,12 @@ function findReadyRuns(tables: Tables, limit: number): Row[] {
       .toSorted((a, b) => a.since - b.since)
       .slice(0, share)
       .map(({ runId, threadId, dispatch, since }, i) => {
-        return { runId, threadId, dispatch, organizationId, turn: i + 1, maybeMore: i + 1 === share, since };
+        const turn = i + 1;
+        return { since, row: { runId, threadId, dispatch, organizationId, turn, maybeMore: turn === share } };
       }),
   );
-  return found.toSorted((a, b) => a.turn - b.turn || a.since - b.since).slice(0, limit);
+  return found
+    .toSorted((a, b) => a.row.turn - b.row.turn || a.since - b.since)
+    .slice(0, limit)
+    .map(({ row }) => row);
 }

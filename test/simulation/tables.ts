@@ -32,6 +32,13 @@ export interface WorkRowStored {
   queueLeft: number | null;
 }
 
+/** The rows of `streams` and `run_work` that a statement locks. */
+export interface Locks {
+  threadId: string | null;
+  runIds: string[];
+}
+export const NO_LOCKS: Locks = { threadId: null, runIds: [] };
+
 /** A transaction that is open. What it writes is there for all once it commits; what it locks is locked until then. */
 export interface Transaction {
   /** Threads and work rows that it has locked. */
@@ -81,6 +88,8 @@ export interface TablesOptions {
   /** Work rows have changed without an append. */
   onTouched: () => void;
   onDeleted: (threadId: string) => void;
+  /** Reports that an operator changed the tables directly. `text` is the same change in SQL. */
+  onOperator?: ((text: string, values: unknown[]) => void) | undefined;
 }
 
 /**
@@ -106,6 +115,20 @@ export const STATEMENT_BUGS = [
   'the queue time of a limited Run goes on',
 ] as const;
 export type StatementBug = (typeof STATEMENT_BUGS)[number];
+
+const SET_ORGANIZATION = `insert into organizations (id, name, max_runs) values ($1, $1, $2)
+  on conflict (id) do update set max_runs = excluded.max_runs`;
+const SET_AGENT = `with agent as (
+    insert into agents (id, organization_id, name, kind, live_version) values ($1, $2, $1, 'cattle', 1)
+    on conflict (id) do nothing
+  )
+  insert into agent_versions (agent_id, version, manifest)
+  values ($1, 1, jsonb_build_object('concurrency', jsonb_build_object('runs', $3::integer)))
+  on conflict (agent_id, version) do update set manifest = excluded.manifest`;
+const SET_PAUSE = `insert into queue_controls (queue, paused_at) values ($1, to_timestamp($2::float8 / 1000))
+  on conflict (queue) do update set paused_at = excluded.paused_at`;
+
+const ADD_WORKER = 'insert into workers (holder, slots, seen_at) values ($1, 1, to_timestamp($2::float8 / 1000))';
 
 /** The tables that the code under simulation uses. What reads and writes them is in statements.ts. */
 export class Tables {
@@ -147,12 +170,30 @@ export class Tables {
     return false;
   }
 
-  /** Whether another transaction has locked a work row of the Thread. */
-  isThreadLocked(threadId: string): boolean {
-    for (const transaction of this.locking)
-      if (transaction.rows.some((runId) => this.work.get(runId)?.threadId === threadId && this.isLocked(runId)))
-        return true;
-    return false;
+  /** Adds an organization, or changes how many of its Runs may be executed at once. */
+  setOrganization(id: string, runs: number | null): void {
+    this.organizations.set(id, runs);
+    this.options.onOperator?.(SET_ORGANIZATION, [id, runs]);
+  }
+
+  /** Adds an agent, or changes how many of its Runs may be executed at once. */
+  setAgent(id: string, organizationId: string, runs: number | null): void {
+    this.agents.set(id, { organizationId, runs });
+    this.options.onOperator?.(SET_AGENT, [id, organizationId, runs]);
+  }
+
+  /** Adds a worker whose last heartbeat is two minutes old. The dispatcher removes it. */
+  addLostWorker(): void {
+    const seenAt = this.now - 120_000;
+    this.workers.set('lost worker', { slots: 1, seenAt });
+    this.options.onOperator?.(ADD_WORKER, ['lost worker', seenAt]);
+  }
+
+  /** Pauses a queue, or ends its pause without giving Runs their queue time back. */
+  setPause(queue: string, isPaused: boolean): void {
+    const at = isPaused ? this.now : null;
+    this.pauses.set(queue, at);
+    this.options.onOperator?.(SET_PAUSE, [queue, at]);
   }
 
   has(bug: StatementBug): boolean {

@@ -1,6 +1,5 @@
 import { Agent, createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { eventually } from '#testing';
 import type { Caller } from './client.ts';
 
 /** How often each pod is asked whether it is ready, and how long it may take to say so, milliseconds. */
@@ -12,9 +11,6 @@ interface Target {
   /** Keeps its connections, as balancers do. */
   agent: Agent;
   isReady: boolean;
-  isRetired: boolean;
-  /** Requests without their answer, streams aside: those end when the pod does. */
-  underWay: number;
 }
 
 /**
@@ -48,16 +44,9 @@ export class Balancer {
   /** Resolves when requests are sent to it too. */
   async add({ baseUrl }: Caller): Promise<void> {
     const kept = { origin: new URL(baseUrl).origin, agent: new Agent({ keepAlive: true }) };
-    const target: Target = { ...kept, isReady: false, isRetired: false, underWay: 0 };
+    const target: Target = { ...kept, isReady: false };
     while (!target.isReady) await this.probe(target);
     this.targets.push(target);
-  }
-
-  /** Sends nothing more to it, whatever it says of itself; resolves when all that it was sent is answered. */
-  async retire({ baseUrl }: Caller): Promise<void> {
-    const target = this.targets.find(({ origin }) => origin === new URL(baseUrl).origin)!;
-    target.isRetired = true;
-    await eventually(() => target.underWay === 0, { what: 'it has answered everything' });
   }
 
   /** Of pods that are gone. */
@@ -85,7 +74,7 @@ export class Balancer {
   }
 
   private forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const ready = this.targets.filter(({ isReady, isRetired }) => isReady && !isRetired);
+    const ready = this.targets.filter(({ isReady }) => isReady);
     const target = ready[this.turn++ % ready.length];
     const what = `${incoming.method} ${incoming.url}`;
     const fail = (why: string): void => {
@@ -106,12 +95,7 @@ export class Balancer {
       answer.on('aborted', () => fail(`${origin} has broken off its answer`));
       answer.pipe(outgoing);
     });
-    const weight = incoming.url?.includes('/events/stream') ? 0 : 1;
-    target.underWay += weight;
-    outgoing.on('close', () => {
-      target.underWay -= weight;
-      sent.destroy();
-    });
+    outgoing.on('close', () => sent.destroy());
     incoming.pipe(sent);
   }
 }

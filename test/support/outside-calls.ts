@@ -23,6 +23,16 @@ interface Sender {
 export type StepRequest = Sender & { attempt: number; transcript: readonly TranscriptMessage[] };
 export type ToolRequest = Sender & { toolCallId: string };
 
+/** A stop of the work on a Run by its process. */
+export interface WorkStop {
+  runId: string;
+  pid: number;
+  /** When the last complete turn of its event loop before the stop ended, by its own `Date.now()`. */
+  lastTurnAt: number;
+  /** When the call was stopped, by the same clock. A process that was not paused stops soon after its last turn. */
+  stoppedAt: number;
+}
+
 export interface Call extends Sender {
   /** By Date.now(); `closedAt` is null while the connection is open. */
   openedAt: number;

@@ -1,30 +1,11 @@
-import 'reflect-metadata';
-import {
-  AgentsModule,
-  echoHarness,
-  HARNESSES,
-  harnessesByName,
-  type Harness,
-  type StepContext,
-  type StepEvent,
-  type Tool,
-  type ToolResult,
-} from '#agents';
-import type { StepRequest, ToolName, ToolRequest } from './outside.ts';
+import type { Harness, StepContext, StepEvent, Tool, ToolResult } from '#agents';
+import type { StepRequest, ToolName, ToolRequest, WorkStop } from './outside.ts';
 
 /**
  * Preloaded into processes under test (`Outside.env`): gives them one harness more, which asks a provider and uses tools
  * over HTTP. So they are the processes of production, from their own entry points.
  */
-addHarness(outsideHarness());
-
-function addHarness(harness: Harness): void {
-  type Provider = { provide?: unknown };
-  const providers = Reflect.getMetadata('providers', AgentsModule) as Provider[];
-  const place = providers.findIndex(({ provide }) => provide === HARNESSES);
-  if (place < 0) throw new Error('AgentsModule provides no harnesses: outside-preload.ts is out of date.');
-  providers[place] = { provide: HARNESSES, useFactory: () => harnessesByName([echoHarness(), harness]) } as Provider;
-}
+Object.assign(globalThis, { [Symbol.for('spool.harnesses')]: [outsideHarness()] });
 
 function outsideHarness(): Harness {
   return {
@@ -36,9 +17,22 @@ function outsideHarness(): Harness {
   };
 }
 
+/** When the last complete turn of this process's event loop ended. A paused process completes no turn. */
+let lastTurnAt = Date.now();
+setInterval(() => setImmediate(() => (lastTurnAt = Date.now())), 20).unref();
+
+/** Reports when this process stopped the work. Uses its own clock, because the test's process may be paused. */
+function reportStop(url: string, runId: string, signal: AbortSignal): void {
+  signal.addEventListener('abort', () => {
+    const stop: WorkStop = { runId, pid: process.pid, lastTurnAt, stoppedAt: Date.now() };
+    fetch(`${url}/stopped`, { method: 'POST', body: JSON.stringify(stop) }).catch(() => undefined);
+  });
+}
+
 async function* askProvider(context: StepContext): AsyncGenerator<StepEvent> {
   const { threadId, runId, attempt, transcript, manifest, signal } = context;
   const request: StepRequest = { threadId, runId, attempt, transcript, pid: process.pid };
+  reportStop(String(manifest.harness['url']), runId, signal);
   const response = await post(`${String(manifest.harness['url'])}/step`, request, signal);
   const decoder = new TextDecoder();
   let rest = '';

@@ -17,11 +17,12 @@ import {
   type ToolName,
   type ToolRequest,
   type ToolUse,
+  type WorkStop,
 } from './outside-calls.ts';
 import { expectOutsideHeld } from './outside-oracle.ts';
 
 export { scriptText } from './outside-calls.ts';
-export type { ModelCall, StepRequest, ToolName, ToolRequest, ToolUse } from './outside-calls.ts';
+export type { ModelCall, StepRequest, ToolName, ToolRequest, ToolUse, WorkStop } from './outside-calls.ts';
 
 function parseScript(text: string): Script {
   const [, pieces, pauseMs, tools] = /pieces=(\d+) pause=(\d+) tools=(\S*)$/.exec(text) ?? [];
@@ -39,6 +40,7 @@ export type Point = 'step asked' | 'half said' | 'all said' | 'tool asked' | 'to
 export class Outside implements World {
   readonly modelCalls: ModelCall[] = [];
   readonly toolUses: ToolUse[] = [];
+  readonly stops: WorkStop[] = [];
   private readonly holds = new Holds<Point, ModelCall | ToolUse>();
 
   private constructor(private readonly server: Server) {}
@@ -87,6 +89,10 @@ export class Outside implements World {
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = '';
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
+    if (request.url === '/stopped') {
+      this.stops.push(JSON.parse(text) as WorkStop);
+      return void response.end();
+    }
     if (request.url === '/step') return this.takeStep(JSON.parse(text) as StepRequest, response);
     return this.useTool(request.url!.slice('/tools/'.length) as ToolName, JSON.parse(text) as ToolRequest, response);
   }

@@ -54,6 +54,8 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     QUEUE_NAME: `e2e-${ulid().toLowerCase()}`,
     PORT: '0',
     LOG_LEVEL: 'info',
+    // Two systems at once, of four processes and more each, must stay below the 100 connections of PostgreSQL.
+    DATABASE_POOL_SIZE: '5',
     // One token stands for many callers; who tests the limits sets them.
     RATE_LIMIT_PER_MINUTE: '1000000000',
     STREAMS_PER_TOKEN: '1000000',

@@ -1,4 +1,4 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { ADMIN_ERRORS, ANSWER_TYPES, adminOperations, type AdminErrorCode, type AdminOperationName } from '#contract';
 
@@ -18,6 +18,8 @@ const OTHER_STATUSES: Partial<Record<AdminErrorCode, number[]>> = {
 /** Holds answers against the operation's own schema, and against the document that the API serves. */
 export class AdminAnswerCheck {
   private readonly ajv: Ajv2020;
+  /** Compiled validators by the text of the schema. Compiling one takes longer than the request. */
+  private readonly validators = new Map<string, ValidateFunction>();
 
   constructor(private readonly document: Document) {
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
@@ -44,7 +46,9 @@ export class AdminAnswerCheck {
   }
 
   private validate(name: string, schema: object, value: unknown): void {
-    const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"admin#/components')) as object;
-    if (!this.ajv.validate(absolute, value)) throw new Error(`${name}: ${this.ajv.errorsText()}`);
+    const text = JSON.stringify(schema).replaceAll('"#/components', '"admin#/components');
+    const validate = this.validators.get(text) ?? this.ajv.compile(JSON.parse(text) as object);
+    this.validators.set(text, validate);
+    if (!validate(value)) throw new Error(`${name}: ${this.ajv.errorsText(validate.errors)}`);
   }
 }

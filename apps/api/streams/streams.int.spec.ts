@@ -118,6 +118,21 @@ it('is woken by what its own process commits, without the poll', async () => {
   await stream.untilHas(log.length + 1);
 });
 
+it('counts a stream as one request of the rate limit, however many entries it delivers', async () => {
+  const { threadId, runId, log } = await busyThread();
+  const headers = { authorization: `Bearer ${api.token}` };
+  const leftNow = async () =>
+    Number((await fetch(`${api.url}/threads/${threadId}`, { headers })).headers.get('ratelimit-remaining'));
+  const before = await leftNow();
+  const stream = await api.openStream(threadId);
+  for (let i = 1; i <= 5; i++) {
+    await api.record(threadId, runId, `delivered ${i}`);
+    await stream.untilHas(log.length + i);
+  }
+  expect(before).toBeGreaterThan(0);
+  expect(await leftNow()).toBe(before - 2);
+});
+
 describe('is refused before it starts', () => {
   it.each([
     ['limit=-1'],

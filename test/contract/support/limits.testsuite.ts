@@ -195,11 +195,6 @@ export function describeRateLimit(world: World): void {
     });
     afterAll(() => Promise.all(stops.map((stop) => stop())));
 
-    /** Again with others where it is not so: a pod that does not hear from the store for a moment counts alone. */
-    const sharedTest = (name: string, body: () => Promise<void>): void =>
-      test(name, () => eventually(() => body().then(() => true), { what: 'it is so', timeoutMs: 30_000 }));
-    let tries = 0;
-
     const newCaller = async () => (await world.newPerson()).token;
     const exhaust = async (token: string): Promise<number> => {
       let passed = 0;
@@ -210,22 +205,19 @@ export function describeRateLimit(world: World): void {
       return passed;
     };
 
-    sharedTest(
-      'so many a window, shared by all pods; then 429 rate_limited with Retry-After, integer seconds, at least 1',
-      async () => {
-        const token = await newCaller();
-        expect(await exhaust(token)).toBe(LIMIT);
-        for (const client of clients) {
-          const reply = await client.as(token).get(`/agents/${world.agentId}`);
-          expect(refusal(reply)).toEqual([429, 'rate_limited']);
-          const seconds = reply.headers.get('retry-after')!;
-          expect(seconds).toMatch(/^[1-9]\d*$/);
-          expect(Number(seconds)).toBeLessThanOrEqual(60);
-        }
-      },
-    );
+    test('all pods share one budget; beyond it they return 429 rate_limited with Retry-After in whole seconds, at least 1', async () => {
+      const token = await newCaller();
+      expect(await exhaust(token)).toBe(LIMIT);
+      for (const client of clients) {
+        const reply = await client.as(token).get(`/agents/${world.agentId}`);
+        expect(refusal(reply)).toEqual([429, 'rate_limited']);
+        const seconds = reply.headers.get('retry-after')!;
+        expect(seconds).toMatch(/^[1-9]\d*$/);
+        expect(Number(seconds)).toBeLessThanOrEqual(60);
+      }
+    });
 
-    sharedTest('RateLimit-* headers tell what is left', async () => {
+    test('RateLimit-* headers state the remaining requests', async () => {
       const client = clients[0]!.as(await newCaller());
       for (let left = LIMIT - 1; left >= LIMIT - 3; left--) {
         const { headers } = await client.get(`/agents/${world.agentId}`);
@@ -235,16 +227,16 @@ export function describeRateLimit(world: World): void {
       }
     });
 
-    sharedTest('per caller token: another of the same person has its own', async () => {
+    test('requests are limited per caller token: another token of the same person has its own budget', async () => {
       const { personId, token } = await world.newPerson();
       expect(await exhaust(token)).toBe(LIMIT);
       const { token: second } = await world.mintFor(personId);
       expect((await clients[0]!.as(second).get(`/agents/${world.agentId}`)).status).toBe(200);
     });
 
-    sharedTest('every request counts: refused ones, replays and streams', async () => {
+    test('every request counts: also rejected ones, replays and streams', async () => {
       const client = clients[0]!.as(await newCaller());
-      const headers = { 'idempotency-key': `limited-${world.backend}-${tries++}` };
+      const headers = { 'idempotency-key': `limited-${world.backend}` };
       const create = () => client.post(`/agents/${world.agentId}/threads`, { userId: 'u' }, { headers });
       const { json } = await create();
       expect((await create()).headers.get('idempotency-replayed')).toBe('true');
@@ -254,7 +246,7 @@ export function describeRateLimit(world: World): void {
       expect(last.get('ratelimit-remaining')).toBe(String(LIMIT - 5));
     });
 
-    sharedTest('decisions §2: before path, body and access are looked at; after the token', async () => {
+    test('requests are counted after the token check, before path, body and access are checked (decisions §2)', async () => {
       const token = await newCaller();
       await exhaust(token);
       const client = clients[0]!.as(token);
@@ -268,9 +260,9 @@ export function describeRateLimit(world: World): void {
       }
     });
 
-    sharedTest('requests without a valid token are limited by address', async () => {
+    test('requests without a valid token are limited by address', async () => {
       const from = (address: number) => ({ 'x-forwarded-for': `192.0.2.${address}` });
-      const headers = from(++tries);
+      const headers = from(1);
       const statuses: number[] = [];
       for (let i = 0; i < LIMIT + 5; i++) {
         statuses.push((await clients[i % 2]!.get('/threads/x', { token: `none-${i}`, headers })).status);
@@ -280,7 +272,7 @@ export function describeRateLimit(world: World): void {
       // Who has a token is not kept out by those at the same address that have none.
       const caller = clients[0]!.as(await newCaller());
       expect((await caller.get(`/agents/${world.agentId}`, { headers })).status).toBe(200);
-      expect((await caller.get('/threads/x', { token: 'none', headers: from(++tries) })).status).toBe(401);
+      expect((await caller.get('/threads/x', { token: 'none', headers: from(2) })).status).toBe(401);
     });
   });
 }

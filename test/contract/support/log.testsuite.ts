@@ -164,9 +164,11 @@ export function describeLog(world: World): void {
       test('durationMs: integer where applicable, else null', () => {
         const timed = new Set(log.filter(({ durationMs }) => durationMs !== null).map(({ type }) => type));
         expect([...timed].toSorted()).toEqual(['run.completed', 'tool.use.completed']);
+        for (const { durationMs } of log) expect(durationMs === null || Number.isInteger(durationMs)).toBe(true);
       });
       test('tokens: integer where applicable, else null', () => {
         expect(log.filter(({ tokens }) => tokens !== null)).toEqual(of('usage.updated'));
+        for (const { tokens } of of('usage.updated')) expect(Number.isInteger(tokens)).toBe(true);
       });
       test('toolCallId, toolName, toolInput: only on events of tools', () => {
         const tools = log.filter(({ type }) => type.startsWith('tool.'));

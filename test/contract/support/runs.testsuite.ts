@@ -1,5 +1,4 @@
-import { eventually } from '#testing';
-import type { Run, Thread } from './client.ts';
+import type { Run } from './client.ts';
 import { DATE_TIME, decide, interrupt, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
 /** Runs: their fields, lists, states, limits and retries. */
@@ -144,17 +143,14 @@ export function describeRuns(world: World): void {
       });
 
       test('running → queued after a failure that may pass: Thread RESCHEDULING, and the log marks the cut', async () => {
-        // It is so for half a second to one, which a pause of the machine may hide.
-        const { id, run } = await eventually(
-          async () => {
-            const { id } = await world.newThread({ text: '/flaky 1' });
-            const isToSee = ({ thread, run }: { thread: Thread; run: Run }) =>
-              thread.status === 'RESCHEDULING' || run.status === 'completed';
-            const { thread, run } = await world.becomes(id, isToSee, 'it is RESCHEDULING');
-            return thread.status === 'RESCHEDULING' && { id, run };
-          },
-          { what: 'it is seen RESCHEDULING', timeoutMs: 45_000 },
-        );
+        const { id } = await world.newThread({ text: '/think 2s /flaky 1' });
+        await world.becomes(id, ({ run }) => run.status === 'running', 'the Run is running');
+        // While the queue is paused, no worker claims the Run again.
+        await world.controls.pauseQueue();
+        const isBack = ({ run }: { run: Run }) => run.status === 'queued';
+        const queued = world.becomes(id, isBack, 'the Run is queued again');
+        const { run, thread } = await queued.finally(() => world.controls.resumeQueue());
+        expect(thread.status).toBe('RESCHEDULING');
         expect([run.status, run.startedAt]).toEqual(['queued', null]);
         expect((await world.ended(id)).run.status).toBe('completed');
         const log = await world.log(id);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { eventually, eventuallyWithin, timedTest } from '#testing';
+import { setTimeout } from 'node:timers/promises';
+import { eventually } from '#testing';
 import type { Call, Client, Reply } from './client.ts';
 import type { DescribedOperation, Method } from './openapi-check.ts';
 import { decide, message, UNKNOWN, userMessage, type World } from './world.ts';
@@ -94,16 +95,21 @@ export function describeSweep(world: World): void {
         expect(await world.rowCounts()).toEqual(before);
       });
 
-      const revoked = async (): Promise<void> => {
+      test('a token that is revoked after use is rejected within 5 s', async () => {
         const { token, id } = await world.mintFor(world.owner.personId);
         const client = world.as(token);
         expect((await client.get(`/threads/${mine.threadId}`)).status).toBe(200);
         await world.access.revokeToken(id);
-        const refused = async () => (await client.get(`/threads/${mine.threadId}`)).status === 401;
-        await eventuallyWithin(5_000, refused, 'it is refused');
+        const revokedAt = performance.now();
+        for (let status = 200; status !== 401;) {
+          const sentAt = performance.now();
+          ({ status } = await client.get(`/threads/${mine.threadId}`));
+          // Uses the time of sending, so that a pause of the machine cannot fail this.
+          if (sentAt - revokedAt >= 5_000) expect(status).toBe(401);
+          await setTimeout(20);
+        }
         expectAll(await sweep(client, all(), mine), 401, 'unauthenticated');
-      };
-      timedTest('revoked after it was used: within 5 s', revoked, 30_000);
+      });
     });
 
     describe('404, the same as for what is not there, for what is another’s', () => {

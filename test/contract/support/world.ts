@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { AccessStore, type MintedToken } from '#access';
 import { createAgent, publishAgentVersion, type AgentManifestInput, type NewAgent } from '#agents';
+import { QueueControls } from '#run-queue';
 import { eventually } from '#testing';
 import { startSystem, type ApiProcess, type System } from '../../support/system.ts';
 import { Client, type Entry, type FileRecord, type Reply, type Run, type Thread } from './client.ts';
@@ -65,7 +66,7 @@ export class World {
         // Unset: the default is what is tested.
         STREAMS_PER_TOKEN: '',
         WORKER_SLOTS: '64',
-        LEASE_MS: '4000',
+        LEASE_MS: '1000',
       },
       ...(queueUrl === undefined ? {} : { queueUrl }),
     });
@@ -98,6 +99,10 @@ export class World {
   get queue(): { name: string; url: string } {
     const { QUEUE_NAME = '', QUEUE_URL = '' } = this.system.env;
     return { name: QUEUE_NAME, url: QUEUE_URL };
+  }
+
+  get controls(): QueueControls {
+    return new QueueControls(this.pool, this.queue.name);
   }
 
   /** Another API process with settings of its own; the caller ends it. */

@@ -1,0 +1,145 @@
+import {
+  describeWithPrivateRedis,
+  eventually,
+  expectWithin,
+  faultProxy,
+  startPrivateRedis,
+  timedTest,
+  type FaultProxy,
+} from '#testing';
+import { ApiUnderTest } from './api-under-test.testing.ts';
+
+const create = (userId: string) => ({
+  userId,
+  input: { type: 'user.message', content: [{ type: 'text', text: 'hi' }] },
+});
+const readiness = async ({ url }: ApiUnderTest) => {
+  const response = await fetch(`${new URL(url).origin}/health/ready`);
+  return {
+    code: response.status,
+    ...((await response.json()) as { status: string; queue: string; reasons: string[] }),
+  };
+};
+
+describe('PostgreSQL away', () => {
+  let proxy: FaultProxy;
+  let api: ApiUnderTest;
+
+  beforeAll(async () => {
+    const through = async (url: string) => {
+      proxy = await faultProxy(Number(new URL(url).port || 5432));
+      return proxy.through(url);
+    };
+    api = await ApiUnderTest.start({ through });
+  });
+  afterAll(async () => {
+    proxy.resume();
+    await api.stop();
+    await proxy.close();
+  });
+
+  const post = (userId: string, headers: Record<string, string> = {}) =>
+    api.post(`/agents/${api.agentId}/threads`, { body: create(userId), headers });
+  const threadsOf = async (userId: string) => {
+    const { rows } = await api.pool.query('select from thread_summaries where user_id = $1', [userId]);
+    return rows.length;
+  };
+
+  it('is 503 with Retry-After, and not ready; back, it goes on', async () => {
+    const threadId = await api.newThread();
+    proxy.cut();
+    for (const reply of [await api.get(`/threads/${threadId}`), await post('cut')]) {
+      expect([reply.status, reply.json.error.code]).toEqual([503, 'internal_error']);
+      expect(reply.headers.get('retry-after')).toBe('1');
+      expect(reply.text).not.toMatch(/127\.0\.0\.1|ECONN/);
+    }
+    const { reasons, ...away } = await readiness(api);
+    expect(away).toMatchObject({ code: 503, status: 'away' });
+    expect(reasons[0]).toMatch(/^PostgreSQL does not answer \(since 20\d\d-.*Z\): no request can be answered\.$/);
+    proxy.resume();
+    await eventually(async () => (await post('back')).status === 201, { what: 'a Thread is created again' });
+    expect(await threadsOf('cut')).toBe(0);
+  });
+
+  it('a connection that is lost after the append was sent is one Thread and a 201', async () => {
+    const dropped = proxy.dropNextAnswer((request) => request.includes('lost answer'));
+    const reply = await post('lost answer');
+    await dropped;
+    expect(reply.status).toBe(201);
+    expect(await threadsOf('lost answer')).toBe(1);
+    expect((await api.get(`/threads/${reply.json.thread.id}`)).json.run.id).toBe(reply.json.run.id);
+  });
+
+  it('the same with a key is one Thread, and the answer is the stored one', async () => {
+    const headers = { 'idempotency-key': 'lost' };
+    const dropped = proxy.dropNextAnswer((request) => request.includes('lost with key'));
+    const first = await post('lost with key', headers);
+    await dropped;
+    const again = await post('lost with key', headers);
+    expect([first.status, again.status, again.text]).toEqual([201, 201, first.text]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    expect(await threadsOf('lost with key')).toBe(1);
+  });
+
+  const isSilent = async (): Promise<void> => {
+    const threadId = await api.newThread();
+    proxy.stall();
+    const askedAt = performance.now();
+    const reply = await api.get(`/threads/${threadId}`);
+    const tookMs = performance.now() - askedAt;
+    proxy.resume();
+    expect([reply.status, reply.json.error.code]).toEqual([503, 'internal_error']);
+    expectWithin(6_000, tookMs, 'the response came after');
+  };
+  timedTest('returns 503 within 6 s while PostgreSQL is silent', isSilent, 30_000);
+});
+
+describeWithPrivateRedis('Redis away', () => {
+  it('is ready but degraded, and everything is accepted', async () => {
+    const redis = await startPrivateRedis();
+    const api = await ApiUnderTest.start({ settings: { QUEUE_URL: redis.url } });
+    try {
+      const all = { code: 200, status: 'ready', queue: 'ok' };
+      await eventually(async () => (expect(await readiness(api)).toMatchObject(all), true), { what: 'all is there' });
+      redis.pause();
+      await eventually(async () => (await readiness(api)).status === 'degraded', { what: 'silence is seen' });
+      expect((await api.post(`/agents/${api.agentId}/threads`, { body: create('u') })).status).toBe(201);
+      redis.resume();
+      await redis.kill();
+      // Each part finds out by itself.
+      const seen = async () => ((next) => next.reasons.length === 3 && next)(await readiness(api));
+      const { reasons, ...degraded } = await eventually(seen, { what: 'all that needs Redis is seen to be away' });
+      expect(degraded).toMatchObject({ code: 200, status: 'degraded', queue: 'away' });
+      const wrong = [/^The queue does not answer/, /^Wake-ups between processes/, /^The store of rate limits/];
+      expect(reasons).toEqual(wrong.map((words) => expect.stringMatching(words) as string));
+      const since = (all: string[]): string[] => all.map((reason) => /since (\S+)\)/.exec(reason)![1]!);
+      expect(since((await readiness(api)).reasons)).toEqual(since(reasons));
+      expect((await api.post(`/agents/${api.agentId}/threads`, { body: create('u') })).status).toBe(201);
+      await redis.start();
+      await eventually(async () => (await readiness(api)).status === 'ready', { what: 'Redis is seen to be back' });
+    } finally {
+      await api.stop();
+      await redis.stop();
+    }
+  });
+});
+
+describe('a body that is refused before it is read', () => {
+  const MEBIBYTE = 1024 * 1024;
+
+  it.each([
+    ['too large', 413, 'application/json'],
+    ['of a type that is not taken', 415, 'text/plain'],
+  ])('%s gets its answer though its sender is still sending: the connection stays', async (_, status, type) => {
+    const api = await ApiUnderTest.start({ settings: { BODY_LIMIT_BYTES: MEBIBYTE } });
+    try {
+      const body = 'x'.repeat(8 * MEBIBYTE);
+      const headers = { 'content-type': type };
+      const refused = await api.post(`/agents/${api.agentId}/threads`, { body, headers });
+      // Who is hung up on while sending may not see it: of 60 such requests from another process 19 did not.
+      expect([refused.status, refused.headers.get('connection')]).toEqual([status, null]);
+    } finally {
+      await api.stop();
+    }
+  });
+});

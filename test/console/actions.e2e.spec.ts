@@ -1,0 +1,248 @@
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { describeInBrowser, eventually, redisUrl } from '#testing';
+import { getThread, readLog } from '../support/client.ts';
+import { button, pressAndAgree, rowOf, told, useConsole } from '../support/console-page.ts';
+import { startConsoleWorld, type ConsoleWorld } from '../support/console-world.ts';
+
+/** A Run that goes on for hours. */
+const ENDLESS = '/pause 1s /pieces 9999 Count the stars';
+
+describeInBrowser('what operators do in the console', () => {
+  let world: ConsoleWorld;
+  const { visit, visitSignedOut } = useConsole(() => world);
+
+  beforeAll(async () => {
+    world = await startConsoleWorld(redisUrl().url);
+  }, 120_000);
+  afterAll(() => world?.stop());
+
+  /** Who did what, newest first, to this target. */
+  const auditOf = async (targetId: string): Promise<{ action: string; details: Record<string, unknown> }[]> =>
+    (await world.admin<{ entries: never[] }>('GET', `/audit?targetId=${targetId}`)).entries;
+
+  describe('to get in and out', () => {
+    const field = (page: Page) => page.getByRole('textbox', { name: 'Operator token' });
+    const sessions = async (): Promise<number> =>
+      (await world.database.pool.query('select from operator_sessions')).rowCount!;
+
+    test('sign in leads back to the page that was asked for; a menu leads on; sign out ends the session', () =>
+      visitSignedOut('narrow', async ({ page, open, allow, look }) => {
+        const before = await sessions();
+        await open('/runs?scope=all');
+        await field(page).fill('spool_op_wrong');
+        allow(/401.*\/console\/session/);
+        await button(page, 'Sign in').click();
+        expect(await page.getByRole('alert').innerText()).toMatch(/not the token of an operator/);
+        await look('login-refused');
+        await field(page).fill(world.operatorToken);
+        await page.keyboard.press('Enter');
+        await page.getByRole('heading', { name: 'Runs' }).waitFor();
+        expect([new URL(page.url()).pathname + new URL(page.url()).search, await sessions()]).toEqual([
+          '/console/runs?scope=all',
+          before + 1,
+        ]);
+
+        await button(page, 'Navigation').click();
+        await look('menu');
+        await page.getByRole('link', { name: 'Threads' }).click();
+        await page.getByRole('heading', { name: 'Threads' }).waitFor();
+        await page.getByRole('link', { name: 'Tokens' }).waitFor({ state: 'hidden' });
+
+        await button(page, /^Account/).click();
+        await page.getByRole('menuitem', { name: 'Sign out' }).click();
+        await field(page).waitFor();
+        expect([await sessions(), await page.context().cookies()]).toEqual([before, []]);
+      }));
+
+    test('the colours that were chosen stay', () =>
+      visit('wide', async ({ page, open }) => {
+        const scheme = () => page.locator('html').getAttribute('data-mantine-color-scheme');
+        await open('/threads');
+        for (const [name, chosen] of Object.entries({ Dark: 'dark', Light: 'light' })) {
+          await button(page, /^Account/).click();
+          await page.getByRole('menuitemradio', { name }).click();
+          await eventually(async () => (await scheme()) === chosen, { what: `it is ${chosen}` });
+          await open('/threads');
+          expect(await scheme()).toBe(chosen);
+        }
+      }));
+  });
+
+  describe('with Runs', () => {
+    test('cancel one of the list, unless they go back, and retry it on its page', () =>
+      visit('narrow', async ({ page, open, look }) => {
+        const { runId, threadId } = await world.begin(ENDLESS, 'running');
+        await open('/runs');
+        await button(page, `Cancel Run ${runId}`).click();
+        await look('confirm');
+        await button(page.getByRole('dialog'), 'Go back').click();
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+        await page.getByRole('link', { name: runId }).click();
+        await page.getByRole('heading', { name: 'Run of echo' }).waitFor();
+        await button(page, `Cancel Run ${runId}`).click();
+        await page.getByRole('dialog').waitFor();
+        await page.goBack();
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+        await page.getByRole('heading', { name: 'Runs', exact: true }).waitFor();
+        expect(await world.statusOf(runId)).toBe('running');
+        await pressAndAgree(page, `Cancel Run ${runId}`, 'Cancel the Run');
+        await told(page, /is cancelled\./);
+        await rowOf(page, 'Runs', new RegExp(runId)).waitFor({ state: 'detached' });
+        expect(await world.statusOf(runId)).toBe('cancelled');
+
+        await open(`/runs/${runId}`);
+        await button(page, `Retry Run ${runId}`).click();
+        await told(page, /is retried by the new Run/);
+        const { run } = (await getThread(world.caller, threadId)).body;
+        expect(run!.id).not.toBe(runId);
+        expect((await auditOf(runId)).map(({ action }) => action)).toEqual(['run.retried', 'run.cancelled']);
+        await page.getByRole('link', { name: run!.id }).click();
+        await pressAndAgree(page, `Cancel Run ${run!.id}`, 'Cancel the Run');
+        await told(page, /is cancelled\./);
+        expect(await world.statusOf(run!.id)).toBe('cancelled');
+      }));
+
+    test('allow and reject what a tool asks', () =>
+      visit('narrow', async ({ page, open }) => {
+        const { runId, threadId } = await world.begin('/confirm 2 Write to Ann', 'waiting_input');
+        await open('/confirmations');
+        const card = page.getByRole('article', { name: `Run ${runId} waits` });
+        await card
+          .getByRole('button', { name: /^Allow / })
+          .first()
+          .click();
+        await told(page, 'Allowed: Send a note.');
+        await card
+          .getByRole('button', { name: /^Reject / })
+          .nth(1)
+          .waitFor({ state: 'detached' });
+        await card.getByRole('button', { name: /^Reject / }).click();
+        await card.waitFor({ state: 'detached' });
+        await eventually(async () => (await world.statusOf(runId)) === 'completed', { what: 'the Run goes on' });
+        const said = (await readLog(world.caller, threadId)).map(({ content }) => content).join('\n');
+        expect(said).toMatch(/send_note \(ok\): .*\nsend_note \(refused\): /);
+        expect((await auditOf(runId)).map(({ action, details }) => [action, details['decision']])).toEqual([
+          ['run.confirmation_answered', 'reject_once'],
+          ['run.confirmation_answered', 'allow_once'],
+        ]);
+      }));
+
+    test('find them by filters that stand in the address', () =>
+      visit('wide', async ({ page, open }) => {
+        const failed = await world.begin('/fail-retryable Where is it?', 'failed');
+        const done = await world.begin('Where is she?', 'completed');
+        const has = async (found: { runId: string }, other: { runId: string }): Promise<void> => {
+          await rowOf(page, 'Runs', new RegExp(found.runId)).waitFor();
+          await rowOf(page, 'Runs', new RegExp(other.runId)).waitFor({ state: 'detached' });
+        };
+        const choose = async (filter: string, option: string): Promise<void> => {
+          await page.getByRole('combobox', { name: filter }).click();
+          await page.getByRole('option', { name: option, exact: true }).click();
+        };
+        await open('/runs');
+        await page.getByRole('radiogroup', { name: 'Which Runs' }).getByText('All').click();
+        await rowOf(page, 'Runs', new RegExp(failed.runId)).waitFor();
+        let answer!: () => void;
+        const held = new Promise<void>((resolve) => (answer = resolve));
+        await page.route(/status=completed/, async (route) => {
+          await held;
+          await route.continue();
+        });
+        await choose('Status', 'Completed');
+        const old = page.locator('[aria-busy=true]');
+        await rowOf(page, 'Runs', new RegExp(failed.runId)).and(old.getByRole('row')).waitFor();
+        answer();
+        await has(done, failed);
+        expect(await old.count()).toBe(0);
+        await button(page, 'Clear filters').click();
+        await page.getByLabel('Error code').fill('provider_unavailable');
+        await page.keyboard.press('Enter');
+        await has(failed, done);
+        await choose('Created', 'Last 1 h');
+        await choose('Agent', 'echo');
+        await page.waitForURL(/agentId/);
+        expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+          ...{ scope: 'all', agentId: world.agentId, errorCode: 'provider_unavailable', within: '60' },
+        });
+        await page.reload();
+        await has(failed, done);
+      }));
+  });
+
+  describe('with Threads', () => {
+    test('search, archive, unarchive, terminate and delete one', () =>
+      visit('narrow', async ({ page, open, look, allow }) => {
+        const { threadId } = await world.begin('The tale of the walrus', 'completed');
+        await world.begin('The tale of the carpenter', 'completed');
+        const thread = async () =>
+          (await world.admin<{ thread: Record<string, unknown> }>('GET', `/threads/${threadId}`)).thread;
+        await open('/threads');
+        const other = page.getByRole('link', { name: 'The tale of the carpenter' });
+        await other.waitFor();
+        await page.getByLabel('Search').fill('walrus');
+        await other.waitFor({ state: 'detached' });
+        await page.getByRole('link', { name: 'The tale of the walrus' }).click();
+        await button(page, `Archive Thread ${threadId}`).click();
+        await button(page, `Unarchive Thread ${threadId}`).waitFor();
+        expect(await thread()).toMatchObject({ archived: true });
+        await button(page, `Unarchive Thread ${threadId}`).click();
+        await button(page, `Archive Thread ${threadId}`).waitFor();
+        expect(await thread()).toMatchObject({ archived: false });
+        await pressAndAgree(page, `Terminate Thread ${threadId}`, 'Terminate');
+        await button(page, `Terminate Thread ${threadId}`).waitFor({ state: 'detached' });
+        expect(await thread()).toMatchObject({ status: 'TERMINATED' });
+
+        await button(page, `Delete Thread ${threadId}`).click();
+        const deletion = button(page.getByRole('dialog'), 'Delete for good');
+        expect(await deletion.isDisabled()).toBe(true);
+        await page.getByLabel(/^Type the last/).fill(threadId.slice(-6).toLowerCase());
+        await look('delete');
+        await deletion.click();
+        await page.getByRole('heading', { name: 'Threads' }).waitFor();
+        const { rowCount } = await world.database.pool.query('select from events where thread_id = $1', [threadId]);
+        expect(rowCount).toBe(0);
+
+        allow(/ 404 /);
+        await page.goBack();
+        const shown = page.getByRole('main');
+        await shown.getByRole('alert').waitFor();
+        expect(await shown.getByRole('heading').allInnerTexts()).toEqual(['Thread']);
+        expect(await shown.getByRole('alert').allInnerTexts()).toEqual([expect.stringContaining(threadId)]);
+      }));
+
+    test('download a file, copy an id, and read a stored event', () =>
+      visit('wide', async ({ page, open }) => {
+        const { threadId, runId } = await world.begin('/artifact The whole story', 'completed');
+        await open(`/threads/${threadId}?tab=files`);
+        const [download] = await Promise.all([
+          page.waitForEvent('download'),
+          page.getByRole('link', { name: 'echo.txt' }).click(),
+        ]);
+        expect([download.suggestedFilename(), await readFile(await download.path(), 'utf8')]).toEqual([
+          'echo.txt',
+          'The whole story',
+        ]);
+        await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+        await button(page, `Copy the id of Thread ${threadId}`).click();
+        const hasId = async () => (await page.evaluate('navigator.clipboard.readText()')) === threadId;
+        await eventually(hasId, { what: 'the id is copied' });
+        await page.getByRole('tab', { name: 'Stored events' }).click();
+        await button(page, /^Event \d+, run\.completed$/).click();
+        await page
+          .getByRole('group', { name: /^Event \d+ as JSON$/ })
+          .getByText(runId)
+          .waitFor();
+      }));
+
+    test('are told where the browser lets no page copy', () =>
+      visit('narrow', async ({ page, open }) => {
+        const { threadId } = await world.begin('Whose id is it?', 'completed');
+        // As it is over plain http.
+        await page.addInitScript('delete Navigator.prototype.clipboard');
+        await open(`/threads/${threadId}`);
+        await button(page, `Copy the id of Thread ${threadId}`).click();
+        await told(page, /Mark the text, and copy it by hand/);
+      }));
+  });
+});

@@ -1,0 +1,197 @@
+import type { Page } from 'playwright-core';
+import { AccessStore } from '#access';
+import { publishAgentVersion, type AgentManifestInput } from '#agents';
+import { describeInBrowser, eventually, redisUrl } from '#testing';
+import { createThread } from '../support/client.ts';
+import { button, pressAndAgree, rowOf, told, useConsole } from '../support/console-page.ts';
+import { startConsoleWorld, type ConsoleWorld } from '../support/console-world.ts';
+import { addAgent } from '../support/more-agents.ts';
+
+const POET: AgentManifestInput = { name: 'poet', description: 'The first.', harness: { name: 'echo', pauseMs: 0 } };
+
+describeInBrowser('what operators manage in the console', () => {
+  let world: ConsoleWorld;
+  const { visit } = useConsole(() => world);
+
+  beforeAll(async () => {
+    world = await startConsoleWorld(redisUrl().url);
+  }, 120_000);
+  afterAll(() => world?.stop());
+
+  interface Agent {
+    organizationId: string;
+    published: boolean;
+    apiEnabled: boolean;
+    access: string;
+    liveVersion: number;
+    invitedPersonIds: string[];
+    deletedAt: string | null;
+  }
+
+  describe('of Agents', () => {
+    let agentId: string;
+    const agent = async () => (await world.admin<{ agent: Agent }>('GET', `/agents/${agentId}`)).agent;
+    const becomes = (expected: Partial<Agent>) =>
+      eventually(async () => (expect(await agent()).toMatchObject(expected), true), { what: 'the Agent has changed' });
+
+    beforeAll(async () => {
+      agentId = await addAgent(world, POET);
+      await publishAgentVersion(world.database.pool, agentId, { ...POET, description: 'The second.' });
+    });
+
+    test('whether callers reach it', () =>
+      visit('narrow', async ({ page, open }) => {
+        await open(`/agents/${agentId}`);
+        await pressAndAgree(page, 'Unpublish Agent poet', 'Unpublish');
+        await button(page, 'Publish Agent poet').waitFor();
+        expect(await agent()).toMatchObject({ published: false });
+        await button(page, 'Publish Agent poet').click();
+        await button(page, 'Unpublish Agent poet').waitFor();
+        expect(await agent()).toMatchObject({ published: true });
+        await pressAndAgree(page, 'Disable for callers Agent poet', 'Disable');
+        await button(page, 'Enable for callers Agent poet').waitFor();
+        expect(await agent()).toMatchObject({ apiEnabled: false });
+        await button(page, 'Enable for callers Agent poet').click();
+        await button(page, 'Disable for callers Agent poet').waitFor();
+        expect(await agent()).toMatchObject({ apiEnabled: true });
+      }));
+
+    test('who may use it', () =>
+      visit('wide', async ({ page, open }) => {
+        const access = new AccessStore(world.database.pool);
+        const personId = await access.createPerson('Ada Lovelace');
+        await access.addMember((await agent()).organizationId, personId);
+        await open(`/agents/${agentId}`);
+        await page.getByRole('radiogroup', { name: 'Who may use poet' }).getByText('Only who is invited').click();
+        await button(page.getByRole('dialog'), 'Let only them').click();
+        await becomes({ access: 'invited' });
+        await page
+          .getByRole('combobox', { name: 'Person' })
+          .or(page.getByRole('textbox', { name: 'Person' }))
+          .click();
+        await page.getByRole('option', { name: 'Ada Lovelace' }).click();
+        await button(page, 'Invite').click();
+        await rowOf(page, 'People invited to poet', /Ada Lovelace/).waitFor();
+        expect(await agent()).toMatchObject({ invitedPersonIds: [personId] });
+        await pressAndAgree(page, 'Take back the invitation of Ada Lovelace', 'Take back');
+        await becomes({ invitedPersonIds: [] });
+      }));
+
+    test('which version is live', () =>
+      visit('wide', async ({ page, open, look }) => {
+        await open(`/agents/${agentId}`);
+        await button(page, 'Compare version 1 with the live one').click();
+        const difference = page.getByRole('region', { name: 'From version 1 to the live one' });
+        await difference.waitFor();
+        expect(await difference.locator('[data-change=removed], [data-change=added]').allInnerTexts()).toEqual([
+          '- description: The first.\n',
+          '+ description: The second.\n',
+        ]);
+        await button(page, 'Roll back Agent poet to version 1').click();
+        await page.getByRole('region', { name: 'From the live version to version 1' }).waitFor();
+        await look('roll-back');
+        await button(page.getByRole('dialog'), 'Roll back').click();
+        await told(page, 'Version 1 of poet is live again, as version 3.');
+        await rowOf(page, 'Versions of poet', /^3 Live/).waitFor();
+        const { manifest } = await world.admin<{ manifest: unknown }>('GET', `/agents/${agentId}`);
+        expect([manifest, await agent()]).toMatchObject([{ description: 'The first.' }, { liveVersion: 3 }]);
+      }));
+
+    test('that it is no more', () =>
+      visit('narrow', async ({ page, open }) => {
+        await open('/agents?name=poet');
+        await page.getByRole('link', { name: 'poet' }).click();
+        await button(page, 'Delete Agent poet').click();
+        await page.getByLabel('Type poet to delete it').fill('poet');
+        await button(page.getByRole('dialog'), 'Delete for good').click();
+        await told(page, /poet is deleted/);
+        await page.getByRole('switch', { name: 'Only deleted ones' }).check();
+        await rowOf(page, 'Agents', /poet.*Deleted/).waitFor();
+        expect((await agent()).deletedAt).not.toBeNull();
+      }));
+  });
+
+  test('tokens: mint, rotate and revoke one; each secret is shown once', () =>
+    visit('narrow', async ({ page, open, look }) => {
+      const statusWith = async (token: string): Promise<number> =>
+        (await createThread({ ...world.caller, token }, 'hi')).status;
+      const stored = async (): Promise<string> => {
+        const secret = (await page.locator('[data-secret]').innerText()).trim();
+        await button(page, 'I have stored it').click();
+        await page.locator('[data-secret]').waitFor({ state: 'detached' });
+        return secret;
+      };
+      await open('/tokens');
+      await button(page, 'Mint a token').click();
+      await page.getByRole('dialog').getByRole('textbox', { name: 'Name' }).fill('laptop');
+      await choose(page, 'Person', 'Tester');
+      await look('mint');
+      await button(page, 'Mint').click();
+      const first = await stored();
+      expect(await statusWith(first)).toBe(201);
+      expect(await page.content()).not.toContain(first);
+
+      await button(page, 'Rotate token laptop').click();
+      await button(page.getByRole('dialog'), 'Rotate').click();
+      const second = await stored();
+      const isRefused = (secret: string) =>
+        eventually(async () => (await statusWith(secret)) === 401, { what: 'the secret is refused' });
+      await isRefused(first);
+      expect(await statusWith(second)).toBe(201);
+
+      await pressAndAgree(page, 'Revoke token laptop', 'Revoke');
+      await told(page, 'laptop is revoked.');
+      await rowOf(page, 'Tokens', /laptop.*Revoked/).waitFor();
+      await isRefused(second);
+
+      await open('/audit?action=token');
+      await button(page, /^Details of token\.rotated/).click();
+      await page
+        .getByRole('group', { name: /^Details of entry/ })
+        .getByText('graceSeconds')
+        .waitFor();
+    }));
+
+  test('checks: verify finds what is wrong, rebuild mends it, and both tell how far they are', () =>
+    visit('wide', async ({ page, open }) => {
+      const { threadId } = await world.begin('Whose title is lost?', 'completed');
+      const { pool } = world.database;
+      await pool.query('update thread_summaries set title = $2 where thread_id = $1', [threadId, 'Another']);
+      await open('/checks');
+      const verify = async (expected: string): Promise<void> => {
+        await button(page, 'Start Verify').click();
+        await page.getByRole('status', { name: 'Verify: how far it is' }).getByText('Done after').waitFor();
+        await told(page, expected);
+      };
+      await verify('1 finding');
+      await rowOf(page, 'Findings', new RegExp(threadId)).waitFor();
+      await button(page, 'Start Rebuild').click();
+      await told(page, '1 row mended');
+      const { rows } = await pool.query('select title from thread_summaries where thread_id = $1', [threadId]);
+      expect(rows).toEqual([{ title: 'Whose title is lost?' }]);
+      await verify('Every invariant holds.');
+    }));
+
+  test('checks: what was gone on with does not tell of what came before', () =>
+    visit('wide', async ({ page, open }) => {
+      await open('/checks');
+      const found = { found: 1, byInvariant: { I7: 1 }, findings: [], unknownEvents: 0 };
+      const line = { ...found, streams: 1, events: 9, lastThreadId: '0'.repeat(26), done: false };
+      // Cut after the first line.
+      await page.route('**/verify', (route) => route.fulfill({ body: `${JSON.stringify(line)}\n` }), { times: 1 });
+      await button(page, 'Start Verify').click();
+      await told(page, 'The service has gone away before the end.');
+      await told(page, '1 finding');
+      await button(page, 'Go on with Verify').click();
+      await told(page, 'Every invariant holds in what came after.');
+      await told(page, `Gone on after Thread ${line.lastThreadId}: what came before it is not counted here.`);
+      await button(page, 'Start Verify').click();
+      await page.getByText('Every invariant holds.', { exact: true }).waitFor();
+    }));
+});
+
+/** In a list that opens below its field. */
+async function choose(page: Page, label: string, option: string): Promise<void> {
+  await page.getByLabel(label).and(page.locator('[aria-haspopup=listbox]')).last().click();
+  await page.getByRole('option', { name: option, exact: true }).click();
+}

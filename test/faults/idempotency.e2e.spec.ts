@@ -1,0 +1,315 @@
+import { Client } from 'pg';
+import { AccessStore } from '#access';
+import { createAgent, publishAgentVersion } from '#agents';
+import { eventually } from '#testing';
+import { expectHealthy } from '../support/checks.ts';
+import { inParallel, type Caller, type Json, type ThreadAnswer } from '../support/client.ts';
+import {
+  createThreads,
+  expectMostlyOk,
+  expectOneEffectEach,
+  messageOf,
+  planFaults,
+  type Load,
+} from '../support/keyed-creates.ts';
+import { KeyedClient, type KeyedRequest, type Sent } from '../support/keyed-client.ts';
+import { Pod } from '../support/pod.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
+import { isLong, startSystem, upTo, type System } from '../support/system.ts';
+
+const CREATES = 1_000;
+const KILLED = isLong ? 30 : 3;
+const LOST = isLong ? 100 : 20;
+/** Seeds that once failed. */
+const KEPT: number[] = [];
+
+const unlimited = { RATE_LIMIT_PER_MINUTE: '1000000000' };
+
+describe('creates that are sent three times each, over two api processes', () => {
+  let system: System;
+  let pods: Pod[];
+  let load: Load;
+
+  beforeEach(async () => {
+    system = await startSystem({ env: unlimited });
+    [pods] = await Promise.all([Promise.all([Pod.start(system), Pod.start(system)]), system.startWorker()]);
+    const client = new KeyedClient(pods.map((pod) => () => pod.caller));
+    load = {
+      pods,
+      client,
+      database: system.database,
+      request: (i) => createRequest(system, `load-${i}.`, messageOf(i)),
+    };
+  }, 120_000);
+
+  afterEach(async () => {
+    await Promise.all(pods.map((pod) => pod.close()));
+    await system.stop();
+  });
+
+  test(
+    `${CREATES} of them are ${CREATES} Threads`,
+    async () => {
+      await createThreads(load, 0, CREATES);
+      await expectOneEffectEach(load, CREATES);
+      expectMostlyOk(load, 'without faults');
+      expect(load.client.requests.filter(({ outcome }) => outcome === 'failed' || outcome === 'unknown')).toEqual([]);
+    },
+    upTo(180_000),
+  );
+
+  test.each([...KEPT, freshSeed()])(
+    `${CREATES} of them are ${CREATES} Threads, with processes killed before, between and after COMMIT and answer (F3, seed %d)`,
+    async (seed) => {
+      const random = seededRandom(seed, 'creates with processes killed');
+      load.faults = planFaults(random, CREATES, KILLED, LOST);
+      const batch = Math.floor(CREATES / KILLED);
+      for (let from = 0; from < CREATES; from += batch) {
+        await createThreads(load, from, Math.min(batch, CREATES - from));
+      }
+      await expectOneEffectEach(load, CREATES);
+      expectMostlyOk(load, 'F3');
+      expect(pods.flatMap(({ outages }) => outages)).toHaveLength(KILLED);
+    },
+    upTo(180_000),
+  );
+});
+
+describe('a key, over two api processes', () => {
+  let system: System;
+  let pods: Pod[];
+  let client: KeyedClient;
+
+  beforeAll(async () => {
+    system = await startSystem({ env: unlimited });
+    pods = await Promise.all([Pod.start(system), Pod.start(system)]);
+    client = new KeyedClient(pods.map((pod) => () => pod.caller));
+  }, 120_000);
+
+  afterAll(async () => {
+    await expectHealthy(system.database);
+    await Promise.all(pods.map((pod) => pod.close()));
+    await system.stop();
+  });
+
+  let keys = 0;
+  const newKey = (): string => `key-${++keys}.`;
+  const create = (key = newKey(), text = 'hi'): KeyedRequest => createRequest(system, key, text);
+  const eventsOf = (threadId: string, ...events: Json[]): KeyedRequest => ({
+    key: newKey(),
+    path: `/threads/${threadId}/events`,
+    body: { events },
+  });
+  const message = (text: string): Json => ({ type: 'user_message', text });
+  const threadOf = ({ text }: Sent): ThreadAnswer => JSON.parse(text) as ThreadAnswer;
+
+  /** How many rows there are in all tables that requests write. */
+  async function rowCounts(): Promise<unknown> {
+    const tables = ['streams', 'events', 'thread_summaries', 'run_summaries', 'run_work', 'idempotency_keys'];
+    const counts = tables.map((table) => `(select count(*)::integer from ${table}) as ${table}`);
+    return (await system.database.pool.query(`select ${counts.join(', ')}`)).rows[0];
+  }
+
+  /** Sends to each pod; nothing is stored. */
+  async function expectEach(request: KeyedRequest, expected: Partial<Sent>): Promise<void> {
+    const before = await rowCounts();
+    for (const pod of [0, 1]) expect(await client.send(pod, request)).toMatchObject(expected);
+    expect(await rowCounts()).toEqual(before);
+  }
+
+  const inProgress = { outcome: 'busy', status: 409 } as const;
+  const replayOf = ({ status, text }: Sent) => ({ outcome: 'ok', status, text, replayed: true }) as const;
+  const otherRequest = {
+    outcome: 'failed',
+    status: 409,
+    text: expect.stringContaining('another request') as string,
+  } as const;
+
+  async function tokenId(): Promise<string> {
+    const { rows } = await system.database.pool.query<{ id: string }>("select id from tokens where name = 'e2e'");
+    return rows[0]!.id;
+  }
+
+  /** A transaction of the test's own, on a connection of its own. */
+  async function withTransaction(work: (client: Client) => Promise<void>): Promise<void> {
+    const open = new Client({ connectionString: system.databaseUrl });
+    await open.connect();
+    try {
+      await open.query('begin');
+      await work(open);
+    } finally {
+      await open.end();
+    }
+  }
+
+  test.each([
+    ['a create', async () => create()],
+    [
+      'events',
+      async () => eventsOf(threadOf(await client.call(0, emptyThread(system, newKey()))).thread.id, message('hi')),
+    ],
+  ])('%s is in progress as long as a transaction holds its lock, and is not stored until then', async (_, make) => {
+    const request = await make();
+    await withTransaction(async (open) => {
+      const lock = `select pg_advisory_xact_lock(hashtextextended($1::text || ' ' || $2, 0))`;
+      await open.query(lock, [await tokenId(), request.key]);
+      await expectEach(request, inProgress);
+      expect((await client.send(0, create())).outcome).toBe('ok');
+      await open.query('rollback');
+    });
+    const status = request.path.endsWith('/events') ? 200 : 201;
+    expect(await client.send(1, request)).toMatchObject({ outcome: 'ok', status, replayed: false });
+  });
+
+  test.each([
+    ['the statement ends with its connection: nothing was done, and the key is free', true],
+    ['the statement commits although nobody hears of it: the answer is there', false],
+  ])(
+    'a process is killed before COMMIT, %s (F3)',
+    async (_, isEnded) => {
+      const request = create();
+      const before = await rowCounts();
+      await withTransaction(async (open) => {
+        // The append does all its work and then waits for us to say whether the key is taken.
+        await open.query(
+          `insert into idempotency_keys (token_id, key, fingerprint, status, body) values ($1, $2, '', 201, '')`,
+          [await tokenId(), request.key],
+        );
+        const lost = client.send(0, request);
+        const backend = await eventually(findWaiting, { what: 'the append waits' });
+        pods[0]!.kill();
+        expect((await lost).outcome).toBe('unknown');
+        expect(await client.send(1, request)).toMatchObject(inProgress);
+        expect(await rowCounts()).toEqual(before);
+        if (isEnded) {
+          await system.database.pool.query('select pg_terminate_backend($1)', [backend]);
+          await eventually(async () => (await findWaiting()) === null, { what: 'the append is gone' });
+        }
+        await open.query('rollback');
+      });
+      const answer = await client.call(1, request);
+      expect([answer.status, answer.replayed]).toEqual([201, !isEnded]);
+      await pods[0]!.isUp();
+      await expectEach(request, replayOf(answer));
+      const { rows } = await system.database.pool.query(`select count(*)::integer as threads from streams`);
+      expect(rows).toEqual([{ threads: (before as { streams: number }).streams + 1 }]);
+    },
+    60_000,
+  );
+
+  async function findWaiting(): Promise<number | null> {
+    const { rows } = await system.database.pool.query<{ pid: number }>(
+      `select pid from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and query like '%idempotency_keys%'`,
+    );
+    return rows[0]?.pid ?? null;
+  }
+
+  test('is the same request in either case of ids, whatever the order of keys and the white space', async () => {
+    const request = create(newKey(), 'a b');
+    const first = await client.call(0, request);
+    const body = `{ "input" : {"content":[ {"text":"a\\u0020b","type":"text"} ],"type":"user.message"},\n\t"userId":"tester" }`;
+    await expectEach(
+      { ...request, path: request.path.replace(system.agentId, system.agentId.toLowerCase()), body },
+      replayOf(first),
+    );
+    const { thread, run } = threadOf(first);
+    const interrupt = eventsOf(thread.id, { type: 'user_interrupt', runId: run!.id });
+    const sent = await client.call(1, interrupt);
+    const lower = `{"events":[ {"runId":"${run!.id.toLowerCase()}", "type":"user_interrupt"} ]}`;
+    await expectEach(
+      { ...interrupt, path: interrupt.path.replace(thread.id, thread.id.toLowerCase()), body: lower },
+      replayOf(sent),
+    );
+  });
+
+  test('refuses another body and another path, and stores nothing of them', async () => {
+    const request = create();
+    const { thread } = threadOf(await client.call(0, request));
+    const other = threadOf(await client.call(0, emptyThread(system, newKey()))).thread;
+    const sent = eventsOf(other.id, message('hi'));
+    await client.call(0, sent);
+    await expectEach(create(request.key, 'something else'), otherRequest);
+    await expectEach({ ...request, path: `/agents/${await newAgent()}/threads` }, otherRequest);
+    await expectEach({ ...eventsOf(thread.id, { type: 'user_interrupt' }), key: request.key }, otherRequest);
+    await expectEach({ ...sent, body: { events: [message('hi'), message('hi')] } }, otherRequest);
+    await expectEach({ ...sent, path: `/threads/${thread.id}/events` }, otherRequest);
+  });
+
+  test('is another key with another token', async () => {
+    const request = create();
+    const first = threadOf(await client.call(0, request));
+    const { token } = await mintToken();
+    const others = new KeyedClient(pods.map((pod) => (): Caller => ({ ...pod.caller, token })));
+    const second = await others.send(1, request);
+    expect(second).toMatchObject({ outcome: 'ok', replayed: false });
+    expect(threadOf(second).thread.id).not.toBe(first.thread.id);
+    expect(await others.send(0, request)).toMatchObject(replayOf(second));
+  });
+
+  test('is not stored by a request that is refused', async () => {
+    const { thread } = threadOf(await client.call(0, create()));
+    const busy = eventsOf(thread.id, message('too early'));
+    await expectEach(busy, { outcome: 'failed', status: 409 });
+    const wrong = { ...create(), body: { userId: '' } };
+    await expectEach(wrong, { outcome: 'failed', status: 400 });
+    await expectEach({ ...create(), path: `/agents/${'0'.repeat(26)}/threads` }, { outcome: 'failed', status: 404 });
+    await client.call(1, eventsOf(thread.id, { type: 'user_interrupt' }));
+    expect(await client.send(1, busy)).toMatchObject({ outcome: 'ok', replayed: false });
+    expect(await client.send(0, create(wrong.key))).toMatchObject({ outcome: 'ok', replayed: false });
+  });
+
+  test('has 1 to 128 characters', async () => {
+    const longest = create('k'.repeat(128));
+    await expectEach(longest, replayOf(await client.call(0, longest)));
+    const tooLong = {
+      outcome: 'failed',
+      status: 400,
+      text: expect.stringContaining('"invalid_request"') as string,
+    } as const;
+    for (const key of ['k'.repeat(129), '']) await expectEach(create(key), tooLong);
+  });
+
+  test('works for events: sent many times at once, over both processes, they are applied once', async () => {
+    const { thread } = threadOf(await client.call(0, emptyThread(system, newKey())));
+    const request = eventsOf(thread.id, message('hi'));
+    const answers = await inParallel(32, 32, (i) => client.call(i, request));
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    await client.call(0, eventsOf(thread.id, { type: 'user_interrupt' }));
+    // As it was, although the Thread is another now.
+    await expectEach(request, replayOf(answers[0]!));
+    const { rows } = await system.database.pool.query(
+      `select count(*)::integer as messages from events where thread_id = $1 and type = 'message.added'`,
+      [thread.id],
+    );
+    expect(rows).toEqual([{ messages: 1 }]);
+  });
+
+  async function mintToken(): Promise<{ token: string }> {
+    const { rows } = await system.database.pool.query<{ personId: string }>(
+      `select person_id as "personId" from tokens where name = 'e2e'`,
+    );
+    return new AccessStore(system.database.pool).mintToken({ kind: 'person', name: 'other', ...rows[0]! });
+  }
+
+  async function newAgent(): Promise<string> {
+    const { pool } = system.database;
+    const { rows } = await pool.query<{ organizationId: string; ownerPersonId: string }>(
+      'select organization_id as "organizationId", owner_person_id as "ownerPersonId" from agents limit 1',
+    );
+    const manifest = { name: 'other', harness: { name: 'echo' } };
+    const agentId = await createAgent(pool, { ...rows[0]!, manifest });
+    await publishAgentVersion(pool, agentId, manifest);
+    return agentId;
+  }
+});
+
+function createRequest({ agentId }: Pick<System, 'agentId'>, key: string, text: string): KeyedRequest {
+  const input = { type: 'user.message', content: [{ type: 'text', text }] };
+  return { key, path: `/agents/${agentId}/threads`, body: { userId: 'tester', input } };
+}
+
+function emptyThread({ agentId }: Pick<System, 'agentId'>, key: string): KeyedRequest {
+  return { key, path: `/agents/${agentId}/threads`, body: { userId: 'tester' } };
+}

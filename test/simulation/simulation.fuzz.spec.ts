@@ -1,0 +1,95 @@
+/** @jest-environment <rootDir>/test/simulation/fast-environment.ts */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type * as Clients from './database-clients.ts';
+import type * as Mocks from './mocks.ts';
+import { readable, summary } from './report.ts';
+import { SEEDS_THAT_FAILED } from './seeds.ts';
+import { simulate, type SimulationResult } from './simulation.ts';
+import { STATEMENT_BUGS } from './tables.ts';
+
+// Real: domain, event store, projections, queue and engine, down to the statements that they send. Not real: what answers
+// these (tables.ts), the queue, the bus, the clocks, the harness and everybody who calls (docs/reliability.md).
+//
+// `SPOOL_SEEDS=10000 npx jest simulation.fuzz` runs more seeds, `SPOOL_SEED=7 …` one, and prints it.
+
+jest.mock('node:timers/promises', () => {
+  const { sleep } = jest.requireActual<typeof Mocks>('./mocks.ts');
+  return { setTimeout: sleep };
+});
+jest.mock('pg', () => {
+  const { SimulatedClient } = jest.requireActual<typeof Clients>('./database-clients.ts');
+  return { ...jest.requireActual<object>('pg'), Client: SimulatedClient };
+});
+jest.mock('ulid', () => {
+  const { monotonicFactory } = jest.requireActual<typeof Mocks>('./mocks.ts');
+  return { ...jest.requireActual<object>('ulid'), monotonicFactory };
+});
+
+const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 1_000);
+const ONE_SEED = process.env['SPOOL_SEED'];
+const FROM_SEED = Number(process.env['SPOOL_FROM_SEED'] ?? 1);
+/** Within so many seeds each planted bug is found; most within ten. */
+const SEEDS_A_BUG = 300;
+const SEEDS_A_REPORT = 1_000;
+/** Traces of failures that are printed; the others are named. */
+const MAX_SHOWN = 3;
+
+/** Jest follows each test by an AsyncLocalStorage, which doubles what a promise costs; nothing here needs it. */
+const followed = new Set<AsyncLocalStorage<unknown>>();
+const follow = jest.spyOn(AsyncLocalStorage.prototype, 'run');
+
+beforeEach(() => {
+  for (const storage of follow.mock.contexts) followed.add(storage as AsyncLocalStorage<unknown>);
+  followed.forEach((storage) => storage.disable());
+});
+
+/** The seed once more, with all that happened in it. */
+async function show(seed: number): Promise<string> {
+  const { trace, failure } = await simulate(seed, { traced: true });
+  const again = `SPOOL_SEED=${seed} npx jest simulation.fuzz`;
+  return `${readable(trace)}\nseed ${seed}: ${failure ?? 'all held'}\nAgain: ${again}\n`;
+}
+
+/** What did not hold of which seeds; says now and then how it goes. */
+async function runAll(seeds: readonly number[]): Promise<string[]> {
+  const failures: string[] = [];
+  for (let at = 0; at < seeds.length; at += SEEDS_A_REPORT) {
+    const before = process.cpuUsage();
+    const results: SimulationResult[] = [];
+    for (const seed of seeds.slice(at, at + SEEDS_A_REPORT)) {
+      const result = await simulate(seed);
+      results.push(result);
+      if (result.failure === null) continue;
+      failures.push(`${seed}: ${result.failure}`);
+      if (failures.length <= MAX_SHOWN) process.stderr.write(await show(seed));
+    }
+    const { user, system } = process.cpuUsage(before);
+    process.stderr.write(`${summary(results, (user + system) / 1e6)}\n`);
+  }
+  return failures;
+}
+
+(ONE_SEED === undefined ? test.skip : test)('the seed', async () => {
+  process.stderr.write(await show(Number(ONE_SEED)));
+});
+
+(ONE_SEED === undefined ? describe : describe.skip)('simulations', () => {
+  test('all that must hold does, whatever goes wrong', async () => {
+    const drawn = Array.from({ length: SEEDS }, (_, i) => FROM_SEED + i);
+    expect(await runAll([...SEEDS_THAT_FAILED, ...drawn])).toEqual([]);
+  }, 3_600_000);
+
+  test('a seed is the same simulation each time', async () => {
+    for (const seed of [1, 2, 3]) expect(await show(seed)).toBe(await show(seed));
+  });
+
+  test.each(STATEMENT_BUGS)(
+    'find that %s',
+    async (bug) => {
+      let seed = 1;
+      while (seed <= SEEDS_A_BUG && (await simulate(seed, { bugs: [bug] })).failure === null) seed++;
+      expect(seed).toBeLessThanOrEqual(SEEDS_A_BUG);
+    },
+    600_000,
+  );
+});
