@@ -3,6 +3,9 @@ import { absentThread, CommandHandler, ThreadStore } from '#event-store';
 import { openDatabase } from '#platform';
 import type { Bench } from './bench.ts';
 import { withCleanUp, type Defer } from './clean-up.ts';
+import { factsOfCreation, DELTAS, startRun } from './floor/plain-facts.ts';
+import { newPlainId, PLAIN_SCHEMA, PlainStore, SESSION_SETTINGS } from './floor/plain-store.ts';
+import { TEXT } from './load/order.ts';
 import { looped, type Side } from './measure.ts';
 import {
   appendPieces,
@@ -19,13 +22,33 @@ const TARGET = { atLeast: 0.8 };
 const CLIENTS = [1, 8, 32];
 const EVENTS = 3;
 
-/** What one client appends next; the same for Spool and for the floor, whose handler only records. */
+/** Appends once for one client: for Spool, or for the own floor, whose handler only records. */
 type Appender = (handler: CommandHandler) => Promise<void>;
 
-/** CommandHandler.handle beside the same statements sent by hand. */
+/** One kind of stream to append to. */
+interface Stream {
+  name: string;
+  /** Prepares the appends of one client of Spool. */
+  appender: (handler: CommandHandler) => Promise<Appender>;
+  /** Prepares the appends of one client of the independent floor. */
+  plain: (store: PlainStore) => Promise<() => Promise<void>>;
+}
+
+/** Compares CommandHandler.handle with the same statements sent by hand, and with plain tables. */
 export async function append(bench: Bench): Promise<void> {
-  for (const clients of CLIENTS) await appendTo('new', newStream, bench, clients);
-  for (const clients of CLIENTS) await appendTo('hot', hotStream, bench, clients);
+  for (const clients of CLIENTS) await appendTo({ name: 'new', appender: newStream, plain: newPlain }, bench, clients);
+  for (const clients of CLIENTS) await appendTo({ name: 'hot', appender: hotStream, plain: hotPlain }, bench, clients);
+}
+
+async function newPlain(store: PlainStore): Promise<() => Promise<void>> {
+  return () => store.create(newPlainId(), newPlainId(), factsOfCreation(TEXT));
+}
+
+async function hotPlain(store: PlainStore): Promise<() => Promise<void>> {
+  const [threadId, runId] = [newPlainId(), newPlainId()];
+  await store.create(threadId, runId, factsOfCreation(TEXT));
+  const run = await startRun(store, threadId, runId);
+  return () => store.append(run, DELTAS);
 }
 
 /** As the API does: a POST with input. */
@@ -42,42 +65,49 @@ async function hotStream(handler: CommandHandler): Promise<Appender> {
   return (appender) => appendPieces(appender, hot, EVENTS);
 }
 
-function appendTo(
-  stream: string,
-  newAppender: (handler: CommandHandler) => Promise<Appender>,
-  { services, compare }: Bench,
-  clients: number,
-): Promise<void> {
+function appendTo(stream: Stream, { services, compare }: Bench, clients: number): Promise<void> {
   return withCleanUp(async (defer) => {
     const url = await services.newDatabase(defer);
     const database = await openDatabase({ url, applicationName: 'bench', maxConnections: clients });
     defer(() => database.close());
     const handler = new CommandHandler({ store: new ThreadStore(database.pool), leaseMs: LEASE_MS });
-    const appenders = await each(clients, () => newAppender(handler));
+    const appenders = await each(clients, () => stream.appender(handler));
     const subject = looped(async (client) => {
       await appenders[client]?.(handler);
       return undefined;
     }, clients);
-    const floor = await openFloor(url, await each(clients, () => newAppender(handler)), defer);
-    const name = `append to a ${stream} stream`;
-    await compare({ name, clients, by: 'perSecond', subject, floor, target: TARGET });
+    await database.pool.query(PLAIN_SCHEMA);
+    const connections = await each(clients, () => connectTo(url, defer));
+    const own = ownFloor(connections, await each(clients, () => stream.appender(handler)));
+    const plain: (() => Promise<void>)[] = [];
+    for (const connection of connections) plain.push(await stream.plain(new PlainStore(connection)));
+    const independent = looped(async (client) => {
+      await plain[client]?.();
+      return undefined;
+    }, clients);
+    await compare({
+      ...{ name: `append to a ${stream.name} stream`, clients, by: 'perSecond', target: TARGET },
+      ...{ subject, floors: { own, independent } },
+    });
   });
+}
+
+/** Opens one connection of the floors. Both share it, because 32 clients with a third set would need all of a server's connections. */
+async function connectTo(url: string, defer: Defer): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, options: SESSION_SETTINGS });
+  await client.connect();
+  defer(() => client.end());
+  return client;
 }
 
 /** The rate that the first round is prepared for, statements a second. */
 const FIRST_GUESS = 20_000;
 
 /**
- * The floor: each client has its own connection and sends statements that were made before the round began, by the same
- * code as the subject's, so that they have the same name, text and parameters.
+ * The own floor. Each client has its own connection and sends statements that were recorded before the round. Spool's code
+ * makes them, so they have the same name, text and parameters.
  */
-async function openFloor(url: string, appenders: Appender[], defer: Defer): Promise<Side> {
-  const clients = await each(appenders.length, async () => {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    defer(() => client.end());
-    return client;
-  });
+function ownFloor(clients: pg.Client[], appenders: Appender[]): Side {
   let prepared = appenders.map((): IterableIterator<Statement> => [].values());
   let guess = FIRST_GUESS;
   const send = looped(async (client) => {

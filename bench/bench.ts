@@ -2,37 +2,46 @@ import { writeFileSync } from 'node:fs';
 import type { Profiler } from 'node:inspector';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compare, ROUND_MS, type Comparison, type Result } from './measure.ts';
+import type { CountResult } from './counts/count-result.ts';
+import { compare, ROUND_MS, type Comparison } from './measure.ts';
 import type { NodeProcess } from './processes.ts';
 import { formatSummary, startProfile, summarise } from './profile.ts';
+import type { Report } from './report.ts';
 import type { Services } from './services.ts';
 
-/** What a benchmark is given. */
+/** The tools of one benchmark. */
 export interface Bench {
   services: Services;
   /** Whether processes shall be started so that they can be profiled. */
   profiled: boolean;
-  /** Measures and prints. `processes`: where the subject works, when that is not here. */
+  /** Measures and prints. `processes` are those of the subject, if it does not run in this process. */
   compare: (comparison: Comparison, processes?: NodeProcess[]) => Promise<void>;
+  /** Prints the counts. */
+  count: (result: CountResult) => void;
 }
 
 export type Benchmark = (bench: Bench) => Promise<void>;
 
-/** Keeps the results for the table at the end. */
-export function createBench(services: Services, profiled: boolean): Bench & { results: Result[] } {
-  const results: Result[] = [];
-  return {
+/** Prints each result as a line of JSON, and keeps it for the tables at the end. */
+export function createReporter(services: Services, profiled: boolean) {
+  const report: Report = { results: [], counts: [] };
+  const print = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
+  const benchFor = (benchmark: string): Bench => ({
     services,
     profiled,
-    results,
     compare: async (comparison, processes) => {
-      const result = await compare(comparison);
-      results.push(result);
-      process.stdout.write(`${JSON.stringify(result)}\n`);
-      // A round more, so that profiling does not change what was measured.
+      const result = { benchmark, ...(await compare(comparison)) };
+      report.results.push(result);
+      print(result);
+      // Profiles a separate round, so that profiling does not affect the figures.
       if (profiled) await printProfiles(comparison, processes);
     },
-  };
+    count: (result) => {
+      report.counts.push(result);
+      print({ benchmark, ...result });
+    },
+  });
+  return { report, benchFor };
 }
 
 async function printProfiles({ name, clients, subject }: Comparison, processes?: NodeProcess[]): Promise<void> {

@@ -6,35 +6,34 @@ import { openDatabase } from '#platform';
 import type { Bench } from './bench.ts';
 import { withCleanUp } from './clean-up.ts';
 import { looped } from './measure.ts';
+import { SIZES } from './sizes.ts';
 import { handled, LEASE_MS, startThread, type HotThread } from './threads.ts';
 
 /** At most 1.2 × the time, as a ratio of rates. */
 const TARGET = { atLeast: 1 / 1.2 };
-const LARGE = 100_000;
 const SMALL = 10;
 /** A small Thread must not become a large one: after so many appends the next is taken. */
 const USES = 10;
-const SMALL_THREADS = 5_000;
 
-/** Loading and appending one event, with 100,000 events in the Thread beside the same with 10. */
+/** Loads a Thread and appends one event. Compares a Thread of 100,000 events with Threads of 10. */
 export function loadAppend({ services, compare }: Bench): Promise<void> {
   return withCleanUp(async (defer) => {
     const url = await services.newDatabase(defer);
     const database = await openDatabase({ url, applicationName: 'bench', maxConnections: 1 });
     defer(() => database.close());
     const handler = new CommandHandler({ store: new ThreadStore(database.pool), leaseMs: LEASE_MS });
-    const large = await threadOf(LARGE, handler, database.pool);
+    const large = await threadOf(SIZES.largeThread, handler, database.pool);
     const small: HotThread[] = [];
-    while (small.length < SMALL_THREADS) small.push(await threadOf(SMALL, handler, database.pool));
+    while (small.length < SIZES.smallThreads) small.push(await threadOf(SMALL, handler, database.pool));
     await database.pool.query('vacuum analyze');
     let uses = 0;
-    const nextSmall = () => small[Math.floor(uses++ / USES) % SMALL_THREADS] ?? large;
+    const nextSmall = () => small[Math.floor(uses++ / USES) % SIZES.smallThreads] ?? large;
     await compare({
-      name: `load and append, ${LARGE.toLocaleString('en')} events beside ${SMALL}`,
+      name: `load and append, ${SIZES.largeThread.toLocaleString('en')} events beside ${SMALL}`,
       clients: 1,
       by: 'perSecond',
       subject: looped(() => appendOne(handler, large), 1),
-      floor: looped(() => appendOne(handler, nextSmall()), 1),
+      floors: { own: looped(() => appendOne(handler, nextSmall()), 1) },
       target: TARGET,
     });
   });

@@ -1,50 +1,60 @@
-import { availableParallelism, cpus } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { accept } from './accept.ts';
-import { append } from './append.ts';
-import { createBench, type Benchmark } from './bench.ts';
-import { loadAppend } from './load-append.ts';
-import { longRun } from './long-run.ts';
-import { rebuild } from './rebuild.ts';
-import { roundTrip } from './round-trip.ts';
-import { formatTable } from './report.ts';
+import { createReporter } from './bench.ts';
+import { BENCHMARKS } from './benchmarks.ts';
+import { describeConditions, type Conditions } from './conditions.ts';
+import { formatResults, replaceResults } from './page.ts';
+import { formatTables, type Report } from './report.ts';
 import { openServices } from './services.ts';
 
-const BENCHMARKS: Record<string, Benchmark> = {
-  append,
-  'load-append': loadAppend,
-  accept,
-  'round-trip': roundTrip,
-  rebuild,
-  'long-run': longRun,
-};
+const ALL = Object.keys(BENCHMARKS);
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { profile: { type: 'boolean', default: false } },
+    options: {
+      profile: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
+      page: { type: 'string', default: resolve(import.meta.dirname, '../../docs/benchmarks.md') },
+    },
   });
-  const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
-  const unknown = names.filter((name) => !(name in BENCHMARKS));
-  if (unknown.length > 0)
-    throw new Error(`There is no ${unknown.join(', ')}, only ${Object.keys(BENCHMARKS).join(', ')}`);
+  if (values.list) return void process.stdout.write(`${ALL.join('\n')}\n`);
+  const unknown = positionals.filter((name) => !ALL.includes(name));
+  if (unknown.length > 0) throw new Error(`Unknown benchmark ${unknown.join(', ')}; known are ${ALL.join(', ')}`);
+  const names = positionals.length > 0 ? positionals : ALL;
+  if (values.write && ALL.some((name) => !names.includes(name))) {
+    throw new Error('--write needs all benchmarks, because the page states one commit; omit the names.');
+  }
+  // Checks the markers first, so that a page without them fails before the run.
+  if (values.write) replaceResults(readFileSync(values.page, 'utf8'), '');
 
+  const { conditions, report } = await runBenchmarks(names, values.profile);
+  process.stdout.write(`\n${formatTables(report)}\n`);
+  if (!values.write) return;
+  if (process.exitCode) throw new Error(`A benchmark failed; ${values.page} was not changed.`);
+  writeFileSync(values.page, replaceResults(readFileSync(values.page, 'utf8'), formatResults(conditions, report)));
+  process.stderr.write(`Results written to ${values.page}\n`);
+}
+
+/** Runs the benchmarks one after the other. A failed benchmark sets the exit code; the others still run. */
+async function runBenchmarks(names: string[], profiled: boolean): Promise<{ conditions: Conditions; report: Report }> {
   const services = await openServices();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void services.close().finally(() => process.exit(1)));
   }
   try {
-    const machine = { cpu: cpus()[0]?.model, cores: availableParallelism(), node: process.version };
-    process.stdout.write(`${JSON.stringify({ ...machine, ...(await services.describe()) })}\n`);
-    const bench = createBench(services, values.profile);
-    // One that breaks must not take the results of the others with it.
+    const conditions = await describeConditions(services);
+    process.stdout.write(`${JSON.stringify(conditions)}\n`);
+    const reporter = createReporter(services, profiled);
     for (const name of names) {
-      await BENCHMARKS[name]?.(bench).catch((error: unknown) => {
-        process.stderr.write(`${name}: ${error instanceof Error ? error.stack : String(error)}\n`);
+      await BENCHMARKS[name]?.(reporter.benchFor(name)).catch((error: unknown) => {
+        process.stderr.write(`${name} failed: ${error instanceof Error ? error.stack : String(error)}\n`);
         process.exitCode = 1;
       });
     }
-    process.stdout.write(`\n${formatTable(bench.results)}\n`);
+    return { conditions, report: reporter.report };
   } finally {
     await services.close();
   }

@@ -20,67 +20,95 @@ export type Side = (forMs: number) => Promise<Figures>;
 /** Of the ratio subject / floor. */
 export type Target = { atLeast: number } | { atMost: number };
 
+/**
+ * The floors of a subject.
+ * `own`: Spool's own statements, recorded and sent by hand, or Spool's own work on little data.
+ * `independent`: the same facts in plain tables, as an expert would write it by hand, without Spool's code.
+ */
+export interface Floors<T> {
+  own?: T;
+  independent?: T;
+}
+
+export type FloorName = keyof Floors<never>;
+export const FLOOR_NAMES: FloorName[] = ['own', 'independent'];
+
 export interface Comparison {
-  /** What is measured, as it stands in docs/benchmarks.md. */
+  /** The name of the measured work in the results. */
   name: string;
   clients: number;
   /** Which figure is compared. */
   by: keyof Figures;
   /** The part of Spool under test. */
   subject: Side;
-  /** The same work with nothing of Spool around it; null where a figure stands alone. */
-  floor: Side | null;
+  /** Empty when the figure stands alone. */
+  floors: Floors<Side>;
+  /** A bound on the ratio to the own floor. */
   target?: Target;
+}
+
+/** The figures of one floor. */
+export interface FloorResult {
+  /** Medians over the rounds. */
+  figures: Figures;
+  /** Median over the rounds of subject / floor. */
+  ratio: number;
+  /** (highest − lowest) / median of the ratios. */
+  spread: number;
 }
 
 export interface Result extends Pick<Comparison, 'name' | 'clients' | 'by'> {
   /** Medians over the rounds. */
   subject: Figures;
-  floor: Figures | null;
-  /** Median over the rounds of subject / floor. */
-  ratio: number | null;
-  /** (highest − lowest) / median of the ratios, or of the subject's figures where there is no floor. */
+  /** (highest − lowest) / median of the subject's own figures. */
   spread: number;
+  floors: Floors<FloorResult>;
   target: Target | null;
   verdict: Verdict;
 }
 
 export type Verdict = 'met' | 'missed' | 'no result' | 'no target';
 
-/** A spread over this is no result. */
+/** The largest spread of a valid result. */
 const MAX_SPREAD = 0.15;
-const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);
+export const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);
 export const ROUND_MS = Number(process.env['BENCH_ROUND_MS'] ?? 3_000);
 
 /**
- * Alternates the two sides, so that a machine that drifts drifts for both, and takes the median of the rounds' ratios:
- * absolute figures mean nothing on another machine.
+ * Measures the sides in turn, so that changes of the machine's speed affect all of them. Takes the median of the rounds'
+ * ratios. Absolute figures mean nothing on another machine.
  */
-export async function compare({ name, clients, by, subject, floor, target }: Comparison): Promise<Result> {
-  // A whole round each does not count: a process that has just started gets faster for seconds.
-  await subject(ROUND_MS);
-  await floor?.(ROUND_MS);
-  const rounds: { subject: Figures; floor: Figures | null }[] = [];
+export async function compare({ name, clients, by, subject, floors, target }: Comparison): Promise<Result> {
+  const present = FLOOR_NAMES.flatMap((floor) => (floors[floor] ? [{ floor, side: floors[floor] }] : []));
+  const sides = [subject, ...present.map(({ side }) => side)];
+  // Discards the first round of each side, because a new process gets faster for seconds.
+  for (const side of sides) await side(ROUND_MS);
+  const rounds: Figures[][] = sides.map(() => []);
   for (let round = 0; round < ROUNDS; round++) {
-    // The order changes each round: who comes second finds warmer caches, or the other's garbage.
-    const floorFirst = round % 2 === 1 ? ((await floor?.(ROUND_MS)) ?? null) : null;
-    const ours = await subject(ROUND_MS);
-    rounds.push({ subject: ours, floor: floorFirst ?? (await floor?.(ROUND_MS)) ?? null });
+    // Rotates the first side, because the second one finds warmer caches or the first one's garbage.
+    for (let turn = 0; turn < sides.length; turn++) {
+      const at = (round + turn) % sides.length;
+      const figures = await sides[at]?.(ROUND_MS);
+      if (figures !== undefined) rounds[at]?.push(figures);
+    }
   }
-  const ratios = rounds.map((round) => round.subject[by] / (round.floor?.[by] ?? 1));
-  const ratio = floor === null ? null : median(ratios);
-  const spread = spreadOf(ratios);
+  const [ours = [], ...theirs] = rounds;
+  const results: Floors<FloorResult> = {};
+  present.forEach(({ floor }, i) => (results[floor] = besideFloor(ours, theirs[i] ?? [], by)));
+  const spread = spreadOf(ours.map((figures) => figures[by]));
   return {
-    name,
-    clients,
-    by,
-    subject: medians(rounds.map((round) => round.subject)),
-    floor: floor && medians(rounds.map((round) => round.floor).filter((figures) => figures !== null)),
-    ratio,
+    ...{ name, clients, by },
+    subject: medians(ours),
     spread,
+    floors: results,
     target: target ?? null,
-    verdict: verdictOf(ratio, spread, target),
+    verdict: verdictOf(results.own?.ratio ?? null, results.own?.spread ?? spread, target),
   };
+}
+
+function besideFloor(ours: Figures[], theirs: Figures[], by: keyof Figures): FloorResult {
+  const ratios = ours.map((figures, round) => figures[by] / (theirs[round]?.[by] ?? NaN));
+  return { figures: medians(theirs), ratio: median(ratios), spread: spreadOf(ratios) };
 }
 
 export function verdictOf(ratio: number | null, spread: number, target: Target | undefined): Verdict {
@@ -94,21 +122,30 @@ export function verdictOf(ratio: number | null, spread: number, target: Target |
 /** A side that calls the operation from so many loops at once. */
 export function looped(operation: Operation, clients: number): Side {
   return async (forMs) => {
-    const times: number[] = [];
     collectGarbage();
     const start = performance.now();
-    const end = start + forMs;
-    const loop = async (client: number): Promise<void> => {
-      for (let before = performance.now(); before < end;) {
-        const measured = await operation(client);
-        const after = performance.now();
-        times.push(measured ?? after - before);
-        before = after;
-      }
-    };
-    await Promise.all(Array.from({ length: clients }, (_, client) => loop(client)));
-    return figuresOf(times, performance.now() - start);
+    return loop(operation, clients, start, () => performance.now() < start + forMs);
   };
+}
+
+/** Calls the operation `times` times in total, from one concurrent loop per client. */
+export async function repeated(operation: Operation, clients: number, times: number): Promise<Figures> {
+  let begun = 0;
+  return loop(operation, clients, performance.now(), () => begun++ < times);
+}
+
+async function loop(operation: Operation, clients: number, start: number, goesOn: () => boolean): Promise<Figures> {
+  const times: number[] = [];
+  const work = async (client: number): Promise<void> => {
+    for (let before = performance.now(); goesOn();) {
+      const measured = await operation(client);
+      const after = performance.now();
+      times.push(measured ?? after - before);
+      before = after;
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, (_, i) => work(i)));
+  return figuresOf(times, performance.now() - start);
 }
 
 /** So that no round pays for what was made before it. */

@@ -4,6 +4,7 @@ import {
   looped,
   median,
   quantile,
+  repeated,
   spreadOf,
   verdictOf,
   type Figures,
@@ -96,6 +97,17 @@ describe('looped', () => {
   });
 });
 
+test('repeated calls the operation exactly as often as asked, using every client', async () => {
+  const seen: number[] = [];
+  const operation = async (client: number) => {
+    seen.push(client);
+    return 3;
+  };
+  await expect(repeated(operation, 4, 10)).resolves.toMatchObject({ p50Ms: 3 });
+  expect(seen).toHaveLength(10);
+  expect(new Set(seen)).toEqual(new Set([0, 1, 2, 3]));
+});
+
 describe('compare', () => {
   const figures = (perSecond: number): Figures => ({ perSecond, p50Ms: 1_000 / perSecond, p99Ms: 0 });
 
@@ -115,16 +127,16 @@ describe('compare', () => {
       clients: 8,
       by: 'perSecond',
       subject: scripted('subject', [90, 180, 80, 85, 850], log),
-      floor: scripted('floor', [100, 200, 100, 100, 1_000], log),
+      floors: { own: scripted('floor', [100, 200, 100, 100, 1_000], log) },
       target: { atLeast: 0.8 },
     });
     expect(result).toMatchObject({
-      ratio: 0.85,
       subject: { perSecond: 90 },
-      floor: { perSecond: 100 },
+      floors: { own: { figures: { perSecond: 100 }, ratio: 0.85 } },
       verdict: 'met',
     });
-    expect(result.spread).toBeCloseTo(0.1 / 0.85);
+    expect(result.floors.own?.spread).toBeCloseTo(0.1 / 0.85);
+    expect(result.floors.independent).toBeUndefined();
     expect(log.slice(0, 6)).toEqual([
       'subject 3000',
       'floor 3000',
@@ -136,17 +148,52 @@ describe('compare', () => {
     expect(log).toHaveLength(12);
   });
 
+  it('rotates three sides, computes ratio and spread of each floor, and judges by the own floor', async () => {
+    const log: string[] = [];
+    const result = await compare({
+      name: 'x',
+      clients: 1,
+      by: 'perSecond',
+      subject: scripted('s', [90, 90, 90, 90, 90], log),
+      floors: {
+        independent: scripted('i', [100, 200, 300, 200, 200], log),
+        own: scripted('o', [100, 100, 100, 100, 100], log),
+      },
+      target: { atLeast: 0.8 },
+    });
+    expect(result.floors.own).toMatchObject({ ratio: 0.9, spread: 0 });
+    expect(result.floors.independent).toMatchObject({ ratio: 0.45, figures: { perSecond: 200 } });
+    expect(result.floors.independent?.spread).toBeCloseTo((0.9 - 0.3) / 0.45);
+    expect(result).toMatchObject({ spread: 0, verdict: 'met' });
+    const sides = log.map((line) => line.charAt(0)).join('');
+    expect(sides).toBe('soi' + 'soi' + 'ois' + 'iso' + 'soi' + 'ois');
+  });
+
   it('compares times where asked', async () => {
     const subject = scripted('subject', [50, 50, 50, 50, 50], []);
-    const floor = scripted('floor', [100, 100, 100, 100, 100], []);
-    const result = await compare({ name: 'x', clients: 1, by: 'p50Ms', subject, floor, target: { atMost: 2.5 } });
-    expect(result).toMatchObject({ ratio: 2, verdict: 'met' });
+    const own = scripted('floor', [100, 100, 100, 100, 100], []);
+    const result = await compare({
+      name: 'x',
+      clients: 1,
+      by: 'p50Ms',
+      subject,
+      floors: { own },
+      target: { atMost: 2.5 },
+    });
+    expect(result).toMatchObject({ floors: { own: { ratio: 2 } }, verdict: 'met' });
   });
 
   it('without a floor has no ratio, and the spread of its own figures', async () => {
     const subject = scripted('subject', [100, 100, 110, 100, 100], []);
-    const result = await compare({ name: 'x', clients: 1, by: 'perSecond', subject, floor: null });
-    expect(result).toMatchObject({ ratio: null, floor: null, verdict: 'no target' });
+    const result = await compare({ name: 'x', clients: 1, by: 'perSecond', subject, floors: {} });
+    expect(result).toMatchObject({ floors: {}, verdict: 'no target' });
     expect(result.spread).toBeCloseTo(0.1);
+  });
+
+  it('gives no verdict on a target without an own floor', async () => {
+    const subject = scripted('subject', [100, 100, 100, 100, 100], []);
+    const independent = scripted('floor', [100, 100, 100, 100, 100], []);
+    const result = await compare({ name: 'x', clients: 1, by: 'perSecond', subject, floors: { independent } });
+    expect(result).toMatchObject({ floors: { independent: { ratio: 1 } }, verdict: 'no target' });
   });
 });

@@ -13,6 +13,7 @@ const STOP_WITHIN_MS = 15_000;
 /** A Node process of its own, measured from outside. */
 export interface NodeProcess {
   name: string;
+  pid: number;
   /** Puts a question to a process of ours (`answerParent`) and waits for its answer. Throws when the process ends. */
   ask<Answer>(question: unknown): Promise<Answer>;
   /** Its CPU profile over the time in which `work` runs; only of processes started to be profiled. */
@@ -40,9 +41,13 @@ export function startNode(script: string, env: Record<string, string> = {}, prof
   closeSync(output);
   running.add(child);
   const printed = (): string => readFileSync(outputFile, 'utf8').slice(-4_000);
+  let isStopping = false;
   const ended = once(child, 'exit').then(([code, signal]) => {
     running.delete(child);
-    return new Error(`${script} ended with ${String(signal ?? code)}. It has printed:\n${printed()}`);
+    const error = new Error(`${script} ended with ${String(signal ?? code)}. It has printed:\n${printed()}`);
+    // Prints the error, because the caller may be waiting for another process.
+    if (!isStopping) process.stderr.write(`${error.message}\n`);
+    return error;
   });
   const ask = <Answer>(question: unknown): Promise<Answer> => {
     child.send(question as object);
@@ -55,6 +60,7 @@ export function startNode(script: string, env: Record<string, string> = {}, prof
   };
   return {
     name: basename(resolve(script, '..')),
+    pid: child.pid ?? NaN,
     ask,
     profile: async (work) => {
       await ask({ profile: 'start' });
@@ -65,6 +71,7 @@ export function startNode(script: string, env: Record<string, string> = {}, prof
     },
     output: printed,
     stop: async () => {
+      isStopping = true;
       child.kill('SIGTERM');
       const killer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
       await ended;

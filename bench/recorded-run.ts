@@ -7,6 +7,8 @@ import { LEASE_MS, recordingStore, type Statement } from './threads.ts';
 /** The appends of one real Thread, oldest first, as Spool sent them; for the floors to send with ids of their own. */
 export interface RecordedRun {
   statements: Statement[];
+  /** The types of all events, in order. */
+  types: string[];
   /** What stands in the statements for the ids of another Thread, in the order in which `fill` takes them. */
   ids: string[];
 }
@@ -32,7 +34,8 @@ export async function readAppends(databaseUrl: string, threadId: string): Promis
     );
     const statements = await replay(threadId, [...appends.values()], keys[0]);
     const runIds = new Set(events.map(({ runId }) => runId).filter((runId) => runId !== null));
-    return { statements, ids: [threadId, ...runIds, ...keys.map(({ key }) => key)] };
+    const types = events.map(({ type }) => type);
+    return { statements, types, ids: [threadId, ...runIds, ...keys.map(({ key }) => key)] };
   } finally {
     await pool.end();
   }

@@ -1,41 +1,81 @@
-import type { Figures, Result, Target } from './measure.ts';
+import type { CountResult, Traffic } from './counts/count-result.ts';
+import { FLOOR_NAMES, type Figures, type FloorResult, type Result, type Target } from './measure.ts';
 
-const COLUMNS = ['benchmark', 'clients', 'Spool', 'p50', 'p99', 'floor', 'p50', 'ratio', 'spread', 'target', 'verdict'];
-
-/** All results as a table in Markdown, as docs/benchmarks.md has it. */
-export function formatTable(results: Result[]): string {
-  const rows = results.map(rowOf);
-  const widths = COLUMNS.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));
-  const line = (cells: string[]) => `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`;
-  return [line(COLUMNS), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+export interface NamedResult extends Result {
+  /** The benchmark that measured it. */
+  benchmark: string;
 }
 
-function rowOf({ name, clients, by, subject, floor, ratio, spread, target, verdict }: Result): string[] {
-  const compared = by === 'perSecond' ? '' : ` (${by.replace('Ms', '')})`;
-  const shownRatio = ratio === null ? '' : ratio.toFixed(2) + compared;
-  const percent = `${(spread * 100).toFixed(0)} %`;
+export interface Report {
+  results: NamedResult[];
+  counts: CountResult[];
+}
+
+export const COLUMNS = [
+  ...['benchmark', 'measured', 'clients', 'Spool', 'p50', 'p99', 'spread'],
+  ...['own floor', 'ratio', 'spread', 'independent floor', 'ratio', 'spread', 'target', 'verdict'],
+];
+
+export const COUNT_COLUMNS = [
+  ...['for each', 'clients', 'counted', 'SQL statements', 'transactions', 'Redis commands'],
+  ...['PostgreSQL bytes', 'Redis bytes', 'HTTP bytes', 'API CPU', 'worker CPU', 'PostgreSQL CPU', 'Redis CPU'],
+];
+
+/** Formats results and counts as the Markdown tables of docs/benchmarks.md. Leaves out a table without rows. */
+export function formatTables({ results, counts }: Report): string {
+  const tables = [
+    ...(results.length > 0 ? [formatTable(COLUMNS, results.map(rowOf))] : []),
+    ...(counts.length > 0 ? [formatTable(COUNT_COLUMNS, counts.map(countRowOf))] : []),
+  ];
+  return tables.join('\n\n');
+}
+
+function formatTable(columns: string[], rows: string[][]): string {
+  const widths = columns.map((column, i) => Math.max(column.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: string[]) => `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`;
+  return [line(columns), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+}
+
+function rowOf({ benchmark, name, clients, by, subject, spread, floors, target, verdict }: NamedResult): string[] {
   return [
-    name,
+    benchmark,
+    by === 'perSecond' ? name : `${name} (${by.replace('Ms', '')})`,
     `${clients}`,
-    ...showFigures(subject),
-    ...showFloor(floor),
-    shownRatio,
-    percent,
+    ...[showFigure(subject, 'perSecond'), showFigure(subject, 'p50Ms'), showFigure(subject, 'p99Ms')],
+    showPercent(spread),
+    ...FLOOR_NAMES.flatMap((floor) => showFloor(floors[floor], by)),
     showTarget(target),
     verdict,
   ];
 }
 
-const showFigures = ({ perSecond, p50Ms, p99Ms }: Figures) => [
-  `${showCount(perSecond)}/s`,
-  showMs(p50Ms),
-  showMs(p99Ms),
-];
-const showFloor = (floor: Figures | null) => (floor === null ? ['', ''] : showFigures(floor).slice(0, 2));
-const showCount = (count: number) => (count < 100 ? count.toFixed(1) : Math.round(count).toLocaleString('en'));
-const showMs = (ms: number) => (Number.isFinite(ms) ? `${ms < 100 ? ms.toPrecision(3) : Math.round(ms)} ms` : '');
+function showFloor(floor: FloorResult | undefined, by: keyof Figures): string[] {
+  if (floor === undefined) return ['', '', ''];
+  return [showFigure(floor.figures, by), floor.ratio.toFixed(2), showPercent(floor.spread)];
+}
+
+function showFigure(figures: Figures, by: keyof Figures): string {
+  const figure = figures[by];
+  if (!Number.isFinite(figure)) return '';
+  if (by === 'perSecond') return `${figure < 100 ? figure.toFixed(1) : showCount(figure)}/s`;
+  return `${figure < 100 ? figure.toPrecision(3) : Math.round(figure)} ms`;
+}
 
 function showTarget(target: Target | null): string {
   if (target === null) return '';
   return 'atLeast' in target ? `≥ ${target.atLeast.toFixed(2)}` : `≤ ${target.atMost.toFixed(2)}`;
 }
+
+function countRowOf({ name, clients, operations, statements, transactions, ...of }: CountResult): string[] {
+  const { redisCommands, bytes, cpuMs } = of;
+  return [
+    ...[name, `${clients}`, showCount(operations)],
+    ...[statements, transactions, redisCommands].map((count) => count.toFixed(1)),
+    ...[bytes.postgres, bytes.redis, bytes.http].map(showTraffic),
+    ...[cpuMs.api, cpuMs.worker, cpuMs.postgres, cpuMs.redis].map((ms) => (ms === null ? '' : `${ms.toFixed(2)} ms`)),
+  ];
+}
+
+const showTraffic = ({ sent, received }: Traffic): string => `${showCount(sent)} out, ${showCount(received)} in`;
+const showCount = (count: number): string => Math.round(count).toLocaleString('en');
+const showPercent = (share: number): string => `${(share * 100).toFixed(0)} %`;

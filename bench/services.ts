@@ -16,8 +16,10 @@ export interface Services {
   redisUrl: string | null;
   /** Makes a name that no other run has, for queues and channels. */
   newName(): string;
-  /** Makes and migrates an empty database, which is dropped by what it defers; answers its URL. */
+  /** Creates a database with Spool's tables, and drops it at the end. Returns its URL. */
   newDatabase(defer: Defer): Promise<string>;
+  /** Creates a database, runs the statement in it, and drops it at the end. Returns its URL. */
+  newPlainDatabase(defer: Defer, schema: string): Promise<string>;
   /** What the figures depend on, for the first line of the report. */
   describe(): Promise<Record<string, string>>;
   close(): Promise<void>;
@@ -35,19 +37,32 @@ export async function openServices(): Promise<Services> {
     await ask(server.url, `drop database if exists ${databaseOf(url)} with (force)`);
     databases.delete(url);
   };
+  const create = async (template: string | null, defer: Defer): Promise<string> => {
+    const url = new URL(server.url);
+    url.pathname = newName().replaceAll('-', '_');
+    databases.add(url.href);
+    const from = template === null ? '' : ` template ${databaseOf(template)}`;
+    await ask(server.url, `create database ${databaseOf(url.href)}${from}`);
+    defer(() => drop(url.href));
+    return url.href;
+  };
+  // Migrates a template once, because a copy takes only milliseconds.
+  let migrated: Promise<string> | null = null;
+  const migrateTemplate = async (): Promise<string> => {
+    const url = await create(null, () => undefined);
+    await migrate(url);
+    return url;
+  };
   return {
     redisUrl,
     newName,
-    newDatabase: async (defer) => {
-      const url = new URL(server.url);
-      url.pathname = newName().replaceAll('-', '_');
-      await ask(server.url, `create database ${databaseOf(url.href)}`);
-      databases.add(url.href);
-      defer(() => drop(url.href));
-      await migrate(url.href);
-      return url.href;
+    newDatabase: async (defer) => create(await (migrated ??= migrateTemplate()), defer),
+    newPlainDatabase: async (defer, schema) => {
+      const url = await create(null, defer);
+      await ask(url, schema);
+      return url;
     },
-    describe: () => describeServer(server.url),
+    describe: async () => ({ ...(await describeServer(server.url)), ...(redisUrl && (await describeRedis(redisUrl))) }),
     close: async () => {
       for (const url of databases) await drop(url);
       if (redisUrl !== null) await deleteKeys(redisUrl, `*${prefix}*`);
@@ -95,6 +110,11 @@ async function describeServer(url: string): Promise<Record<string, string>> {
     `select name, current_setting(name) as value from pg_settings where name in ('${names.join(`', '`)}')`,
   );
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+}
+
+async function describeRedis(url: string): Promise<{ redis_version: string }> {
+  const info = await withRedis(url, (redis) => redis.info('server'));
+  return { redis_version: /redis_version:(\S+)/.exec(info)?.[1] ?? 'unknown' };
 }
 
 async function redisAt(url: string): Promise<string | null> {

@@ -2,28 +2,41 @@ import pg from 'pg';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion } from '#agents';
 import { findFreePort, loadConfig } from '#platform';
-import { BASE_PATH, CREATE_THREAD, type LoadOrder } from './load/order.ts';
-import type { Figures } from './measure.ts';
+import { BASE_PATH, CREATE_THREAD, type LoadAnswer, type LoadOrder } from './load/order.ts';
+import type { Side } from './measure.ts';
 import { startNode, type NodeProcess } from './processes.ts';
 import type { Services } from './services.ts';
 import type { Defer } from './clean-up.ts';
 
-/** What processes have by default; the floors get the same. */
-export const { DATABASE_POOL_SIZE: POOL_SIZE, WORKER_SLOTS: SLOTS } = loadConfig({});
+/** The defaults of API and worker. The floors use the same values. */
+const defaults = loadConfig({});
+export const POOL_SIZE = defaults.DATABASE_POOL_SIZE;
+export const SLOTS = defaults.WORKER_SLOTS;
 
-/** A database with a published echo agent without pauses, and a token that may call it. */
+/** Settings of API and worker for experiments, as JSON: `BENCH_SETTINGS='{"DATABASE_POOL_SIZE":"5"}'`. */
+export const OTHER_SETTINGS = JSON.parse(process.env['BENCH_SETTINGS'] ?? '{}') as Record<string, string>;
+
+/** Enough tokens for the most clients: each token holds at most half of its allowed streams. */
+const MOST_CLIENTS = 32;
+const TOKENS = Math.ceil((2 * MOST_CLIENTS) / defaults.STREAMS_PER_TOKEN);
+
+/** A database with a published echo agent that does not pause, and with service tokens that may call it. */
 export interface Installation {
   databaseUrl: string;
   redisUrl: string;
   queueName: string;
   agentId: string;
-  token: string;
+  tokens: string[];
 }
 
 export async function install(services: Services, defer: Defer): Promise<Installation> {
   const { redisUrl } = services;
   if (redisUrl === null) throw new Error('This benchmark needs Redis: set REDIS_URL');
-  const databaseUrl = await services.newDatabase(defer);
+  return installOn(await services.newDatabase(defer), redisUrl, services.newName());
+}
+
+/** Installs the echo agent and the tokens on a migrated database. */
+export async function installOn(databaseUrl: string, redisUrl: string, queueName: string): Promise<Installation> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
   try {
     const access = new AccessStore(pool);
@@ -31,8 +44,10 @@ export async function install(services: Services, defer: Defer): Promise<Install
     const manifest = { name: 'echo', harness: { name: 'echo', pauseMs: 0 } };
     const agentId = await createAgent(pool, { organizationId, manifest });
     await publishAgentVersion(pool, agentId, manifest);
-    const { token } = await access.mintToken({ kind: 'service', organizationId, agentIds: [agentId], name: 'bench' });
-    return { databaseUrl, redisUrl, queueName: services.newName(), agentId, token };
+    const service = { kind: 'service', organizationId, agentIds: [agentId], name: 'bench' } as const;
+    const tokens: string[] = [];
+    while (tokens.length < TOKENS) tokens.push((await access.mintToken(service)).token);
+    return { databaseUrl, redisUrl, queueName, agentId, tokens };
   } finally {
     await pool.end();
   }
@@ -40,7 +55,7 @@ export async function install(services: Services, defer: Defer): Promise<Install
 
 const READY_WITHIN_MS = 30_000;
 
-/** The built API, as it runs in production: defaults, and nothing set but addresses and a budget for its one token. */
+/** Starts the built API with its default settings, except for addresses and a rate limit that is never reached. */
 export async function startApi(
   spool: Installation,
   defer: Defer,
@@ -74,17 +89,26 @@ const settingsOf = ({ databaseUrl, redisUrl, queueName }: Installation): Record<
   QUEUE_URL: redisUrl,
   REDIS_URL: redisUrl,
   QUEUE_NAME: queueName,
+  ...OTHER_SETTINGS,
 });
 
-/** A hand-written process; it begins when it is asked to, with its options. */
-export function startFloor(part: 'api' | 'worker', defer: Defer): NodeProcess {
+/** A script of bench/floor. */
+type FloorPart = 'api' | 'worker' | 'plain-api' | 'composed' | 'composed-worker';
+
+/** Starts a hand-written process. The process waits for its options before it begins. */
+export function startFloor(part: FloorPart, defer: Defer): NodeProcess {
   return start(`bench/floor/${part}.js`, defer);
 }
 
-/** The process that makes the load, one order after the other. */
-export function startLoad(defer: Defer): (order: LoadOrder) => Promise<Figures> {
+/** Starts the load generator process. It executes one order after the other. */
+export function startLoad(defer: Defer): (order: LoadOrder) => Promise<LoadAnswer> {
   const load = start('bench/load/main.js', defer);
-  return (order) => load.ask<Figures>(order);
+  return (order) => load.ask<LoadAnswer>(order);
+}
+
+/** Returns a side that sends the flow to an API. */
+export function sideOf(load: (order: LoadOrder) => Promise<LoadAnswer>, order: Omit<LoadOrder, 'until'>): Side {
+  return async (forMs) => (await load({ ...order, until: { ms: forMs } })).figures;
 }
 
 function start(script: string, defer: Defer, env?: Record<string, string>, profiled?: boolean): NodeProcess {
@@ -96,31 +120,32 @@ function start(script: string, defer: Defer, env?: Record<string, string>, profi
 /** One Thread with a Run, made as the load makes them. */
 export async function createOneThread(
   origin: string,
-  { agentId, token }: Installation,
+  { agentId, tokens }: Installation,
   keyed: boolean,
 ): Promise<{ threadId: string; answer: string }> {
   const answered = await fetch(`${origin}${BASE_PATH}/agents/${agentId}/threads`, {
     method: 'POST',
     headers: {
-      Authorization: `Bearer ${token}`,
+      Authorization: `Bearer ${tokens[0]}`,
       'Content-Type': 'application/json',
       ...(keyed ? { 'Idempotency-Key': 'a-key-to-be-recorded' } : {}),
     },
     body: CREATE_THREAD,
   });
   const answer = await answered.text();
-  if (!answered.ok) throw new Error(`the API answered ${answered.status}: ${answer}`);
+  if (answered.status !== 201) throw new Error(`${answered.url} returned ${answered.status}: ${answer.slice(0, 300)}`);
   const { thread } = JSON.parse(answer) as { thread: { id: string } };
   return { threadId: thread.id, answer };
 }
 
 /** Waits until the Thread's Run has ended. */
-export async function untilIdle(origin: string, { token }: Installation, threadId: string): Promise<void> {
+export async function untilIdle(origin: string, { tokens }: Installation, threadId: string): Promise<void> {
   const url = `${origin}${BASE_PATH}/threads/${threadId}/events/stream?until=idle`;
   const stream = await fetch(url, {
-    headers: { Authorization: `Bearer ${token}` },
+    headers: { Authorization: `Bearer ${tokens[0]}` },
     signal: AbortSignal.timeout(10_000),
   });
   const text = await stream.text();
+  if (!stream.ok) throw new Error(`GET ${url} returned ${stream.status}: ${text.slice(0, 300)}`);
   if (!text.includes('run.completed')) throw new Error(`the Run did not complete: ${text}`);
 }

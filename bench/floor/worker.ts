@@ -1,9 +1,9 @@
-import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { answerParent } from '../processes.ts';
 import { template, type RecordedRun } from '../recorded-run.ts';
 import type { FloorJob, FloorQueue } from './queue.ts';
+import { workThrough } from './work-through.ts';
 
 /** What the hand-written worker is started with. */
 export interface FloorWorkerOptions {
@@ -26,11 +26,6 @@ answerParent(async ({ databaseUrl, poolSize, slots, run, queue }: FloorWorkerOpt
       void publisher.publish(queue.name, threadId);
     }
   };
-  const worker = new Worker<FloorJob>(queue.name, ({ data }) => work(data), {
-    connection: new Redis(queue.redisUrl, { maxRetriesPerRequest: null }),
-    concurrency: slots,
-  });
-  worker.on('failed', (_job, error) => process.stderr.write(`${error.stack}\n`));
-  await worker.waitUntilReady();
+  await workThrough(queue, slots, work);
   return 'ready';
 });

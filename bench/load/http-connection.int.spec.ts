@@ -18,6 +18,8 @@ afterAll(async () => {
 });
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
+  if (request.url === '/refused')
+    return void response.writeHead(429).end(`{"error":"too many streams"}${'.'.repeat(1_000)}`);
   if (request.url === '/cut') return void response.destroy();
   if (request.url === '/pieces') {
     for (const piece of ['one ', 'two ', 'x'.repeat(100_000)]) response.write(piece);
@@ -32,22 +34,41 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 }
 
 test('one connection carries answers of known length and in chunks, one after the other', async () => {
-  const asked = { headers: ['X-Test: 1'], body: '{"a":1}' };
-  const expected = { status: 201, body: 'POST /echo 1 {"a":1}' };
-  await expect(connection.send('POST', '/echo', asked)).resolves.toEqual(expected);
+  const asked = { headers: ['X-Test: 1'], body: '{"a":1}', expect: 201 };
+  const expected = 'POST /echo 1 {"a":1}';
+  await expect(connection.send('POST', '/echo', asked)).resolves.toBe(expected);
 
-  const whole = await connection.send('GET', '/pieces', { headers: [] });
-  expect(whole).toEqual({ status: 200, body: `one two ${'x'.repeat(100_000)}` });
+  const whole = await connection.send('GET', '/pieces', { headers: [], expect: 200 });
+  expect(whole).toBe(`one two ${'x'.repeat(100_000)}`);
 
   let seen = '';
-  const { body } = await connection.send('GET', '/pieces', { headers: [], onPiece: (text) => (seen += text) });
-  expect(body).toBe('');
-  expect(seen).toBe(whole.body);
+  const onPiece = (text: string): void => void (seen += text);
+  await expect(connection.send('GET', '/pieces', { headers: [], expect: 200, onPiece })).resolves.toBe('');
+  expect(seen).toBe(whole);
 
-  await expect(connection.send('POST', '/echo', asked)).resolves.toEqual(expected);
+  await expect(connection.send('POST', '/echo', asked)).resolves.toBe(expected);
   expect(sockets).toBe(1);
 });
 
+test('rejects an unexpected status with the request, the status and the start of the body, also for a stream', async () => {
+  const pieces: string[] = [];
+  const asked = { headers: [], expect: 200, onPiece: (text: string) => void pieces.push(text) };
+  const message = 'GET /refused returned 429, expected 200: {"error":"too many streams"}..';
+  const error = await connection.send('GET', '/refused', asked).catch((thrown: unknown) => thrown as Error);
+  expect(error).toMatchObject({ message: expect.stringContaining(message) as string });
+  expect((error as Error).message.length).toBeLessThan(400);
+  expect(pieces).toEqual([]);
+  // The connection is still usable.
+  await expect(connection.send('GET', '/pieces', { headers: [], expect: 200 })).resolves.toContain('one two');
+});
+
+test('counts the bytes of HTTP in both directions', async () => {
+  const before = connection.bytes;
+  const body = await connection.send('GET', '/pieces', { headers: [], expect: 200 });
+  expect(connection.bytes.sent - before.sent).toBeGreaterThan('GET /pieces HTTP/1.1'.length);
+  expect(connection.bytes.received - before.received).toBeGreaterThan(body.length);
+});
+
 test('a request whose connection is cut fails', async () => {
-  await expect(connection.send('GET', '/cut', { headers: [] })).rejects.toThrow();
+  await expect(connection.send('GET', '/cut', { headers: [], expect: 200 })).rejects.toThrow();
 });

@@ -1,16 +1,32 @@
 import { connect, type Socket } from 'node:net';
 
-export interface HttpAnswer {
+export interface HttpRequest {
+  headers: string[];
+  body?: string;
+  /** The status that the caller expects. Any other status rejects the request. */
+  expect: number;
+  /** Receives the chunks of the body as they arrive. */
+  onPiece?: (text: string) => void;
+}
+
+interface Answer {
   status: number;
-  /** Empty where the pieces went to `onPiece`. */
+  /** Empty if `onPiece` received the chunks. */
   body: string;
+  left: number | 'chunks';
 }
 
 interface Pending {
+  /** Method and path, for the error message. */
+  asked: string;
+  expect: number;
   onPiece: ((text: string) => void) | undefined;
-  resolve: (answer: HttpAnswer) => void;
+  resolve: (body: string) => void;
   reject: (error: Error) => void;
 }
+
+/** How much of an unexpected response the error message shows. */
+const SHOWN_CHARACTERS = 300;
 
 /**
  * One keep-alive connection that asks one thing at a time. Only as much of HTTP/1.1 as our servers speak, and ASCII only:
@@ -19,7 +35,7 @@ interface Pending {
 export class HttpConnection {
   private buffer = '';
   private pending: Pending | null = null;
-  private answer: (HttpAnswer & { left: number | 'chunks' }) | null = null;
+  private answer: Answer | null = null;
   private willClose = false;
 
   private constructor(
@@ -44,16 +60,20 @@ export class HttpConnection {
     return !this.willClose && !this.socket.destroyed;
   }
 
-  /** Sends a request; `onPiece` gets the body as it comes. Throws where the connection breaks. */
-  send(
-    method: 'GET' | 'POST',
-    path: string,
-    { headers, body = '', onPiece }: { headers: string[]; body?: string; onPiece?: (text: string) => void },
-  ): Promise<HttpAnswer> {
+  /** All bytes of HTTP that have passed so far. */
+  get bytes(): { sent: number; received: number } {
+    return { sent: this.socket.bytesWritten, received: this.socket.bytesRead };
+  }
+
+  /**
+   * Sends a request and returns the body, or an empty text when `onPiece` took it.
+   * Throws when the status is not the expected one, and when the connection breaks.
+   */
+  send(method: 'GET' | 'POST', path: string, { headers, body = '', expect, onPiece }: HttpRequest): Promise<string> {
     const length = body === '' ? [] : ['Content-Type: application/json', `Content-Length: ${body.length}`];
     const head = [`${method} ${path} HTTP/1.1`, `Host: ${this.host}`, ...headers, ...length].join('\r\n');
     return new Promise((resolve, reject) => {
-      this.pending = { onPiece, resolve, reject };
+      this.pending = { asked: `${method} ${path}`, expect, onPiece, resolve, reject };
       this.socket.write(`${head}\r\n\r\n${body}`, 'latin1');
     });
   }
@@ -100,18 +120,25 @@ export class HttpConnection {
     return this.take(line + 2, size, 2);
   }
 
-  /** Takes so many characters from there on, the last ones of a chunked body being none. Answers whether more may follow. */
+  /** Takes `size` characters at `start`; a chunked body ends with none. Returns whether more may follow. */
   private take(start: number, size: number, trailer: number): boolean {
     const { answer, pending } = this;
     if (answer === null) return false;
     const piece = this.buffer.slice(start, start + size);
     this.buffer = this.buffer.slice(start + size + trailer);
-    if (pending?.onPiece !== undefined && size > 0) pending.onPiece(piece);
-    else answer.body += piece;
+    const isExpected = answer.status === pending?.expect;
+    if (isExpected && pending.onPiece !== undefined) {
+      if (size > 0) pending.onPiece(piece);
+    } else answer.body += piece;
     if (answer.left === 'chunks' && size > 0) return true;
     this.answer = null;
     this.pending = null;
-    pending?.resolve({ status: answer.status, body: answer.body });
+    if (isExpected) pending.resolve(answer.body);
+    else pending?.reject(unexpected(pending, answer));
     return this.buffer !== '';
   }
+}
+
+function unexpected({ asked, expect }: Pending, { status, body }: Answer): Error {
+  return new Error(`${asked} returned ${status}, expected ${expect}: ${body.slice(0, SHOWN_CHARACTERS)}`);
 }

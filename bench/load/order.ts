@@ -1,19 +1,29 @@
-/** What the load process is asked to do: one round. */
+import type { Figures } from '../measure.ts';
+
+/** One round of load. */
 export interface LoadOrder {
-  flow: 'accept' | 'round-trip' | 'run-started';
-  /** Where the API is, without its base path. */
+  flow: 'accept' | 'round-trip' | 'first-text' | 'run-started';
+  /** The origin of the API, without its base path. */
   origin: string;
   agentId: string;
-  token: string;
-  /** Whether creating carries an Idempotency-Key, another one each time. */
+  /** The clients share these tokens, because one token may hold only `STREAMS_PER_TOKEN` streams. */
+  tokens: string[];
+  /** Whether each create request carries its own Idempotency-Key. */
   keyed: boolean;
   connections: number;
-  forMs: number;
+  /** The length of the round, or its number of operations. */
+  until: { ms: number } | { operations: number };
+}
+
+export interface LoadAnswer {
+  figures: Figures;
+  /** The bytes of HTTP over all connections of the round. */
+  bytes: { sent: number; received: number };
 }
 
 export const BASE_PATH = '/api/v1';
 
-const TEXT = 'Hello, how are you today?';
+export const TEXT = 'Hello, how are you today?';
 const content = [{ type: 'text', text: TEXT }];
 
 /** Bodies of the requests. */

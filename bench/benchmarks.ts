@@ -1,0 +1,15 @@
+import type { Benchmark } from './bench.ts';
+
+/**
+ * All benchmarks by the names of the command line. Tests run each of them. A benchmark is loaded only when it runs, so that
+ * listing the names is fast.
+ */
+export const BENCHMARKS: Record<string, Benchmark> = {
+  append: async (bench) => (await import('./append.ts')).append(bench),
+  'load-append': async (bench) => (await import('./load-append.ts')).loadAppend(bench),
+  accept: async (bench) => (await import('./accept.ts')).accept(bench),
+  'round-trip': async (bench) => (await import('./round-trip.ts')).roundTrip(bench),
+  rebuild: async (bench) => (await import('./rebuild.ts')).rebuild(bench),
+  'long-run': async (bench) => (await import('./long-run.ts')).longRun(bench),
+  counts: async (bench) => (await import('./counts/counts.ts')).counts(bench),
+};
