@@ -12,6 +12,8 @@ import {
 import { LeaderLoop } from './leader-loop.ts';
 
 const lockId = 42;
+/** A follower tries for the lock each second (leader-loop.ts). */
+const TRY_MS = 1_000;
 let database: TestDatabase;
 let admin: Client;
 let loops: LeaderLoop[];
@@ -82,13 +84,20 @@ it('survives every failure of a tick, and waits longer after each', async () => 
 
 timedTest('has one leader; when that one stops, another follows', hasOneLeader, 30_000);
 
+const TRIED = `select from pg_stat_activity where application_name = 'spool test' and query like '%pg_try_advisory_lock%'`;
+
+/** Starts a second loop, which has tried for the lock when this returns. */
+async function newFollower(): Promise<LeaderLoop> {
+  const follower = newLoop(async () => 60_000);
+  await eventually(async () => (await admin.query(TRIED)).rowCount === 2, { what: 'both have tried' });
+  expect(follower.isLeader).toBe(false);
+  return follower;
+}
+
 async function hasOneLeader(): Promise<void> {
   const first = newLoop(async () => 60_000);
   await leads(first);
-  const second = newLoop(async () => 60_000);
-  const tried = `select from pg_stat_activity where application_name = 'spool test' and query like '%pg_try_advisory_lock%'`;
-  await eventually(async () => (await admin.query(tried)).rowCount === 2, { what: 'both have tried' });
-  expect(second.isLeader).toBe(false);
+  const second = await newFollower();
   await first.stop();
   expect(first.isLeader).toBe(false);
   const stoppedAt = performance.now();
@@ -98,6 +107,17 @@ async function hasOneLeader(): Promise<void> {
   // Long before its next try.
   expectWithin(500, tookMs, 'the other led after');
 }
+
+const takesOver = async (): Promise<void> => {
+  await leads(newLoop(async () => 60_000, proxy.through(database.url)));
+  const follower = await newFollower();
+  const cutAt = performance.now();
+  proxy.cut();
+  await leads(follower);
+  expectWithin(TRY_MS + 500, performance.now() - cutAt, 'the follower led after');
+  proxy.resume();
+};
+timedTest('takes over within 1,500 ms when the leader’s connection is closed', takesOver, 30_000);
 
 it('stops the tick when its connection is cut, and may lead again', async () => {
   const seen: string[] = [];

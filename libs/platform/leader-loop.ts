@@ -15,7 +15,12 @@ export interface LeaderLoopOptions {
   logger: Logger;
 }
 
-/** How often a follower tries for the lock, unless it is told, and a leader shows that it is alive. */
+/**
+ * How often a follower tries for the lock unless it is told that the lock is free. Short, because a second worker may be killed
+ * just before the leases of the first are over, and their Runs wait for the next leader.
+ */
+const TRY_MS = 1_000;
+/** How often a leader shows PostgreSQL that it is alive. */
 const BEAT_MS = 2_000;
 /**
  * PostgreSQL ends a session that is silent for so long, and with it the lock. A killed leader's socket is closed by its
@@ -76,7 +81,7 @@ export class LeaderLoop {
           await this.lead(client);
           if (this.stopping.signal.aborted) await this.tellOthers(client);
           client = hangUp(client);
-        } else if (!this.vacant) await this.pause(BEAT_MS);
+        } else if (!this.vacant) await this.pause(TRY_MS);
       } catch (error) {
         this.options.logger.warn({ err: error }, `${this.options.name}: no connection to lead with`);
         client = client && hangUp(client);
