@@ -13,7 +13,7 @@ const project = (displayName, globs, extra = {}) => ({
   displayName,
   rootDir: import.meta.dirname,
   testEnvironment: '<rootDir>/libs/testing/environment.ts',
-  testMatch: globs.map((glob) => `<rootDir>/${glob}`),
+  testMatch: globs.map((glob) => (glob.startsWith('!') ? glob : `<rootDir>/${glob}`)),
   transform: {
     '\\.[cm]?[tj]s$': [
       '@swc/jest',
@@ -47,10 +47,14 @@ const withServices = {
 /** Sizes that also start processes of Spool, two spec files at a time. */
 const withProcesses = { ...withServices, runner: '<rootDir>/test-runner.mjs' };
 
-/** The projects of `npm run test:all`, which `npm test` leaves out (CONTRIBUTING.md, "Tiers"). */
+/** Files whose bounds leave little room: they run one at a time, because a file beside them would count as slowness. */
+const timed = ['test/faults/{model-workers,redis-faults,workers}.e2e.spec.ts', 'test/console/speed.e2e.spec.ts'];
+const notTimed = timed.map((glob) => `!**/${glob}`);
+
+/** The other projects of `npm run test:all`, which `npm test` leaves out (CONTRIBUTING.md, "Tiers"). */
 const slow = {
-  faults: ['test/faults/**/*.e2e.spec.ts', '{apps,libs}/**/*.fault.spec.ts'],
-  console: ['test/console/**/*.e2e.spec.ts'],
+  faults: ['test/faults/**/*.e2e.spec.ts', '{apps,libs}/**/*.fault.spec.ts', ...notTimed],
+  console: ['test/console/**/*.e2e.spec.ts', ...notTimed],
   fuzzing: ['test/fuzzing/**/*.e2e.spec.ts', '{apps,test}/**/*.fuzz.spec.ts'],
   operations: ['test/operations/**/*.e2e.spec.ts', 'bench/**/*.e2e.spec.ts'],
   docs: ['test/docs/**/*.e2e.spec.ts'],
@@ -67,6 +71,7 @@ export default {
       testPathIgnorePatterns: [`<rootDir>/test/(${Object.keys(slow).join('|')})/`],
     }),
     ...Object.entries(slow).map(([name, globs]) => project(name, globs, withProcesses)),
+    project('timed', timed, { ...withServices, runner: '<rootDir>/test-runner-alone.mjs' }),
   ],
   // Twice the cores of a small machine, because tests often wait.
   maxWorkers: 4,

@@ -5,12 +5,17 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Returns the spec files that this npm script runs. */
+/** Returns the spec files that this npm script runs. A file that two of its Jest projects run is listed twice. */
 async function specFilesOf(script: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: Record<string, string> };
-  const args = /\bjest (.*)$/.exec(scripts[script]!)![1]!.split(' ');
-  const jest = [join('node_modules', 'jest', 'bin', 'jest.js'), ...args, '--listTests', '--json'];
-  const { stdout } = await run(process.execPath, jest, { maxBuffer: 16 * 1024 * 1024 });
+  const [, projects] = /--selectProjects ((?:\w+ )+)--/.exec(scripts[script]!)!;
+  return (await Promise.all(projects!.trim().split(' ').map(specFilesOfProject))).flat();
+}
+
+async function specFilesOfProject(project: string): Promise<string[]> {
+  const args = ['--selectProjects', project, '--no-watchman', '--listTests', '--json'];
+  const jest = join('node_modules', 'jest', 'bin', 'jest.js');
+  const { stdout } = await run(process.execPath, [jest, ...args], { maxBuffer: 16 * 1024 * 1024 });
   return JSON.parse(stdout) as string[];
 }
 
