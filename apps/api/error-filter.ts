@@ -33,6 +33,6 @@ export function sendError(
   if (reply.sent) return;
   // Fastify would hang up on a body that it has not read, and the caller, still sending, would not see the answer.
   reply.removeHeader('connection');
-  if (!raw.complete) letSenderFinish(raw);
+  if (!raw.complete) letSenderFinish(raw, raw.socket);
   void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal));
 }

@@ -5,6 +5,7 @@ import type { FastifyHttpOptions } from 'fastify';
 import { metrics, newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
+import { letSenderFinish } from './let-sender-finish.ts';
 import { RequestLog } from './request-log.ts';
 
 /** Longer than any path can be: a long id is refused like every other wrong one, after the token. */
@@ -50,21 +51,24 @@ function refuseExpectation(logger: Logger, response: ServerResponse): void {
 
 const UNREADABLE_STATUS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** What is not even HTTP reaches no route; it gets the envelope all the same. */
+/** Answers what is not even HTTP with the error envelope. It reaches no route. */
 function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: Socket): void {
-  if (code !== 'ECONNRESET' && socket.writable) {
-    const status = UNREADABLE_STATUS[code ?? ''] ?? 400;
-    const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'The request cannot be read.')));
-    const head = [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      `X-Request-Id: ${noteUnrouted(logger, status)}`,
-      'Connection: close',
-    ];
-    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
-  }
-  socket.destroy();
+  // It was answered before, and its sender may still be sending.
+  if (socket.writableEnded) return;
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const status = UNREADABLE_STATUS[code ?? ''] ?? 400;
+  const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'The request cannot be read.')));
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${noteUnrouted(logger, status)}`,
+    'Connection: close',
+  ];
+  // The parser would find an error in each piece that follows.
+  socket.removeAllListeners('data');
+  letSenderFinish(socket, socket);
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /** The line and the count of what reached no route; answers its id. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { pino } from 'pino';
 import { adminOperations, ERROR_CODES } from '#contract';
@@ -223,6 +224,21 @@ it('answers 500 to what it does not expect, and says nothing of it', async () =>
   } finally {
     query.mockRestore();
   }
+});
+
+it('answers what is not HTTP, also to a client that reads only after it has sent 8 MB', async () => {
+  const { hostname, port } = new URL(origin);
+  const socket = connect(Number(port), hostname);
+  const body = Buffer.alloc(8_000_000, 'x');
+  await once(socket, 'connect');
+  socket.write(`post /api/v1/threads HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`);
+  // The answer is on its way before most of the body is.
+  await new Promise((resolve, reject) => {
+    socket.once('error', reject);
+    socket.write(body, (error) => (error ? reject(error) : resolve(undefined)));
+  });
+  const answer = (await socket.setEncoding('utf8').toArray()).join('');
+  expect(answer).toMatch(/^HTTP\/1.1 400 .*"invalid_request"/s);
 });
 
 it('does not wait for those who have connected and sent nothing, when it closes', async () => {

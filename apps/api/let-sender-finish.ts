@@ -1,26 +1,29 @@
-import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 
-/** Whoever sends nothing for so long has stopped. Milliseconds. */
+/** A sender that is silent for this long has stopped. Milliseconds. */
 const SILENCE_MS = 2_000;
-/** As long as the slowest of those who are still sending may take. Milliseconds. */
+/** How long the slowest sender may take. Milliseconds. */
 const PATIENCE_MS = 60_000;
 
 /**
- * Throws away what still comes of a request that is refused: until it has all come, its sender may not look at the answer, and
- * the connection can take no other request. Who is silent or too slow is hung up on.
+ * Discards the rest of a refused request. Closing the connection before all of it has arrived would reset it, and the sender would
+ * lose the answer. Closes the connection of a sender that is silent or too slow.
+ *
+ * @param source the request, or its connection where it is not even HTTP
  */
-export function letSenderFinish(request: IncomingMessage): void {
-  const hangUp = (): void => void request.socket.destroy();
+export function letSenderFinish(source: Readable, connection: Socket): void {
+  const hangUp = (): void => void connection.destroy();
   const silence = setTimeout(hangUp, SILENCE_MS).unref();
   const patience = setTimeout(hangUp, PATIENCE_MS).unref();
   const stop = (): void => {
     clearTimeout(silence);
     clearTimeout(patience);
   };
-  request.on('data', () => silence.refresh());
-  request.once('end', stop);
-  request.once('close', stop);
+  source.on('data', () => silence.refresh());
+  source.once('end', stop);
+  source.once('close', stop);
   // Whoever was to read it has stopped.
-  request.unpipe();
-  request.resume();
+  source.unpipe();
+  source.resume();
 }
