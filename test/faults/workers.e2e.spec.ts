@@ -108,6 +108,15 @@ describeWithRedis('a worker is lost', () => {
       upTo(120_000),
     );
 
+    /** Prints why a tool was used more often than its Run was lost. */
+    async function printHistory(runId: string, uses: ToolUse[]): Promise<void> {
+      const { rows } = await system.database.pool.query(
+        'select version, type, attempt, occurred_at, data from events where run_id = $1 order by version',
+        [runId],
+      );
+      process.stderr.write(`F1: uses ${JSON.stringify(uses)}; events ${JSON.stringify(rows)}\n`);
+    }
+
     /** The Run went on exactly where it was; it was lost so often again. */
     async function expectResumed({ moment, tool }: Moment, call: Call, lostAgain: number): Promise<void> {
       const { modelCalls, toolUses } = system.outside;
@@ -120,6 +129,7 @@ describeWithRedis('a worker is lost', () => {
         const told = next?.told.map(({ toolCallId, outcome }) => [toolCallId, outcome]);
         // Only one that is idempotent is used again.
         const more = tool!.uses > 1 ? Math.min(lostAgain, uses.length - tool!.uses) : 0;
+        if (uses.length !== tool!.uses + more) await printHistory(call.runId, uses);
         expect({ moment, uses: uses.length, effects, told }).toEqual({
           moment,
           uses: tool!.uses + more,
