@@ -51,9 +51,9 @@ function refuseExpectation(logger: Logger, response: ServerResponse): void {
 
 const UNREADABLE_STATUS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** Answers what is not even HTTP with the error envelope. It reaches no route. */
+/** Sends the error envelope for a request that cannot be parsed as HTTP. Such a request reaches no route. */
 function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: Socket): void {
-  // It was answered before, and its sender may still be sending.
+  // This connection already has its answer; the client may still be sending.
   if (socket.writableEnded) return;
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const status = UNREADABLE_STATUS[code ?? ''] ?? 400;
@@ -65,7 +65,7 @@ function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: S
     `X-Request-Id: ${noteUnrouted(logger, status)}`,
     'Connection: close',
   ];
-  // The parser would find an error in each piece that follows.
+  // Otherwise the parser reports an error for each chunk that follows.
   socket.removeAllListeners('data');
   letSenderFinish(socket, socket);
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);

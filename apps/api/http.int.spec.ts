@@ -226,7 +226,7 @@ it('answers 500 to what it does not expect, and says nothing of it', async () =>
   }
 });
 
-it('answers what is not HTTP, also to a client that reads only after it has sent 8 MB', async () => {
+it('answers a malformed request when the client reads only after it has sent 8 MB', async () => {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
   const body = Buffer.alloc(8_000_000, 'x');

@@ -10,7 +10,7 @@ const PATIENCE_MS = 60_000;
  * Discards the rest of a refused request. Closing the connection before all of it has arrived would reset it, and the sender would
  * lose the answer. Closes the connection of a sender that is silent or too slow.
  *
- * @param source the request, or its connection where it is not even HTTP
+ * @param source the request, or its connection if the request cannot be parsed as HTTP
  */
 export function letSenderFinish(source: Readable, connection: Socket): void {
   const hangUp = (): void => void connection.destroy();
@@ -23,7 +23,7 @@ export function letSenderFinish(source: Readable, connection: Socket): void {
   source.on('data', () => silence.refresh());
   source.once('end', stop);
   source.once('close', stop);
-  // Whoever was to read it has stopped.
+  // The former reader has stopped.
   source.unpipe();
   source.resume();
 }

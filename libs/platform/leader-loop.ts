@@ -16,8 +16,8 @@ export interface LeaderLoopOptions {
 }
 
 /**
- * How often a follower tries for the lock unless it is told that the lock is free. Short, because a second worker may be killed
- * just before the leases of the first are over, and their Runs wait for the next leader.
+ * How often a follower tries for the lock unless it is told that the lock is free. Kept short: the leader
+ * may be killed just before the leases of another lost worker end, and those Runs then wait for the next leader.
  */
 const TRY_MS = 1_000;
 /** How often a leader shows PostgreSQL that it is alive. */
