@@ -1,8 +1,11 @@
 import type {
   AgentKind,
+  ExternalRef,
   FinalOutput,
+  NamedFile,
   PermissionDecision,
   RunLimits,
+  TextDelta,
   ThreadEvent,
   ThreadOwner,
   TimeLimit,
@@ -21,7 +24,9 @@ export type CallerCommand =
   | RetryRun
   | { type: 'archive' }
   | { type: 'unarchive' }
-  | { type: 'attach_file' | 'detach_file' | 'delete_file'; fileId: string };
+  /** Null removes the title; the next message sets one. */
+  | { type: 'set_title'; title: string | null }
+  | ({ type: 'attach_file' | 'detach_file' | 'delete_file'; fileId: string } & NamedFile);
 
 export interface CreateThread {
   type: 'create_thread';
@@ -31,6 +36,7 @@ export interface CreateThread {
   userId: string;
   owner: ThreadOwner;
   clientExternalRef?: string | undefined;
+  externalRef?: ExternalRef | undefined;
 }
 
 /** What a new Run takes from the agent's live version. */
@@ -46,6 +52,8 @@ export interface AddMessage {
   requestId: string | null;
   /** Drafts that it attaches; it mounts them and what was attached since the last message. */
   fileIds: string[];
+  /** The known names of these drafts, by their ids. */
+  fileNames?: ReadonlyMap<string, string> | undefined;
   run: NewRun;
   /** What happens while a Run is active (decisions, section 3). */
   whenBusy: 'reject' | 'enqueue' | 'interrupt';
@@ -65,12 +73,26 @@ export type WorkerCommand =
   | (Claimed & { type: 'record'; facts: RecordedFact[] })
   | (Claimed & { type: 'wait_for_decisions'; requests: { requestId: string; toolCallId: string }[] })
   | (Claimed & { type: 'complete_run'; finalOutput: FinalOutput | null })
-  | (Claimed & { type: 'fail_run'; error: RunError; jitter: number; retryAfterMs?: number })
-  | (Claimed & { type: 'hand_over_run' });
+  | (Claimed & { type: 'fail_run'; error: RunError; jitter: number; retryAfterMs?: number } & OpenStep)
+  | (Claimed & { type: 'hand_over_run' } & OpenStep);
 
 export interface Claimed {
   runId: string;
   attempt: number;
+}
+
+/** The model step that a requeue voids: it has stored text and no stored message. Undefined if there is none. */
+export interface OpenStep {
+  openStep?: number | undefined;
+}
+
+/** Returns the step that is open after the facts; `open` is the one that was open before them. */
+export function openStepAfter(facts: readonly Pick<ThreadEvent, 'type' | 'data'>[], open?: number): number | undefined {
+  for (const { type, data } of facts) {
+    if (type === 'assistant.message_added') open = undefined;
+    else if (type === 'assistant.text_added' || type === 'assistant.thinking_added') open = (data as TextDelta).step;
+  }
+  return open;
 }
 
 /** What a step leaves in the stream: stored as it stands, under the claim's run id and attempt. */
@@ -90,6 +112,11 @@ type RecordedType =
 /** From the background loops and operators. */
 export type ServiceCommand =
   /** The lease of this attempt has expired; the append checks that again by the database's clock. */
-  | (Claimed & { type: 'reclaim_run'; jitter: number })
+  | (Claimed & { type: 'reclaim_run'; jitter: number } & OpenStep)
   | { type: 'expire_run'; runId: string; limit: TimeLimit; dispatch: number; attempt: number }
   | { type: 'terminate_thread' };
+
+/** The attachment's name for the log, if it is known. */
+export function attachFile(fileId: string, name?: string): CallerCommand {
+  return { type: 'attach_file', fileId, ...(name === undefined ? {} : { name, kind: 'attachment' }) };
+}

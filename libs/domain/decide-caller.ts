@@ -1,5 +1,5 @@
 import type { AddMessage, CallerCommand, CreateThread, NewRun, RetryRun } from './commands.ts';
-import type { RunTrigger, ThreadEvent } from './events.ts';
+import type { NamedFile, RunTrigger, ThreadEvent } from './events.ts';
 import { endRun, threadEvent } from './make-events.ts';
 import { reject, type Rejection } from './rejection.ts';
 import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './state.ts';
@@ -14,6 +14,7 @@ const ACKNOWLEDGE_MS = 2_000;
 const ALSO_ARCHIVED: readonly string[] = [
   'archive',
   'unarchive',
+  'set_title',
   'detach_file',
   'delete_file',
 ] satisfies CallerCommand['type'][];
@@ -34,14 +35,16 @@ export function decideCaller(command: CallerCommand, state: ThreadState, now: st
     case 'retry_run':
       return retryRun(command, state);
     case 'attach_file':
-      return [threadEvent('files.updated', { fileId: command.fileId, change: 'attached' })];
+      return [threadEvent('files.updated', { ...namedFile(command), change: 'attached' })];
     case 'detach_file':
-      return [threadEvent('files.updated', { fileId: command.fileId, change: 'detached' })];
+      return [threadEvent('files.updated', { ...namedFile(command), change: 'detached' })];
     case 'delete_file':
-      return [threadEvent('files.updated', { fileId: command.fileId, change: 'deleted' })];
+      return [threadEvent('files.updated', { ...namedFile(command), change: 'deleted' })];
     case 'archive':
       if (state.lifecycle === 'archived') return [];
       return state.runs.length > 0 ? reject('thread_busy') : [threadEvent('thread.archived', {})];
+    case 'set_title':
+      return [threadEvent('thread.title_set', { title: command.title })];
     case 'unarchive':
       return state.lifecycle === 'archived' ? [threadEvent('thread.unarchived', {})] : [];
   }
@@ -49,13 +52,17 @@ export function decideCaller(command: CallerCommand, state: ThreadState, now: st
 
 function createThread(command: CreateThread, state: ThreadState): ThreadEvent[] | Rejection {
   if (state.lifecycle !== 'none') return reject('thread_exists');
-  const { agentId, organizationId, kind, userId, owner, clientExternalRef } = command;
-  const reference = clientExternalRef === undefined ? {} : { clientExternalRef };
-  return [threadEvent('thread.created', { agentId, organizationId, kind, userId, owner, ...reference })];
+  const { agentId, organizationId, kind, userId, owner, clientExternalRef, externalRef } = command;
+  const references = {
+    ...(clientExternalRef === undefined ? {} : { clientExternalRef }),
+    ...(externalRef === undefined ? {} : { externalRef }),
+  };
+  return [threadEvent('thread.created', { agentId, organizationId, kind, userId, owner, ...references })];
 }
 
 function addMessage(command: AddMessage, thread: Thread, now: string): ThreadEvent[] | Rejection {
-  const { run, text, requestId, fileIds, whenBusy, by } = command;
+  const { run, text, requestId, fileIds, fileNames, whenBusy, by } = command;
+  const attached = fileIds.map((fileId) => namedFile({ fileId, name: fileNames?.get(fileId), kind: 'attachment' }));
   const [current] = thread.runs;
   if (current !== undefined && whenBusy === 'reject') return reject('thread_busy');
   if (whenBusy === 'enqueue' && thread.runs.length > MAX_QUEUED_RUNS) return reject('too_many_queued_runs');
@@ -63,10 +70,21 @@ function addMessage(command: AddMessage, thread: Thread, now: string): ThreadEve
   const interrupted = current !== undefined && whenBusy === 'interrupt' ? thread.runs : [];
   return [
     ...interrupted.map((active) => endRun(active, 'run.cancelled', { by }, now)),
-    ...fileIds.map((fileId) => threadEvent('files.updated', { fileId, change: 'attached' })),
+    ...attached.map((file) => threadEvent('files.updated', { ...file, change: 'attached' })),
     threadEvent('message.added', { text, requestId, fileIds: [...(thread.unmounted ?? []), ...fileIds] }, run.runId),
     queueRun(run, 'user_prompt', interrupted.some(awaitsAcknowledgement) ? ACKNOWLEDGE_MS : 0),
   ];
+}
+
+/** Returns the data of an event about a file, with its name if it is known. */
+function namedFile({ fileId, name, kind }: FileCommand): { fileId: string } & NamedFile {
+  return { fileId, ...(name === undefined || kind === undefined ? {} : { name, kind }) };
+}
+
+interface FileCommand {
+  fileId: string;
+  name?: string | undefined;
+  kind?: NamedFile['kind'] | undefined;
 }
 
 /** Whether a worker has to stop before what interrupts this Run may begin: its own, or one that it waits for itself. */

@@ -241,6 +241,25 @@ describe('files', () => {
       .then(event('files.updated', { fileId: 'F', change }));
   });
 
+  test('have the names that they had then, if known', () => {
+    const file = { fileId: 'F', name: 'a.pdf', kind: 'attachment' } as const;
+    given(created())
+      .when({ type: 'attach_file', ...file }, { type: 'delete_file', ...file })
+      .then(
+        event('files.updated', { ...file, change: 'attached' }),
+        event('files.updated', { ...file, change: 'deleted' }),
+      );
+    given(created())
+      .when({ ...command.message('A'), fileIds: ['F', 'G'], fileNames: new Map([['F', 'a.pdf']]) })
+      .then(
+        event('files.updated', { ...file, change: 'attached' }),
+        event('files.updated', { fileId: 'G', change: 'attached' }),
+        mounting('F', 'G'),
+        queued('A'),
+        entered('RUNNING', 'A'),
+      );
+  });
+
   const updated = (fileId: string, change: 'attached' | 'detached' | 'deleted' = 'attached') =>
     event('files.updated', { fileId, change });
   const mounting = (...fileIds: string[]) => event('message.added', { text: 'hi', requestId: null, fileIds }, 'A');
@@ -278,6 +297,14 @@ describe('files', () => {
     given(...RUNNING, made, completed('A'), entered('IDLE', 'A'))
       .when(command.message('B'))
       .then(message('B'), queued('B'), entered('RUNNING', 'B'));
+  });
+});
+
+describe('a title', () => {
+  test('can be set and removed, also while archived', () => {
+    const { archived, titleSet } = happened;
+    given(created()).when(command.setTitle('Mine'), command.setTitle(null)).then(titleSet('Mine'), titleSet(null));
+    given(created(), archived()).when(command.setTitle('Mine')).then(titleSet('Mine'));
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Command } from './commands.ts';
+import { openStepAfter, type Command } from './commands.ts';
 import { command, event, given, happened, LIMITS, NOW, stateAfter, threadAfter, THEN } from './decider.testing.ts';
 import type { ThreadEvent } from './events.ts';
 import { runError } from './run-errors.ts';
@@ -208,6 +208,42 @@ describe('losses', () => {
     given(...QUEUED, claimed('A'))
       .when(command.fail('A', error))
       .then(failed('A', error), entered('IDLE', 'A'));
+  });
+});
+
+describe('the step that a requeue voids', () => {
+  const requeues = (openStep?: number): Command[] =>
+    [command.reclaim('A'), command.fail('A', runError('provider_unavailable')), command.handOver('A')].map(
+      (requeue) => ({ ...requeue, openStep }) as Command,
+    );
+  const statuses = (events: ThreadEvent[], asked: Command) => {
+    const { events: decided } = given(...events)
+      .when(asked)
+      .decision();
+    return decided.flatMap((each) => (each.type === 'thread.status_entered' ? [each.data] : []));
+  };
+
+  test('is named when the worker is lost, fails or hands over', () => {
+    for (const asked of requeues(2))
+      expect(statuses(RUNNING, asked)).toEqual([{ status: 'RESCHEDULING', voidedStepId: 'A-1-2' }]);
+  });
+
+  test('is not named if no step is open, or if the Run ends', () => {
+    for (const asked of requeues()) expect(statuses(RUNNING, asked)).toEqual([{ status: 'RESCHEDULING' }]);
+    const final = { ...command.fail('A', runError('context_too_long')), openStep: 2 } as Command;
+    expect(statuses(RUNNING, final)).toEqual([{ status: 'IDLE' }]);
+  });
+});
+
+describe('openStepAfter', () => {
+  const delta = (step?: number) => event('assistant.text_added', { text: 'x', ...(step && { step }) }, 'A', 1);
+
+  test('is the step of the last delta until its message is stored', () => {
+    expect(openStepAfter([delta(1)])).toBe(1);
+    expect(openStepAfter([delta(1), said('A'), delta(2)])).toBe(2);
+    expect(openStepAfter([], 3)).toBe(3);
+    expect(openStepAfter([said('A')], 3)).toBeUndefined();
+    expect(openStepAfter([delta()], 3)).toBeUndefined();
   });
 });
 

@@ -5,7 +5,7 @@ import { decideWorker } from './decide-worker.ts';
 import type { ThreadEvent } from './events.ts';
 import { evolve, type Happened } from './evolve.ts';
 import { isRejection, type Rejection } from './rejection.ts';
-import { threadStatus, type ThreadState } from './state.ts';
+import { stepId, threadStatus, type ThreadState } from './state.ts';
 
 export interface Decision {
   events: Happened[];
@@ -19,10 +19,11 @@ export interface Decision {
 export function decide(commands: readonly Command[], state: ThreadState, now: string): Decision | Rejection {
   const decision: Decision = { events: [], state };
   for (const command of commands) {
-    const events = decideOne(command, decision.state, now);
+    const before = decision.state;
+    const events = decideOne(command, before, now);
     if (isRejection(events)) return events;
     for (const event of events) add(decision, event, now);
-    enterStatus(decision, events, now);
+    enterStatus(decision, events, voidedStep(command, events), now);
   }
   return decision;
 }
@@ -47,7 +48,7 @@ function decideOne(command: Command, state: ThreadState, now: string): ThreadEve
 }
 
 /** Whatever the command was: where it changed the Thread's status, the log says so (decisions, section 4). */
-function enterStatus(decision: Decision, events: ThreadEvent[], now: string): void {
+function enterStatus(decision: Decision, events: ThreadEvent[], voided: { voidedStepId?: string }, now: string): void {
   const { state } = decision;
   if (state.lifecycle === 'none') return;
   const status = threadStatus(state);
@@ -55,7 +56,14 @@ function enterStatus(decision: Decision, events: ThreadEvent[], now: string): vo
   // The Runs that end with a Thread do not cause its end.
   const cause = status === 'TERMINATED' ? undefined : events.findLast((event) => event.runId !== null);
   const runId = cause?.runId ?? null;
-  add(decision, { type: 'thread.status_entered', data: { status }, runId, attempt: null }, now);
+  add(decision, { type: 'thread.status_entered', data: { status, ...voided }, runId, attempt: null }, now);
+}
+
+/** Returns the model step that a requeue interrupts and that runs again. */
+function voidedStep(command: Command, events: ThreadEvent[]): { voidedStepId?: string } {
+  if (!('openStep' in command) || command.openStep === undefined) return {};
+  if (!events.some(({ type }) => type === 'run.requeued')) return {};
+  return { voidedStepId: stepId(command.runId, command.attempt, command.openStep) };
 }
 
 function add(decision: Decision, event: ThreadEvent, now: string): void {

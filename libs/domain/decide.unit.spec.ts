@@ -126,6 +126,11 @@ const TABLE: [string, Command, Outcomes][] = [
     { type: 'unarchive' },
     { ...NO_THREAD, archived: 'unarchived', terminated: '!thread_terminated', otherwise: '.' },
   ],
+  [
+    'set the title',
+    command.setTitle('Mine'),
+    { ...NO_THREAD, terminated: '!thread_terminated', otherwise: 'title_set' },
+  ],
   ['attach a file', { type: 'attach_file', fileId: 'F' }, { ...OVER, otherwise: 'files.updated' }],
   [
     'detach a file',
@@ -256,6 +261,7 @@ test('every command is in the table', () => {
     retry_run: true,
     archive: true,
     unarchive: true,
+    set_title: true,
     attach_file: true,
     detach_file: true,
     delete_file: true,

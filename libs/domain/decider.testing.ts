@@ -1,6 +1,6 @@
 import type { AddMessage, Command, NewRun } from './commands.ts';
 import { decide, type Decision } from './decide.ts';
-import type { EventOf, RunLimits, ThreadEvent, ThreadEventType } from './events.ts';
+import type { EventOf, ExternalRef, RunLimits, ThreadEvent, ThreadEventType } from './events.ts';
 import { evolve } from './evolve.ts';
 import { isRejection, type Rejection, type RejectionCode } from './rejection.ts';
 import { initialState, type Thread, type ThreadState } from './state.ts';
@@ -80,6 +80,7 @@ export const happened = {
   created: () => event('thread.created', CREATED),
   entered: (status: Thread['status'], runId: string | null = null) => event('thread.status_entered', { status }, runId),
   archived: () => event('thread.archived', {}),
+  titleSet: (title: string | null) => event('thread.title_set', { title }),
   unarchived: () => event('thread.unarchived', {}),
   terminated: () => event('thread.terminated', {}),
   message: (runId: string, text = 'hi') => event('message.added', { text, requestId: null, fileIds: [] }, runId),
@@ -126,10 +127,15 @@ function toRequest(requestId: string) {
 
 /** Commands with their usual fields; a test names what it is about. */
 export const command = {
-  create: (more: { clientExternalRef?: string } = {}): Command => ({ type: 'create_thread', ...CREATED, ...more }),
+  create: (more: { clientExternalRef?: string; externalRef?: ExternalRef } = {}): Command => ({
+    type: 'create_thread',
+    ...CREATED,
+    ...more,
+  }),
   message: (runId: string, whenBusy: AddMessage['whenBusy'] = 'reject'): AddMessage => {
     return { type: 'add_message', text: 'hi', requestId: null, fileIds: [], run: newRun(runId), whenBusy, by: 'ann' };
   },
+  setTitle: (title: string | null): Command => ({ type: 'set_title', title }),
   decide: (requestId: string, decision: 'allow_once' | 'reject_once' = 'allow_once'): Command => {
     return { type: 'decide_permission', requestId, decision, by: 'ann' };
   },

@@ -3,10 +3,11 @@ import type { RunError } from './run-errors.ts';
 /** What happened to a Thread. Past tense; a stored shape is a promise (docs/adr/0001): a change is a new schema version. */
 export type ThreadEvent =
   | Fact<'thread.created', ThreadCreated>
-  | Fact<'thread.status_entered', { status: ThreadStatus }>
+  | Fact<'thread.status_entered', StatusEntered>
   | Fact<'thread.archived', Empty>
   | Fact<'thread.unarchived', Empty>
   | Fact<'thread.terminated', Empty>
+  | Fact<'thread.title_set', { title: string | null }>
   | Fact<'message.added', { text: string; requestId: string | null; fileIds: string[] }>
   | Fact<'run.queued', RunQueued>
   | Fact<'run.claimed', { dispatch: number; holder: string }>
@@ -18,8 +19,8 @@ export type ThreadEvent =
   | Fact<'run.failed', { error: RunError; durationMs: number | null }>
   | Fact<'run.cancelled', { by: string | null; durationMs: number | null }>
   | Fact<'run.expired', { limit: TimeLimit; durationMs: number | null }>
-  | Fact<'assistant.text_added', { text: string }>
-  | Fact<'assistant.thinking_added', { text: string }>
+  | Fact<'assistant.text_added', TextDelta>
+  | Fact<'assistant.thinking_added', TextDelta>
   | Fact<'assistant.message_added', AssistantMessage>
   | Fact<'tool.confirmation_requested', ToolCall & { requestId: string }>
   | Fact<
@@ -29,8 +30,8 @@ export type ThreadEvent =
   | Fact<'tool.started', ToolCall>
   | Fact<'tool.completed', ToolCompleted>
   | Fact<'usage.recorded', TokenUsage>
-  | Fact<'file.changed', { fileId: string }>
-  | Fact<'files.updated', { fileId: string; change: 'attached' | 'detached' | 'deleted' }>;
+  | Fact<'file.changed', { fileId: string; action?: 'created' | 'changed' } & NamedFile>
+  | Fact<'files.updated', { fileId: string; change: 'attached' | 'detached' | 'deleted' } & NamedFile>;
 
 type Empty = Record<string, never>;
 
@@ -69,6 +70,14 @@ interface ThreadCreated {
   owner: ThreadOwner;
   /** The caller's own reference; left out where none was given, as in every event of releases that did not know it. */
   clientExternalRef?: string;
+  /** The caller's reference that is unique per token, Agent and user; also omitted if there is none. */
+  externalRef?: ExternalRef;
+}
+
+/** A caller's own name for a Thread, and the token that gave it. */
+export interface ExternalRef {
+  value: string;
+  tokenId: string;
 }
 
 /** Time limits of a Run, milliseconds (decisions, section 3), and how many losses in a row fail it. */
@@ -86,6 +95,24 @@ interface RunQueued {
   limits: RunLimits;
   /** How long the Run waits before it is offered at all, milliseconds. */
   delayMs: number;
+}
+
+/** `voidedStepId`: the model step that this status interrupts; omitted if there is none, and by earlier releases. */
+interface StatusEntered {
+  status: ThreadStatus;
+  voidedStepId?: string;
+}
+
+/** `step`: the number of the model step within its claim, from 1; omitted by earlier releases. */
+export interface TextDelta {
+  text: string;
+  step?: number;
+}
+
+/** A file as it was when the event happened, so that the log names it even after its deletion; omitted by earlier releases. */
+export interface NamedFile {
+  name?: string;
+  kind?: 'attachment' | 'artifact';
 }
 
 export type RequeueReason = 'lease_expired' | 'retryable_failure' | 'handed_over';
@@ -177,6 +204,7 @@ export const SCHEMA_VERSIONS: Record<ThreadEventType, number> = {
   'thread.archived': 1,
   'thread.unarchived': 1,
   'thread.terminated': 1,
+  'thread.title_set': 1,
   'message.added': 1,
   'run.queued': 1,
   'run.claimed': 1,

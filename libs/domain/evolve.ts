@@ -39,6 +39,7 @@ export function evolve(state: ThreadState, event: Happened): ThreadState {
       return mounted(state, event);
     case 'files.updated':
       return filesUpdated(state, event);
+    case 'thread.title_set':
     case 'tool.confirmation_requested':
     case 'assistant.text_added':
     case 'assistant.thinking_added':

@@ -1,7 +1,7 @@
 import type { Command } from './commands.ts';
 import { command } from './decider.testing.ts';
 import { decide } from './decide.ts';
-import { SCHEMA_VERSIONS, type StoredEvent } from './events.ts';
+import { SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
 import { incrementUlid } from './ids.ts';
 import { showEvent } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
@@ -77,9 +77,19 @@ const STORY: Command[][] = [
   [command.message('01H'.padEnd(26, '0'), 'interrupt'), command.terminate()],
 ];
 
+/** Types that were added later. Their events follow the story, because its versions are fixed by the golden files. */
+const LATER: Command[][] = [[command.create()], [command.setTitle('Mine')], [command.setTitle(null)]];
+
+export const LATER_TYPES: readonly ThreadEventType[] = ['thread.title_set'];
+
+const MADE = { name: 'sum.csv', kind: 'artifact' } as const;
+
 /** What may be left out, and is in every event of releases that did not know it (docs/adr/0001). */
 const ADDITIONS: Command[][] = [
-  [command.create(), command.message(A)],
+  [
+    command.create({ externalRef: { value: 'ticket 7', tokenId: '01T'.padEnd(26, '0') } }),
+    { ...command.message(A), fileIds: ['01F'.padEnd(26, '0')], fileNames: new Map([['01F'.padEnd(26, '0'), 'a.pdf']]) },
+  ],
   [command.claim(A), command.start(A)],
   [
     {
@@ -105,21 +115,45 @@ const ADDITIONS: Command[][] = [
           type: 'tool.completed',
           data: { ...done, toolCallId: 'call 1', outcome: 'ok', durationMs: 7, fileIds: ['01F'.padEnd(26, '1')] },
         },
+        { type: 'file.changed', data: { fileId: '01F'.padEnd(26, '1'), action: 'created', ...MADE } },
+        { type: 'files.updated', data: { fileId: '01F'.padEnd(26, '1'), change: 'attached', ...MADE } },
+        { type: 'file.changed', data: { fileId: '01F'.padEnd(26, '1'), action: 'changed', ...MADE } },
+        { type: 'assistant.thinking_added', data: { text: 'hm', step: 3 } },
+        { type: 'assistant.text_added', data: { text: 'It', step: 3 } },
       ],
     },
+    { ...command.reclaim(A), openStep: 3 } as Command,
+  ],
+  [
+    { type: 'detach_file', fileId: '01F'.padEnd(26, '0'), name: 'a.pdf', kind: 'attachment' },
+    { type: 'delete_file', fileId: '01F'.padEnd(26, '1'), ...MADE },
   ],
 ];
 
-export const ADDED_TO = ['assistant.message_added', 'tool.completed', 'usage.recorded'] as const;
+/** The optional fields of each type. */
+const OPTIONAL_FIELDS = {
+  'assistant.message_added': ['continuation', 'usage'],
+  'assistant.text_added': ['step'],
+  'assistant.thinking_added': ['step'],
+  'file.changed': ['name', 'kind', 'action'],
+  'files.updated': ['name', 'kind'],
+  'thread.created': ['externalRef'],
+  'thread.status_entered': ['voidedStepId'],
+  'tool.completed': ['fileIds'],
+  'usage.recorded': ['cachedInputTokens'],
+} satisfies Partial<Record<ThreadEventType, string[]>>;
+
+export const ADDED_TO = Object.keys(OPTIONAL_FIELDS) as (keyof typeof OPTIONAL_FIELDS)[];
 
 /** The events that have such fields. */
 export function tellAdditions(): StoredEvent[] {
-  const types: readonly string[] = ADDED_TO;
-  return tell(ADDITIONS).filter(({ type }) => types.includes(type));
+  const optional: Partial<Record<ThreadEventType, string[]>> = OPTIONAL_FIELDS;
+  return tell(ADDITIONS).filter(({ type, data }) => optional[type]?.some((field) => field in data));
 }
 
 export function tellStory(): StoredEvent[] {
-  return tell(STORY);
+  const later = tell(LATER).filter(({ type }) => LATER_TYPES.includes(type));
+  return [...tell(STORY), ...later];
 }
 
 function tell(story: Command[][]): StoredEvent[] {

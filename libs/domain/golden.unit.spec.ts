@@ -6,8 +6,8 @@ import { decide } from './decide.ts';
 import { command } from './decider.testing.ts';
 import { isKnownEvent, SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
 import { evolve } from './evolve.ts';
-import { ADDED_TO, tellAdditions, tellStory } from './golden.testing.ts';
-import { toLogEntry, type LogEntry } from './log-entry.ts';
+import { ADDED_TO, LATER_TYPES, tellAdditions, tellStory } from './golden.testing.ts';
+import { toExtendedLogEntry, toLogEntry, type ExtendedLogEntry, type LogEntry } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
 import { initialState, type ThreadState } from './state.ts';
 
@@ -21,6 +21,8 @@ const GOLDEN = join(import.meta.dirname, 'golden');
 interface Golden {
   stored: StoredEvent;
   shown: LogEntry | null;
+  /** The entry with its optional fields; absent in older files. */
+  extended?: ExtendedLogEntry | null;
 }
 
 const types = Object.keys(SCHEMA_VERSIONS) as ThreadEventType[];
@@ -44,7 +46,9 @@ function write(path: string, type: ThreadEventType, story: StoredEvent[]): void 
   if (existsSync(path)) return;
   mkdirSync(dirname(path), { recursive: true });
   const events = story.filter((event) => event.type === type);
-  const golden = events.map((stored) => ({ stored, shown: toLogEntry(stored) }));
+  const golden = events.map((stored) => {
+    return { stored, shown: toLogEntry(stored), extended: toExtendedLogEntry(stored) };
+  });
   writeFileSync(path, `${JSON.stringify(golden, null, 2)}\n`);
 }
 
@@ -85,10 +89,11 @@ describe.each(ADDED_TO)('what %s may have besides', (type) => {
 
 function expectReadBack(golden: Golden[], type: string, version: number): void {
   expect(golden.length).toBeGreaterThan(0);
-  for (const { stored, shown } of golden) {
+  for (const { stored, shown, extended } of golden) {
     expect(stored).toMatchObject({ type, schemaVersion: version });
     expect(isKnownEvent(stored)).toBe(true);
     expect(toLogEntry(stored)).toEqual(shown);
+    if (extended !== undefined) expect(toExtendedLogEntry(stored)).toEqual(extended);
   }
 }
 
@@ -102,7 +107,22 @@ test('what this release writes has the shapes of the golden files of the present
   }
 });
 
-test('a reference of the caller’s is one field more in the released shape, and only where it was given', () => {
+test('events of releases without the optional fields show only the fields that they have', () => {
+  const besides = types.flatMap((type) =>
+    read(type, 1).flatMap(({ stored, shown }) => {
+      const added = Object.entries(toExtendedLogEntry(stored) ?? {}).filter(([name]) => !(name in (shown ?? {})));
+      return added.map(([name, value]) => `${type} ${name}: ${value as string}`);
+    }),
+  );
+  expect([...new Set(besides)].sort()).toEqual([
+    'files.updated action: attached',
+    'files.updated action: deleted',
+    'files.updated action: detached',
+    'tool.confirmation_requested title: Write it down',
+  ]);
+});
+
+test('each reference of the caller adds one field to the released shape, only if it was given', () => {
   const [released] = read('thread.created', 1);
   const writtenBy = (create: Command) => {
     const decision = decide([create], initialState, '1970-01-01T00:00:00.000Z');
@@ -113,10 +133,13 @@ test('a reference of the caller’s is one field more in the released shape, and
   expect(writtenBy(command.create())).toStrictEqual([['thread.created', data]]);
   const withReference = { ...data, clientExternalRef: 'ticket' };
   expect(writtenBy(command.create({ clientExternalRef: 'ticket' }))).toStrictEqual([['thread.created', withReference]]);
+  const externalRef = { value: 'ticket', tokenId: 'token' };
+  expect(writtenBy(command.create({ externalRef }))).toStrictEqual([['thread.created', { ...data, externalRef }]]);
 });
 
 test('the Thread of the golden files can be folded, and every event of it counts', () => {
-  const stored = types.flatMap((type) => read(type, 1)).map((golden) => golden.stored);
+  const told = types.filter((type) => !LATER_TYPES.includes(type));
+  const stored = told.flatMap((type) => read(type, 1)).map((golden) => golden.stored);
   const stream = stored.sort((a, b) => a.version - b.version);
   expect(stream.map(({ version }) => version)).toEqual(stream.map((_, i) => i + 1));
   let state: ThreadState = initialState;
@@ -168,6 +191,7 @@ const RELEASED: Record<string, string> = {
   'thread.created 1': 'f3483a8063544966',
   'thread.status_entered 1': 'f6392fe9a40c441e',
   'thread.terminated 1': 'f504cab1b37004a4',
+  'thread.title_set 1': 'a22681e7482ad996',
   'thread.unarchived 1': 'f49f6994ae53a924',
   'tool.completed 1': 'b64b7c36efa96aaa',
   'tool.confirmation_decided 1': '41f957556808c991',
@@ -179,6 +203,12 @@ const RELEASED: Record<string, string> = {
 /** Likewise those that have what may be left out. */
 const ADDED: Record<(typeof ADDED_TO)[number], string> = {
   'assistant.message_added': 'dce95308f90f7d60',
+  'assistant.text_added': '330353f4d89bb1e3',
+  'assistant.thinking_added': '5cc16853f3ca16e1',
+  'file.changed': '7853a3d795a83881',
+  'files.updated': '06039386cf495b3c',
+  'thread.created': '5ac0347c9293d147',
+  'thread.status_entered': 'e49f0544f9abf318',
   'tool.completed': '5f9289ecb88899f3',
   'usage.recorded': '3b637102d951027c',
 };

@@ -1,5 +1,14 @@
 import { removeCitations } from './citations.ts';
-import { isKnownEvent, type StoredEvent, type ThreadEvent, type ToolCall, type UnknownEvent } from './events.ts';
+import {
+  isKnownEvent,
+  type EventOf,
+  type NamedFile,
+  type StoredEvent,
+  type ThreadEvent,
+  type ToolCall,
+  type UnknownEvent,
+} from './events.ts';
+import { stepId } from './state.ts';
 
 export const LOG_ENTRY_TYPES = [
   'user.message',
@@ -32,6 +41,24 @@ export interface LogEntry {
   toolName?: string;
   toolInput?: Record<string, unknown>;
 }
+
+/** An entry with the optional fields of `?extended=true`. Each field is in the entries of some types. */
+export interface ExtendedLogEntry extends LogEntry {
+  /** `tool.confirmation.required`: the tool's title. */
+  title?: string;
+  /** `file.changed`, `session_files.updated`: the file's name and kind at that time, and what happened to it. */
+  name?: string;
+  kind?: 'attachment' | 'artifact';
+  action?: FileAction;
+  /** `agent.message.delta`, `agent.thinking.delta`: the message that the text belongs to, and the step that wrote it. */
+  messageId?: string;
+  stepId?: string;
+  /** `session.status`: the step that was interrupted; its text is void. */
+  voidedStepId?: string;
+}
+
+export type FileAction = (typeof FILE_ACTIONS)[number];
+export const FILE_ACTIONS = ['created', 'changed', 'attached', 'detached', 'deleted'] as const;
 
 const NO_NUMBERS = { durationMs: null, tokens: null };
 
@@ -85,6 +112,7 @@ export function showEvent(event: ThreadEvent): Shown | null {
       return ended('expired', event.data.durationMs);
     case 'thread.created':
     case 'thread.terminated':
+    case 'thread.title_set':
     case 'run.queued':
     case 'run.claimed':
     case 'run.waiting':
@@ -116,6 +144,54 @@ export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
   // An unknown type has no name in the closed enum of the contract; `session.status` is the one that promises least.
   if (shown === 'unsupported') return { ...place, type: 'session.status', status: 'unsupported', content: '' };
   return shown && { ...place, ...shown, content: removeCitations(shown.content).text };
+}
+
+/** Returns the entry with its optional fields. Uses only the event, so the entry never changes, even when a file does. */
+export function toExtendedLogEntry(event: StoredEvent | UnknownEvent): ExtendedLogEntry | null {
+  const entry = toLogEntry(event);
+  if (entry === null || entry.status === 'unsupported' || !isKnownEvent(event)) return entry;
+  return { ...entry, ...fieldsBesides(event) };
+}
+
+type Besides = Omit<ExtendedLogEntry, keyof LogEntry>;
+
+/** Returns the optional fields. Omits malformed ones; events of earlier releases lack most of them. */
+function fieldsBesides(event: ThreadEvent): Besides {
+  switch (event.type) {
+    case 'assistant.text_added':
+    case 'assistant.thinking_added':
+      return stepOf(event);
+    case 'tool.confirmation_requested':
+      return textsOf({ title: event.data.title });
+    case 'file.changed':
+      return fileOf(event.data, event.data.action);
+    case 'files.updated':
+      return fileOf(event.data, event.data.change);
+    case 'thread.status_entered':
+      return textsOf({ voidedStepId: event.data.voidedStepId });
+    default:
+      return {};
+  }
+}
+
+/** A step writes one message, so the message has the id of the step. */
+function stepOf({ runId, attempt, data }: EventOf<'assistant.text_added' | 'assistant.thinking_added'>): Besides {
+  if (runId === null || attempt === null || !Number.isSafeInteger(data.step)) return {};
+  const id = stepId(runId, attempt, data.step ?? 0);
+  return { messageId: id, stepId: id };
+}
+
+function fileOf({ name, kind }: NamedFile, action: FileAction | undefined): Besides {
+  return {
+    ...textsOf({ name }),
+    ...(kind === 'attachment' || kind === 'artifact' ? { kind } : {}),
+    ...(action !== undefined && FILE_ACTIONS.includes(action) ? { action } : {}),
+  };
+}
+
+function textsOf<Name extends string>(fields: Record<Name, unknown>): { [field in Name]?: string } {
+  const texts = Object.entries(fields).filter((field): field is [Name, string] => typeof field[1] === 'string');
+  return Object.fromEntries(texts.map(([name, text]) => [name, removeCitations(text).text])) as Record<Name, string>;
 }
 
 function showUnlessBroken(event: ThreadEvent): Shown | null | 'unsupported' {

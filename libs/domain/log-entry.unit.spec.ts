@@ -1,6 +1,13 @@
 import { event, happened } from './decider.testing.ts';
 import { SCHEMA_VERSIONS, type StoredEvent, type ThreadEvent, type ThreadEventType } from './events.ts';
-import { LOG_ENTRY_TYPES, showEvent, toLogEntry, type LogEntry } from './log-entry.ts';
+import {
+  LOG_ENTRY_TYPES,
+  showEvent,
+  toExtendedLogEntry,
+  toLogEntry,
+  type ExtendedLogEntry,
+  type LogEntry,
+} from './log-entry.ts';
 import { runError } from './run-errors.ts';
 
 const { cancelled, completed, expired, failed, started } = happened;
@@ -77,6 +84,7 @@ const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
   ['expired', expired('A', 'queue'), entry('run.failed', 'expired', isError)],
   ['no creation', happened.created(), null],
   ['no end but its status', happened.terminated(), null],
+  ['no title', happened.titleSet('Mine'), null],
   ['no queueing', happened.queued('A'), null],
   ['no claim', happened.claimed('A'), null],
   ['no waiting', happened.waiting('A', ['Q']), null],
@@ -151,4 +159,62 @@ test('provider-private citations are in no content', () => {
 test('types are known by name and schema version', () => {
   for (const type of Object.keys(SCHEMA_VERSIONS) as ThreadEventType[])
     expect(SCHEMA_VERSIONS[type]).toBeGreaterThan(0);
+});
+
+describe('with the optional fields', () => {
+  const file = { fileId: 'F', name: 'sum.csv', kind: 'artifact' } as const;
+  const said = { messageId: 'A-1-2', stepId: 'A-1-2' };
+  const entered = { status: 'RESCHEDULING', voidedStepId: 'A-1-2' } as const;
+  const BESIDES: [string, ThreadEvent, Partial<ExtendedLogEntry>][] = [
+    [
+      'the tool’s title',
+      event('tool.confirmation_requested', { ...CALL, requestId: 'Q' }, 'A', 1),
+      { title: CALL.title },
+    ],
+    ['message and step', event('assistant.text_added', { text: 'x', step: 2 }, 'A', 1), said],
+    ['those of thinking', event('assistant.thinking_added', { text: 'x', step: 2 }, 'A', 1), said],
+    ['no step of a release that did not number them', event('assistant.text_added', { text: 'x' }, 'A', 1), {}],
+    [
+      'name, kind and action',
+      event('file.changed', { ...file, action: 'created' }, 'A', 1),
+      { name: 'sum.csv', kind: 'artifact', action: 'created' },
+    ],
+    ['nothing of a file that was not named', event('file.changed', { fileId: 'F' }, 'A', 1), {}],
+    [
+      'the same of the Thread’s files',
+      event('files.updated', { ...file, change: 'deleted' }, 'A', 1),
+      { name: 'sum.csv', kind: 'artifact', action: 'deleted' },
+    ],
+    ['the step that is void', event('thread.status_entered', entered, 'A'), { voidedStepId: 'A-1-2' }],
+    ['nothing else', happened.message('A', 'hi'), {}],
+  ];
+
+  test.each(BESIDES)('shows %s', (_what, fact, besides) => {
+    const plain = toLogEntry(stored(fact));
+    expect(toExtendedLogEntry(stored(fact))).toEqual({ ...plain, ...besides });
+    for (const name of Object.keys(besides)) expect(plain).not.toHaveProperty(name);
+  });
+
+  test('removes citations', () => {
+    const fact = event('tool.confirmation_requested', { ...CALL, title: CITED, requestId: 'Q' }, 'A', 1);
+    expect(toExtendedLogEntry(stored(fact))).toMatchObject({ title: 'so it is' });
+  });
+
+  test.each([
+    ['assistant.text_added', { text: 'x', step: 'two' }],
+    ['assistant.text_added', { text: 'x', step: 1.5 }],
+    ['tool.confirmation_requested', { ...CALL, requestId: 'Q', title: 7 }],
+    ['file.changed', { fileId: 'F', name: null, kind: 'folder', action: 'eaten' }],
+    ['thread.status_entered', { status: 'RESCHEDULING', voidedStepId: {} }],
+  ])('omits malformed fields: %s %j', (type, data) => {
+    const fact = { type, data, runId: 'A', attempt: 1 } as unknown as ThreadEvent;
+    expect(toExtendedLogEntry(stored(fact))).toEqual(toLogEntry(stored(fact)));
+  });
+
+  test('shows unknown, broken and private events as without the optional fields', () => {
+    const unknown = { ...PLACE, type: 'run.teleported', data: null, runId: 'A', attempt: 1, schemaVersion: 1 };
+    const broken = { ...stored(happened.message('A')), data: null } as unknown as StoredEvent;
+    for (const each of [{ ...unknown, public: true }, { ...unknown, public: false }, broken])
+      expect(toExtendedLogEntry(each)).toEqual(toLogEntry(each));
+  });
 });

@@ -33,6 +33,7 @@ const KINDS = [
   'retry_run',
   'archive',
   'unarchive',
+  'set_title',
   'file',
   'claim_run',
   'start_run',
@@ -82,6 +83,7 @@ export interface Names {
 
 const ERRORS: RunErrorCode[] = ['provider_unavailable', 'worker_lost', 'internal', 'provider_auth'];
 const WHEN_BUSY = ['enqueue', 'interrupt', 'reject'] as const;
+const REFERENCES = [{}, { clientExternalRef: 'mine' }, { externalRef: { value: 'mine', tokenId: 'token' } }];
 const LIMITS_OF_TIME = ['queue', 'work', 'wait'] as const;
 
 /** The intent as a command to a Thread in this state; `names` gets the ids that it uses. */
@@ -96,7 +98,7 @@ export function toCommand({ kind, run: nth, off, pick }: Intent, state: ThreadSt
     case 'go on':
       return goOn(run, { pick, off }, names) ?? { type: 'archive' };
     case 'create_thread':
-      return command.create(pick % 2 ? { clientExternalRef: 'mine' } : {});
+      return command.create(REFERENCES[pick % 3]);
     case 'add_message':
       return command.message(newId(names.runs, 'R'), WHEN_BUSY[pick % 3]);
     case 'decide_permission':
@@ -110,6 +112,8 @@ export function toCommand({ kind, run: nth, off, pick }: Intent, state: ThreadSt
     case 'archive':
     case 'unarchive':
       return { type: kind };
+    case 'set_title':
+      return command.setTitle(pick % 3 ? `title ${pick}` : null);
     case 'file':
       return {
         type: (['attach_file', 'detach_file', 'delete_file'] as const)[pick % 3] ?? 'delete_file',

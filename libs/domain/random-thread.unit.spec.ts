@@ -113,6 +113,7 @@ class RandomThread {
 
 /** Events that change nothing but the log, or nothing when there is nothing left to change. */
 const UNFOLDED = [
+  'thread.title_set',
   'message.added',
   'files.updated',
   'assistant.text_added',
@@ -206,6 +207,7 @@ const COMMANDS: Command['type'][] = [
   'reclaim_run',
   'record',
   'retry_run',
+  'set_title',
   'start_run',
   'terminate_thread',
   'unarchive',
@@ -234,6 +236,7 @@ const EVENTS = [
   'thread.created',
   'thread.status_entered',
   'thread.terminated',
+  'thread.title_set',
   'thread.unarchived',
   'tool.completed',
   'tool.confirmation_decided',

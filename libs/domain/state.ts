@@ -85,3 +85,8 @@ export function threadStatus(thread: Thread): ThreadStatus {
 export function findLiveRun(thread: Thread, runId: string): LiveRun | undefined {
   return thread.runs.find((run) => run.id === runId);
 }
+
+/** Returns the id of a step in the public log. It is unique: an attempt has one worker, which takes one step at a time. */
+export function stepId(runId: string, attempt: number, step: number): string {
+  return `${runId}-${attempt}-${step}`;
+}

@@ -1,6 +1,8 @@
 import { removeCitations } from './citations.ts';
 
-const MAX_LENGTH = 80;
+const MAX_TITLE = 80;
+/** Longest preview of a message, in characters. */
+export const MAX_PREVIEW = 200;
 
 /**
  * A Thread's title: the first line of its first message, white space collapsed, at most 80 characters, `…` where cut;
@@ -11,11 +13,19 @@ export function deriveTitle(text: string): string | null {
     removeCitations(text)
       .text.trimStart()
       .split(/\r\n|[\n\r\u2028\u2029]/, 1)[0] ?? '';
-  const characters = Array.from(line.replace(/\s+/gu, ' ').trim());
-  if (characters.length === 0) return null;
-  if (characters.length <= MAX_LENGTH) return characters.join('');
+  return shorten(line, MAX_TITLE) || null;
+}
+
+/** Returns a message as one line of at most 200 characters: no citation markup, white space collapsed, `…` at a cut. */
+export function previewOf(text: string): string {
+  return shorten(removeCitations(text).text, MAX_PREVIEW);
+}
+
+function shorten(text: string, maxLength: number): string {
+  const characters = Array.from(text.replace(/\s+/gu, ' ').trim());
+  if (characters.length <= maxLength) return characters.join('');
   return `${characters
-    .slice(0, MAX_LENGTH - 1)
+    .slice(0, maxLength - 1)
     .join('')
     .trimEnd()}…`;
 }

@@ -1,4 +1,4 @@
-import { deriveTitle } from './title.ts';
+import { deriveTitle, MAX_PREVIEW, previewOf } from './title.ts';
 
 const FAMILY = '👩‍👩‍👧';
 
@@ -22,6 +22,16 @@ test.each([
   ['only white space', ' \n\t\u2028 ', null],
 ])('%s', (_what, text, title) => {
   expect(deriveTitle(text)).toBe(title);
+});
+
+test.each([
+  ['all its lines in one', ' a\n\tb\r\nc ', 'a b c'],
+  ['nothing of only white space', ' \n ', ''],
+  ['the longest', 'x'.repeat(MAX_PREVIEW), 'x'.repeat(MAX_PREVIEW)],
+  ['a longer one, cut', '😀'.repeat(MAX_PREVIEW + 1), `${'😀'.repeat(MAX_PREVIEW - 1)}…`],
+  ['no provider-private citations', 'See \uE200cite\uE202turn0\uE201this', 'See this'],
+])('a preview shows %s', (_what, text, preview) => {
+  expect(previewOf(text)).toBe(preview);
 });
 
 test('is 80 characters long where it was cut', () => {

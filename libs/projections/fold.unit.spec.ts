@@ -54,6 +54,8 @@ const idle = {
   created_at: at(0),
   updated_at: at(0),
   client_external_ref: null,
+  external_ref: null,
+  external_ref_token_id: null,
 };
 
 describe('the summary of a Thread', () => {
@@ -74,12 +76,23 @@ describe('the summary of a Thread', () => {
     ],
     ['keeps its title', [message('First'), message('Second')], { title: 'First', updated_at: at(1) }],
     [
-      'takes its title from a later message where the first has none',
+      'takes its title from a later message if the first has no text',
       [message(' \n '), message('Second')],
       { title: 'Second', updated_at: at(2) },
     ],
     ['has the newest Run', [queued, ['run.queued', queuedData, 'run 2']], { last_run_id: 'run 2', updated_at: at(2) }],
     ['is archived', [['thread.archived']], { archived: true, updated_at: at(1) }],
+    [
+      'keeps the title that is set',
+      [['thread.title_set', { title: 'Mine' }], message('First')],
+      { title: 'Mine', updated_at: at(1) },
+    ],
+    [
+      'takes its title from the next message once the title is null',
+      [message('First'), ['thread.title_set', { title: null }], message('Second')],
+      { title: 'Second', updated_at: at(3) },
+    ],
+    ['gets the title that is set', [['thread.title_set', { title: 'Mine' }]], { title: 'Mine', updated_at: at(1) }],
     ['is not archived any more', [['thread.archived'], ['thread.unarchived']], { updated_at: at(2) }],
     ['is not moved by text', [['assistant.text_added', { text: 'x' }, 'run', 1]], {}],
     ['is not moved by what nobody knows', [['future.event', { status: 'IDLE' }]], {}],
@@ -93,6 +106,12 @@ describe('the summary of a Thread', () => {
     const { thread: row } = foldSummaries(noSummaries, stream(attributed, ['thread.archived']));
     const named = { owner_service_token_id: 'token', client_external_ref: 'ticket' };
     expect(row).toEqual({ ...idle, ...named, archived: true, updated_at: at(1) });
+  });
+
+  test('has the unique reference of its creation and the token that gave it', () => {
+    const data = { ...(created[1] as object), externalRef: { value: 'ticket', tokenId: 'token' } };
+    const { thread: row } = foldSummaries(noSummaries, stream(['thread.created', data]));
+    expect(row).toEqual({ ...idle, external_ref: 'ticket', external_ref_token_id: 'token' });
   });
 
   test('does not begin without its creation', () => {

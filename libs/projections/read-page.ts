@@ -223,6 +223,8 @@ function toThreadSummary(row: Column[]): ThreadSummary {
     created_at: time(row[11]),
     updated_at: time(row[12]),
     client_external_ref: row[13] ?? null,
+    external_ref: row[14] ?? null,
+    external_ref_token_id: row[15] ?? null,
   };
 }
 

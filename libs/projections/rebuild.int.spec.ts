@@ -61,6 +61,8 @@ const columns = {
     'created_at',
     'updated_at',
     'client_external_ref',
+    'external_ref',
+    'external_ref_token_id',
   ],
   run_summaries: [
     'thread_id',

@@ -16,13 +16,22 @@ export interface ThreadSummary {
   created_at: string;
   updated_at: string;
   client_external_ref: string | null;
+  /** Unique per token, Agent and user, unlike `client_external_ref`. A Thread has at most one of the two. */
+  external_ref: string | null;
+  /** The token that gave `external_ref`. */
+  external_ref_token_id: string | null;
+}
+
+/** Returns the caller's reference for the Thread, given by either name. */
+export function referenceOf(row: Pick<ThreadSummary, 'external_ref' | 'client_external_ref'>): string | null {
+  return row.external_ref ?? row.client_external_ref;
 }
 
 /** A pure fold: the same function runs inline with the append, in `rebuild` and in `verify`. */
 export function foldThreadSummary(row: ThreadSummary | null, event: StoredEvent): ThreadSummary | null {
   if (event.type === 'thread.created') {
     if (row !== null) return row;
-    const { agentId, organizationId, userId, kind, owner, clientExternalRef = null } = event.data;
+    const { agentId, organizationId, userId, kind, owner, clientExternalRef = null, externalRef } = event.data;
     return {
       thread_id: event.threadId,
       agent_id: agentId,
@@ -38,6 +47,8 @@ export function foldThreadSummary(row: ThreadSummary | null, event: StoredEvent)
       created_at: event.occurredAt,
       updated_at: event.occurredAt,
       client_external_ref: clientExternalRef,
+      external_ref: externalRef?.value ?? null,
+      external_ref_token_id: externalRef?.tokenId ?? null,
     };
   }
   return row && change(row, changedFields(row, event), event.occurredAt);
@@ -51,6 +62,8 @@ function changedFields(row: ThreadSummary, event: StoredEvent): Partial<ThreadSu
       return { archived: true };
     case 'thread.unarchived':
       return { archived: false };
+    case 'thread.title_set':
+      return { title: event.data.title };
     case 'message.added':
       return { title: row.title ?? deriveTitle(event.data.text) };
     case 'run.queued':

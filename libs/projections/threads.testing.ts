@@ -46,7 +46,7 @@ export const message = (run = newRun(), text = 'Hello', whenBusy: 'reject' | 'en
   by: null,
 });
 
-/** By a person; or by a service token for a person, with a reference of its own. */
+/** Returns the command that creates a Thread: by a person with `externalRef`, or by a service token with `client_external_ref`. */
 const create = ({ attributed }: { attributed: boolean }): Command => ({
   type: 'create_thread',
   agentId: ulid(),
@@ -55,6 +55,7 @@ const create = ({ attributed }: { attributed: boolean }): Command => ({
   userId: `it's "user" 😀`,
   owner: { personId: ulid(), serviceTokenId: attributed ? ulid() : null },
   clientExternalRef: attributed ? `"ticket" \\ 😀` : undefined,
+  externalRef: attributed ? undefined : { value: `"ticket" \\ 😀`, tokenId: ulid() },
 });
 
 const tool: ToolCall = {
@@ -115,6 +116,7 @@ function stories(run: string): Record<string, Command[]> {
     'in line': [...start, follow, message(newRun(), 'And then?', 'enqueue')],
     followed: [...start, follow, { type: 'complete_run', ...first, finalOutput: null }],
     archived: [{ type: 'archive' }],
+    titled: [message(newRun(run), 'Hm'), { type: 'set_title', title: 'Hello' }],
     unarchived: [{ type: 'archive' }, { type: 'unarchive' }, { type: 'attach_file', fileId: ulid() }],
     terminated: [...start, { type: 'terminate_thread' }],
     'waiting to start': [...start, { ...message(newRun()), whenBusy: 'interrupt' } as Command],

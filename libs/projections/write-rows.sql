@@ -14,9 +14,10 @@ stream as (
 thread_summary as (
   insert into thread_summaries (thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
                                 owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at,
-                                client_external_ref)
+                                client_external_ref, external_ref, external_ref_token_id)
   select thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
-         owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at, client_external_ref
+         owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at, client_external_ref,
+         external_ref, external_ref_token_id
   from jsonb_populate_recordset(null::thread_summaries, $2::jsonb)
   on conflict (thread_id) do update
   set agent_id               = excluded.agent_id,
@@ -31,7 +32,9 @@ thread_summary as (
       archived               = excluded.archived,
       created_at             = excluded.created_at,
       updated_at             = excluded.updated_at,
-      client_external_ref    = excluded.client_external_ref
+      client_external_ref    = excluded.client_external_ref,
+      external_ref           = excluded.external_ref,
+      external_ref_token_id  = excluded.external_ref_token_id
 ),
 run_summary as (
   insert into run_summaries (run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at,

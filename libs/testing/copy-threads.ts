@@ -48,7 +48,7 @@ const STATEMENTS = [
   `insert into thread_summaries
    select (jsonb_populate_record(s, jsonb_build_object(
      'thread_id', c.thread_id, 'agent_id', c.agent_id, 'last_run_id', ${runId('last_run_id')},
-     'user_id', replace(user_id, $9, digits), 'title', replace(title, $9, digits),
+     'user_id', replace(user_id, $9, digits), 'external_ref', replace(external_ref, $9, digits), 'title', replace(title, $9, digits),
      'created_at', created_at - age, 'updated_at', updated_at - age))).*
    from copies c, thread_summaries s where s.thread_id = $1 order by number`,
   `insert into run_summaries

@@ -130,6 +130,18 @@ it('dropNextAnswer: the server has done it, the client never hears', async () =>
   await conversing();
 });
 
+it('endBefore: the client gets what precedes the text, and then the end', async () => {
+  const talk = await conversing();
+  const ended = proxy.endBefore('last');
+  talk.socket.write(' more');
+  await eventually(() => talk.received() === 'hello more', { what: 'an answer without the text passes' });
+  talk.socket.write(' and last of all');
+  await ended;
+  await eventually(talk.ended, { what: 'the connection has ended' });
+  expect(talk.received()).toBe('hello more and ');
+  await conversing();
+});
+
 it('ends a client that was held back when the server went away', async () => {
   const served = once(echo, 'connection') as Promise<[Socket]>;
   const { socket, ended } = converse();

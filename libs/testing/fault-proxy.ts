@@ -24,6 +24,8 @@ export interface FaultProxy {
    * server has begun to answer, and so has done what was asked, as far as a client can ever know.
    */
   dropNextAnswer(matches?: (request: Buffer) => boolean): Promise<void>;
+  /** Ends the connection whose answer is the next to contain the text, just before the text. Resolves then. */
+  endBefore(text: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -39,12 +41,24 @@ interface Drop {
   dropped: () => void;
 }
 
+interface End {
+  text: string;
+  ended: () => void;
+}
+
+/** Faults that wait for the bytes that they apply to. */
+interface Faults {
+  drops: Drop[];
+  ends: End[];
+}
+
 export async function faultProxy(targetPort: number): Promise<FaultProxy> {
   const pairs = new Set<Pair>();
   // One socket of a pair may outlive the other: a paused one does not see its end.
   const sockets = new Set<Socket>();
   const abandoned = new Set<Socket>();
   const drops: Drop[] = [];
+  const ends: End[] = [];
   let state: 'open' | 'cut' | 'stalled' = 'open';
 
   const server = createServer((client) => {
@@ -52,7 +66,7 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
     const pair: Pair = { client, target: connect(targetPort, '127.0.0.1'), isAnswered: false };
     pairs.add(pair);
     const isSilent = (): boolean => state === 'stalled' || abandoned.has(client);
-    connectPair(pair, drops, isSilent, () => pairs.delete(pair));
+    connectPair(pair, { drops, ends }, isSilent, () => pairs.delete(pair));
     for (const socket of [pair.client, pair.target]) {
       sockets.add(socket.once('close', () => sockets.delete(socket)));
       if (state === 'stalled') socket.pause();
@@ -90,6 +104,7 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
     },
     reset: () => sockets.forEach((socket) => socket.resetAndDestroy()),
     dropNextAnswer: (matches = () => true) => new Promise((resolve) => drops.push({ matches, dropped: resolve })),
+    endBefore: (text) => new Promise((resolve) => ends.push({ text, ended: resolve })),
     close: async () => {
       // Who was just being accepted comes after this.
       state = 'cut';
@@ -101,7 +116,7 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
   };
 }
 
-function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended: () => void): void {
+function connectPair(pair: Pair, { drops, ends }: Faults, isStalled: () => boolean, ended: () => void): void {
   const { client, target } = pair;
   const forward = (bytes: Buffer, from: Socket, to: Socket): void => {
     if (to.destroyed || to.write(bytes)) return;
@@ -116,6 +131,12 @@ function connectPair(pair: Pair, drops: Drop[], isStalled: () => boolean, ended:
     if (index >= 0) pair.answerDropped = drops.splice(index, 1)[0]!.dropped;
   });
   target.on('data', (answer) => {
+    const index = ends.findIndex(({ text }) => answer.includes(text));
+    if (index >= 0) {
+      const end = ends.splice(index, 1)[0]!;
+      client.end(answer.subarray(0, answer.indexOf(end.text)), end.ended);
+      return void target.destroy();
+    }
     if (!pair.answerDropped) {
       forward(answer, target, client);
       pair.isAnswered = true;

@@ -1,4 +1,5 @@
-export { describeInBrowser, startChromium } from './chromium.ts';
+export { describeInBrowser, isChromiumInstalled, startChromium } from './chromium.ts';
+export { closeSchemas } from './close-schemas.ts';
 export * from './documents.ts';
 export * from './eventually.ts';
 export * from './fault-proxy.ts';

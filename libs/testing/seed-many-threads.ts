@@ -138,8 +138,10 @@ async function makeModel(handler: CommandHandler, kind: Kind, owners: Owners, cl
   const { organizationId, personId, agentIds } = owners;
   const agentId = agentIds[0]!;
   const owner = { personId, serviceTokenId: null };
+  // Each kind has a token of its own, because the models have the same digits.
+  const externalRef = { value: `order-${DIGITS}`, tokenId: ulid() };
   const commands: Command[] = [
-    { type: 'create_thread', agentId, organizationId, kind: 'cattle', userId: `user-${DIGITS}`, owner },
+    { type: 'create_thread', agentId, organizationId, kind: 'cattle', userId: `user-${DIGITS}`, owner, externalRef },
     ...runIds.flatMap((runId) => storyOf(kind, runId)),
   ];
   for (const command of commands) {
