@@ -104,6 +104,7 @@ async function runEffect({ perform, render }: Effect, key: RequestKey | null): P
     case 'folder_moved':
     case 'folder_full':
     case 'limited':
+    case 'reference_taken':
       throw new Error('An operation without files and claims was refused for them.');
   }
 }

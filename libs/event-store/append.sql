@@ -57,10 +57,10 @@ appended as (
 thread_summary as (
   insert into thread_summaries (thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
                                 owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at,
-                                client_external_ref)
+                                client_external_ref, external_ref, external_ref_token_id)
   select t.thread_id, t.agent_id, t.organization_id, t.user_id, t.kind, t.owner_person_id,
          t.owner_service_token_id, t.status, t.title, t.last_run_id, t.archived, t.created_at, t.updated_at,
-         t.client_external_ref
+         t.client_external_ref, t.external_ref, t.external_ref_token_id
   from stream, jsonb_populate_recordset(null::thread_summaries, $10::jsonb) as t
   on conflict (thread_id) do update
   set status      = excluded.status,

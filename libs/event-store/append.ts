@@ -51,6 +51,8 @@ export interface FileChanges {
   claimed?: DraftClaim;
   /** Files of the Thread that go; their bytes become the sweeper's. */
   removed?: readonly string[];
+  /** The bytes that each of `removed` must still have. */
+  removedSha256?: string;
   /** How many attachments the Thread may have then. */
   maxAttachments?: number;
   folder?: FolderChanges | undefined;
@@ -133,7 +135,8 @@ export interface Append {
  * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
  * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments.
  * `folder_moved`: a path of the folder was not as its change needs it; `folder_full`: the folder would be too large. `limited`:
- * as many Runs of the agent or the organization are claimed as may be; this one waits until it is let in.
+ * as many Runs of the agent or the organization are claimed as may be; this one waits until it is let in. `reference_taken`:
+ * another Thread of the same token, Agent and user has the `externalRef` of the new one.
  * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
  */
 export type AppendOutcome = FinalOutcome | 'unknown';
@@ -147,7 +150,8 @@ export type FinalOutcome =
   | 'files_full'
   | 'folder_moved'
   | 'folder_full'
-  | 'limited';
+  | 'limited'
+  | 'reference_taken';
 
 interface AppendResult {
   /** The last two only where there is a key. */
@@ -203,7 +207,7 @@ async function appendStream(client: PoolClient, append: Append, timeoutMs?: numb
 async function appendWithFiles(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
   const outcome = await appendStream(client, append, timeoutMs);
   if (outcome !== 'appended') return outcome;
-  const { claimed, removed = [], maxAttachments = Infinity, folder } = append.files ?? {};
+  const { claimed, removed = [], removedSha256 = null, maxAttachments = Infinity, folder } = append.files ?? {};
   const refused = folder && (await changeFolder(client, append.after.threadId, folder, timeoutMs));
   if (refused) return refused;
   const added = [...(append.files?.added ?? []), ...(folder ? placedFiles(folder) : [])];
@@ -216,7 +220,8 @@ async function appendWithFiles(client: PoolClient, append: Append, timeoutMs?: n
   } = claimed ?? {};
   const owner = [agentId, ownerPersonId, ownerServiceTokenId];
   const blobKeys = added.map(({ blob_key }) => blob_key);
-  const values = [append.after.threadId, JSON.stringify(added), fileIds, ...owner, removed, maxAgeMs, blobKeys];
+  const changes = [append.after.threadId, JSON.stringify(added), fileIds, ...owner, removed, maxAgeMs, blobKeys];
+  const values = [...changes, removedSha256];
   const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...limit(timeoutMs), values });
   const done = rows[0]!;
   const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;

@@ -1,6 +1,6 @@
 -- What an append does to files, in its transaction and after it, so that the Thread's row is locked: $2 come into being with
--- the bytes $9 that were put for them, $3 are drafts that the owner $5 or $6 has of the agent $4 and that are attached, $7 go. The
--- counts say whether each was as it should be.
+-- the bytes $9 that were put for them, $3 are drafts that the owner $5 or $6 has of the agent $4 and that are attached, $7 are
+-- removed if their bytes have the hash $10 (null: any bytes). The counts say whether each was as it should be.
 with
 claimed_blobs as (
   -- `limit` as in append.sql: a look-up by key, however the statement was planned.
@@ -24,7 +24,9 @@ claimed as (
   returning id
 ),
 removed as (
-  delete from files where id = any ($7::text[]) and thread_id = $1 returning id, kind, blob_key
+  delete from files
+  where id = any ($7::text[]) and thread_id = $1 and ($10::text is null or sha256 = $10)
+  returning id, kind, blob_key
 ),
 -- The upload's stored answer has the file's name.
 uploads as (

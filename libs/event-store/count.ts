@@ -7,6 +7,7 @@ const OUTCOMES: Record<AppendOutcome, 'ok' | 'conflict' | 'limited' | 'unmet' | 
   appended: 'ok',
   conflict: 'conflict',
   limited: 'limited',
+  reference_taken: 'unmet',
   key_seen: 'unmet',
   key_in_progress: 'unmet',
   files_refused: 'unmet',

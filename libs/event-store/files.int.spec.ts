@@ -184,6 +184,23 @@ describe('a file that is removed', () => {
     expect((await on.store.findKey('token', 'upload'))?.body).toBe('');
     expect(await on.handler.handle(request)).toEqual({ outcome: 'files_refused' });
   });
+
+  test('stays, and nothing is appended, if the removal names other bytes', async () => {
+    const thread = await idleThread(on);
+    const file = await newFile();
+    await attach(thread, { added: [file] });
+    const remove = (removedSha256: string) =>
+      on.handler.handle({
+        threadId: thread.threadId,
+        commands: [{ type: 'delete_file', fileId: file.id }],
+        files: { removed: [file.id], removedSha256 },
+      });
+    const before = await readAll(on, thread.threadId);
+    expect(await remove('0'.repeat(64))).toEqual({ outcome: 'files_refused' });
+    expect(await readAll(on, thread.threadId)).toEqual(before);
+    expect(await remove(file.sha256)).toMatchObject({ outcome: 'appended' });
+    expect(await filesOf(thread.threadId)).toEqual([]);
+  });
 });
 
 describe('a Thread that is deleted', () => {

@@ -73,6 +73,8 @@ const MAX_PAUSE_MS = 4;
 const RECONNECT_MS = 50;
 /** Long beside what a machine that is busy with much else takes: such a one is slow, and not away. */
 const GIVE_UP_AFTER_MS = 5_000;
+/** After an answer was lost: what is not stored now can never commit any more. */
+const SETTLED = new Set<AppendOutcome>(['conflict', 'key_seen', 'limited', 'reference_taken']);
 /** An answer is waited for at least so long, even when it is time to give up. */
 const MIN_ANSWER_MS = 500;
 
@@ -235,7 +237,7 @@ export class CommandHandler {
       const found = await this.whileAway(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
       if (found !== null) return found;
       // Nothing of it is there and the stream has moved on: it can never commit any more.
-      if (outcome === 'conflict' || outcome === 'key_seen' || outcome === 'limited') return outcome;
+      if (outcome !== 'unknown' && SETTLED.has(outcome)) return outcome;
       if (performance.now() >= giveUpAt) throw new DatabaseAway(new Error('the answer to an append was lost'));
       await sleep(RECONNECT_MS);
     }

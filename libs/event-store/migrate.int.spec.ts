@@ -81,13 +81,27 @@ test('four that start at once migrate one after the other', async () => {
   await eventually(async () => (await lines(locks)).length === 0, { what: 'the lock is given back' });
 });
 
-test('indices that an operator has built beforehand stay as they are', async () => {
+test.each([
+  ['RunLists1763700000008', 'run_summaries_%'],
+  ['ExternalRefIndices1763700000013', 'thread_summaries_%ref%'],
+])('%s leaves indices that an operator has built beforehand as they are', async (name, pattern) => {
   await migrate(database.url);
   const before = await describeSchema();
-  const built = () => lines(`select oid::text as line from pg_class where relname like 'run_summaries_%' order by 1`);
+  const built = () => lines(`select oid::text as line from pg_class where relname like '${pattern}' order by 1`);
   const indices = await built();
-  await client.query(`delete from migrations where name like 'RunLists%'`);
+  expect(indices.length).toBeGreaterThan(0);
+  await client.query(`delete from migrations where name = '${name}'`);
   await migrate(database.url);
   expect([await describeSchema(), await built()]).toEqual([before, indices]);
-  expect(await lines('select name as line from migrations')).toContain('RunLists1763700000008');
+  expect(await lines('select name as line from migrations')).toContain(name);
+});
+
+test('reads of Threads go on while the indices of references are built, and while a reader holds the table', async () => {
+  await migrate(database.url);
+  await client.query(`drop index thread_summaries_external_ref, thread_summaries_by_reference`);
+  await client.query(`delete from migrations where name = 'ExternalRefIndices1763700000013'`);
+  // An open read blocks every statement that would block reads.
+  await client.query('begin; select from thread_summaries limit 1');
+  expect(await migrate(database.url)).toEqual(['ExternalRefIndices1763700000013']);
+  await client.query('commit');
 });

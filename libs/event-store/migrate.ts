@@ -9,6 +9,9 @@ import { Folders1763700000007 } from './migrations/0007-folders.ts';
 import { RunLists1763700000008 } from './migrations/0008-run-lists.ts';
 import { OperatorSessions1763700000009 } from './migrations/0009-operator-sessions.ts';
 import { TraceContext1763700000010 } from './migrations/0010-trace-context.ts';
+import { ExternalRefs1763700000011 } from './migrations/0011-external-refs.ts';
+import { TokenLimits1763700000012 } from './migrations/0012-token-limits.ts';
+import { ExternalRefIndices1763700000013 } from './migrations/0013-external-ref-indices.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -22,6 +25,9 @@ const MIGRATIONS = [
   RunLists1763700000008,
   OperatorSessions1763700000009,
   TraceContext1763700000010,
+  ExternalRefs1763700000011,
+  TokenLimits1763700000012,
+  ExternalRefIndices1763700000013,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

@@ -74,6 +74,11 @@ export interface DeletedThread {
 }
 
 const UNIQUE_VIOLATION = '23505';
+/** Outcomes by violated constraint or index; any other violation means that the stream has moved on. */
+const VIOLATED: Record<string, AppendOutcome> = {
+  idempotency_keys_pkey: 'key_seen',
+  thread_summaries_external_ref: 'reference_taken',
+};
 // Serialization failure, deadlock: PostgreSQL has undone the statement for another's sake.
 const UNDONE = new Set(['40001', '40P01']);
 // Statement timeout or cancellation, lock timeout: undone too, and waiting on would not help.
@@ -133,7 +138,7 @@ export class ThreadStore {
       return await sendAppend(client, append, timeoutMs);
     } catch (error) {
       const { code = '', constraint } = error as DatabaseError;
-      if (code === UNIQUE_VIOLATION) return constraint === 'idempotency_keys_pkey' ? 'key_seen' : 'conflict';
+      if (code === UNIQUE_VIOLATION) return VIOLATED[constraint ?? ''] ?? 'conflict';
       if (UNDONE.has(code)) return 'conflict';
       broken = isDatabaseAway(error);
       if (broken) return 'unknown';

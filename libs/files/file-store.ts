@@ -8,6 +8,7 @@ const FIND_FILE = sql('find-file.sql');
 const LIST_FILES = sql('list-files.sql');
 const LIST_FOLDER = sql('list-folder.sql');
 const FIND_LOST_DRAFTS = sql('find-lost-drafts.sql');
+const FIND_DRAFT_NAMES = sql('find-draft-names.sql');
 const LOCK_DRAFTS = sql('lock-drafts.sql');
 const STORE_DRAFT = sql('store-draft.sql');
 const DELETE_DRAFT = sql('delete-draft.sql');
@@ -82,6 +83,12 @@ export class FileStore {
     const values = [fileIds, owner.agentId, owner.personId, owner.serviceTokenId, maxAgeMs];
     const [row] = await this.read<{ id: string }>(FIND_LOST_DRAFTS, values);
     return row?.id ?? null;
+  }
+
+  /** Returns the names of those files that are drafts, by their ids. The append checks whether the caller may use them. */
+  async findDraftNames(fileIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.read<Pick<FileRow, 'id' | 'name'>>(FIND_DRAFT_NAMES, [fileIds]);
+    return new Map(rows.map(({ id, name }) => [id, name]));
   }
 
   /** Makes a draft of stored bytes. An answer that is lost is DatabaseAway: then it may be there. */

@@ -1,14 +1,20 @@
-import { toLogEntry, type LogEntry } from '#domain';
+import { toExtendedLogEntry, toLogEntry, type LogEntry } from '#domain';
 import type { LogPage, StreamEnd } from '#event-store';
 
 /** An entry as it goes over the wire. */
 export type RenderEntry = (entry: LogEntry) => string;
 
-/** A page of a Thread's log as it goes over the wire: rendered once, whoever reads it takes a piece of the same bytes. */
-export interface FramedPage {
+/** Entries as they go over the wire, one after the other. */
+export interface Frames {
   frames: Buffer;
   /** The id of each entry in `frames`, and where it starts there. */
   starts: { id: string; at: number }[];
+}
+
+/** A page of a Thread's log: plain and extended entries are rendered once each, and all readers share the bytes. */
+export interface FramedPage {
+  /** Returns its entries with or without their optional fields; renders each kind at its first use. */
+  framesOf: (extended: boolean) => Frames;
   /** Of the last event in the page; '' and 0 when it is empty. */
   lastId: string;
   lastVersion: number;
@@ -17,24 +23,34 @@ export interface FramedPage {
 }
 
 export function framePage({ events, end }: LogPage, render: RenderEntry): FramedPage {
-  const starts: FramedPage['starts'] = [];
+  const plain = lazily(() => frameEntries(events.map(toLogEntry), render));
+  const extended = lazily(() => frameEntries(events.map(toExtendedLogEntry), render));
+  const last = events.at(-1);
+  const framesOf = (wanted: boolean): Frames => (wanted ? extended() : plain());
+  return { framesOf, lastId: last?.id ?? '', lastVersion: last?.version ?? 0, end };
+}
+
+function frameEntries(entries: readonly (LogEntry | null)[], render: RenderEntry): Frames {
+  const starts: Frames['starts'] = [];
   const frames: Buffer[] = [];
   let length = 0;
-  for (const event of events) {
-    const entry = toLogEntry(event);
+  for (const entry of entries) {
     if (entry === null) continue;
     const frame = Buffer.from(render(entry));
     starts.push({ id: entry.id, at: length });
     frames.push(frame);
     length += frame.length;
   }
-  const last = events.at(-1);
-  const bytes = frames.length === 1 ? frames[0]! : Buffer.concat(frames, length);
-  return { frames: bytes, starts, lastId: last?.id ?? '', lastVersion: last?.version ?? 0, end };
+  return { frames: frames.length === 1 ? frames[0]! : Buffer.concat(frames, length), starts };
 }
 
-/** What of the page comes after the id, no copy, and how many entries that are. */
-export function framesAfter({ frames, starts }: FramedPage, id: string): { bytes: Buffer; entries: number } {
+function lazily<Value>(make: () => Value): () => Value {
+  let made: { value: Value } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+/** Returns the frames after the id, without a copy, and the number of their entries. */
+export function framesAfter({ frames, starts }: Frames, id: string): { bytes: Buffer; entries: number } {
   const first = starts.findIndex((start) => start.id > id);
   if (first === -1) return NOTHING;
   return { bytes: frames.subarray(starts[first]!.at), entries: starts.length - first };

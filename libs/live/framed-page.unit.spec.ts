@@ -22,7 +22,7 @@ const page = framePage(
 );
 
 it('renders all entries into one piece, and knows where it ends', () => {
-  expect(page.frames.toString()).toBe('ID3 é😀;ID6 b;');
+  expect(page.framesOf(false).frames.toString()).toBe('ID3 é😀;ID6 b;');
   expect(page).toMatchObject({ lastId: 'ID6', lastVersion: 6, end: null });
 });
 
@@ -32,12 +32,28 @@ it.each([
   ['ID4', 'ID6 b;'],
   ['ID6', ''],
 ])('gives from after %j on', (id, frames) => {
-  expect(framesAfter(page, id).bytes.toString()).toBe(frames);
+  expect(framesAfter(page.framesOf(false), id).bytes.toString()).toBe(frames);
 });
 
 it('is empty where there is nothing', () => {
   const end = { version: 3, eventId: 'ID3', idle: true };
   const empty = framePage({ events: [], end }, render);
   expect(empty).toMatchObject({ lastId: '', lastVersion: 0, end });
-  expect(framesAfter(empty, '')).toMatchObject({ bytes: { length: 0 }, entries: 0 });
+  expect(framesAfter(empty.framesOf(false), '')).toMatchObject({ bytes: { length: 0 }, entries: 0 });
+});
+
+it('renders plain and extended entries once each, and only on demand', () => {
+  const rendered: string[] = [];
+  const events = [{ ...event(3, 'assistant.text_added', { text: 'a', step: 2 }), runId: 'A', attempt: 1 }];
+  const lazy = framePage({ events, end: null }, (entry) => {
+    rendered.push('stepId' in entry ? 'extended' : 'plain');
+    return JSON.stringify(entry);
+  });
+  expect(rendered).toEqual([]);
+  expect(lazy.framesOf(false)).toBe(lazy.framesOf(false));
+  expect(rendered).toEqual(['plain']);
+  expect(lazy.framesOf(true)).toBe(lazy.framesOf(true));
+  expect(rendered).toEqual(['plain', 'extended']);
+  expect(JSON.parse(String(lazy.framesOf(true).frames))).toMatchObject({ content: 'a', stepId: 'A-1-2' });
+  expect(JSON.parse(String(lazy.framesOf(false).frames))).not.toHaveProperty('stepId');
 });

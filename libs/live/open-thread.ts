@@ -14,6 +14,8 @@ export interface LogReader {
   readonly knownUpTo: number;
   /** Whether to end once no Run is active and all is delivered. */
   readonly untilIdle: boolean;
+  /** Whether its entries have the optional fields; default: false. */
+  readonly extended?: boolean;
   /**
    * Takes the next frames, one or more whole ones; may keep the bytes and must not change them. Answers whether it has room
    * for more; after `false` nothing comes until `resume`.
@@ -36,6 +38,8 @@ export interface ThreadReads {
 /** A reader's place in the log: what it holds while it reads. */
 export class Reading {
   lastId: string;
+  /** The newest stream version that a page has had. */
+  version = 0;
   /** It has reached the end, and shares the reads of the others. */
   live = false;
   /** It reads a page of its own now. */
@@ -198,13 +202,16 @@ export class OpenThread {
         reading.live = false;
         return;
       }
-      const { bytes, entries } = framesAfter(page, reading.lastId);
+      const { bytes, entries } = framesAfter(page.framesOf(reading.reader.extended ?? false), reading.lastId);
       reading.lastId = page.lastId;
       metrics.streamEntries.inc(entries);
       if (entries > 0) reading.full = !reading.reader.deliver(bytes);
     }
-    // What it has may be newer than the page.
-    if (reading.reader.untilIdle && page.end?.idle && reading.lastId <= page.end.eventId) this.end(reading, 'idle');
+    const version = page.end?.version ?? page.lastVersion;
+    // Versions show that a page is out of date. Ids do not: a reader may resume with an id later than the whole log.
+    if (version < reading.version) return;
+    reading.version = version;
+    if (reading.reader.untilIdle && page.end?.idle) this.end(reading, 'idle');
   }
 
   private end(reading: Reading, reason: ReaderEnd): void {

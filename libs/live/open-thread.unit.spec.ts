@@ -38,7 +38,7 @@ class Simulation implements ThreadReads {
   commit(idle = this.random() < 0.3): void {
     // A change of status is an entry.
     const isPublic = idle !== (this.log.at(-1)?.idle ?? true) || this.random() < 0.7;
-    this.log.push({ id: String(this.version + 1).padStart(6, '0'), isPublic, idle });
+    this.log.push({ id: idOf(this.version + 1), isPublic, idle });
     if (!this.faults.loseWakes || this.random() < 0.5) this.wakes.push(this.version);
     if (this.random() < 0.2) this.wakes.push(this.version);
   }
@@ -56,8 +56,10 @@ class Simulation implements ThreadReads {
       const page = rest.slice(0, pageSize);
       const last = page.at(-1);
       return {
-        frames: Buffer.from(page.map(({ id }) => `${id}\n`).join('')),
-        starts: page.map(({ id }, i) => ({ id, at: i * 7 })),
+        framesOf: () => ({
+          frames: Buffer.from(page.map(({ id }) => `${id}\n`).join('')),
+          starts: page.map(({ id }, i) => ({ id, at: i * 7 })),
+        }),
         lastId: last?.id ?? '',
         lastVersion: last?.version ?? 0,
         end: rest.length < pageSize ? { version: this.version, eventId: all.at(-1)!.id, idle: all.at(-1)!.idle } : null,
@@ -140,6 +142,8 @@ class Simulation implements ThreadReads {
   }
 }
 
+const idOf = (version: number): string => String(version).padStart(6, '0');
+
 class SimulatedReader implements LogReader {
   readonly threadId = 'T';
   readonly afterEventId: string;
@@ -158,6 +162,8 @@ class SimulatedReader implements LogReader {
     this.knownUpTo = !isKnown ? 0 : simulation.mayNeedPolls ? 1 + Math.floor(random() * version) : version;
     this.untilIdle = random() < 0.5 && !isKnown;
     if (isKnown) this.afterEventId = simulation.publicIds('', this.knownUpTo).at(-1) ?? '';
+    // An id later than the log: for ever, or until a few more entries are stored.
+    else if (simulation.someKnown && random() < 0.2) this.afterEventId = random() < 0.5 ? 'later' : idOf(version + 3);
     else this.afterEventId = random() < 0.3 ? '' : (simulation.any(simulation.publicIds('')) ?? '');
     this.reading = simulation.thread.add(this);
   }
