@@ -5,17 +5,7 @@ import { z } from 'zod';
 import { AccessModule, RateLimiter } from '#access';
 import type { AdminOperation } from '#contract';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
-import {
-  CONFIG,
-  DATABASE,
-  LOGGER,
-  onScrape,
-  PolicyWatch,
-  scrape,
-  type Config,
-  type Database,
-  type Logger,
-} from '#platform';
+import { DATABASE, LOGGER, onScrape, PolicyWatch, scrape, type Database, type Logger } from '#platform';
 import { QueueControls, RUN_QUEUE, RunQueueModule, tellInstallation, type RunQueue } from '#run-queue';
 import { sendError } from './error-filter.ts';
 import { HealthService } from './health-service.ts';
@@ -25,6 +15,7 @@ const SCRAPE: AdminOperation = {
   method: 'GET',
   path: '/metrics',
   summary: 'Metrics of this process and of the installation',
+  description: 'In the text format of Prometheus.',
   params: z.object({}),
   query: z.object({}),
   body: null,
@@ -56,7 +47,6 @@ export class ObservationModule implements OnModuleInit, OnModuleDestroy {
     @Inject(DATABASE) private readonly database: Database,
     @Inject(RUN_QUEUE) private readonly queue: RunQueue,
     @Inject(QueueControls) private readonly controls: QueueControls,
-    @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
     this.fastify = httpAdapter.getInstance<FastifyInstance>();
@@ -65,11 +55,7 @@ export class ObservationModule implements OnModuleInit, OnModuleDestroy {
   onModuleInit(): void {
     const { health, queue, controls } = this;
     const { pool } = this.database;
-    const queueName = this.config.QUEUE_NAME;
-    this.ends = [
-      onScrape(async () => void (await health.check())),
-      tellInstallation({ pool, queue, queueName, controls }),
-    ];
+    this.ends = [onScrape(async () => void (await health.check())), tellInstallation({ pool, queue, controls })];
     this.fastify.route({
       method: SCRAPE.method,
       url: SCRAPE.path,

@@ -21,11 +21,13 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
+const QUEUE_WORKS = { waitingCount: () => Promise.resolve(0), isPausedByTool: () => Promise.resolve(false) };
+
 const healthOf = (said: Partial<WorkerHealthParts> = {}): WorkerHealth =>
   new WorkerHealth({
     pool: database.pool,
     policy: { isTrusted: true },
-    queue: { waitingCount: () => Promise.resolve(0) },
+    queue: QUEUE_WORKS,
     bus: { isUp: () => true },
     loop: { stage: 'running' },
     ...said,
@@ -35,6 +37,9 @@ const NOT_YET = 'The worker does not take Runs yet.';
 const NO_MORE = 'The worker was told to stop: it takes no more Runs.';
 const QUEUE: unknown = expect.stringMatching(
   /^The queue does not answer.* \(since 20.*Z\): no Run is taken until it is back;/,
+);
+const PAUSED: unknown = expect.stringMatching(
+  /^A BullMQ tool has paused the queue \(since 20.*Z\): no Run begins\. Run: spool queue resume$/,
 );
 const WAKEUPS: unknown = expect.stringMatching(
   /^Wake-ups .* \(since 20.*Z\): an interrupt reaches this worker within a second/,
@@ -46,8 +51,13 @@ test.each<[string, Partial<WorkerHealthParts>, object]>([
   ['stopping', { loop: { stage: 'draining' } }, { worker: 'draining', reasons: [NO_MORE] }],
   [
     'degraded',
-    { queue: { waitingCount: () => Promise.reject(new Error('gone')) } },
+    { queue: { waitingCount: () => Promise.reject(new Error('gone')), isPausedByTool: () => new Promise(() => {}) } },
     { queue: 'away', reasons: [QUEUE] },
+  ],
+  [
+    'degraded',
+    { queue: { ...QUEUE_WORKS, isPausedByTool: () => Promise.resolve(true) } },
+    { queue: 'ok', reasons: [PAUSED] },
   ],
   ['degraded', { bus: { isUp: () => false } }, { queue: 'ok', reasons: [WAKEUPS] }],
 ])('a worker is %s, and says why: %j', async (status, said, expected) => {

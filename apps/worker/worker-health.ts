@@ -1,7 +1,7 @@
 import { wakeupsPart, type LiveBus } from '#live';
 import { databasePart, HealthCheck, okOrAway, type Database, type PolicyWatch, type Readiness } from '#platform';
 import type { WorkerLoop } from '#run-engine';
-import { queuePart, type RunQueue } from '#run-queue';
+import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
 
 /** What a worker says of itself: `away` and `starting` take no Runs. */
 export interface WorkerReadiness extends Readiness {
@@ -14,14 +14,14 @@ export interface WorkerReadiness extends Readiness {
 export interface WorkerHealthParts {
   pool: Database['pool'];
   policy: Pick<PolicyWatch, 'isTrusted'>;
-  queue: Pick<RunQueue, 'waitingCount'>;
+  queue: Pick<RunQueue, 'waitingCount' | 'isPausedByTool'>;
   bus: Pick<LiveBus, 'isUp'>;
   loop: Pick<WorkerLoop, 'stage'>;
 }
 
 /** Whether this process executes Runs. */
 export class WorkerHealth {
-  private readonly parts: HealthCheck<'database' | 'queue' | 'wakeups'>;
+  private readonly parts: HealthCheck<'database' | 'queue' | 'toolPause' | 'wakeups'>;
   private readonly loop: WorkerHealthParts['loop'];
 
   constructor({ pool, policy, queue, bus, loop }: WorkerHealthParts) {
@@ -29,6 +29,7 @@ export class WorkerHealth {
     this.parts = new HealthCheck({
       database: databasePart(pool, policy, 'no Run can be claimed, and what is claimed is lost when its lease ends.'),
       queue: queuePart(queue, 'no Run is taken until it is back; what runs goes on.'),
+      toolPause: toolPausePart(queue),
       wakeups: wakeupsPart(bus, 'an interrupt reaches this worker within a second instead of at once.'),
     });
   }

@@ -80,8 +80,14 @@ export const metrics = {
   runsCreated: counter('spool_runs_created_total', 'Runs created.'),
   startSeconds: histogram(
     'spool_run_start_latency_seconds',
-    'From the creation of a Run to its first start, by the times of its events.',
+    'From the creation of a Run to its first start, boot included, by the times of its events.',
     WAITS,
+  ),
+  bootSeconds: histogram(
+    'spool_run_boot_duration_seconds',
+    'From the claim of a Run to its first step: loads agent version, transcript and tool servers.',
+    LONG,
+    { outcome: ['ok', 'error', 'stopped'] },
   ),
   runsEnded: counter('spool_runs_ended_total', 'Runs ended.', {
     outcome: ['completed', 'failed', 'cancelled', 'expired'],
@@ -127,6 +133,9 @@ export const metrics = {
   workRows: gauge('spool_work_rows', 'Live Runs by what they wait for.', {
     state: ['ready', 'leased', 'waiting', 'delayed', 'limited'],
   }),
+  liveRuns: gauge('spool_live_runs', 'Live Runs by status.', {
+    status: ['queued', 'booting', 'running', 'waiting_input'],
+  }),
   dueRows: gauge(
     'spool_due_rows',
     'Work rows that are past due for more than 2 s, and neither handled nor held up by the queue.',
@@ -134,7 +143,7 @@ export const metrics = {
   oldestReadySeconds: gauge('spool_oldest_ready_seconds', 'Age of the Run that has been ready longest.'),
   workersAlive: gauge('spool_workers_alive', 'Workers whose heartbeat is younger than 10 s.'),
   workerSlots: gauge('spool_worker_slots', 'Slots of all workers that are alive.'),
-  queuePaused: gauge('spool_queue_paused', '1 while an operator has paused the queue.'),
+  queuePaused: gauge('spool_queue_paused', '1 while an operator or a BullMQ tool has paused the queue.'),
   queueAway: gauge('spool_queue_away', '1 while the dispatcher finds that the queue does not answer.'),
 
   databaseUp: gauge('spool_database_up', '1 if PostgreSQL answers this process.'),
@@ -153,6 +162,11 @@ type StepOutcome = 'ok' | 'error' | 'stopped';
 /** Begins to measure a step; what it answers is told the outcome, and counts the first. */
 export function countStep(kind: 'model' | 'tool'): (outcome: StepOutcome) => void {
   return once((outcome: StepOutcome, seconds) => metrics.stepSeconds.observe({ kind, outcome }, seconds));
+}
+
+/** The same of a boot. */
+export function countBoot(): (outcome: StepOutcome) => void {
+  return once((outcome: StepOutcome, seconds) => metrics.bootSeconds.observe({ outcome }, seconds));
 }
 
 /** The same of a provider's call. `outcome`: `ok`, `stopped` or the code of the Run's error. */

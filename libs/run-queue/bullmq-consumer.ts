@@ -3,7 +3,7 @@ import { MetricsTime, WaitingError, Worker, type IQueueBackend, type Job, type J
 import type { RunOffer } from '#event-store';
 import type { BullRunQueueOptions } from './bullmq-backend.ts';
 import { logSparsely } from './log-sparsely.ts';
-import type { RunConsumer } from './run-queue.ts';
+import { HandlerUnavailable, type RunConsumer } from './run-queue.ts';
 
 type Jobs<C> = Worker<RunOffer, void, string, IQueueBackend, JobProgress, C>;
 
@@ -96,20 +96,33 @@ export class BullConsumer<C> implements RunConsumer {
   }
 
   private async process(job: Job<RunOffer, void>, token?: string): Promise<void> {
-    // A blocking read that was under way still brings one: it goes back for the others.
-    if (this.stopping) {
-      await job.moveToWait(token);
-      throw new WaitingError();
-    }
-    const handling = this.options.handler(job.data);
+    // A blocking read that was under way may still bring a job.
+    if (this.stopping || this.worker.isPaused()) return giveBack(job, token);
+    // Leaves the set as soon as it has ended: `close()` waits for the set, but not for the queue to answer.
+    const handling = this.options.handler(job.data).finally(() => this.running.delete(handling));
     this.running.add(handling);
     try {
       await handling;
     } catch (error) {
-      this.warn(error, 'queue: a job failed and is offered again');
-      throw error;
-    } finally {
-      this.running.delete(handling);
+      const isGivenBack = error instanceof HandlerUnavailable;
+      this.warn(error, isGivenBack ? 'queue: a job was given back' : 'queue: a job failed and is offered again');
+      if (!isGivenBack) throw error;
+      void this.pauseUntil(error.recovered);
+      await giveBack(job, token);
     }
   }
+
+  private async pauseUntil(recovered: Promise<void>): Promise<void> {
+    const { worker } = this;
+    if (worker.isPaused()) return;
+    await worker.pause(true);
+    await recovered;
+    if (!this.stopping) await worker.resume();
+  }
+}
+
+/** Puts a job back for other workers. Always throws, because BullMQ expects that. */
+async function giveBack(job: Job<RunOffer, void>, token?: string): Promise<never> {
+  await job.moveToWait(token);
+  throw new WaitingError();
 }

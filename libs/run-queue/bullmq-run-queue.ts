@@ -62,6 +62,16 @@ export class BullRunQueue<C> implements ShownRunQueue {
     return this.jobs.getWaitingCount();
   }
 
+  async isPausedByTool(): Promise<boolean> {
+    this.refuseAway();
+    return this.jobs.isPaused();
+  }
+
+  async liftToolPause(): Promise<void> {
+    this.refuseAway();
+    await this.jobs.resume();
+  }
+
   async keepEpoch(): Promise<boolean> {
     this.refuseAway();
     const backend = this.jobs.getBackend();

@@ -27,6 +27,8 @@ function failingQueue(): { queue: RunQueue; state: { away: boolean; asked: numbe
   const queue: RunQueue = {
     offer: (offers) => answer(() => on.queue.offer(offers)),
     waitingCount: () => (state.asked++, answer(() => on.queue.waitingCount())),
+    isPausedByTool: () => on.queue.isPausedByTool(),
+    liftToolPause: () => on.queue.liftToolPause(),
     keepEpoch: () => on.queue.keepEpoch(),
     consume: (handler, slots) => on.queue.consume(handler, slots),
     close: () => on.queue.close(),
@@ -140,6 +142,33 @@ it.each([
   }
   await on.controls[end[1]]();
   expect(await on.minutesLeft(run!.runId)).toBe(10);
+});
+
+it('gives back the time of a pause, an outage and a tool’s pause once, whichever ends first', async () => {
+  const holds = [
+    { begin: () => on.controls.pauseQueue(), end: () => on.controls.resumeQueue() },
+    { begin: () => on.controls.noteAway(), end: () => on.controls.noteBack() },
+    { begin: () => on.pauseByTool(), end: () => on.resumeByTool() },
+  ];
+  const orders = [
+    [0, 1, 2],
+    [2, 1, 0],
+    [1, 2, 0],
+  ];
+  for (const order of orders) {
+    const [run] = await on.addReadyRuns('org', 1);
+    for (const { begin } of holds) {
+      await begin();
+      await on.letTimePass('10 minutes');
+    }
+    for (const i of order) {
+      await holds[i]!.end();
+      await on.letTimePass('10 minutes');
+    }
+    // The queue ran for the last ten minutes.
+    expect(await on.minutesLeft(run!.runId)).toBe(0);
+    await on.pool.query('delete from run_work');
+  }
 });
 
 it('works with a queue in another database than the Runs, which it finds empty', async () => {

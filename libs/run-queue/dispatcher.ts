@@ -122,10 +122,10 @@ export class Dispatcher {
     const now = monotonicNow();
     const { controls, queue } = this.options;
     if (now - this.checkedAt >= CHECK_EVERY_MS) await this.check(now);
-    const { paused, away, slots, limited } = await controls.read();
+    const { paused, pausedByTool, away, slots, limited } = await controls.read();
     // Also while paused: whether it answers has to be known.
     const waiting = await queue.waitingCount();
-    if (paused) {
+    if (paused || pausedByTool) {
       this.offeredAt.clear();
       this.nextDueAt = Infinity;
       return IDLE_MS;
@@ -224,14 +224,15 @@ export class Dispatcher {
       .finally(() => (this.lookingAtLimits = null));
   }
 
-  /** Whether the queue has lost its data, and which workers are gone. */
+  /** Checks whether the queue has lost its data or a tool has paused it, and which workers are gone. */
   private async check(now: number): Promise<void> {
-    const { pool, queue, logger } = this.options;
+    const { pool, queue, controls, logger } = this.options;
     await pool.query(`delete from workers where seen_at < now() - interval '1 minute'`);
     const kept = await queue.keepEpoch();
     if (!kept && this.epochSeen) logger.warn('queue: it has lost its data; what is ready is offered again');
     if (!kept) this.offeredAt.clear();
     this.epochSeen = true;
+    await controls.checkToolPause(queue);
     this.checkedAt = now;
   }
 }

@@ -18,10 +18,10 @@ afterEach(async () => {
 });
 
 /** What a scrape says of the installation as it is now. */
-async function told(name: string): Promise<number> {
-  const { pool, queue, name: queueName, controls } = on;
-  const end = tellInstallation({ pool, queue, queueName, controls });
-  const pattern = new RegExp(`^${name} (\\S+)$`, 'm');
+async function told(name: string, labels = ''): Promise<number> {
+  const { pool, queue, controls } = on;
+  const end = tellInstallation({ pool, queue, controls });
+  const pattern = new RegExp(`^${name}${labels} (\\S+)$`, 'm');
   // What a busy machine does not read in time is not told.
   const value = async () => pattern.exec((await scrape()).text)?.[1];
   return Number(await eventually(value, { what: `${name} is told` }).finally(end));
@@ -29,6 +29,7 @@ async function told(name: string): Promise<number> {
 
 test.each([
   ['paused', () => on.controls.pauseQueue()],
+  ['paused by a BullMQ tool', () => on.pauseByTool()],
   ['away', () => on.controls.noteAway()],
 ])('what a queue that is %s holds up is not overdue; a lease that is over is', async (_, hold) => {
   await on.addReadyRuns('a', 1);
@@ -42,10 +43,30 @@ test.each([
   expect(await told('spool_due_rows')).toBe(1);
 });
 
+test('counts live Runs by status; booting Runs are not counted as running', async () => {
+  const [first] = await on.addReadyRuns('a', 4);
+  await on.addDelayedRun(null);
+  await on.addLimitedRun();
+  await on.pool.query(
+    `update run_work set state = 'leased', holder = 'w' where run_id in (select run_id from run_work where state = 'ready' limit 3)`,
+  );
+  const { rows } = await on.pool.query<{ runId: string }>(`select run_id as "runId" from run_work where holder = 'w'`);
+  const [booting, ...running] = rows.map(({ runId }) => runId);
+  for (const [runId, status] of [[booting, 'booting'], ...running.map((runId) => [runId, 'running'])])
+    await on.pool.query(
+      `insert into run_summaries (run_id, thread_id, status, trigger, created_at, updated_at)
+       values ($1, $2, $3, 'user_prompt', now(), now())`,
+      [runId, first!.threadId, status],
+    );
+  const counts = { queued: 3, booting: 1, running: 2, waiting_input: 0 };
+  for (const [status, count] of Object.entries(counts))
+    expect([status, await told('spool_live_runs', `\\{status="${status}"\\}`)]).toEqual([status, count]);
+});
+
 test('what is not read in time is not told: an old number would look like a new one', async () => {
-  const { queue, name: queueName, controls } = on;
+  const { queue, controls } = on;
   const busy = await openDatabase({ url: database.url, applicationName: 'spec', maxConnections: 1 });
-  const end = tellInstallation({ pool: busy.pool, queue, queueName, controls });
+  const end = tellInstallation({ pool: busy.pool, queue, controls });
   try {
     const isTold = async () => (await scrape()).text.includes('\nspool_due_rows 0\n');
     await eventually(isTold, { what: 'it is told' });

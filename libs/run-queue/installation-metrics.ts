@@ -14,6 +14,8 @@ const LIMIT = { query_timeout: HEALTH_LIMIT_MS };
 const STATES = ['ready', 'leased', 'waiting', 'delayed', 'limited'] as const;
 
 type Installation = Record<(typeof STATES)[number], number> & {
+  /** The leased Runs that are booting. */
+  booting: number;
   due: number;
   oldestReadySeconds: number;
   workers: number;
@@ -27,8 +29,7 @@ const OF_ROWS = ['dueRows', 'oldestReadySeconds', 'workersAlive', 'workerSlots',
 export interface InstallationMetricsOptions {
   pool: Pool;
   queue: Pick<RunQueue, 'waitingCount'>;
-  queueName: string;
-  controls: Pick<QueueControls, 'awayKey'>;
+  controls: Pick<QueueControls, 'keys'>;
 }
 
 /**
@@ -36,10 +37,9 @@ export interface InstallationMetricsOptions {
  * 10,000 rows, a quarter of a second for 500,000 (medians of 25 on PostgreSQL 15, with other work on the machine). What cannot be
  * read is not said: an old number would look like a new one. Answers what ends it.
  */
-export function tellInstallation({ pool, queue, queueName, controls }: InstallationMetricsOptions): () => void {
+export function tellInstallation({ pool, queue, controls }: InstallationMetricsOptions): () => void {
   const rows = remember(MAX_AGE_MS, async () => {
-    const values = [queueName, controls.awayKey];
-    const read = await pool.query<Installation>({ ...READ_INSTALLATION, ...LIMIT, values });
+    const read = await pool.query<Installation>({ ...READ_INSTALLATION, ...LIMIT, values: controls.keys });
     return read.rows[0]!;
   });
   const depth = remember(MAX_AGE_MS, () => queue.waitingCount());
@@ -48,6 +48,7 @@ export function tellInstallation({ pool, queue, queueName, controls }: Installat
     const known = await untilAborted(rows.get(), AbortSignal.timeout(HEALTH_LIMIT_MS)).catch(() => null);
     if (known === null) return forgetRows();
     for (const state of STATES) metrics.workRows.set({ state }, known[state]);
+    for (const [status, count] of Object.entries(statusesOf(known))) metrics.liveRuns.set({ status }, count);
     metrics.dueRows.set(known.due);
     metrics.oldestReadySeconds.set(known.oldestReadySeconds);
     metrics.workersAlive.set(known.workers);
@@ -68,7 +69,15 @@ export function tellInstallation({ pool, queue, queueName, controls }: Installat
   };
 }
 
+const statusesOf = ({ ready, delayed, limited, leased, booting, waiting }: Installation) => ({
+  queued: ready + delayed + limited,
+  booting,
+  running: leased - booting,
+  waiting_input: waiting,
+});
+
 function forgetRows(): void {
   metrics.workRows.reset();
+  metrics.liveRuns.reset();
   for (const name of OF_ROWS) metrics[name].remove();
 }

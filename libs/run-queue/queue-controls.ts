@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { namedStatement } from '#platform';
 import { remember, type Remembered } from './remember.ts';
+import type { RunQueue } from './run-queue.ts';
 
 const READ_CONTROLS = namedStatement(import.meta.dirname, 'read-controls.sql');
 const RESUME_QUEUE = namedStatement(import.meta.dirname, 'resume-queue.sql');
@@ -11,7 +12,10 @@ const LIMIT = { query_timeout: 2_000 };
 const CONTROLS_AGE_MS = 250;
 
 export interface Controls {
+  /** Paused by an operator of Spool. */
   paused: boolean;
+  /** Paused by a BullMQ tool, such as Bull Board or a script. */
+  pausedByTool: boolean;
   /** Whether the queue is known not to answer, so that Runs cannot be offered. */
   away: boolean;
   /** Of all workers that are alive. */
@@ -22,23 +26,34 @@ export interface Controls {
   limited: boolean;
 }
 
+const NOTHING_KNOWN: Controls = {
+  paused: false,
+  pausedByTool: false,
+  away: false,
+  slots: 0,
+  crowded: false,
+  limited: false,
+};
+
 /**
- * What is known of the queue as a whole, in PostgreSQL: whether it is paused or away, and which workers there are. While
- * it is either, the queue time of Runs stands still.
+ * The state of the queue as a whole, in PostgreSQL: its pauses, its outage and its workers. The queue time of Runs stands still
+ * during a pause or an outage.
  */
 export class QueueControls {
   private readonly controls: Remembered<Controls>;
-  /** Of a row in `queue_controls` like that of the pause, because its end means the same. */
+  /** The keys of further rows in `queue_controls`. Their end has the same effect as that of the pause. */
   readonly awayKey: string;
+  readonly toolPauseKey: string;
 
   constructor(
     private readonly pool: Pool,
     private readonly queueName: string,
   ) {
     this.awayKey = `${queueName} (away)`;
+    this.toolPauseKey = `${queueName} (BullMQ)`;
     this.controls = remember(CONTROLS_AGE_MS, async () => {
-      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...LIMIT, values: [queueName, this.awayKey] });
-      return rows[0] ?? { paused: false, away: false, slots: 0, crowded: false, limited: false };
+      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...LIMIT, values: this.keys });
+      return rows[0] ?? NOTHING_KNOWN;
     });
   }
 
@@ -47,15 +62,23 @@ export class QueueControls {
     return this.controls.get();
   }
 
-  /** At most 250 ms old: cheap enough to be asked before each claim. */
+  /** The keys of the pause, the outage and the pause of a tool, in the order of the statements' parameters. */
+  get keys(): [string, string, string] {
+    return [this.queueName, this.awayKey, this.toolPauseKey];
+  }
+
+  /**
+   * Returns whether an operator has paused the queue; at most 250 ms old, so cheap enough to call before each claim. Ignores the
+   * pause of a tool: BullMQ then holds back the jobs, and a job that still arrives was taken before the pause or after its end.
+   */
   async isPaused(): Promise<boolean> {
     return (await this.read()).paused;
   }
 
   /** At most 250 ms old: whether queue time stands still. */
   async isHeld(): Promise<boolean> {
-    const { paused, away } = await this.read();
-    return paused || away;
+    const { paused, pausedByTool, away } = await this.read();
+    return paused || pausedByTool || away;
   }
 
   /** Runs that are queued stay queued, and their queue time stands still. What has been claimed goes on. */
@@ -64,7 +87,7 @@ export class QueueControls {
   }
 
   async resumeQueue(): Promise<void> {
-    await this.release(this.queueName, this.awayKey);
+    await this.release(this.queueName);
   }
 
   /** Written down once an outage, so that whoever leads next can tell its end. */
@@ -73,7 +96,14 @@ export class QueueControls {
   }
 
   async noteBack(): Promise<void> {
-    if ((await this.read()).away) await this.release(this.awayKey, this.queueName);
+    if ((await this.read()).away) await this.release(this.awayKey);
+  }
+
+  /** Asks the queue about a tool's pause and records it, so that every process knows its beginning. Throws when the queue is away. */
+  async checkToolPause(queue: Pick<RunQueue, 'isPausedByTool'>): Promise<void> {
+    const isPaused = await queue.isPausedByTool();
+    if ((await this.read()).pausedByTool === isPaused) return;
+    await (isPaused ? this.hold(this.toolPauseKey) : this.release(this.toolPauseKey));
   }
 
   private async hold(key: string): Promise<void> {
@@ -85,8 +115,9 @@ export class QueueControls {
     this.controls.forget();
   }
 
-  private async release(key: string, otherKey: string): Promise<void> {
-    await this.pool.query({ ...RESUME_QUEUE, values: [key, otherKey] });
+  private async release(key: string): Promise<void> {
+    const others = this.keys.filter((other) => other !== key);
+    await this.pool.query({ ...RESUME_QUEUE, values: [key, others] });
     this.controls.forget();
   }
 }

@@ -1,5 +1,5 @@
 -- Ends a pause or an outage ($1) and gives Runs that were ready during it the queue time back that passed meanwhile, in one
--- commit. Where the other one ($2) goes on, its end gives back the time from its own beginning: none is given twice.
+-- commit. If others ($2) go on, their ends give back the time from their own beginnings, so no time is given back twice.
 -- A row that is locked is being rewritten by an append, which sets its own due date: waiting for it could deadlock.
 with
 ending as materialized (
@@ -10,7 +10,7 @@ ended as (
 ),
 held as materialized (
   select ending.paused_at as since,
-         least(clock_timestamp(), (select paused_at from queue_controls where queue = $2)) as until
+         least(clock_timestamp(), (select min(paused_at) from queue_controls where queue = any ($2::text[]))) as until
   from ending
 ),
 ready as materialized (

@@ -109,7 +109,7 @@ export class RunOffers {
  * Where there is a backlog, those who come later must not pass those who wait: the dispatcher, which is fair, keeps the
  * queue fuller than this. If it does not, because its leader has just died, the fast path goes on.
  */
-function fastWindow({ paused, crowded, slots }: Controls): number {
-  if (paused) return 0;
+function fastWindow({ paused, pausedByTool, crowded, slots }: Controls): number {
+  if (paused || pausedByTool) return 0;
   return crowded ? Math.ceil(windowOf(slots) / 8) : windowOf(slots);
 }

@@ -6,9 +6,17 @@ import { windowOf } from './run-queue.ts';
 const offer = (i: number): RunOffer => ({ runId: `run${i}`, threadId: 'thread', dispatch: 1 });
 const logger = pino({ level: 'silent' });
 
+interface Given {
+  slots?: number;
+  paused?: boolean;
+  pausedByTool?: boolean;
+  crowded?: boolean;
+  waiting?: number;
+}
+
 /** A queue in memory; its answers come when `answer` is called, or at once. */
-function offers(given: { slots?: number; paused?: boolean; crowded?: boolean; waiting?: number } = {}) {
-  const { slots = 0, paused = false, crowded = false } = given;
+function offers(given: Given = {}) {
+  const { slots = 0, paused = false, pausedByTool = false, crowded = false } = given;
   const clock = { now: 0 };
   const batches: RunOffer[][] = [];
   const state = { waiting: given.waiting ?? 0, asked: 0, answers: [] as (() => void)[], silent: false, away: false };
@@ -26,13 +34,16 @@ function offers(given: { slots?: number; paused?: boolean; crowded?: boolean; wa
       if (state.away) throw new Error('away');
       return state.waiting;
     },
+    isPausedByTool: async () => false,
+    liftToolPause: async () => undefined,
     keepEpoch: async () => true,
     consume: () => {
       throw new Error('not here');
     },
     close: async () => undefined,
   };
-  const controls = { read: async () => ({ slots, paused, away: false, crowded, limited: false }) };
+  const known = { slots, paused, pausedByTool, away: false, crowded, limited: false };
+  const controls = { read: async () => known };
   const tested = new RunOffers({ queue, controls, logger, now: () => clock.now });
   const settled = async (): Promise<void> => {
     while (tested.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
@@ -51,6 +62,7 @@ it('offers what arrives together, and meanwhile, in batches', async () => {
 
 it.each([
   ['nothing while the queue is paused', { slots: 10, paused: true }, 0],
+  ['nothing while a BullMQ tool has paused the queue', { slots: 10, pausedByTool: true }, 0],
   ['two jobs a slot', { slots: 10 }, 20],
   ['what the window leaves', { slots: 10, waiting: 15 }, 5],
   ['nothing when the window is full', { slots: 10, waiting: 25 }, 0],

@@ -7,7 +7,7 @@ import { Dispatcher } from './dispatcher.ts';
 import { openRunQueue } from './open-run-queue.ts';
 import { QueueControls } from './queue-controls.ts';
 import { RunOffers } from './run-offers.ts';
-import type { RunQueue } from './run-queue.ts';
+import type { RunQueue, ShownRunQueue } from './run-queue.ts';
 import { registerWorker, type RegisteredWorker } from './worker-registry.ts';
 
 /**
@@ -28,7 +28,7 @@ export class Installation {
 
   private constructor(
     readonly name: string,
-    readonly queue: RunQueue,
+    readonly queue: ShownRunQueue,
     readonly databaseUrl: string,
     readonly queueUrl: string,
     private readonly database: Database,
@@ -128,6 +128,18 @@ export class Installation {
       [runId, dispatch],
     );
     return rowCount === 1;
+  }
+
+  /** Pauses the queue like Bull Board or a script. Resolves when every process knows. */
+  async pauseByTool(): Promise<void> {
+    await this.queue.shown.pause();
+    await this.controls.checkToolPause(this.queue);
+  }
+
+  /** Resumes the queue like the tool that paused it. */
+  async resumeByTool(): Promise<void> {
+    await this.queue.shown.resume();
+    await this.controls.checkToolPause(this.queue);
   }
 
   /** Claims what the queue delivers; the run ids, in order. */

@@ -2,7 +2,7 @@ import type { RunOffer } from '#event-store';
 import { eventually, expectWithin, faultProxy, timedTest } from '#testing';
 import { openRunQueue } from './open-run-queue.ts';
 import { RunOffers } from './run-offers.ts';
-import { windowOf } from './run-queue.ts';
+import { HandlerUnavailable, windowOf } from './run-queue.ts';
 import { deleteKeys, Installation } from './run-queue.testing.ts';
 
 /** A place where the queue keeps its jobs. */
@@ -78,6 +78,43 @@ export function describeRunQueue(backend: Backend): void {
         return handler.mock.calls.length > 1;
       };
       await eventually(again, { what: 'it is delivered again' });
+    });
+
+    it('gives the jobs of an unavailable handler to other workers until it has recovered', async () => {
+      let recover = (): void => undefined;
+      const recovered = new Promise<void>((resolve) => (recover = resolve));
+      const tried: string[] = [];
+      on.queue.consume(async ({ runId }) => {
+        tried.push(runId);
+        if (tried.length === 1) throw new HandlerUnavailable(recovered, new Error('the database is unavailable'));
+      }, 1);
+      await on.queue.offer([offerOf('a')]);
+      await eventually(async () => tried.length === 1 && (await on.queue.waitingCount()) === 1, {
+        what: 'the job waits again',
+      });
+      const elsewhere: string[] = [];
+      const other = on.queue.consume(async ({ runId }) => void elsewhere.push(runId), 1);
+      await on.queue.offer([offerOf('b')]);
+      await eventually(() => elsewhere.length === 2, { what: 'the other worker has both' });
+      await other.close();
+      recover();
+      await on.queue.offer([offerOf('c')]);
+      await eventually(() => tried.length === 2, { what: 'the first worker takes jobs again' });
+      expect([tried, elsewhere.toSorted()]).toEqual([
+        ['a', 'c'],
+        ['a', 'b'],
+      ]);
+    });
+
+    it('closes while a handler is about to find out that it is unavailable', async () => {
+      let fail: ((error: Error) => void) | undefined;
+      const consumer = on.queue.consume(() => new Promise((_, reject) => (fail = reject)), 1);
+      await on.queue.offer([offerOf('a')]);
+      await eventually(() => fail !== undefined, { what: 'the job is taken' });
+      const closing = consumer.close();
+      fail?.(new HandlerUnavailable(new Promise(() => undefined), new Error('the database is unavailable')));
+      await closing;
+      await waiting(1);
     });
 
     it('stops in two stages: no new job, then the end of those that run', async () => {
@@ -289,6 +326,34 @@ export function describeRunQueue(backend: Backend): void {
       await worker.close();
       await eventually(async () => (await on.controls.read()).slots === 0, { what: 'the worker has signed off' });
     });
+  });
+
+  it('detects and ends the pause of a BullMQ tool; meanwhile no job is taken and queue time stands still', async () => {
+    const consumed = on.consumeRuns(2);
+    on.startDispatcher();
+    await on.checkedOnceMore();
+    await on.queue.shown.pause();
+    await eventually(async () => (await on.controls.read()).pausedByTool, { what: 'the pause is known' });
+    expect([await on.controls.isHeld(), await on.controls.isPaused()]).toEqual([true, false]);
+    const [run] = await on.addReadyRuns('org', 1);
+    on.offers.offerSoon(run!);
+    await on.lookedOnceMore();
+    await on.letTimePass('8 minutes');
+    expect(consumed).toEqual([]);
+    // The limit is 10 minutes, and the pause has not ended yet.
+    expect(await on.minutesLeft(run!.runId)).toBe(2);
+
+    // The tool resumes the queue itself.
+    await on.queue.shown.resume();
+    await on.waitFor(consumed, 1);
+    await eventually(async () => !(await on.controls.isHeld()), { what: 'its end is known' });
+
+    await on.queue.shown.pause();
+    await eventually(() => on.controls.isHeld(), { what: 'the second pause is known' });
+    await on.addReadyRuns('org', 1);
+    await on.queue.liftToolPause();
+    await on.waitFor(consumed, 2);
+    await eventually(async () => !(await on.controls.isHeld()), { what: 'its end is known' });
   });
 
   it('pauses: nothing is offered, nothing is woken, and queue time stands still', async () => {

@@ -10,11 +10,19 @@ export interface RunQueue {
   offer(offers: readonly RunOffer[]): Promise<void>;
   /** Jobs that no worker has taken yet. Throws when the queue is away. */
   waitingCount(): Promise<number>;
+  /**
+   * Returns whether a BullMQ tool has paused it; no worker takes a job then. Spool's own pause is a row (QueueControls). Throws
+   * when the queue is away.
+   */
+  isPausedByTool(): Promise<boolean>;
+  /** Ends the pause of a BullMQ tool. Throws when the queue is away. */
+  liftToolPause(): Promise<void>;
   /** Whether the mark is still there that an earlier call has left; it is from now on. Throws when the queue is away. */
   keepEpoch(): Promise<boolean>;
   /**
-   * Hands jobs to the handler, at most `slots` at once, until closed. The handler is expected to resolve whatever
-   * becomes of the Run; one that throws (the database is away) loses the job, and the dispatcher offers the Run again.
+   * Hands jobs to the handler, at most `slots` at once, until closed. The handler resolves whatever becomes of the Run. If it
+   * throws `HandlerUnavailable`, the job goes back for other workers. After any other error the job is gone, and the dispatcher
+   * offers the Run again.
    */
   consume(handler: (offer: RunOffer) => Promise<void>, slots: number): RunConsumer;
   close(): Promise<void>;
@@ -22,7 +30,7 @@ export interface RunQueue {
 
 /** For those who show the queue to operators, and not for those who use it. */
 export interface ShownRunQueue extends RunQueue {
-  /** As BullMQ has it. Jobs hold ids only; its pause is not ours (QueueControls). */
+  /** The queue of BullMQ. Jobs hold only ids. */
   readonly shown: Queue;
 }
 
@@ -32,6 +40,18 @@ export interface RunConsumer {
   stopTaking(): Promise<void>;
   /** Waits for the handlers that still run, then lets go of the connections. */
   close(): Promise<void>;
+}
+
+/** The handler cannot work on any job now. Its consumer takes no jobs until `recovered` resolves, so others get them. */
+export class HandlerUnavailable extends Error {
+  override name = 'HandlerUnavailable';
+
+  constructor(
+    readonly recovered: Promise<void>,
+    cause: unknown,
+  ) {
+    super('The handler cannot work now.', { cause });
+  }
 }
 
 /** The queue does not answer. Nobody needs to be told: the row in `run_work` stays ready. */

@@ -1,5 +1,5 @@
 import type { RunOffer } from '#event-store';
-import { jobIdOf, QueueAway, type RunConsumer, type RunQueue } from '#run-queue';
+import { HandlerUnavailable, jobIdOf, QueueAway, type RunConsumer, type RunQueue } from '#run-queue';
 import type { Faults } from './faults.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
@@ -17,6 +17,8 @@ interface Consumer {
   slots: number;
   busy: number;
   stopped: boolean;
+  /** Its handler is unavailable. */
+  paused: boolean;
 }
 
 export interface QueueServerOptions {
@@ -61,6 +63,8 @@ export class QueueServer {
     return {
       offer: (offers) => this.send(process, () => this.add(offers)),
       waitingCount: () => this.send(process, () => this.waitingCount),
+      isPausedByTool: () => this.send(process, () => false),
+      liftToolPause: () => this.send(process, () => undefined),
       keepEpoch: () =>
         this.send(process, () => {
           const kept = this.hasEpoch;
@@ -104,7 +108,7 @@ export class QueueServer {
   }
 
   private consume(process: SimulatedProcess, handler: Consumer['handler'], slots: number): RunConsumer {
-    const consumer = { process, handler, slots, busy: 0, stopped: false };
+    const consumer = { process, handler, slots, busy: 0, stopped: false, paused: false };
     this.consumers.push(consumer);
     this.deliver();
     const stop = async (): Promise<void> => {
@@ -118,7 +122,7 @@ export class QueueServer {
     const { scheduler, faults } = this.options;
     this.consumers = this.consumers.filter(({ process, stopped }) => process.alive && !stopped);
     for (;;) {
-      const free = this.consumers.filter(({ slots, busy }) => busy < slots);
+      const free = this.consumers.filter(({ slots, busy, paused }) => busy < slots && !paused);
       const waiting = [...this.jobs.values()].filter((job) => job.takenBy === null && job.hiddenUntil <= scheduler.now);
       if (free.length === 0 || waiting.length === 0) return;
       const job = faults.strikes('job out of order') ? scheduler.random.pick(waiting) : waiting[0]!;
@@ -142,8 +146,20 @@ export class QueueServer {
     };
     scheduler.after(faults.latency() + delayMs, consumer.process, () => {
       trace(() => `${consumer.process.name}: takes ${job.offer.runId} ${job.offer.dispatch}`);
-      consumer.handler({ ...job.offer }).then(done, done);
+      consumer.handler({ ...job.offer }).then(done, (error: unknown) => {
+        if (error instanceof HandlerUnavailable) this.giveBack(consumer, job, error);
+        done();
+      });
     });
+  }
+
+  private giveBack(consumer: Consumer, job: Job, { recovered }: HandlerUnavailable): void {
+    consumer.paused = true;
+    void recovered.then(() => {
+      consumer.paused = false;
+      this.deliver();
+    });
+    if (job.takenBy === consumer.process) job.takenBy = null;
   }
 
   /** A worker that is gone, or stopped for longer than its lock, loses the job to another. */
