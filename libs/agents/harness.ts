@@ -31,7 +31,8 @@ export interface Harness {
   /**
    * One model step. Ends with exactly one `message`; without tool calls it is the final one. Stops within milliseconds of
    * the signal's abort, by whatever throw. Throws HarnessError for every failure it knows; anything else that it throws
-   * counts as `harness_crashed`. The output before a throw is void.
+   * counts as `harness_crashed`. The output before a throw is void. The exception is an answer that is cut at
+   * `tokensLeft` (`token_limit_reached`): no step follows it, and its output stays.
    */
   step(context: StepContext): AsyncIterable<StepEvent>;
   /** Lets go of what it holds for Runs (connections, processes of tool servers): the process stops. */
@@ -58,6 +59,8 @@ export interface StepContext extends RunContext {
   /** Those of `tools` that the agent's policy does not deny. */
   tools: readonly Tool[];
   files: ThreadFiles;
+  /** The rest of the Run's tokens (`limits.maxTokens`), at least 1; undefined without a limit. */
+  tokensLeft?: number;
 }
 
 /** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
@@ -174,8 +177,8 @@ export class HarnessError extends Error {
 
   constructor(
     readonly code: RunErrorCode,
-    /** `retryAfterMs`: what the provider asked for, milliseconds. */
-    readonly more: { retryAfterMs?: number; cause?: unknown } = {},
+    /** `retryAfterMs`: what the provider asked for, milliseconds. `usage`: of an answer that was cut, as far as it is known. */
+    readonly more: { retryAfterMs?: number; cause?: unknown; usage?: TokenUsage } = {},
   ) {
     super(RUN_ERRORS[code].message, { cause: more.cause });
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findLiveRun, isRejection, type Command, type ThreadState } from '#domain';
+import { findLiveRun, isRejection, openStepAfter, type Command, type ThreadState } from '#domain';
 import type {
   CommandHandler,
   Fence,
@@ -52,6 +52,11 @@ export interface ClaimedRunOf {
 }
 
 const AWAY_PAUSE_MS = 50;
+/**
+ * How long `run.started` waits for the facts of the first step, milliseconds. A fast Run stores both in one append. A slow
+ * model delays the start by no more than this, so its time is never shown as boot time.
+ */
+const START_ALONE_AFTER_MS = 20;
 /** Each is all the tries of the handler: past that something else is wrong than other writers. */
 const MAX_CONFLICTS = 5;
 
@@ -69,6 +74,10 @@ export class Claim {
   private heldAt: number;
   private heardOf = 0;
   private checking = false;
+  /** The model step with stored text and no stored message. */
+  private openStep: number | undefined;
+  private hasBooted = false;
+  private startTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly parts: ClaimParts,
@@ -103,11 +112,27 @@ export class Claim {
   stop(reason: StopReason): void {
     if (this.isLost) return;
     const loses = reason === 'gone' || reason === 'unsure';
+    this.end();
     if (this.stopReason === null || loses) this.stopReason = reason;
     const stopped = new ClaimStopped(reason);
     if (loses) metrics.leasesLost.inc({ reason });
     if (loses) this.lost.abort(stopped);
     this.work.abort(stopped);
+  }
+
+  /**
+   * Ends the boot and begins the first step. The next append carries `run.started`, unless it only hands the Run over. If
+   * none comes in time, `run.started` is appended alone, while the step goes on.
+   */
+  beginSteps(): void {
+    this.hasBooted = true;
+    this.startTimer = setTimeout(() => this.startAlone(), START_ALONE_AFTER_MS);
+  }
+
+  /** Cancels the delayed append of `run.started`. */
+  end(): void {
+    clearTimeout(this.startTimer);
+    this.startTimer = undefined;
   }
 
   /**
@@ -144,15 +169,42 @@ export class Claim {
       const upTo = this.heardOf;
       const thread = await this.parts.store.load(this.offer.threadId).catch(() => undefined);
       if (thread === undefined) break;
-      if (!holdsClaim(thread?.state, this.fence)) this.stop('gone');
+      if (this.statusIn(thread?.state) === null) this.stop('gone');
       this.heldAt = Math.max(this.heldAt, upTo);
     }
     this.checking = false;
   }
 
+  /** Appends `run.started` alone. After a failure, the next append carries it again. */
+  private startAlone(): void {
+    const isDue = (): boolean => this.startTimer !== undefined && this.statusIn(this.thread.state) === 'booting';
+    const started = this.writing.then(() => (isDue() ? this.appendNow([], undefined) : undefined));
+    this.writing = started.catch((error: unknown) => {
+      if (!this.isLost)
+        this.parts.logger.warn({ err: error, ...this.names }, 'run start not stored; the next append retries it');
+    });
+  }
+
+  /** Prepends the start if it is not stored yet. A Run that is only handed over began no step, so it gets none. */
+  private withStart(commands: readonly Command[], state: ThreadState): readonly Command[] {
+    const isHandOver = commands.length === 1 && commands[0]?.type === 'hand_over_run';
+    if (!this.hasBooted || isHandOver || this.statusIn(state) === 'running') return commands;
+    return [{ ...this.fence, type: 'start_run' }, ...commands];
+  }
+
+  /** Returns the status of the Run while this claim holds; null once it does not. */
+  private statusIn(state: ThreadState | undefined): 'booting' | 'running' | null {
+    if (state === undefined || state.lifecycle === 'none') return null;
+    const run = findLiveRun(state, this.offer.runId);
+    if (run?.attempt !== this.attempt) return null;
+    return run.status === 'booting' || run.status === 'running' ? run.status : null;
+  }
+
   private async appendNow(commands: readonly Command[], files: FileChanges | undefined): Promise<void> {
     const { handler, logger } = this.parts;
-    const request = { threadId: this.offer.threadId, commands, fence: this.fence, files };
+    const { named, openStep } = nameOpenStep(commands, this.openStep);
+    const started = ({ state }: LoadedThread): readonly Command[] => this.withStart(named, state);
+    const request = { threadId: this.offer.threadId, commands: started, fence: this.fence, files };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.lost.signal.throwIfAborted();
       const from = conflicts === 0 ? this.thread : undefined;
@@ -162,6 +214,7 @@ export class Claim {
       );
       if ('thread' in outcome) {
         this.thread = outcome.thread;
+        this.openStep = openStep;
         this.heldAt = Math.max(this.heldAt, outcome.thread.version);
         return;
       }
@@ -188,8 +241,12 @@ export class Claim {
   }
 }
 
-function holdsClaim(state: ThreadState | undefined, { runId, attempt }: Fence): boolean {
-  if (state === undefined || state.lifecycle === 'none') return false;
-  const run = findLiveRun(state, runId);
-  return run?.attempt === attempt && (run.status === 'booting' || run.status === 'running');
+/** Names the step that each requeue voids, and returns the step that is open once all commands are stored. */
+function nameOpenStep(commands: readonly Command[], before: number | undefined) {
+  let openStep = before;
+  const named = commands.map((command): Command => {
+    if (command.type === 'record') openStep = openStepAfter(command.facts, openStep);
+    return command.type === 'fail_run' || command.type === 'hand_over_run' ? { ...command, openStep } : command;
+  });
+  return { named, openStep };
 }

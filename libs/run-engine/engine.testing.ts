@@ -20,7 +20,7 @@ import { createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logge
 import { LimitedRuns, QueueControls } from '#run-queue';
 import { createTestDatabase } from '#testing';
 import { LeaseKeeper } from './lease-keeper.ts';
-import { Reaper } from './reaper.ts';
+import { Reaper, type ReaperOptions } from './reaper.ts';
 import { RunEngine } from './run-engine.ts';
 import type { FolderLimits } from './thread-folder.ts';
 
@@ -170,8 +170,8 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     offers,
     commits,
     makeWorker,
-    makeReaper: (isPaused = () => false, logger = silent) =>
-      new Reaper({ pool, handler, isPaused: async () => isPaused(), leaseMs, logger }),
+    makeReaper: (isPaused = () => false, logger = silent, by: ReaperOptions['handler'] = handler) =>
+      new Reaper({ pool, handler: by, isPaused: async () => isPaused(), leaseMs, logger }),
     makeAgent,
     say,
     sayTo,

@@ -4,7 +4,8 @@ import type { TranscriptEvent } from './transcript.ts';
 
 /** What a Run has to do next. */
 export type NextAction =
-  | { kind: 'model_step' }
+  /** `tokensLeft`: the most tokens that the step may use; omitted if the Run's tokens are not limited. */
+  | { kind: 'model_step'; tokensLeft?: number }
   /** At the same time, where they are several. */
   | { kind: 'run_tools'; calls: CallToRun[] }
   /** The call is over without being run. `detail`: what else the model is told. */
@@ -95,7 +96,7 @@ function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, pric
   if (steps >= maxSteps) return { kind: 'give_up', code: 'step_limit_reached' };
   if (tokens >= maxTokens) return { kind: 'give_up', code: 'token_limit_reached' };
   if (cost >= maxCost) return { kind: 'give_up', code: 'cost_limit_reached' };
-  return { kind: 'model_step' };
+  return { kind: 'model_step', ...(maxTokens === Infinity ? {} : { tokensLeft: maxTokens - tokens }) };
 }
 
 const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0 };

@@ -176,11 +176,11 @@ describe('a budget', () => {
     nextAction([hello, ...events], { ...rules, limits: { ...rules.limits, ...limits } });
 
   it.each<[string, TranscriptEvent[], NextAction]>([
-    ['one token below', used(60, 39), modelStep],
+    ['one token below', used(60, 39), { ...modelStep, tokensLeft: 1 }],
     ['all', used(60, 40), { kind: 'give_up', code: 'token_limit_reached' }],
     ['more, over several steps', [...used(60, 10), ...used(60, 10)], { kind: 'give_up', code: 'token_limit_reached' }],
-    ['by another Run', used(1_000, 1_000, 'B'), modelStep],
-    ['by steps that say nothing of it', [answered('', [call('1')]), completed('1')], modelStep],
+    ['by another Run', used(1_000, 1_000, 'B'), { ...modelStep, tokensLeft: 100 }],
+    ['by steps that say nothing of it', [answered('', [call('1')]), completed('1')], { ...modelStep, tokensLeft: 100 }],
   ])('of tokens, used: %s', (_what, events, action) => {
     expect(after({ maxTokens: 100 }, ...events)).toEqual(action);
   });

@@ -3,7 +3,7 @@ import { splitUtf8 } from './stored-text.ts';
 export type PieceType = 'assistant.text_added' | 'assistant.thinking_added';
 export interface Piece {
   type: PieceType;
-  data: { text: string };
+  data: { text: string; step?: number };
 }
 
 /** Pieces are stored the first at once, then at most every 50 ms or 2 KiB (decisions, section 4). */
@@ -18,6 +18,9 @@ export class PieceGatherer {
   private lastBytes = 0;
   private takenAt = -Infinity;
 
+  /** Each delta carries the number of its step, if it is known. */
+  constructor(private readonly step?: number) {}
+
   add(type: PieceType, text: string): void {
     let rest = text;
     while (rest !== '') {
@@ -25,8 +28,8 @@ export class PieceGatherer {
       const room = last?.type === type ? PIECE_BYTES - this.lastBytes : 0;
       const [head, tail] = splitUtf8(rest, room >= 4 ? room : PIECE_BYTES);
       const joined = room >= 4 && last !== undefined;
-      if (joined) last.data = { text: last.data.text + head };
-      else this.pieces.push({ type, data: { text: head } });
+      if (joined) last.data.text += head;
+      else this.pieces.push({ type, data: this.step === undefined ? { text: head } : { text: head, step: this.step } });
       const bytes = Buffer.byteLength(head);
       this.lastBytes = joined ? this.lastBytes + bytes : bytes;
       this.bytes += bytes;
@@ -50,6 +53,8 @@ export class PieceGatherer {
 }
 
 export interface PieceWriterOptions {
+  /** The number of the step within its claim; default: not known. */
+  step?: number | undefined;
   append: (pieces: Piece[]) => Promise<void>;
   /** Milliseconds of a clock that does not go back. */
   now?: () => number;
@@ -59,7 +64,7 @@ export interface PieceWriterOptions {
 
 /** Sends gathered pieces, one append at a time; meanwhile the next ones gather. */
 export class PieceWriter {
-  private readonly gatherer = new PieceGatherer();
+  private readonly gatherer: PieceGatherer;
   private readonly append: (pieces: Piece[]) => Promise<void>;
   private readonly now: () => number;
   private readonly setTimer: (callBack: () => void, ms: number) => () => void;
@@ -68,7 +73,8 @@ export class PieceWriter {
   private failure: { error: unknown } | null = null;
   private closed = false;
 
-  constructor({ append, now = () => performance.now(), setTimer = startTimer }: PieceWriterOptions) {
+  constructor({ step, append, now = () => performance.now(), setTimer = startTimer }: PieceWriterOptions) {
+    this.gatherer = new PieceGatherer(step);
     this.append = append;
     this.now = now;
     this.setTimer = setTimer;

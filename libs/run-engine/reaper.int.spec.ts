@@ -1,8 +1,10 @@
+import { stepId, toExtendedLogEntry, type Command } from '#domain';
 import { createLogger } from '#platform';
 import { QueueControls } from '#run-queue';
 import { eventually } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
 import { expectInvariants } from './oracle.testing.ts';
+import type { ReaperOptions } from './reaper.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -28,6 +30,26 @@ it('takes back a Run whose lease has ended, and no other', async () => {
   expect(await world.run(lost.threadId, lost.runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
   expect(await world.run(held.threadId, held.runId)).toMatchObject({ status: 'booting', attempt: 1 });
   expect(world.offers.at(-1)).toEqual({ threadId: lost.threadId, runId: lost.runId, dispatch: 2 });
+});
+
+it('names a step of the lost worker that is stored while the Run is taken back', async () => {
+  const { threadId, runId } = await world.say('a');
+  await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
+  await world.endLease(runId);
+  const delta = { type: 'assistant.text_added', data: { text: 'Late', step: 1 } } as const;
+  let late: Command[] = [
+    { type: 'start_run', runId, attempt: 1 },
+    { type: 'record', runId, attempt: 1, facts: [delta] },
+  ];
+  const handle: ReaperOptions['handler']['handle'] = async (request) => {
+    if (late.length > 0) await world.handle(threadId, ...late);
+    late = [];
+    return world.handler.handle(request);
+  };
+  await world.makeReaper(undefined, undefined, { handle }).reap(signal);
+  expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2 });
+  const entries = (await world.stream(threadId)).map((event) => toExtendedLogEntry(event));
+  expect(entries.at(-1)).toMatchObject({ voidedStepId: stepId(runId, 1, 1) });
 });
 
 it('leaves in the logs what became of each claim', async () => {

@@ -1,9 +1,11 @@
 import type { Pool } from 'pg';
 import { isRejection, type Command, type RejectionCode } from '#domain';
-import type { CommandHandler } from '#event-store';
+import type { CommandHandler, CommandOutcome, LoadedThread } from '#event-store';
 import { isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platform';
 
 const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
+
+const FIND_OPEN_STEP = namedStatement(import.meta.dirname, 'find-open-step.sql');
 
 const FIND_WORK_ROW = 'select from run_work where run_id = $1';
 
@@ -15,10 +17,12 @@ const BATCH = 100;
 const AT_ONCE = 4;
 /** A Run that could not be dealt with must not keep the others from being dealt with. */
 const SET_ASIDE_MS = 30_000;
+/** How often the stream of one Run is read at most, because late deltas or new messages may move it on. */
+const READS = 5;
 
 export interface ReaperOptions {
   pool: Pool;
-  handler: CommandHandler;
+  handler: Pick<CommandHandler, 'handle'>;
   /** While the queue is paused, or away, it is not only a worker that Runs wait for: none waits too long. */
   isPaused: () => Promise<boolean>;
   leaseMs: number;
@@ -27,6 +31,13 @@ export interface ReaperOptions {
 }
 
 const WITHOUT_RUN: RejectionCode[] = ['thread_missing', 'run_not_live'];
+
+type ReclaimRun = Extract<Command, { type: 'reclaim_run' }>;
+
+interface OpenStepRow {
+  version: number;
+  openStep: number | null;
+}
 
 interface DueRun {
   runId: string;
@@ -65,13 +76,32 @@ export class Reaper {
     return rows.length === BATCH ? 0 : Math.min(MAX_INTERVAL_MS, leaseMs / 4);
   }
 
+  /**
+   * Takes a Run back from a lost worker, and names the step that it had begun. A late delta of that worker may come between the
+   * read of the step and the append: then the step is read again, and after `READS` times the next look decides.
+   */
+  private async reclaim({ threadId, runId, attempt }: DueRun, command: ReclaimRun): Promise<CommandOutcome> {
+    const { pool, handler } = this.options;
+    for (let reads = 1; ; reads++) {
+      const { rows } = await pool.query<OpenStepRow>({ ...FIND_OPEN_STEP, values: [threadId, runId, attempt] });
+      const { version = 0, openStep } = rows[0] ?? {};
+      const commands = ifStill(version, { ...command, openStep: openStep ?? undefined });
+      const outcome = await handler.handle({ threadId, commands, due: { runId, attempt } });
+      const hasMoved = !isRejection(outcome) && outcome.outcome === 'nothing_to_do';
+      if (!hasMoved || reads === READS) return outcome;
+    }
+  }
+
   private async deal(due: DueRun): Promise<void> {
     const { pool, handler, logger } = this.options;
     const { runId, threadId, attempt, holder } = due;
     try {
       const command = commandFor(due);
-      const outcome = await handler.handle({ threadId, commands: [command], due: { runId, attempt } });
-      if ('thread' in outcome && command.type === 'reclaim_run') {
+      const outcome =
+        command.type === 'reclaim_run'
+          ? await this.reclaim(due, command)
+          : await handler.handle({ threadId, commands: [command], due: { runId, attempt } });
+      if (!isRejection(outcome) && outcome.outcome === 'appended' && command.type === 'reclaim_run') {
         logger.warn({ threadId, runId, attempt, holder }, 'reaper: a lease is over, the Run is taken back');
       }
       // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
@@ -86,6 +116,11 @@ export class Reaper {
     }
     this.setAside.set(runId, this.now() + SET_ASIDE_MS);
   }
+}
+
+/** Makes the command, or none if the stream has another version. */
+function ifStill(version: number, command: Command) {
+  return (thread: LoadedThread): Command[] => (thread.version === version ? [command] : []);
 }
 
 function commandFor({ state, runId, dispatch, attempt, workOver }: DueRun): Command {

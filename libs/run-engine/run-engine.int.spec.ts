@@ -23,8 +23,8 @@ describe('a Run of the echo agent', () => {
     const before = world.commits.length + 1;
     const { threadId, runId } = await execute('hello there');
     expect(world.commits.slice(before)).toEqual([
-      'run.claimed run.started',
-      'assistant.text_added',
+      'run.claimed',
+      'run.started assistant.text_added',
       'assistant.text_added assistant.message_added usage.recorded run.completed thread.status_entered',
     ]);
     const log = await world.log(threadId);

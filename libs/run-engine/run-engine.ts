@@ -1,16 +1,16 @@
 import type { Pool } from 'pg';
 import { HarnessError, type AgentCatalogue, type Harnesses } from '#agents';
 import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
-import type { CommandHandler, LimitedClaim, LoadedThread, RunOffer, ThreadStore } from '#event-store';
+import type { CommandHandler, LimitedClaim, RunOffer, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
-import { namedStatement, untilAborted, type Logger } from '#platform';
+import { countBoot, namedStatement, untilAborted, type Logger } from '#platform';
 import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { asHarnessError } from './model-step.ts';
 import { RunExecution } from './run-execution.ts';
 import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
-import { tracedRun } from './traced-steps.ts';
+import { tracedBoot, tracedRun } from './traced-steps.ts';
 import { transcriptOf, type TranscriptEvent } from './transcript.ts';
 
 const HASTEN_RUN = namedStatement(import.meta.dirname, 'hasten-run.sql');
@@ -60,6 +60,7 @@ export class RunEngine {
       // Left to the reaper, as everything whose lease ends.
       if (!claim.isLost) logger.error({ err: error, ...claim.names }, 'the end of a claim was not stored');
     } finally {
+      claim.end();
       leases.release(claim);
     }
     logger.info({ ...claim.names, ms: Math.round(performance.now() - claimedAt), ...leftAs(claim) }, 'a claim is over');
@@ -81,12 +82,13 @@ export class RunEngine {
     for (const claim of this.options.leases.claimsOf(threadId)) void claim.recheck(version);
   }
 
-  /** Claim and start in one append: booting only reads. Losing the race is normal. */
+  /** Claims the Run, which is `booting` from then on (docs/adr/0021). Losing the race is normal. */
   private async claim(offer: RunOffer): Promise<Claim | null> {
     const { handler, holder, leaseMs, logger } = this.options;
     // From before it is sent: the database counts the lease from later on.
     const leaseUntil = performance.now() + leaseMs;
-    const commands = (thread: LoadedThread): Command[] => claimCommands(thread.state, offer, holder);
+    const { runId, dispatch } = offer;
+    const commands: Command[] = [{ type: 'claim_run', runId, dispatch, holder }];
     let limited: LimitedClaim | undefined;
     const limitsOf = async (thread: Thread) => (limited = await this.limitedClaim(thread, offer));
     const outcome = await handler.handle({ threadId: offer.threadId, commands, limitsOf, giveUpAt: leaseUntil });
@@ -111,12 +113,24 @@ export class RunEngine {
   private async work(claim: Claim): Promise<void> {
     let execution: RunExecution | null = null;
     try {
-      execution = await this.boot(claim);
+      execution = await this.measuredBoot(claim);
+      claim.beginSteps();
       await execution.run();
     } catch (error) {
       if (claim.stopReason === null) await this.fail(claim, execution, error);
       // The only one that leaves the claim one last append.
       else if (claim.stopReason === 'shutdown') await claim.append([{ ...claim.fence, type: 'hand_over_run' }]);
+    }
+  }
+
+  private async measuredBoot(claim: Claim): Promise<RunExecution> {
+    const counted = countBoot();
+    try {
+      const execution = await tracedBoot(() => this.boot(claim));
+      counted('ok');
+      return execution;
+    } finally {
+      counted(claim.signal.aborted ? 'stopped' : 'error');
     }
   }
 
@@ -178,12 +192,6 @@ export class RunEngine {
       logger.debug({ err: error, ...names }, 'an interrupt could not be acknowledged');
     }
   }
-}
-
-function claimCommands(state: ThreadState, { runId, dispatch }: RunOffer, holder: string): Command[] {
-  const claim: Command = { type: 'claim_run', runId, dispatch, holder };
-  const run = liveRun(state, runId);
-  return run === undefined ? [claim] : [claim, { type: 'start_run', runId, attempt: run.attempt + 1 }];
 }
 
 /** How a Run is when its worker is done with it, and what has stopped the work before its end. */

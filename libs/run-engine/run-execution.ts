@@ -5,7 +5,7 @@ import { countStep, newId } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import { FolderRefused, type Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
-import { nextAction, type CallToRun, type Rules } from './next-action.ts';
+import { nextAction, type CallToRun, type NextAction, type Rules } from './next-action.ts';
 import { PieceWriter } from './pieces.ts';
 import { publicCall, settledFact, takeToolStep, type ToolOutcome, type ToolStepParts } from './tool-step.ts';
 import type { ThreadFolder } from './thread-folder.ts';
@@ -37,6 +37,8 @@ export class RunExecution {
   private readonly transcript: BoundedTranscript;
   private pending: RecordedFact[] = [];
   private files: PreparedFile[] = [];
+  /** Model steps begun under this claim; each delta carries the number of its step. */
+  private steps = 0;
 
   constructor(
     private readonly parts: ExecutionParts,
@@ -80,7 +82,7 @@ export class RunExecution {
         case 'model_step':
         case 'run_tools':
           if (this.parts.isDraining()) return this.store({ ...this.claim.fence, type: 'hand_over_run' });
-          await (action.kind === 'run_tools' ? this.runTools(action.calls) : this.takeModelStep());
+          await (action.kind === 'run_tools' ? this.runTools(action.calls) : this.takeModelStep(action));
           break;
         case 'settle_tool':
           this.remember([settledFact(action.call, action.as, action.detail)]);
@@ -114,22 +116,35 @@ export class RunExecution {
     for (const fact of facts) this.transcript.add(fact, this.claim.fence);
   }
 
-  private async takeModelStep(): Promise<void> {
+  private async takeModelStep({ tokensLeft }: Extract<NextAction, { kind: 'model_step' }>): Promise<void> {
     await this.store();
     const { claim, booted } = this;
     const { harness, files } = booted;
     const tools = booted.tools.filter(({ name }) => this.rules.tools.get(name)?.policy !== 'deny');
     const transcript = toMessages(this.transcript.events);
-    const context = { ...booted.context, transcript, tools, files };
-    const writer = new PieceWriter({ append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]) });
+    const left = tokensLeft === undefined ? {} : { tokensLeft };
+    const context = { ...booted.context, transcript, tools, files, ...left };
+    const writer = new PieceWriter({
+      step: ++this.steps,
+      append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]),
+    });
     const counted = countStep('model');
     try {
       this.remember(await tracedModelStep(context, () => takeModelStep(harness, context, this.tools, writer)));
       counted('ok');
+    } catch (error) {
+      if (error instanceof HarnessError && error.code === 'token_limit_reached') await this.keepCut(writer, error);
+      throw error;
     } finally {
       counted(claim.signal.aborted ? 'stopped' : 'error');
       writer.close();
     }
+  }
+
+  /** An answer that was cut is not repeated. Its text and usage are stored together with the failure. */
+  private async keepCut(writer: PieceWriter, { more: { usage } }: HarnessError): Promise<void> {
+    this.pending.push(...(await writer.finish()));
+    if (usage) this.pending.push({ type: 'usage.recorded', data: usage });
   }
 
   /**

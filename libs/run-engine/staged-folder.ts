@@ -58,18 +58,12 @@ export class StagedFolder implements ToolFiles {
   async facts(): Promise<RecordedFact[]> {
     const rows = this.staged.size > 0 ? await this.look() : [];
     return [...this.staged.values()].flatMap(({ does, path, file }): RecordedFact[] => {
-      const oldId = rows.find((row) => row.path === path)?.id ?? '';
-      switch (does) {
-        case 'add':
-        case 'take_over':
-          return newFileFacts(file.id);
-        case 'replace':
-          return [{ type: 'file.changed', data: { fileId: oldId } }];
-        case 'remove':
-          return [{ type: 'files.updated', data: { fileId: oldId, change: 'deleted' } }];
-        case 'give_up':
-          return [];
-      }
+      if (does === 'add' || does === 'take_over') return newFileFacts(file);
+      const old = rows.find((row) => row.path === path);
+      if (does === 'give_up' || old === undefined) return [];
+      const data = { fileId: old.id, name: old.name, kind: old.kind };
+      if (does === 'replace') return [{ type: 'file.changed', data: { ...data, action: 'changed' } }];
+      return [{ type: 'files.updated', data: { ...data, change: 'deleted' } }];
     });
   }
 
@@ -162,9 +156,9 @@ function writablePath(given: string): string {
 }
 
 /** What the log tells of a file that a Run has made. */
-export function newFileFacts(fileId: string): RecordedFact[] {
+export function newFileFacts({ id: fileId, name, kind }: PreparedFile): RecordedFact[] {
   return [
-    { type: 'file.changed', data: { fileId } },
-    { type: 'files.updated', data: { fileId, change: 'attached' } },
+    { type: 'file.changed', data: { fileId, name, kind, action: 'created' } },
+    { type: 'files.updated', data: { fileId, name, kind, change: 'attached' } },
   ];
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
-import type { StepContext, StepEvent, TranscriptMessage } from '#agents';
+import { HarnessError, type StepContext, type StepEvent, type TranscriptMessage } from '#agents';
 import { createLogger } from '#platform';
 import { eventually } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
@@ -252,6 +252,35 @@ describe('a budget', () => {
     await engine.executeOffer(offer);
     expect(await errorOf(runId)).toMatchObject({ code, retryable: false });
     expect(steps).toBe(2);
+  });
+});
+
+describe('an answer that is cut at the budget', () => {
+  it('ends the Run and stores its text and usage; its step got the rest of the budget', async () => {
+    const left: (number | undefined)[] = [];
+    const step = async function* ({ tokensLeft, transcript }: StepContext): AsyncGenerator<StepEvent> {
+      left.push(tokensLeft);
+      yield { type: 'usage', inputTokens: 10, outputTokens: 5 };
+      if (!transcript.some(({ role }) => role === 'tool')) {
+        yield message('', 'look');
+        return;
+      }
+      yield { type: 'text', text: 'On and ' };
+      yield { type: 'text', text: 'on' };
+      throw new HarnessError('token_limit_reached', { usage: { inputTokens: 20, outputTokens: 11 } });
+    };
+    const { engine } = await world.makeWorker({
+      harnesses: [scriptedHarness(step, [tool('look', async () => ok('seen'))])],
+    });
+    const { threadId, runId, offer } = await world.say('x', { ...scripted, limits: { maxTokens: 25 } });
+    await engine.executeOffer(offer);
+    expect(left).toEqual([25, 10]);
+    expect(await errorOf(runId)).toMatchObject({ code: 'token_limit_reached', retryable: false });
+    const log = await world.log(threadId);
+    const said = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
+    expect(said.join('')).toBe('On and on');
+    expect(log.flatMap(({ tokens }) => tokens ?? [])).toEqual([15, 31]);
+    expect((await world.types(threadId)).filter((type) => type === 'assistant.message_added')).toHaveLength(1);
   });
 });
 

@@ -80,7 +80,7 @@ export async function takeToolStep(
   const durationMs = Math.round(performance.now() - startedAt);
   // All or none with the result: what a tool calls an error has changed nothing.
   if (result.isError) await folder.drop();
-  const made = { files: [...files], facts: files.flatMap(({ id }) => newFileFacts(id)) };
+  const made = { files: [...files], facts: files.flatMap(newFileFacts) };
   const completed = completedFact(call, result.isError ? 'error' : 'ok', result, durationMs);
   return {
     ...made,

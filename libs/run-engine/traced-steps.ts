@@ -28,6 +28,11 @@ export function tracedRun(claim: Claim, work: () => Promise<void>): Promise<void
   );
 }
 
+/** From the claim to the first step: loads the agent version, the transcript and the tools. */
+export function tracedBoot<T>(boot: () => Promise<T>): Promise<T> {
+  return traced('boot', () => ({}), boot);
+}
+
 /** What is not of this Run's claim any more is for the next to tell. */
 function noteEnd(span: Span, { offer, thread, stopReason }: Claim): void {
   if (stopReason !== null) span.setAttribute('spool.run.stop_reason', stopReason);

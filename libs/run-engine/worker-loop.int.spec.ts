@@ -1,8 +1,8 @@
 import type { ThreadEventType } from '#domain';
 import { openLiveBus, type LiveBus } from '#live';
-import { createLogger, loadConfig } from '#platform';
+import { createLogger, loadConfig, openDatabase } from '#platform';
 import { openRunQueue, type RunQueue } from '#run-queue';
-import { eventually, eventuallyWithin, timedTest } from '#testing';
+import { eventually, eventuallyWithin, faultProxy, timedTest } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
 import { WorkerLoop } from './worker-loop.ts';
 
@@ -67,6 +67,38 @@ it('takes no Run when it is stopped while it starts', async () => {
   expect(await slots(holder)).toBeUndefined();
   consume.mockRestore();
 });
+
+it('leaves Runs to other workers while its database does not answer', async () => {
+  const line = await faultProxy(Number(new URL(world.url).port));
+  const url = line.through(world.url);
+  const database = await openDatabase({ url, applicationName: 'test', maxConnections: 2 });
+  try {
+    const { engine, leases, holder } = await world.makeWorker({ url, leaseMs: 1_000 });
+    const options = { pool: database.pool, queue, bus, engine, leases, holder, slots: 4, graceMs: 100, logger };
+    const cutOff = new WorkerLoop(options);
+    loops.push(cutOff);
+    await cutOff.start();
+    line.stall();
+    const { offer, runId } = await world.say('a');
+    await queue.offer([offer]);
+    await eventually(() => cutOff.active === 1, { what: 'the worker has taken the job' });
+    const isGivenBack = async () => cutOff.active === 0 && (await queue.waitingCount()) === 1;
+    await eventually(isGivenBack, { what: 'the job waits for another worker' });
+    const { loop } = await startLoop();
+    await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'another worker completes the Run' });
+    await loop.stop();
+    line.resume();
+    const later = await world.say('b');
+    await queue.offer([later.offer]);
+    await eventually(async () => (await statusOf(later.runId)) === 'completed', {
+      what: 'the worker takes Runs again',
+    });
+    await cutOff.stop();
+  } finally {
+    await database.close();
+    await line.close();
+  }
+}, 30_000);
 
 timedTest('stops the work on an interrupted Run when it is woken', stopsWhenWoken, 30_000);
 

@@ -1,10 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
+import type { RunOffer } from '#event-store';
 import type { LiveBus } from '#live';
-import { metrics, type Logger } from '#platform';
-import { registerWorker, type RegisteredWorker, type RunConsumer, type RunQueue } from '#run-queue';
+import { isDatabaseAway, metrics, type Logger } from '#platform';
+import { HandlerUnavailable, registerWorker, type RegisteredWorker, type RunConsumer, type RunQueue } from '#run-queue';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { RunEngine } from './run-engine.ts';
+
+/** How often an unavailable database is probed, and how long its answer may take. */
+const PROBE_MS = 500;
+const PROBE = { text: 'select 1', query_timeout: 2_000 };
 
 export interface WorkerLoopOptions {
   pool: Pool;
@@ -31,6 +36,8 @@ export class WorkerLoop {
   private registered: RegisteredWorker | null = null;
   private starting: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
+  /** Ends with the outage of the database, or when the worker stops; null if there is none. */
+  private outage: Promise<void> | null = null;
   private ignoreWakes = (): void => undefined;
 
   constructor(private readonly options: WorkerLoopOptions) {}
@@ -53,7 +60,7 @@ export class WorkerLoop {
     this.ignoreWakes = bus.onWake((threadId, version) => engine.wake(threadId, version));
     this.registered = await registerWorker(pool, { holder, slots }, logger);
     if (this.stopping !== null) return;
-    this.consumer = queue.consume((offer) => this.track(engine.executeOffer(offer)), slots);
+    this.consumer = queue.consume((offer) => this.track(this.execute(offer)), slots);
     this.stage = 'running';
     logger.info({ holder, slots }, 'worker: taking Runs');
   }
@@ -90,6 +97,28 @@ export class WorkerLoop {
     await this.registered?.close();
     this.stage = 'stopped';
     logger.info('worker: stopped');
+  }
+
+  /** A worker without a database takes no jobs: it could only hold them back from workers that have one. */
+  private async execute(offer: RunOffer): Promise<void> {
+    try {
+      await this.options.engine.executeOffer(offer);
+    } catch (error) {
+      if (!isDatabaseAway(error)) throw error;
+      this.outage ??= this.untilDatabaseAnswers(error).finally(() => (this.outage = null));
+      throw new HandlerUnavailable(this.outage, error);
+    }
+  }
+
+  private async untilDatabaseAnswers(error: unknown): Promise<void> {
+    const { pool, logger } = this.options;
+    logger.warn({ err: error }, 'worker: database unavailable; taking no Runs');
+    let answers = false;
+    while (!answers && this.stopping === null) {
+      await sleep(PROBE_MS, undefined, { ref: false });
+      answers = await pool.query(PROBE).then(Boolean, () => false);
+    }
+    if (this.stopping === null) logger.info('worker: taking Runs again');
   }
 
   private async track(execution: Promise<void>): Promise<void> {

@@ -1,7 +1,8 @@
 import type { LanguageModelV3StreamPart, LanguageModelV3Usage, SharedV3ProviderMetadata } from '@ai-sdk/provider';
 import { HarnessError, type RequestedTool, type StepEvent } from '../harness.ts';
 import type { AnswerBlock } from './continuation.ts';
-import { sum, textTokens } from './estimate.ts';
+import type { TokenUsage } from '#domain';
+import { BYTES_A_TOKEN, sum, textTokens } from './estimate.ts';
 import { firstBytes } from '../first-bytes.ts';
 import { StreamCut } from './watched-stream.ts';
 
@@ -9,6 +10,23 @@ import { StreamCut } from './watched-stream.ts';
 const MAX_INVALID_BYTES = 4 * 1024;
 /** What one answer may be in all, UTF-16 units: the engine stores no more, and arguments would grow unseen until they are whole. */
 const MAX_ANSWER = 1024 * 1024;
+
+/**
+ * An answer is cut at this many bytes of UTF-8 per token of its limit. The usual tokenizers produce 3 to 5 bytes per token in
+ * any language. An answer within its limit is therefore never cut, and any other is cut before twice its limit.
+ */
+const CUT_BYTES_A_TOKEN = 6;
+/** An answer that ended for its length with a smaller share of its tokens met another limit: the model's own. */
+const SPENT_SHARE = 0.9;
+
+export interface AnswerOptions {
+  /** Tokens after which the answer is cut; unlimited by default. */
+  maxTokens?: number | undefined;
+  /** The limit that is sent instead if it is less; an answer that ends there counts as it is. Default: none. */
+  modelLimit?: number;
+  /** Estimated tokens of the prompt, used if the provider does not report them. */
+  estimatedTokens: number;
+}
 
 type Finish = Extract<LanguageModelV3StreamPart, { type: 'finish' }>;
 type ToolCallPart = Extract<LanguageModelV3StreamPart, { type: 'tool-call' }>;
@@ -23,6 +41,18 @@ export class Answer {
   private readonly thoughts = new Map<string, string>();
   private finished: Finish | null = null;
   private units = 0;
+  private bytes = 0;
+  /** Tokens that the stream has reported so far. */
+  private readonly reported = { input: 0, output: 0 };
+  private readonly maxTokens: number;
+  private readonly modelLimit: number;
+  private readonly estimatedTokens: number;
+
+  constructor({ maxTokens = Infinity, modelLimit = Infinity, estimatedTokens }: AnswerOptions) {
+    this.maxTokens = maxTokens;
+    this.modelLimit = modelLimit;
+    this.estimatedTokens = estimatedTokens;
+  }
 
   /** What is to be told at once. Throws HarnessError, and the errors that the stream tells of. */
   add(part: LanguageModelV3StreamPart): StepEvent | null {
@@ -37,6 +67,9 @@ export class Answer {
         return null;
       case 'tool-call':
         this.addCall(part);
+        return null;
+      case 'raw':
+        this.addReport(part.rawValue);
         return null;
       case 'error':
         throw part.error;
@@ -54,6 +87,8 @@ export class Answer {
     if (finished === null || finished.finishReason.unified === 'error')
       throw new StreamCut('The answer was cut short.');
     const { unified, raw } = finished.finishReason;
+    const usage = this.usage(finished.usage);
+    if (unified === 'length' && this.hasSpentAll(usage)) throw this.cut(usage);
     if (unified === 'content-filter') throw new HarnessError('content_filtered');
     if (unified === 'length' && this.text === '' && this.toolCalls.length === 0) {
       // It thought until there was no room left: the same call would do the same again.
@@ -63,14 +98,48 @@ export class Answer {
   }
 
   /** Once, whatever the stream repeats. Estimated where the provider does not say, so that budgets count at all. */
-  usage({ inputTokens, outputTokens }: LanguageModelV3Usage, estimatedTokens: number): StepEvent {
+  usage({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage {
     const { total: input = 0, cacheRead: cached = 0 } = inputTokens;
     return {
-      type: 'usage',
-      inputTokens: input > 0 ? input : estimatedTokens,
+      inputTokens: input > 0 ? input : this.estimatedTokens,
       outputTokens: outputTokens.total ?? sum(this.said().map(textTokens)),
       ...(cached > 0 ? { cachedInputTokens: cached } : {}),
     };
+  }
+
+  /** Returns the usage known before the answer has ended. */
+  private usageSoFar(): TokenUsage {
+    const { input, output } = this.reported;
+    return {
+      inputTokens: input > 0 ? input : this.estimatedTokens,
+      outputTokens: Math.max(output, Math.ceil(this.bytes / BYTES_A_TOKEN)),
+    };
+  }
+
+  /** Returns whether the answer was limited by the rest of the budget and used it up. */
+  private hasSpentAll({ outputTokens }: TokenUsage): boolean {
+    return this.maxTokens <= this.modelLimit && outputTokens >= this.maxTokens * SPENT_SHARE;
+  }
+
+  private cut(usage: TokenUsage): HarnessError {
+    return new HarnessError('token_limit_reached', { usage });
+  }
+
+  /** Adds the usage that a chunk reports. Few providers report any before the last chunk, when it is too late to cut. */
+  private addReport(piece: unknown): void {
+    const { usage, message } = (piece ?? {}) as { usage?: Reported; message?: { usage?: Reported } };
+    const { reported } = this;
+    for (const told of [usage, message?.usage]) {
+      const input = sum(INPUT_FIELDS.map((field) => countOf(told?.[field])));
+      const output = sum(OUTPUT_FIELDS.map((field) => countOf(told?.[field])));
+      reported.input = Math.max(reported.input, input);
+      reported.output = Math.max(reported.output, output);
+    }
+  }
+
+  private cutWhenTooLong(): void {
+    const tokens = Math.max(this.reported.output, this.bytes / CUT_BYTES_A_TOKEN);
+    if (tokens > this.maxTokens) throw this.cut(this.usageSoFar());
   }
 
   /** All that the model wrote, thoughts and calls too. */
@@ -118,7 +187,24 @@ export class Answer {
   private count(piece: string): void {
     this.units += piece.length;
     if (this.units > MAX_ANSWER) throw new HarnessError('output_too_large');
+    if (this.maxTokens === Infinity) return;
+    this.bytes += Buffer.byteLength(piece);
+    this.cutWhenTooLong();
   }
+}
+
+/** The fields of both protocols. The first is OpenAI's, which counts all input in one. */
+const INPUT_FIELDS = [
+  'prompt_tokens',
+  'input_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+] as const;
+const OUTPUT_FIELDS = ['completion_tokens', 'output_tokens'] as const;
+type Reported = Partial<Record<(typeof INPUT_FIELDS | typeof OUTPUT_FIELDS)[number], unknown>> | null;
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && value > 0 ? value : 0;
 }
 
 /** The model's call; its name too as the model wrote it. */

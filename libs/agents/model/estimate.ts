@@ -6,7 +6,7 @@ import type { ModelChoice } from './model-settings.ts';
 const IMAGE_TOKENS = 1_600;
 /** What providers add to each message and tool, tokens. */
 const FRAME_TOKENS = 8;
-const BYTES_A_TOKEN = 4;
+export const BYTES_A_TOKEN = 4;
 /** No provider's token is less than a byte: where usage says more than this, it tells of something else. */
 const MAX_CORRECTION = BYTES_A_TOKEN;
 const CORRECTION_STEP = 0.25;

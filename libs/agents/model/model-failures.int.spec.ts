@@ -232,3 +232,90 @@ describe('a step that nobody wants any more', () => {
     15_000,
   );
 });
+
+describe('an answer beyond what is left of the budget', () => {
+  /** Sends ten characters at a time until the client disconnects. */
+  const endless =
+    (first: readonly object[], piece: object): Respond =>
+    (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      for (const each of first) response.write(`data: ${JSON.stringify(each)}\n\n`);
+      const timer = setInterval(() => response.write(`data: ${JSON.stringify(piece)}\n\n`), 1);
+      response.on('close', () => clearInterval(timer));
+    };
+  const anthropicText = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'and so on ' } };
+  const opened = [
+    anthropic.start({ input_tokens: 70, cache_read_input_tokens: 7, output_tokens: 1 }),
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+  ];
+  const call = (args: string) => openAi.delta({ tool_calls: [{ index: 0, function: { arguments: args } }] });
+
+  it.each<[string, Respond, Partial<ModelChoice>]>([
+    ['text', endless([], openAi.text('and so on ')), {}],
+    ['thinking', endless([], openAi.delta({ reasoning_content: 'and so on ' })), {}],
+    ['arguments', endless([openAi.call('write', '{"text": "')], call('and so on ')), {}],
+    ['text of anthropic', endless(opened, anthropicText), { provider: 'anthropic' }],
+  ])('is cut and its connection closed if the provider does not end it: %s', async (_what, respond, model) => {
+    const { provider, steps } = await stepWith(respond, model, { tokensLeft: 100 });
+    let told = '';
+    const read = async (): Promise<void> => {
+      for await (const event of steps) if (event.type === 'text') told += event.text;
+    };
+    const error: unknown = await read().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'token_limit_reached' });
+    const { usage } = (error as HarnessError).more;
+    // Six bytes a token before it is cut, of which four are a token.
+    expect(usage?.outputTokens).toBeGreaterThanOrEqual(150);
+    expect(usage?.outputTokens).toBeLessThan(160);
+    expect(told.length).toBeLessThanOrEqual(610);
+    expect(usage?.inputTokens).toBe(model.provider === 'anthropic' ? 77 : 10);
+    await eventually(() => provider.asked[0]?.cut, { what: 'the connection is closed' });
+  });
+
+  it('is cut at the usage that the provider reports meanwhile', async () => {
+    const chunk = { ...openAi.text('x'), usage: { prompt_tokens: 40, completion_tokens: 101 } };
+    const { steps } = await stepWith(endless([openAi.text('x')], chunk), {}, { tokensLeft: 100 });
+    expect(await failureOf(steps)).toMatchObject({
+      code: 'token_limit_reached',
+      more: { usage: { inputTokens: 40, outputTokens: 101 } },
+    });
+  });
+
+  it('fails if the provider ended it at the budget, but not if it ended at another limit', async () => {
+    const ended = (outputTokens: number) =>
+      streams([openAi.text('Half an'), openAi.finish('length'), openAi.usage(40, outputTokens)]);
+    const { steps } = await stepWith(ended(100), {}, { tokensLeft: 100 });
+    expect(await failureOf(steps)).toMatchObject({
+      code: 'token_limit_reached',
+      more: { usage: { inputTokens: 40, outputTokens: 100 } },
+    });
+    const other = await stepWith(ended(50), {}, { tokensLeft: 100 });
+    expect((await eventsOf(other.steps)).at(-1)).toMatchObject({ type: 'message', text: 'Half an' });
+  });
+
+  it.each(['openai-compatible', 'anthropic'] as const)(
+    'fails for its length only if the limit that was sent is what is left (%s)',
+    async (provider) => {
+      const settings = { maxOutputTokens: 1_000 };
+      const finished = [openAi.text('Half an'), openAi.finish('length'), openAi.usage(40, 1_000)];
+      const message = [...opened, anthropicText, ...anthropic.end('max_tokens', { output_tokens: 1_000 })];
+      const ended = streams(provider === 'anthropic' ? message : finished);
+      for (const tokensLeft of [1_001, 1_100]) {
+        const { steps } = await stepWith(ended, { provider, settings }, { tokensLeft });
+        expect((await eventsOf(steps)).at(-1)).toMatchObject({ type: 'message' });
+      }
+      const spent = await stepWith(ended, { provider, settings }, { tokensLeft: 1_000 });
+      expect(await failureOf(spent.steps)).toMatchObject({ code: 'token_limit_reached' });
+    },
+  );
+
+  it('is a normal answer if it ends by itself', async () => {
+    const text = 'x'.repeat(600);
+    const answers = streams([openAi.text(text), openAi.finish('stop'), openAi.usage(40, 120)]);
+    const { steps } = await stepWith(answers, {}, { tokensLeft: 100 });
+    expect((await eventsOf(steps)).at(-1)).toMatchObject({ type: 'message', text });
+    const ended = [...opened, anthropicText, ...anthropic.end('end_turn', { output_tokens: 120 })];
+    const other = await stepWith(streams(ended), { provider: 'anthropic' }, { tokensLeft: 100 });
+    expect((await eventsOf(other.steps)).at(-1)).toMatchObject({ type: 'message', text: 'and so on ' });
+  });
+});

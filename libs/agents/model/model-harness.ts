@@ -5,7 +5,14 @@ import { Answer } from './answer.ts';
 import { fitContext } from './context-window.ts';
 import { readContinuation, toContinuation } from './continuation.ts';
 import { correction, messageTokens, sum, textTokens, toolTokens } from './estimate.ts';
-import { answerTokens, modelIssues, takesImages, windowTokens, type ModelChoice } from './model-settings.ts';
+import {
+  answerLimit,
+  answerTokens,
+  modelIssues,
+  takesImages,
+  windowTokens,
+  type ModelChoice,
+} from './model-settings.ts';
 import { toFunctionTools, toPrompt } from './prompt.ts';
 import { providerError } from './provider-errors.ts';
 import type { Fetch } from './providers.ts';
@@ -47,7 +54,7 @@ export function modelHarness({
 type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'env' | 'now'>>;
 
 async function* modelStep(context: StepContext, { fetch, env, now }: StepParts): AsyncGenerator<StepEvent> {
-  const { manifest, signal } = context;
+  const { manifest, signal, tokensLeft } = context;
   const { model } = manifest;
   if (model === undefined) throw new Error('An agent without a model has settings that are wrong.');
   signal.throwIfAborted();
@@ -59,23 +66,25 @@ async function* modelStep(context: StepContext, { fetch, env, now }: StepParts):
   const options = {
     prompt,
     tools: toFunctionTools(context.tools),
-    ...callSettings(model, mayThink(model, context)),
+    ...callSettings(model, mayThink(model, context), tokensLeft),
+    // Usage that a provider reports while it answers.
+    ...(tokensLeft === undefined ? {} : { includeRawChunks: true }),
   };
   const parts = watchedStream<LanguageModelV3StreamPart>({
     open: async (abortSignal) => (await answering.doStream({ ...options, abortSignal })).stream,
     signal,
     silenceMs: model.silenceMs,
   });
-  const answer = new Answer();
+  const answer = new Answer({ maxTokens: tokensLeft, modelLimit: answerLimit(model), estimatedTokens });
   const counted = countProviderCall(model.provider);
   try {
     for await (const part of parts) {
       const event = answer.add(part);
       if (event !== null) yield event;
     }
-    const usage = answer.usage(answer.finish().usage, estimatedTokens);
+    const usage = answer.usage(answer.finish().usage);
     counted('ok');
-    yield usage;
+    yield { type: 'usage', ...usage };
   } catch (error) {
     signal.throwIfAborted();
     const failure = providerError(error, { apiKey, now: now() });

@@ -30,6 +30,11 @@ export function answerTokens(model: ModelChoice): number {
   return maxOutputTokens ?? thinkingTokens + Math.min(ANSWER_TOKENS, Math.floor(windowTokens(model) / 4));
 }
 
+/** The limit of one answer that is sent if the Run has more tokens left; Infinity if none is sent then. */
+export function answerLimit(model: ModelChoice): number {
+  return model.provider === 'anthropic' ? answerTokens(model) : (model.settings?.maxOutputTokens ?? Infinity);
+}
+
 export function takesImages({ provider, images }: ModelChoice): boolean {
   return images ?? provider === 'anthropic';
 }

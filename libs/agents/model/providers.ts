@@ -54,26 +54,37 @@ function openAiCompatible(
   })(model.name);
 }
 
-/** What the manifest's settings ask of each call. `thinks`: whether it may think aloud now, if it is to at all. */
+/** An output limit that every model accepts. Providers refuse a limit above the model's own, which is not known here. */
+const SAFE_ANSWER_TOKENS = 4_096;
+
+/**
+ * Returns the settings of one call according to the manifest. `thinks`: whether the model may think in this call. `tokensLeft`: the
+ * most tokens that the answer may have. If the manifest has no limit, it is sent only when it is so small that no model refuses it.
+ */
 export function callSettings(
   model: ModelChoice,
   thinks: boolean,
+  tokensLeft = Infinity,
 ): Pick<LanguageModelV3CallOptions, 'temperature' | 'maxOutputTokens' | 'providerOptions'> {
   const { temperature, maxOutputTokens, thinkingTokens, reasoningEffort } = model.settings ?? {};
   const common = temperature === undefined ? {} : { temperature };
   if (model.provider === 'openai-compatible') {
+    const most = maxOutputTokens ?? Math.min(SAFE_ANSWER_TOKENS, answerTokens(model));
+    const limit = tokensLeft < most ? tokensLeft : maxOutputTokens;
     const providerOptions = { openaiCompatible: { reasoningEffort } } as SharedV3ProviderOptions;
     return {
       ...common,
-      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+      ...(limit === undefined ? {} : { maxOutputTokens: limit }),
       ...(reasoningEffort === undefined ? {} : { providerOptions }),
     };
   }
-  const budgetTokens = thinks ? (thinkingTokens ?? 0) : 0;
+  const most = Math.min(answerTokens(model), tokensLeft);
+  // The model does not think if that would use up the rest.
+  const budgetTokens = thinks && thinkingTokens !== undefined && thinkingTokens < most ? thinkingTokens : 0;
   // Said, because some models think where nothing is said.
   const thinking = budgetTokens > 0 ? { type: 'enabled', budgetTokens } : { type: 'disabled' };
   // This protocol always names a limit, and the package adds to it what may be thought.
-  const limit = { maxOutputTokens: answerTokens(model) - budgetTokens };
+  const limit = { maxOutputTokens: most - budgetTokens };
   return { ...common, ...limit, providerOptions: { anthropic: { thinking } } };
 }
 

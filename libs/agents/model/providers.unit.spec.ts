@@ -55,6 +55,34 @@ describe('a call of a provider', () => {
     expect(await resolveKey(modelOf({ apiKey: { env: 'KEY' } }), { KEY: 'sk-1' })).toBe('sk-1');
   });
 
+  it.each([
+    ['what is left, where that is less', { maxOutputTokens: 1_000 }, 600, 600],
+    ['the manifest’s limit, where that is less', { maxOutputTokens: 1_000 }, 5_000, 1_000],
+    ['what is left, where every model can answer as much', {}, 600, 600],
+    ['nothing, where a model may refuse so much', {}, 500_000, undefined],
+  ])('limits the answer to %s', (_what, settings, tokensLeft, maxOutputTokens) => {
+    const compatible = callSettings(modelOf({ settings }), true, tokensLeft);
+    expect(compatible.maxOutputTokens).toBe(maxOutputTokens);
+    const anthropic = callSettings(modelOf({ provider: 'anthropic', settings }), true, tokensLeft);
+    expect(anthropic.maxOutputTokens).toBe(maxOutputTokens ?? 8_000);
+  });
+
+  it('limits the answer if a longer one would leave too little window for the prompt', () => {
+    const small = modelOf({ contextTokens: 4_000 });
+    expect(callSettings(small, true, 2_000)).not.toHaveProperty('maxOutputTokens');
+    expect(callSettings(small, true, 999)).toMatchObject({ maxOutputTokens: 999 });
+  });
+
+  it('turns off the thinking of anthropic if it would use up the rest', () => {
+    const model = modelOf({ provider: 'anthropic', settings: { thinkingTokens: 1_024, maxOutputTokens: 4_000 } });
+    const thinking = (tokensLeft: number) => {
+      const { maxOutputTokens, providerOptions } = callSettings(model, true, tokensLeft);
+      return [maxOutputTokens, (providerOptions?.anthropic as { thinking: { type: string } }).thinking.type];
+    };
+    expect(thinking(1_025)).toEqual([1, 'enabled']);
+    expect(thinking(1_024)).toEqual([1_024, 'disabled']);
+  });
+
   it('leaves the whole answer to anthropic’s limit, thinking included', () => {
     const settings = { thinkingTokens: 1_024, maxOutputTokens: 4_000 };
     const model = modelOf({ provider: 'anthropic', settings });
