@@ -23,8 +23,13 @@ const settingOf = ({ setting }: { setting: string }): string | undefined => /^`(
 
 const config = configSchema.parse({});
 const expectedSettings = {
-  RATE_LIMIT_PER_MINUTE: `${number(config.RATE_LIMIT_PER_MINUTE)} a minute`,
-  STREAMS_PER_TOKEN: number(config.STREAMS_PER_TOKEN),
+  RATE_LIMIT_PER_PERSON_TOKEN: `${number(config.RATE_LIMIT_PER_PERSON_TOKEN)} a minute`,
+  RATE_LIMIT_PER_SERVICE_TOKEN: `${number(config.RATE_LIMIT_PER_SERVICE_TOKEN)} a minute`,
+  STREAMS_PER_THREAD: number(config.STREAMS_PER_THREAD),
+  STREAMS_PER_PERSON_TOKEN: number(config.STREAMS_PER_PERSON_TOKEN),
+  STREAMS_PER_SERVICE_TOKEN: number(config.STREAMS_PER_SERVICE_TOKEN),
+  STREAMS_PERCENT_PER_ORGANIZATION: `${config.STREAMS_PERCENT_PER_ORGANIZATION} % of its process`,
+  STREAMS_PER_PROCESS: number(config.STREAMS_PER_PROCESS),
   BODY_LIMIT_BYTES: mebibytes(config.BODY_LIMIT_BYTES),
   EVENTS_PER_BATCH: `1 to ${number(config.EVENTS_PER_BATCH)}`,
   MESSAGE_TEXT_LIMIT: `1 to ${number(config.MESSAGE_TEXT_LIMIT)} characters`,
@@ -39,7 +44,8 @@ const expectedSettings = {
 /** The row of each limit of the contract; null for one that callers never meet. */
 const contractRows: Record<keyof typeof LIMITS, [limit: string, value: string] | null> = {
   userId: ['`userId`', `1 to ${number(LIMITS.userId)} characters`],
-  clientExternalRef: ['`client_external_ref`', `1 to ${number(LIMITS.clientExternalRef)} characters`],
+  externalRef: ['`externalRef`, `client_external_ref`', `1 to ${number(LIMITS.externalRef)} characters`],
+  title: ['`title` that is set', `1 to ${number(LIMITS.title)} characters`],
   initialText: ['`input.content` text of a part', `1 to ${number(LIMITS.initialText)} characters`],
   messageText: ['`user_message.text`', `1 to ${number(LIMITS.messageText)} characters`],
   requestId: ['`requestId`', `${number(LIMITS.requestId)} characters`],
@@ -83,7 +89,9 @@ it('docs/api/limits.md states the default of each setting that limits callers', 
   expect(Object.fromEntries(stated)).toEqual(expectedSettings);
   // The table needs a row for each new setting whose name reads like a limit.
   const limits = Object.keys(configSchema.shape).filter((name) => /LIMIT|_PER_|_AGE_/.test(name));
-  expect(limits.filter((name) => !(name in expectedSettings))).toEqual(['RATE_LIMIT_STORE']);
+  expect(limits.filter((name) => !(name in expectedSettings))).toEqual([
+    ...['RATE_LIMIT_PER_MINUTE', 'RATE_LIMIT_STORE', 'STREAMS_PER_TOKEN'],
+  ]);
 });
 
 it('docs/api/limits.md states each limit of the contract', () => {

@@ -28,7 +28,7 @@ export class AccessGuard {
     const agent = await this.agents.find(agentId);
     if (agent === null) throw notFound('Agent');
     const access = agentAccess(caller, agent);
-    if (access !== 'ok') throw agentError(access);
+    if (access !== 'ok') throw agentError(access, agent);
     return agent;
   }
 
@@ -37,9 +37,19 @@ export class AccessGuard {
    * `findUsableAgent` does.
    */
   async findVisibleThread(caller: Caller, threadId: string): Promise<VisibleThread> {
-    const found = await this.summaries.findThread(threadId);
-    if (found === null || !isOwn(caller, found.thread)) throw notFound('Thread');
+    const found = await this.findOwnThread(caller, threadId);
     return { ...found, agent: await this.usableAgentOf(caller, found.thread.agent_id, 'Thread') };
+  }
+
+  /**
+   * Throws ApiError as `findVisibleThread` does, but ignores the state of the Agent: owners may also delete their Thread while
+   * its Agent is unpublished or inactive (decisions, section 2).
+   */
+  async requireDeletableThread(caller: Caller, threadId: string): Promise<void> {
+    const { thread } = await this.findOwnThread(caller, threadId);
+    const agent = await this.existingAgentOf(thread.agent_id, 'Thread');
+    const access = agentAccess(caller, agent);
+    if (access === 'forbidden') throw agentError(access, agent);
   }
 
   /** As `findVisibleThread`, for a draft of the caller's and for a file of a Thread that the caller may see. */
@@ -51,11 +61,22 @@ export class AccessGuard {
     return { file, agent: await this.usableAgentOf(caller, owned.agent_id ?? '', 'File') };
   }
 
-  private async usableAgentOf(caller: Caller, agentId: string, what: 'Thread' | 'File'): Promise<Agent> {
+  private async findOwnThread(caller: Caller, threadId: string): Promise<ThreadAndRun> {
+    const found = await this.summaries.findThread(threadId);
+    if (found === null || !isOwn(caller, found.thread)) throw notFound('Thread');
+    return found;
+  }
+
+  private async existingAgentOf(agentId: string, what: 'Thread' | 'File'): Promise<Agent> {
     const agent = await this.agents.find(agentId);
     if (agent === null || agent.deleted) throw notFound(what);
+    return agent;
+  }
+
+  private async usableAgentOf(caller: Caller, agentId: string, what: 'Thread' | 'File'): Promise<Agent> {
+    const agent = await this.existingAgentOf(agentId, what);
     const access = agentAccess(caller, agent);
-    if (access !== 'ok') throw agentError(access);
+    if (access !== 'ok') throw agentError(access, agent);
     return agent;
   }
 }

@@ -76,9 +76,11 @@ const VISIBLE: Record<string, boolean> = {
 const OUTCOMES: Record<OperationName, string | (Record<Lifecycle, string> & { draft?: string })> = {
   createThread: '201',
   listThreads: '200',
+  listAllThreads: '200',
   uploadFile: '201',
   getAgent: '200',
   getThread: '200',
+  updateThread: { active: '200', archived: '200', terminated: CONFLICT },
   deleteThread: '200',
   archiveThread: { active: '200', archived: '200', terminated: CONFLICT },
   unarchiveThread: { active: '200', archived: '200', terminated: CONFLICT },
@@ -103,7 +105,9 @@ function expectedAnswer(caller: MatrixCaller, agent: MatrixAgent, thing: Thing |
   const column = (agent.organization === 'acme' ? 0 : 2) + (agent.access === 'organization' ? 0 : 1);
   if (!MAY_USE[caller.name]![column]) return '403 forbidden';
   const outcome = OUTCOMES[route.operation];
-  return STATE_SAYS[agent.state] ?? (typeof outcome === 'string' ? outcome : outcome[thing!.lifecycle]!);
+  // "Their owners can still delete them."
+  const refusal = route.operation === 'deleteThread' ? null : STATE_SAYS[agent.state];
+  return refusal ?? (typeof outcome === 'string' ? outcome : outcome[thing!.lifecycle]!);
 }
 
 /** A Thread or draft, and a caller who asks for it. */
@@ -326,7 +330,9 @@ test('what was never there is 404 to everyone, and asking for it changes nothing
   const before = await world.contents();
   const agent: MatrixAgent = { ...world.agents[0]!, name: 'none' };
   const nothing = world.callers.flatMap((caller) =>
-    ROUTES.map((route) => ({ caller, agent, thing: null, route, expected: GONE, isLower: false })),
+    ROUTES.filter(({ of }) => of !== 'all').map((route) => {
+      return { caller, agent, thing: null, route, expected: GONE, isLower: false };
+    }),
   );
   await each(nothing, (cell) => check(cell, unknownIds()));
   expect(await world.contents()).toEqual(before);
@@ -363,6 +369,19 @@ test('a list has what its caller may see of the Agent, and nothing else', async 
     expect([caller.name, listed.sort()]).toEqual([caller.name, own.map(({ thing }) => thing.threadId).sort()]);
   });
   expect(lists.length).toBeGreaterThan(10);
+});
+
+test('the list over all Agents has exactly the Threads that its caller may read', async () => {
+  const route = ROUTES.find(({ operation }) => operation === 'listAllThreads')!;
+  const read = ROUTES.find(({ operation }) => operation === 'getThread')!;
+  for (const caller of world.callers) {
+    const answer = await world.ask(route, unknownIds(), `Bearer ${caller.token}`);
+    const listed = (JSON.parse(answer.text) as { threads: { id: string }[] }).threads.map(({ id }) => id);
+    const readable = things.filter(({ caller: asker, thing }) => {
+      return asker === caller && isListed(thing) && expectedAnswer(caller, thing.agent, thing, read) === '200';
+    });
+    expect([caller.name, listed.sort()]).toEqual([caller.name, readable.map(({ thing }) => thing.threadId).sort()]);
+  }
 });
 
 test('an id of what may not be seen, beside one that may, is as one of nothing', async () => {
@@ -433,5 +452,5 @@ test('writes that are allowed are done', async () => {
 }, 60_000);
 
 test('all of it was asked', () => {
-  expect(counts).toEqual({ cells: 21_004, accepted: 672 });
+  expect(counts).toEqual({ cells: 22_102, accepted: 808 });
 });

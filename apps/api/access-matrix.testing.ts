@@ -66,7 +66,8 @@ export interface Route {
   method: string;
   /** The path below `/api/v1`. */
   path: (ids: Ids) => string;
-  of: 'agents' | 'threads' | 'files';
+  /** `all`: the path names no resource. */
+  of: 'agents' | 'threads' | 'files' | 'all';
   body: string | null;
   contentType: string | null;
   /** Sends an Idempotency-Key, a new one each time. */
@@ -126,9 +127,11 @@ const SENT: Record<OperationName, Sending> = {
     shows: ({ agentId }) => `"agent_id":"${agentId}"`,
   },
   listThreads: { query: '?archived=all', shows: () => '"nextCursor":null' },
+  listAllThreads: { query: '?archived=all', shows: () => '"nextCursor":null' },
   uploadFile: { body: [upload, 'multipart/form-data; boundary=b'], shows: () => '"size":5' },
   getAgent: { shows: ({ agentId }) => agentId },
   getThread: { shows: ({ threadId }) => `"id":"${threadId}"` },
+  updateThread: { body: json({ title: 'Mine' }), shows: () => '"title":"Mine"' },
   deleteThread: { shows: () => OK },
   archiveThread: { shows: () => OK },
   unarchiveThread: { shows: () => OK },
@@ -158,7 +161,7 @@ export const ROUTES: Route[] = SENT_OPERATIONS.flatMap((operation) => {
     operation,
     method,
     path: (ids: Ids) => path.replaceAll(/\{(\w+)\}/g, (_, name: keyof Ids) => ids[name]) + query,
-    of: path.split('/')[1] as Route['of'],
+    of: path.includes('{') ? (path.split('/')[1] as Route['of']) : ('all' as const),
     body: body[0],
     contentType: body[1],
     hasKey: takesIdempotencyKey,
@@ -196,7 +199,8 @@ export class MatrixWorld {
     const folder = await mkdtemp(join(tmpdir(), 'spool-matrix-'));
     const settings = {
       BLOB_URL: pathToFileURL(folder).href,
-      STREAMS_PER_TOKEN: 10_000,
+      STREAMS_PER_THREAD: 10_000,
+      STREAMS_PER_PERSON_TOKEN: 10_000,
       RATE_LIMIT_STORE: 'process',
     } as const;
     const api = await ApiUnderTest.start({ settings });

@@ -170,6 +170,50 @@ describe('a Thread', () => {
     }
   });
 
+  it.each(['published = false', 'api_enabled = false', 'live_version = null'])(
+    'is deleted by its owner in every state while its agent has %s, and by nobody else',
+    async (columns) => {
+      const agentId = await api.newAgent();
+      const threads = await Promise.all(
+        [undefined, 'running', 'waiting', 'archived', 'terminated'].map((text) =>
+          api.newThread({ agentId, ...(text && { text }) }),
+        ),
+      );
+      const [, running = '', waiting = '', archived = '', terminated = ''] = threads;
+      const runOf = async (id: string) => (await api.get(`/threads/${id}`)).json.run.id;
+      await api.startRun(running, await runOf(running));
+      await api.ask(waiting, await runOf(waiting));
+      await api.completeRun(archived, await runOf(archived));
+      await api.happen(archived, { type: 'archive' });
+      await api.happen(terminated, { type: 'terminate_thread' });
+      await change(agentId, columns);
+      await eventually(async () => (await api.get(`/agents/${agentId}`)).status === 409, { what: 'it is seen' });
+      const stranger = await api.newPerson();
+      for (const id of threads) {
+        expect((await api.get(`/threads/${id}`)).status).toBe(409);
+        expect((await api.call('DELETE', `/threads/${id}`, stranger)).status).toBe(404);
+        const deleted = await api.call('DELETE', `/threads/${id}`);
+        expect([deleted.status, deleted.text]).toEqual([200, '{"ok":true}']);
+        expect((await api.get(`/threads/${id}`)).status).toBe(404);
+        expect((await api.call('DELETE', `/threads/${id}`)).status).toBe(404);
+      }
+    },
+  );
+
+  it('is not deleted by an owner who may not use its agent, or after the agent is deleted', async () => {
+    for (const [columns, status, code] of [
+      [`access = 'invited'`, 403, 'forbidden'],
+      [`access = 'invited', published = false`, 403, 'forbidden'],
+      ['deleted_at = now()', 404, 'not_found'],
+    ] as const) {
+      const agentId = await api.newAgent();
+      const id = await api.newThread({ agentId });
+      await change(agentId, columns);
+      await becomes(`/threads/${id}`, {}, code);
+      await expectAll([['DELETE', `/threads/${id}`]], {}, status, code);
+    }
+  });
+
   it('of a person who left the organization is 403', async () => {
     const member = await api.newPerson();
     const id = await api.newThread(member);

@@ -1,8 +1,17 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { openApiDocument, operations, type Operation } from '#contract';
+import {
+  ERROR_REASONS,
+  openApiDocument,
+  operations,
+  REASON_HEADER,
+  type ErrorEnvelope,
+  type ErrorReason,
+  type Operation,
+} from '#contract';
+import { closeSchemas } from '#testing';
 
-/** Holds answers against the OpenAPI document: an operation may answer what it documents and nothing else. */
+/** Checks answers against the OpenAPI document. Rejects undocumented statuses and fields. */
 export class AnswerCheck {
   private readonly document: Document;
   private readonly ajv: Ajv2020;
@@ -10,7 +19,7 @@ export class AnswerCheck {
 
   /** `compatibility`: whether the API that answers has the older fields. */
   constructor({ compatibility }: { compatibility: boolean }) {
-    this.document = openApiDocument('/api/v1', { compatibility }) as unknown as Document;
+    this.document = closeSchemas(openApiDocument('/api/v1', { compatibility })) as unknown as Document;
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
     addFormats.default(this.ajv);
     this.ajv.addSchema({ $id: 'api', components: this.document.components });
@@ -30,9 +39,10 @@ export class AnswerCheck {
     }
     if (!operation && status < 400) return;
     if (headers.get('content-type') !== 'application/json; charset=utf-8') throw new Error('not answered as JSON');
-    const ref = described?.content?.['application/json'].schema.$ref ?? '#/components/schemas/Error';
+    const ref = described?.content?.['application/json'].schema.$ref ?? '#/components/schemas/ErrorEnvelope';
     const validate = this.validatorOf(ref);
     if (!validate(json)) throw new Error(`${method} ${path}: ${this.ajv.errorsText(validate.errors)}`);
+    if (status >= 400) checkReason(status, headers, json as ErrorEnvelope);
   }
 
   private follow(described: Described | undefined, status: number): Answer | undefined {
@@ -46,6 +56,14 @@ export class AnswerCheck {
     this.validators.set(ref, validate);
     return validate;
   }
+}
+
+/** The reason of an error answer is in the catalogue, and belongs to its code and status. */
+function checkReason(status: number, headers: Headers, { error: { code } }: ErrorEnvelope): void {
+  const reason = headers.get(REASON_HEADER) ?? 'none';
+  const cause = reason in ERROR_REASONS ? ERROR_REASONS[reason as ErrorReason] : undefined;
+  if (cause?.code === code && cause.status === status) return;
+  throw new Error(`${status} ${code} was answered with the reason ${reason}`);
 }
 
 interface Document {

@@ -70,6 +70,16 @@ describe('PostgreSQL away', () => {
     expect((await api.get(`/threads/${reply.json.thread.id}`)).json.run.id).toBe(reply.json.run.id);
   });
 
+  it('a connection that is lost at the look-up of the optional fields leaves a write its plain 201', async () => {
+    const dropped = proxy.dropNextAnswer((request) => request.includes('thread-extras'));
+    const reply = await api.post(`/agents/${api.agentId}/threads?extended=true`, { body: create('lost extras') });
+    await dropped;
+    expect(reply.status).toBe(201);
+    const { thread } = (await api.get(`/threads/${reply.json.thread.id}`)).json;
+    expect(reply.json.thread).toEqual({ ...thread, status: reply.json.thread.status });
+    expect(await threadsOf('lost extras')).toBe(1);
+  });
+
   it('the same with a key is one Thread, and the answer is the stored one', async () => {
     const headers = { 'idempotency-key': 'lost' };
     const dropped = proxy.dropNextAnswer((request) => request.includes('lost with key'));

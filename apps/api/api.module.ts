@@ -11,6 +11,7 @@ import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
 import { Callers } from './callers.ts';
+import { installCompression } from './compress-answers.ts';
 import { ConsoleModule } from './console/console.module.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
 import { DocsController } from './controllers/docs.controller.ts';
@@ -20,6 +21,8 @@ import { ThreadsController } from './controllers/threads.controller.ts';
 import { DocsPage } from './docs-page.ts';
 import { ErrorFilter } from './error-filter.ts';
 import { EventService } from './event-service.ts';
+import { Extensions } from './extensions.ts';
+import { ExternalRefs } from './external-refs.ts';
 import { DownloadService, FileSender } from './files/download.ts';
 import { Drafts } from './files/drafts.ts';
 import { FileService } from './files/file-service.ts';
@@ -32,6 +35,7 @@ import { installRequestChecks } from './request-checks.ts';
 import { installRequestTraces } from './request-traces.ts';
 import { RunService } from './run-service.ts';
 import { StreamsModule } from './streams/streams.module.ts';
+import { ThreadLists } from './thread-lists.ts';
 import { ThreadService } from './thread-service.ts';
 import { AccessGuard } from './access-guard.ts';
 import { UnusedConnections } from './unused-connections.ts';
@@ -40,8 +44,15 @@ const services = [
   { provide: Links, inject: [CONFIG], useFactory: ({ PUBLIC_BASE_URL }: Config) => new Links(PUBLIC_BASE_URL) },
   {
     provide: Idempotency,
-    inject: [ThreadStore, AccessGuard],
-    useFactory: (store: ThreadStore, access: AccessGuard) => new Idempotency(store, access),
+    inject: [ThreadStore, AccessGuard, Extensions],
+    useFactory: (...parts: ConstructorParameters<typeof Idempotency>) => new Idempotency(...parts),
+  },
+  { provide: Extensions, inject: [DATABASE], useFactory: ({ pool }: Database) => new Extensions(pool) },
+  { provide: ExternalRefs, inject: [DATABASE], useFactory: ({ pool }: Database) => new ExternalRefs(pool) },
+  {
+    provide: ThreadLists,
+    inject: [AccessGuard, AgentCatalogue, SummaryReader, Extensions, CONFIG],
+    useFactory: (...parts: ConstructorParameters<typeof ThreadLists>) => new ThreadLists(...parts),
   },
   { provide: Attribution, inject: [DATABASE], useFactory: ({ pool }: Database) => new Attribution(pool) },
   {
@@ -56,6 +67,8 @@ const services = [
       Idempotency,
       Links,
       Attribution,
+      ExternalRefs,
+      Extensions,
       CONFIG,
     ],
     useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
@@ -139,6 +152,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     });
     if (isTracing()) installRequestTraces(this.fastify);
     const compatibility = this.config.COMPATIBILITY_FIELDS === 'on';
+    installCompression(this.fastify);
     installRequestChecks(this.fastify, { callers, limiter, compatibility });
   }
 

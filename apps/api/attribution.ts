@@ -16,7 +16,7 @@ export class Attribution {
   /** Part of the checks of access. Throws ApiError `forbidden`. */
   refuseUnlessAllowed(caller: Caller, personId: string | undefined): void {
     if (personId === undefined || mayAttribute(caller)) return;
-    throw new ApiError('forbidden', 'The caller may not create Threads for a person.');
+    throw new ApiError('attribution_forbidden', 'The caller may not create Threads for a person.');
   }
 
   /** Whose the new Thread is. Throws ApiError `invalid_request`, the same for who is unknown and for who is no member. */
@@ -24,6 +24,6 @@ export class Attribution {
     if (personId === undefined || !mayAttribute(caller)) return ownerFor(caller);
     const { rows } = await this.pool.query({ ...FIND_MEMBER, ...LIMIT, values: [caller.organizationId, personId] });
     if (rows.length > 0) return ownerFor(caller, personId);
-    throw new ApiError('invalid_request', 'body.attributed_user_id: must be a member of the organization');
+    throw new ApiError('attributed_user_unknown', 'body.attributed_user_id: must be a member of the organization');
   }
 }

@@ -19,7 +19,9 @@ export class Callers {
   async find(request: FastifyRequest): Promise<Caller | null> {
     if (!isByCookie(request)) return this.authenticator.authenticate(request.headers.authorization);
     const session = await this.findSession(request);
-    return session && { kind: 'operator', tokenId: session.tokenId, tokenName: session.tokenName };
+    if (session === null) return null;
+    const { tokenId, tokenName, limits } = session;
+    return { kind: 'operator', tokenId, tokenName, limits };
   }
 
   /** Null where nobody is signed in. Throws what the database throws. */
@@ -37,7 +39,7 @@ export class Callers {
     const host = origin !== undefined && URL.canParse(origin) ? new URL(origin).host : null;
     if (host !== null && (host === request.host.toLowerCase() || host === this.publicUrl?.host)) return;
     const told = 'With the cookie of a session, what changes something needs an Origin: header that names this service';
-    throw new ApiError('forbidden', `${told}${origin === undefined ? '.' : ', and not another.'}`);
+    throw new ApiError('foreign_origin', `${told}${origin === undefined ? '.' : ', and not another.'}`);
   }
 
   /** Whether the browser is on https, as far as the request or the public address tells: a proxy need not pass it on. */

@@ -137,12 +137,17 @@ describe('the document is true of', () => {
 
   it('streams', async () => {
     const path = '/threads/{threadId}/events/stream';
-    const { status, body } = await call('GET', path, await api.newThread());
+    const threadId = await api.newThread();
+    const { status, body } = await call('GET', path, threadId);
     expect([status, body.toString()]).toEqual([
       200,
-      expect.stringMatching(/^: connected\nretry: \d+\n\n[^]*thread.idle/),
+      expect.stringMatching(/^: connected\nretry: \d+\nevent: thread.idle/),
     ]);
     expect((await call('GET', path, 'x')).status).toBe(400);
+    const { status: archived } = await api.post(`/threads/${threadId}/archive`);
+    expect(archived).toBe(200);
+    const { events } = (await api.get(`/threads/${threadId}/events`)).json as unknown as { events: { id: string }[] };
+    expect((await call('GET', path, threadId, { 'last-event-id': events.at(-1)!.id })).status).toBe(204);
   });
 });
 

@@ -1,7 +1,7 @@
 import { Catch, HttpException, Inject, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LOGGER, type Logger } from '#platform';
-import { errorEnvelope, notFound, toApiError } from './http-errors.ts';
+import { errorEnvelope, HttpError, notFound, toApiError } from './http-errors.ts';
 import { letSenderFinish } from './let-sender-finish.ts';
 
 /** Every error of the process's HTTP side ends here: of routes, hooks, body parsing and unknown paths. */
@@ -15,7 +15,7 @@ export class ErrorFilter implements ExceptionFilter {
   }
 }
 
-/** Nest wraps Fastify's errors, and has one of its own for paths without a route. */
+/** Nest wraps Fastify's errors, and throws its own for a parameter that is empty. */
 function unwrap(error: unknown): unknown {
   if (!(error instanceof HttpException)) return error;
   return error.cause ?? (error.getStatus() === 404 ? notFound('path') : error);
@@ -27,7 +27,7 @@ export function sendError(
   reply: FastifyReply,
   error: unknown,
 ): void {
-  const refusal = toApiError(error);
+  const refusal = error instanceof HttpError ? error : toApiError(error);
   if (refusal.status === 503) logger.warn({ requestId, err: error }, 'database or blob store away');
   else if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
   if (reply.sent) return;

@@ -40,7 +40,7 @@ const none = new Set<string>();
 it('names the Run of each event', () => {
   const commands = [interrupt(null), message('R2'), interrupt('R2'), message('R3')];
   const plan = planBatch(commands, none, threadAfter(create, message('R1')));
-  expect(plan).toEqual({ commands, runIds: ['R1', 'R2', 'R2', 'R3'] });
+  expect(plan).toEqual({ commands, runIds: ['R1', 'R2', 'R2', 'R3'], warnings: [] });
 });
 
 it('names the new Run where a message interrupts the old one, and the cancelled one where another follows', () => {
@@ -55,7 +55,23 @@ it('leaves out an interrupt of a Run that has ended, before the batch or by it',
   expect(planBatch([interrupt('R0'), interrupt('R1'), interrupt('R1')], new Set(['R0']), before)).toEqual({
     commands: [interrupt('R1')],
     runIds: ['R0', 'R1', 'R1'],
+    warnings: [
+      { code: 'run_already_ended', message: 'body.events.0: The Run R0 had already ended.' },
+      { code: 'run_already_ended', message: 'body.events.2: The Run R1 had already ended.' },
+    ],
   });
+});
+
+it('warns only of a message that waits behind other Runs', () => {
+  const batch = [message('R2', 'enqueue'), message('R3', 'enqueue'), interrupt('R1')];
+  expect(planBatch(batch, none, threadAfter(create, message('R1')))).toMatchObject({
+    warnings: [
+      { code: 'message_queued', message: 'body.events.0: The message waits behind 1 Run of the Thread.' },
+      { code: 'message_queued', message: 'body.events.1: The message waits behind 2 Runs of the Thread.' },
+    ],
+  });
+  const idle = [message('R2', 'enqueue'), interrupt(null), message('R3', 'enqueue'), message('R4', 'interrupt')];
+  expect(planBatch(idle, none, threadAfter(create))).toMatchObject({ runIds: ['R2', 'R2', 'R3', 'R4'], warnings: [] });
 });
 
 it.each([

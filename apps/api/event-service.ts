@@ -7,7 +7,7 @@ import {
   type SendEventsAnswer,
   type ThreadEventInput,
 } from '#contract';
-import { isRejection, isTerminal, toLogEntry, type Command } from '#domain';
+import { isRejection, isTerminal, toExtendedLogEntry, toLogEntry, type Command } from '#domain';
 import type { CommandHandler, CommandOutcome, CommandRequest, Handled, ThreadStore } from '#event-store';
 import type { Config } from '#platform';
 import type { RunSummary } from '#projections';
@@ -56,7 +56,8 @@ export class EventService {
         : await this.store.readLogAfter(threadId, after, limit + 1);
     const truncated = found.length > limit;
     const window = after === undefined ? found.slice(-limit) : found.slice(0, limit);
-    return { events: window.map(toLogEntry).filter((entry) => entry !== null), truncated };
+    const show = input.extended ? toExtendedLogEntry : toLogEntry;
+    return { events: window.map((event) => show(event)).filter((entry) => entry !== null), truncated };
   }
 
   /** The whole batch in one append, or nothing. */
@@ -68,9 +69,9 @@ export class EventService {
     const batch: Batch = { plan: null, ended: new Map() };
     return this.idempotency.answerOnce(request, operations.sendEvents, {
       perform: async (answer) => {
-        const commands = await this.toCommands(events, caller, visible);
         const fileIds = events.flatMap((event) => (event.type === 'user_message' ? idsOf(event.resources) : []));
         const files = this.drafts.claim(caller, visible.agent.id, fileIds);
+        const commands = await this.toCommands(events, await this.drafts.namesOf(fileIds), caller, visible);
         const outcome = await this.apply(batch, { threadId: input.params.threadId, answer, files }, commands);
         request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
         return this.drafts.orRefuse(outcome, files);
@@ -81,6 +82,7 @@ export class EventService {
 
   private async toCommands(
     events: readonly ThreadEventInput[],
+    fileNames: ReadonlyMap<string, string>,
     caller: Caller,
     { agent }: VisibleThread,
   ): Promise<Command[]> {
@@ -94,6 +96,7 @@ export class EventService {
             text: event.text,
             requestId: requestIdOf(event),
             fileIds: idsOf(event.resources),
+            fileNames,
           });
         case 'permission_decision':
           return { type: 'decide_permission', requestId: event.requestId, decision: event.decision, by };
@@ -137,11 +140,11 @@ function refuseTooMuch(
   { EVENTS_PER_BATCH: maxEvents, MESSAGE_TEXT_LIMIT: maxLength }: Settings,
 ): void {
   if (events.length > maxEvents) {
-    throw new ApiError('invalid_request', `body.events: must have at most ${maxEvents} items`);
+    throw new ApiError('invalid_field', `body.events: must have at most ${maxEvents} items`);
   }
   const tooLong = events.findIndex((event) => event.type === 'user_message' && countCharacters(event.text) > maxLength);
   if (tooLong === -1) return;
-  throw new ApiError('invalid_request', `body.events.${tooLong}.text: must have at most ${maxLength} characters`);
+  throw new ApiError('invalid_field', `body.events.${tooLong}.text: must have at most ${maxLength} characters`);
 }
 
 /** By either of its names; where both are given they are equal. */
@@ -164,5 +167,5 @@ function renderSent(
     return renderEventResult(event.type, requestIdOf(event), run, settings);
   });
   const acceptedAt = handled.events.at(-1)?.occurredAt ?? new Date().toISOString();
-  return { acceptedAt, events: results, thread: renderThread(thread, settings), warnings: [] };
+  return { acceptedAt, events: results, thread: renderThread(thread, settings), warnings: plan.warnings };
 }

@@ -85,6 +85,10 @@ describe('user_message', () => {
     const { json } = await send(threadId, message('second'), message('third'));
     expect(json.events.map((result) => result.run.status)).toEqual(['queued', 'queued']);
     expect(json.thread).toMatchObject({ status: 'RUNNING', last_run_id: json.events[1]!.run.id });
+    expect(json.warnings).toEqual([
+      { code: 'message_queued', message: 'body.events.0: The message waits behind 1 Run of the Thread.' },
+      { code: 'message_queued', message: 'body.events.1: The message waits behind 2 Runs of the Thread.' },
+    ]);
   });
 
   it('cancels the active Run (whenBusy: interrupt)', async () => {
@@ -93,6 +97,7 @@ describe('user_message', () => {
     const first = await runOf(threadId);
     const { json } = await send(threadId, message('instead'));
     expect(json.events[0]!.run).toMatchObject({ status: 'queued' });
+    expect(json.warnings).toEqual([]);
     expect((await api.get(`/threads/${threadId}/runs/${first}`)).json.run.status).toBe('cancelled');
   });
 
@@ -138,6 +143,8 @@ describe('user_interrupt', () => {
     const { status, json } = await send(threadId, interrupt(runId));
     expect(status).toBe(200);
     expect(json.events).toEqual([{ type: 'user_interrupt', requestId: null, run: before.run }]);
+    const warning = { code: 'run_already_ended', message: `body.events.0: The Run ${runId} had already ended.` };
+    expect(json.warnings).toEqual([warning]);
     expect(await api.rowCounts()).toEqual(counts);
   });
 
@@ -151,6 +158,7 @@ describe('user_interrupt', () => {
       [runId, 'cancelled'],
     ]);
     expect((await typesOf(threadId)).filter((type) => type === 'run.failed')).toHaveLength(1);
+    expect(json.warnings).toMatchObject([{ code: 'run_already_ended' }]);
   });
 
   it('without an active Run is refused', async () => {

@@ -9,7 +9,7 @@ import {
   type PolicyWatch,
   type Readiness,
 } from '#platform';
-import { queuePart, type RunQueue } from '#run-queue';
+import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
 
 /** `away` is without PostgreSQL alone; without anything else requests are answered, and `degraded` says that. */
 export interface Health extends Readiness {
@@ -20,7 +20,7 @@ export interface Health extends Readiness {
 export interface HealthServiceParts {
   pool: Database['pool'];
   policy: Pick<PolicyWatch, 'isTrusted'>;
-  queue: Pick<RunQueue, 'waitingCount'>;
+  queue: Pick<RunQueue, 'waitingCount' | 'isPausedByTool'>;
   bus: Pick<LiveBus, 'isUp'>;
   limiter: Pick<RateLimiter, 'answers'>;
 }
@@ -29,12 +29,13 @@ export interface HealthServiceParts {
 export class HealthService {
   /** Whether the process was told to stop. */
   stopping = false;
-  private readonly parts: HealthCheck<'database' | 'queue' | 'wakeups' | 'rateLimits'>;
+  private readonly parts: HealthCheck<'database' | 'queue' | 'toolPause' | 'wakeups' | 'rateLimits'>;
 
   constructor({ pool, policy, queue, bus, limiter }: HealthServiceParts) {
     this.parts = new HealthCheck({
       database: databasePart(pool, policy, 'no request can be answered.'),
       queue: queuePart(queue, 'everything is accepted and stored; Runs start late, or when it is back.'),
+      toolPause: toolPausePart(queue),
       wakeups: wakeupsPart(bus, 'streams follow by looking every 2 s, and interrupts reach workers within a second.'),
       rateLimits: {
         name: 'The store of rate limits does not answer',

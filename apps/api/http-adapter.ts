@@ -2,9 +2,11 @@ import { STATUS_CODES, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyHttpOptions } from 'fastify';
+import type { ErrorReason } from '#contract';
 import { metrics, newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
+import { KnownPaths } from './known-paths.ts';
 import { letSenderFinish } from './let-sender-finish.ts';
 import { RequestLog } from './request-log.ts';
 
@@ -36,32 +38,40 @@ export function createHttpAdapter({ BODY_LIMIT_BYTES, TRUSTED_PROXIES }: Config,
   };
   // Nest's middleware is not used; its layer would run on each request.
   const adapter = new FastifyAdapter({ ...options, skipMiddie: true });
-  const server = adapter.getInstance().server;
-  server.on('checkExpectation', (_request, response: ServerResponse) => refuseExpectation(logger, response));
+  const fastify = adapter.getInstance();
+  fastify.decorate('knownPaths', new KnownPaths(fastify, MAX_PARAM_LENGTH));
+  fastify.server.on('checkExpectation', (_request, response: ServerResponse) => refuseExpectation(logger, response));
   return adapter;
 }
 
 /** `Expect:` of anything but 100-continue, which reaches no route; Node's own refusal has no body. */
 function refuseExpectation(logger: Logger, response: ServerResponse): void {
-  const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'Expect: cannot be met.')));
+  const refusal = new ApiError('unsupported_expectation', 'Expect: must be 100-continue or absent');
+  const body = JSON.stringify(errorEnvelope(refusal));
   const headers = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': Buffer.byteLength(body) };
-  const requestId = noteUnrouted(logger, 417);
-  response.writeHead(417, { ...headers, 'X-Request-Id': requestId, Connection: 'close' }).end(body);
+  const requestId = noteUnrouted(logger, refusal.status);
+  const all = { ...headers, ...refusal.headers, 'X-Request-Id': requestId, Connection: 'close' };
+  response.writeHead(refusal.status, all).end(body);
 }
 
-const UNREADABLE_STATUS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+const UNREADABLE: Record<string, ErrorReason> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
 
 /** Sends the error envelope for a request that cannot be parsed as HTTP. Such a request reaches no route. */
 function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: Socket): void {
   // This connection already has its answer; the client may still be sending.
   if (socket.writableEnded) return;
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const status = UNREADABLE_STATUS[code ?? ''] ?? 400;
-  const body = JSON.stringify(errorEnvelope(new ApiError('invalid_request', 'The request cannot be read.')));
+  const refusal = new ApiError(UNREADABLE[code ?? ''] ?? 'invalid_http', 'The request cannot be read.');
+  const { status } = refusal;
+  const body = JSON.stringify(errorEnvelope(refusal));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`),
     `X-Request-Id: ${noteUnrouted(logger, status)}`,
     'Connection: close',
   ];

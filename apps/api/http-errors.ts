@@ -1,119 +1,181 @@
-import { ADMIN_ERRORS, ERRORS, type AdminErrorCode, type ErrorCode } from '#contract';
-import type { AgentAccess } from '#access';
+import {
+  ADMIN_ERROR_REASONS,
+  ERROR_REASONS,
+  REASON_HEADER,
+  type AdminErrorCode,
+  type ErrorCode,
+  type ErrorReason,
+} from '#contract';
+import type { AgentAccess, AgentStanding } from '#access';
 import type { Rejection, RejectionCode } from '#domain';
 import { BlobStoreAway } from '#files';
 import { isDatabaseAway } from '#platform';
 
 /** Of the Agent Threads API and of the admin API. */
 type AnyCode = ErrorCode | AdminErrorCode;
-const ALL_ERRORS = { ...ADMIN_ERRORS, ...ERRORS };
 
-/** A refusal with its place in the contract: thrown anywhere below a route, answered as the error envelope. */
-export class ApiError<Code extends AnyCode = ErrorCode> extends Error {
-  override name = 'ApiError';
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+const ALL_REASONS = { ...ADMIN_ERROR_REASONS, ...ERROR_REASONS };
+type AnyReason = keyof typeof ALL_REASONS;
+
+/** A refused request. Thrown anywhere below a route, it becomes the error envelope with this status and these headers. */
+export class HttpError<Code extends AnyCode = AnyCode> extends Error {
+  override name = 'HttpError';
 
   constructor(
     readonly code: Code,
+    readonly status: number,
     message: string,
-    { status, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+    readonly headers: Readonly<Record<string, string>> = {},
   ) {
     super(message);
-    this.status = status ?? ALL_ERRORS[code].status;
-    this.headers = headers;
+  }
+}
+
+/** A refusal for a reason of the catalogue, which determines its code and status. */
+export class ApiError extends HttpError<ErrorCode> {
+  override name = 'ApiError';
+
+  constructor(
+    readonly reason: AnyReason,
+    message: string,
+    { headers = {} }: { headers?: Record<string, string> } = {},
+  ) {
+    const { code, status } = ALL_REASONS[reason];
+    super(code, status, message, { [REASON_HEADER]: reason, ...headers });
   }
 }
 
 const RETRY_SOON = { 'Retry-After': '1' };
 
 export const unauthenticated = () =>
-  new ApiError('unauthenticated', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
+  new ApiError('token_invalid', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
 
-export const notOperator = () => new ApiError('forbidden', 'Only the token of an operator is accepted here.');
+export const notOperator = () => new ApiError('operator_required', 'Only the token of an operator is accepted here.');
+
+const NOT_FOUND = {
+  Agent: 'agent_not_found',
+  Thread: 'thread_not_found',
+  Run: 'run_not_found',
+  File: 'file_not_found',
+  path: 'path_not_found',
+} as const;
 
 /** The same for what is not there and for what the caller may not see. */
-export const notFound = (what: 'Agent' | 'Thread' | 'Run' | 'File' | 'path') =>
-  new ApiError('not_found', what === 'path' ? 'There is no such path.' : `The ${what} was not found.`);
+export const notFound = (what: keyof typeof NOT_FOUND) =>
+  new ApiError(NOT_FOUND[what], what === 'path' ? 'There is no such path.' : `The ${what} was not found.`);
+
+/** The path exists, but not with this method. */
+export const methodNotAllowed = (allowed: readonly string[]) =>
+  new ApiError('method_not_allowed', `This path takes only ${allowed.join(', ')}.`, {
+    headers: { Allow: allowed.join(', ') },
+  });
 
 /** Nothing was done; the same request may succeed in a moment. */
-export const busyNow = (message: string) => new ApiError('idempotency_conflict', message, { headers: RETRY_SOON });
+export const busyNow = (
+  reason: 'key_in_progress' | 'thread_contended' | 'files_contended' | 'upload_too_slow',
+  message: string,
+) => new ApiError(reason, message, { headers: RETRY_SOON });
+
+/** Too many writers at once. */
+export const threadContended = () => busyNow('thread_contended', 'The Thread is changing too quickly.');
 
 /** Seconds until it is worth trying again. */
-export const rateLimited = (message: string, seconds: number) =>
-  new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } });
+export const rateLimited = (
+  reason: Extract<
+    AnyReason,
+    `too_many_${'requests' | 'thread_streams' | 'streams' | 'organization_streams' | 'drafts' | 'sign_ins'}`
+  >,
+  message: string,
+  seconds: number,
+) => new ApiError(reason, message, { headers: { 'Retry-After': String(seconds) } });
 
-export const wrongType = (wanted: string) =>
-  new ApiError('invalid_request', `The body must be ${wanted}.`, { status: 415 });
+export const wrongType = (wanted: string) => new ApiError('unsupported_media_type', `The body must be ${wanted}.`);
 
-export const tooLarge = (message: string) => new ApiError('invalid_request', message, { status: 413 });
+/** The refusal of a compressed body (RFC 9110, section 15.5.16). */
+export const wrongEncoding = () =>
+  new ApiError('body_compressed', 'The body is compressed (Content-Encoding); send it uncompressed.', {
+    headers: { 'Accept-Encoding': 'identity' },
+  });
+
+/** The refusal for a file that does not satisfy the header; `etag` is its current one. */
+export const preconditionFailed = (header: 'If-Match' | 'If-None-Match', etag: string) =>
+  new ApiError('precondition_failed', `${header} does not fit: the file’s ETag is ${etag}.`, {
+    headers: { ETag: etag },
+  });
+
+export const fileTooLarge = (message: string) => new ApiError('file_too_large', message);
 
 /** What the policy says of an agent, as an error. */
-export function agentError(access: Exclude<AgentAccess, 'ok'>): ApiError {
+export function agentError(
+  access: Exclude<AgentAccess, 'ok'>,
+  { apiEnabled }: Pick<AgentStanding, 'apiEnabled'>,
+): ApiError {
   switch (access) {
     case 'not_found':
       return notFound('Agent');
     case 'forbidden':
-      return new ApiError(access, 'The caller may not use this Agent.');
+      return new ApiError('agent_forbidden', 'The caller may not use this Agent.');
     case 'agent_not_published':
-      return new ApiError(access, 'The Agent is not published.');
+      return new ApiError('agent_not_published', 'The Agent is not published.');
     case 'service_inactive':
-      return new ApiError(access, 'The Agent’s API access is inactive.');
+      return new ApiError(apiEnabled ? 'no_live_version' : 'api_access_off', 'The Agent’s API access is inactive.');
   }
 }
 
 /** What each refusal of the domain is to callers of the API. Null: no caller can cause it. */
-const REJECTED: Record<RejectionCode, ErrorCode | null> = {
-  thread_missing: 'not_found',
+const REJECTED: Record<RejectionCode, ErrorReason | null> = {
+  thread_missing: 'thread_not_found',
   thread_exists: null,
-  thread_archived: 'idempotency_conflict',
-  thread_terminated: 'idempotency_conflict',
-  thread_busy: 'idempotency_conflict',
-  too_many_queued_runs: 'idempotency_conflict',
-  no_active_run: 'idempotency_conflict',
-  run_not_live: 'idempotency_conflict',
-  run_not_retryable: 'idempotency_conflict',
-  request_not_pending: 'idempotency_conflict',
+  thread_archived: 'thread_archived',
+  thread_terminated: 'thread_terminated',
+  thread_busy: 'thread_busy',
+  too_many_queued_runs: 'too_many_queued_runs',
+  no_active_run: 'no_active_run',
+  run_not_live: 'run_ended',
+  run_not_retryable: 'run_not_retryable',
+  request_not_pending: 'request_not_pending',
   stale_dispatch: null,
   stale_attempt: null,
   illegal_transition: null,
 };
 
 export function rejectionError({ rejected, message }: Rejection): Error {
-  const code = REJECTED[rejected];
-  return code === null ? new Error(`The domain refused a caller by ${rejected}.`) : new ApiError(code, message);
+  const reason = REJECTED[rejected];
+  return reason === null
+    ? new Error(`The domain refused a caller with the internal rejection ${rejected}.`)
+    : new ApiError(reason, message);
 }
 
-/** Fastify's own errors that callers cause; every other 4xx of it is `invalid_request` with its status. */
+/** Fastify's own errors that callers cause; all its other 4xx errors are `invalid_http`. */
 const FASTIFY_ERRORS: Record<string, () => ApiError> = {
-  FST_ERR_BAD_URL: () => new ApiError('invalid_request', 'The URL cannot be parsed.'),
+  FST_ERR_BAD_URL: () => new ApiError('invalid_url', 'The URL cannot be parsed.'),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new ApiError('invalid_json', 'The body is empty.'),
-  FST_ERR_CTP_BODY_TOO_LARGE: () => new ApiError('invalid_request', 'The body is too large.', { status: 413 }),
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new ApiError('body_too_large', 'The body is too large.'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
-    new ApiError('invalid_request', 'The body has a type that is not taken.', { status: 415 }),
+    new ApiError('unsupported_media_type', 'The body has a type that is not taken.'),
 };
 
 /** Every error as a refusal: what is not known to be the caller's is ours, and says nothing of its cause. */
 export function toApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error as ApiError;
+  if (error instanceof ApiError) return error;
   if (isDatabaseAway(error)) {
     const message = 'The service cannot reach its database. Try again.';
-    return new ApiError('internal_error', message, { status: 503, headers: RETRY_SOON });
+    return new ApiError('database_unavailable', message, { headers: RETRY_SOON });
   }
   if (error instanceof BlobStoreAway) {
     const message = 'The service cannot reach its files. Try again.';
-    return new ApiError('internal_error', message, { status: 503, headers: RETRY_SOON });
+    return new ApiError('storage_unavailable', message, { headers: RETRY_SOON });
   }
   const { code, statusCode } = error instanceof Error ? (error as { code?: unknown; statusCode?: unknown }) : {};
   const known = typeof code === 'string' ? FASTIFY_ERRORS[code] : undefined;
   if (known !== undefined) return known();
   if (typeof code === 'string' && code.startsWith('FST_') && typeof statusCode === 'number' && statusCode < 500) {
-    return new ApiError('invalid_request', 'The request cannot be read.', { status: statusCode });
+    return new ApiError('invalid_http', 'The request cannot be read.');
   }
-  return new ApiError('internal_error', 'Something failed on our side.');
+  return new ApiError('unexpected_failure', 'Something failed on our side.');
 }
 
 /** The body of every answer that is not 2xx, and the data of `thread.error`. */
-export function errorEnvelope<Code extends AnyCode>({ code, message }: ApiError<Code>) {
+export function errorEnvelope<Code extends AnyCode>({ code, message }: HttpError<Code>) {
   return { error: { code, message } };
 }

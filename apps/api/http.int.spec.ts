@@ -21,11 +21,12 @@ describe('the error envelope', () => {
   it.each([
     ['GET', '/nope', 404, 'not_found'],
     ['GET', '', 404, 'not_found'],
-    ['GET', '/threads', 404, 'not_found'],
-    ['PUT', '/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV', 404, 'not_found'],
-    ['PATCH', '/openapi.json', 404, 'not_found'],
-    ['OPTIONS', '/openapi.json', 404, 'not_found'],
-    ['PROPFIND', '/openapi.json', 404, 'not_found'],
+    ['GET', '/agents', 404, 'not_found'],
+    ['POST', '/threads', 405, 'invalid_request'],
+    ['PUT', '/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV', 405, 'invalid_request'],
+    ['PATCH', '/openapi.json', 405, 'invalid_request'],
+    ['OPTIONS', '/openapi.json', 405, 'invalid_request'],
+    ['PROPFIND', '/openapi.json', 405, 'invalid_request'],
     ['GET', '/threads/%zz', 400, 'invalid_request'],
     ['GET', '/threads/%00', 400, 'invalid_request'],
     ['GET', '/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV/', 404, 'not_found'],
@@ -53,6 +54,8 @@ describe('the error envelope', () => {
     ['a broken request line', 'GARBAGE\r\n\r\n', 400],
     ['a space in the URL', 'GET /api/v1/a b HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['no Host', 'GET /api/v1/openapi.json HTTP/1.1\r\n\r\n', 400],
+    ['two Hosts', 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n', 400],
+    ['two Hosts on an unknown path', 'GET /nope HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n', 400],
     ['an expectation', 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\n\r\n', 417],
     ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(100_000)}\r\n\r\n`, 431],
     ['an unknown method', 'FLY /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n', 400],
@@ -226,7 +229,7 @@ it('answers 500 to what it does not expect, and says nothing of it', async () =>
   }
 });
 
-it('answers a malformed request when the client reads only after it has sent 8 MB', async () => {
+it('sends the answer to a malformed request even if the client reads it only after sending 8 MB', async () => {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
   const body = Buffer.alloc(8_000_000, 'x');

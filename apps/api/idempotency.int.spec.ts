@@ -162,6 +162,19 @@ it('keeps the answer of a batch without an effect', async () => {
   const first = await send(threadId, key, { type: 'user_interrupt', runId });
   const again = await send(threadId, key, { type: 'user_interrupt', runId });
   expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([200, first.text, 'true']);
+  expect(again.json.warnings).toHaveLength(1);
+});
+
+it('replays the stored warnings even if a new request would have none', async () => {
+  const agentId = await api.newAgent({}, { whenBusy: 'enqueue' });
+  const threadId = await api.newThread({ agentId, text: 'hi' });
+  const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
+  const key = newKey();
+  const first = await send(threadId, key, message('later'));
+  expect(first.json.warnings).toMatchObject([{ code: 'message_queued' }]);
+  await api.completeRun(threadId, runId);
+  const again = await send(threadId, key, message('later'));
+  expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([200, first.text, 'true']);
 });
 
 it('passes the checks of access on a replay, and is 404 once the Thread is gone', async () => {

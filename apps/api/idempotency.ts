@@ -4,7 +4,8 @@ import type { InputOf, Operation } from '#contract';
 import { isRejection } from '#domain';
 import type { CommandOutcome, CommandRequest, Handled, StoredAnswer, ThreadStore } from '#event-store';
 import type { ApiRequest } from './caller.ts';
-import { ApiError, busyNow, rejectionError } from './http-errors.ts';
+import type { Extensions } from './extensions.ts';
+import { ApiError, busyNow, rejectionError, threadContended } from './http-errors.ts';
 import type { AccessGuard } from './access-guard.ts';
 
 /** A key that a request brings, with the fingerprint of the request. */
@@ -33,6 +34,7 @@ export class Idempotency {
   constructor(
     private readonly store: ThreadStore,
     private readonly access: AccessGuard,
+    private readonly extensions: Extensions,
   ) {}
 
   /**
@@ -47,6 +49,16 @@ export class Idempotency {
 
   /** The same for an effect that is no command: it answers its body, and throws `keyInProgress` where it is not first. */
   async once(
+    request: ApiRequest,
+    operation: Operation,
+    content: unknown,
+    perform: (key: RequestKey | null) => Promise<string>,
+  ): Promise<Answer> {
+    const plain = await this.plainOnce(request, operation, content, perform);
+    return this.extensions.extendAnswer(request, plain);
+  }
+
+  private async plainOnce(
     request: ApiRequest,
     operation: Operation,
     content: unknown,
@@ -69,7 +81,7 @@ export class Idempotency {
 
   private async replay(request: ApiRequest, stored: StoredAnswer, fingerprint: string): Promise<Answer> {
     if (stored.fingerprint !== fingerprint) {
-      throw new ApiError('idempotency_conflict', 'This Idempotency-Key was used for another request.');
+      throw new ApiError('key_reused', 'This Idempotency-Key was used for another request.');
     }
     // A replay passes the checks of access: what was deleted since is not found.
     if (stored.threadId !== null) {
@@ -82,7 +94,7 @@ export class Idempotency {
 }
 
 /** Somebody else's request with the same key holds its lock, or has just been committed. */
-export const keyInProgress = () => busyNow('A request with this Idempotency-Key is in progress.');
+export const keyInProgress = () => busyNow('key_in_progress', 'A request with this Idempotency-Key is in progress.');
 
 async function runEffect({ perform, render }: Effect, key: RequestKey | null): Promise<string> {
   let body: string | undefined;
@@ -98,14 +110,14 @@ async function runEffect({ perform, render }: Effect, key: RequestKey | null): P
     case 'key_seen':
       throw keyInProgress();
     case 'conflict':
-      throw busyNow('The Thread is changing too quickly.');
+      throw threadContended();
     case 'files_refused':
     case 'files_full':
     case 'folder_moved':
     case 'folder_full':
     case 'limited':
     case 'reference_taken':
-      throw new Error('An operation without files and claims was refused for them.');
+      throw new Error('The append refused an operation for files, claims or a reference that it does not have.');
   }
 }
 
@@ -122,7 +134,7 @@ function canonicalJson(value: unknown): string | undefined {
   });
 }
 
-/** Sends the answer's text as it stands: a replay is equal byte for byte. */
+/** Sends the text of the answer unchanged, so a replay without `extended` is equal byte for byte. */
 export function sendAnswer(reply: FastifyReply, { status, body, replayed }: Answer): void {
   if (replayed) void reply.header('Idempotency-Replayed', 'true');
   void reply.code(status).type('application/json; charset=utf-8').send(body);

@@ -7,9 +7,9 @@ import { agentError, ApiError } from './http-errors.ts';
 /** Throws ApiError `readiness_blocked` where the agent cannot run now: then no Run is made. */
 export async function requirePlan(agents: AgentCatalogue, agent: Agent): Promise<RunPlan> {
   const planned = await planRuns(agents, agent);
-  if (planned === null) throw agentError('service_inactive');
+  if (planned === null) throw agentError('service_inactive', agent);
   if ('plan' in planned) return planned.plan;
-  throw new ApiError('readiness_blocked', `The Agent cannot run now: ${messagesOf(planned.lacks)}.`);
+  throw new ApiError('agent_not_ready', `The Agent cannot run now: ${messagesOf(planned.lacks)}.`);
 }
 
 /** Each once; the details are for operators. */
@@ -21,7 +21,7 @@ function messagesOf(lacks: readonly Lack[]): string {
 export function addMessage(
   plan: RunPlan,
   caller: Caller,
-  message: Pick<AddMessage, 'text' | 'requestId' | 'fileIds'>,
+  message: Pick<AddMessage, 'text' | 'requestId' | 'fileIds' | 'fileNames'>,
 ): AddMessage {
   return { type: 'add_message', ...message, run: newRun(plan), whenBusy: plan.whenBusy, by: callerId(caller) };
 }

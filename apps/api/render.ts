@@ -2,7 +2,7 @@ import type { Agent } from '#agents';
 import type * as wire from '#contract';
 import type { FileRow } from '#files';
 import type { Config } from '#platform';
-import type { RunSummary, ThreadSummary } from '#projections';
+import { referenceOf, type RunSummary, type ThreadSummary } from '#projections';
 
 /** Whether the older fields are answered too (docs/api/compatibility.md). */
 export type Rendering = Pick<Config, 'COMPATIBILITY_FIELDS'>;
@@ -25,9 +25,9 @@ export function renderThread(row: ThreadSummary, { COMPATIBILITY_FIELDS }: Rende
 }
 
 function olderFields(row: ThreadSummary): wire.CompatibleThread {
-  const { client_external_ref, owner_person_id: person, owner_service_token_id: service } = row;
+  const { owner_person_id: person, owner_service_token_id: service } = row;
   return {
-    client_external_ref,
+    client_external_ref: referenceOf(row),
     attributed_user: person !== null && service !== null ? { id: person } : null,
     // A Thread has at least one owner.
     created_by: { id: service ?? person ?? '' },
@@ -64,6 +64,11 @@ export function renderThreadFile(row: FileRow): wire.ThreadFile {
   const { kind, thread_id } = row;
   const { id, name, mimeType, size, createdAt } = renderPublicFile(row);
   return { id, name, mimeType, size, kind, committed: thread_id !== null, createdAt };
+}
+
+/** Adds the file's Thread (null for a draft) and its kind. */
+export function renderExtendedFile(row: FileRow): wire.PublicFile {
+  return { ...renderPublicFile(row), threadId: row.thread_id, kind: row.kind };
 }
 
 export function renderPublicFile(

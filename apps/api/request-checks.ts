@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { isIPv6 } from 'node:net';
 import multipart from '@fastify/multipart';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
-import type { RateLimiter } from '#access';
-import { idempotencyKey, type AdminOperation, type InputOf, type Operation } from '#contract';
+import { errorCodes, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Caller, RateLimiter } from '#access';
+import { extended, idempotencyKey, type AdminOperation, type InputOf, type Operation } from '#contract';
 import { isByCookie, type Callers } from './callers.ts';
-import { ApiError, notOperator, rateLimited, unauthenticated, wrongType } from './http-errors.ts';
+import { ApiError, notOperator, rateLimited, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
 
 /**
  * What every operation checks before its method runs, in the order of decisions, section 2: token, rate limit, path and
@@ -19,8 +19,8 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
   fastify.decorateRequest('trail', null);
 
   fastify.addHook('onRequest', async (request, reply) => {
-    const isWithoutHost = request.raw.httpVersion === '1.1' && request.headers.host === undefined;
-    if (isWithoutHost) throw new ApiError('invalid_request', 'Host: is missing', { headers: { Connection: 'close' } });
+    requireOneHost(request);
+    if (request.is404) throw fastify.knownPaths.refuse(request);
     const operation = operationOf(request);
     if (operation === undefined) return;
     request.caller = await callers.find(request);
@@ -32,11 +32,14 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
     const input = parseHead(operation, request);
     request.input = input;
     request.trail = { ...input.params };
+    // Without a body the type is meaningless, but Fastify would look for a parser of it.
+    if (operation.body === null && isEmpty(request)) delete request.raw.headers['content-type'];
   });
 
-  // Each of the two is taken by some operations only.
   fastify.addHook('preParsing', (request, _reply, payload, done) => {
+    if (isCompressed(request)) return done(wrongEncoding());
     const operation = operationOf(request);
+    // Each operation takes at most one of the two types.
     const isUpload = /^multipart\//i.test(request.headers['content-type'] ?? '');
     const takesUpload = operation?.body === 'upload';
     const takesOther = operation !== undefined && operation.method !== 'GET' && !takesUpload;
@@ -55,6 +58,16 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
   // Only JSON, only UTF-8, and files: every other content type is 415.
   fastify.removeAllContentTypeParsers();
   void fastify.register(multipart);
+  // A chunked body may be empty. Then an operation that takes no body needs no type.
+  fastify.addContentTypeParser('*', (request, payload, done) => {
+    const refuse = (): void => done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE());
+    if (operationOf(request)?.body !== null) return refuse();
+    const end = (): void => done(null, undefined);
+    payload.once('end', end).once('data', () => {
+      payload.off('end', end);
+      refuse();
+    });
+  });
   fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       // Many clients name a type where they send nothing.
@@ -73,6 +86,27 @@ function operationOf({ routeOptions: { config } }: FastifyRequest): CheckedOpera
   return config.operation ?? config.adminOperation;
 }
 
+/** Requires exactly one Host header: Node takes the first of several, a proxy may take the last. Throws ApiError. */
+function requireOneHost({ raw: { httpVersion, rawHeaders } }: FastifyRequest): void {
+  const count = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length;
+  if (count === 1 || (count === 0 && httpVersion !== '1.1')) return;
+  const headers = { Connection: 'close' };
+  if (count === 0) throw new ApiError('host_missing', 'Host: is missing', { headers });
+  throw new ApiError('host_repeated', 'Host: is given more than once', { headers });
+}
+
+/** Returns whether the headers say that no body follows. */
+function isEmpty({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+}
+
+function isCompressed(request: FastifyRequest): boolean {
+  const { method, headers } = request;
+  // The body of a read is ignored.
+  if (method === 'GET' || method === 'HEAD' || isEmpty(request)) return false;
+  return !/^(identity)?$/i.test((headers['content-encoding'] ?? '').trim());
+}
+
 export interface Checkers {
   callers: Callers;
   limiter: RateLimiter;
@@ -83,18 +117,24 @@ export interface Checkers {
 /** Counts the request, of its token or else of where it comes from, and tells how many are left. Throws ApiError. */
 export async function limitRate(
   limiter: RateLimiter,
-  caller: { tokenId: string } | null,
+  caller: Pick<Caller, 'tokenId' | 'limits'> | null,
   { ip }: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const key = caller?.tokenId ?? `address ${networkOf(ip)}`;
-  const { allowed, limit, remaining, resetSeconds } = await limiter.consume(key);
+  const counted =
+    caller === null
+      ? limiter.consume(`address ${networkOf(ip)}`)
+      : limiter.consume(caller.tokenId, caller.limits.requestsPerMinute);
+  const { allowed, limit, remaining, resetSeconds } = await counted;
   void reply.headers({
     'RateLimit-Limit': limit,
     'RateLimit-Remaining': remaining,
     'RateLimit-Reset': resetSeconds,
   });
-  if (!allowed) throw rateLimited(`More than ${limit} requests a minute.`, resetSeconds);
+  if (allowed) return;
+  const whose = caller === null ? 'Requests without a valid token' : 'Requests of this token';
+  const message = `${whose} are limited to ${limit} a minute; wait for Retry-After.`;
+  throw rateLimited('too_many_requests', message, resetSeconds);
 }
 
 /** Whose an address is: of IPv6 one customer has at least a /64. */
@@ -107,6 +147,8 @@ export function networkOf(address: string): string {
   return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
 }
 
+const extendedQuery = z.object({ extended });
+
 function parseJson(body: Buffer): unknown {
   // Decoding replaces what is not UTF-8, silently.
   if (!isUtf8(body)) throw new SyntaxError('not UTF-8');
@@ -114,22 +156,25 @@ function parseJson(body: Buffer): unknown {
 }
 
 function parseHead(
-  { params, query, takesIdempotencyKey }: CheckedOperation,
+  { params, query, answer, takesIdempotencyKey }: CheckedOperation,
   request: FastifyRequest,
 ): InputOf<Operation> {
+  // Downloads have no optional fields, so `extended` is ignored like any unknown parameter.
+  const mayExtend = request.routeOptions.config.operation !== undefined && answer !== 'bytes';
   const key = takesIdempotencyKey ? request.headers['idempotency-key'] : undefined;
   return {
     params: parse(params, request.params, 'path'),
     query: parse(query, request.query, 'query'),
     body: undefined,
     idempotencyKey: key === undefined ? null : parse(idempotencyKey, key, 'Idempotency-Key'),
+    extended: mayExtend && parse(extendedQuery, request.query, 'query').extended === 'true',
   };
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, place: string): z.output<Schema> {
   const parsed = schema.safeParse(value, { error: nameFewFields });
   if (parsed.success) return parsed.data;
-  throw new ApiError('invalid_request', describeIssues(parsed.error.issues, place));
+  throw new ApiError('invalid_field', describeIssues(parsed.error.issues, place));
 }
 
 const MAX_ISSUES = 5;

@@ -153,7 +153,9 @@ describe('a retry', () => {
 
 describe('budgets', () => {
   test('so many requests a minute, told with every answer; without a token by address', async () => {
-    const small = await ApiUnderTest.start({ settings: { RATE_LIMIT_PER_MINUTE: 3, RATE_LIMIT_STORE: 'process' } });
+    const small = await ApiUnderTest.start({
+      settings: { RATE_LIMIT_PER_PERSON_TOKEN: 3, RATE_LIMIT_STORE: 'process' },
+    });
     try {
       const { token } = await small.newPerson();
       const get = (as: string) => small.get(`/agents/${small.agentId}`, { token: as });
@@ -189,7 +191,7 @@ describe('budgets', () => {
   });
 
   test('so many open streams', async () => {
-    const small = await ApiUnderTest.start({ settings: { STREAMS_PER_TOKEN: 1 } });
+    const small = await ApiUnderTest.start({ settings: { STREAMS_PER_PERSON_TOKEN: 1 } });
     try {
       const path = `/threads/${await small.newThread()}/events/stream`;
       const open = new AbortController();

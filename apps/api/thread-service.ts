@@ -1,26 +1,19 @@
 import type { AgentCatalogue } from '#agents';
-import { ownerFor } from '#access';
-import {
-  decodePlace,
-  encodePlace,
-  operations,
-  type AgentAnswer,
-  type ListThreadsAnswer,
-  type OkAnswer,
-  type ThreadAnswer,
-} from '#contract';
-import { isRejection, type Command } from '#domain';
-import { absentThread, type CommandHandler, type Handled } from '#event-store';
+import { operations, type AgentAnswer, type OkAnswer, type ThreadAnswer } from '#contract';
+import { attachFile, deriveTitle, isRejection, type Command, type CreateThread } from '#domain';
+import { absentThread, type CommandHandler, type CommandRequest, type Handled, type LoadedThread } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { newId } from '#platform';
 import type { Attribution } from './attribution.ts';
 import type { ApiRequest } from './caller.ts';
+import type { Extensions } from './extensions.ts';
+import { referencesOf, type ExternalRefs } from './external-refs.ts';
 import { idsOf, type Drafts } from './files/drafts.ts';
-import { busyNow, notFound, rejectionError } from './http-errors.ts';
+import { notFound, rejectionError, threadContended } from './http-errors.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
 import type { Links } from './links.ts';
 import { addMessage, requirePlan } from './new-runs.ts';
-import type { SummaryReader } from './queries/summary-reader.ts';
+import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
 
@@ -36,6 +29,8 @@ export class ThreadService {
     private readonly idempotency: Idempotency,
     private readonly links: Links,
     private readonly attribution: Attribution,
+    private readonly references: ExternalRefs,
+    private readonly extensions: Extensions,
     private readonly settings: Rendering,
   ) {}
 
@@ -44,33 +39,37 @@ export class ThreadService {
   }
 
   async getThread(request: ApiRequest<typeof operations.getThread>): Promise<ThreadAnswer> {
-    const { thread, run } = await this.access.findVisibleThread(request.caller, request.input.params.threadId);
-    return {
+    return this.renderRead(request, await this.access.findVisibleThread(request.caller, request.input.params.threadId));
+  }
+
+  private renderRead(request: ApiRequest, { thread, run }: ThreadAndRun): Promise<ThreadAnswer> {
+    return this.extensions.extend(request, {
       thread: renderThread(thread, this.settings),
       run: run && renderRun(run),
       links: this.links.ofThread(request, thread.thread_id),
-    };
+    });
   }
 
-  async listThreads({ caller, input }: ApiRequest<typeof operations.listThreads>): Promise<ListThreadsAnswer> {
-    const { limit, cursor, archived, status = null, userId = null } = input.query;
-    const { id: agentId } = await this.access.findUsableAgent(caller, input.params.agentId);
-    const after = cursor === undefined ? null : decodePlace(cursor);
-    const { personId: owner_person_id, serviceTokenId: owner_service_token_id } = ownerFor(caller);
-    // One more than asked for tells whether there is another page.
-    const found = await this.summaries.listThreads({
-      owner: { owner_person_id, owner_service_token_id },
-      agentId,
-      status,
-      archived: archived === 'all' ? null : archived === 'true',
-      userId,
-      after,
-      limit: limit + 1,
-    });
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
-    const nextCursor = last ? encodePlace({ updatedAt: last.updated_at, threadId: last.thread_id }) : null;
-    return { threads: page.map((thread) => renderThread(thread, this.settings)), nextCursor };
+  /** Sets the title. Null restores the title of the first message. */
+  async updateThread(request: ApiRequest<typeof operations.updateThread>): Promise<ThreadAnswer> {
+    const { threadId } = request.input.params;
+    const { thread } = await this.access.findVisibleThread(request.caller, threadId);
+    const { title: wanted } = request.input.body;
+    const text = wanted === null ? await this.summaries.findFirstMessage(threadId) : null;
+    const title = wanted ?? deriveTitle(text ?? '');
+    // The first message never changes, but it may arrive after the look-up.
+    let cameSince = false;
+    const setTitle = ({ summaries }: LoadedThread): Command[] => {
+      cameSince = wanted === null && text === null && summaries.thread?.last_run_id !== null;
+      return cameSince ? [] : [{ type: 'set_title', title }];
+    };
+    // A TERMINATED Thread refuses the title even if nothing would change.
+    const changes = title !== thread.title || thread.status === 'TERMINATED';
+    if (changes) await this.change(threadId, setTitle);
+    if (cameSince) return this.updateThread(request);
+    const changed = await this.summaries.findThread(threadId);
+    if (changed === null) throw notFound('Thread');
+    return this.renderRead(request, changed);
   }
 
   async setArchived(
@@ -79,15 +78,19 @@ export class ThreadService {
   ): Promise<OkAnswer> {
     const { threadId } = input.params;
     await this.access.findVisibleThread(caller, threadId);
-    const outcome = await this.handler.handle({ threadId, commands: [{ type }] });
-    if (isRejection(outcome)) throw rejectionError(outcome);
-    if (outcome.outcome === 'conflict') throw busyNow('The Thread is changing too quickly.');
+    await this.change(threadId, [{ type }]);
     return { ok: true };
+  }
+
+  private async change(threadId: string, commands: CommandRequest['commands']): Promise<void> {
+    const outcome = await this.handler.handle({ threadId, commands });
+    if (isRejection(outcome)) throw rejectionError(outcome);
+    if (outcome.outcome === 'conflict') throw threadContended();
   }
 
   async deleteThread({ caller, input }: ApiRequest<typeof operations.deleteThread>): Promise<OkAnswer> {
     const { threadId } = input.params;
-    await this.access.findVisibleThread(caller, threadId);
+    await this.access.requireDeletableThread(caller, threadId);
     const blobKeys = await this.handler.deleteThread(threadId);
     if (blobKeys === null) throw notFound('Thread');
     await this.blobs.discard(blobKeys);
@@ -102,27 +105,35 @@ export class ThreadService {
     this.attribution.refuseUnlessAllowed(caller, personId);
     return this.idempotency.answerOnce(request, operations.createThread, {
       perform: async (answer) => {
-        const { userId, input: message, client_external_ref: clientExternalRef } = input.body;
+        const { userId, input: message } = input.body;
         const { id: agentId, organizationId, kind } = agent;
         const fileIds = idsOf(input.body.resources);
         const owner = await this.attribution.ownerOf(caller, personId);
         const files = this.drafts.claim(caller, agentId, fileIds);
-        const commands: Command[] = [
-          { type: 'create_thread', agentId, organizationId, kind, userId, owner, clientExternalRef },
-        ];
+        const fileNames = await this.drafts.namesOf(fileIds);
+        const references = referencesOf(input.body, caller.tokenId);
+        const created: CreateThread = {
+          ...{ type: 'create_thread', agentId, organizationId, kind, userId, owner },
+          ...references,
+        };
+        const commands: Command[] = [created];
         const threadId = newId();
         request.trail = { threadId };
         if (message !== undefined) {
           const text = message.content.map((part) => part.text).join('\n');
-          const added = addMessage(await requirePlan(this.agents, agent), caller, { text, requestId: null, fileIds });
+          const added = addMessage(await requirePlan(this.agents, agent), caller, {
+            ...{ text, requestId: null, fileIds, fileNames },
+          });
           request.trail.runId = added.run.runId;
           commands.push(added);
         } else {
           // At once, for the first Run to mount (decisions, section 7).
-          commands.push(...fileIds.map((fileId): Command => ({ type: 'attach_file', fileId })));
+          commands.push(...fileIds.map((fileId) => attachFile(fileId, fileNames.get(fileId))));
         }
-        const outcome = await this.handler.handle({ threadId, from: absentThread(threadId), commands, answer, files });
-        return this.drafts.orRefuse(outcome, files);
+        const from = absentThread(threadId);
+        return this.references.orRefuse(created, async () =>
+          this.drafts.orRefuse(await this.handler.handle({ threadId, from, commands, answer, files }), files),
+        );
       },
       render: ({ thread }) => this.renderCreated(request, thread),
     });

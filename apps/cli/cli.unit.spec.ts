@@ -9,6 +9,7 @@ const token = {
   ...{ id: ID, kind: 'operator', name: 'first', status: 'active', personId: null, organizationId: null, agentIds: [] },
   ...{ allowAttribution: false, createdAt, expiresAt: null, revokedAt: null, rotatedAt: null, oldSecretUntil: null },
   lastUsedAt: null,
+  ...{ requestsPerMinute: 700, maxStreams: null, limits: { requestsPerMinute: 700, maxStreams: null } },
 };
 const secret = `spool_op_${'A'.repeat(48)}`;
 
@@ -66,6 +67,41 @@ test.each([
 
 test.each(['x', '-1', '1.5', ''])('org limit %p is wrong usage, and nothing is lifted', async (given) => {
   const { code, calls } = await run(['org', 'limit', ID, given], {});
+  expect({ code, calls }).toEqual({ code: EXIT.usage, calls: [] });
+});
+
+test.each([
+  [['--requests-per-minute', '20000'], { requestsPerMinute: 20_000 }],
+  [['--streams', '1'], { maxStreams: 1 }],
+  [['--requests-per-minute', 'default', '--streams', 'default'], { requestsPerMinute: null, maxStreams: null }],
+])('token limit %j', async (options, body) => {
+  const { code, out, calls } = await run(['token', 'limit', ID, ...options], { updateToken: { token } });
+  expect(code).toBe(0);
+  expect(calls.at(-1)).toEqual({ name: 'updateToken', input: { params: { tokenId: ID }, body } });
+  expect(out).toMatch(/^requests per minute +700$/m);
+});
+
+test('token limit shows which limit is a default', async () => {
+  const service = { ...token, kind: 'service', limits: { requestsPerMinute: 700, maxStreams: 10_000 } };
+  const { out } = await run(['token', 'show', ID], { getToken: { token: service } });
+  expect(out).toMatch(/^streams per process +10000 \(default\)$/m);
+});
+
+test('token create sends the limits from its options', async () => {
+  const args = ['token', 'create', '--user', ID, '--name', 'n', '--requests-per-minute', '5', '--streams', '6'];
+  const { code, calls } = await run(args, { mintToken: { token, secret } });
+  expect(code).toBe(0);
+  expect(calls.at(-1)!.input).toMatchObject({ body: { requestsPerMinute: 5, maxStreams: 6 } });
+});
+
+test.each([
+  ['limit', ID],
+  ['limit', ID, '--streams', '0'],
+  ['limit', ID, '--requests-per-minute', '1.5'],
+  ['create', '--operator', '--name', 'n', '--streams', '5'],
+  ['create', '--operator', '--name', 'n', '--requests-per-minute', 'default'],
+])('token %s %s %s %s %s %s is wrong usage, and nothing is called', async (...args) => {
+  const { code, calls } = await run(['token', ...args], {});
   expect({ code, calls }).toEqual({ code: EXIT.usage, calls: [] });
 });
 
@@ -301,15 +337,18 @@ test.each<[string[], object]>([
   expect([code, calls]).toEqual([0, [{ name: 'listRuns', input: { query } }]]);
 });
 
-test('thread list --search', async () => {
+test.each([
+  ['--search', 'an invoice', { search: 'an invoice' }],
+  ['--external-ref', 'order 1042', { externalRef: 'order 1042' }],
+])('thread list %s', async (flag, value, query) => {
   const threads = { threads: [], nextCursor: null };
-  const { calls } = await run(['thread', 'list', '--search', 'an invoice'], { listThreads: threads });
-  expect(calls).toEqual([{ name: 'listThreads', input: { query: { search: 'an invoice' } } }]);
+  const { calls } = await run(['thread', 'list', flag, value], { listThreads: threads });
+  expect(calls).toEqual([{ name: 'listThreads', input: { query } }]);
 });
 
 const overview = {
   ...{ at: createdAt, windowMinutes: 60, bucketSeconds: 60, problems: [], series: [], failures: [], redis: null },
-  runs: { queued: 1, booting: 0, running: 2, waiting_input: 3, completed: 4, failed: 5, cancelled: 6, expired: 7 },
+  runs: { queued: 1, booting: 9, running: 2, waiting_input: 3, completed: 4, failed: 5, cancelled: 6, expired: 7 },
   startLatency: { count: 8, p50Ms: 9, p95Ms: null, p99Ms: null },
   queue: {
     ...{ name: 'q', backend: 'redis', pausedAt: null, awaySince: null, offered: 0, oldestReadyMs: 10, workers: [] },
@@ -323,7 +362,7 @@ test('overview says that nothing is wrong, and the numbers', async () => {
   expect([code, calls]).toEqual([0, [{ name: 'getOverview', input: { query: {} } }]]);
   expect(out).toMatch(/^Nothing is wrong\.\n/);
   for (const line of [
-    '1 queued, 2 running, 3 waiting',
+    '1 queued, 9 booting, 2 running, 3 waiting',
     '4 completed, 5 failed',
     '9 ms half, - 95 %',
     '17.2, 1 ms, 11 of 100',

@@ -2,7 +2,13 @@ import { newId, type Queryable } from '#platform';
 import { hashToken, makeToken, type TokenKind } from './token-format.ts';
 
 /** What a token is minted for. `expiresAt`: null for never. */
-export type NewToken = { name: string; expiresAt?: Date | null } & (
+export type NewToken = {
+  name: string;
+  expiresAt?: Date | null;
+  /** Null or undefined means the default of its kind. */
+  requestsPerMinute?: number | null | undefined;
+  maxStreams?: number | null | undefined;
+} & (
   | { kind: 'person'; personId: string }
   | { kind: 'service'; organizationId: string; agentIds: readonly string[]; allowAttribution?: boolean }
   | { kind: 'operator' }
@@ -26,6 +32,9 @@ export interface TokenChange {
   name?: string | undefined;
   expiresAt?: Date | null | undefined;
   allowAttribution?: boolean | undefined;
+  /** Null means the default of its kind. */
+  requestsPerMinute?: number | null | undefined;
+  maxStreams?: number | null | undefined;
   addAgentIds?: readonly string[];
   removeAgentIds?: readonly string[];
 }
@@ -86,8 +95,9 @@ export class AccessStore {
     const { rowCount } = await this.database.query(
       `with own as (select id from agents where id = any ($8::text[]) and organization_id = $4),
             token as (
-              insert into tokens (id, kind, hash, organization_id, person_id, name, expires_at, allow_attribution)
-              select $1, $2, $3, $4, $5, $6, $7, $9 where (select count(*) from own) = cardinality($8::text[])
+              insert into tokens (id, kind, hash, organization_id, person_id, name, expires_at, allow_attribution,
+                                  requests_per_minute, max_streams)
+              select $1, $2, $3, $4, $5, $6, $7, $9, $10, $11 where (select count(*) from own) = cardinality($8::text[])
               returning id
             ),
             listed as (insert into token_agents (token_id, agent_id) select token.id, own.id from token, own)
@@ -102,6 +112,8 @@ export class AccessStore {
         wanted.expiresAt ?? null,
         agentIds,
         service?.allowAttribution ?? false,
+        wanted.requestsPerMinute ?? null,
+        wanted.maxStreams ?? null,
       ],
     );
     if (rowCount === 0) throw new AccessRefused(FOREIGN_AGENT);
@@ -136,14 +148,17 @@ export class AccessStore {
    * was changed until then is for the caller's transaction to undo.
    */
   async updateToken(tokenId: string, change: TokenChange): Promise<void> {
-    const { name = null, expiresAt, allowAttribution = null, addAgentIds = [], removeAgentIds = [] } = change;
+    const { name = null, expiresAt, allowAttribution = null, requestsPerMinute, maxStreams } = change;
+    const { addAgentIds = [], removeAgentIds = [] } = change;
     await this.database.query(
       `update tokens
-       set name              = coalesce($2, name),
-           expires_at        = case when $3 then $4::timestamptz else expires_at end,
-           allow_attribution = coalesce($5, allow_attribution)
+       set name                = coalesce($2, name),
+           expires_at          = case when $3 then $4::timestamptz else expires_at end,
+           allow_attribution   = coalesce($5, allow_attribution),
+           requests_per_minute = case when $6 then $7::integer else requests_per_minute end,
+           max_streams         = case when $8 then $9::integer else max_streams end
        where id = $1`,
-      [tokenId, name, expiresAt !== undefined, expiresAt ?? null, allowAttribution],
+      [tokenId, name, ...setTo(expiresAt), allowAttribution, ...setTo(requestsPerMinute), ...setTo(maxStreams)],
     );
     if (addAgentIds.length + removeAgentIds.length === 0) return;
     const remove = 'delete from token_agents where token_id = $1 and agent_id = any ($2::text[])';
@@ -169,6 +184,9 @@ export class AccessStore {
     return (rowCount ?? 0) > 0;
   }
 }
+
+/** Returns whether a nullable column is set, and its value. */
+const setTo = <T>(value: T | null | undefined): [boolean, T | null] => [value !== undefined, value ?? null];
 
 const FOREIGN_AGENT = 'Only a service token lists agents, and only those of its own organization.';
 const agentCount = (count: number): string => `A service token lists 1 to ${MAX_AGENTS} agents, not ${count}.`;

@@ -13,17 +13,23 @@ const API_PROCESSES = Symbol('API_PROCESSES');
   providers: [
     {
       provide: Authenticator,
-      inject: [DATABASE, PolicyWatch, LOGGER],
-      useFactory: ({ pool }: Database, watch: PolicyWatch, logger: Logger) =>
-        new Authenticator({ pool, watch, onError: (err) => logger.warn({ err }, 'last_used_at was not written') }),
+      inject: [DATABASE, PolicyWatch, CONFIG, LOGGER],
+      useFactory: ({ pool }: Database, watch: PolicyWatch, settings: Config, logger: Logger) =>
+        new Authenticator({
+          pool,
+          watch,
+          settings,
+          onError: (err) => logger.warn({ err }, 'last_used_at was not written'),
+        }),
     },
     {
       provide: OperatorSessions,
-      inject: [DATABASE, PolicyWatch, LOGGER],
-      useFactory: ({ pool }: Database, watch: PolicyWatch, logger: Logger) =>
+      inject: [DATABASE, PolicyWatch, CONFIG, LOGGER],
+      useFactory: ({ pool }: Database, watch: PolicyWatch, settings: Config, logger: Logger) =>
         new OperatorSessions({
           pool,
           watch,
+          settings,
           onError: (err) => logger.warn({ err }, 'a session’s use was not written'),
         }),
     },
@@ -31,7 +37,8 @@ const API_PROCESSES = Symbol('API_PROCESSES');
       provide: RateLimiter,
       inject: [CONFIG, DATABASE, LOGGER, API_PROCESSES],
       useFactory: (config: Config, { pool }: Database, logger: Logger, processes: ApiProcesses | null) => {
-        const { RATE_LIMIT_PER_MINUTE: limit, QUEUE_NAME: name } = config;
+        // For requests without a token; each token has its own limit.
+        const { RATE_LIMIT_PER_PERSON_TOKEN: limit, QUEUE_NAME: name } = config;
         const shared = processes && { redisUrl: redisUrlOf(config), pool, processes: () => processes.count() };
         return new RateLimiter({ limit, name, logger, ...shared });
       },

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { ulid } from 'ulid';
-import { openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
+import { loadConfig, openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { AccessRefused, AccessStore, Authenticator } from './index.ts';
 import { hashToken, makeToken } from './token-format.ts';
@@ -37,13 +37,14 @@ beforeEach(async () => {
     now: () => ({ monotonic: now, wall: now }),
   });
   await watch.look();
-  authenticator = new Authenticator({ pool, watch });
+  authenticator = new Authenticator({ pool, watch, settings });
 });
 afterEach(() => watch.stop());
 
 /** Whom a change is about. */
 const one = { id: '', token: '', personId: '' };
 
+const settings = loadConfig({});
 const HOUR_MS = 3_600_000;
 
 const bearer = (token: string) => authenticator.authenticate(`Bearer ${token}`);
@@ -66,6 +67,7 @@ describe('authenticate', () => {
     expect(await bearer(token)).toEqual({
       kind: 'person',
       tokenId: id,
+      limits: { requestsPerMinute: 600, maxStreams: 100 },
       personId,
       organizationIds: new Set([organizationId]),
       invitedAgentIds: new Set([agentId]),
@@ -79,6 +81,7 @@ describe('authenticate', () => {
     expect(await bearer(token)).toEqual({
       kind: 'service',
       tokenId: id,
+      limits: { requestsPerMinute: 6_000, maxStreams: 10_000 },
       organizationId,
       agentIds: new Set(agentIds),
       allowAttribution: true,
@@ -87,8 +90,31 @@ describe('authenticate', () => {
 
   it('tells an operator', async () => {
     const { id, token } = await access.mintToken({ kind: 'operator', name: 'n' });
-    expect(await bearer(token)).toEqual({ kind: 'operator', tokenId: id, tokenName: 'n' });
+    expect(await bearer(token)).toEqual({
+      kind: 'operator',
+      tokenId: id,
+      limits: { requestsPerMinute: 600, maxStreams: null },
+      tokenName: 'n',
+    });
   });
+
+  it.each(['person', 'operator'] as const)(
+    'applies limits that are set for the token of a %s, and their reset',
+    async (kind) => {
+      const whose = kind === 'person' ? { kind, personId } : { kind };
+      const { id, token } = await access.mintToken({ ...whose, name: 'n', requestsPerMinute: 7, maxStreams: 8 });
+      await watch.look();
+      // An operator opens no streams.
+      const maxStreams = (own: number) => (kind === 'person' ? own : null);
+      expect((await bearer(token))?.limits).toEqual({ requestsPerMinute: 7, maxStreams: maxStreams(8) });
+      await access.updateToken(id, { requestsPerMinute: 9 });
+      await watch.look();
+      expect((await bearer(token))?.limits).toEqual({ requestsPerMinute: 9, maxStreams: maxStreams(8) });
+      await access.updateToken(id, { requestsPerMinute: null, maxStreams: null });
+      await watch.look();
+      expect((await bearer(token))?.limits).toEqual({ requestsPerMinute: 600, maxStreams: maxStreams(100) });
+    },
+  );
 
   it('takes the scheme in any case and nothing else for it', async () => {
     const { token } = await newToken();
@@ -208,7 +234,7 @@ describe('last_used_at', () => {
     // Nor by another pod within the minute, nor because the token is read again.
     await watch.look();
     await use();
-    const elsewhere = new Authenticator({ pool, watch });
+    const elsewhere = new Authenticator({ pool, watch, settings });
     await elsewhere.authenticate(`Bearer ${token}`);
     await eventually(() => touches(asked).length === 2, { what: 'the other pod has tried' });
     await Promise.all(touches(asked));

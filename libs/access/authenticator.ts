@@ -3,6 +3,7 @@ import { namedStatement, type PolicyWatch } from '#platform';
 import type { Caller } from './caller.ts';
 import { KnownCredentials, type Standing } from './known-credentials.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
+import { limitsOf, type LimitSettings, type OwnLimits } from './token-limits.ts';
 
 const FIND_TOKEN = namedStatement(import.meta.dirname, 'find-token.sql');
 const TOUCH_TOKEN = namedStatement(import.meta.dirname, 'touch-token.sql');
@@ -10,7 +11,7 @@ const TOUCH_TOKEN = namedStatement(import.meta.dirname, 'touch-token.sql');
 /** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
 const LIMIT = { query_timeout: 5_000 };
 
-interface TokenRow {
+interface TokenRow extends OwnLimits {
   id: string;
   kind: TokenKind;
   name: string;
@@ -28,6 +29,7 @@ interface TokenRow {
 export interface AuthenticatorOptions {
   pool: Pool;
   watch: PolicyWatch;
+  settings: LimitSettings;
   /** `last_used_at` could not be written; nobody waits for it. */
   onError?: (error: unknown) => void;
 }
@@ -36,10 +38,10 @@ export interface AuthenticatorOptions {
 export class Authenticator {
   private readonly known: KnownCredentials<Caller>;
 
-  constructor({ pool, watch, onError = () => undefined }: AuthenticatorOptions) {
+  constructor({ pool, watch, settings, onError = () => undefined }: AuthenticatorOptions) {
     this.known = new KnownCredentials({
       watch,
-      read: (token) => readToken(pool, token),
+      read: (token) => readToken(pool, settings, token),
       touch: (tokenId) => pool.query({ ...TOUCH_TOKEN, values: [tokenId] }),
       onError,
     });
@@ -53,11 +55,11 @@ export class Authenticator {
   }
 }
 
-async function readToken(pool: Pool, token: string): Promise<Standing<Caller> | null> {
+async function readToken(pool: Pool, settings: LimitSettings, token: string): Promise<Standing<Caller> | null> {
   const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...LIMIT, values: [hashToken(token)] });
   const [row] = rows;
   const isGood = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);
-  return isGood ? { value: callerOf(row), id: row.id, leftMs: row.leftMs ?? Infinity } : null;
+  return isGood ? { value: callerOf(row, settings), id: row.id, leftMs: row.leftMs ?? Infinity } : null;
 }
 
 /** RFC 9110: the scheme in any case, then the token. */
@@ -65,18 +67,20 @@ function bearerToken(authorization: string | undefined): string | null {
   return /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? null;
 }
 
-function callerOf(row: TokenRow): Caller {
+function callerOf(row: TokenRow, settings: LimitSettings): Caller {
   const { id: tokenId, kind, personId, organizationId, allowAttribution } = row;
+  const common = { tokenId, limits: limitsOf(kind, row, settings) };
   switch (kind) {
     case 'person': {
       const organizationIds = new Set(row.memberships);
-      return { kind, tokenId, personId: personId ?? '', organizationIds, invitedAgentIds: new Set(row.invitations) };
+      const invitedAgentIds = new Set(row.invitations);
+      return { kind, ...common, personId: personId ?? '', organizationIds, invitedAgentIds };
     }
     case 'service': {
       const agentIds = new Set(row.tokenAgents);
-      return { kind, tokenId, organizationId: organizationId ?? '', agentIds, allowAttribution };
+      return { kind, ...common, organizationId: organizationId ?? '', agentIds, allowAttribution };
     }
     case 'operator':
-      return { kind, tokenId, tokenName: row.name };
+      return { kind, ...common, tokenName: row.name };
   }
 }

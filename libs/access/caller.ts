@@ -1,9 +1,12 @@
+import type { TokenLimits } from './token-limits.ts';
+
 /** Who sends a request, with what the policy needs to know of them. */
 export type Caller = PersonCaller | ServiceCaller | OperatorCaller;
 
 export interface PersonCaller {
   kind: 'person';
   tokenId: string;
+  limits: TokenLimits;
   personId: string;
   /** Organizations that the person is a member of. */
   organizationIds: ReadonlySet<string>;
@@ -14,6 +17,7 @@ export interface PersonCaller {
 export interface ServiceCaller {
   kind: 'service';
   tokenId: string;
+  limits: TokenLimits;
   organizationId: string;
   /** Agents that the token may call. */
   agentIds: ReadonlySet<string>;
@@ -24,5 +28,6 @@ export interface ServiceCaller {
 export interface OperatorCaller {
   kind: 'operator';
   tokenId: string;
+  limits: TokenLimits;
   tokenName: string;
 }

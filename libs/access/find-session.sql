@@ -2,6 +2,7 @@
 -- too old or was not used for an hour, and never longer than the secret that it was opened with.
 select s.token_id as "tokenId",
        t.name     as "tokenName",
+       t.requests_per_minute as "requestsPerMinute",
        least(s.expires_at, t.expires_at, old.until) as "expiresAt",
        extract(epoch from least(s.expires_at, s.last_used_at + interval '1 hour', t.expires_at, old.until)
          - clock_timestamp())::float8 * 1000 as "leftMs"

@@ -6,6 +6,8 @@ select t.id,
        t.organization_id   as "organizationId",
        t.person_id         as "personId",
        t.allow_attribution as "allowAttribution",
+       t.requests_per_minute as "requestsPerMinute",
+       t.max_streams       as "maxStreams",
        extract(epoch from least(t.expires_at, case when t.hash <> $1 then t.old_hash_until end) - clock_timestamp())::float8
          * 1000            as "leftMs",
        t.revoked_at is not null as "isRevoked",

@@ -6,3 +6,4 @@ export * from './operator-sessions.ts';
 export * from './policy.ts';
 export * from './rate-limiter.ts';
 export { isToken } from './token-format.ts';
+export * from './token-limits.ts';

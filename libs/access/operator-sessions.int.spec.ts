@@ -1,4 +1,4 @@
-import { openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
+import { loadConfig, openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { AccessStore, openSession, OperatorSessions } from './index.ts';
 
@@ -20,7 +20,7 @@ afterAll(async () => {
 
 it('a use that is written late does not revive a session that has ended', async () => {
   const { pool } = database;
-  const sessions = new OperatorSessions({ pool, watch, onError: () => undefined });
+  const sessions = new OperatorSessions({ pool, watch, settings: loadConfig({}), onError: () => undefined });
   const operator = await new AccessStore(pool).mintToken({ kind: 'operator', name: 'Grace' });
   const id = await openSession(pool, { tokenId: operator.id, secret: operator.token });
 

@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import { namedStatement, type PolicyWatch, type Queryable } from '#platform';
 import { KnownCredentials } from './known-credentials.ts';
 import { hashToken } from './token-format.ts';
+import { limitsOf, type LimitSettings, type TokenLimits } from './token-limits.ts';
 
 const FIND_SESSION = namedStatement(import.meta.dirname, 'find-session.sql');
 const TOUCH_SESSION = namedStatement(import.meta.dirname, 'touch-session.sql');
@@ -18,6 +19,7 @@ const LIMIT = { query_timeout: 5_000 };
 export interface OperatorSession {
   tokenId: string;
   tokenName: string;
+  limits: TokenLimits;
   /** At the latest; it ends with its token, with its secret, and when it was not used for an hour. */
   expiresAt: Date;
 }
@@ -53,6 +55,7 @@ export async function purgeSessions(database: Queryable): Promise<void> {
 export interface OperatorSessionsOptions {
   pool: Pool;
   watch: PolicyWatch;
+  settings: LimitSettings;
   /** The use of a session could not be written; nobody waits for it. */
   onError: (error: unknown) => void;
 }
@@ -61,7 +64,7 @@ export interface OperatorSessionsOptions {
 export class OperatorSessions {
   private readonly known: KnownCredentials<OperatorSession>;
 
-  constructor({ pool, watch, onError }: OperatorSessionsOptions) {
+  constructor({ pool, watch, settings, onError }: OperatorSessionsOptions) {
     this.known = new KnownCredentials({
       watch,
       read: async (id) => {
@@ -69,8 +72,9 @@ export class OperatorSessions {
         const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, ...LIMIT, values });
         const [row] = rows;
         if (row === undefined || row.leftMs <= 0) return null;
-        const { tokenId, tokenName, leftMs } = row;
-        return { id, leftMs, value: { tokenId, tokenName, expiresAt: new Date(row.expiresAt) } };
+        const { tokenId, tokenName, leftMs, requestsPerMinute } = row;
+        const limits = limitsOf('operator', { requestsPerMinute, maxStreams: null }, settings);
+        return { id, leftMs, value: { tokenId, tokenName, limits, expiresAt: new Date(row.expiresAt) } };
       },
       touch: (id) => pool.query({ ...TOUCH_SESSION, values: [hashToken(id)] }),
       onError,
@@ -91,6 +95,7 @@ export class OperatorSessions {
 interface SessionRow {
   tokenId: string;
   tokenName: string;
+  requestsPerMinute: number | null;
   expiresAt: string;
   leftMs: number;
 }

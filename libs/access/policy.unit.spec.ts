@@ -1,9 +1,12 @@
 import type { Caller, PersonCaller, ServiceCaller } from './caller.ts';
 import { agentAccess, isOwn, mayAttribute, ownerFor, type AgentAccess, type AgentStanding } from './policy.ts';
 
+const limits = { requestsPerMinute: 1, maxStreams: 1 };
+
 const person = (more: Partial<PersonCaller> = {}): PersonCaller => ({
   kind: 'person',
   tokenId: 'T1',
+  limits,
   personId: 'P1',
   organizationIds: new Set(['O1']),
   invitedAgentIds: new Set(),
@@ -12,12 +15,13 @@ const person = (more: Partial<PersonCaller> = {}): PersonCaller => ({
 const service = (more: Partial<ServiceCaller> = {}): ServiceCaller => ({
   kind: 'service',
   tokenId: 'T2',
+  limits,
   organizationId: 'O1',
   agentIds: new Set(['A1']),
   allowAttribution: false,
   ...more,
 });
-const operator: Caller = { kind: 'operator', tokenName: 'o', tokenId: 'T3' };
+const operator: Caller = { kind: 'operator', tokenName: 'o', tokenId: 'T3', limits };
 
 const agent = (more: Partial<AgentStanding> = {}): AgentStanding => ({
   id: 'A1',

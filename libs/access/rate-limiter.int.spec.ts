@@ -53,7 +53,27 @@ describe('a process with counts of its own', () => {
   test('takes another limit for a kind of keys, and takes back what shall not count', async () => {
     await holdsOther([open({})]);
   });
+
+  test('applies the limit of each request, whatever the limit of the one before', async () => {
+    await holdsChanging([open({})]);
+  });
 });
+
+/** A key whose limit changes in its window, and one far above the limit of the others. */
+async function holdsChanging(limiters: RateLimiter[]): Promise<void> {
+  const next = (i: number) => limiters[i % limiters.length]!;
+  const allowedOf = async (count: number, limit: number, key = 'changing'): Promise<number> => {
+    let allowed = 0;
+    for (let i = 0; i < count; i++) if ((await next(i).consume(key, limit)).allowed) allowed++;
+    return allowed;
+  };
+  expect(await allowedOf(4, 5)).toBe(4);
+  expect(await next(0).consume('changing', 7)).toMatchObject({ allowed: true, limit: 7, remaining: 2 });
+  expect(await next(1).consume('changing', 3)).toMatchObject({ allowed: false, limit: 3, remaining: 0 });
+  // The process refused the last one from memory, so the store did not count it.
+  expect(await allowedOf(20, 15)).toBe(15 - 5);
+  expect(await allowedOf(40, 25, 'many')).toBe(25);
+}
 
 /** Of keys that may be consumed three times. */
 async function holdsOther(limiters: RateLimiter[]): Promise<void> {
@@ -97,6 +117,10 @@ describe('two processes on PostgreSQL', () => {
 
   test('hold another limit for a kind of keys, and take back what shall not count', async () => {
     await holdsOther([open({ pool: database.pool }), open({ pool: database.pool })]);
+  });
+
+  test('apply the limit of each request, whatever the limit of the one before', async () => {
+    await holdsChanging([open({ pool: database.pool }), open({ pool: database.pool })]);
   });
 
   test('are told when the window ends by its clock', async () => {
@@ -296,6 +320,10 @@ describeWithRedis('two processes on Redis', () => {
 
   test('hold another limit for a kind of keys, and take back what shall not count', async () => {
     await holdsOther(await openBoth(redisUrl().url));
+  });
+
+  test('apply the limit of each request, whatever the limit of the one before', async () => {
+    await holdsChanging(await openBoth(redisUrl().url));
   });
 
   test('do not take it for slow where they are slow themselves', async () => {

@@ -1,5 +1,10 @@
 import type { Pool } from 'pg';
-import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import {
+  RateLimiterMemory,
+  RateLimiterRedis,
+  type RateLimiterAbstract,
+  type RateLimiterRes,
+} from 'rate-limiter-flexible';
 import { connectRedis, FAIL_FAST, namedStatement, retryEvery, type Logger, type RedisClient } from '#platform';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { RateWindow, type Flight, type StoreCount } from './rate-window.ts';
@@ -19,7 +24,7 @@ const PROBE_MS = 1_000;
 const MAX_WINDOWS = 100_000;
 
 export interface RateLimiterOptions {
-  /** Requests in a window. */
+  /** Requests per window of a key without a limit of its own. */
   limit: number;
   /** The shared store: Redis if there is a URL, else PostgreSQL. Without either, each process counts alone. */
   redisUrl?: string | undefined;
@@ -69,7 +74,8 @@ export class RateLimiter {
     this.redis = redisUrl === undefined ? null : connect(redisUrl, logger);
     const kind = this.redis !== null ? 'redis' : pool !== undefined ? 'postgres' : 'process';
     this.patienceMs = patienceMs ?? PATIENCE_MS[kind];
-    const budget = { points: limit, duration: WINDOW_S };
+    // The library only counts and never refuses. Each window applies its own limit.
+    const budget = { points: Number.MAX_SAFE_INTEGER, duration: WINDOW_S };
     if (this.redis !== null) {
       this.store = new RateLimiterRedis({
         ...budget,
@@ -80,7 +86,7 @@ export class RateLimiter {
     } else this.store = pool === undefined ? new RateLimiterMemory(budget) : new PostgresLimiter(pool, budget);
   }
 
-  /** Keys of one kind must come with one limit. */
+  /** A new limit applies at once, including the requests that this window has already counted. */
   async consume(key: string, limit = this.limit): Promise<RateLimited> {
     const window = this.windowOf(key, limit);
     const left = window.isSpent ? null : await this.decide(key, window);
@@ -140,7 +146,10 @@ export class RateLimiter {
   private windowOf(key: string, limit: number): RateWindow {
     const now = performance.now();
     const known = this.windows.get(key);
-    if (known !== undefined && known.leftMs(now) > 0) return known;
+    if (known !== undefined && known.leftMs(now) > 0) {
+      known.limit = limit;
+      return known;
+    }
     this.windows.delete(key);
     for (const [oldest, window] of this.windows) {
       if (window.leftMs(now) > 0 && this.windows.size < MAX_WINDOWS) break;
@@ -171,9 +180,9 @@ export async function purgeRateLimits(pool: Pool): Promise<void> {
   await pool.query(PURGE_RATE_LIMITS);
 }
 
-/** Null if the store is unavailable. The library rejects with the count of a request that is beyond the limit. */
+/** Null if the store is unavailable. */
 async function count(answer: Promise<RateLimiterRes>): Promise<StoreCount | null> {
-  const result = await answer.catch((refused: unknown) => (refused instanceof RateLimiterRes ? refused : null));
+  const result = await answer.catch(() => null);
   // If the clock was set back, the library reports windows that are too long.
   return result && { points: result.consumedPoints, leftMs: Math.min(result.msBeforeNext, WINDOW_S * 1_000) };
 }

@@ -42,7 +42,8 @@ export class RateWindow {
   private endsBy: number;
 
   constructor(
-    private readonly limit: number,
+    /** Requests per window. May change while the window lasts. */
+    public limit: number,
     now: number,
     durationMs: number,
   ) {

@@ -104,8 +104,10 @@ async function checkClock({ pool }: DoctorParts): Promise<Found> {
 }
 
 async function checkQueue({ queue, controls }: DoctorParts): Promise<Found> {
-  const [waiting, { paused, away }] = await Promise.all([queue.waitingCount(), controls.read()]);
+  const [waiting] = await Promise.all([queue.waitingCount(), controls.checkToolPause(queue)]);
+  const { paused, pausedByTool, away } = await controls.read();
   if (away) return failed('The workers cannot reach the queue.');
+  if (pausedByTool) return warning('A BullMQ tool has paused the queue: no Run begins. Run: spool queue resume');
   return paused ? warning('The queue is paused: no Run begins. Run: spool queue resume') : ok(`${waiting} jobs wait.`);
 }
 

@@ -77,10 +77,12 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
     return { ...told, severity: 'critical', message: `${what} ${how}` };
   },
 
-  queue_paused: ({ queue: { pausedAt, runs } }) => {
+  queue_paused: ({ queue: { pausedAt, pausedBy, runs } }) => {
     if (pausedAt === null) return null;
     const waiting = runs.ready > 0 ? ` ${countRuns(runs.ready, 'waits', 'wait')}.` : '';
-    const message = `The queue is paused: no Run begins.${waiting} Resume it when what it was paused for is over.`;
+    const message = pausedBy?.includes('bullmq')
+      ? `A BullMQ tool (a script, Bull Board) has paused the queue: no Run begins.${waiting} Resume it, and find out who paused it.`
+      : `The queue is paused: no Run begins.${waiting} Resume it when what it was paused for is over.`;
     return { severity: 'warning', since: pausedAt, message };
   },
 

@@ -35,6 +35,17 @@ test.each<[string, Partial<Found>, object[]]>([
   ['the database is slow', { database: { latencyMs: 251 } }, [{ kind: 'database_slow', severity: 'warning' }]],
   ['and slower', { database: { latencyMs: 1_001 } }, [{ kind: 'database_slow', severity: 'critical' }]],
   ['the queue is paused', queue({ pausedAt: since }), [{ kind: 'queue_paused', severity: 'warning', since }]],
+  [
+    'a BullMQ tool has paused the queue',
+    queue({ pausedAt: since, pausedBy: ['spool', 'bullmq'] }),
+    [
+      {
+        kind: 'queue_paused',
+        since,
+        message: expect.stringMatching(/^A BullMQ tool .* Resume it, and find out/) as string,
+      },
+    ],
+  ],
   ['the workers miss the queue', queue({ awaySince: since }), [{ kind: 'queue_away', severity: 'critical', since }]],
   ['this process does', queue({ offered: null }), [{ kind: 'queue_away', severity: 'warning', since: null }]],
   ['the queue’s Redis is away', { redis: away }, [{ kind: 'redis_away', severity: 'critical' }]],

@@ -16,8 +16,10 @@ export interface QueueParts {
 export async function readQueue({ pool, config, controls, queue }: QueueParts): Promise<QueueStatus> {
   type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
   const { QUEUE_NAME: name, QUEUE_URL } = config;
+  // Records the pause even if no worker is alive to do it. Asks nothing of a queue that is away.
+  await controls.checkToolPause(queue).catch(() => undefined);
   const [{ rows }, offered] = await Promise.all([
-    pool.query<Row>(READ_QUEUE, [name, controls.awayKey]).catch(throwAway),
+    pool.query<Row>(READ_QUEUE, controls.keys).catch(throwAway),
     // Whatever it fails by: one that is silent is told by its client, in words of its own.
     queue.waitingCount().catch(() => null),
   ]);

@@ -37,6 +37,9 @@ interface PageWanted {
 
 type Filter = string | undefined;
 
+/** Omits the limits in force, because they also depend on settings. */
+export type TokenRow = Omit<TokenRecord, 'limits'>;
+
 export interface TokensWanted extends PageWanted {
   id?: Filter;
   name?: Filter;
@@ -55,6 +58,7 @@ export interface ThreadsWanted extends PageWanted {
   ownerPersonId?: Filter;
   ownerTokenId?: Filter;
   userId?: Filter;
+  externalRef?: Filter;
   search?: Filter;
   status?: Filter;
   archived?: boolean | undefined;
@@ -96,7 +100,7 @@ export class AdminReader {
   tokens(wanted: TokensWanted) {
     const { id, secretHash, kind, status, personId, organizationId, agentId, name, cursor, limit = 1 } = wanted;
     const values = [id, secretHash, kind, status, personId, organizationId, agentId, cursor, limit, name];
-    return this.read<TokenRecord>(TOKENS, values);
+    return this.read<TokenRow>(TOKENS, values);
   }
 
   agents(wanted: PageWanted & { id?: Filter; organizationId?: Filter; name?: Filter; deleted?: boolean | undefined }) {
@@ -122,9 +126,9 @@ export class AdminReader {
 
   threads(wanted: ThreadsWanted) {
     const { id, organizationId, agentId, ownerPersonId, ownerTokenId, userId, status, archived } = wanted;
-    const { search, cursor, limit = 1 } = wanted;
+    const { externalRef, search, cursor, limit = 1 } = wanted;
     const owners = [ownerPersonId, ownerTokenId];
-    const values = [id, organizationId, agentId, ...owners, userId, status, archived, cursor, limit];
+    const values = [id, organizationId, agentId, ...owners, userId, status, archived, cursor, limit, externalRef];
     if (search === undefined) return this.read<ManagedThread>(THREADS, values);
     return this.read<ManagedThread>(SEARCHED_THREADS, [...values, search, parseUlid(search)]);
   }

@@ -45,10 +45,11 @@ type Outcome = NonNullable<TimelineSpan['outcome']>;
 type Kind = TimelineSpan['kind'];
 
 /**
- * What a Run spent its time and tokens on: a pure fold over its events in their order. A claim and its start are one append,
- * and what a step leaves shares its append with what follows (libs/run-engine/run-execution.ts), so a model step lasts from
- * the claim, or from the last result before it, to its message. Whether one began that left nothing is not stored: it is
- * shown unless the Run moved on in the same append.
+ * Returns how a Run spent its time and tokens, by a pure fold over its events in their order. Boot lasts from the claim to
+ * `run.started`. Releases before docs/adr/0021 stored both in one append, so their boot is not known. The results of a step
+ * share their append with what follows (libs/run-engine/run-execution.ts). A model step therefore lasts from the start, or
+ * from the last result before it, to its message. A step that stored nothing is shown unless the Run moved on in the same
+ * append.
  */
 export function runTimeline(
   events: readonly TimelineEvent[],
@@ -59,7 +60,7 @@ export function runTimeline(
   return fold.result();
 }
 
-const BOOT = 'Starting';
+const BOOT = 'Boot';
 
 interface Wait {
   since: string;
@@ -74,6 +75,7 @@ class TimelineFold {
   private usage: RunTimeline['usage'];
   /** Not taken by a worker: since when, and how long it is not to be offered. */
   private wait: Wait | null = null;
+  /** `since` is the time of the claim, later of the start. */
   private claim: { attempt: number | null; holder: string | null; since: string } | null = null;
   /** Spans that go on. Of model steps, boots and waits for a person at most one; of tools several. */
   private open: TimelineSpan[] = [];
@@ -81,6 +83,8 @@ class TimelineFold {
   private calls = new Map<string, string>();
   private asked = new Map<string, string>();
   private lastStep: TimelineSpan | null = null;
+  /** The step that the claim began with. */
+  private firstStep: TimelineSpan | null = null;
 
   constructor(private readonly options: TimelineOptions) {
     const cost = options.prices === null ? null : 0;
@@ -111,7 +115,7 @@ class TimelineFold {
         this.begin('boot', BOOT, at);
         break;
       case 'run.started':
-        if (this.calls.size === 0) this.beginStep(at);
+        this.start(at);
         break;
       case 'assistant.text_added':
         for (const span of this.open) if (span.kind === 'model') span.firstTextAt ??= at;
@@ -176,17 +180,26 @@ class TimelineFold {
     }
   }
 
-  private begin(kind: Kind, name: string, startedAt: string, toolCallId: string | null = null): void {
+  private begin(kind: Kind, name: string, startedAt: string, toolCallId: string | null = null): TimelineSpan {
     const { attempt = null, holder = null } = this.claim ?? {};
     const ofStep = { firstTextAt: null, toolCallId, inputTokens: null, outputTokens: null };
     const span: TimelineSpan = { kind, name, attempt, holder, startedAt, endedAt: null, outcome: null, ...ofStep };
     this.spans.push(span);
     this.open.push(span);
+    return span;
   }
 
-  private beginStep(at: string): void {
+  private start(at: string): void {
+    const isWithClaim = this.claim?.since === at;
+    if (this.claim !== null) this.claim.since = at;
+    if (this.calls.size === 0) this.firstStep = this.beginStep(at);
+    // An old worker stores its start with its claim, so its boot is only known to end before the first tool.
+    else if (!isWithClaim) this.end('boot', at, 'ok');
+  }
+
+  private beginStep(at: string): TimelineSpan {
     this.end('boot', at, 'ok');
-    this.begin('model', this.options.modelName, at);
+    return this.begin('model', this.options.modelName, at);
   }
 
   /** The span of the kind, and of the call, that goes on; null where there is none. */
@@ -195,7 +208,7 @@ class TimelineFold {
     if (span === undefined) return null;
     this.open = this.open.filter((each) => each !== span);
     Object.assign(span, { endedAt: at, outcome });
-    // A claim and its start are one append.
+    // The claim and the start are in one append.
     if (kind === 'boot' && span.startedAt === at) this.drop(span);
     return span;
   }
@@ -227,7 +240,9 @@ class TimelineFold {
   private endClaim(at: string, outcome: Outcome): void {
     if (this.wait !== null) this.endWait(at, 'cut');
     const ending = this.open.filter((span) => {
-      const beganNothing = span.kind === 'model' && span.startedAt === at;
+      // A first step that fails at once shares its append with the start.
+      const hasFailed = span === this.firstStep && outcome === 'error';
+      const beganNothing = span.kind === 'model' && span.startedAt === at && !hasFailed;
       if (beganNothing) this.drop(span);
       return !beganNothing;
     });

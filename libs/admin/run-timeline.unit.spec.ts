@@ -46,10 +46,25 @@ class Story {
     return this.at(ms, this.message(runId, 'interrupt'));
   }
 
-  claim(ms: number, dispatch = this.fence.attempt + 1, holder = `worker-${dispatch}`): this {
-    const { runId } = this.fence;
-    this.fence = { runId, attempt: this.fence.attempt + 1 };
-    return this.at(ms, { type: 'claim_run', runId, dispatch, holder }, { ...this.fence, type: 'start_run' });
+  /** Claims and starts in one append, like the previous release (docs/adr/0021). */
+  claim(ms: number): this {
+    return this.at(ms, this.claimed(), { ...this.fence, type: 'start_run' });
+  }
+
+  boot(ms: number): this {
+    return this.at(ms, this.claimed());
+  }
+
+  /** The first facts come with the start. */
+  start(ms: number, ...facts: RecordedFact[]): this {
+    return this.at(ms, { ...this.fence, type: 'start_run' }, { ...this.fence, type: 'record', facts });
+  }
+
+  private claimed(): Command {
+    const { runId, attempt } = this.fence;
+    this.fence = { runId, attempt: attempt + 1 };
+    const dispatch = attempt + 1;
+    return { type: 'claim_run', runId, dispatch, holder: `worker-${dispatch}` };
   }
 
   record(ms: number, ...facts: RecordedFact[]): this {
@@ -57,7 +72,21 @@ class Story {
   }
 
   /** With the facts, in one append. */
-  ends(ms: number, facts: RecordedFact[], command: 'complete' | 'hand_over' | 'fail' | 'ask', retryable = false): this {
+  ends(ms: number, facts: RecordedFact[], command: Last, retryable = false): this {
+    return this.at(ms, { ...this.fence, type: 'record', facts }, this.last(command, retryable));
+  }
+
+  /** A step that is over before its start was stored alone. */
+  startsAndEnds(ms: number, command: Last): this {
+    return this.at(ms, { ...this.fence, type: 'start_run' }, this.last(command));
+  }
+
+  /** A boot that ends without a start. */
+  bootEnds(ms: number, command: 'hand_over' | 'fail', retryable = false): this {
+    return this.at(ms, this.last(command, retryable));
+  }
+
+  private last(command: Last, retryable = false): Command {
     const last: Record<typeof command, Command> = {
       complete: { ...this.fence, type: 'complete_run', finalOutput: null },
       hand_over: { ...this.fence, type: 'hand_over_run' },
@@ -69,7 +98,7 @@ class Story {
       },
       ask: { ...this.fence, type: 'wait_for_decisions', requests: [{ requestId: 'r', toolCallId: 'a' }] },
     };
-    return this.at(ms, { ...this.fence, type: 'record', facts }, last[command]);
+    return last[command];
   }
 
   lose(ms: number): this {
@@ -92,6 +121,8 @@ class Story {
     return runTimeline(this.events, { modelName: 'm', prices: null, now: at(1_000_000), endedAt: null, ...options });
   }
 }
+
+type Last = 'complete' | 'hand_over' | 'fail' | 'ask';
 
 const call = (toolCallId: string) => ({
   toolCallId,
@@ -128,6 +159,80 @@ test('an answer: in the queue, then one model step from the claim to its message
   const { spans, agentVersion } = story.timeline();
   expect(agentVersion).toBe(7);
   expect(spans[1]).toMatchObject({ name: 'm', holder: 'worker-1', firstTextAt: at(100), inputTokens: 10 });
+});
+
+test('an answer after a slow boot: the boot has a span of its own, and the model step begins at the start', () => {
+  const story = new Story().boot(40).start(3_060).record(3_500, text());
+  story.ends(4_000, [text(), said(), used(10, 5)], 'complete');
+  expect(story.spans()).toEqual([
+    ['queue', null, 0, 40, 'ok'],
+    ['boot', 1, 40, 3_060, 'ok'],
+    ['model', 1, 3_060, 4_000, 'ok'],
+  ]);
+  expect(story.timeline().spans[2]?.firstTextAt).toBe(at(3_500));
+});
+
+test('a boot in progress has no end', () => {
+  expect(new Story().boot(40).spans().at(-1)).toEqual(['boot', 1, 40, null, null]);
+});
+
+test.each([
+  ['fails', (story: Story) => story.bootEnds(90, 'fail'), ['boot', 1, 40, 90, 'error']],
+  ['fails for now', (story: Story) => story.bootEnds(90, 'fail', true), ['boot', 1, 40, 90, 'error']],
+  ['is handed over', (story: Story) => story.bootEnds(90, 'hand_over'), ['boot', 1, 40, 90, 'cut']],
+  ['loses its worker', (story: Story) => story.lose(90), ['boot', 1, 40, 90, 'cut']],
+  [
+    'is cancelled',
+    (story: Story) => story.at(90, { type: 'interrupt', runId: RUN, by: null }),
+    ['boot', 1, 40, 90, 'cut'],
+  ],
+])('a Run that %s while it boots took no step', (_, ends, last) => {
+  const spans = ends(new Story().boot(40)).spans();
+  expect(spans[1]).toEqual(last);
+  expect(spans.map(([kind]) => kind)).not.toContain('model');
+});
+
+test('a first step that fails at once has the failure, not the boot', () => {
+  const story = new Story().boot(40).startsAndEnds(90, 'fail');
+  expect(story.spans().slice(1)).toEqual([
+    ['boot', 1, 40, 90, 'ok'],
+    ['model', 1, 90, 90, 'error'],
+  ]);
+});
+
+test('a Run with nothing left to do boots, takes no step and ends', () => {
+  const story = new Story().boot(40).startsAndEnds(90, 'complete');
+  expect(story.spans().slice(1)).toEqual([['boot', 1, 40, 90, 'ok']]);
+});
+
+test('a tool that runs first: the boot ends at the start', () => {
+  const story = new Story().boot(10).start(20, said('a'), asked('a')).ends(50, [], 'ask');
+  story.at(80, { type: 'decide_permission', requestId: 'r', decision: 'allow_once', by: 'ann' });
+  story.boot(90).start(110, started('a')).record(150, done('a', 40));
+  expect(story.spans().slice(5)).toEqual([
+    ['boot', 2, 90, 110, 'ok'],
+    ['tool', 2, 110, 150, 'ok'],
+    ['model', 2, 150, null, null],
+  ]);
+});
+
+test('a tool that runs again after a loss: its span begins at the later start of the Run', () => {
+  const story = new Story().boot(10).start(20, said('a'), started('a')).lose(100);
+  story.boot(120).start(180).record(300, done('a', 140));
+  expect(story.spans().slice(5)).toEqual([
+    ['boot', 2, 120, 180, 'ok'],
+    ['tool', 2, 180, 300, 'ok'],
+    ['model', 2, 300, null, null],
+  ]);
+});
+
+test('a Run that goes on with the calls of the one before it boots once', () => {
+  const story = new Story().boot(10).start(40, started('a')).record(50, done('a', 9));
+  expect(story.spans().slice(1)).toEqual([
+    ['boot', 1, 10, 40, 'ok'],
+    ['tool', 1, 40, 50, 'ok'],
+    ['model', 1, 50, null, null],
+  ]);
 });
 
 test('tools: a model step before and after, calls that overlap, each with its title', () => {

@@ -1,7 +1,7 @@
 import type { SomeHandlers } from './handlers.ts';
 import { linesOf } from './progress-lines.ts';
 import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
-import { writeEntry } from './audit.ts';
+import { writeEntry, type Actor } from './audit.ts';
 import { runDoctor, type DoctorParts } from './doctor.ts';
 import { overviews } from './overview.ts';
 import { readQueue } from './read-queue.ts';
@@ -35,16 +35,14 @@ export function serviceHandlers(
     getQueue: status,
 
     pauseQueue: async (_, { actor }) => {
-      const isNews = (await readQueue(parts)).pausedAt === null;
+      const isNews = !(await readQueue(parts)).pausedBy?.includes('spool');
       if (isNews) await writeEntry(pool, actor, { action: 'queue.paused', targetId: queueName });
       await controls.pauseQueue();
       return status();
     },
 
     resumeQueue: async (_, { actor }) => {
-      const isNews = (await readQueue(parts)).pausedAt !== null;
-      if (isNews) await writeEntry(pool, actor, { action: 'queue.resumed', targetId: queueName });
-      await controls.resumeQueue();
+      await resumeQueue(parts, actor);
       return status();
     },
 
@@ -76,6 +74,23 @@ export function serviceHandlers(
       return { entries: page, nextCursor };
     },
   };
+}
+
+/** Ends the pauses of operators and BullMQ tools. Throws AdminRefused if the queue does not answer and a tool's pause remains. */
+async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<void> {
+  const { pool, config, controls, queue } = parts;
+  const { pausedBy = [] } = await readQueue(parts);
+  const isByTool = pausedBy.includes('bullmq');
+  const details = isByTool ? { pausedBy } : {};
+  const entry = { action: 'queue.resumed', targetId: config.QUEUE_NAME, details };
+  if (pausedBy.length > 0) await writeEntry(pool, actor, entry);
+  await controls.resumeQueue();
+  if (isByTool) await queue.liftToolPause().catch(throwQueueAway);
+}
+
+function throwQueueAway(): never {
+  const message = 'The queue does not answer, so the pause of a BullMQ tool cannot be ended. Try again.';
+  throw new AdminRefused('conflict', message);
 }
 
 /**

@@ -1,17 +1,27 @@
 import type { Pool } from 'pg';
-import { AccessRefused, AccessStore, type MintedToken } from '#access';
+import { AccessRefused, AccessStore, limitsOf, type LimitSettings, type MintedToken } from '#access';
 import type { AdminInput, AdminOperations, TokenRecord } from '#contract';
+import type { Queryable } from '#platform';
 import { audited, lockRow, type Change } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
 import { findOrganization, findPerson } from './people-handlers.ts';
-import { AdminReader, pageOf } from './reader.ts';
+import { AdminReader, pageOf, type TokenRow, type TokensWanted } from './reader.ts';
 import { AdminRefused, missing } from './refused.ts';
+
+export interface TokenHandlerParts {
+  pool: Pool;
+  /** With the default limits. */
+  config: LimitSettings;
+}
 
 type Body<N extends keyof AdminOperations> = AdminInput<AdminOperations[N]>['body'];
 
 /** Tokens. Their secrets are in the answers of `mintToken` and `rotateToken`, and nowhere else. */
-export function tokenHandlers(pool: Pool): SomeHandlers<'mintToken' | 'listTokens' | 'getToken' | 'identifyToken'> {
-  const reader = new AdminReader(pool);
+export function tokenHandlers({
+  pool,
+  config,
+}: TokenHandlerParts): SomeHandlers<'mintToken' | 'listTokens' | 'getToken' | 'identifyToken'> {
+  const reader = new TokenReader(pool, config);
   return {
     mintToken: ({ body }, { actor }) =>
       audited(pool, actor, async (client, note) => {
@@ -23,21 +33,24 @@ export function tokenHandlers(pool: Pool): SomeHandlers<'mintToken' | 'listToken
         if (body.kind === 'person') await findPerson(inside, body.personId);
         if (body.kind === 'service') await findOrganization(inside, body.organizationId);
         const { id, token: secret } = await orRefuse(mint(new AccessStore(client), body));
-        const token = await findToken(inside, id);
-        const { kind, name, personId, agentIds, allowAttribution, expiresAt } = token;
-        note(about(token, 'token.minted', { kind, name, personId, agentIds, allowAttribution, expiresAt }));
+        const token = await new TokenReader(client, config).find(id);
+        const { kind, name, personId, agentIds, allowAttribution, expiresAt, requestsPerMinute, maxStreams } = token;
+        const what = { kind, name, personId, agentIds, allowAttribution, expiresAt };
+        // Only if they are set, so the entries of tokens without limits of their own do not change.
+        const limits = { ...(requestsPerMinute && { requestsPerMinute }), ...(maxStreams && { maxStreams }) };
+        note(about(token, 'token.minted', { ...what, ...limits }));
         return { token, secret };
       }),
 
     listTokens: async ({ query: { limit, ...wanted } }) => {
-      const { page, nextCursor } = pageOf(await reader.tokens({ ...wanted, limit: limit + 1 }), limit);
+      const { page, nextCursor } = pageOf(await reader.list({ ...wanted, limit: limit + 1 }), limit);
       return { tokens: page, nextCursor };
     },
 
-    getToken: async ({ params: { tokenId } }) => ({ token: await findToken(reader, tokenId) }),
+    getToken: async ({ params: { tokenId } }) => ({ token: await reader.find(tokenId) }),
 
     identifyToken: async ({ body: { sha256 } }) => {
-      const [token] = await reader.tokens({ secretHash: Buffer.from(sha256, 'hex') });
+      const [token] = await reader.list({ secretHash: Buffer.from(sha256, 'hex') });
       if (token === undefined) throw new AdminRefused('not_found', 'No token has this secret.');
       return { token };
     },
@@ -45,20 +58,26 @@ export function tokenHandlers(pool: Pool): SomeHandlers<'mintToken' | 'listToken
 }
 
 /** What becomes of tokens that there are. */
-export function tokenChangeHandlers(pool: Pool): SomeHandlers<'updateToken' | 'rotateToken' | 'revokeToken'> {
+export function tokenChangeHandlers({
+  pool,
+  config,
+}: TokenHandlerParts): SomeHandlers<'updateToken' | 'rotateToken' | 'revokeToken'> {
   return {
     updateToken: ({ params: { tokenId }, body }, { actor }) =>
       audited(pool, actor, async (client, note) => {
-        const inside = new AdminReader(client);
+        const inside = new TokenReader(client, config);
         await lockRow(client, 'tokens', tokenId);
-        const before = await findToken(inside, tokenId);
+        const before = await inside.find(tokenId);
         if (before.status === 'revoked') throw isRevoked();
         if (body.allowAttribution === true && before.kind !== 'service') {
           throw new AdminRefused('invalid_request', 'Only a service token can make Threads in the name of a person.');
         }
+        if (typeof body.maxStreams === 'number' && before.kind === 'operator') {
+          throw new AdminRefused('invalid_request', 'An operator’s token opens no streams: maxStreams has no effect.');
+        }
         const wanted = { ...body, expiresAt: toDate(body.expiresAt) };
         await orRefuse(new AccessStore(client).updateToken(tokenId, wanted));
-        const after = await findToken(inside, tokenId);
+        const after = await inside.find(tokenId);
         const details = differences(before, after);
         if (Object.keys(details).length > 0) note(about(after, 'token.updated', details));
         return { token: after };
@@ -66,21 +85,21 @@ export function tokenChangeHandlers(pool: Pool): SomeHandlers<'updateToken' | 'r
 
     rotateToken: ({ params: { tokenId }, body: { graceSeconds } }, { actor }) =>
       audited(pool, actor, async (client, note) => {
-        const inside = new AdminReader(client);
-        const { kind } = await findToken(inside, tokenId);
+        const inside = new TokenReader(client, config);
+        const { kind } = await inside.find(tokenId);
         const secret = await new AccessStore(client).rotateToken(tokenId, kind, graceSeconds);
         if (secret === null) throw new AdminRefused('conflict', 'Only an active token can be rotated.');
-        const token = await findToken(inside, tokenId);
+        const token = await inside.find(tokenId);
         note(about(token, 'token.rotated', { graceSeconds }));
         return { token, secret };
       }),
 
     revokeToken: ({ params: { tokenId } }, { actor }) =>
       audited(pool, actor, async (client, note) => {
-        const inside = new AdminReader(client);
-        await findToken(inside, tokenId);
+        const inside = new TokenReader(client, config);
+        await inside.find(tokenId);
         const revoked = await new AccessStore(client).revokeToken(tokenId);
-        const token = await findToken(inside, tokenId);
+        const token = await inside.find(tokenId);
         if (revoked) note(about(token, 'token.revoked', {}));
         return { token };
       }),
@@ -102,10 +121,28 @@ async function orRefuse<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-async function findToken(reader: AdminReader, id: string): Promise<TokenRecord> {
-  const [token] = await reader.tokens({ id });
-  if (token === undefined) throw missing('token', id);
-  return token;
+/** Reads tokens with the limits in force. */
+class TokenReader {
+  private readonly reader: AdminReader;
+
+  constructor(
+    database: Queryable,
+    private readonly settings: LimitSettings,
+  ) {
+    this.reader = new AdminReader(database);
+  }
+
+  async list(wanted: TokensWanted): Promise<TokenRecord[]> {
+    const rows = await this.reader.tokens(wanted);
+    return rows.map((row: TokenRow) => ({ ...row, limits: limitsOf(row.kind, row, this.settings) }));
+  }
+
+  /** Throws AdminRefused. */
+  async find(id: string): Promise<TokenRecord> {
+    const [token] = await this.list({ id });
+    if (token === undefined) throw missing('token', id);
+    return token;
+  }
 }
 
 const isRevoked = (): AdminRefused => new AdminRefused('conflict', 'The token is revoked: mint a new one.');
@@ -114,7 +151,7 @@ function about({ id, organizationId }: TokenRecord, action: string, details: Cha
   return { action, targetId: id, organizationId, details };
 }
 
-const CHANGEABLE = ['name', 'expiresAt', 'allowAttribution', 'agentIds'] as const;
+const CHANGEABLE = ['name', 'expiresAt', 'allowAttribution', 'agentIds', 'requestsPerMinute', 'maxStreams'] as const;
 
 function differences(before: TokenRecord, after: TokenRecord): Record<string, unknown> {
   const changed = CHANGEABLE.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));

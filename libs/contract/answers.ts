@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import {
-  agentRecord,
-  components,
-  publicFile,
-  runSummary,
-  threadEventLogEntry,
-  threadFile,
-  threadLinks,
-  threadSummary,
-} from './records.ts';
+import { components } from './components.ts';
+import { threadEventLogEntry } from './log-entries.ts';
+import { agentRecord, publicFile, runSummary, threadFile, threadLinks, threadSummary } from './records.ts';
 import { dateTime } from './scalars.ts';
+import { SEND_WARNINGS } from './send-warnings.ts';
+
+function describeWarnings(): string {
+  return Object.entries(SEND_WARNINGS)
+    .map(([code, meaning]) => `\`${code}\`: ${meaning}`)
+    .join(' ');
+}
 
 /** What operations answer (contract, section 4). */
 export const threadAnswer = z
@@ -40,11 +40,11 @@ export const sendEventsAnswer = z
     warnings: z
       .array(
         z.strictObject({
-          code: z.string().meta({ description: 'For programs.' }),
+          code: z.string().meta({ description: `For programs. ${describeWarnings()} More may follow.` }),
           message: z.string().meta({ description: 'For engineers.' }),
         }),
       )
-      .meta({ description: 'What was only partly done; empty when there are none.' }),
+      .meta({ description: 'Events that were honoured only in part; empty if there are none.' }),
   })
   .meta({ description: 'The batch was applied, whole.' })
   .register(components, { id: 'SendEventsAnswer' });

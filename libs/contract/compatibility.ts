@@ -11,9 +11,9 @@ const whoever = z.strictObject({ id: answeredUlid });
  */
 export const COMPATIBILITY_FIELDS = {
   CreateThread: z.strictObject({
-    client_external_ref: text(1, LIMITS.clientExternalRef)
+    client_external_ref: text(1, LIMITS.externalRef)
       .optional()
-      .meta({ description: 'Your reference for the Thread; cannot be changed. NUL and lone surrogates are refused.' }),
+      .meta({ description: 'Like `externalRef`, but not unique. If both are given, they must be equal.' }),
     attributed_user_id: ulid.optional().meta({
       description: 'The person that the Thread is for. Only of a service token that may attribute.',
     }),
@@ -24,7 +24,10 @@ export const COMPATIBILITY_FIELDS = {
     }),
   }),
   ThreadSummary: z.strictObject({
-    client_external_ref: z.string().nullable().meta({ description: 'As given at creation; null where it was not.' }),
+    client_external_ref: z
+      .string()
+      .nullable()
+      .meta({ description: 'The reference given at creation, by either name; null if there is none.' }),
     attributed_user: whoever.nullable().meta({ description: 'The person that a service token made it for, or null.' }),
     created_by: whoever.meta({ description: 'The person, or the service token, that created it.' }),
   }),
@@ -33,7 +36,12 @@ export const COMPATIBILITY_FIELDS = {
   }),
 };
 
-export const compatibleCreateThreadBody = createThreadBody.extend(COMPATIBILITY_FIELDS.CreateThread.shape);
+export const compatibleCreateThreadBody = createThreadBody
+  .extend(COMPATIBILITY_FIELDS.CreateThread.shape)
+  .refine(({ externalRef: one, client_external_ref: other }) => (one ?? other) === (other ?? one), {
+    path: ['client_external_ref'],
+    message: 'must be the same as externalRef',
+  });
 
 const compatibleMessage = userMessage
   .extend(COMPATIBILITY_FIELDS.UserMessage.shape)

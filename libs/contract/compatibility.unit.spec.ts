@@ -43,14 +43,14 @@ ajv.addSchema({ $id: 'api', components: on.components });
 const fits = (ref: string, value: unknown): boolean => ajv.validate({ $ref: `api${ref}` }, value);
 
 describe('what is taken', () => {
-  const { clientExternalRef, requestId } = LIMITS;
+  const { externalRef, requestId } = LIMITS;
 
   it.each<[string, object, boolean]>([
     ['neither', {}, true],
     ['a reference', { client_external_ref: 'ticket 7' }, true],
     ['an empty reference', { client_external_ref: '' }, false],
-    ['the longest reference', { client_external_ref: '😀'.repeat(clientExternalRef) }, true],
-    ['a longer one', { client_external_ref: 'a'.repeat(clientExternalRef + 1) }, false],
+    ['the longest reference', { client_external_ref: '😀'.repeat(externalRef) }, true],
+    ['a longer one', { client_external_ref: 'a'.repeat(externalRef + 1) }, false],
     ['no text', { client_external_ref: 7 }, false],
     ['a null reference', { client_external_ref: null }, false],
     ['a person', { attributed_user_id: ID.toLowerCase() }, true],

@@ -49,7 +49,7 @@ export const ERRORS = {
     meaning:
       'The state of the Thread rejects the action, or the Idempotency-Key belongs to another request or to one in progress.',
     remedy:
-      'Read the message. Wait for `Retry-After` where it is given; else act on the Thread’s state or use a new key.',
+      'Read `Spool-Error-Reason`. Wait for `Retry-After` where it is given; else act on the Thread’s state or use a new key.',
   },
   rate_limited: {
     status: 429,
@@ -58,7 +58,8 @@ export const ERRORS = {
   },
   internal_error: {
     status: 500,
-    meaning: 'Something failed on our side; with status 503 the database did not answer.',
+    meaning:
+      'Something failed on our side; with status 503 a part that the request needs does not answer, or the process is full.',
     remedy:
       'Repeat the request, with the same Idempotency-Key where one is taken; after `Retry-After` where it is given.',
   },

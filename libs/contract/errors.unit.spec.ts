@@ -1,8 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ERRORS, ERROR_CODES } from './index.ts';
+import { ADMIN_ERROR_REASONS, ERRORS, ERROR_CODES, ERROR_REASONS, reasonsOf, SEND_WARNINGS } from './index.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/api/errors.md'), 'utf8');
+const page = (name: string): string => readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8');
+
+/** Rows of the table below a heading; each begins with a code in backticks. */
+function rowsBelow(heading: string, text: string): string[] {
+  const section = text.split(/^(?=#)/m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
+  return section.split('\n').filter((line) => line.startsWith('| `'));
+}
 
 it('has the codes of the contract, section 7, and their statuses of decisions, section 2', () => {
   expect(Object.fromEntries(ERROR_CODES.map((code) => [code, ERRORS[code].status]))).toEqual({
@@ -21,10 +27,60 @@ it('has the codes of the contract, section 7, and their statuses of decisions, s
 });
 
 it('is what docs/api/errors.md says, no more and no less', () => {
-  const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+  const rows = rowsBelow('# Errors', page('api/errors.md'));
   const expected = ERROR_CODES.map((code) => {
     const { status, meaning, remedy } = ERRORS[code];
     return `| \`${code}\` | ${status} | ${meaning} | ${remedy} |`;
   });
   expect(rows).toEqual(expected);
+});
+
+describe('reasons', () => {
+  const all = Object.entries({ ...ERROR_REASONS, ...ADMIN_ERROR_REASONS });
+
+  it('are words in snake_case, each with a code of the contract', () => {
+    for (const [reason, { code }] of all) {
+      expect([reason, reason]).toEqual([reason, expect.stringMatching(/^[a-z]+(_[a-z]+)*$/)]);
+      expect(ERROR_CODES).toContain(code);
+    }
+  });
+
+  it('come with the status of their code, or with one that has no code of its own', () => {
+    const others: Record<string, number[]> = {
+      invalid_request: [405, 408, 413, 415, 416, 417, 431],
+      idempotency_conflict: [412],
+      internal_error: [503],
+    };
+    for (const [reason, { code, status }] of all) {
+      expect([reason, [ERRORS[code].status, ...(others[code] ?? [])]]).toEqual([
+        reason,
+        expect.arrayContaining([status]),
+      ]);
+    }
+  });
+
+  it('exist for every code', () => {
+    expect(new Set(Object.values(ERROR_REASONS).map(({ code }) => code))).toEqual(new Set(ERROR_CODES));
+    expect(reasonsOf(409, ['service_inactive', 'agent_not_published'])).toEqual([
+      'agent_not_published',
+      'api_access_off',
+      'no_live_version',
+    ]);
+    expect(reasonsOf(413, ['invalid_request'])).toEqual(['body_too_large', 'file_too_large']);
+  });
+
+  it.each([
+    ['api/errors.md', '## Reasons', ERROR_REASONS],
+    ['operators.md', '## The admin API', ADMIN_ERROR_REASONS],
+  ])('are exactly those that docs/%s lists', (name, heading, reasons) => {
+    const expected = Object.entries(reasons).map(
+      ([reason, { code, status, meaning }]) => `| \`${reason}\` | \`${code}\` | ${status} | ${meaning} |`,
+    );
+    expect(rowsBelow(heading, page(name))).toEqual(expected);
+  });
+});
+
+it('has exactly the warnings that docs/api/runs.md lists', () => {
+  const expected = Object.entries(SEND_WARNINGS).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`);
+  expect(rowsBelow('## Warnings', page('api/runs.md'))).toEqual(expected);
 });

@@ -1,12 +1,12 @@
 import { z } from 'zod';
+import { components } from './components.ts';
+import { REASON_HEADER, reasonsOf } from './error-reasons.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { MESSAGE_EXAMPLES, STREAM_EXAMPLE, type Example } from './openapi-examples.ts';
+import { BYTES, tidy, type Json } from './openapi-schemas.ts';
 import type { Operation } from './operations.ts';
-import { components } from './records.ts';
 
 /** What operations answer, in the OpenAPI document: successes, refusals, and the headers of both. */
-export type Json = Record<string, unknown>;
-
 const ref = (id: string) => `#/components/schemas/${id}`;
 
 /** A schema as JSON Schema. */
@@ -20,12 +20,6 @@ export function describeComponents(): Json {
   const { schemas } = z.toJSONSchema(components, { uri: ref, override: tidy });
   const described = Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]);
   return Object.fromEntries(described) as Json;
-}
-
-/** The bounds of every integer that JavaScript can hold are not bounds of ours. */
-function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
 type Examples = Record<string, Example<unknown>> | undefined;
@@ -67,7 +61,10 @@ const STREAM_HEADERS = { 'Cache-Control': text('`no-store, no-transform`.', true
 
 /** Of the bytes, and of the answer that they have not changed. */
 const VALIDATORS = {
-  ETag: text('Of the bytes; strong, and the same as long as the file exists.', true),
+  ETag: text(
+    'Strong validator of the bytes: equal if and only if the bytes are. The ETag of an attachment never changes. That of an artifact changes when its Agent writes other bytes.',
+    true,
+  ),
   'Accept-Ranges': header('Ranges of bytes can be asked for.', { const: 'bytes' }, true),
   'Cache-Control': text('`private, no-cache`: to be kept, and asked for again with `If-None-Match`.', true),
 };
@@ -79,21 +76,33 @@ const DOWNLOAD_HEADERS = {
   'X-Content-Type-Options': header('The type is not to be guessed.', { const: 'nosniff' }, true),
 };
 
-const BYTES = {
-  'application/octet-stream': { schema: { type: 'string', contentMediaType: 'application/octet-stream' } },
-};
+const BYTES_CONTENT = { 'application/octet-stream': { schema: BYTES } };
 
 const STREAM = `Frames of \`text/event-stream\`:
-- \`: connected\` and \`retry: <milliseconds>\` first
+- \`: connected\` and \`retry: <milliseconds>\` first, two lines without a blank line after them
 - \`event: thread.event\`, \`id\` the entry’s id, \`data\` a ThreadEventLogEntry
-- \`: keepalive\` after 15 s of silence
+- \`: keepalive\` after 15 s of silence, likewise one line
 - \`event: thread.error\`, \`data\` an Error, and then the end: the token is revoked or expired, access withdrawn, or the Thread deleted
-- \`event: thread.idle\`, and then the end: of \`?until=idle\`, once no Run is active and all is delivered`;
+- \`event: thread.idle\`, \`data\` an empty object, and then the end: only with \`?until=idle\`, once no Run is active and everything is delivered
+
+\`\`\`text
+${STREAM_EXAMPLE}\`\`\``;
+
+const AT_REST =
+  'With `until=idle`, if `Last-Event-ID` or `after` is the last entry and no Run is active. An EventSource stops reconnecting.';
+
+/** New reasons may come, so their list is no enum. */
+const reason = (reasons: readonly string[]) =>
+  header(
+    `The cause of the error, more precise than its code: ${reasons.map((name) => `\`${name}\``).join(', ')}. More may follow.`,
+    { type: 'string', pattern: '^[a-z]+(_[a-z]+)*$' },
+    true,
+  );
 
 /** Success of an operation, by status. `withoutBytes`: the answers to HEAD. */
 export function describeSuccess(operation: Operation, examples: Examples, { withoutBytes = false } = {}): Json {
   const { answer, status, summary, takesIdempotencyKey } = operation;
-  const bytes = withoutBytes ? {} : { content: BYTES };
+  const bytes = withoutBytes ? {} : { content: BYTES_CONTENT };
   const limits = rateLimits(true);
   switch (answer) {
     case 'bytes':
@@ -107,8 +116,10 @@ export function describeSuccess(operation: Operation, examples: Examples, { with
         304: { description: 'The caller has these bytes.', headers: { ...limits, ...VALIDATORS } },
       };
     case 'event_stream': {
-      const content = { 'text/event-stream': { schema: { type: 'string' }, example: STREAM_EXAMPLE } };
-      return { [status]: { description: STREAM, headers: { ...limits, ...STREAM_HEADERS }, content } };
+      // OpenAPI 3.1 cannot describe a stream; generators use the schema for `data`.
+      const content = { 'text/event-stream': { schema: { $ref: ref('ThreadEventLogEntry') } } };
+      const headers = { ...limits, ...STREAM_HEADERS };
+      return { [status]: { description: STREAM, headers, content }, 204: { description: AT_REST, headers } };
     }
     default: {
       const headers = { ...limits, ...(takesIdempotencyKey ? { 'Idempotency-Replayed': REPLAYED } : {}) };
@@ -160,6 +171,15 @@ const REFUSALS = {
     codes: [...OF_AGENT, 'readiness_blocked', 'idempotency_conflict'],
     headers: RETRY_WHERE_BUSY,
   },
+  412: {
+    name: 'PreconditionFailed',
+    status: 412,
+    codes: ['idempotency_conflict'],
+    note: 'The file’s ETag does not satisfy `If-Match` or `If-None-Match`. Nothing was done.',
+    message:
+      'If-Match does not fit: the file’s ETag is "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".',
+    headers: { ETag: text('The ETag of the current bytes.', true) },
+  },
   413: {
     name: 'TooLarge',
     status: 413,
@@ -171,7 +191,7 @@ const REFUSALS = {
     name: 'WrongType',
     status: 415,
     codes: ['invalid_request'],
-    note: 'The body is not of the type that this operation takes; where it takes none, it is not JSON.',
+    note: 'The body is compressed, or not of the type that this operation takes (JSON if it takes no body).',
     message: 'The body must be application/json.',
   },
   416: {
@@ -194,7 +214,7 @@ const REFUSALS = {
     name: 'Unavailable',
     status: 503,
     codes: ['internal_error'],
-    note: 'The database, or the store of files, does not answer. Nothing was done, or it is not known.',
+    note: 'The database or the file storage does not answer: nothing was done, or the outcome is unknown. Or the process has reached its limit of open streams.',
     message: 'The service cannot reach its database. Try again.',
     headers: { 'Retry-After': seconds('Seconds to wait.', true) },
     early: true,
@@ -205,20 +225,26 @@ const REFUSALS = {
 const MAKING_RUNS = new Set(['createThread', 'sendEvents', 'retryRun']);
 
 /** What an operation can refuse with, by status. */
-export function refusalsOf(name: string, { method, answer }: Operation): Json {
-  // Reads, and deleting, are refused by no state of a Thread.
+export function refusalsOf(name: string, { method, answer, takesIfMatch }: Operation): Json {
+  // No state of a Thread refuses reads or its deletion. The Agent does not refuse the deletion either, but the contract,
+  // section 7, requires every operation to document a conflict.
   const isBound = method !== 'GET' && name !== 'deleteThread';
   const conflict = MAKING_RUNS.has(name) ? 'runConflict' : isBound ? 'conflict' : 'agentAway';
   const keys: (keyof typeof REFUSALS)[] = [
     ...([400, 401, 403, 404, conflict] as const),
+    ...(takesIfMatch ? ([412] as const) : []),
     // Of every method that may have a body: one that is not taken is read all the same.
     ...(method === 'GET' ? [] : ([413, 415] as const)),
     ...(answer === 'bytes' ? ([416] as const) : []),
     ...([429, 500, 503] as const),
   ];
   const refusals = keys.map((key) => REFUSALS[key]);
-  return Object.fromEntries(refusals.map((to) => [to.status, { $ref: `#/components/responses/${to.name}` }]));
+  return Object.fromEntries(refusals.map(({ status, name: id }) => [status, refusal(id)]));
 }
+
+export const refusal = (name: (typeof REFUSALS)[keyof typeof REFUSALS]['name']): Json => ({
+  $ref: `#/components/responses/${name}`,
+});
 
 export function describeRefusals(): Json {
   return Object.fromEntries(
@@ -226,16 +252,21 @@ export function describeRefusals(): Json {
   );
 }
 
-function describeRefusal({ codes, note, message, headers, early = false }: Refusal): Json {
+function describeRefusal({ status, codes, note, message, headers, early = false }: Refusal): Json {
   const examples = codes.map((code): [string, Example<unknown>] => [
     code,
     { summary: code, value: { error: { code, message: message ?? MESSAGE_EXAMPLES[code] } } },
   ]);
   return {
     description: codes.map((code) => `\`${code}\`: ${note ?? ERRORS[code].meaning}`).join(' '),
-    headers: { 'X-Request-Id': requestId(!early), ...rateLimits(!early), ...headers },
+    headers: {
+      'X-Request-Id': requestId(!early),
+      [REASON_HEADER]: reason(reasonsOf(status, codes)),
+      ...rateLimits(!early),
+      ...headers,
+    },
     content: {
-      'application/json': { schema: { $ref: ref('Error') }, examples: Object.fromEntries(examples) },
+      'application/json': { schema: { $ref: ref('ErrorEnvelope') }, examples: Object.fromEntries(examples) },
     },
   };
 }

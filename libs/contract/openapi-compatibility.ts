@@ -1,14 +1,21 @@
 import { eventResult } from './answers.ts';
 import { COMPATIBILITY_FIELDS, type CompatibleThread } from './compatibility.ts';
-import { schemaOf, type Json } from './openapi-answers.ts';
+import { schemaOf } from './openapi-answers.ts';
+import type { Json } from './openapi-schemas.ts';
 import { threadSummary } from './records.ts';
 
 /** The OpenAPI document of an installation that takes and answers the older fields too: in schemas and in examples. */
-export function addCompatibilityFields({ paths, components, ...document }: Json): Json {
-  const { schemas, ...others } = components as { schemas: Record<string, Json> };
-  const more = Object.entries(COMPATIBILITY_FIELDS).map(([id, fields]) => [id, join(schemas[id]!, schemaOf(fields))]);
+export function addCompatibilityFields<Document extends { paths: Json; components: { schemas: Json } }>(
+  document: Document,
+): Document {
+  const { paths, components } = document;
+  const { schemas } = components;
+  const more = Object.entries(COMPATIBILITY_FIELDS).map(([id, fields]) => [
+    id,
+    join(schemas[id] as Json, schemaOf(fields)),
+  ]);
   const all = { ...schemas, ...(Object.fromEntries(more) as Json) };
-  return { ...document, paths: addToExamples(paths), components: { ...others, schemas: all } };
+  return { ...document, paths: addToExamples(paths), components: { ...components, schemas: all } };
 }
 
 function join(schema: Json, { properties, required = [] }: Json): Json {

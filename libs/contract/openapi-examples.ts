@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
+import type { ThreadEventLogEntry } from './log-entries.ts';
 import type { operations } from './operations.ts';
-import type { RunSummary, ThreadEventLogEntry, ThreadFile, ThreadSummary } from './records.ts';
-import { connectedFrame, KEEPALIVE_FRAME, THREAD_IDLE_FRAME, threadEventFrame } from './sse.ts';
+import type { RunSummary, ThreadFile, ThreadSummary } from './records.ts';
+import { preamble, KEEPALIVE, THREAD_IDLE_FRAME, threadEventFrame } from './sse.ts';
 
 /** What the OpenAPI document shows: one Thread, from its creation to the end of its Run. A test holds all against their schemas. */
 export interface Example<T> {
@@ -143,6 +144,14 @@ export const BODY_EXAMPLES: ExamplesOf<'body'> = {
       },
     },
     empty: { summary: 'An empty Thread, without a Run', value: { userId: 'customer-4711' } },
+    reference: {
+      summary: 'With a reference of your own',
+      value: { userId: 'customer-4711', externalRef: 'order-1042', input: first('Where is my order 1042?') },
+    },
+  },
+  updateThread: {
+    title: { summary: 'A title', value: { title: 'Order 1042' } },
+    derived: { summary: 'Restore the title of the first message', value: { title: null } },
   },
   sendEvents: {
     message: {
@@ -174,6 +183,12 @@ export const BODY_EXAMPLES: ExamplesOf<'body'> = {
   },
 };
 
+const titled: ThreadSummary = { ...idle, title: 'Order 1042' };
+const extras: Pick<ThreadSummary, 'externalRef' | 'lastMessage'> = {
+  externalRef: 'order-1042',
+  lastMessage: { role: 'user', text: 'Where is my order 1042?', createdAt: '2026-11-21T09:30:00.123Z' },
+};
+
 const done = { done: { summary: 'Done', value: { ok: true as const } } };
 
 export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
@@ -182,6 +197,10 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
     empty: { summary: 'Without `input`', value: { thread: empty, run: null, links } },
   },
   listThreads: { page: { summary: 'The last page', value: { threads: [thread], nextCursor: null } } },
+  listAllThreads: {
+    page: { summary: 'The last page', value: { threads: [thread], nextCursor: null } },
+    extended: { summary: 'With `extended=true`', value: { threads: [{ ...thread, ...extras }], nextCursor: null } },
+  },
   uploadFile: { draft: { summary: 'A draft', value: { file: publicFile } } },
   getAgent: {
     agent: {
@@ -202,6 +221,7 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
     running: { summary: 'Its Run is waiting for a worker', value: { thread, run: queued, links } },
     empty: { summary: 'No Run yet', value: { thread: empty, run: null, links } },
   },
+  updateThread: { title: { summary: 'With its new title', value: { thread: titled, run: completed, links } } },
   deleteThread: done,
   archiveThread: done,
   unarchiveThread: done,
@@ -246,10 +266,10 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
 
 /** A stream of `?until=idle`, whole. */
 export const STREAM_EXAMPLE = [
-  connectedFrame(1_800),
+  preamble(1_800),
   threadEventFrame(message),
   threadEventFrame(piece),
-  KEEPALIVE_FRAME,
+  KEEPALIVE,
   threadEventFrame(ended),
   THREAD_IDLE_FRAME,
 ].join('');
@@ -265,6 +285,6 @@ export const MESSAGE_EXAMPLES: Record<ErrorCode, string> = {
   service_inactive: 'The Agent’s API access is inactive.',
   readiness_blocked: 'The Agent cannot run now: its harness is missing.',
   idempotency_conflict: 'A Run of the Thread is active.',
-  rate_limited: 'More than 600 requests a minute.',
+  rate_limited: 'Requests of this token are limited to 600 a minute; wait for Retry-After.',
   internal_error: 'Something failed on our side.',
 };

@@ -4,14 +4,15 @@ import {
   describeRefusals,
   describeSuccess,
   jsonContent,
+  refusal,
   refusalsOf,
   schemaOf,
-  type Json,
 } from './openapi-answers.ts';
 import { addCompatibilityFields } from './openapi-compatibility.ts';
 import { ANSWER_EXAMPLES, BODY_EXAMPLES, EXAMPLE_IDS, type Example } from './openapi-examples.ts';
+import { BYTES, openAnswers, type Json } from './openapi-schemas.ts';
 import { operations, type Operation } from './operations.ts';
-import { idempotencyKey } from './requests.ts';
+import { extended, idempotencyKey } from './requests.ts';
 import { ulid } from './scalars.ts';
 
 /**
@@ -39,7 +40,7 @@ export function openApiDocument(serverUrl: string, { compatibility = false } = {
       responses: describeRefusals(),
     },
   };
-  return compatibility ? addCompatibilityFields(document) : document;
+  return openAnswers(compatibility ? addCompatibilityFields(document) : document);
 }
 
 const INTRODUCTION = `Calls published Agents through durable Threads.
@@ -50,7 +51,7 @@ A Thread is a conversation. A message to it queues a Run, one execution of the A
 - **Lengths** of text count Unicode characters. NUL and lone surrogates are refused.
 - **Unknown fields** of a body are refused, unknown query parameters ignored.
 - **Idempotency-Key** makes it safe to send a request again: one effect a key, and the same answer byte for byte.
-- **Errors** have one envelope, \`{"error": {"code", "message"}}\`. The codes are a closed list.
+- **Errors** have one envelope, \`{"error": {"code", "message"}}\`. The codes are a closed list. The header \`Spool-Error-Reason\` names the cause.
 - **Checks** are made in this order: token, rate limit, path and query, body, access, idempotency, and then the operation. What the caller may not see is answered like what is not there.`;
 
 const TAGS = {
@@ -85,6 +86,7 @@ function describePaths(): Json {
       security: [],
       responses: {
         200: { description: 'This document.', content: { 'application/json': { schema: { type: 'object' } } } },
+        400: refusal('InvalidRequest'),
       },
     },
   };
@@ -123,8 +125,7 @@ const examplesOf = (of: Record<string, NamedExamples>, name: string): NamedExamp
 function requestContent(name: string, body: Exclude<Operation['body'], null>): Json {
   if (body !== 'upload') return jsonContent(body, examplesOf(BODY_EXAMPLES, name));
   const file = {
-    type: 'string',
-    contentMediaType: 'application/octet-stream',
+    ...BYTES,
     description:
       'The bytes, 64 MiB at most (else 413), in the only part of the body. Its file name becomes the file’s, without folders.',
   };
@@ -132,12 +133,14 @@ function requestContent(name: string, body: Exclude<Operation['body'], null>): J
   return { 'multipart/form-data': { schema } };
 }
 
-function parametersOf({ params, query, takesIdempotencyKey, answer }: Operation): Json[] {
+function parametersOf({ params, query, takesIdempotencyKey, takesIfMatch, answer }: Operation): Json[] {
   return [
     ...describeParameters(params, 'path'),
     ...describeParameters(query, 'query'),
+    ...(answer === 'bytes' ? [] : [describeParameter('extended', 'query', extended)]),
     ...(takesIdempotencyKey ? [describeParameter('Idempotency-Key', 'header', idempotencyKey)] : []),
     ...(answer === 'event_stream' ? [LAST_EVENT_ID] : []),
+    ...(takesIfMatch ? [IF_MATCH] : []),
     ...(answer === 'bytes' ? RANGES : []),
   ];
 }
@@ -168,6 +171,8 @@ const inHeader = (name: string, description: string) => ({
   description,
   schema: { type: 'string' },
 });
+
+const IF_MATCH = inHeader('If-Match', 'One or more ETags. If the file has another, the request is refused (412).');
 
 const RANGES = [
   inHeader(

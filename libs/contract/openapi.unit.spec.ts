@@ -5,7 +5,7 @@ import addFormats from 'ajv-formats';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import fc from 'fast-check';
 import type { z } from 'zod';
-import { ERRORS, openApiDocument, operations, type Operation } from './index.ts';
+import { ERROR_REASONS, ERRORS, openApiDocument, operations, REASON_HEADER, type Operation } from './index.ts';
 
 interface Document {
   openapi: string;
@@ -40,7 +40,6 @@ interface Response {
 
 interface Content {
   schema: Schema;
-  example?: string;
   examples?: Record<string, { summary: string; value: unknown }>;
 }
 
@@ -53,6 +52,7 @@ interface Schema {
   [keyword: string]: unknown;
 }
 
+const ULID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 const document = openApiDocument('/api/v1') as unknown as Document;
 const { schemas, responses } = document.components;
 
@@ -111,11 +111,13 @@ function leavesOf(value: unknown, path = '', into = new Map<string, string>()): 
 
 it('describes every operation, and how it refuses', () => {
   expect(document.openapi).toBe('3.1.0');
-  for (const [name, { method, path, status, body, answer }] of Object.entries<Operation>(operations)) {
+  for (const [name, { method, path, status, body, answer, takesIfMatch }] of Object.entries<Operation>(operations)) {
     const of = document.paths[path]?.[method.toLowerCase()];
     expect(of?.operationId).toBe(name);
     const isDownload = answer === 'bytes';
-    const statuses = [status, ...(isDownload ? [206, 304] : []), 400, 401, 403, 404, 409];
+    const others = isDownload ? [206, 304] : answer === 'event_stream' ? [204] : [];
+    const statuses = [status, ...others, 400, 401, 403, 404, 409];
+    if (takesIfMatch) statuses.push(412);
     if (method !== 'GET') statuses.push(413, 415);
     if (isDownload) statuses.push(416);
     expect([name, Object.keys(of?.responses ?? {})]).toEqual([name, [...statuses, 429, 500, 503].map(String)]);
@@ -167,6 +169,23 @@ it('explains every operation, parameter, field, header and status', () => {
   for (const { description } of Object.values(schemas)) expect(description).toMatch(/\w/);
 });
 
+it('names every reason of an error answer in the header that has it', () => {
+  const named = new Set<string>();
+  for (const [name, { responses: all }] of described) {
+    for (const [status, response] of Object.entries(all).filter(([key]) => Number(key) >= 400)) {
+      const { description = '', required } = follow(response).headers?.[REASON_HEADER] ?? {};
+      expect([name, status, required]).toEqual([name, status, true]);
+      const reasons = [...description.matchAll(/`(\w+)`/g)].map(([, reason]) => reason as keyof typeof ERROR_REASONS);
+      for (const reason of reasons) expect([reason, String(ERROR_REASONS[reason].status)]).toEqual([reason, status]);
+      expect(reasons.length).toBeGreaterThan(0);
+      reasons.forEach((reason) => named.add(reason));
+    }
+  }
+  // These refuse what reaches no operation.
+  const unrouted = ['method_not_allowed', 'request_timeout', 'unsupported_expectation', 'headers_too_large'];
+  expect([...named, ...unrouted].toSorted()).toEqual(Object.keys(ERROR_REASONS).toSorted());
+});
+
 it('has no reference that leads nowhere', () => {
   const refs = [...JSON.stringify(document).matchAll(/"#\/components\/(\w+)\/(\w+)"/g)];
   expect(refs.length).toBeGreaterThan(200);
@@ -175,15 +194,22 @@ it('has no reference that leads nowhere', () => {
   }
 });
 
-it('has valid schemas without additional properties, but for the arguments of tools', () => {
+it('has valid schemas, closed in request bodies and open to new fields in answers', () => {
   const bodies = described.map(([name, { requestBody }]) => [name, requestBody?.content] as const);
+  const refs = JSON.stringify(bodies).matchAll(/components\/schemas\/(\w+)/g);
+  const requests = new Set([...refs].map(([, name]) => name!));
+  for (const id of requests)
+    for (const [, name] of JSON.stringify(schemas[id]).matchAll(/components\/schemas\/(\w+)/g)) requests.add(name!);
+  expect([...requests].toSorted()).toEqual([
+    ...['AttachDraft', 'AttachFile', 'AttachInline', 'CreateThread', 'FileResource', 'PermissionDecision'],
+    ...['SendEvents', 'UpdateThread', 'UserInterrupt', 'UserMessage'],
+  ]);
   for (const [name, schema] of [...Object.entries(schemas), ...bodies]) {
     if (schema) expect([name, ajv.validateSchema(schema)]).toEqual([name, true]);
-    const open = [...walk(schema)].filter(([, { type, additionalProperties }]) => {
-      return type === 'object' && additionalProperties !== false;
-    });
-    const expected = name === 'ThreadEventLogEntry' ? ['/properties/toolInput'] : [];
-    expect([name, open.map(([path]) => path)]).toEqual([name, expected]);
+    const isRequest = requests.has(name) || name.includes('/');
+    const objects = [...walk(schema)].filter(([, { type }]) => type === 'object');
+    const wrong = objects.filter(([, { additionalProperties }]) => (additionalProperties === false) !== isRequest);
+    expect([name, wrong.map(([path]) => path)]).toEqual([name, []]);
   }
   // A union is as closed as what it is made of.
   expect(schemas['AttachFile']?.['anyOf']).toEqual([
@@ -236,16 +262,20 @@ describe('examples', () => {
       }
     }
     expect([...codes.keys()].toSorted()).toEqual(Object.keys(ERRORS).toSorted());
-    const others: Record<string, number[]> = { invalid_request: [413, 415, 416], internal_error: [503] };
+    const others: Record<string, number[]> = {
+      idempotency_conflict: [412],
+      invalid_request: [413, 415, 416],
+      internal_error: [503],
+    };
     for (const [code, { status }] of Object.entries(ERRORS)) {
       expect([code, [...codes.get(code)!].toSorted()]).toEqual([code, [status, ...(others[code] ?? [])]]);
     }
   });
 
   it('of the stream are frames as they are sent', async () => {
-    const { example = '' } =
-      document.paths['/threads/{threadId}/events/stream']!['get']!.responses['200']!.content!['text/event-stream']!;
-    const frames = new Blob([example])
+    const { description, content } = document.paths['/threads/{threadId}/events/stream']!['get']!.responses['200']!;
+    expect(content).toEqual({ 'text/event-stream': { schema: { $ref: '#/components/schemas/ThreadEventLogEntry' } } });
+    const frames = new Blob([/```text\n([^]*)```/.exec(description)![1]!])
       .stream()
       .pipeThrough(new TextDecoderStream())
       .pipeThrough(new EventSourceParserStream());
@@ -310,7 +340,7 @@ describe('schemas and checks agree on', () => {
     return isAccepted;
   };
   const { createThread, sendEvents, attachFile } = operations;
-  const id = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
+  const id = ULID;
   const message = (fields: object) => ({ events: [{ type: 'user_message', text: 'a', ...fields }] });
   const inline = (contentBase64: string) => ({ name: 'a', contentType: 'a', contentBase64 });
 
@@ -357,4 +387,13 @@ describe('schemas and checks agree on', () => {
     expect(accepted.length).toBeGreaterThan(100);
     expect(accepted.length).toBeLessThan(1_900);
   });
+});
+
+it('describes bytes in the form that client generators know', () => {
+  const BYTES = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' };
+  const upload = document.paths['/agents/{agentId}/files']!['post']!.requestBody!.content['multipart/form-data']!;
+  expect(upload.schema.properties?.['file']).toMatchObject(BYTES);
+  const { responses: answers } = document.paths['/files/{fileId}/content']!['get']!;
+  for (const status of ['200', '206'])
+    expect(answers[status]!.content).toEqual({ 'application/octet-stream': { schema: BYTES } });
 });

@@ -22,6 +22,7 @@ import {
   readContentQuery,
   sendEventsBody,
   streamEventsQuery,
+  updateThreadBody,
 } from './requests.ts';
 import { ulid } from './scalars.ts';
 
@@ -31,11 +32,11 @@ export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
 > {
-  method: 'GET' | 'POST' | 'DELETE';
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Below {base_url}, parameters in braces. */
   path: `/${string}`;
   summary: string;
-  description?: string;
+  description: string;
   params: Params;
   query: Query;
   /** Null where no body is taken; `upload` is one part named `file` of multipart/form-data. */
@@ -43,6 +44,8 @@ export interface Operation<
   /** Instead of `body` where the older fields are taken too (`COMPATIBILITY_FIELDS=on`). */
   compatibleBody?: z.ZodType;
   takesIdempotencyKey: boolean;
+  /** Whether it takes `If-Match` with the ETag of a file. */
+  takesIfMatch?: true;
   status: 200 | 201;
   answer: z.ZodType | 'event_stream' | 'bytes';
 }
@@ -57,6 +60,8 @@ export interface InputOf<O extends Operation> {
       ? z.output<Body>
       : never;
   idempotencyKey: string | null;
+  /** Whether the answer carries the optional fields beyond the contract (`?extended=true`). */
+  extended: boolean;
 }
 
 const agentId = ulid.meta({ description: 'Id of the Agent, in either case.' });
@@ -94,6 +99,19 @@ export const operations = {
     description:
       'Archived ones only when asked for. A Thread that does not change while one pages is neither skipped nor doubled.',
     params: agentParams,
+    query: listThreadsQuery,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: listThreadsAnswer,
+  },
+  listAllThreads: {
+    method: 'GET',
+    path: '/threads',
+    summary: 'List the caller’s Threads of all Agents, the last changed first',
+    description:
+      'Only Agents that the token may use now. Filters, pages and answer are those of the list of one Agent.',
+    params: nothing,
     query: listThreadsQuery,
     body: noBody,
     takesIdempotencyKey: false,
@@ -138,11 +156,25 @@ export const operations = {
     status: 200,
     answer: threadAnswer,
   },
+  updateThread: {
+    method: 'PATCH',
+    path: '/threads/{threadId}',
+    summary: 'Set the title of a Thread',
+    description: 'Takes no Idempotency-Key, because a repeat changes nothing. Also works for an archived Thread.',
+    params: threadParams,
+    query: nothing,
+    body: updateThreadBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: threadAnswer,
+  },
   deleteThread: {
     method: 'DELETE',
     path: '/threads/{threadId}',
     summary: 'Delete a Thread for good, with its events and files',
-    description: 'Its Runs are cancelled. From then on its id and those of its files answer 404.',
+    description:
+      'Its Runs are cancelled. From then on its id and those of its files answer 404. Its owner may delete it in every state, ' +
+      'even while its Agent is unpublished or inactive.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -182,7 +214,7 @@ export const operations = {
     summary: 'Apply an ordered batch of events, whole or not at all',
     description:
       'A state that rejects an event is 409 `idempotency_conflict`, and nothing is applied. An interrupt that names a ' +
-      'Run which has ended answers with that Run unchanged.',
+      'Run which has ended answers with that Run unchanged and a warning.',
     params: threadParams,
     query: nothing,
     body: sendEventsBody,
@@ -289,6 +321,7 @@ export const operations = {
     query: nothing,
     body: noBody,
     takesIdempotencyKey: false,
+    takesIfMatch: true,
     status: 200,
     answer: okAnswer,
   },
@@ -313,6 +346,7 @@ export const operations = {
     query: nothing,
     body: noBody,
     takesIdempotencyKey: false,
+    takesIfMatch: true,
     status: 200,
     answer: okAnswer,
   },
@@ -322,11 +356,13 @@ export const operations = {
     summary: 'Download the bytes of an attachment or artifact',
     description:
       'Always `application/octet-stream` with `X-Content-Type-Options: nosniff`; the detected type is the file’s ' +
-      '`mimeType`. Ranges and conditional requests as in RFC 9110, names as in RFC 6266. A draft has no content yet: 404.',
+      '`mimeType`. Ranges and conditional requests as in RFC 9110, names as in RFC 6266. The bytes of an artifact may change, ' +
+      'and its ETag with them. A draft has no content yet: 404.',
     params: fileParams,
     query: readContentQuery,
     body: noBody,
     takesIdempotencyKey: false,
+    takesIfMatch: true,
     status: 200,
     answer: 'bytes',
   },

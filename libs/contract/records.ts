@@ -1,9 +1,18 @@
 import { z } from 'zod';
+import { components } from './components.ts';
 import { ERROR_CODES } from './errors.ts';
 import { answeredUlid, dateTime } from './scalars.ts';
 
-/** Schemas that have a name in the OpenAPI document. */
-export const components = z.registry<{ id: string }>();
+const lastMessage = z
+  .strictObject({
+    role: z.enum(['user', 'agent']).meta({ description: 'Who wrote it.' }),
+    text: z.string().meta({
+      description: 'One line of at most 200 characters. White space is collapsed; `…` marks a cut.',
+    }),
+    createdAt: dateTime.meta({ description: 'When it was stored.' }),
+  })
+  .meta({ description: 'A preview of a message.' })
+  .register(components, { id: 'MessagePreview' });
 
 /** The records of the contract, section 2, field by field. */
 export const threadSummary = z
@@ -23,11 +32,18 @@ export const threadSummary = z
         '`TERMINATED`: ended for good.',
     }),
     title: z.string().nullable().meta({
-      description: 'The first line of the first message, at most 80 characters; null before.',
+      description:
+        'The title that was set, or else the first line of the first message, at most 80 characters; null before.',
     }),
     last_run_id: answeredUlid.nullable().meta({ description: 'The newest Run; null when there is none.' }),
     created_at: dateTime,
     updated_at: dateTime.meta({ description: 'When another field, or the archived state, last changed.' }),
+    externalRef: z.string().nullable().optional().meta({
+      description: 'Only with `extended=true`: the caller’s reference, given at creation; null if there is none.',
+    }),
+    lastMessage: lastMessage.nullable().optional().meta({
+      description: 'Only with `extended=true`: the last stored message; null before the first.',
+    }),
   })
   .meta({ description: 'A conversation with an Agent.' })
   .register(components, { id: 'ThreadSummary' });
@@ -69,10 +85,13 @@ export const runSummary = z
       .meta({ description: 'The last four are final. `waiting_input`: a person has to decide (permission_decision).' }),
     trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']).meta({
       description:
-        'A message; a retry of a failed Run; one that goes on after a cancelled or expired Run; the service itself.',
+        'A message; a retry of a failed Run; one that goes on after a cancelled or expired Run. `system` is reserved for Runs ' +
+        'that the service starts itself; it starts none today.',
     }),
     createdAt: dateTime,
-    startedAt: dateTime.nullable().meta({ description: 'Null while queued.' }),
+    startedAt: dateTime
+      .nullable()
+      .meta({ description: 'The time of the first `run.started`. Null before it, and while queued.' }),
     completedAt: dateTime.nullable().meta({ description: 'Null until terminal.' }),
     updatedAt: dateTime,
     error: runError.nullable().meta({ description: 'Not null exactly when the status is `failed`.' }),
@@ -83,63 +102,16 @@ export const runSummary = z
   .meta({ description: 'One execution of the Agent for a Thread.' })
   .register(components, { id: 'RunSummary' });
 
-const CONTENTS = `By type:
-- \`user.message\`: the text
-- \`agent.message.delta\`, \`agent.thinking.delta\`: the next piece of text
-- \`tool.use.started\`: the tool’s title
-- \`tool.confirmation.required\`: the request id, to be answered with \`permission_decision\`
-- \`tool.use.completed\`: a summary of the result
-- \`file.changed\`, \`session_files.updated\`: the id of the file
-- \`session.status\`: what was entered, \`RUNNING\`, \`RESCHEDULING\`, \`IDLE\`, \`TERMINATED\`, \`archived\` or \`unarchived\`
-- \`usage.updated\`: JSON text, \`{"inputTokens":…,"outputTokens":…}\`
-- \`run.started\`, \`run.completed\`: the Run’s id
-- \`run.failed\`: the error’s message, \`cancelled\` or \`expired\``;
-
-export const threadEventLogEntry = z
-  .strictObject({
-    id: answeredUlid.meta({ description: 'Stable; strictly increasing within the Thread.' }),
-    type: z
-      .enum([
-        'user.message',
-        'agent.message.delta',
-        'agent.thinking.delta',
-        'tool.use.started',
-        'tool.confirmation.required',
-        'tool.use.completed',
-        'file.changed',
-        'session_files.updated',
-        'session.status',
-        'usage.updated',
-        'run.started',
-        'run.completed',
-        'run.failed',
-      ])
-      .meta({ description: 'What happened.' }),
-    occurredAt: dateTime,
-    runId: answeredUlid.nullable().meta({ description: 'Null where it belongs to no Run.' }),
-    status: z.enum(['available', 'error', 'unsupported']).meta({
-      description:
-        '`error`: a tool failed or was refused, or the Run did not complete. `unsupported`: cannot be shown by this version.',
-    }),
-    content: z.string().meta({ description: CONTENTS }),
-    durationMs: z.int().nullable().meta({ description: 'Of `tool.use.completed`, `run.completed` and `run.failed`.' }),
-    tokens: z.int().nullable().meta({ description: 'Of `usage.updated`.' }),
-    toolCallId: z.string().min(1).optional().meta({ description: 'Shared by all events of one tool invocation.' }),
-    toolName: z.string().min(1).optional().meta({ description: 'Of `tool.*` entries.' }),
-    toolInput: z.record(z.string(), z.unknown()).optional().meta({
-      description: 'All arguments: of `tool.use.started` and `tool.confirmation.required`.',
-    }),
-  })
-  .meta({ description: 'One entry of a Thread’s public event log: the same in list and stream, for ever.' })
-  .register(components, { id: 'ThreadEventLogEntry' });
-
 export const threadFile = z
   .strictObject({
     id: answeredUlid,
     name: z.string().meta({ description: 'The original file name, without its folders.' }),
     mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, else from the name.' }),
     size: z.int().min(0).meta({ description: 'Bytes.' }),
-    kind: z.enum(['attachment', 'artifact']).meta({ description: 'Added through the API, or made by the Agent.' }),
+    kind: z.enum(['attachment', 'artifact']).meta({
+      description:
+        '`attachment`: added through the API, never changes. `artifact`: made by the Agent, which may write it again.',
+    }),
     committed: z.boolean().meta({ description: 'Whether it is durably attached to the Thread.' }),
     createdAt: dateTime,
   })
@@ -153,6 +125,12 @@ export const publicFile = z
     mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, else from the name.' }),
     size: z.int().min(0).meta({ description: 'Bytes.' }),
     createdAt: dateTime,
+    threadId: answeredUlid.nullable().optional().meta({
+      description: 'The file’s Thread; null for a draft. Only in GET /files/{fileId} with `extended=true`.',
+    }),
+    kind: z.enum(['attachment', 'artifact']).optional().meta({
+      description: 'Added through the API, or made by the Agent. Only in GET /files/{fileId} with `extended=true`.',
+    }),
   })
   .meta({ description: 'A file, a draft or one of a Thread.' })
   .register(components, { id: 'PublicFile' });
@@ -180,12 +158,11 @@ export const errorEnvelope = z
       .meta({ description: 'What is wrong.' }),
   })
   .meta({ description: 'The body of every answer that is not 2xx.' })
-  .register(components, { id: 'Error' });
+  .register(components, { id: 'ErrorEnvelope' });
 
 export type ThreadSummary = z.output<typeof threadSummary>;
 export type ThreadLinks = z.output<typeof threadLinks>;
 export type RunSummary = z.output<typeof runSummary>;
-export type ThreadEventLogEntry = z.output<typeof threadEventLogEntry>;
 export type ThreadFile = z.output<typeof threadFile>;
 export type PublicFile = z.output<typeof publicFile>;
 export type AgentRecord = z.output<typeof agentRecord>;

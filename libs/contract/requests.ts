@@ -1,12 +1,14 @@
 import { z } from 'zod';
+import { components } from './components.ts';
 import { decodePlace } from './page-cursor.ts';
-import { components, threadSummary } from './records.ts';
+import { threadSummary } from './records.ts';
 import { base64, list, queryInteger, text, ulid } from './scalars.ts';
 
 /** Limits of requests (contract, section 8, and decisions, section 7). Lengths are in Unicode characters. */
 export const LIMITS = {
   userId: 255,
-  clientExternalRef: 255,
+  externalRef: 255,
+  title: 255,
   initialText: 32_000,
   messageText: 128_000,
   requestId: 255,
@@ -54,9 +56,25 @@ export const createThreadBody = z
       .optional()
       .meta({ description: 'Left out: an empty Thread without a Run.' }),
     resources: resources.optional().meta({ description: 'Files for the first Run; without `input` for the next one.' }),
+    externalRef: text(1, LIMITS.externalRef)
+      .optional()
+      .meta({
+        description:
+          'Your reference for the Thread; cannot be changed. Unique per token, Agent and `userId`; a duplicate is 409. ' +
+          characters,
+      }),
   })
   .meta({ description: 'A new Thread.' })
   .register(components, { id: 'CreateThread' });
+
+export const updateThreadBody = z
+  .strictObject({
+    title: text(1, LIMITS.title)
+      .nullable()
+      .meta({ description: `The new title. Null restores the title of the first message. ${characters}` }),
+  })
+  .meta({ description: 'The change of a Thread.' })
+  .register(components, { id: 'UpdateThread' });
 
 export const userMessage = z
   .strictObject({
@@ -153,6 +171,12 @@ export const idempotencyKey = z
       'first is in progress 409 with `Retry-After`.',
   });
 
+/** A parameter of every operation that answers JSON or a stream. Without it, an answer has only the contract's fields. */
+export const extended = z
+  .enum(['true', 'false'])
+  .default('false')
+  .meta({ description: 'With `true`, the answer also has the optional fields beyond the contract.' });
+
 const pageSize = 'How many at most.';
 const pageCursor = '`nextCursor` of the page before.';
 
@@ -190,6 +214,9 @@ export const listThreadsQuery = z.object({
   userId: text(1, LIMITS.userId)
     .optional()
     .meta({ description: `Only Threads of this user of the application. ${characters}` }),
+  externalRef: text(1, LIMITS.externalRef)
+    .optional()
+    .meta({ description: `Only Threads with this reference. ${characters}` }),
 });
 
 export const readContentQuery = z.object({

@@ -1,13 +1,18 @@
-import type { ErrorEnvelope, ThreadEventLogEntry } from './records.ts';
+import type { ThreadEventLogEntry } from './log-entries.ts';
+import type { ErrorEnvelope } from './records.ts';
 
-/** Frames of the event stream (decisions, section 5). JSON has no raw line breaks, so `data` is always one line. */
-export const KEEPALIVE_FRAME = ': keepalive\n\n';
+/**
+ * Lines between the frames of the event stream (decisions, section 5). They end with one line feed, because some clients take
+ * every blank line for the end of a message and would try to parse its empty data.
+ */
+export const KEEPALIVE = ': keepalive\n';
 
-/** The first frame; clients that lose the connection come back after `retryMs`. */
-export function connectedFrame(retryMs: number): string {
-  return `: connected\nretry: ${retryMs}\n\n`;
+/** Returns the first lines. Clients that lose the connection come back after `retryMs`. */
+export function preamble(retryMs: number): string {
+  return `: connected\nretry: ${retryMs}\n`;
 }
 
+/** Returns the frame of an entry. JSON has no raw line breaks, so `data` is always one line. */
 export function threadEventFrame(entry: ThreadEventLogEntry): string {
   return `event: thread.event\nid: ${entry.id}\ndata: ${JSON.stringify(entry)}\n\n`;
 }

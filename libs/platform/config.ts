@@ -13,6 +13,9 @@ const MEBIBYTE = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const bytes = (fallback: number, min = 1) => atLeast(min).default(fallback);
 const count = (fallback: number, max: number) => atLeast(1).max(max, `must be at most ${max}`).default(fallback);
+const optionalCount = (max: number) => atLeast(1).max(max, `must be at most ${max}`).optional();
+const MAX_REQUESTS = 1_000_000_000;
+const MAX_STREAMS = 1_000_000;
 const startsWithOne = (text: string, protocols: readonly string[]): boolean =>
   protocols.some((protocol) => text.startsWith(`${protocol}://`));
 const address = (...protocols: string[]) =>
@@ -141,12 +144,26 @@ export const configSchema = z.object({
   IDEMPOTENCY_KEY_AGE_MS: milliseconds(DAY_MS),
   /** How often what is too old is removed: drafts, idempotency keys, bytes that no file has. */
   HOUSEKEEPING_MS: milliseconds(30_000, 100),
-  /** Requests a minute of one token; those without a valid token are counted by address. */
-  RATE_LIMIT_PER_MINUTE: count(600, 1_000_000_000),
+  /**
+   * Requests per minute of a person's or an operator's token, and of a service token, unless an operator has set another
+   * limit for the token. The first setting also limits requests without a valid token, by address.
+   */
+  RATE_LIMIT_PER_PERSON_TOKEN: count(600, MAX_REQUESTS),
+  RATE_LIMIT_PER_SERVICE_TOKEN: count(6_000, MAX_REQUESTS),
+  /** Sets each of the two settings above that is not set. */
+  RATE_LIMIT_PER_MINUTE: optionalCount(MAX_REQUESTS),
   /** Where requests are counted: by all processes together (Redis if there is one, else PostgreSQL), or by each alone. */
   RATE_LIMIT_STORE: z.enum(['shared', 'process']).default('shared'),
-  /** Event streams of one token that are open in one process. */
-  STREAMS_PER_TOKEN: count(20, 1_000_000),
+  /** Open event streams of one Thread, per process. */
+  STREAMS_PER_THREAD: count(20, MAX_STREAMS),
+  /** Open event streams of a person's and of a service token, per process, unless an operator has set another limit. */
+  STREAMS_PER_PERSON_TOKEN: count(100, MAX_STREAMS),
+  STREAMS_PER_SERVICE_TOKEN: count(10_000, MAX_STREAMS),
+  /** Sets each of the two settings above that is not set. */
+  STREAMS_PER_TOKEN: optionalCount(MAX_STREAMS),
+  /** Open event streams of one process, and the percentage of them that one organization may hold. */
+  STREAMS_PER_PROCESS: count(12_000, MAX_STREAMS),
+  STREAMS_PERCENT_PER_ORGANIZATION: count(90, 100),
   /** How many proxies stand before the API: so many entries of `X-Forwarded-For` from the right are believed. */
   TRUSTED_PROXIES: wholeNumber.min(0).max(10).default(0),
   /**
@@ -175,11 +192,27 @@ export class ConfigError extends StartError {
   override name = 'ConfigError';
 }
 
+/** Settings that cover several others. Earlier releases had one setting for them. */
+const COVERING = {
+  RATE_LIMIT_PER_MINUTE: ['RATE_LIMIT_PER_PERSON_TOKEN', 'RATE_LIMIT_PER_SERVICE_TOKEN'],
+  STREAMS_PER_TOKEN: ['STREAMS_PER_PERSON_TOKEN', 'STREAMS_PER_SERVICE_TOKEN'],
+} as const;
+
+/** Gives the value of each covering setting to the settings below it that are not set. */
+function coverUnset(config: Config, set: object): Config {
+  const covered = { ...config };
+  for (const name of Object.keys(COVERING) as (keyof typeof COVERING)[]) {
+    const value = config[name];
+    for (const each of COVERING[name]) if (value !== undefined && !(each in set)) covered[each] = value;
+  }
+  return covered;
+}
+
 /** Reads and checks the settings. Empty variables count as unset. Throws ConfigError naming every wrong one. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = configSchema.safeParse(set);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return coverUnset(parsed.data, set);
   const wrong = parsed.error.issues.map(({ path, message }) => {
     const name = path.join('.');
     // Never the value of a URL: it may hold a password.

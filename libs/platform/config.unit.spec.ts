@@ -26,6 +26,18 @@ describe('configuration', () => {
     ).toEqual(['true', 'true', 'false']);
   });
 
+  test.each([
+    [{}, [600, 6_000, 100, 10_000]],
+    [{ RATE_LIMIT_PER_MINUTE: '7', STREAMS_PER_TOKEN: '8' }, [7, 7, 8, 8]],
+    [{ RATE_LIMIT_PER_MINUTE: '7', RATE_LIMIT_PER_SERVICE_TOKEN: '9' }, [7, 9, 100, 10_000]],
+    [{ STREAMS_PER_TOKEN: '8', STREAMS_PER_PERSON_TOKEN: '5', STREAMS_PER_SERVICE_TOKEN: '' }, [600, 6_000, 5, 8]],
+  ])('%j: a limit of all tokens covers the kinds that have none of their own', (env, expected) => {
+    const config = loadConfig(env);
+    const requests = [config.RATE_LIMIT_PER_PERSON_TOKEN, config.RATE_LIMIT_PER_SERVICE_TOKEN];
+    const streams = [config.STREAMS_PER_PERSON_TOKEN, config.STREAMS_PER_SERVICE_TOKEN];
+    expect([...requests, ...streams]).toEqual(expected);
+  });
+
   test('an empty variable counts as unset', () => {
     expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toEqual(loadConfig({}));
   });

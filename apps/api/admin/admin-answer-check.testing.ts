@@ -39,7 +39,7 @@ export class AdminAnswerCheck {
   }
 
   checkError(name: string, status: number, value: unknown): void {
-    this.validate(name, { $ref: '#/components/schemas/Error' }, value);
+    this.validate(name, { $ref: '#/components/schemas/ErrorEnvelope' }, value);
     const { code } = (value as { error: { code: AdminErrorCode } }).error;
     const statuses = [ADMIN_ERRORS[code].status, ...(OTHER_STATUSES[code] ?? [])];
     if (!statuses.includes(status)) throw new Error(`${name}: ${code} with ${status}`);

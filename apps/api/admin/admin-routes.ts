@@ -1,11 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AdminRefused, type AdminContext, type AdminHandlers } from '#admin';
-import { adminOpenApiDocument, adminOperations, type AdminOperation, type AdminOperationName } from '#contract';
+import {
+  ADMIN_ERRORS,
+  adminOpenApiDocument,
+  adminOperations,
+  type AdminOperation,
+  type AdminOperationName,
+} from '#contract';
 import type { FileRow } from '#files';
 import type { Logger } from '#platform';
 import { sendError } from '../error-filter.ts';
 import type { FileSender } from '../files/download.ts';
-import { ApiError, errorEnvelope, toApiError } from '../http-errors.ts';
+import { ApiError, errorEnvelope, HttpError, toApiError } from '../http-errors.ts';
 import { linesAsTheyCome } from './lines.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
@@ -28,14 +34,18 @@ export class AdminRoutes {
 
   install(fastify: FastifyInstance): void {
     const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
-      sendError(this.logger, request, reply, asApiError(error));
-    const document = JSON.stringify(adminOpenApiDocument(ADMIN_PATH));
+      sendError(this.logger, request, reply, asHttpError(error));
+    // Built at the first request, because it would slow each start down.
+    let document: string | undefined;
     const common = { errorHandler, exposeHeadRoute: false };
     fastify.route({
       ...common,
       method: 'GET',
       url: `${ADMIN_PATH}/openapi.json`,
-      handler: (_, reply) => reply.type('application/json; charset=utf-8').send(document),
+      handler: (_, reply) => {
+        document ??= JSON.stringify(adminOpenApiDocument(ADMIN_PATH));
+        return reply.type('application/json; charset=utf-8').send(document);
+      },
     });
     for (const [name, operation] of Object.entries<AdminOperation>(adminOperations)) {
       const handle = this.handlers[name as AdminOperationName] as AnyHandler;
@@ -72,7 +82,7 @@ export class AdminRoutes {
 
   /** What fails when some lines are out already is the last line. */
   private lastWords(request: FastifyRequest, error: unknown): object {
-    const refusal = toApiError(asApiError(error));
+    const refusal = asHttpError(error);
     if (refusal !== error && refusal.status >= 500) {
       this.logger.error({ requestId: request.id, err: error }, 'request failed');
     }
@@ -80,8 +90,13 @@ export class AdminRoutes {
   }
 }
 
-function asApiError(error: unknown): unknown {
-  return error instanceof AdminRefused ? new ApiError(error.code, error.message) : error;
+function asHttpError(error: unknown): HttpError {
+  // `FileSender` speaks the codes of the Agent Threads API.
+  if (error instanceof ApiError && error.code === 'idempotency_conflict') {
+    return new HttpError('conflict', error.status, error.message, error.headers);
+  }
+  if (!(error instanceof AdminRefused)) return toApiError(error);
+  return new HttpError(error.code, ADMIN_ERRORS[error.code].status, error.message);
 }
 
 function actorOf({ caller }: FastifyRequest): AdminContext['actor'] {

@@ -103,6 +103,7 @@ const CASES: Record<AdminOperationName, Case> = {
         ...wrongName({ kind: 'operator' }),
         [{ body: { kind: 'admin', name: 'new' } }, 'body.kind: '],
         [{ body: { kind: 'operator', personId, name: 'new' } }, 'Unrecognized key'],
+        [{ body: { kind: 'operator', name: 'new', maxStreams: 5 } }, 'Unrecognized key'],
         [{ body: { ...service, agentIds: [] } }, 'body.agentIds: must have at least 1'],
         [{ body: { ...service, agentIds: Array(101).fill(agentId) } }, 'body.agentIds: must have at most 100'],
         [{ body: { ...service, agentIds: [agentId, nobody] } }, 'only those of its own organization'],
@@ -206,6 +207,7 @@ const CASES: Record<AdminOperationName, Case> = {
     wrong: () => [
       [{ query: { status: 'idle' } }, 'query.status: '],
       [{ query: { archived: 1 } }, 'query.archived: '],
+      [{ query: { externalRef: '' } }, 'query.externalRef: must not be empty'],
       [{ query: { search: '' } }, 'query.search: must not be empty'],
       [{ query: { search: tooLong } }, 'query.search: must have at most 255'],
     ],
@@ -395,7 +397,7 @@ it('refuses a body above the limit, and takes one just below it', async () => {
 });
 
 it('counts requests of operators, and refuses those above the limit', async () => {
-  const limited = await AdminUnderTest.start({ RATE_LIMIT_PER_MINUTE: 3, RATE_LIMIT_STORE: 'process' });
+  const limited = await AdminUnderTest.start({ RATE_LIMIT_PER_PERSON_TOKEN: 3, RATE_LIMIT_STORE: 'process' });
   const statuses: unknown[] = [];
   for (let i = 0; i < 4; i++) {
     const { status, headers } = await limited.send('getQueue', {});
@@ -411,15 +413,15 @@ it('counts requests of operators, and refuses those above the limit', async () =
 });
 
 it('has nothing beside its operations', async () => {
-  const others: [string, string][] = [
-    ['GET', '/'],
-    ['PUT', '/organizations'],
-    ['HEAD', '/organizations'],
-    ['POST', '/audit'],
-    ['DELETE', `/audit/${newId()}`],
+  const others: [string, string, number][] = [
+    ['GET', '/', 404],
+    ['PUT', '/organizations', 405],
+    ['HEAD', '/organizations', 405],
+    ['POST', '/audit', 405],
+    ['DELETE', `/audit/${newId()}`, 404],
   ];
-  for (const [method, path] of others) {
+  for (const [method, path, status] of others) {
     const response = await fetch(admin.url + path, { method, headers: { authorization: `Bearer ${admin.token}` } });
-    expect([method, path, response.status]).toEqual([method, path, 404]);
+    expect([method, path, response.status]).toEqual([method, path, status]);
   }
 });

@@ -60,6 +60,8 @@ const ASKED: [AdminOperationName, string, (world: ManyThreads & { runId: string 
   ['listThreads', 'of an owner', ({ personId }) => ({ query: { ownerPersonId: personId } }), 100],
   ['listThreads', 'of a token', ({ personId }) => ({ query: { ownerTokenId: personId } }), 0],
   ['listThreads', 'of a user', () => ({ query: { userId: 'user-00000007' } }), 1],
+  ['listThreads', 'with a reference', () => ({ query: { externalRef: 'order-00000007' } }), 1],
+  ['listThreads', 'by a reference', () => ({ query: { search: 'order-00000007' } }), 1],
   ['listThreads', 'of no user', () => ({ query: { userId: 'nobody' } }), 0],
   ['listThreads', 'of a status', () => ({ query: { status: 'RUNNING' } }), 40],
   ['listThreads', 'archived', () => ({ query: { archived: 'true' } }), 0],

@@ -47,4 +47,4 @@ export class OpenAnswers {
   }
 }
 
-const stopping = () => new ApiError('internal_error', 'The process stops. Ask again.', { status: 503 });
+const stopping = () => new ApiError('shutting_down', 'The process is shutting down. Try again.');

@@ -1,4 +1,6 @@
+import type { Queue } from 'bullmq';
 import { Client } from 'pg';
+import { SHOWN_QUEUE } from '#run-queue';
 import { eventually } from '#testing';
 import { AdminUnderTest, type Answered, type OpenLines } from './admin-under-test.testing.ts';
 
@@ -30,6 +32,38 @@ test('the queue: how it is, paused and resumed', async () => {
   );
   const workers = [{ holder: 'w1', slots: 3, leased: 0, seenAt: expect.any(String) as string }];
   expect((await admin.do('getQueue')).queue).toMatchObject({ runs: { ready: 0 }, oldestReadyMs: null, workers });
+});
+
+test('the queue: the pause of a BullMQ tool is shown at once, even without a worker, and ended by resume', async () => {
+  const shown = admin.api.app.get<Queue>(SHOWN_QUEUE);
+  await shown.pause();
+  const { queue } = await admin.do('getQueue');
+  expect(queue.pausedBy).toEqual(['bullmq']);
+  expect((await admin.do('getQueue')).queue.pausedAt).toBe(queue.pausedAt);
+  const { overview } = await admin.do('getOverview');
+  expect(overview.problems.find(({ kind }) => kind === 'queue_paused')?.since).toBe(queue.pausedAt);
+  const { checks } = await admin.do('runDoctor');
+  expect(checks.find(({ name }) => name === 'queue')).toEqual({
+    name: 'queue',
+    status: 'warning',
+    message: 'A BullMQ tool has paused the queue: no Run begins. Run: spool queue resume',
+  });
+  const health = await fetch(`${new URL(admin.url).origin}/health/ready`);
+  expect([health.status, await health.json()]).toMatchObject([200, { status: 'degraded', queue: 'ok' }]);
+  expect((await admin.do('pauseQueue')).queue.pausedBy).toEqual(['bullmq', 'spool']);
+  expect((await admin.do('resumeQueue')).queue).toMatchObject({ pausedAt: null, pausedBy: [] });
+  expect(await shown.isPaused()).toBe(false);
+  const { entries } = await admin.do('listAudit', { query: { limit: 2 } });
+  expect(entries.map(({ action, details }) => [action, details])).toEqual([
+    ['queue.resumed', { pausedBy: ['bullmq', 'spool'] }],
+    ['queue.paused', {}],
+  ]);
+
+  // The tool ends its pause by itself.
+  await shown.pause();
+  expect((await admin.do('getQueue')).queue.pausedBy).toEqual(['bullmq']);
+  await shown.resume();
+  expect((await admin.do('getQueue')).queue).toMatchObject({ pausedAt: null, pausedBy: [] });
 });
 
 test('the doctor looks at everything, and stays whole where one part is sick', async () => {
@@ -142,7 +176,7 @@ test('a process that stops ends its long answers, says so, and waits for nobody'
   const stopped = stopping.stop();
   expect(await tail.ended()).toBe('whole');
   expect(tail.lines.at(-1)).toEqual({
-    error: { code: 'internal_error', message: 'The process stops. Ask again.' },
+    error: { code: 'internal_error', message: 'The process is shutting down. Try again.' },
   });
   await stopped;
 });

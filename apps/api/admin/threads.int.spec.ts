@@ -70,6 +70,25 @@ describe('lists', () => {
     expect([last.threads.map(({ id }) => id), last.nextCursor]).toEqual([[mine], null]);
   });
 
+  test('finds Threads by their reference, given by either name', async () => {
+    const created = (fields: object) =>
+      admin.api.post(`/agents/${agentId}/threads`, { body: { userId: 'u1', ...fields } });
+    const [named, other] = [await created({ externalRef: 'order 1042' }), await created({})];
+    const ids = [named.json.thread.id, other.json.thread.id];
+    const set = 'update thread_summaries set client_external_ref = $1 where thread_id = $2';
+    await admin.pool.query(set, ['order 1042', ids[1]]);
+    const all = { ids: ids.toReversed(), refs: ['order 1042', 'order 1042'] };
+    for (const query of [{ externalRef: 'order 1042' }, { search: 'order 1042' }]) {
+      const { threads } = await admin.do('listThreads', { query });
+      expect({ ids: threads.map(({ id }) => id), refs: threads.map(({ externalRef }) => externalRef) }).toEqual(all);
+    }
+    const narrowed = { externalRef: 'order 1042', search: ids[0]!, agentId };
+    expect((await admin.do('listThreads', { query: narrowed })).threads.map(({ id }) => id)).toEqual([ids[0]]);
+    expect((await admin.do('listThreads', { query: { externalRef: 'order' } })).threads).toEqual([]);
+    const { thread } = await admin.do('getThread', { params: { threadId: ids[0]! } });
+    expect(thread.externalRef).toBe('order 1042');
+  });
+
   test('of Runs: of a Thread all, else those that are live', async () => {
     const other = await admin.api.newAgent();
     const threadId = await admin.api.newThread({ agentId: other, text: 'one' });

@@ -184,6 +184,91 @@ test('an expiry is set, moved to the past, and taken away', async () => {
   await eventually(() => works(secret), { what: 'the token works again' });
 });
 
+describe('the limits of a token', () => {
+  const DEFAULT = 1_000_000_000; // of requests, in this file
+
+  test('are the defaults of its kind unless they are set, at creation or later, and again after a reset', async () => {
+    const { token: plain } = await forService([agentId]);
+    expect(plain).toMatchObject({ requestsPerMinute: null, maxStreams: null });
+    expect(plain.limits).toEqual({ requestsPerMinute: DEFAULT, maxStreams: 10_000 });
+    const own = { requestsPerMinute: 1, maxStreams: 1_000_000 };
+    const { token } = await mint({ kind: 'person', personId, name: 'app', ...own });
+    expect(token).toMatchObject({ ...own, limits: own });
+    const half = (await update(token.id, { maxStreams: 7 })).token;
+    expect(half.limits).toEqual({ requestsPerMinute: 1, maxStreams: 7 });
+    const renamed = (await update(token.id, { name: 'renamed' })).token;
+    expect(renamed.limits).toEqual(half.limits);
+    const { token: reset } = await update(token.id, { requestsPerMinute: null, maxStreams: null });
+    expect(reset).toMatchObject({ requestsPerMinute: null, maxStreams: null });
+    expect(reset.limits).toEqual({ requestsPerMinute: DEFAULT, maxStreams: 100 });
+    const { tokens } = await admin.do('listTokens', { query: { limit: 2 } });
+    expect(tokens).toEqual([reset, plain]);
+  });
+
+  test('are in the audit log with their new values', async () => {
+    const { token } = await mint({ kind: 'person', personId, name: 'app', requestsPerMinute: 5 });
+    await update(token.id, { requestsPerMinute: null, maxStreams: 6 });
+    await update(token.id, { maxStreams: 6 });
+    const { entries } = await admin.do('listAudit', { query: { targetId: token.id } });
+    expect(entries.map(({ action, details }) => [action, details])).toEqual([
+      ['token.updated', { requestsPerMinute: null, maxStreams: 6 }],
+      ['token.minted', expect.objectContaining({ requestsPerMinute: 5 })],
+    ]);
+  });
+
+  test.each([0, 1.5, '5', 1_000_001])('are whole numbers from 1 to 1,000,000: %p is refused', async (value) => {
+    const { token } = await forPerson();
+    for (const name of ['requestsPerMinute', 'maxStreams']) {
+      const created = { body: { kind: 'person', personId, name: 'app', [name]: value } };
+      const refusals = [
+        await admin.refused('mintToken', created),
+        await admin.refused('updateToken', { params: { tokenId: token.id }, body: { [name]: value } }),
+      ];
+      for (const [code, message] of refusals) {
+        expect([code, message.startsWith(`body.${name}: `)]).toEqual(['invalid_request', true]);
+      }
+    }
+  });
+
+  test('of an operator only cover requests, also in a session of the console', async () => {
+    const { token, secret } = await mint({ kind: 'operator', name: 'ops', requestsPerMinute: 50 });
+    expect(token.limits).toEqual({ requestsPerMinute: 50, maxStreams: null });
+    const body = { maxStreams: 5 };
+    expect(await admin.refused('updateToken', { params: { tokenId: token.id }, body })).toEqual([
+      'invalid_request',
+      'An operator’s token opens no streams: maxStreams has no effect.',
+    ]);
+    const origin = new URL(admin.url).origin;
+    const session = `${origin}/console/session`;
+    const headers = { origin, 'content-type': 'application/json' };
+    const signedIn = await fetch(session, { method: 'POST', headers, body: JSON.stringify({ token: secret }) });
+    const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!;
+    const read = async (): Promise<string | null> =>
+      (await fetch(session, { headers: { cookie } })).headers.get('ratelimit-limit');
+    expect(await read()).toBe('50');
+    await update(token.id, { requestsPerMinute: 60 });
+    await eventually(async () => (await read()) === '60', { what: 'the session has the new limit', timeoutMs: 5_000 });
+  });
+
+  test('apply within 5 s of a change, also to the running window', async () => {
+    const { token, secret } = await mint({ kind: 'person', personId, name: 'app', requestsPerMinute: 3 });
+    const ask = async (): Promise<[number, string | null]> => {
+      const { status, headers } = await admin.api.get(`/agents/${agentId}`, { token: secret });
+      return [status, headers.get('ratelimit-limit')];
+    };
+    const answers: unknown[] = [];
+    for (let i = 0; i < 4; i++) answers.push(await ask());
+    expect(answers).toEqual([...Array<unknown>(3).fill([200, '3']), [429, '3']]);
+    await update(token.id, { requestsPerMinute: 1_000 });
+    const raised = eventually(async () => (await ask())[0] === 200, { what: 'the limit is raised', timeoutMs: 5_000 });
+    await raised;
+    await update(token.id, { requestsPerMinute: 1 });
+    const lowered = { what: 'the limit is lowered', timeoutMs: 5_000 };
+    await eventually(async () => (await ask())[0] === 429, lowered);
+    expect(await ask()).toEqual([429, '1']);
+  });
+});
+
 describe('the agents of a service token', () => {
   test('are added and removed, of its own organization only, and never none', async () => {
     const { api } = admin;

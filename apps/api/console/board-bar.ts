@@ -1,6 +1,6 @@
 /**
- * What Bull Board's page has of ours: the way back, and the pause. Its own would pause BullMQ's queue, which Spool does not go
- * by; the buttons beside it would lose jobs or run them twice, and are switched off with it.
+ * The elements that Spool adds to Bull Board's page: the way back, and the pause. Bull Board's own pause is switched off, because
+ * it would bypass the audit log. So are the buttons beside it, because they would lose jobs or run them twice.
  */
 export const BOARD_BAR = {
   head: '<link href="spool.css" rel="stylesheet">',

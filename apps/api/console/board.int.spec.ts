@@ -115,11 +115,11 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
     for (const action of [...actions, ...ofJob]) {
       for (const method of ['PUT', 'POST', 'PATCH', 'DELETE']) {
         const { status } = await ask(`/api/queues/${name}/${action}`, { method, headers: signed.headers });
-        expect([method, action, status]).toEqual([method, action, 404]);
+        expect([method, action, status]).toEqual([method, action, 405]);
       }
     }
     for (const action of ['pause', 'resume']) {
-      expect((await ask(`/api/queues/${action}`, { method: 'PUT', headers: signed.headers })).status).toBe(404);
+      expect((await ask(`/api/queues/${action}`, { method: 'PUT', headers: signed.headers })).status).toBe(405);
     }
     expect(await shown()).toMatchObject({ isPaused: false, counts: { waiting: 1 } });
   });

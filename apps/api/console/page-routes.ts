@@ -46,9 +46,9 @@ export class PageRoutes {
     const name = (request.params as { '*'?: string })['*'] ?? '';
     if (name !== PAGE && (await this.files.send(name, request, reply))) return reply;
     // Not the page in the place of a file of another build: it would be taken for a script.
-    if (name.startsWith('assets/')) throw new ApiError('not_found', 'There is no such file.');
+    if (name.startsWith('assets/')) throw new ApiError('path_not_found', 'There is no such file.');
     if (!(await this.files.has(PAGE)))
-      throw new ApiError('not_found', 'The console is not built: run `npm run build`.');
+      throw new ApiError('path_not_found', 'The console is not built: run `npm run build`.');
     const { bytes, type } = await this.files.read(PAGE);
     // Another one in each answer: only style that carries it is taken.
     const nonce = randomBytes(16).toString('base64url');

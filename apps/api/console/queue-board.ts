@@ -56,7 +56,7 @@ const MAX_PAGE = 1_000_000;
 /** BullMQ waits for a Redis that was away when the process began for as long as it is. Milliseconds. */
 const PATIENCE_MS = 3_000;
 
-/** The queue as the board may show it: nothing of it can be changed there, and its pause is ours. */
+/** The read-only queue of the board. Its pause is Spool's own. */
 class ShownQueue extends BullMQAdapter {
   constructor(
     queue: Queue,
@@ -72,8 +72,9 @@ class ShownQueue extends BullMQAdapter {
     });
   }
 
-  override isPaused(): Promise<boolean> {
-    return this.controls.isPaused();
+  override async isPaused(): Promise<boolean> {
+    const { paused, pausedByTool } = await this.controls.read();
+    return paused || pausedByTool;
   }
 
   /** No job is kept when it has ended, and none has a priority or children. */
@@ -195,7 +196,7 @@ export class QueueBoard {
       // It decodes some names itself.
       if (error instanceof URIError) throw malformed();
       log.warn({ requestId, err: error }, 'the queue could not be shown');
-      throw new ApiError('internal_error', 'The queue does not answer. Try again.', { status: 503 });
+      throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.');
     }
     await reply
       .code(answer.status ?? 200)
@@ -217,7 +218,7 @@ export class QueueBoard {
   }
 }
 
-const malformed = () => new ApiError('invalid_request', 'There is no such page of the queue.');
+const malformed = () => new ApiError('invalid_field', 'There is no such page of the queue.');
 
 /** Of a route like `/queue/:queueName`. */
 function matchOf(route: string): Match {

@@ -58,11 +58,15 @@ export class SessionRoutes {
   private async open(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { pool, authenticator, sessions, callers, limiter } = this.parts;
     const given = login.safeParse(request.body);
-    if (!given.success) throw new ApiError('invalid_request', 'body.token: must be a token.');
+    if (!given.success) throw new ApiError('invalid_field', 'body.token: must be a token.');
     // Counted before it is looked at, so that many tries at once are not more than so many; a right one does not count.
     const key = `login ${networkOf(request.ip)}`;
     const { allowed, resetSeconds } = await limiter.consume(key, WRONG_TRIES);
-    if (!allowed) throw refused(request, rateLimited('Too many wrong tokens from this address.', resetSeconds));
+    if (!allowed)
+      throw refused(
+        request,
+        rateLimited('too_many_sign_ins', 'Too many wrong tokens from this address.', resetSeconds),
+      );
     const secret = given.data.token.trim();
     const caller = await authenticator.authenticate(`Bearer ${secret}`);
     if (caller?.kind !== 'operator') throw refused(request, wrongToken());
@@ -105,7 +109,7 @@ export class SessionRoutes {
 }
 
 /** The same whatever is wrong with it: who tries tokens learns nothing of them. */
-const wrongToken = () => new ApiError('unauthenticated', 'This is not the valid token of an operator.');
+const wrongToken = () => new ApiError('token_invalid', 'This is not the valid token of an operator.');
 
 /** For operators to see who tries; never what was tried. */
 function refused(request: FastifyRequest, error: ApiError): ApiError {

@@ -5,12 +5,12 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import mime from 'mime';
+import { preferredEncoding, type Encoding } from '../content-encoding.ts';
 
-const ENCODERS = {
-  br: (bytes: Buffer) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }),
-  gzip: (bytes: Buffer) => promisify(gzip)(bytes),
+const ENCODERS: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
+  br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }),
+  gzip: (bytes) => promisify(gzip)(bytes),
 };
-type Encoding = keyof typeof ENCODERS;
 
 /** What is text is worth compressing, except what fits into a packet or two. */
 const COMPRESSIBLE = /^(text\/|application\/(json|javascript)|image\/svg)/;
@@ -54,7 +54,8 @@ export class StaticFolder {
   async send(name: string, { headers }: FastifyRequest, reply: FastifyReply): Promise<boolean> {
     if (!(await this.has(name))) return false;
     const file = await this.read(name);
-    const encoding = encodingFor(file, String(headers['accept-encoding'] ?? ''));
+    const isCompressible = file.bytes.length >= COMPRESSED_FROM_BYTES && COMPRESSIBLE.test(file.type);
+    const encoding = isCompressible ? preferredEncoding(headers) : null;
     const etag = `"${file.etag}${encoding === null ? '' : `-${encoding}`}"`;
     void reply.headers({
       ETag: etag,
@@ -91,11 +92,4 @@ async function namesIn(folder: string): Promise<ReadonlySet<string>> {
   });
   const files = entries.filter((entry) => entry.isFile());
   return new Set(files.map((file) => relative(folder, join(file.parentPath, file.name)).split(sep).join('/')));
-}
-
-/** Browsers name what they take, and refuse nothing. */
-function encodingFor({ bytes, type }: StaticFile, accepted: string): Encoding | null {
-  if (bytes.length < COMPRESSED_FROM_BYTES || !COMPRESSIBLE.test(type)) return null;
-  const names = accepted.split(',').map((part) => part.split(';')[0]!.trim());
-  return (['br', 'gzip'] as const).find((encoding) => names.includes(encoding)) ?? null;
 }

@@ -4,11 +4,15 @@ import { operations, type AgentAnswer, type ListThreadsAnswer } from '#contract'
 import type { ApiRequest } from '../caller.ts';
 import { BASE_PATH, Endpoint } from '../endpoint.ts';
 import { sendAnswer } from '../idempotency.ts';
+import { ThreadLists } from '../thread-lists.ts';
 import { ThreadService } from '../thread-service.ts';
 
 @Controller(BASE_PATH)
 export class AgentsController {
-  constructor(@Inject(ThreadService) private readonly threads: ThreadService) {}
+  constructor(
+    @Inject(ThreadService) private readonly threads: ThreadService,
+    @Inject(ThreadLists) private readonly lists: ThreadLists,
+  ) {}
 
   @Endpoint(operations.getAgent)
   getAgent(@Req() request: ApiRequest<typeof operations.getAgent>): Promise<AgentAnswer> {
@@ -17,7 +21,7 @@ export class AgentsController {
 
   @Endpoint(operations.listThreads)
   listThreads(@Req() request: ApiRequest<typeof operations.listThreads>): Promise<ListThreadsAnswer> {
-    return this.threads.listThreads(request);
+    return this.lists.ofAgent(request);
   }
 
   @Endpoint(operations.createThread)

@@ -9,19 +9,20 @@ import { Links } from '../links.ts';
 /** What the service says of itself, without a token. */
 @Controller()
 export class ServiceController {
-  private readonly document: string;
+  private document: string | undefined;
 
   constructor(
     @Inject(HealthService) private readonly health: HealthService,
-    @Inject(Links) links: Links,
-    @Inject(CONFIG) { COMPATIBILITY_FIELDS }: Config,
-  ) {
-    const compatibility = COMPATIBILITY_FIELDS === 'on';
-    this.document = JSON.stringify(openApiDocument(links.baseUrl, { compatibility }));
-  }
+    @Inject(Links) private readonly links: Links,
+    @Inject(CONFIG) private readonly config: Config,
+  ) {}
 
   @Get(`${BASE_PATH}/openapi.json`)
   readOpenApi(@Res() reply: FastifyReply): void {
+    // Built at the first request, because it would slow each start down.
+    this.document ??= JSON.stringify(
+      openApiDocument(this.links.baseUrl, { compatibility: this.config.COMPATIBILITY_FIELDS === 'on' }),
+    );
     void reply.type('application/json; charset=utf-8').send(this.document);
   }
 

@@ -4,6 +4,7 @@ import {
   operations,
   type ListEventsAnswer,
   type ListRunsAnswer,
+  type ListThreadsAnswer,
   type OkAnswer,
   type RunAnswer,
   type ThreadAnswer,
@@ -13,19 +14,31 @@ import { BASE_PATH, Endpoint } from '../endpoint.ts';
 import { EventService } from '../event-service.ts';
 import { sendAnswer } from '../idempotency.ts';
 import { RunService } from '../run-service.ts';
+import { ThreadLists } from '../thread-lists.ts';
 import { ThreadService } from '../thread-service.ts';
 
 @Controller(BASE_PATH)
 export class ThreadsController {
   constructor(
     @Inject(ThreadService) private readonly threads: ThreadService,
+    @Inject(ThreadLists) private readonly lists: ThreadLists,
     @Inject(EventService) private readonly events: EventService,
     @Inject(RunService) private readonly runs: RunService,
   ) {}
 
+  @Endpoint(operations.listAllThreads)
+  listThreads(@Req() request: ApiRequest<typeof operations.listAllThreads>): Promise<ListThreadsAnswer> {
+    return this.lists.ofAllAgents(request);
+  }
+
   @Endpoint(operations.getThread)
   getThread(@Req() request: ApiRequest<typeof operations.getThread>): Promise<ThreadAnswer> {
     return this.threads.getThread(request);
+  }
+
+  @Endpoint(operations.updateThread)
+  updateThread(@Req() request: ApiRequest<typeof operations.updateThread>): Promise<ThreadAnswer> {
+    return this.threads.updateThread(request);
   }
 
   @Endpoint(operations.deleteThread)

@@ -7,6 +7,7 @@ import { BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileSt
 import type { ApiRequest } from '../caller.ts';
 import { ApiError, notFound } from '../http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
+import { etagOf, isNotModified } from './preconditions.ts';
 
 type Request = ApiRequest<typeof operations.readContent>;
 
@@ -40,14 +41,14 @@ export class FileSender {
   ): Promise<void> {
     const { headers } = request;
     if (file.thread_id === null) throw notFound('File');
-    const etag = `"${file.sha256}"`;
+    const etag = etagOf(file);
     void reply.headers({
       ETag: etag,
       'Accept-Ranges': 'bytes',
       'Cache-Control': 'private, no-cache',
     });
     const isHead = request.method === 'HEAD';
-    if (matches(headers['if-none-match'], etag)) return void reply.code(304).send(isHead ? noBytes() : undefined);
+    if (isNotModified(request, etag)) return void reply.code(304).send(isHead ? noBytes() : undefined);
     // Of HEAD too, which answers what GET would (decisions, section 1).
     const range = rangeOf(file, headers.range, headers['if-range'], etag);
     const { size } = file;
@@ -87,13 +88,6 @@ export class FileSender {
 /** Of anything but a stream, Fastify's route for HEAD would state the length. */
 const noBytes = () => Readable.from([]);
 
-/** Weak comparison: what is behind the tags is the bytes' hash. */
-function matches(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  const tags = header.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return tags.includes('*') || tags.includes(etag);
-}
-
 /** Null: the whole file, as for what is no range, several of them, or one of other bytes. Throws ApiError 416. */
 function rangeOf(
   { size }: FileRow,
@@ -107,7 +101,7 @@ function rangeOf(
   const ranges = parseRange(size, clamped);
   if (ranges === -1) {
     const headers = { 'Content-Range': `bytes */${size}` };
-    throw new ApiError('invalid_request', 'Range: is not in the file', { status: 416, headers });
+    throw new ApiError('range_not_satisfiable', 'Range: is not in the file', { headers });
   }
   if (ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) return null;
   return ranges[0] ?? null;

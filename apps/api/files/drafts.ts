@@ -18,7 +18,7 @@ export class Drafts {
   /** What an append needs to attach them; undefined where there are none. Throws ApiError where one is named twice. */
   claim(caller: Caller, agentId: string, fileIds: readonly string[]): FileChanges | undefined {
     const twice = fileIds.find((fileId, i) => fileIds.indexOf(fileId) !== i);
-    if (twice !== undefined) throw new ApiError('invalid_request', `The draft file ${twice} is given twice.`);
+    if (twice !== undefined) throw new ApiError('draft_repeated', `Draft file ${twice} is listed more than once.`);
     if (fileIds.length === 0) return undefined;
     const { personId, serviceTokenId } = ownerFor(caller);
     const { DRAFT_AGE_MS: maxAgeMs, FILES_PER_THREAD: maxAttachments } = this.settings;
@@ -26,16 +26,24 @@ export class Drafts {
     return { claimed, maxAttachments };
   }
 
+  /** Returns the names of the drafts for the log. Without drafts, sends no query. */
+  namesOf(fileIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return fileIds.length === 0 ? Promise.resolve(new Map()) : this.files.findDraftNames(fileIds);
+  }
+
   /** Throws ApiError where the append was refused for its files, naming the first that is no draft of the caller's. */
   async orRefuse(outcome: CommandOutcome, changes: FileChanges | undefined): Promise<CommandOutcome> {
     if (isRejection(outcome)) return outcome;
     if (outcome.outcome === 'files_full') {
-      throw new ApiError('invalid_request', `A Thread can have at most ${this.settings.FILES_PER_THREAD} attachments.`);
+      throw new ApiError(
+        'too_many_attachments',
+        `A Thread can have at most ${this.settings.FILES_PER_THREAD} attachments.`,
+      );
     }
     if (outcome.outcome !== 'files_refused') return outcome;
     const lost = changes?.claimed && (await this.files.findLostDraft(...lookUp(changes.claimed)));
-    if (lost) throw new ApiError('invalid_request', `There is no draft file ${lost}.`);
-    throw busyNow('The files are changing too quickly.');
+    if (lost) throw new ApiError('draft_not_found', `There is no draft file ${lost}.`);
+    throw busyNow('files_contended', 'The files are changing too quickly.');
   }
 }
 

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { ownerFor } from '#access';
 import {
   operations,
@@ -7,7 +8,7 @@ import {
   type PublicFileAnswer,
   type ThreadFileAnswer,
 } from '#contract';
-import { isRejection, type Command } from '#domain';
+import { attachFile, isRejection, type Command } from '#domain';
 import type { CommandHandler, CommandOutcome, FileChanges } from '#event-store';
 import {
   BlobTooLarge,
@@ -21,11 +22,20 @@ import {
 } from '#files';
 import type { Config } from '#platform';
 import type { ApiRequest } from '../caller.ts';
-import { ApiError, busyNow, notFound, rateLimited, rejectionError, tooLarge } from '../http-errors.ts';
+import {
+  ApiError,
+  busyNow,
+  fileTooLarge,
+  notFound,
+  rateLimited,
+  rejectionError,
+  threadContended,
+} from '../http-errors.ts';
 import { keyInProgress, type Answer, type Idempotency, type RequestKey } from '../idempotency.ts';
-import { renderPublicFile, renderThreadFile } from '../render.ts';
+import { renderExtendedFile, renderPublicFile, renderThreadFile } from '../render.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import type { Drafts } from './drafts.ts';
+import { etagOf, isConditional, isNotModified } from './preconditions.ts';
 import { receiveUpload } from './receive-upload.ts';
 
 export interface FileServiceOptions {
@@ -70,7 +80,9 @@ export class FileService {
     const { agent } = await access.findVisibleThread(caller, threadId);
     if ('fileId' in input.body) {
       const { fileId } = input.body;
-      await this.attach(threadId, fileId, drafts.claim(caller, agent.id, [fileId])!);
+      const claimed = drafts.claim(caller, agent.id, [fileId])!;
+      const names = await drafts.namesOf([fileId]);
+      await this.attach(threadId, attachFile(fileId, names.get(fileId)), claimed);
       return this.readAttached(fileId);
     }
     const file = await this.store(decodeInline(input.body, settings.INLINE_FILE_LIMIT_BYTES));
@@ -78,7 +90,7 @@ export class FileService {
     await this.discardUnless(
       file,
       () => true,
-      () => this.attach(threadId, file.id, changes),
+      () => this.attach(threadId, attachFile(file.id, file.name), changes),
     );
     return this.readAttached(file.id);
   }
@@ -91,30 +103,34 @@ export class FileService {
 
   async getFile({ caller, input }: ApiRequest<typeof operations.getFile>): Promise<PublicFileAnswer> {
     const { file } = await this.options.access.findVisibleFile(caller, input.params.fileId);
-    return { file: renderPublicFile(file) };
+    return { file: input.extended ? renderExtendedFile(file) : renderPublicFile(file) };
   }
 
-  async detachFile({ caller, input }: ApiRequest<typeof operations.detachFile>): Promise<OkAnswer> {
+  async detachFile(request: ApiRequest<typeof operations.detachFile>): Promise<OkAnswer> {
     const { access, files } = this.options;
+    const { caller, input } = request;
     const { threadId, fileId } = input.params;
     await access.findVisibleThread(caller, threadId);
     const file = await files.find(fileId);
     if (file?.thread_id !== threadId) throw notFound('File');
-    await this.removeFromThread(file, { type: 'detach_file', fileId });
+    await this.removeFromThread(request, file, 'detach_file');
     return { ok: true };
   }
 
-  async deleteFile({ caller, input }: ApiRequest<typeof operations.deleteFile>): Promise<OkAnswer> {
+  async deleteFile(request: ApiRequest<typeof operations.deleteFile>): Promise<OkAnswer> {
     const { access, blobs, files } = this.options;
+    const { caller, input } = request;
     const { fileId } = input.params;
     const { file } = await access.findVisibleFile(caller, fileId);
+    // The bytes of a draft never change.
+    isNotModified(request, etagOf(file));
     const draft = file.thread_id === null ? await files.deleteDraft(fileId) : null;
     if (draft !== null) await blobs.discard([draft]);
     else {
       // A draft that is gone may have been attached meanwhile.
       const attached = file.thread_id === null ? await files.find(fileId) : file;
       if (!attached) throw notFound('File');
-      await this.removeFromThread(attached, { type: 'delete_file', fileId });
+      await this.removeFromThread(request, attached, 'delete_file');
     }
     return { ok: true };
   }
@@ -134,7 +150,7 @@ export class FileService {
       case 'full':
         throw tooManyDrafts(maxDrafts);
       case 'bytes_gone':
-        throw busyNow('The upload took too long.');
+        throw busyNow('upload_too_slow', 'The upload took too long.');
     }
   }
 
@@ -142,7 +158,7 @@ export class FileService {
     try {
       return await storeAttachment(this.options.blobs, source);
     } catch (error) {
-      if (error instanceof BlobTooLarge) throw tooLarge(`A file can have at most ${source.maxBytes} bytes.`);
+      if (error instanceof BlobTooLarge) throw fileTooLarge(`A file can have at most ${source.maxBytes} bytes.`);
       throw error;
     }
   }
@@ -162,19 +178,31 @@ export class FileService {
     return result;
   }
 
-  private async attach(threadId: string, fileId: string, files: FileChanges): Promise<void> {
-    const outcome = await this.options.handler.handle({ threadId, commands: [{ type: 'attach_file', fileId }], files });
+  private async attach(threadId: string, command: Command, files: FileChanges): Promise<void> {
+    const outcome = await this.options.handler.handle({ threadId, commands: [command], files });
     throwUnlessDone(await this.options.drafts.orRefuse(outcome, files));
   }
 
-  private async removeFromThread(file: FileRow, command: Command): Promise<void> {
-    const { handler, blobs } = this.options;
+  /** Removes the file only if it still has the bytes that the request's conditions were checked against. Throws ApiError. */
+  private async removeFromThread(
+    request: FastifyRequest,
+    file: FileRow,
+    type: 'detach_file' | 'delete_file',
+  ): Promise<void> {
+    isNotModified(request, etagOf(file));
+    const { handler, blobs, files } = this.options;
+    const { id: fileId, name, kind } = file;
+    const checked = isConditional(request) ? { removedSha256: file.sha256 } : {};
     const outcome = await handler.handle({
       threadId: file.thread_id ?? '',
-      commands: [command],
-      files: { removed: [file.id] },
+      commands: [{ type, fileId, name, kind }],
+      files: { removed: [fileId], ...checked },
     });
-    if ('outcome' in outcome && outcome.outcome === 'files_refused') throw notFound('File');
+    if ('outcome' in outcome && outcome.outcome === 'files_refused') {
+      const now = await files.find(file.id);
+      if (now === null || now.sha256 === file.sha256) throw notFound('File');
+      return this.removeFromThread(request, now, type);
+    }
     throwUnlessDone(outcome);
     await blobs.discard([file.blob_key]);
   }
@@ -192,18 +220,18 @@ function decodeInline(
   maxBytes: number,
 ): FileSource {
   const size = Buffer.byteLength(contentBase64, 'base64');
-  if (size > maxBytes) throw tooLarge(`A file within a request can have at most ${maxBytes} bytes.`);
+  if (size > maxBytes) throw fileTooLarge(`A file within a request can have at most ${maxBytes} bytes.`);
   return { name, bytes: Buffer.from(contentBase64, 'base64'), declaredType: contentType, maxBytes };
 }
 
 function throwUnlessDone(outcome: CommandOutcome): void {
   if (isRejection(outcome)) throw rejectionError(outcome);
   if (outcome.outcome === 'appended') return;
-  throw busyNow('The Thread is changing too quickly.');
+  throw threadContended();
 }
 
 /** Drafts go after a day at the latest; whoever deletes or attaches some need not wait. */
 function tooManyDrafts(maxDrafts: number): ApiError {
   const message = `The caller has ${maxDrafts} drafts that no Thread has: delete or attach some.`;
-  return rateLimited(message, 60);
+  return rateLimited('too_many_drafts', message, 60);
 }

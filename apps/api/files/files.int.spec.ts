@@ -190,6 +190,8 @@ describe('a file of a Thread', () => {
     const { events } = (await api.get(`/threads/${threadId}/events`)).json;
     expect(events.map(({ type, content: of }) => [type, of])).toEqual([['session_files.updated', draft.id]]);
     const whole = await content(draft.id);
+    // Downloads ignore `extended`.
+    expect((await content(draft.id, {}, 'GET', '?extended=1')).status).toBe(200);
     expect(await whole.text()).toBe('draft Bericht – März.txt');
     expect(Object.fromEntries(whole.headers)).toMatchObject({
       'content-type': 'application/octet-stream',
@@ -201,6 +203,52 @@ describe('a file of a Thread', () => {
     expect((await content(draft.id, {}, 'GET', '?disposition=inline')).headers.get('content-disposition')).toMatch(
       /^inline/,
     );
+  });
+
+  test('is named by its log entries with extended=true, even after its deletion', async () => {
+    const [first, second] = [await newDraft('a.txt'), await newDraft('b.txt')];
+    const resources = [{ type: 'file', file_id: first.id }];
+    const created = await api.post(`/agents/${api.agentId}/threads`, { body: { userId: 'u', resources } });
+    const { id: threadId } = created.json.thread;
+    await attach(threadId, { fileId: second.id });
+    const posted = (await attach(threadId, inline('posted', 'c.txt'))).json.file.id;
+    await api.call('DELETE', `/threads/${threadId}/files/${second.id}`);
+    await api.call('DELETE', `/files/${posted}`);
+    const { events } = (await api.get(`/threads/${threadId}/events?extended=true`)).json;
+    type Extended = Record<'content' | 'name' | 'kind' | 'action', string>;
+    const told = (events as unknown as Extended[]).map(({ content: of, name, kind, action }) => [
+      of,
+      name,
+      kind,
+      action,
+    ]);
+    expect(told).toEqual([
+      [first.id, 'a.txt', 'attachment', 'attached'],
+      [second.id, 'b.txt', 'attachment', 'attached'],
+      [posted, 'c.txt', 'attachment', 'attached'],
+      [second.id, 'b.txt', 'attachment', 'detached'],
+      [posted, 'c.txt', 'attachment', 'deleted'],
+    ]);
+    const message = {
+      type: 'user_message',
+      text: 'look',
+      resources: [{ type: 'file', file_id: (await newDraft('d')).id }],
+    };
+    const other = await api.newThread();
+    await api.post(`/threads/${other}/events`, { body: { events: [message] } });
+    const said = (await api.get(`/threads/${other}/events?extended=true`)).json.events;
+    expect(said[0]).toMatchObject({ type: 'session_files.updated', name: 'd', kind: 'attachment', action: 'attached' });
+  });
+
+  test('has its threadId and kind with extended=true', async () => {
+    const draft = await newDraft();
+    const read = async (query: string) => (await api.get(`/files/${draft.id}${query}`)).json as unknown;
+    expect(await read('')).toEqual({ file: draft });
+    expect(await read('?extended=true')).toEqual({ file: { ...draft, threadId: null, kind: 'attachment' } });
+    const threadId = await api.newThread();
+    await attach(threadId, { fileId: draft.id });
+    expect(await read('?extended=true')).toEqual({ file: { ...draft, threadId, kind: 'attachment' } });
+    expect(await read('')).toEqual({ file: draft });
   });
 
   test('is read by ranges and by what its reader has', async () => {
@@ -349,10 +397,10 @@ describe('resources', () => {
     await api.call('DELETE', `/files/${good.id}`);
   });
 
-  test('given twice are 400', async () => {
+  test('listed twice are 400', async () => {
     const draft = await newDraft('x');
     const threadId = await api.newThread();
     const twice = await api.post(`/threads/${threadId}/events`, { body: { events: [message(draft.id, draft.id)] } });
-    expect(messageOf(twice)).toEqual([400, `The draft file ${draft.id} is given twice.`]);
+    expect(messageOf(twice)).toEqual([400, `Draft file ${draft.id} is listed more than once.`]);
   });
 });

@@ -71,6 +71,44 @@ async function sweep(): Promise<void> {
 const content = (fileId: string, headers: Record<string, string> = {}) =>
   fetch(`${api.url}/files/${fileId}/content`, { headers: { authorization: `Bearer ${api.token}`, ...headers } });
 
+/** The Thread's Run ends, and another one starts. */
+async function nextRun({ threadId, runId }: Working): Promise<Working> {
+  const finalOutput = { text: 'done', warnings: [] };
+  await api.happen(threadId, { type: 'complete_run', runId, attempt: 1, finalOutput });
+  const events = [{ type: 'user_message', text: 'again' }];
+  const { json } = await api.post(`/threads/${threadId}/events`, { body: { events } });
+  const next = { threadId, runId: json.events[0]!.run.id };
+  await api.startRun(threadId, next.runId);
+  return next;
+}
+
+describe('an artifact that a second Run changes', () => {
+  test('keeps its id, name, kind and createdAt, and has another ETag', async () => {
+    const thread = await runningThread();
+    const first = await write(thread, 'old bytes');
+    const path = `/threads/${thread.threadId}/files`;
+    const listed = async () => ((await api.get(path)).json as unknown as { files: object[] }).files;
+    const [before] = await listed();
+    const read = await content(first.id);
+    const oldTag = read.headers.get('etag') ?? '';
+    expect([oldTag, await read.text()]).toEqual([expect.stringMatching(/^"[^"]+"$/), 'old bytes']);
+
+    const second = await nextRun(thread);
+    const changed = await write(second, 'new', first);
+    expect(await listed()).toEqual([{ ...before, size: 3 }]);
+    const now = await content(first.id, { 'if-none-match': oldTag });
+    const newTag = now.headers.get('etag') ?? '';
+    expect([now.status, await now.text()]).toEqual([200, 'new']);
+    expect(newTag).not.toBe(oldTag);
+    expect((await content(first.id, { 'if-none-match': newTag })).status).toBe(304);
+
+    // The earlier bytes keep their ETag.
+    await write(await nextRun(second), 'old bytes', changed);
+    expect((await content(first.id, { 'if-none-match': oldTag })).status).toBe(304);
+    expect((await content(first.id, { 'if-none-match': newTag })).status).toBe(200);
+  });
+});
+
 describe('a file that an agent writes anew', () => {
   test('is another to who has the old one', async () => {
     const thread = await runningThread();
@@ -112,6 +150,65 @@ describe('a file that an agent writes anew', () => {
     await write(thread, 'new', old);
     await sweep();
     expect((await reading.text()) === bytes).toBe(true);
+  });
+});
+
+describe('If-Match', () => {
+  const remove = (path: string, tag: string) => api.call('DELETE', path, { headers: { 'if-match': tag } });
+
+  test('refuses to read or delete bytes that have changed', async () => {
+    const thread = await runningThread();
+    const old = await write(thread, 'old bytes');
+    const oldTag = `"${old.sha256}"`;
+    expect((await content(old.id, { 'if-match': oldTag })).status).toBe(200);
+    const now = await write(thread, 'new', old);
+    const newTag = `"${now.sha256}"`;
+    const read = await content(old.id, { 'if-match': oldTag, range: 'bytes=100-' });
+    expect([read.status, read.headers.get('etag'), await read.json()]).toEqual([
+      412,
+      newTag,
+      {
+        error: {
+          code: 'idempotency_conflict',
+          message: `If-Match does not fit: the file’s ETag is ${newTag}.`,
+        },
+      },
+    ]);
+    for (const path of [`/files/${old.id}`, `/threads/${thread.threadId}/files/${old.id}`]) {
+      const refused = await remove(path, oldTag);
+      expect([refused.status, refused.json.error.code]).toEqual([412, 'idempotency_conflict']);
+      expect(refused.headers.get('etag')).toBe(newTag);
+    }
+    expect((await remove(`/threads/${thread.threadId}/files/${old.id}`, `${oldTag}, ${newTag}`)).status).toBe(200);
+    expect((await remove(`/files/${old.id}`, newTag)).status).toBe(404);
+  });
+
+  test.each([
+    ['412 if the bytes change between the check and the deletion', (tag: string) => tag, 412],
+    ['200 for *, whatever the bytes became', () => '*', 200],
+  ])('returns %s', async (_, tagFor, status) => {
+    const thread = await runningThread();
+    const old = await write(thread, 'old bytes');
+    const find = files.find.bind(files);
+    const looking = jest.spyOn(files, 'find').mockImplementationOnce(async (fileId) => {
+      const row = await find(fileId);
+      await write(thread, 'new', old);
+      return row;
+    });
+    const answer = await remove(`/files/${old.id}`, tagFor(`"${old.sha256}"`));
+    looking.mockRestore();
+    expect(answer.status).toBe(status);
+    expect((await files.find(old.id)) === null).toBe(status === 200);
+  });
+
+  test('applies to drafts too', async () => {
+    const body = new FormData();
+    body.append('file', new Blob(['draft']), 'a.txt');
+    const { json } = await api.call('POST', `/agents/${api.agentId}/files`, { form: body });
+    const { id } = (json as unknown as { file: { id: string } }).file;
+    expect((await remove(`/files/${id}`, '"x"')).status).toBe(412);
+    const { sha256 } = (await files.find(id))!;
+    expect((await remove(`/files/${id}`, `"${sha256}"`)).status).toBe(200);
   });
 });
 

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { ApiError, tooLarge } from '../http-errors.ts';
+import { ApiError, fileTooLarge } from '../http-errors.ts';
 
 /** What of a multipart body is not the file: boundaries and headers of its part, bytes. */
 const AROUND_FILE_BYTES = 16 * 1024;
@@ -24,7 +24,7 @@ export async function receiveUpload<T>(
   undo: (stored: T) => Promise<void>,
 ): Promise<T> {
   const length = Number(request.headers['content-length'] ?? 0);
-  if (length > maxBytes + AROUND_FILE_BYTES) throw tooLarge(`A file can have at most ${maxBytes} bytes.`);
+  if (length > maxBytes + AROUND_FILE_BYTES) throw fileTooLarge(`A file can have at most ${maxBytes} bytes.`);
   const parts = request.parts({ limits: LIMITS });
   const next = () => parts.next().catch(refuseMalformed);
   const first = await next();
@@ -39,11 +39,11 @@ export async function receiveUpload<T>(
   return stored;
 }
 
-const wrongParts = () => new ApiError('invalid_request', 'body: must have one part, a file named `file`');
+const wrongParts = () => new ApiError('invalid_upload', 'body: must have one part, a file named `file`');
 
 /** The parser has no codes for what callers do wrong, and every failure of it is theirs. */
 function refuseMalformed(): never {
-  throw new ApiError('invalid_request', 'body: is not complete multipart/form-data');
+  throw new ApiError('incomplete_upload', 'body: is not complete multipart/form-data');
 }
 
 /** What is cut off is refused, and never taken for the end. */

@@ -7,21 +7,42 @@ import type { RunSummary, ThreadSummary } from '#projections';
 const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
 const FIND_RUNS = namedStatement(import.meta.dirname, 'find-runs.sql');
 const LIST_RUNS = namedStatement(import.meta.dirname, 'list-runs.sql');
+const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
-/** By each kind of owner, and with or without the application's user: four plans, each by an index of its own. */
-const LIST_THREADS = {
-  owner_person_id: listThreads('owner_person_id'),
-  owner_service_token_id: listThreads('owner_service_token_id'),
-};
+/** Filters of Thread lists that have an index of their own, with their conditions. */
+const FILTERED = { userId: 'user_id', externalRef: 'coalesce(external_ref, client_external_ref)' } as const;
+type FilterName = keyof typeof FILTERED;
+type OwnerColumn = keyof Ownership;
 
-function listThreads(owner: keyof Ownership): { all: NamedStatement; ofUser: NamedStatement } {
-  const { name, text } = namedStatement(import.meta.dirname, 'list-threads.sql');
-  const ofOwner = text.replace(/^--.*\n/gm, '').replace(':owner', owner);
-  return {
-    all: { name: `${name} ${owner}`, text: ofOwner.replace(':user', '') },
-    ofUser: { name: `${name} ${owner} user`, text: ofOwner.replace(':user', 'and user_id = $8') },
-  };
+/** Returns the statement for one kind of owner. A cached plan for all kinds would use no index. */
+function ofOwner(fileName: string, owner: OwnerColumn): NamedStatement {
+  const { name, text } = namedStatement(import.meta.dirname, fileName);
+  return { name: `${name} ${owner}`, text: text.replace(/^--.*\n/gm, '').replaceAll(':owner', owner) };
 }
+
+/** Returns a statement for each choice of filters, by `filterKey`, for the same reason. */
+function listsOf(owner: OwnerColumn): ReadonlyMap<string, NamedStatement> {
+  const { name, text } = ofOwner('list-threads.sql', owner);
+  const choices: FilterName[][] = [[], ['userId'], ['externalRef'], ['userId', 'externalRef']];
+  return new Map(
+    choices.map((filters) => {
+      const conditions = filters.map((filter, i) => `and ${FILTERED[filter]} = $${i + 8}`);
+      const statement = { name: [name, ...filters].join(' '), text: text.replace(':filters', conditions.join(' ')) };
+      return [filterKey(filters), statement];
+    }),
+  );
+}
+
+const filterKey = (filters: readonly FilterName[]): string => filters.join(' ');
+
+const LIST_THREADS = {
+  owner_person_id: listsOf('owner_person_id'),
+  owner_service_token_id: listsOf('owner_service_token_id'),
+};
+const OWNED_AGENTS = {
+  owner_person_id: ofOwner('owned-agents.sql', 'owner_person_id'),
+  owner_service_token_id: ofOwner('owned-agents.sql', 'owner_service_token_id'),
+};
 
 /** By key, each of them: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
 const LIMIT = { query_timeout: 5_000 };
@@ -38,10 +59,10 @@ export interface ThreadAndRun {
 
 export interface ThreadsWanted {
   owner: Ownership;
-  agentId: string;
+  agentIds: readonly string[];
   status: ThreadSummary['status'] | null;
   archived: boolean | null;
-  userId: string | null;
+  filters: Record<FilterName, string | undefined>;
   after: ThreadPlace | null;
   limit: number;
 }
@@ -57,13 +78,30 @@ export class SummaryReader {
     return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
   }
 
-  /** Those of one owner and agent, the last changed first. */
+  /** Returns the text of the Thread's first message; null before there is one. */
+  async findFirstMessage(threadId: string): Promise<string | null> {
+    const { rows } = await this.pool.query<{ text: string }>({ ...FIRST_MESSAGE, ...LIMIT, values: [threadId] });
+    return rows[0]?.text ?? null;
+  }
+
+  /** Returns the ids of the Agents that the owner has Threads of. */
+  async listOwnedAgents(owner: Ownership): Promise<string[]> {
+    const column = ownerColumn(owner);
+    const statement = OWNED_AGENTS[column];
+    const { rows } = await this.pool.query<{ id: string }>({ ...statement, ...LIMIT, values: [owner[column]] });
+    return rows.map(({ id }) => id);
+  }
+
+  /** Returns the Threads of one owner and these Agents, the last changed first. */
   async listThreads(wanted: ThreadsWanted): Promise<ThreadSummary[]> {
-    const { owner, agentId, status, archived, userId, after, limit } = wanted;
-    const column = owner.owner_person_id === null ? 'owner_service_token_id' : 'owner_person_id';
-    const statement = LIST_THREADS[column][userId === null ? 'all' : 'ofUser'];
+    const { owner, agentIds, status, archived, filters, after, limit } = wanted;
+    if (agentIds.length === 0) return [];
+    const column = ownerColumn(owner);
+    const given = (Object.keys(FILTERED) as FilterName[]).filter((name) => filters[name] !== undefined);
+    const statement = LIST_THREADS[column].get(filterKey(given))!;
     const place = [after?.updatedAt ?? null, after?.threadId ?? null];
-    const values = [owner[column], agentId, status, archived, ...place, limit, ...(userId === null ? [] : [userId])];
+    const sought = given.map((name) => filters[name]);
+    const values = [owner[column], agentIds, status, archived, ...place, limit, ...sought];
     const { rows } = await this.pool.query<ThreadSummary>({ ...statement, ...LIMIT, values });
     return rows;
   }
@@ -80,6 +118,10 @@ export class SummaryReader {
     const { rows } = await this.pool.query<RunSummary>({ ...LIST_RUNS, ...LIMIT, values: [threadId, cursor, limit] });
     return rows;
   }
+}
+
+function ownerColumn(owner: Ownership): OwnerColumn {
+  return owner.owner_person_id === null ? 'owner_service_token_id' : 'owner_person_id';
 }
 
 /** `to_jsonb` writes times with an offset and without trailing zeros. */

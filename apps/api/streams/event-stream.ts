@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { connectedFrame, KEEPALIVE_FRAME, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
+import { KEEPALIVE, preamble, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
 import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
 import type { Moment, PolicyWatch } from '#platform';
 import { errorEnvelope, notFound, type ApiError } from '../http-errors.ts';
@@ -10,10 +10,12 @@ export interface StreamRequest {
   afterEventId: string;
   knownUpTo: number;
   untilIdle: boolean;
+  extended: boolean;
   /** The header that the caller sent, to ask again whether it is still good. */
   authorization: string | undefined;
   agentId: string;
   tokenId: string;
+  organizationId: string;
   /** When the caller was last known to be allowed to read. */
   allowedAt: Moment;
 }
@@ -53,6 +55,7 @@ export class EventStream implements LogReader {
   readonly afterEventId: string;
   readonly knownUpTo: number;
   readonly untilIdle: boolean;
+  readonly extended: boolean;
   readonly authorization: string | undefined;
   readonly agentId: string;
   private readonly reading: Reading;
@@ -64,20 +67,21 @@ export class EventStream implements LogReader {
 
   constructor(
     private readonly response: ServerResponse,
-    { threadId, afterEventId, knownUpTo, untilIdle, authorization, agentId, allowedAt }: StreamRequest,
+    { threadId, afterEventId, knownUpTo, untilIdle, extended, authorization, agentId, allowedAt }: StreamRequest,
     { hub, watch }: StreamSurroundings,
   ) {
     this.threadId = threadId;
     this.afterEventId = afterEventId;
     this.knownUpTo = knownUpTo;
     this.untilIdle = untilIdle;
+    this.extended = extended;
     this.authorization = authorization;
     this.agentId = agentId;
     this.allowedAt = allowedAt;
     this.watch = watch;
     response.socket?.setNoDelay(true);
     response.writeHead(200, STREAM_HEADERS);
-    response.write(connectedFrame(Math.round(RETRY_FROM_MS + Math.random() * (RETRY_TO_MS - RETRY_FROM_MS))));
+    response.write(preamble(Math.round(RETRY_FROM_MS + Math.random() * (RETRY_TO_MS - RETRY_FROM_MS))));
     response.on('drain', () => this.drained());
     response.on('timeout', () => this.stalled());
     // A broken connection is told by 'close'.
@@ -140,7 +144,7 @@ export class EventStream implements LogReader {
   /** Breaks a silence; one who has not taken what came before needs no sign of life. */
   keepAlive(now: number, silenceMs: number): void {
     if (now - this.lastWriteAt < silenceMs || this.isEnded || this.response.writableLength > 0) return;
-    this.write(KEEPALIVE_FRAME);
+    this.write(KEEPALIVE);
   }
 
   private write(frames: Buffer | string): boolean {

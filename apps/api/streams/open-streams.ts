@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { metrics } from '#platform';
 import type { ApiError } from '../http-errors.ts';
+import type { PerScope } from './stream-limits.ts';
 import { EventStream, type StreamRequest, type StreamSurroundings } from './event-stream.ts';
 
 /** Whether a caller may read an agent's Threads: why not, or that nobody can tell now. */
@@ -22,10 +23,15 @@ const RECHECKS_AT_ONCE = 8;
 /** How often a silence is looked for, within one. */
 const LOOKS_A_SILENCE = 15;
 
+/** The Thread, token and organization that a stream counts for. A Thread belongs to the organization of its Agent. */
+export type StreamOwners = Pick<StreamRequest, 'threadId' | 'tokenId' | 'organizationId'>;
+
 /** All streams of the process; what each needs from time to time is done for all by one sweep. */
 export class OpenStreams {
   private readonly streams = new Set<EventStream>();
-  private readonly byToken = new Map<string, number>();
+  private readonly perThread = new KeyedCount();
+  private readonly perToken = new KeyedCount();
+  private readonly perOrganization = new KeyedCount();
   private readonly timers: NodeJS.Timeout[];
   private rechecking = false;
   private closed = false;
@@ -44,23 +50,25 @@ export class OpenStreams {
     return this.streams.size;
   }
 
-  /** How many of them are the token's. */
-  countOf(tokenId: string): number {
-    return this.byToken.get(tokenId) ?? 0;
+  /** Returns the numbers of open streams: of the Thread, the token, the organization and the process. */
+  counts({ threadId, tokenId, organizationId }: StreamOwners): PerScope<number> {
+    return {
+      thread: this.perThread.of(threadId),
+      token: this.perToken.of(tokenId),
+      organization: this.perOrganization.of(organizationId),
+      process: this.size,
+    };
   }
 
   open(response: ServerResponse, request: StreamRequest): void {
     const stream = new EventStream(response, request, this.options);
     this.streams.add(stream);
     metrics.streamsOpen.inc();
-    const { tokenId } = request;
-    this.byToken.set(tokenId, this.countOf(tokenId) + 1);
+    this.count(request, 1);
     response.once('close', () => {
       this.streams.delete(stream);
       metrics.streamsOpen.dec();
-      const left = this.countOf(tokenId) - 1;
-      if (left > 0) this.byToken.set(tokenId, left);
-      else this.byToken.delete(tokenId);
+      this.count(request, -1);
     });
     if (this.closed) stream.close();
   }
@@ -70,6 +78,12 @@ export class OpenStreams {
     this.closed = true;
     this.timers.forEach((timer) => clearInterval(timer));
     for (const stream of this.streams) stream.close();
+  }
+
+  private count({ threadId, tokenId, organizationId }: StreamOwners, change: 1 | -1): void {
+    this.perThread.add(threadId, change);
+    this.perToken.add(tokenId, change);
+    this.perOrganization.add(organizationId, change);
   }
 
   private breakSilence(lookMs: number): void {
@@ -107,5 +121,20 @@ export class OpenStreams {
     const standing = await this.options.recheck(authorization, agentId);
     if (standing === 'unknown') return;
     group.forEach((stream) => (standing === 'allowed' ? stream.allow(askedAt) : stream.refuse(standing)));
+  }
+}
+
+/** Counts by key. Forgets keys whose count is 0. */
+class KeyedCount {
+  private readonly counts = new Map<string, number>();
+
+  of(key: string): number {
+    return this.counts.get(key) ?? 0;
+  }
+
+  add(key: string, change: number): void {
+    const count = this.of(key) + change;
+    if (count === 0) this.counts.delete(key);
+    else this.counts.set(key, count);
   }
 }

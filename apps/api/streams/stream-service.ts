@@ -4,13 +4,14 @@ import type { operations } from '#contract';
 import { parseUlid } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveHub } from '#live';
-import { isDatabaseAway, type Logger, type PolicyWatch } from '#platform';
+import { isDatabaseAway, type Config, type Logger, type PolicyWatch } from '#platform';
 import type { ApiRequest } from '../caller.ts';
-import { ApiError, notFound, rateLimited, toApiError, unauthenticated } from '../http-errors.ts';
+import { ApiError, notFound, toApiError, unauthenticated } from '../http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import { endRequestSpan } from '../request-traces.ts';
 import { STREAM_HEADERS } from './event-stream.ts';
 import { OpenStreams, type ReadStanding } from './open-streams.ts';
+import { refuseStream, streamLimits } from './stream-limits.ts';
 
 export interface StreamServiceOptions {
   authenticator: Authenticator;
@@ -18,9 +19,7 @@ export interface StreamServiceOptions {
   store: ThreadStore;
   hub: LiveHub;
   watch: PolicyWatch;
-  keepAliveMs: number;
-  /** How many streams one token can have open in this process. */
-  maxPerToken: number;
+  config: Config;
   logger: Logger;
 }
 
@@ -31,11 +30,11 @@ export class StreamService {
   readonly openStreams: OpenStreams;
 
   constructor(private readonly options: StreamServiceOptions) {
-    const { hub, watch, keepAliveMs } = options;
+    const { hub, watch, config } = options;
     this.openStreams = new OpenStreams({
       hub,
       watch,
-      keepAliveMs,
+      keepAliveMs: config.STREAM_KEEPALIVE_MS,
       recheck: (authorization, agentId) => this.recheck(authorization, agentId),
     });
   }
@@ -47,13 +46,20 @@ export class StreamService {
     const { limit, after, until } = input.query;
     // A browser that reconnects repeats its URL, and adds the header: that is the newer one.
     const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
-    const { thread, version, lastEntryId } = await this.options.access.findVisibleThread(caller, threadId);
+    const { thread, version, lastEntryId, agent } = await this.options.access.findVisibleThread(caller, threadId);
+    if (until === 'idle' && resumeFrom === lastEntryId && AT_REST.has(thread.status)) {
+      // An EventSource reconnects each time a stream ends, and stops only at a 204.
+      return void reply.status(204).header('Cache-Control', STREAM_HEADERS['Cache-Control']).send();
+    }
     const fromStart = limit >= version ? '' : null;
     const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
-    if (this.openStreams.countOf(caller.tokenId) >= this.options.maxPerToken) {
-      // Until one of them ends; nobody knows when.
-      throw rateLimited(`The token has ${this.options.maxPerToken} streams open.`, 1);
-    }
+    const owners = { threadId, tokenId: caller.tokenId, organizationId: agent.organizationId };
+    // No `await` from here until the stream is open: two concurrent requests must not both take the last place.
+    const refusal = refuseStream(
+      this.openStreams.counts(owners),
+      streamLimits(this.options.config, caller.limits.maxStreams ?? 0),
+    );
+    if (refusal !== null) throw refusal;
     // Fastify has a route for HEAD wherever there is one for GET. There is nothing to follow.
     if (request.method === 'HEAD') return void reply.headers(STREAM_HEADERS).send();
     for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value ?? '');
@@ -61,14 +67,14 @@ export class StreamService {
     // Its 'close' has been and gone: nothing would ever let go of the stream.
     if (reply.raw.destroyed) return;
     this.openStreams.open(reply.raw, {
-      threadId,
+      ...owners,
       afterEventId,
       // Of a Thread at rest: who comes back to one, as most do after a process has gone, costs no second read.
       knownUpTo: afterEventId >= lastEntryId && thread.status === 'IDLE' && until !== 'idle' ? version : 0,
       untilIdle: until === 'idle',
+      extended: input.extended,
       authorization: headers.authorization,
       agentId: thread.agent_id,
-      tokenId: caller.tokenId,
       allowedAt,
     });
     endRequestSpan(request, reply.raw.statusCode);
@@ -95,11 +101,14 @@ export class StreamService {
   }
 }
 
+/** Statuses of Threads without an active Run. */
+const AT_REST = new Set(['IDLE', 'TERMINATED']);
+
 /** Null when there is none; an empty one is what a client has that has not seen an event. Throws ApiError. */
 function parseLastEventId(header: string | string[] | undefined): string | null {
   const text = String(header ?? '').trim();
   if (text === '') return null;
   const id = parseUlid(text);
-  if (id === null) throw new ApiError('invalid_request', 'Last-Event-ID: must be a ULID');
+  if (id === null) throw new ApiError('invalid_field', 'Last-Event-ID: must be a ULID');
   return id;
 }

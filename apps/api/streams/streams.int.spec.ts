@@ -44,12 +44,13 @@ describe('framing', () => {
     });
     await stream.untilHas(log.length + 1);
     const { events } = await listEvents(threadId);
-    const [head, ...frames] = stream.text.split(/(?<=\n\n)/);
-    expect(head).toMatch(/^: connected\nretry: \d{4}\n\n$/);
+    const [head = ''] = /^: connected\nretry: \d{4}\n/.exec(stream.text) ?? [];
+    const frames = stream.text.slice(head.length).replaceAll(': keepalive\n', '');
+    expect(head).not.toBe('');
     expect(stream.retryMs).toBeGreaterThanOrEqual(1_000);
     expect(stream.retryMs).toBeLessThanOrEqual(3_000);
     const framed = events.map((entry) => `event: thread.event\nid: ${entry.id}\ndata: ${JSON.stringify(entry)}\n\n`);
-    expect(frames.filter((frame) => frame !== ': keepalive\n\n')).toEqual(framed);
+    expect(frames).toBe(framed.join(''));
   });
 
   it('spreads out when clients come back', async () => {
@@ -63,7 +64,7 @@ describe('framing', () => {
     const stream = await api.openStream(await api.newThread());
     await eventually(() => stream.comments.length >= 4, { what: 'three silences are broken' });
     expect(stream.comments.slice(0, 4)).toEqual(['connected', 'keepalive', 'keepalive', 'keepalive']);
-    expect(stream.text).toMatch(/^: connected\nretry: \d{4}\n\n(: keepalive\n\n)+$/);
+    expect(stream.text).toMatch(/^: connected\nretry: \d{4}\n(: keepalive\n)+$/);
   });
 });
 
@@ -189,6 +190,97 @@ describe('until idle', () => {
     expect(stream.last).toEqual({ event: 'thread.idle', data: {} });
   };
   timedTest('ends at once where none is', endsAtOnce, 30_000);
+
+  const LATER = '7ZZZZZZZZZZZZZZZZZZZZZZZZZ';
+  const resume = (threadId: string, id: string, wanted: { token?: string } = {}) =>
+    api.openStream(threadId, '?until=idle', { headers: { 'Last-Event-ID': id }, ...wanted });
+
+  it('ends with thread.idle for a resume id that is later than the log, once no Run is active', async () => {
+    const { threadId, runId } = await busyThread();
+    const stream = await resume(threadId, LATER);
+    await eventually(() => stream.comments.includes('keepalive'), { what: 'the stream waits' });
+    await api.complete(threadId, runId);
+    await stream.untilClosed();
+    expect([stream.last?.event, stream.ids]).toEqual(['thread.idle', []]);
+    const again = await resume(threadId, LATER);
+    await again.untilClosed();
+    expect([again.status, again.last?.event]).toEqual([200, 'thread.idle']);
+  });
+
+  describe('returns 204', () => {
+    let threadId: string;
+    let last: string;
+    beforeAll(async () => {
+      const { runId, ...thread } = await busyThread();
+      await api.complete(thread.threadId, runId);
+      ({ threadId } = thread);
+      last = (await api.log(threadId)).at(-1)!;
+    });
+
+    const answerTo = async (opening: Promise<TestStream>) => {
+      const stream = await opening;
+      await stream.untilClosed();
+      return [stream.status, stream.text, stream.last?.event];
+    };
+    const AT_REST = [204, '', undefined];
+
+    it('for the id of the last entry, in the header or `after`, and opens no stream', async () => {
+      const stream = await resume(threadId, last.toLowerCase());
+      await stream.untilClosed();
+      expect(stream.response.headers).toMatchObject({ 'cache-control': 'no-store, no-transform' });
+      expect(stream.response.headers['content-type']).toBeUndefined();
+      expect(stream.status).toBe(204);
+      expect(await answerTo(api.openStream(threadId, `?until=idle&after=${last}`))).toEqual(AT_REST);
+      // The header is the newer one.
+      const headers = { 'Last-Event-ID': last };
+      expect(await answerTo(api.openStream(threadId, `?until=idle&after=${LATER}`, { headers }))).toEqual(AT_REST);
+      const head = await fetch(`${api.url}/threads/${threadId}/events/stream?until=idle&after=${last}`, {
+        method: 'HEAD',
+        headers: { authorization: `Bearer ${api.token}` },
+      });
+      expect(head.status).toBe(204);
+    });
+
+    it('for a Thread that was terminated', async () => {
+      const { threadId: ended } = await busyThread();
+      await api.happen(ended, { type: 'terminate_thread' });
+      expect(await answerTo(resume(ended, (await api.log(ended)).at(-1)!))).toEqual(AT_REST);
+    });
+
+    it('only with until=idle', async () => {
+      const stream = await api.openStream(threadId, `?after=${last}`);
+      await eventually(() => stream.comments.includes('keepalive'), { what: 'the stream waits' });
+      expect(stream.status).toBe(200);
+    });
+
+    it('not for another id or none', async () => {
+      const log = await api.log(threadId);
+      for (const [id, left] of [
+        [log.at(-2)!, 1],
+        [LATER, 0],
+        ['', log.length],
+      ] as const) {
+        const stream = await resume(threadId, id);
+        await stream.untilClosed();
+        expect([stream.status, stream.ids.length, stream.last?.event]).toEqual([200, left, 'thread.idle']);
+      }
+    });
+
+    it('not while a Run is active: the stream goes on from there', async () => {
+      const { threadId: busy, runId, log } = await busyThread();
+      const stream = await resume(busy, log.at(-1)!);
+      await api.complete(busy, runId);
+      await stream.untilClosed();
+      expect([stream.status, stream.last?.event]).toEqual([200, 'thread.idle']);
+      expect([...log, ...stream.ids]).toEqual(await api.log(busy));
+    });
+
+    it('only to callers who may read the Thread', async () => {
+      const { token } = await api.newPerson();
+      expect((await resume(threadId, last, { token })).status).toBe(404);
+      expect((await resume(threadId, last, { token: 'none' })).status).toBe(401);
+    });
+  });
 });
 
 describe('ends with thread.error within 5 s', () => {

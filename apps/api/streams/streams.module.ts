@@ -29,9 +29,9 @@ import { StreamsController } from './streams.controller.ts';
         store: ThreadStore,
         hub: LiveHub,
         watch: PolicyWatch,
-        { STREAM_KEEPALIVE_MS: keepAliveMs, STREAMS_PER_TOKEN: maxPerToken }: Config,
+        config: Config,
         logger: Logger,
-      ) => new StreamService({ authenticator, access, store, hub, watch, keepAliveMs, maxPerToken, logger }),
+      ) => new StreamService({ authenticator, access, store, hub, watch, config, logger }),
     },
   ],
 })

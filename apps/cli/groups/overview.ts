@@ -40,7 +40,7 @@ function fieldsOf({ runs, startLatency, queue, database, redis, windowMinutes }:
   const { queued, booting, running, waiting_input, completed, failed, cancelled, expired } = runs;
   const used = `${database.connections} of ${database.maxConnections} connections`;
   return renderFields([
-    ['live Runs', `${queued} queued, ${booting + running} running, ${waiting_input} waiting for a person`],
+    ['live Runs', `${queued} queued, ${booting} booting, ${running} running, ${waiting_input} waiting for a person`],
     ['ended Runs', `${completed} completed, ${failed} failed, ${cancelled} cancelled, ${expired} expired`],
     [
       'start latency',

@@ -10,12 +10,15 @@ const workerColumns: Column<QueueStatus['workers'][number]>[] = [
   { head: 'seen', value: ({ seenAt }) => seenAt },
 ];
 
+const PAUSED_BY = { spool: 'an operator', bullmq: 'a BullMQ tool' };
+
 async function print(session: Session, queue: QueueStatus): Promise<void> {
   const { runs, workers } = queue;
   const fields = renderFields([
     ['name', queue.name],
     ['kept in', queue.backend],
     ['paused since', queue.pausedAt],
+    ['paused by', queue.pausedBy?.map((by) => PAUSED_BY[by]).join(' and ')],
     ['away since', queue.awaySince],
     ['offered jobs', queue.offered],
     ['ready Runs', runs.ready],

@@ -18,6 +18,7 @@ const columns: Column<ManagedThread>[] = [
   { head: 'status', value: ({ status, archived }) => (archived ? `${status}, archived` : status) },
   { head: 'agent', value: ({ agentId }) => agentId },
   { head: 'user id', value: ({ userId }) => userId, cut: true },
+  { head: 'reference', value: ({ externalRef }) => externalRef, cut: true },
   { head: 'updated', value: ({ updatedAt }) => updatedAt },
   { head: 'title', value: ({ title }) => title, cut: true },
 ];
@@ -39,6 +40,7 @@ type ListOptions = Paging & {
   owner?: string;
   token?: string;
   userId?: string;
+  externalRef?: string;
   search?: string;
   status?: ManagedThread['status'];
   archived?: boolean;
@@ -53,9 +55,11 @@ const list: CommandSpec<[], ListOptions> = {
     { flags: '--owner <person>', description: 'only this person’s' },
     { flags: '--token <token>', description: 'only those that this service token has made' },
     { flags: '--user-id <id>', description: 'only those of this user of the application' },
+    { flags: '--external-ref <ref>', description: 'only those with this reference, given by their creator' },
     {
       flags: '--search <text>',
-      description: 'only those of this id (of the Thread, of one of its Runs, of a user), or with this in the title',
+      description:
+        'only those of this id (of the Thread, of one of its Runs, of a user), this reference, or with this in the title',
     },
     { flags: '--status <status>', description: 'only these', choices: STATUSES },
     { flags: '--archived', description: 'only archived ones' },
@@ -67,8 +71,9 @@ const list: CommandSpec<[], ListOptions> = {
     ['thread list --agent echo --no-archived --all --json'],
     ['thread list --owner "Jo Doe"'],
     ['thread list --search invoice'],
+    ['thread list --external-ref order-1042'],
   ],
-  async run(session, _, { org, agent, owner, token, userId, search, status, archived, ...paging }) {
+  async run(session, _, { org, agent, owner, token, userId, externalRef, search, status, archived, ...paging }) {
     const organization = await optional(organizationId, session, org);
     const filter = {
       organizationId: organization,
@@ -76,6 +81,7 @@ const list: CommandSpec<[], ListOptions> = {
       ownerPersonId: await optional(personId, session, owner),
       ownerTokenId: await optional(tokenId, session, token),
       userId,
+      externalRef,
       search,
       status,
       archived: archived === undefined ? undefined : (`${archived}` as const),

@@ -3,6 +3,7 @@ import type { CallOf } from '../admin-client.ts';
 import type { CommandSpec, Group } from '../command-spec.ts';
 import type { Options } from '../options.ts';
 import { CommandError } from '../exit-codes.ts';
+import { parseLimit, parseNewLimit, type GivenLimit } from '../limits.ts';
 import { agentId, optional, organizationId, personId, tokenId } from '../resolve.ts';
 import type { Paging, Session } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
@@ -20,6 +21,12 @@ const columns: Column<TokenRecord>[] = [
   { head: 'last used', value: ({ lastUsedAt }) => lastUsedAt },
 ];
 
+/** Returns the limit in force and whether it is the default; null if the token has none. */
+function limitText(token: TokenRecord, name: 'requestsPerMinute' | 'maxStreams'): string | null {
+  const inForce = token.limits[name];
+  return inForce === null ? null : `${inForce}${token[name] === null ? ' (default)' : ''}`;
+}
+
 const tokenFields = (token: TokenRecord): string =>
   renderFields([
     ['id', token.id],
@@ -30,6 +37,8 @@ const tokenFields = (token: TokenRecord): string =>
     ['organization', token.organizationId],
     ['agents', token.agentIds],
     ['attribution', token.allowAttribution],
+    ['requests per minute', limitText(token, 'requestsPerMinute')],
+    ['streams per process', limitText(token, 'maxStreams')],
     ['created', token.createdAt],
     ['expires', token.expiresAt],
     ['revoked', token.revokedAt],
@@ -38,7 +47,22 @@ const tokenFields = (token: TokenRecord): string =>
     ['last used', token.lastUsedAt],
   ]);
 
-type CreateOptions = Options & {
+type LimitOptions = Options & { requestsPerMinute?: GivenLimit; streams?: GivenLimit };
+
+const limitOptions = (values: string, parse: (text: string) => GivenLimit) => [
+  { flags: `--requests-per-minute ${values}`, description: 'requests per minute, over all processes', parse },
+  { flags: `--streams ${values}`, description: 'event streams that are open in one process', parse },
+];
+
+const orNull = (given: GivenLimit): number | null => (given === 'default' ? null : given);
+
+/** Returns the fields for the options that are given. */
+const limitFields = ({ requestsPerMinute, streams }: LimitOptions) => ({
+  ...(requestsPerMinute === undefined ? {} : { requestsPerMinute: orNull(requestsPerMinute) }),
+  ...(streams === undefined ? {} : { maxStreams: orNull(streams) }),
+});
+
+type CreateOptions = LimitOptions & {
   user?: string;
   service?: string;
   operator?: true;
@@ -59,10 +83,12 @@ const create: CommandSpec<[], CreateOptions> = {
     { flags: '--attribution', description: 'the service may make Threads in the name of people' },
     { flags: '--name <name>', description: 'what it is for', required: true },
     { flags: '--expires <when>', description: 'a date, or from now: 30d, 12h; else never', parse: parseExpiry },
+    ...limitOptions('<count>', parseLimit),
   ],
   examples: [
     ['token create --user "Jo Doe" --name laptop --expires 90d'],
     ['token create --service Acme --agent echo --agent helper --name ci'],
+    ['token create --service Acme --agent echo --name crm --requests-per-minute 20000'],
     ['token create --operator --name first --local', 'the first one: --local needs no token'],
   ],
   async run(session, _, options) {
@@ -84,7 +110,10 @@ async function newToken(session: Session, options: CreateOptions): Promise<NewTo
       '--service goes with one or more --agent; others have no --agent and --attribution.',
     );
   }
-  const rest = { name, expiresAt: expires };
+  if (operator && options.streams !== undefined) {
+    throw new CommandError('usage', 'An operator’s token opens no streams; leave out --streams.');
+  }
+  const rest = { name, expiresAt: expires, ...limitFields(options) };
   if (user !== undefined) return { kind: 'person', personId: await personId(session, user), ...rest };
   if (service === undefined) return { kind: 'operator', ...rest };
   const organization = await organizationId(session, service);
@@ -190,6 +219,23 @@ const expire: CommandSpec<[string, string]> = {
   },
 };
 
+const limit: CommandSpec<[string], LimitOptions> = {
+  usage: 'limit <token>',
+  description: 'Set limits of a token; `default` restores one. Every pod applies them within 5 s.',
+  options: limitOptions('<count>', parseNewLimit),
+  examples: [
+    ['token limit ci --requests-per-minute 20000 --streams 2000'],
+    ['token limit ci --streams default', 'restore the default of its kind'],
+  ],
+  async run(session, [given], options) {
+    const body = limitFields(options);
+    if (Object.keys(body).length === 0) {
+      throw new CommandError('usage', 'Nothing to set; give --requests-per-minute, --streams or both.');
+    }
+    await update(session, await tokenId(session, given), body);
+  },
+};
+
 type AgentsOptions = Options & { attribution?: true };
 
 /** What a service token may do more, or no longer. */
@@ -226,6 +272,7 @@ export const tokens: Group = {
     revoke,
     rotate,
     expire,
+    limit,
     permission('allow', 'Let a service token call more Agents of its organization.', true),
     permission('disallow', 'Let a service token no longer call these Agents.', false),
     check(tokenFields),

@@ -1,5 +1,8 @@
--- The queue ($1), whether it is away ($2), live Runs by state, and the workers that are alive, as of one moment.
-select (select paused_at from queue_controls where queue = $1) as "pausedAt",
+-- The queue ($1), whether it is unavailable ($2) or paused by a BullMQ tool ($3), live Runs by state, and the workers that are alive,
+-- as of one moment.
+select (select min(paused_at) from queue_controls where queue in ($1, $3)) as "pausedAt",
+       (select coalesce(json_agg(case queue when $1 then 'spool' else 'bullmq' end order by paused_at), '[]')
+        from queue_controls where queue in ($1, $3) and paused_at is not null) as "pausedBy",
        (select paused_at from queue_controls where queue = $2) as "awaySince",
        json_build_object('ready', count(*) filter (where state = 'ready'), 'leased', count(*) filter (where state = 'leased'),
          'waiting', count(*) filter (where state = 'waiting'), 'delayed', count(*) filter (where state = 'delayed'),

@@ -1,22 +1,31 @@
--- As threads.sql, of those in which $11 is found: as an id ($12, upper case; null where it is none) of a Thread or of one of its
--- Runs, as a user's id, or within the title.
+-- As threads.sql, of those in which $12 is found: as an id ($13, upper case; null where it is none) of a Thread or of one of its
+-- Runs, as a user's id, as a reference, or within the title.
 --
--- What has a key is looked up; of a user of many Threads those are found that moved last, 10,000 an agent at most. Titles are read
--- from the newest Thread on, until the page is full or to the 100,000th. In one `or` the planner would walk all Threads.
+-- Keys are looked up. For a user or reference with many Threads, finds those that changed last, at most 10,000 per agent. Titles are
+-- read from the newest Thread on, until the page is full or to the 100,000th. In one `or` the planner would walk all Threads.
 with found as materialized (
   select array(
-    select $12::text where $12 is not null
+    select $13::text where $13 is not null
     union
-    select r.thread_id from run_summaries r where r.run_id = $12
+    select r.thread_id from run_summaries r where r.run_id = $13
     union
     select u.thread_id
     from agents a
     cross join lateral (
       select n.thread_id from thread_summaries n
-      where n.agent_id = a.id and n.user_id = $11
+      where n.agent_id = a.id and n.user_id = $12
       order by n.updated_at desc, n.thread_id desc
       limit 10000
     ) u
+    union
+    select e.thread_id
+    from agents a
+    cross join lateral (
+      select n.thread_id from thread_summaries n
+      where n.agent_id = a.id and coalesce(n.external_ref, n.client_external_ref) = $12
+      order by n.updated_at desc, n.thread_id desc
+      limit 10000
+    ) e
   ) as ids
 )
 select t.thread_id as id,
@@ -27,6 +36,7 @@ select t.thread_id as id,
        t.user_id                as "userId",
        t.owner_person_id        as "ownerPersonId",
        t.owner_service_token_id as "ownerTokenId",
+       coalesce(t.external_ref, t.client_external_ref) as "externalRef",
        t.kind, t.status, t.archived, t.title,
        t.last_run_id            as "lastRunId",
        t.created_at             as "createdAt",
@@ -36,7 +46,7 @@ from (
   union all
   (select n.thread_id
    from (select thread_id, title from thread_summaries order by thread_id desc limit 100000) n
-   where strpos(lower(n.title), lower($11)) > 0 and n.thread_id <> all ((select ids from found)::text[])
+   where strpos(lower(n.title), lower($12)) > 0 and n.thread_id <> all ((select ids from found)::text[])
    order by n.thread_id desc)
 ) f
 join thread_summaries t on t.thread_id = f.thread_id
@@ -50,5 +60,6 @@ where ($1::text is null or t.thread_id = $1)
   and ($7::text is null or t.status = $7)
   and ($8::boolean is null or t.archived = $8)
   and ($9::text is null or f.thread_id < $9)
+  and ($11::text is null or coalesce(t.external_ref, t.client_external_ref) = $11)
 order by f.thread_id desc
 limit $10

@@ -1,5 +1,5 @@
--- A page of Threads, newest first: one ($1), or those of an organization, agent, owner, user, status, archived or not, after one ($9).
--- Organizations and users are also looked up by their agents, because the indices begin with those.
+-- A page of Threads, newest first: one ($1), or those that match all given filters, after one ($9),
+-- with a reference ($11). Organizations, users and references are also looked up by their agents, because the indices begin with those.
 select t.thread_id as id,
        t.organization_id        as "organizationId",
        (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
@@ -8,6 +8,7 @@ select t.thread_id as id,
        t.user_id                as "userId",
        t.owner_person_id        as "ownerPersonId",
        t.owner_service_token_id as "ownerTokenId",
+       coalesce(t.external_ref, t.client_external_ref) as "externalRef",
        t.kind, t.status, t.archived, t.title,
        t.last_run_id            as "lastRunId",
        t.created_at             as "createdAt",
@@ -23,5 +24,7 @@ where ($1::text is null or t.thread_id = $1)
   and ($7::text is null or t.status = $7)
   and ($8::boolean is null or t.archived = $8)
   and ($9::text is null or t.thread_id < $9)
+  and ($11::text is null or coalesce(t.external_ref, t.client_external_ref) = $11
+                            and t.agent_id = any (array(select a.id from agents a)))
 order by t.thread_id desc
 limit $10

@@ -1,3 +1,5 @@
+import type { ErrorCause } from '../error-reasons.ts';
+
 /** Error codes of the admin API with their HTTP status; a closed list, as that of the Agent Threads API is. */
 export const ADMIN_ERRORS = {
   invalid_request: { status: 400, meaning: 'Path, query or body do not have the shape of this operation.' },
@@ -11,3 +13,23 @@ export const ADMIN_ERRORS = {
 } as const satisfies Record<string, { status: number; meaning: string }>;
 
 export type AdminErrorCode = keyof typeof ADMIN_ERRORS;
+
+/**
+ * Values of `Spool-Error-Reason` that only the admin API and the console return. They share the checks of requests, and thus the
+ * other reasons, with the Agent Threads API. A refusal by an operation itself has no reason; its message states the cause.
+ */
+export const ADMIN_ERROR_REASONS = {
+  operator_required: { code: 'forbidden', status: 403, meaning: 'The token is valid, but it is not an operator’s.' },
+  foreign_origin: {
+    code: 'forbidden',
+    status: 403,
+    meaning: 'A change by the cookie of a session needs an `Origin` header that names this service.',
+  },
+  too_many_sign_ins: {
+    code: 'rate_limited',
+    status: 429,
+    meaning: 'Too many wrong tokens came from this address.',
+  },
+  shutting_down: { code: 'internal_error', status: 503, meaning: 'The process is shutting down. Try again.' },
+  queue_unavailable: { code: 'internal_error', status: 503, meaning: 'The queue does not answer.' },
+} as const satisfies Record<string, ErrorCause>;

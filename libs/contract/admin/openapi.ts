@@ -1,30 +1,31 @@
 import { z } from 'zod';
-import { ADMIN_ERRORS } from './errors.ts';
+import { REASON_HEADER } from '../error-reasons.ts';
+import { BYTES, openAnswers, tidy, type Json } from '../openapi-schemas.ts';
+import { ADMIN_ERROR_REASONS, ADMIN_ERRORS } from './errors.ts';
 import type { AdminOperation } from './operation.ts';
 import { adminOperations } from './operations.ts';
 import { adminComponents } from './records.ts';
-
-type Json = Record<string, unknown>;
 
 /**
  * The OpenAPI 3.1 document of the admin API, made from the schemas that requests are checked with. docs/admin/openapi.json is
  * it, kept equal by a test.
  */
 export function adminOpenApiDocument(serverUrl: string): Json {
-  return {
+  return openAnswers({
     openapi: '3.1.0',
     info: { title: 'Spool admin API', version: '1', description: INTRODUCTION },
     servers: [{ url: serverUrl }],
     security: [{ operatorToken: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: describePaths(),
     components: {
       securitySchemes: {
         operatorToken: { type: 'http', scheme: 'bearer', description: 'The token of an operator (`…_op_…`).' },
       },
-      schemas: { ...describeComponents(), Error: ERROR },
+      schemas: { ...describeComponents(), ErrorEnvelope: ERROR },
       responses: { Refusal: REFUSAL },
     },
-  };
+  });
 }
 
 const INTRODUCTION = `Operates an installation of Spool: what \`spool\` does, by HTTP.
@@ -45,19 +46,53 @@ const ERROR = {
       type: 'object',
       properties: { code: { type: 'string', enum: Object.keys(ADMIN_ERRORS) }, message: { type: 'string' } },
       required: ['code', 'message'],
-      additionalProperties: false,
     },
   },
   required: ['error'],
-  additionalProperties: false,
 };
 
 const REFUSAL = {
   description: Object.entries(ADMIN_ERRORS)
     .map(([code, { status, meaning }]) => `\`${code}\` (${status}): ${meaning}`)
     .join(' '),
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+  headers: {
+    [REASON_HEADER]: {
+      description:
+        'The cause: a reason of the Agent Threads API, or ' +
+        `${Object.keys(ADMIN_ERROR_REASONS)
+          .map((reason) => `\`${reason}\``)
+          .join(', ')}. Refusals by the operation itself omit it; their message states the cause.`,
+      schema: { type: 'string' },
+    },
+  },
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorEnvelope' } } },
 };
+
+const TAGS = {
+  Organizations: 'Owners of Agents; people are their members.',
+  People: 'People who can have tokens and own Agents and Threads.',
+  Tokens: 'Credentials of people, services and operators.',
+  Agents: 'Agents, their versions, and who may use them.',
+  Threads: 'Threads of all callers, their events and files.',
+  Runs: 'Runs of all Threads, and the confirmations that they wait for.',
+  Queue: 'The queue and the workers.',
+  Installation: 'The state of the installation, its checks, and the audit log.',
+};
+
+/** The tags by the first segment of the path. */
+const TAG_OF: Record<string, keyof typeof TAGS> = {
+  organizations: 'Organizations',
+  people: 'People',
+  tokens: 'Tokens',
+  agents: 'Agents',
+  threads: 'Threads',
+  files: 'Threads',
+  runs: 'Runs',
+  confirmations: 'Runs',
+  queue: 'Queue',
+};
+
+const tagOf = (path: string): keyof typeof TAGS => TAG_OF[path.split('/')[1] ?? ''] ?? 'Installation';
 
 function describePaths(): Json {
   const paths: Record<string, Json> = {};
@@ -71,7 +106,8 @@ function describeOperation(name: string, { summary, description, params, query, 
   return {
     operationId: name,
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
+    tags: [tagOf(rest.path)],
     parameters: [...describeParameters(params, 'path'), ...describeParameters(query, 'query')],
     ...(body === null
       ? {}
@@ -83,14 +119,15 @@ function describeOperation(name: string, { summary, description, params, query, 
         }),
     responses: {
       [rest.status]: { description: summary, content: describeAnswer(rest) },
+      // Linters require 4XX; `default` covers the rest, 5xx.
+      '4XX': { $ref: '#/components/responses/Refusal' },
       default: { $ref: '#/components/responses/Refusal' },
     },
   };
 }
 
-/** Bytes have no schema: OpenAPI 3.1 describes them by their type alone. */
 function describeAnswer({ form, answer }: Pick<AdminOperation, 'form' | 'answer'>): Json {
-  return { [ANSWER_TYPES[form]]: form === 'bytes' ? {} : { schema: schemaOf(answer, 'output') } };
+  return { [ANSWER_TYPES[form]]: { schema: form === 'bytes' ? BYTES : schemaOf(answer, 'output') } };
 }
 
 export const ANSWER_TYPES = {
@@ -129,10 +166,4 @@ interface Made {
 function describeComponents(): Json {
   const { schemas } = z.toJSONSchema(adminComponents, { uri, override: tidy });
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]));
-}
-
-/** The bounds of every integer that JavaScript can hold are not bounds of ours. */
-function tidy({ jsonSchema }: Made): void {
-  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }

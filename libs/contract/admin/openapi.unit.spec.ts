@@ -14,6 +14,8 @@ interface Schema {
 interface Described {
   operationId: string;
   summary: string;
+  description: string;
+  tags: string[];
   parameters: { name: string; in: string; required: boolean; description?: string; schema: Schema }[];
   requestBody?: { content: Record<string, { schema: Schema }> };
   responses: Record<string, { $ref?: string; content?: Record<string, { schema?: Schema }> }>;
@@ -21,6 +23,7 @@ interface Described {
 
 interface Document {
   openapi: string;
+  tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Described>>;
   components: { schemas: Record<string, Schema>; responses: Record<string, { description: string }> };
 }
@@ -59,7 +62,7 @@ it('describes every operation where it is, with its parameters, its body, its an
     expect([name, of?.operationId, Object.keys(of?.responses ?? {})]).toEqual([
       name,
       name,
-      [String(status), 'default'],
+      [String(status), '4XX', 'default'],
     ]);
     expect([name, of?.requestBody !== undefined]).toEqual([name, body !== null]);
     expect([name, Object.keys(of?.responses[status]?.content ?? {})]).toEqual([name, [ANSWER_TYPES[form]]]);
@@ -97,4 +100,33 @@ it('names every error code with its status', () => {
   for (const [code, { status }] of Object.entries(ADMIN_ERRORS)) {
     expect(description).toContain(`\`${code}\` (${status})`);
   }
+});
+
+it('gives every operation a summary, a description and one tag, and uses every tag', () => {
+  for (const { operationId, summary, description, tags } of described) {
+    expect([operationId, summary, description]).toEqual([
+      operationId,
+      expect.stringMatching(/\w/),
+      expect.stringMatching(/\w/),
+    ]);
+    expect([operationId, tags]).toEqual([operationId, [expect.any(String)]]);
+  }
+  const used = new Set(described.flatMap(({ tags }) => tags));
+  expect([...used].toSorted()).toEqual(document.tags.map(({ name }) => name).toSorted());
+});
+
+it('leaves answers open to new fields and closes request bodies', () => {
+  const text = (part: unknown): string => JSON.stringify(part) ?? '';
+  const closed = '"additionalProperties":false';
+  expect(text(document.components)).not.toContain(closed);
+  for (const { operationId, requestBody, responses } of described) {
+    expect([operationId, text(responses).includes(closed)]).toEqual([operationId, false]);
+    if (requestBody) expect([operationId, text(requestBody).includes(closed)]).toEqual([operationId, true]);
+  }
+});
+
+it('describes bytes in the form that client generators know', () => {
+  const { content } = document.paths['/files/{fileId}/content']!['get']!.responses['200']!;
+  const BYTES = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' };
+  expect(content).toEqual({ 'application/octet-stream': { schema: BYTES } });
 });

@@ -11,7 +11,7 @@ export interface AdminOperation<
   /** Below /admin/v1, parameters in braces. */
   path: `/${string}`;
   summary: string;
-  description?: string;
+  description: string;
   params: Params;
   query: Query;
   /** Null where no body is taken. */

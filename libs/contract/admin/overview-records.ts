@@ -5,6 +5,17 @@ import { adminComponents, managedRun, queueStatus } from './records.ts';
 
 const milliseconds = z.number().min(0);
 
+const runsByStatus = {
+  queued: count,
+  booting: count,
+  running: count,
+  waiting_input: count,
+  completed: count,
+  failed: count,
+  cancelled: count,
+  expired: count,
+} satisfies Record<z.output<typeof managedRun>['status'], z.ZodType>;
+
 export const problem = z
   .strictObject({
     kind: z.enum([
@@ -37,7 +48,7 @@ export const overview = z
     windowMinutes: z.int(),
     bucketSeconds: z.int().meta({ description: 'Length of each of `series`.' }),
     problems: z.array(problem).meta({ description: 'The worst first; empty: all is well.' }),
-    runs: z.record(managedRun.shape.status, count).meta({
+    runs: z.strictObject(runsByStatus).meta({
       description: 'Live Runs by status now, ended ones by how they ended within the window.',
     }),
     series: z

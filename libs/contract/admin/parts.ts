@@ -12,6 +12,8 @@ export const ADMIN_LIMITS = {
   agentsAToken: 100,
   organizationsAPerson: 100,
   version: 999_999_999,
+  /** The largest limits of a token: requests per minute, and open streams. */
+  tokenLimit: 1_000_000,
 } as const;
 
 export const newName = text(1, ADMIN_LIMITS.name);

@@ -13,8 +13,26 @@ const named = z.strictObject({ name: newName });
 const byName = newName.optional().meta({ description: 'Only those of exactly this name.' });
 const agentIds = (min: number) => ulids(min, ADMIN_LIMITS.agentsAToken);
 
+/** A limit of a token. Null, or no value for a new token, means the default of its kind. */
+const limit = (what: string) =>
+  z
+    .int()
+    .min(1)
+    .max(ADMIN_LIMITS.tokenLimit)
+    .nullish()
+    .meta({ description: `${what} Null means the default of its kind.` });
+const requestsPerMinute = limit('Requests per minute, over all processes.');
+const maxStreams = limit('Open event streams per process.');
+
 const newToken = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('person'), personId: ulid, name: newName, expiresAt: time.nullish() }),
+  z.strictObject({
+    kind: z.literal('person'),
+    personId: ulid,
+    name: newName,
+    expiresAt: time.nullish(),
+    requestsPerMinute,
+    maxStreams,
+  }),
   z.strictObject({
     kind: z.literal('service'),
     organizationId: ulid,
@@ -22,8 +40,10 @@ const newToken = z.discriminatedUnion('kind', [
     allowAttribution: z.boolean().default(false),
     name: newName,
     expiresAt: time.nullish(),
+    requestsPerMinute,
+    maxStreams,
   }),
-  z.strictObject({ kind: z.literal('operator'), name: newName, expiresAt: time.nullish() }),
+  z.strictObject({ kind: z.literal('operator'), name: newName, expiresAt: time.nullish(), requestsPerMinute }),
 ]);
 
 /** Organizations, people, memberships and tokens (decisions, section 8). */
@@ -32,6 +52,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/organizations',
     summary: 'Create an organization',
+    description: 'Names need not be unique.',
     params: nothing,
     query: nothing,
     body: named,
@@ -43,6 +64,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/organizations',
     summary: 'List organizations, newest first',
+    description: '`name` finds organizations by their exact name.',
     params: nothing,
     query: z.object({ ...page, name: byName }),
     body: noBody,
@@ -54,6 +76,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/organizations/{organizationId}',
     summary: 'Read an organization',
+    description: 'Includes its concurrency limit.',
     params: organizationParams,
     query: nothing,
     body: noBody,
@@ -65,6 +88,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/organizations/{organizationId}',
     summary: 'Rename an organization',
+    description: 'Its id stays.',
     params: organizationParams,
     query: nothing,
     body: named,
@@ -96,6 +120,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/organizations/{organizationId}/members',
     summary: 'Make a person a member; one who is stays one',
+    description: 'Every pod lets the person use the organization’s Agents within 5 s.',
     params: organizationParams,
     query: nothing,
     body: z.strictObject({ personId: ulid }),
@@ -119,6 +144,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/people',
     summary: 'Create a person, a member of these organizations',
+    description: 'The person has no token yet.',
     params: nothing,
     query: nothing,
     body: z.strictObject({ name: newName, organizationIds: ulids(0, ADMIN_LIMITS.organizationsAPerson).default([]) }),
@@ -130,6 +156,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/people',
     summary: 'List people, newest first',
+    description: '`name` finds people by their exact name.',
     params: nothing,
     query: z.object({
       ...page,
@@ -145,6 +172,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/people/{personId}',
     summary: 'Read a person',
+    description: 'Includes the organizations that the person is a member of.',
     params: personParams,
     query: nothing,
     body: noBody,
@@ -156,6 +184,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/people/{personId}',
     summary: 'Rename a person',
+    description: 'The id stays.',
     params: personParams,
     query: nothing,
     body: named,
@@ -179,6 +208,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/tokens',
     summary: 'List tokens, newest first',
+    description: 'Includes expired and revoked tokens, unless `status` is given. Secrets are never listed.',
     params: nothing,
     query: z.object({
       ...page,
@@ -198,6 +228,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/tokens/{tokenId}',
     summary: 'Read what is known of a token',
+    description: 'The secret is not returned, because only its SHA-256 is stored.',
     params: tokenParams,
     query: nothing,
     body: noBody,
@@ -208,14 +239,17 @@ export const peopleOperations = {
   updateToken: {
     method: 'POST',
     path: '/tokens/{tokenId}',
-    summary: 'Change a token’s name, expiry, attribution or Agents',
-    description: 'What is left out stays. Every pod sees it within 5 s.',
+    summary: 'Change a token’s name, expiry, limits, attribution or Agents',
+    description:
+      'Omitted fields stay. Every pod applies the change within 5 s. A lower stream limit does not close open streams.',
     params: tokenParams,
     query: nothing,
     body: z.strictObject({
       name: newName.optional(),
       expiresAt: time.nullish().meta({ description: 'Null: never.' }),
       allowAttribution: z.boolean().optional(),
+      requestsPerMinute,
+      maxStreams,
       addAgentIds: agentIds(0).default([]),
       removeAgentIds: agentIds(0).default([]),
     }),

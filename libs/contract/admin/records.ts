@@ -34,6 +34,8 @@ export const personRecord = z
   .meta({ description: 'Somebody who can have tokens and own Agents and Threads.' })
   .register(adminComponents, { id: 'Person' });
 
+const ownLimit = z.int().nullable().meta({ description: 'Set for this token; null means the default of its kind.' });
+
 export const tokenRecord = z
   .strictObject({
     id: answeredUlid,
@@ -46,6 +48,16 @@ export const tokenRecord = z
     organizationName: organizationName.nullable(),
     agentIds: z.array(answeredUlid).meta({ description: 'Agents that a service may call; of others empty.' }),
     allowAttribution: z.boolean().meta({ description: 'Whether a service may make Threads in the name of a person.' }),
+    requestsPerMinute: ownLimit,
+    maxStreams: ownLimit,
+    limits: z
+      .strictObject({
+        requestsPerMinute: z.int().meta({ description: 'Counted over all processes.' }),
+        maxStreams: z.int().nullable().meta({
+          description: 'Open event streams per process; null for operators, who open none.',
+        }),
+      })
+      .meta({ description: 'The limits in force, with the defaults of the API process that answers.' }),
     createdAt: dateTime,
     expiresAt: dateTime.nullable().meta({ description: 'Null: never.' }),
     revokedAt: dateTime.nullable(),
@@ -127,6 +139,10 @@ export const managedThread = z
     agentId: answeredUlid,
     agentName,
     userId: z.string().meta({ description: 'Of the application.' }),
+    externalRef: z
+      .string()
+      .nullable()
+      .meta({ description: 'The caller’s reference, given at creation; null if there is none.' }),
     ownerPersonId: answeredUlid.nullable().meta({ description: 'Who created it, or to whom it is attributed.' }),
     ownerTokenId: answeredUlid.nullable().meta({ description: 'The service token that created it.' }),
     kind: z.enum(['pet', 'cattle']),
@@ -183,6 +199,13 @@ export const queueStatus = z
     name: z.string(),
     backend: z.enum(['redis', 'postgresql']),
     pausedAt: dateTime.nullable().meta({ description: 'Since when it is paused; null while it runs.' }),
+    pausedBy: z
+      .array(z.enum(['spool', 'bullmq']))
+      .optional()
+      .meta({
+        description:
+          '`spool`: an operator paused it; `bullmq`: a BullMQ tool did. Empty while it runs; older releases omit it.',
+      }),
     awaySince: dateTime.nullable().meta({ description: 'Since when the workers cannot reach it.' }),
     offered: z.int().nullable().meta({ description: 'Jobs that no worker has taken yet; null: it does not answer.' }),
     runs: z

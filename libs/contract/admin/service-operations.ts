@@ -13,6 +13,7 @@ export const serviceOperations = {
     method: 'GET',
     path: '/overview',
     summary: 'Read how the installation is, and what is wrong',
+    description: 'Problems, the worst first, and figures of the last `windowMinutes` minutes.',
     params: nothing,
     query: z.object({
       windowMinutes: queryInteger(5, 10_080).default(60).meta({ description: 'How far it looks back.' }),
@@ -26,6 +27,7 @@ export const serviceOperations = {
     method: 'GET',
     path: '/queue',
     summary: 'Read how the queue and the workers are',
+    description: 'Waiting jobs, live Runs by state, and the workers that are alive.',
     params: nothing,
     query: nothing,
     body: noBody,
@@ -49,6 +51,8 @@ export const serviceOperations = {
     method: 'POST',
     path: '/queue/resume',
     summary: 'Let Runs begin again',
+    description:
+      'Ends the pause of an operator and that of a BullMQ tool. Has no effect on a queue that is not paused.',
     params: nothing,
     query: nothing,
     body: noBody,
@@ -104,6 +108,7 @@ export const serviceOperations = {
     method: 'GET',
     path: '/doctor',
     summary: 'Check what the process that answers stands on: database, queue, clock, disk, versions',
+    description: 'Each check has a status and a message that says what to do.',
     params: nothing,
     query: nothing,
     body: noBody,
@@ -115,6 +120,7 @@ export const serviceOperations = {
     method: 'GET',
     path: '/audit',
     summary: 'List what operators have changed, newest first',
+    description: 'Entries are never changed or removed.',
     params: nothing,
     query: z.object({
       ...page,

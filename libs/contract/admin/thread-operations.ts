@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { queryInteger, dateTime, ulid } from '../scalars.ts';
-import { threadEventLogEntry } from '../records.ts';
+import { threadEventLogEntry } from '../log-entries.ts';
 import type { AdminOperation } from './operation.ts';
 import { ADMIN_LIMITS, count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
@@ -30,6 +30,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/threads',
     summary: 'List Threads, newest first',
+    description: 'Threads of all organizations, unless a filter names one.',
     params: nothing,
     query: z.object({
       ...page,
@@ -38,9 +39,10 @@ export const threadOperations = {
       ownerPersonId: ulid.optional(),
       ownerTokenId: ulid.optional(),
       userId: newName.optional().meta({ description: 'Of the application.' }),
+      externalRef: newName.optional().meta({ description: 'Only those with this reference.' }),
       search: newName.optional().meta({
         description:
-          'The id of a Thread or of one of its Runs, a user id, or a part of the title of one of the newest 100,000 Threads.',
+          'The id of a Thread or of one of its Runs, a user id, a reference, or a part of the title of one of the newest 100,000 Threads.',
       }),
       status: managedThread.shape.status.optional().meta({ description: 'Only those of this status.' }),
       archived: flag.meta({ description: '`true`: only archived ones. `false`: only the others.' }),
@@ -54,6 +56,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/threads/{threadId}',
     summary: 'Read a Thread and its newest Runs',
+    description: '404 if the Thread is deleted.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -69,6 +72,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/threads/{threadId}/export',
     summary: 'Read the whole stream of a Thread, every event as it is stored',
+    description: 'One line for each event, oldest first; includes events that callers never see, such as tool results.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -107,6 +111,7 @@ export const threadOperations = {
     method: 'DELETE',
     path: '/threads/{threadId}',
     summary: 'Delete a Thread for good, with its events and files',
+    description: 'Its Runs are cancelled. Its id and those of its files answer 404 from then on.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -118,6 +123,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/runs',
     summary: 'List Runs, newest first: those that are live, those of a Thread, or all',
+    description: 'Live Runs by default; with `scope=all` or `threadId` also those that have ended.',
     params: nothing,
     query: z.object({
       ...page,
@@ -140,6 +146,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/runs/{runId}',
     summary: 'Read a Run',
+    description: 'For a live Run, includes the data of dispatcher and reaper.',
     params: runParams,
     query: nothing,
     body: noBody,
@@ -151,6 +158,7 @@ export const threadOperations = {
     method: 'POST',
     path: '/runs/{runId}/cancel',
     summary: 'Cancel a Run, at once; 409 when it has ended',
+    description: 'The Run is cancelled before the answer is sent; its worker stops as soon as it learns of it.',
     params: runParams,
     query: nothing,
     body: noBody,
@@ -186,6 +194,7 @@ export const threadOperations = {
     method: 'POST',
     path: '/threads/{threadId}/unarchive',
     summary: 'Take a Thread out of the archive',
+    description: 'Has no effect on a Thread that is not archived.',
     params: threadParams,
     query: nothing,
     body: noBody,

@@ -1,6 +1,11 @@
 import { z } from 'zod';
+import { components } from '../components.ts';
+import { LOG_ENTRIES, threadEventLogEntry } from '../log-entries.ts';
 import { answeredUlid, dateTime } from '../scalars.ts';
 import { adminComponents } from './records.ts';
+
+// The entries of the public log have the same names in both documents.
+for (const schema of [...LOG_ENTRIES, threadEventLogEntry]) adminComponents.add(schema, components.get(schema)!);
 
 export const managedFile = z
   .strictObject({
@@ -51,8 +56,8 @@ export const runTimeline = z
           kind: z.enum(['queue', 'delay', 'boot', 'model', 'tool', 'waiting']).meta({
             description:
               '`queue`: until a worker takes it. `delay`: not to be offered yet, after a failure or after the Run that it interrupts. ' +
-              '`boot`: until its first step begins, where that is a tool; a model step begins with its claim, for nothing is ' +
-              'stored in between. `waiting`: for a person.',
+              '`boot`: from the claim to `run.started`, while agent version, transcript and tool servers are loaded. Workers of ' +
+              'earlier releases stored both at once, so their model steps include the boot. `waiting`: for a person.',
           }),
           name: z.string().meta({ description: 'For people, such as the tool’s title.' }),
           attempt: z.int().nullable().meta({ description: 'Of the claim that it is part of.' }),

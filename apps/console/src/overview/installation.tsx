@@ -106,7 +106,7 @@ function Queue({ overview: { queue } }: Part) {
   );
 }
 
-function QueueState({ queue: { pausedAt, awaySince } }: { queue: Overview['queue'] }) {
+function QueueState({ queue: { pausedAt, pausedBy, awaySince } }: { queue: Overview['queue'] }) {
   if (awaySince !== null) {
     return (
       <>
@@ -117,7 +117,8 @@ function QueueState({ queue: { pausedAt, awaySince } }: { queue: Overview['queue
   if (pausedAt === null) return <StatusBadge color="teal">Running</StatusBadge>;
   return (
     <>
-      <StatusBadge color="orange">Paused</StatusBadge> since <Ago time={pausedAt} />
+      <StatusBadge color="orange">Paused</StatusBadge> {pausedBy?.includes('bullmq') && 'by a BullMQ tool '}since{' '}
+      <Ago time={pausedAt} />
     </>
   );
 }

@@ -79,6 +79,7 @@ function ThreadFacts({ thread, events }: { thread: ManagedThread; events: number
         ),
         Organization: thread.organizationName,
         User: thread.userId,
+        Reference: thread.externalRef,
         'Owned by a person': ownerPersonId && <ShortId id={ownerPersonId} of="person" />,
         'Owned by a service token': ownerTokenId && <ShortId id={ownerTokenId} of="token" />,
         Kind: thread.kind === 'pet' ? 'Pet' : 'Cattle',

@@ -21,13 +21,14 @@ import { useUrlFilter } from '../parts/url-filter.ts';
 
 /** More than a screen shows; a row takes some milliseconds to draw. */
 const PAGE = 25;
-const FILTERS = ['search', 'status', 'archived', 'agentId', 'organizationId', 'userId'] as const;
+const FILTERS = ['search', 'status', 'archived', 'agentId', 'organizationId', 'userId', 'externalRef'] as const;
 type Filter = Record<(typeof FILTERS)[number], string>;
 
 export default function ThreadsPage() {
   const [filter, change] = useUrlFilter(FILTERS);
   const query = {
     ...{ limit: PAGE, search: filter.search || undefined, userId: filter.userId || undefined },
+    ...{ externalRef: filter.externalRef || undefined },
     ...{ status: (filter.status || undefined) as ThreadStatusName | undefined },
     ...{ archived: (filter.archived || undefined) as 'true' | 'false' | undefined },
     ...{ agentId: filter.agentId || undefined, organizationId: filter.organizationId || undefined },
@@ -54,7 +55,7 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
     <FilterBar {...{ filter, change }} label="Filter Threads">
       <FilterText
         label="Search"
-        placeholder="Id of a Thread or Run, user, title"
+        placeholder="Id, user, reference, title"
         leftSection={<IconSearch size={14} />}
         w={260}
         value={filter.search}
@@ -87,6 +88,12 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
         value={filter.userId}
         onChange={(userId) => change({ userId })}
       />
+      <FilterText
+        label="Reference"
+        placeholder="Exact reference"
+        value={filter.externalRef}
+        onChange={(externalRef) => change({ externalRef })}
+      />
     </FilterBar>
   );
 }
@@ -97,7 +104,7 @@ function ThreadsTable({ threads }: { threads: ManagedThread[] }) {
       aria-label="Threads"
       highlightOnHover
       minWidth={640}
-      columns={['Title', 'Status', 'Agent', 'User', 'Updated']}
+      columns={['Title', 'Status', 'Agent', 'User, reference', 'Updated']}
     >
       {threads.map((thread) => (
         <ThreadRow key={thread.id} thread={thread} />
@@ -133,6 +140,11 @@ function ThreadRow({ thread }: { thread: ManagedThread }) {
         <Text size="sm" truncate title={thread.userId}>
           {thread.userId}
         </Text>
+        {thread.externalRef !== null && (
+          <Text size="xs" c="dimmed" truncate title={thread.externalRef}>
+            {thread.externalRef}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td>
         <Ago time={thread.updatedAt} />

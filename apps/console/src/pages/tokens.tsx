@@ -17,6 +17,7 @@ import { RecordTable } from '../parts/record-table.tsx';
 import { optionsOf } from '../parts/status-table.ts';
 import { MintToken } from '../tokens/mint-token.tsx';
 import { TokenActions } from '../tokens/token-actions.tsx';
+import { LimitsInForce } from '../tokens/token-limits.tsx';
 import { TOKEN_KINDS, TOKEN_STATUSES } from '../tokens/token-look.ts';
 
 const PAGE = 25;
@@ -90,8 +91,8 @@ function TokenTable({ tokens }: { tokens: TokenRecord[] }) {
   return (
     <RecordTable
       aria-label="Tokens"
-      minWidth={860}
-      columns={['Token', 'Kind', 'Whose', 'Status', 'Last used', 'Expires', { name: 'Actions', ta: 'right' }]}
+      minWidth={1000}
+      columns={['Token', 'Kind', 'Whose', 'Status', 'Limits', 'Last used', 'Expires', { name: 'Actions', ta: 'right' }]}
     >
       {tokens.map((token) => (
         <TokenRow key={token.id} token={token} />
@@ -118,6 +119,9 @@ function TokenRow({ token }: { token: TokenRecord }) {
       <Table.Td>
         <StatusBadge color={TOKEN_STATUSES[token.status].color}>{TOKEN_STATUSES[token.status].label}</StatusBadge>
         <Since token={token} />
+      </Table.Td>
+      <Table.Td>
+        <LimitsInForce token={token} />
       </Table.Td>
       <Table.Td>{token.lastUsedAt === null ? 'never' : <Ago time={token.lastUsedAt} />}</Table.Td>
       <Table.Td>{token.expiresAt === null ? 'never' : <Ago time={token.expiresAt} />}</Table.Td>

@@ -6,6 +6,7 @@ import { Dialog } from '../parts/dialog.tsx';
 import { ErrorNote } from '../parts/query-state.tsx';
 import { AgentsPicker, OrganizationPicker, PersonPicker } from '../parts/pickers.tsx';
 import { optionsOf } from '../parts/status-table.ts';
+import { LimitFields } from './limit-fields.tsx';
 import { EMPTY_FORM, newTokenOf, type TokenForm } from './new-token.ts';
 import { SecretDialog, useSecret } from './secret-dialog.tsx';
 import { LIFETIMES, TOKEN_KINDS } from './token-look.ts';
@@ -103,6 +104,7 @@ function Fields({ form, change }: { form: TokenForm; change: (changed: Partial<T
         value={LIFETIMES.find(({ days }) => days === form.days)!.label}
         onChange={(picked) => change({ days: LIFETIMES.find(({ label }) => label === picked)!.days })}
       />
+      <LimitFields kind={form.kind} form={form} change={change} />
     </>
   );
 }

@@ -15,6 +15,16 @@ describe('newTokenOf', () => {
     expect(newTokenOf({ ...form, days: null }, NOW)).toMatchObject({ expiresAt: null });
   });
 
+  test('sends the limits of the form; an operator has no stream limit', () => {
+    const limits = { requestsPerMinute: 20_000, maxStreams: 500 };
+    for (const kind of ['person', 'service'] as const) {
+      expect(newTokenOf({ ...form, kind, ...limits }, NOW)).toMatchObject(limits);
+    }
+    const operator = newTokenOf({ ...form, kind: 'operator', ...limits }, NOW);
+    expect(operator).toMatchObject({ requestsPerMinute: 20_000 });
+    expect(operator).not.toHaveProperty('maxStreams');
+  });
+
   test.each([
     [{ name: '  ' }],
     [{ personId: '' }],

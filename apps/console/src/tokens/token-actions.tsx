@@ -7,6 +7,7 @@ import { ActionButton } from '../parts/action-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { ErrorNote } from '../parts/query-state.tsx';
 import { SecretDialog, useSecret } from './secret-dialog.tsx';
+import { LimitToken } from './token-limits.tsx';
 import { GRACES } from './token-look.ts';
 
 /** What can be done to a token that still is good. */
@@ -23,6 +24,7 @@ export function TokenActions({ token }: { token: TokenRecord }) {
   });
   return (
     <Group gap="xs" wrap="nowrap" justify="flex-end">
+      <LimitToken token={token} />
       <RotateToken token={token} />
       <ActionButton
         action={revoke}

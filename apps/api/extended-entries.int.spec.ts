@@ -1,0 +1,94 @@
+import type { ThreadEventLogEntry } from '#contract';
+import { StreamsUnderTest } from './streams/streams-under-test.testing.ts';
+
+// Real: HTTP, PostgreSQL. The Run's events are appended by commands, without a worker.
+
+let api: StreamsUnderTest;
+beforeAll(async () => {
+  api = await StreamsUnderTest.start();
+});
+afterEach(() => api.release());
+afterAll(() => api.stop());
+
+const CALL = { toolCallId: 'call', toolName: 'look', title: 'Look it up', toolInput: {} };
+const FILE = { fileId: '01F'.padEnd(26, '0'), name: 'sum.csv', kind: 'artifact' } as const;
+
+/** A Thread whose first worker is lost in a step. The second worker asks a person and writes a file. */
+async function eventfulThread(): Promise<{ threadId: string; runId: string }> {
+  const threadId = await api.newThread();
+  const run = { runId: threadId, agentVersion: 1, limits: { queueMs: 1e6, workMs: 1e6, waitMs: 1e6, maxLosses: 3 } };
+  const { runId } = run;
+  const message = { text: 'hi', requestId: null, fileIds: [], run, by: null };
+  await api.happen(threadId, { type: 'add_message', ...message, whenBusy: 'reject' });
+  for (const attempt of [1, 2]) {
+    const claim = { type: 'claim_run', runId, dispatch: attempt, holder: 'worker' } as const;
+    await api.happen(threadId, claim, { type: 'start_run', runId, attempt });
+    const text = { type: 'assistant.text_added', data: { text: `by ${attempt}`, step: 1 } } as const;
+    await api.happen(threadId, { type: 'record', runId, attempt, facts: [text] });
+    if (attempt === 1) await api.happen(threadId, { type: 'hand_over_run', runId, attempt, openStep: 1 });
+  }
+  await api.happen(threadId, {
+    ...{ type: 'record', runId, attempt: 2 },
+    facts: [
+      { type: 'file.changed', data: { ...FILE, action: 'created' } },
+      { type: 'files.updated', data: { ...FILE, change: 'attached' } },
+      { type: 'tool.confirmation_requested', data: { ...CALL, requestId: 'Q' } },
+    ],
+  });
+  await api.happen(threadId, { type: 'delete_file', ...FILE });
+  return { threadId, runId };
+}
+
+type Entry = ThreadEventLogEntry;
+
+async function list(threadId: string, query = ''): Promise<Entry[]> {
+  const headers = { authorization: `Bearer ${api.token}` };
+  const response = await fetch(`${api.url}/threads/${threadId}/events${query}`, { headers });
+  return ((await response.json()) as { events: Entry[] }).events;
+}
+
+const PLAIN = ['id', 'type', 'occurredAt', 'runId', 'status', 'content', 'durationMs', 'tokens'];
+const OF_TOOLS = ['toolCallId', 'toolName', 'toolInput'];
+
+const besides = (entry: Entry) =>
+  Object.fromEntries(Object.entries(entry).filter(([name]) => ![...PLAIN, ...OF_TOOLS].includes(name)));
+
+test('the list has the optional fields only with extended=true', async () => {
+  const { threadId, runId } = await eventfulThread();
+  const plain = await list(threadId);
+  expect(await list(threadId, '?extended=false')).toEqual(plain);
+  expect(plain.map(besides)).toEqual(plain.map(() => ({})));
+
+  const extended = await list(threadId, '?extended=true');
+  expect(extended).toMatchObject(plain);
+  const shown = extended.flatMap((entry) => {
+    const more = besides(entry);
+    return Object.keys(more).length > 0 ? [[entry.type, entry.content, more]] : [];
+  });
+  const said = (attempt: number) => ({ messageId: `${runId}-${attempt}-1`, stepId: `${runId}-${attempt}-1` });
+  const { fileId, name, kind } = FILE;
+  expect(shown).toEqual([
+    ['agent.message.delta', 'by 1', said(1)],
+    ['session.status', 'RESCHEDULING', { voidedStepId: `${runId}-1-1` }],
+    ['agent.message.delta', 'by 2', said(2)],
+    ['file.changed', fileId, { name, kind, action: 'created' }],
+    ['session_files.updated', fileId, { name, kind, action: 'attached' }],
+    ['tool.confirmation.required', 'Q', { title: 'Look it up' }],
+    ['session_files.updated', fileId, { name, kind, action: 'deleted' }],
+  ]);
+});
+
+test('plain and extended streams of one Thread each get their own fields, past and live', async () => {
+  const { threadId, runId } = await eventfulThread();
+  const [plain, extended] = [await api.openStream(threadId), await api.openStream(threadId, '?extended=true')];
+  const past = (await list(threadId)).length;
+  await Promise.all([plain.untilHas(past), extended.untilHas(past)]);
+  const fact = { type: 'assistant.text_added', data: { text: 'live', step: 1 } } as const;
+  await api.happen(threadId, { type: 'record', runId, attempt: 2, facts: [fact] });
+  await Promise.all([plain.untilHas(past + 1), extended.untilHas(past + 1)]);
+  const told = (text: string) =>
+    text.split('\n').flatMap((line) => (line.startsWith('data: {"id"') ? [JSON.parse(line.slice(6)) as Entry] : []));
+  expect(told(plain.text)).toEqual(await list(threadId));
+  expect(told(extended.text)).toEqual(await list(threadId, '?extended=true'));
+  expect(told(extended.text).at(-1)).toMatchObject({ content: 'live', stepId: `${runId}-2-1` });
+});

@@ -1,0 +1,74 @@
+import type { Pool } from 'pg';
+import type { ThreadSummary } from '#contract';
+import { previewOf } from '#domain';
+import { isDatabaseAway, namedStatement } from '#platform';
+import type { ApiRequest } from './caller.ts';
+
+const THREAD_EXTRAS = namedStatement(import.meta.dirname, 'queries/thread-extras.sql');
+
+/** Milliseconds. The queries are by key, so one that takes longer has lost its connection. */
+const LIMIT = { query_timeout: 5_000 };
+
+/** The parts of a plain answer that have optional fields. */
+interface Extendable {
+  thread?: ThreadSummary;
+  threads?: ThreadSummary[];
+}
+
+type ThreadExtras = Required<Pick<ThreadSummary, 'externalRef' | 'lastMessage'>>;
+
+/**
+ * Adds the optional fields beyond the contract (`?extended=true`) to a plain answer. It reads their current values, so fresh
+ * answers, replayed answers and reads get them in the same way, and stored answers stay plain. If the database does not
+ * answer, the answer stays plain: a 503 would hide that a write was done.
+ */
+export class Extensions {
+  constructor(private readonly pool: Pool) {}
+
+  /** Returns the answer unchanged unless the request asks for the optional fields. */
+  async extend<Plain extends Extendable>({ input }: ApiRequest, plain: Plain): Promise<Plain> {
+    if (!input.extended) return plain;
+    const { thread, threads } = plain;
+    const extras = await this.readThreadExtras([...(thread ? [thread] : []), ...(threads ?? [])].map(({ id }) => id));
+    const withExtras = (one: ThreadSummary): ThreadSummary => ({ ...one, ...extras.get(one.id) });
+    return {
+      ...plain,
+      ...(thread && { thread: withExtras(thread) }),
+      ...(threads && { threads: threads.map(withExtras) }),
+    };
+  }
+
+  /** Does the same for an answer that is text already, fresh or stored. */
+  async extendAnswer<Answer extends { body: string }>(request: ApiRequest, answer: Answer): Promise<Answer> {
+    if (!request.input.extended) return answer;
+    const plain = JSON.parse(answer.body) as Extendable;
+    return { ...answer, body: JSON.stringify(await this.extend(request, plain)) };
+  }
+
+  /** Reads the fields of all Threads in one query. A Thread that was deleted meanwhile has none. */
+  private async readThreadExtras(threadIds: readonly string[]): Promise<ReadonlyMap<string, ThreadExtras>> {
+    if (threadIds.length === 0) return new Map();
+    try {
+      const { rows } = await this.pool.query<ExtrasRow>({ ...THREAD_EXTRAS, ...LIMIT, values: [threadIds] });
+      return new Map(rows.map((row) => [row.threadId, toExtras(row)]));
+    } catch (error) {
+      if (isDatabaseAway(error)) return new Map();
+      throw error;
+    }
+  }
+}
+
+interface ExtrasRow {
+  threadId: string;
+  externalRef: string | null;
+  /** Null, like the next two, if the Thread has no message. */
+  type: 'message.added' | 'assistant.message_added' | null;
+  text: string | null;
+  createdAt: string | null;
+}
+
+function toExtras({ externalRef, type, text, createdAt }: ExtrasRow): ThreadExtras {
+  if (text === null || createdAt === null) return { externalRef, lastMessage: null };
+  const role = type === 'message.added' ? 'user' : 'agent';
+  return { externalRef, lastMessage: { role, text: previewOf(text), createdAt } };
+}

@@ -1,0 +1,282 @@
+import type { ThreadSummary } from '#contract';
+import { eventually } from '#testing';
+import { ApiUnderTest } from './api-under-test.testing.ts';
+import { SummaryReader } from './queries/summary-reader.ts';
+
+// Real: HTTP, PostgreSQL. Two processes on one database; the second takes the older fields too.
+
+let api: ApiUnderTest;
+let compatible: ApiUnderTest;
+
+beforeAll(async () => {
+  api = await ApiUnderTest.start();
+  const settings = { COMPATIBILITY_FIELDS: 'on' } as const;
+  compatible = await ApiUnderTest.start({ settings, through: async () => api.databaseUrl });
+});
+
+afterAll(async () => {
+  await compatible.stop();
+  await api.stop();
+});
+
+interface Call {
+  token?: string;
+  agentId?: string;
+  key?: string;
+  by?: ApiUnderTest;
+  extended?: boolean;
+}
+
+const create = (fields: object, { token, agentId = api.agentId, key, by = api, extended }: Call = {}) =>
+  by.post(`/agents/${agentId}/threads${extended ? '?extended=true' : ''}`, {
+    body: { userId: 'u', ...fields },
+    token: token ?? api.token,
+    headers: key === undefined ? {} : { 'idempotency-key': key },
+  });
+
+type Page = { threads: ThreadSummary[]; nextCursor: string | null };
+
+async function list(query = '', { token = api.token, path = '/threads' } = {}): Promise<Page> {
+  const { status, json } = await api.get(`${path}${query}`, { token });
+  if (status !== 200) throw new Error(`${status} ${JSON.stringify(json)}`);
+  return json as unknown as Page;
+}
+
+const idsOf = ({ threads }: Page) => threads.map(({ id }) => id);
+const input = { type: 'user.message', content: [{ type: 'text', text: 'Hello' }] };
+const newService = (agentIds: string[]) =>
+  api.access.mintToken({ kind: 'service', organizationId: api.organizationId, agentIds, name: 'n' });
+
+describe('an externalRef', () => {
+  test('that is taken is 409, names its Thread and changes nothing', async () => {
+    const first = await create({ externalRef: 'order 1' });
+    const before = await api.rowCounts();
+    const again = await create({ externalRef: 'order 1', input }, { key: 'order 1 again' });
+    expect([again.status, again.json.error]).toEqual([
+      409,
+      { code: 'idempotency_conflict', message: `The externalRef is in use by the Thread ${first.json.thread.id}.` },
+    ]);
+    expect(again.headers.get('retry-after')).toBeNull();
+    expect(await api.rowCounts()).toEqual(before);
+  });
+
+  test('of 16 concurrent requests to two processes creates one Thread', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 16 }, (_, i) => create({ externalRef: 'order 2' }, { by: i % 2 ? compatible : api })),
+    );
+    const made = replies.filter(({ status }) => status === 201).map(({ json }) => json.thread.id);
+    expect(made).toHaveLength(1);
+    const refused = replies.filter(({ status }) => status === 409);
+    expect(new Set(refused.map(({ json }) => json.error.message))).toEqual(
+      new Set([`The externalRef is in use by the Thread ${made[0]}.`]),
+    );
+    expect(refused).toHaveLength(15);
+  });
+
+  test('is unique per token, Agent and user', async () => {
+    const { personId } = api;
+    const secondToken = (await api.access.mintToken({ kind: 'person', personId, name: 'second' })).token;
+    const replies = [
+      await create({ externalRef: 'order 3' }),
+      await create({ externalRef: 'order 3' }, { token: secondToken }),
+      await create({ externalRef: 'order 3' }, { token: (await newService([api.agentId])).token }),
+      await create({ externalRef: 'order 3' }, { agentId: await api.newAgent() }),
+      await create({ externalRef: 'order 3', userId: 'u2' }),
+      await create({ externalRef: 'order 3' }, { token: secondToken }),
+    ];
+    expect(replies.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 409]);
+  });
+
+  test('is given to the next Thread when its own is deleted between the refusal and the look-up', async () => {
+    const { id } = (await create({ externalRef: 'order 4a' })).json.thread;
+    const query = api.pool.query.bind(api.pool) as (...args: unknown[]) => unknown;
+    let deletions = 0;
+    const spy = jest.spyOn(api.pool, 'query').mockImplementation((async (...args: [{ name?: string }]) => {
+      if (args[0].name?.endsWith('find-reference') && deletions++ === 0) await api.handler.deleteThread(id);
+      return query(...args);
+    }) as never);
+    try {
+      expect((await create({ externalRef: 'order 4a' })).status).toBe(201);
+    } finally {
+      spy.mockRestore();
+    }
+    expect(deletions).toBe(1);
+    expect((await create({ externalRef: 'order 4a' })).status).toBe(409);
+  });
+
+  test('is free again once its Thread is deleted', async () => {
+    const { json } = await create({ externalRef: 'order 4' });
+    await api.call('DELETE', `/threads/${json.thread.id}`);
+    expect((await create({ externalRef: 'order 4' })).status).toBe(201);
+  });
+
+  test('that was refused leaves its Idempotency-Key free; a repeated success is replayed', async () => {
+    const first = await create({ externalRef: 'order 5' }, { key: 'five' });
+    const again = await create({ externalRef: 'order 5' }, { key: 'five' });
+    expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([201, first.text, 'true']);
+    expect((await create({ externalRef: 'order 5' }, { key: 'six' })).status).toBe(409);
+    expect((await create({ externalRef: 'order 6' }, { key: 'six' })).status).toBe(201);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['of 256 characters', '😀'.repeat(256)],
+    ['with NUL', 'a\0'],
+    ['null', null],
+  ])('that is %s is 400', async (_, externalRef) => {
+    expect((await create({ externalRef })).status).toBe(400);
+  });
+
+  test('of 255 characters is taken', async () => {
+    expect((await create({ externalRef: '😀'.repeat(255) })).status).toBe(201);
+  });
+
+  test('with an equal client_external_ref stays unique; with a different one it is 400', async () => {
+    const both = { externalRef: 'order 7', client_external_ref: 'order 7' };
+    const made = await create(both, { by: compatible });
+    expect((made.json.thread as unknown as { client_external_ref: string }).client_external_ref).toBe('order 7');
+    expect((await create({ client_external_ref: 'order 7' }, { by: compatible })).status).toBe(201);
+    expect((await create(both, { by: compatible })).status).toBe(409);
+    const unequal = await create({ externalRef: 'order 7', client_external_ref: 'order 8' }, { by: compatible });
+    expect([unequal.status, unequal.json.error.message]).toEqual([
+      400,
+      'body.client_external_ref: must be the same as externalRef',
+    ]);
+  });
+});
+
+describe('lists by externalRef', () => {
+  test('find references given by either name, for one Agent and for all', async () => {
+    const agentId = await api.newAgent();
+    const unique = await create({ externalRef: 'case 1' }, { agentId });
+    const older = await create({ client_external_ref: 'case 1' }, { agentId, by: compatible });
+    const elsewhere = await create({ externalRef: 'case 1', userId: 'ü' });
+    await create({ externalRef: 'case 2' }, { agentId });
+    const both = [older.json.thread.id, unique.json.thread.id];
+    expect(idsOf(await list('?externalRef=case%201', { path: `/agents/${agentId}/threads` }))).toEqual(both);
+    expect(idsOf(await list('?externalRef=case%201'))).toEqual([elsewhere.json.thread.id, ...both]);
+    expect(idsOf(await list('?externalRef=case%201&userId=%C3%BC'))).toEqual([elsewhere.json.thread.id]);
+    expect(idsOf(await list('?externalRef=case'))).toEqual([]);
+  });
+
+  test.each(['externalRef=', `externalRef=${'a'.repeat(256)}`, 'cursor=x', 'limit=101'])('refuse %s', async (query) => {
+    expect((await api.get(`/threads?${query}`)).status).toBe(400);
+  });
+});
+
+describe('the list over all Agents', () => {
+  test('has the caller’s Threads, the last changed first, in pages', async () => {
+    const person = await api.newPerson();
+    const agents = [api.agentId, await api.newAgent(), await api.newAgent()];
+    const made: string[] = [];
+    for (let i = 0; i < 7; i++) made.unshift((await create({}, { ...person, agentId: agents[i % 3]! })).json.thread.id);
+    await api.post(`/threads/${made[6]}/events`, {
+      token: person.token,
+      body: { events: [{ type: 'user_message', text: 'hi' }] },
+    });
+    const order = [made[6], ...made.slice(0, 6)];
+    expect(idsOf(await list('', person))).toEqual(order);
+    const paged: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: Page = await list(`?limit=2${cursor && `&cursor=${cursor}`}`, person);
+      paged.push(...idsOf(page));
+      cursor = page.nextCursor;
+    }
+    expect(paged).toEqual(order);
+    expect(idsOf(await list('?status=RUNNING', person))).toEqual([made[6]]);
+    await api.post(`/threads/${made[0]}/archive`, person);
+    expect(idsOf(await list('?archived=true', person))).toEqual([made[0]]);
+    expect(idsOf(await list('', person))).not.toContain(made[0]);
+  });
+
+  test('omits Threads of Agents that the token may no longer use', async () => {
+    const [one, two] = [await api.newAgent(), await api.newAgent()];
+    const { id, token } = await newService([one, two]);
+    const kept = (await create({}, { token, agentId: one })).json.thread.id;
+    const left = (await create({}, { token, agentId: two })).json.thread.id;
+    expect(idsOf(await list('', { token }))).toEqual([left, kept]);
+    await api.pool.query('delete from token_agents where token_id = $1 and agent_id = $2', [id, two]);
+    await eventually(async () => (await api.get(`/threads/${left}`, { token })).status === 403, { what: 'it is told' });
+    expect(idsOf(await list('', { token }))).toEqual([kept]);
+    await api.pool.query('update agents set published = false where id = $1', [one]);
+    await eventually(async () => (await api.get(`/threads/${kept}`, { token })).status === 409, { what: 'it is told' });
+    expect(idsOf(await list('', { token }))).toEqual([]);
+  });
+});
+
+describe('a title', () => {
+  const patch = (threadId: string, body: object, query = '') =>
+    api.call('PATCH', `/threads/${threadId}${query}`, { body });
+
+  test('that is set is returned, listed and kept after later messages', async () => {
+    const made = await create({ input });
+    const { id, updated_at } = made.json.thread;
+    const set = await patch(id, { title: 'Order “1042” 😀' });
+    expect([set.status, set.text]).toEqual([200, (await api.get(`/threads/${id}`)).text]);
+    expect(set.json.thread.title).toBe('Order “1042” 😀');
+    expect(set.json.thread.updated_at > updated_at).toBe(true);
+    expect(set.json.run).toEqual(made.json.run);
+    expect(idsOf(await list('?limit=1'))).toEqual([id]);
+    const empty = (await create({})).json.thread.id;
+    await patch(empty, { title: 'Mine' });
+    const say = { events: [{ type: 'user_message', text: 'Hello' }] };
+    expect((await api.post(`/threads/${empty}/events`, { body: say })).json.thread.title).toBe('Mine');
+  });
+
+  test('null restores the title of the first message, or none without a message', async () => {
+    const { id } = (await create({ input })).json.thread;
+    await patch(id, { title: 'Mine' });
+    expect((await patch(id, { title: null })).json.thread.title).toBe('Hello');
+    const empty = (await create({})).json.thread.id;
+    await patch(empty, { title: 'Mine' });
+    expect((await patch(empty, { title: null })).json.thread.title).toBeNull();
+  });
+
+  test('null takes the title of a first message that arrives meanwhile', async () => {
+    const { id } = (await create({})).json.thread;
+    await patch(id, { title: 'Mine' });
+    const spy = jest.spyOn(SummaryReader.prototype, 'findFirstMessage');
+    spy.mockImplementationOnce(async (threadId) => {
+      const none = await new SummaryReader(api.pool).findFirstMessage(threadId);
+      const say = { events: [{ type: 'user_message', text: 'Hello' }] };
+      expect((await api.post(`/threads/${id}/events`, { body: say })).status).toBe(200);
+      return none;
+    });
+    try {
+      expect((await patch(id, { title: null })).json.thread.title).toBe('Hello');
+    } finally {
+      spy.mockRestore();
+    }
+  });
+
+  test('that is set twice changes the Thread once and adds no log entry', async () => {
+    const { id } = (await create({ input })).json.thread;
+    const first = await patch(id, { title: 'Mine' });
+    const before = await api.rowCounts();
+    expect((await patch(id.toLowerCase(), { title: 'Mine' })).text).toBe(first.text);
+    expect(await api.rowCounts()).toEqual(before);
+    const { events } = (await api.get(`/threads/${id}/events`)).json;
+    expect(events.map(({ type }) => type)).toEqual(['user.message', 'session.status']);
+  });
+
+  test('can be set on an archived Thread, but not on a TERMINATED one', async () => {
+    const { id } = (await create({})).json.thread;
+    await api.post(`/threads/${id}/archive`);
+    expect((await patch(id, { title: 'Mine' })).status).toBe(200);
+    await api.post(`/threads/${id}/unarchive`);
+    await api.handler.handle({ threadId: id, commands: [{ type: 'terminate_thread' }] });
+    for (const title of ['Yours', 'Mine']) {
+      expect((await patch(id, { title })).json.error.code).toBe('idempotency_conflict');
+    }
+  });
+
+  test.each([
+    ['nothing', {}],
+    ['an empty one', { title: '' }],
+    ['one of 256 characters', { title: 'a'.repeat(256) }],
+    ['another field', { title: 'a', status: 'IDLE' }],
+  ])('refuses %s', async (_, body) => {
+    const { id } = (await create({})).json.thread;
+    expect((await patch(id, body)).status).toBe(400);
+  });
+});

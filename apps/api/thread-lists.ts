@@ -1,0 +1,68 @@
+import { agentAccess, ownerFor, type Caller, type Ownership } from '#access';
+import type { AgentCatalogue } from '#agents';
+import type { operations } from '#contract';
+import { decodePlace, encodePlace, type ListThreadsAnswer } from '#contract';
+import type { AccessGuard } from './access-guard.ts';
+import type { ApiRequest } from './caller.ts';
+import type { Extensions } from './extensions.ts';
+import type { SummaryReader } from './queries/summary-reader.ts';
+import { renderThread, type Rendering } from './render.ts';
+
+/** The callers' lists of Threads. */
+export class ThreadLists {
+  constructor(
+    private readonly access: AccessGuard,
+    private readonly agents: AgentCatalogue,
+    private readonly summaries: SummaryReader,
+    private readonly extensions: Extensions,
+    private readonly settings: Rendering,
+  ) {}
+
+  async ofAgent(request: ApiRequest<typeof operations.listThreads>): Promise<ListThreadsAnswer> {
+    const { id } = await this.access.findUsableAgent(request.caller, request.input.params.agentId);
+    return this.list(request, [id]);
+  }
+
+  /** Leaves out Threads that a single read would refuse, such as those of an unpublished Agent. */
+  async ofAllAgents(request: ApiRequest<typeof operations.listAllThreads>): Promise<ListThreadsAnswer> {
+    return this.list(request, await this.usableAgents(request.caller));
+  }
+
+  private async list(
+    request: ApiRequest<typeof operations.listThreads | typeof operations.listAllThreads>,
+    agentIds: readonly string[],
+  ): Promise<ListThreadsAnswer> {
+    const { limit, cursor, archived, status = null, userId, externalRef } = request.input.query;
+    // One more than requested shows whether there is another page.
+    const found = await this.summaries.listThreads({
+      owner: ownershipOf(request.caller),
+      agentIds,
+      status,
+      archived: archived === 'all' ? null : archived === 'true',
+      filters: { userId, externalRef },
+      after: cursor === undefined ? null : decodePlace(cursor),
+      limit: limit + 1,
+    });
+    const page = found.slice(0, limit);
+    const last = found.length > limit ? page.at(-1) : undefined;
+    const nextCursor = last ? encodePlace({ updatedAt: last.updated_at, threadId: last.thread_id }) : null;
+    const threads = page.map((thread) => renderThread(thread, this.settings));
+    return this.extensions.extend(request, { threads, nextCursor });
+  }
+
+  /** Returns the Agents that the caller has Threads of and may use now. */
+  private async usableAgents(caller: Caller): Promise<string[]> {
+    const usable: string[] = [];
+    for (const agentId of await this.summaries.listOwnedAgents(ownershipOf(caller))) {
+      // One at a time: nearly all are cached, and a caller with many Agents must not take every connection.
+      const agent = await this.agents.find(agentId);
+      if (agent !== null && agentAccess(caller, agent) === 'ok') usable.push(agentId);
+    }
+    return usable;
+  }
+}
+
+function ownershipOf(caller: Caller): Ownership {
+  const { personId: owner_person_id, serviceTokenId: owner_service_token_id } = ownerFor(caller);
+  return { owner_person_id, owner_service_token_id };
+}
