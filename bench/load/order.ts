@@ -6,7 +6,7 @@ export interface LoadOrder {
   /** The origin of the API, without its base path. */
   origin: string;
   agentId: string;
-  /** The clients share these tokens, because one token may hold only `STREAMS_PER_TOKEN` streams. */
+  /** The clients share these service tokens. */
   tokens: string[];
   /** Whether each create request carries its own Idempotency-Key. */
   keyed: boolean;

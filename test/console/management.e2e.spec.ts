@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { AccessStore } from '#access';
 import { publishAgentVersion, type AgentManifestInput } from '#agents';
 import { describeInBrowser, eventually, redisUrl } from '#testing';
-import { createThread } from '../support/client.ts';
+import { createThread, send } from '../support/client.ts';
 import { button, pressAndAgree, rowOf, told, useConsole } from '../support/console-page.ts';
 import { startConsoleWorld, type ConsoleWorld } from '../support/console-world.ts';
 import { addAgent } from '../support/more-agents.ts';
@@ -125,9 +125,11 @@ describeInBrowser('what operators manage in the console', () => {
       await button(page, 'Mint a token').click();
       await page.getByRole('dialog').getByRole('textbox', { name: 'Name' }).fill('laptop');
       await choose(page, 'Person', 'Tester');
+      await page.getByRole('dialog').getByRole('textbox', { name: 'Open streams per process' }).fill('50');
       await look('mint');
       await button(page, 'Mint').click();
       const first = await stored();
+      await rowOf(page, 'Tokens', /laptop.* 50 streams/).waitFor();
       expect(await statusWith(first)).toBe(201);
       expect(await page.content()).not.toContain(first);
 
@@ -138,6 +140,24 @@ describeInBrowser('what operators manage in the console', () => {
         eventually(async () => (await statusWith(secret)) === 401, { what: 'the secret is refused' });
       await isRefused(first);
       expect(await statusWith(second)).toBe(201);
+
+      await button(page, 'Limits of token laptop').click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox', { name: 'Requests per minute' }).fill('4321');
+      await dialog.getByRole('textbox', { name: 'Open streams per process' }).fill('7');
+      await look('limits');
+      await button(dialog, 'Save').click();
+      await told(page, 'laptop has new limits.');
+      await rowOf(page, 'Tokens', /laptop.*4,321 requests\/min.*7 streams/).waitFor();
+      const limitOf = async (token: string): Promise<string | null> =>
+        (await send({ ...world.caller, token }, 'GET', `/agents/${world.agentId}`)).headers.get('ratelimit-limit');
+      const isLimited = async () => (await limitOf(second)) === '4321';
+      await eventually(isLimited, { what: 'the limit holds', timeoutMs: 5_000 });
+      // An empty field is the default again.
+      await button(page, 'Limits of token laptop').click();
+      await dialog.getByRole('textbox', { name: 'Open streams per process' }).fill('');
+      await button(dialog, 'Save').click();
+      await rowOf(page, 'Tokens', /laptop.*4,321 requests\/min(?!.* 7 streams)/).waitFor();
 
       await pressAndAgree(page, 'Revoke token laptop', 'Revoke');
       await told(page, 'laptop is revoked.');

@@ -1,5 +1,13 @@
-import type { Page } from 'playwright-core';
-import { describeInBrowser, expectWithin, redisUrl, seedManyThreads, withinBounds, type ManyThreads } from '#testing';
+import type { Locator, Page } from 'playwright-core';
+import {
+  describeInBrowser,
+  eventually,
+  expectWithin,
+  redisUrl,
+  seedManyThreads,
+  withinBounds,
+  type ManyThreads,
+} from '#testing';
 import { button, told, useConsole } from '../support/console-page.ts';
 import { startConsoleWorld, type ConsoleWorld } from '../support/console-world.ts';
 
@@ -110,31 +118,61 @@ describeInBrowser('the console of many Threads', () => {
           .getByRole('link', { name: 'Queue (Bull Board)' })
           .click()
           .then(() => button(page.getByRole('dialog'), answer).click());
-      await button(page, 'Start Verify').click();
-      await counted.waitFor();
-      let release = await holdStreams();
-      await look('verify-under-way');
-      await leave('Go back');
-      await button(page, 'Stop Verify').click();
-      await status.getByText('Stopped after').waitFor();
-      const [asked] = await Promise.all([page.waitForRequest(/\/verify$/), button(page, 'Go on with Verify').click()]);
-      expect(asked.postDataJSON()).toEqual({ from: expect.stringMatching(/^[0-9A-Z]{26}$/) as string });
-      await release();
-      await counted.waitFor();
-      release = await holdStreams();
-      await leave('Leave');
-      await page.waitForURL(/\/console\/queues/);
-      expect(asksOfTheBrowser).toBe(0);
-      await release();
+      const streams = await holdStreams();
+      try {
+        await button(page, 'Start Verify').click();
+        await streams.passUntil(counted);
+        await look('verify-under-way');
+        await leave('Go back');
+        await button(page, 'Stop Verify').click();
+        await status.getByText('Stopped after').waitFor();
+        const goOn = button(page, 'Go on with Verify');
+        const [asked] = await Promise.all([page.waitForRequest(/\/verify$/), goOn.click()]);
+        expect(asked.postDataJSON()).toEqual({ from: expect.stringMatching(/^[0-9A-Z]{26}$/) as string });
+        await streams.passUntil(counted);
+        await leave('Leave');
+        await page.waitForURL(/\/console\/queues/);
+        expect(asksOfTheBrowser).toBe(0);
+      } finally {
+        await streams.release();
+      }
     }));
 
-  /** What reads all streams waits until they are released. */
-  async function holdStreams(): Promise<() => Promise<void>> {
-    const holder = await world.database.pool.connect();
-    await holder.query('begin; lock table streams in access exclusive mode');
-    return async () => {
-      await holder.query('rollback');
-      holder.release();
+  /** Blocks all reads of streams, so that a verification cannot end before the test looks at it. */
+  async function holdStreams() {
+    const lock = async () => {
+      const holder = await world.database.pool.connect();
+      const locked = holder.query('begin; lock table streams in access exclusive mode');
+      const release = () => holder.query('rollback').finally(() => holder.release());
+      return { locked, release };
+    };
+    const waits = (mode: 'AccessShareLock' | 'AccessExclusiveLock') =>
+      eventually(
+        async () => {
+          const sql = `select from pg_locks where relation = 'streams'::regclass and mode = $1 and not granted`;
+          return (await world.database.pool.query(sql, [mode])).rowCount !== 0;
+        },
+        { what: `an ${mode} is waited for` },
+      );
+    let held = await lock();
+    await held.locked;
+    return {
+      release: () => held.release(),
+      /** Lets the readers that wait pass, and again until the element is visible. PostgreSQL grants locks in order. */
+      passUntil: async (element: Locator): Promise<void> => {
+        for (let isVisible = false; !isVisible;) {
+          await waits('AccessShareLock');
+          const next = await lock();
+          await waits('AccessExclusiveLock');
+          await held.release();
+          held = next;
+          await held.locked;
+          isVisible = await element.waitFor({ timeout: 1_000 }).then(
+            () => true,
+            () => false,
+          );
+        }
+      },
     };
   }
 });

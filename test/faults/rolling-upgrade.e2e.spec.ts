@@ -1,8 +1,23 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { describeWithRedis, eventually, redisUrl, type SpawnedNode } from '#testing';
 import { Balancer } from '../support/balancer.ts';
-import { getThread, inParallel, postEvents, readLog, type Caller, type LogEntry } from '../support/client.ts';
+import { expectHealthy, expectWholeLog } from '../support/checks.ts';
+import {
+  getThread,
+  inParallel,
+  postEvents,
+  readLog,
+  send,
+  type Caller,
+  type LogEntry,
+  type ThreadAnswer,
+} from '../support/client.ts';
+import { blocksOf } from '../support/documented-clients.ts';
 import { newThread, say } from '../support/hanging-runs.ts';
 import { Outside, scriptText } from '../support/outside.ts';
 import { buildRelease, hasCommit, preloadOf, previousRelease } from '../support/previous-release.ts';
@@ -15,6 +30,8 @@ const THREADS = isLong ? 10 : 5;
 const WAITING = isLong ? 10 : 4;
 /** How long both releases work side by side, under load. */
 const TOGETHER_MS = isLong ? 10_000 : 2_500;
+/** The lease of the workers that the test kills, milliseconds. */
+const LEASE_MS = 3_000;
 /** Long enough for the balancer to have probed, even if it is late. */
 const DRAIN_MS = 1_500;
 
@@ -139,6 +156,126 @@ describeUpgrade('the previous release and this one', () => {
         expect(effects).toHaveLength(2);
       }
       await load.holds();
+    },
+    upTo(120_000),
+  );
+});
+
+describeUpgrade('a Thread and a Run of both releases', () => {
+  let release: string;
+  let outside: Outside;
+  let system: System;
+  let newApi: Caller;
+  let oldApi: Caller;
+  let programs: string;
+  const workers: SpawnedNode[] = [];
+
+  beforeAll(async () => {
+    release = buildRelease(previous);
+    outside = await Outside.start();
+    const env = { ...outside.env, LEASE_MS: String(LEASE_MS) };
+    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: outside.manifest });
+    const apis = await Promise.all([system.startApi(), system.startApi(preloadOf(release), release)]);
+    [newApi, oldApi] = [apis[0].caller, apis[1].caller];
+    programs = await mkdtemp(join(tmpdir(), 'spool-messages-'));
+    for (const { file, code } of blocksOf('events.md')) {
+      if (file.endsWith('messages.mjs')) await writeFile(join(programs, file), code);
+    }
+  }, 300_000);
+
+  afterAll(async () => {
+    await system.stop();
+    await outside.close();
+    await rm(programs, { recursive: true, force: true });
+  });
+
+  afterEach(async () => {
+    await Promise.all(workers.splice(0).map((worker) => worker.kill('SIGKILL')));
+  });
+
+  async function startWorker(isNew: boolean): Promise<SpawnedNode> {
+    const worker = await (isNew ? system.startWorker() : system.startWorker(preloadOf(release), release));
+    workers.push(worker);
+    return worker;
+  }
+
+  /** Returns the output of the program of docs/api/events.md: the messages of the extended log. */
+  async function shownMessages({ baseUrl, token }: Caller, threadId: string): Promise<string> {
+    const env = { ...process.env, BASE_URL: baseUrl, ACCESS_TOKEN: token };
+    const program = join(programs, 'show-messages.mjs');
+    return (await promisify(execFile)(process.execPath, [program, threadId], { env })).stdout;
+  }
+
+  /** Expects both releases to answer with the same Thread, list and log, without the new optional fields. */
+  async function expectSameAnswers(threadId: string): Promise<void> {
+    const list = `/agents/${newApi.agentId}/threads`;
+    for (const path of [`/threads/${threadId}`, list, `/threads/${threadId}/events?limit=1000`]) {
+      const [byOld, byNew] = [await send(oldApi, 'GET', path), await send(newApi, 'GET', path)];
+      expect({ path, status: byOld.status }).toEqual({ path, status: 200 });
+      const origin = new RegExp(new URL(newApi.baseUrl).origin, 'g');
+      const text = JSON.stringify(byNew.body).replace(origin, new URL(oldApi.baseUrl).origin);
+      expect(byOld.body).toEqual(JSON.parse(text));
+    }
+  }
+
+  /** Returns for each claim whether its worker numbers steps, and in how many appends it claimed and started. */
+  async function claimsOf(runId: string): Promise<{ numbersSteps: boolean; appends: number }[]> {
+    const { rows } = await system.database.pool.query<{ numbersSteps: boolean; appends: number }>(
+      `select bool_or(data ? 'step') as "numbersSteps",
+              count(distinct transaction_id) filter (where type like 'run.%')::integer as appends
+       from events where run_id = $1 and type in ('run.claimed', 'run.started', 'assistant.text_added')
+       group by attempt order by attempt`,
+      [runId],
+    );
+    return rows;
+  }
+
+  test.each([
+    { survivor: 'the previous', killed: 'this', isNew: true },
+    { survivor: 'this', killed: 'the previous', isNew: false },
+  ])(
+    '$survivor release completes a Run of a killed worker of $killed release, and its Thread keeps externalRef and title',
+    async ({ isNew }) => {
+      const [externalRef, title] = [`order-${isNew}`, `Order ${isNew}`];
+      const created = await send<ThreadAnswer>(newApi, 'POST', `/agents/${newApi.agentId}/threads`, {
+        userId: 'tester',
+        externalRef,
+      });
+      expect(created.status).toBe(201);
+      const { id: threadId } = created.body.thread;
+      expect((await send(newApi, 'PATCH', `/threads/${threadId}`, { title })).status).toBe(200);
+      await expectSameAnswers(threadId);
+
+      const doomed = await startWorker(isNew);
+      const hold = outside.hold('half said', (call) => call.threadId === threadId);
+      const script = scriptText('half said', { pieces: 6, pauseMs: 50, tools: [] });
+      const { id: runId } = await say(oldApi, threadId, script);
+      expect((await hold.reached).pid).toBe(doomed.pid);
+      const survivor = await startWorker(!isNew);
+      const isShown = async (): Promise<boolean> => (await shownMessages(newApi, threadId)).includes('Piece 2');
+      await eventually(isShown, { what: 'half of the answer is stored', timeoutMs: 20_000 });
+      await expectSameAnswers(threadId);
+      await doomed.kill('SIGKILL');
+      const isDone = async (): Promise<boolean> => (await getThread(oldApi, threadId)).body.run?.status === 'completed';
+      await eventually(isDone, { what: 'the Run is completed', timeoutMs: 30_000 });
+
+      const calls = outside.modelCalls.filter((call) => call.runId === runId);
+      expect(calls.map(({ pid }) => pid)).toEqual([doomed.pid, survivor.pid]);
+      const answer = calls[1]!.text;
+      expectWholeLog(await readLog(oldApi, threadId), runId, answer);
+      expect(await shownMessages(newApi, threadId)).toBe(`${answer}\n`);
+      const claims = [
+        { numbersSteps: true, appends: 2 },
+        { numbersSteps: false, appends: 1 },
+      ];
+      expect(await claimsOf(runId)).toEqual(isNew ? claims : claims.toReversed());
+      await expectSameAnswers(threadId);
+      const found = await send(newApi, 'GET', `/threads?externalRef=${externalRef}&extended=true`);
+      expect(found.body['threads']).toEqual([expect.objectContaining({ id: threadId, externalRef, title })]);
+      const read = await send(newApi, 'GET', `/threads/${threadId}?extended=true`);
+      expect(read.body['thread']).toMatchObject({ externalRef, title, lastMessage: { role: 'agent' } });
+      expect(await survivor.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+      await expectHealthy(system.database);
     },
     upTo(120_000),
   );

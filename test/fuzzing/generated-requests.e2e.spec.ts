@@ -28,7 +28,13 @@ let campaign: Campaign;
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'spool-generated-'));
   system = await startSystem({ manifest: { harness: { name: 'echo', pauseMs: 0 } } });
-  const env = { ...TELLS_MEMORY, DATA_DIR: dataDir, RATE_LIMIT_PER_MINUTE: '1000000000', STREAMS_PER_TOKEN: '100000' };
+  const env = {
+    ...TELLS_MEMORY,
+    DATA_DIR: dataDir,
+    RATE_LIMIT_PER_MINUTE: '1000000000',
+    STREAMS_PER_TOKEN: '100000',
+    STREAMS_PER_THREAD: '100000',
+  };
   const [small, usual] = await Promise.all([
     system.startApi({ ...env, BODY_LIMIT_BYTES: String(SMALL_BODY) }),
     system.startApi(env),

@@ -5,6 +5,9 @@ import { CommandHandler, ThreadStore } from '#event-store';
 import { newId } from '#platform';
 import { eventually, expectWithin, faultProxy, withinBounds } from '#testing';
 import { createThread, getThread, postEvents, readStream, send, type Caller, type Frame } from '../support/client.ts';
+import { LeanReader } from '../support/lean-reader.ts';
+import { operatorOf } from '../support/operator.ts';
+import { SpoolCommand } from '../support/spool-command.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
 
 // Two api processes: what is changed is told to neither, and both remember everything that is asked of them.
@@ -24,6 +27,9 @@ beforeAll(async () => {
   pods = await Promise.all([system.startApi(), system.startApi()]);
 }, 120_000);
 afterAll(() => system.stop());
+
+const LIMITS = ['--requests-per-minute', '5000', '--streams', '1'];
+const operatorEnv = () => ({ SPOOL_URL: new URL(pods[0]!.caller.baseUrl).origin, SPOOL_TOKEN: system.operatorToken });
 
 interface Subject {
   token: string;
@@ -204,6 +210,46 @@ async function appendTo(threadId: string): Promise<void> {
   const outcome = await handler.handle({ threadId, commands: [{ type: 'attach_file', fileId: newId() }] });
   expect(outcome).toMatchObject({ outcome: 'appended' });
 }
+
+test.concurrent.each([
+  ['the command line', (of: Subject) => new SpoolCommand(operatorEnv()).json('token', 'limit', of.tokenId, ...LIMITS)],
+  [
+    'the command line on the database',
+    (of: Subject) => new SpoolCommand(system.env).json('token', 'limit', of.tokenId, ...LIMITS, '--local'),
+  ],
+  [
+    'the admin API',
+    (of: Subject) => {
+      const operator = operatorOf(system, pods[0]!);
+      return send(operator, 'POST', `/tokens/${of.tokenId}`, { requestsPerMinute: 5_000, maxStreams: 1 });
+    },
+  ],
+])('limits of a token that are set by %s: both processes apply them within 5 s', (_, limit) =>
+  withinBounds(async () => {
+    const subject = await newSubject();
+    const { threadId } = subject;
+    const streams = pods.map((pod) => new LeanReader(threadId, () => undefined).visit(callerOf(pod, subject)));
+    await Promise.all(streams);
+    await limit(subject);
+    const limitedAt = Date.now();
+    await Promise.all(
+      pods.map(async (pod) => {
+        for (;;) {
+          const sentAt = Date.now();
+          const { status, headers } = await getThread(callerOf(pod, subject), threadId);
+          expect(status).toBe(200);
+          if (headers.get('ratelimit-limit') === '5000') break;
+          // Uses the time of sending, so that a pause of the machine cannot fail this.
+          expect(sentAt - limitedAt).toBeLessThan(SEEN_WITHIN_MS);
+          await last(20);
+        }
+        // Each process has one open stream. It stays open, and further ones are refused.
+        const { status } = await send(callerOf(pod, subject), 'GET', `/threads/${threadId}/events/stream`);
+        expect(status).toBe(429);
+      }),
+    );
+  }),
+);
 
 test.concurrent('a new token works at once everywhere', async () => {
   const { personId, agentId } = await newSubject();

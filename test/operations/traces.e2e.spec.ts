@@ -137,6 +137,7 @@ it('follows a message from the request to each step of its Run in one trace, and
   expect(process).toMatchObject({ service: 'spool-worker', kind: 5, attributes: job, links: [] });
   expect(parentOf(spans, process)).toMatchObject({ kind: 4, attributes: job });
 
+  expect(pathOf(spans, only(spans, 'boot'))).toEqual([...down, 'run', 'boot']);
   const steps = named(spans, 'step model');
   expect(steps.map((step) => pathOf(spans, step))).toEqual([1, 2].map(() => [...down, 'run', 'step model']));
   expect(steps[1]!.attributes).toMatchObject({

@@ -1,4 +1,4 @@
-import type { StoredEvent } from '#domain';
+import { openStepAfter, type StoredEvent } from '#domain';
 import { append, appendEvents, locksOfAppend, locksOfAppendEvents } from './append-statement.ts';
 import {
   findLimitedOrganizations,
@@ -43,6 +43,12 @@ const NAMED: Record<string, Execute> = {
       .toReversed()
       .map((event) => ({ ...event, data: transcribed(event) })),
   'find-due-runs': (tables, values) => findDueRuns(tables, values as [boolean, string[], number]),
+  'find-open-step': (tables, [threadId, runId, attempt]) => {
+    const row = tables.streams.get(threadId as string);
+    if (row === undefined) return [];
+    const ofClaim = row.events.filter((event) => event.runId === runId && event.attempt === attempt);
+    return [{ version: row.version, openStep: openStepAfter(ofClaim) ?? null }];
+  },
   'renew-leases': (tables, values) => renewLeases(tables, values as [string, string[], number[], number]),
   'find-held-claims': (tables, [holder]) =>
     [...tables.work.values()]
@@ -63,24 +69,25 @@ const NAMED: Record<string, Execute> = {
     const next = Math.min(...delayed.map(({ dueAt }) => dueAt!).filter((dueAt) => dueAt > tables.now));
     return [{ woken: due.length, nextInMs: next <= tables.now + 1_000 ? Math.ceil(next - tables.now) : null }];
   },
-  'read-controls': (tables, [queue, away]) => {
+  'read-controls': (tables, [queue, away, tool]) => {
     const { now } = tables;
     const isHeld = (key: unknown): boolean => (tables.pauses.get(key as string) ?? null) !== null;
     const slots = [...tables.workers.values()].filter(({ seenAt }) => seenAt > now - 10_000).map((row) => row.slots);
     const rows = [...tables.work.values()];
     const crowded = rows.some((row) => row.state === 'ready' && row.since < now - 250 && row.limitedBy === null);
     const limited = rows.some(({ state }) => state === 'limited');
-    return [{ paused: isHeld(queue), away: isHeld(away), slots: slots.reduce((a, b) => a + b, 0), crowded, limited }];
+    const held = { paused: isHeld(queue), away: isHeld(away), pausedByTool: isHeld(tool) };
+    return [{ ...held, slots: slots.reduce((a, b) => a + b, 0), crowded, limited }];
   },
   'refuse-beyond-limits': refuseBeyondLimits,
   'find-limited-organizations': findLimitedOrganizations,
   'let-in-limited-runs': letInLimitedRuns,
   'limit-newcomers': limitNewcomers,
-  'resume-queue': (tables, [queue, other]) => {
+  'resume-queue': (tables, [queue, others]) => {
     const since = tables.pauses.get(queue as string) ?? null;
     if (since === null) return 0;
     tables.pauses.set(queue as string, null);
-    const until = Math.min(tables.now, tables.pauses.get(other as string) ?? Infinity);
+    const until = Math.min(tables.now, ...(others as string[]).map((other) => tables.pauses.get(other) ?? Infinity));
     let count = 0;
     for (const row of tables.work.values()) {
       if (row.state !== 'ready' || row.dueAt === null || tables.isLocked(row.runId)) continue;

@@ -109,6 +109,9 @@ export interface Frame {
   data: string;
 }
 
+/** A 204 tells a client that resumes after the last entry that the Thread is idle. */
+const AT_REST: Frame = { event: 'thread.idle', id: undefined, data: '{}' };
+
 /** Reads a stream to its end, or until `stop` says so of a frame. */
 export async function readStream(
   { baseUrl, token }: Caller,
@@ -119,6 +122,7 @@ export async function readStream(
   const headers: Record<string, string> = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
   if (lastEventId !== undefined) headers['last-event-id'] = lastEventId;
   const response = await fetch(`${baseUrl}${path}`, { headers, signal: abort.signal });
+  if (response.status === 204) return [AT_REST];
   if (!response.ok || response.body === null) throw new Error(`the stream answered ${response.status}`);
   const frames: Frame[] = [];
   let stopped = false;

@@ -16,7 +16,7 @@ export interface Console {
 }
 
 /** For the tests of a `describeInBrowser`: visits of the console of this world. */
-export function useConsole(world: () => ConsoleWorld): Console {
+export function useConsole(world: () => Pick<ConsoleWorld, 'caller' | 'operatorToken'>): Console {
   const browser = useBrowser();
   let session: Cookie[] | undefined;
   const visitSignedOut: Console['visitSignedOut'] = (screen, body) =>

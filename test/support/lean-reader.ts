@@ -46,7 +46,10 @@ export class LeanReader {
       const asked = request({ path, headers, createConnection: () => socket });
       asked.on('error', reject);
       asked.on('response', (response) => {
-        if (response.statusCode !== 200) return reject(new Error(`the stream answered ${response.statusCode}`));
+        const isAtRest = response.statusCode === 204;
+        if (response.statusCode !== 200 && !isAtRest)
+          return reject(new Error(`the stream answered ${response.statusCode}`));
+        if (isAtRest) this.lastWord = 'thread.idle';
         isOpen = true;
         this.read(response);
         resolve();

@@ -59,6 +59,8 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     // One token stands for many callers; who tests the limits sets them.
     RATE_LIMIT_PER_MINUTE: '1000000000',
     STREAMS_PER_TOKEN: '1000000',
+    STREAMS_PER_THREAD: '1000000',
+    STREAMS_PER_PROCESS: '1000000',
     ...env,
   };
   const processes: SpawnedNode[] = [];

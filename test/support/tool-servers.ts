@@ -18,6 +18,21 @@ export type ToolServerInput = NonNullable<AgentManifestInput['toolServers']>[num
 /** Over stdio: each agent's worker process has its own. */
 export const everything: ToolServerInput = { name: 'everything', command: process.execPath, args: [EVERYTHING] };
 
+type Program = Extract<ToolServerInput, { command: string }>;
+
+/** The same server with a start of `ms` milliseconds, or longer while the file `holdPath` exists. */
+export function slowToStart(server: Program, ms: number, holdPath = ''): Program {
+  const wait = `
+    import { existsSync } from 'node:fs';
+    import { setTimeout as sleep } from 'node:timers/promises';
+    await sleep(${ms});
+    while (existsSync(${JSON.stringify(holdPath)})) await sleep(20);`;
+  return {
+    ...server,
+    args: ['--import', `data:text/javascript,${encodeURIComponent(wait)}`, ...(server.args ?? [])],
+  };
+}
+
 interface JournalEntry {
   pid: number;
   did: string;

@@ -170,11 +170,12 @@ export class Client {
       headers: { ...(token === null ? {} : { authorization: `Bearer ${token}` }), ...headers },
       signal: abort.signal,
     });
-    if (response.status !== 200) {
+    if (response.status !== 200 && response.status !== 204) {
       const { status, text } = await this.take('GET', path, response);
       throw new Error(`the stream was refused: ${status} ${text}`);
     }
-    this.check.check({ method: 'GET', path, status: 200, headers: response.headers }, '');
+    const { status, headers: answered } = response;
+    this.check.check({ method: 'GET', path, status, headers: answered }, response.body === null ? undefined : '');
     const stream = new EventStream(response, abort, this.check);
     this.streams.add(stream);
     return stream;
@@ -264,7 +265,8 @@ export class EventStream {
     });
     const decoder = new TextDecoder();
     try {
-      for await (const chunk of this.response.body!) {
+      // A 204 has no body.
+      for await (const chunk of this.response.body ?? []) {
         const text = decoder.decode(chunk as Uint8Array, { stream: true });
         this.text += text;
         parser.feed(text);
@@ -281,7 +283,7 @@ export class EventStream {
       if (frame.event === 'thread.event') {
         this.check.checkSchema('ThreadEventLogEntry', data);
         if (frame.id !== (data as Entry).id) throw new Error(`the frame ${frame.id} has another entry in it`);
-      } else if (frame.event === 'thread.error') this.check.checkSchema('Error', data);
+      } else if (frame.event === 'thread.error') this.check.checkSchema('ErrorEnvelope', data);
       else if (frame.event !== 'thread.idle') throw new Error(`an unknown frame: ${frame.event}`);
     } catch (error) {
       this.problem ??= error as Error;

@@ -9,6 +9,7 @@ import { describeIdempotency } from './idempotency.testsuite.ts';
 import { describeLimits, describeRateLimit } from './limits.testsuite.ts';
 import { describeLog } from './log.testsuite.ts';
 import { describeOpenApi } from './openapi.testsuite.ts';
+import { describeReasons } from './reasons.testsuite.ts';
 import { describeRuns } from './runs.testsuite.ts';
 import { describeKeepalive, describeStream } from './stream.testsuite.ts';
 import { describeSweep } from './sweep.testsuite.ts';
@@ -38,6 +39,7 @@ export function describeContract(world: World, { areas = 'all' }: { areas?: 'all
   describeFiles(world);
   describeIdempotency(world);
   describeErrors(world);
+  describeReasons(world);
   describeSweep(world);
   describeLimits(world);
   describeKeepalive(world);

@@ -5,6 +5,7 @@ import { message, refusal, userMessage, type World } from './world.ts';
 
 /** I12: after DELETE nothing of the Thread can be read anywhere. */
 export function describeDeletion(world: World): void {
+  describeDeletableStates(world);
   describe('I12: a Thread is deleted while it runs, streams and uploads', () => {
     const canary = `canary-${world.backend}-4711`;
     const key = `deleted-${world.backend}`;
@@ -108,6 +109,35 @@ export function describeDeletion(world: World): void {
     test('nothing came back meanwhile', async () => {
       expect(await rowsWith(world, [...ids, canary])).toEqual([]);
       expect(await world.blobsWith(canary)).toBe(0);
+    });
+  });
+}
+
+/** Decisions, section 2: owners can still delete their Threads. */
+function describeDeletableStates(world: World): void {
+  describe('an owner deletes their Thread in every state of it, while its Agent', () => {
+    test.each(['published = false', 'api_enabled = false', 'live_version = null'])('has %s', async (columns) => {
+      const agentId = await world.newAgent();
+      const threads = [
+        await world.newThread({ agentId }),
+        (await world.endedThread({ agentId })).thread,
+        (await world.waitingThread({ agentId })).thread,
+        await world.newThread({ agentId, text: '/pause 20 /pieces 3000' }),
+        await world.newThread({ agentId }),
+      ].map(({ id }) => id);
+      await world.entry(threads[3]!, 'agent.message.delta');
+      await world.client.post(`/threads/${threads[4]}/archive`);
+      await world.changeAgent(agentId, columns);
+      await eventually(async () => (await world.client.get(`/agents/${agentId}`)).status === 409, {
+        what: 'it is seen',
+      });
+      for (const id of threads) {
+        expect((await world.client.get(`/threads/${id}`)).status).toBe(409);
+        expect((await world.client.delete(`/threads/${id}`)).json).toEqual({ ok: true });
+        expect(refusal(await world.client.get(`/threads/${id}`))).toEqual([404, 'not_found']);
+      }
+      const { rows } = await world.pool.query('select from run_work where thread_id = any ($1)', [threads]);
+      expect(rows).toEqual([]);
     });
   });
 }

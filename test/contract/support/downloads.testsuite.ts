@@ -60,6 +60,18 @@ export function describeDownloads(world: World): void {
       }
     });
 
+    test('ETag: equal if and only if the bytes are', async () => {
+      const { id } = await world.newThread();
+      const tagOf = async (name: string, bytes: string): Promise<string | null> => {
+        const { file } = (await world.attach(id, name, bytes)).json;
+        return (await world.client.get(`/files/${file.id}/content`)).headers.get('etag');
+      };
+      const tag = await tagOf('a.txt', 'same');
+      expect(tag).toMatch(/^"[^"]+"$/);
+      expect(await tagOf('b.md', 'same')).toBe(tag);
+      expect(await tagOf('a.txt', 'Same')).not.toBe(tag);
+    });
+
     test('ETag and If-None-Match: 304 without a body', async () => {
       expect(etag).toMatch(/^"[^"]+"$/);
       for (const header of [etag, `"other", ${etag}`, `W/${etag}`, '*']) {
@@ -106,6 +118,35 @@ export function describeDownloads(world: World): void {
         }
       }
       expect((await world.client.call('HEAD', '/files/01ARZ3NDEKTSV4RRFFQ69G5FAV/content')).status).toBe(404);
+    });
+
+    test('If-Match: other bytes are 412 idempotency_conflict, before 304 and 416; a strong tag or * passes', async () => {
+      for (const header of ['"other"', `W/${etag}`]) {
+        const headers = { 'if-match': header, 'if-none-match': etag, range: 'bytes=5000-' };
+        const reply = await world.client.get(path, { headers });
+        expect([header, ...refusal(reply), reply.headers.get('etag')]).toEqual([
+          header,
+          412,
+          'idempotency_conflict',
+          etag,
+        ]);
+        expect((await world.client.call('HEAD', path, { headers })).status).toBe(412);
+      }
+      for (const header of [etag, `"other", ${etag}`, '*']) {
+        expect((await world.client.get(path, { headers: { 'if-match': header } })).status).toBe(200);
+      }
+    });
+
+    test('If-Match on DELETE: 412 and the file stays; else it goes', async () => {
+      const { id } = await world.newThread();
+      const { file } = (await world.attach(id, 'a.txt', 'a')).json;
+      const tag = (await world.client.get(`/files/${file.id}/content`)).headers.get('etag')!;
+      for (const target of [`/files/${file.id}`, `/threads/${id}/files/${file.id}`]) {
+        const reply = await world.client.delete(target, { headers: { 'if-match': '"other"' } });
+        expect(refusal(reply)).toEqual([412, 'idempotency_conflict']);
+      }
+      const headers = { 'if-match': tag };
+      expect((await world.client.delete(`/threads/${id}/files/${file.id}`, { headers })).status).toBe(200);
     });
 
     test('a draft’s content is 404', async () => {

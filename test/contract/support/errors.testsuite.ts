@@ -21,7 +21,7 @@ export function describeErrors(world: World): void {
 
   describe('§7 and decisions §2: errors', () => {
     test('the enum of codes is closed: the document has these and no others', () => {
-      const schema = JSON.stringify(world.client.document.components.schemas['Error']);
+      const schema = JSON.stringify(world.client.document.components.schemas['ErrorEnvelope']);
       const { properties } = JSON.parse(schema) as {
         properties: { error: { properties: { code: { enum: string[] } } } };
       };
@@ -131,6 +131,17 @@ export function describeErrors(world: World): void {
         for (const reply of replies) expect(refusal(reply)).toEqual([status, code]);
       });
 
+      test.each(states)('%s: %s, and the owner deletes the Thread', async (_, columns, status) => {
+        const { threadId, fileId } = prepared.get(columns)!;
+        const { client } = world;
+        // Callers get 404 for Threads of a deleted Agent.
+        const expected = status === 404 ? [404, 'not_found'] : [200, undefined];
+        expect(refusal(await client.delete(`/threads/${threadId}`))).toEqual(expected);
+        for (const path of [`/threads/${threadId}`, `/files/${fileId}`]) {
+          expect(refusal(await client.get(path))).toEqual([404, 'not_found']);
+        }
+      });
+
       test('a caller that may not use the Agent is told 403, whatever its state', async () => {
         const stranger = world.as((await world.newPerson({ member: false })).token);
         for (const columns of ['published = false', 'api_enabled = false', 'live_version = null']) {
@@ -150,11 +161,7 @@ export function describeErrors(world: World): void {
     describe('decisions §1: unknown paths, wrong methods and unparsable URLs have the envelope too', () => {
       test.each([
         ['GET', '/nope'],
-        ['GET', '/threads'],
-        ['PUT', `/threads/${UNKNOWN}`],
-        ['PATCH', `/threads/${UNKNOWN}`],
-        ['DELETE', `/threads/${UNKNOWN}/events`],
-        ['POST', `/threads/${UNKNOWN}`],
+        ['GET', '/agents'],
         ['GET', '/threads/%zz'],
         ['GET', '/threads/%00'],
         ['GET', '/threads/not-a-ulid'],
@@ -162,6 +169,30 @@ export function describeErrors(world: World): void {
         const reply = await world.client.call(method, path);
         expect([400, 404]).toContain(reply.status);
         expect(reply.code).toBe(reply.status === 404 ? 'not_found' : 'invalid_request');
+      });
+
+      test.each([
+        ['PUT', `/threads/${UNKNOWN}`, 'HEAD, GET, DELETE, PATCH'],
+        ['PATCH', `/threads/${UNKNOWN}/events`, 'HEAD, GET, POST'],
+        ['DELETE', `/threads/${UNKNOWN}/events`, 'HEAD, GET, POST'],
+        ['POST', `/files/${UNKNOWN}/content`, 'HEAD, GET'],
+        ['GET', `/threads/${UNKNOWN}/archive`, 'POST'],
+        ['DELETE', '/openapi.json', 'HEAD, GET'],
+      ] as const)('%s %s: 405 invalid_request, Allow: %s', async (method, path, allow) => {
+        const reply = await world.client.call(method, path);
+        expect([...refusal(reply), reply.headers.get('allow')?.split(', ').toSorted()]).toEqual([
+          405,
+          'invalid_request',
+          allow.split(', ').toSorted(),
+        ]);
+      });
+
+      test('two Host headers: 400 invalid_request', async () => {
+        const answer = await sendRaw(
+          world.client,
+          `GET /api/v1/openapi.json HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n`,
+        );
+        expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*\{"error":\{"code":"invalid_request"/);
       });
 
       test('what is not HTTP at all', async () => {
@@ -189,6 +220,24 @@ export function describeErrors(world: World): void {
         const reply = await world.client.post(threads(), undefined, { body: '{}', headers: { 'content-type': type } });
         expect(refusal(reply)).toEqual([415, 'invalid_request']);
       });
+    });
+
+    test('a compressed body: 415 invalid_request with Accept-Encoding: identity, uploads too', async () => {
+      for (const [path, type] of [
+        [threads(), 'application/json'],
+        [`/agents/${world.agentId}/files`, 'multipart/form-data; boundary=x'],
+      ] as const) {
+        const headers = { 'content-type': type, 'content-encoding': 'gzip' };
+        const reply = await world.client.post(path, undefined, { body: 'x', headers });
+        expect([...refusal(reply), reply.headers.get('accept-encoding')]).toEqual([415, 'invalid_request', 'identity']);
+      }
+    });
+
+    test('an operation without a body takes any Content-Type, or none, with an empty body', async () => {
+      const { id } = await world.newThread();
+      for (const headers of [{}, { 'content-type': 'text/plain' }, { 'content-type': 'multipart/form-data' }]) {
+        expect((await world.client.post(`/threads/${id}/archive`, undefined, { headers })).status).toBe(200);
+      }
     });
 
     describe('the order: token → rate limit → path and query → body → access → idempotency → operation', () => {

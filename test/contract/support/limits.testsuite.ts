@@ -156,7 +156,7 @@ export function describeLimits(world: World): void {
       });
     });
 
-    test('20 open streams a token: one more is 429 rate_limited with Retry-After; closing one makes room', async () => {
+    test('20 open streams a Thread: one more is 429 rate_limited with Retry-After; closing one makes room', async () => {
       const { token } = await world.newPerson();
       const client = world.as(token);
       const { id } = await world.newThread({ client });
@@ -169,11 +169,29 @@ export function describeLimits(world: World): void {
         'rate_limited',
         expect.stringMatching(/^[1-9]\d*$/),
       ]);
-      // Of this token only: others, and other requests, go on.
+      // Only streams of this Thread are refused.
       expect((await client.get(`/threads/${id}`)).status).toBe(200);
+      const other = await world.newThread({ client });
+      (await client.openStream(`/threads/${other.id}/events/stream`)).close();
       streams.pop()!.close();
       const again = await eventually(() => client.openStream(path), { what: 'there is room again' });
       again.close();
+      streams.forEach((stream) => stream.close());
+    });
+
+    test('100 open streams of a person’s token: one more is 429 rate_limited, another token is let in', async () => {
+      const { token, personId } = await world.newPerson();
+      const client = world.as(token);
+      const threads: string[] = [];
+      // 20 for each Thread.
+      for (let i = 0; i < 6; i++) threads.push((await world.newThread({ client })).id);
+      const path = (i: number) => `/threads/${threads[Math.floor(i / 20)]}/events/stream`;
+      const streams: EventStream[] = [];
+      for (let i = 0; i < 100; i++) streams.push(await client.openStream(path(i)));
+      const refused = await client.get(path(100));
+      expect([...refusal(refused), refused.headers.get('retry-after')]).toEqual([429, 'rate_limited', '1']);
+      const { token: other } = await world.mintFor(personId);
+      streams.push(await world.as(other).openStream(path(100)));
       streams.forEach((stream) => stream.close());
     });
   });

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { closeSchemas } from '#testing';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
 
@@ -44,8 +47,8 @@ export interface AnswerHead {
 const BODILESS = [204, 304];
 
 /**
- * Holds answers against the document that the system serves: an operation answers what it documents and nothing else. It
- * throws, so that no request of the suite can pass it by.
+ * Checks answers against the document that the system serves. Throws for undocumented statuses and fields, so every request of
+ * the suite is checked.
  */
 export class OpenApiCheck {
   private readonly ajv: Ajv2020;
@@ -56,7 +59,7 @@ export class OpenApiCheck {
     // Answers have ids in upper case (decisions, section 1).
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
     addFormats.default(this.ajv);
-    this.ajv.addSchema({ ...document, $id: 'api' });
+    this.ajv.addSchema({ ...closeSchemas(document), $id: 'api' });
     this.matchers = Object.keys(document.paths).map((template) => ({
       template,
       pattern: new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
@@ -89,6 +92,7 @@ export class OpenApiCheck {
 
   private checkAnswer({ method, path, status, headers }: AnswerHead, body: unknown): void {
     checkErrorHeaders(status, headers);
+    if (status >= 400) checkReason(status, headers, body);
     const operation = this.find(method, path);
     if (operation === undefined) {
       // What the document does not have can only be refused.
@@ -157,7 +161,7 @@ export class OpenApiCheck {
   }
 }
 
-const ERROR = { $ref: '#/components/schemas/Error' };
+const ERROR = { $ref: '#/components/schemas/ErrorEnvelope' };
 
 /** What decisions, section 2, says of every such refusal, whatever the document says. */
 function checkErrorHeaders(status: number, headers: Headers): void {
@@ -165,6 +169,24 @@ function checkErrorHeaders(status: number, headers: Headers): void {
   if ((status === 429 || status === 503) && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) {
     throw new Error('Retry-After is missing');
   }
+}
+
+/** Rows of docs/api/errors.md: reason, code and status. */
+const REASONS = new Map(
+  [
+    ...readFileSync(join(import.meta.dirname, '../../../docs/api/errors.md'), 'utf8').matchAll(
+      /^\| `(\w+)` \| `(\w+)` \| (\d{3}) \|/gm,
+    ),
+  ].map(([, reason = '', code, status]) => [reason, `${status} ${code}`]),
+);
+
+/** Every reason is documented, with the code and the status of this answer. */
+function checkReason(status: number, headers: Headers, body: unknown): void {
+  const reason = headers.get('spool-error-reason') ?? '';
+  const documented = REASONS.get(reason);
+  const { code } = (body as { error?: { code?: string } } | undefined)?.error ?? {};
+  const isRight = code === undefined ? documented?.startsWith(`${status} `) : documented === `${status} ${code}`;
+  if (isRight !== true) throw new Error(`the reason ${reason} is documented with ${documented}`);
 }
 
 function escapePointer(segment: string): string {

@@ -18,7 +18,7 @@ export function describeOpenApi(world: World): void {
 
     test('§7: each operation documents its response classes, with the error envelope', () => {
       const text = JSON.stringify(world.client.document.components.responses);
-      expect(text).toContain('#/components/schemas/Error');
+      expect(text).toContain('#/components/schemas/ErrorEnvelope');
       for (const { method, template, operation } of routesOf(world)) {
         if (template === '/openapi.json') continue;
         const documented = Object.keys(operation.responses);
@@ -51,11 +51,24 @@ export function describeOpenApi(world: World): void {
       ]);
     });
 
-    test('no schema allows additional properties but toolInput, so that what is checked is all there is', () => {
-      for (const [name, schema] of Object.entries(world.client.document.components.schemas)) {
-        const open = openObjects(schema);
-        expect([name, open]).toEqual([name, name === 'ThreadEventLogEntry' ? ['.properties.toolInput'] : []]);
-      }
+    test('§4: request bodies refuse additional properties, and answers are open to new ones', () => {
+      const { schemas } = world.client.document.components;
+      for (const name of ['CreateThread', 'UserMessage', 'PermissionDecision', 'UserInterrupt', 'FileResource'])
+        expect([name, schemas[name]?.['additionalProperties']]).toEqual([name, false]);
+      for (const name of ['ThreadSummary', 'RunSummary', 'ThreadFile', 'UserMessageEntry', 'ErrorEnvelope'])
+        expect([name, JSON.stringify(schemas[name])]).toEqual([
+          name,
+          expect.not.stringContaining('additionalProperties'),
+        ]);
+    });
+
+    test('§2: entries of the log are a union discriminated by type', () => {
+      const { oneOf, discriminator } = world.client.document.components.schemas['ThreadEventLogEntry'] as {
+        oneOf: { $ref: string }[];
+        discriminator: { propertyName: string; mapping: Record<string, string> };
+      };
+      expect(discriminator.propertyName).toBe('type');
+      expect(Object.values(discriminator.mapping)).toEqual(oneOf.map(({ $ref }) => $ref));
     });
 
     test('every schema is one, and no reference leads nowhere', () => {
@@ -76,13 +89,4 @@ export function describeOpenApi(world: World): void {
       for (const { operation } of routesOf(world)) expect(operation.summary).toMatch(/\w/);
     });
   });
-}
-
-/** Where a schema has objects that take anything. */
-function openObjects(schema: unknown, path = ''): string[] {
-  if (typeof schema !== 'object' || schema === null) return [];
-  const { type, additionalProperties } = schema as Record<string, unknown>;
-  const isOpen = type === 'object' && additionalProperties !== false;
-  const below = Object.entries(schema).flatMap(([key, value]) => openObjects(value, `${path}.${key}`));
-  return isOpen ? [path, ...below] : below;
 }

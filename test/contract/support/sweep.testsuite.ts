@@ -49,7 +49,9 @@ export function describeSweep(world: World): void {
     };
     const all = () => routesOf(world).filter(({ operation }) => operation.security?.length !== 0);
     const ofAgents = () => all().filter(({ template }) => template.startsWith('/agents/'));
-    const ofThreads = () => all().filter(({ template }) => !template.startsWith('/agents/'));
+    /** The operations that name a resource. A list over all Agents refuses nobody. */
+    const ofSomething = () => all().filter(({ template }) => template.includes('{'));
+    const ofThreads = () => ofSomething().filter(({ template }) => !template.startsWith('/agents/'));
 
     test('has every route of decisions §1', () => {
       expect(all().map(({ method, template }) => `${method} ${template}`)).toEqual(expect.arrayContaining(ROUTES));
@@ -244,7 +246,8 @@ export function describeSweep(world: World): void {
         const refused = async () => (await client.get(`/threads/${thread.id}`)).status === 403;
         await eventually(refused, { what: 'access is withdrawn' });
         const ids = { ...mine, threadId: thread.id, runId: run.id, fileId: file.id };
-        expectAll(await sweep(client, all(), ids), 403, 'forbidden');
+        expectAll(await sweep(client, ofSomething(), ids), 403, 'forbidden');
+        expect((await client.get('/threads')).json).toEqual({ threads: [], nextCursor: null });
       });
     });
 
@@ -265,7 +268,9 @@ const ROUTES = [
   'GET /agents/{agentId}/threads',
   'GET /agents/{agentId}',
   'POST /agents/{agentId}/files',
+  'GET /threads',
   'GET /threads/{threadId}',
+  'PATCH /threads/{threadId}',
   'DELETE /threads/{threadId}',
   'POST /threads/{threadId}/archive',
   'POST /threads/{threadId}/unarchive',
@@ -302,6 +307,7 @@ function bodyOf(template: string, { requestBody }: DescribedOperation): Call {
     body.append('file', new File(['bytes of a stranger'], 'f.txt'));
     return { body };
   }
+  if (template === '/threads/{threadId}') return { json: { title: 'by a stranger' } };
   if (template.endsWith('/events')) return { json: { events: [userMessage('from a stranger')] } };
   if (template.endsWith('/files')) return { json: { name: 'a', contentType: 'text/plain', contentBase64: 'YQ==' } };
   return { json: { userId: 'u', input: message('from a stranger') } };

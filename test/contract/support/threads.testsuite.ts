@@ -1,6 +1,10 @@
 import type { Thread } from './client.ts';
 import { DATE_TIME, interrupt, message, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
+const CONTRACT_FIELDS = [
+  ...['id', 'agent_id', 'userId', 'kind', 'source', 'status', 'title', 'last_run_id', 'created_at', 'updated_at'],
+];
+
 /** Creating, reading, archiving and deleting Threads, and what an Agent shows of itself. */
 export function describeThreads(world: World): void {
   describe('threads', () => {
@@ -38,6 +42,45 @@ export function describeThreads(world: World): void {
       test('created_at, updated_at: date-time', () => {
         for (const at of [empty.created_at, empty.updated_at]) expect(at).toMatch(DATE_TIME);
         expect(Date.parse(answered.updated_at)).toBeGreaterThanOrEqual(Date.parse(answered.created_at));
+      });
+    });
+
+    describe('decisions, amendments: externalRef, a title that is set, and the optional fields', () => {
+      const create = (externalRef: string) =>
+        world.client.post(`/agents/${world.agentId}/threads`, { userId: 'kim', externalRef });
+
+      test('by default a Thread has exactly the fields of the contract in every answer', async () => {
+        const { json } = await create('order 1');
+        const { id } = json.thread;
+        const titled = await world.client.call('PATCH', `/threads/${id}`, { json: { title: 'Order 1' } });
+        const sent = await world.send(id, userMessage('hi'));
+        const listed = (await world.client.get('/threads?externalRef=order%201')).json.threads;
+        expect(listed).toHaveLength(1);
+        const read = (await world.client.get(`/threads/${id}`)).json.thread;
+        for (const thread of [json.thread, titled.json.thread, sent.json.thread, read, ...listed]) {
+          expect(Object.keys(thread)).toEqual(CONTRACT_FIELDS);
+        }
+      });
+
+      test('with extended=true it has its reference and its last message', async () => {
+        const { thread } = (await create('order 2')).json;
+        const read = async () => (await world.client.get(`/threads/${thread.id}?extended=true`)).json.thread;
+        expect(await read()).toEqual({ ...thread, externalRef: 'order 2', lastMessage: null });
+        await world.send(thread.id, userMessage('hi'));
+        await world.ended(thread.id);
+        const lastMessage = {
+          role: 'agent',
+          text: 'You said: hi',
+          createdAt: expect.stringMatching(DATE_TIME) as string,
+        };
+        expect(await read()).toMatchObject({ externalRef: 'order 2', lastMessage });
+      });
+
+      test('a second Thread with the reference is 409 idempotency_conflict', async () => {
+        const { thread } = (await create('order 3')).json;
+        const again = await create('order 3');
+        expect(refusal(again)).toEqual([409, 'idempotency_conflict']);
+        expect(again.json.error.message).toContain(thread.id);
       });
     });
 

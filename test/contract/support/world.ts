@@ -65,6 +65,8 @@ export class World {
         HOUSEKEEPING_MS,
         // Unset: the default is what is tested.
         STREAMS_PER_TOKEN: '',
+        STREAMS_PER_THREAD: '',
+        STREAMS_PER_PROCESS: '',
         WORKER_SLOTS: '64',
         LEASE_MS: '1000',
       },
@@ -309,6 +311,9 @@ export const decide = (requestId: string, decision = 'allow_once'): object => ({
 });
 
 export const interrupt = (more: object = {}): object => ({ type: 'user_interrupt', ...more });
+
+/** The cause of an error answer, from `Spool-Error-Reason`. */
+export const reasonOf = ({ headers }: Reply): string | null => headers.get('spool-error-reason');
 
 /** What a refusal is, for comparing. */
 export const refusal = ({ status, code }: Reply): [number, string | undefined] => [status, code];

@@ -1,5 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { closeSchemas } from '#testing';
 import type { BuiltRequest } from './build-request.ts';
 import type { Outcome, WireAnswer } from './connection.ts';
 import type { ApiDocument, ResponseObject, Schema } from './document.ts';
@@ -16,7 +17,7 @@ const STATUSES: Record<string, number[]> = {
   agent_not_published: [409],
   service_inactive: [409],
   readiness_blocked: [409],
-  idempotency_conflict: [409],
+  idempotency_conflict: [409, 412],
   rate_limited: [429],
 };
 
@@ -35,8 +36,8 @@ export class AnswerRules {
     const either = /^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/;
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: either, binary: true } });
     addFormats.default(this.ajv);
-    // So that `#/components/…` is found from anywhere.
-    this.ajv.addSchema({ $id: 'api', components: document.components });
+    // The components make `#/components/…` resolvable. The schemas are closed, so an undocumented field is an error.
+    this.ajv.addSchema({ $id: 'api', components: closeSchemas(document.components) });
   }
 
   /** What is wrong with the answer; nothing where all is well. */
@@ -72,7 +73,7 @@ export class AnswerRules {
     const problems = isOffRoute || operation.responses[status] ? [] : [`answered ${status}, which is not documented`];
     if (method === 'HEAD') return problems;
     const json = parse(answer);
-    if (!isJson(answer) || !this.validatorOf({ $ref: '#/components/schemas/Error' })(json)) {
+    if (!isJson(answer) || !this.validatorOf({ $ref: '#/components/schemas/ErrorEnvelope' })(json)) {
       return [...problems, `answered ${status} without the error envelope: ${textOf(answer)}`];
     }
     const { code, message } = (json as { error: { code: string; message: string } }).error;
@@ -99,7 +100,7 @@ export class AnswerRules {
   }
 
   private problemsOfFrames(text: string): string[] {
-    const whole = text.slice(0, text.lastIndexOf('\n\n') + 1);
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
     const lines = whole.split('\n').filter((line) => line !== '');
     const odd = lines.filter((line) => !/^(:|(event|id|data|retry): ?)/.test(line));
     const entry = this.document.components.schemas['ThreadEventLogEntry']

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 
 export interface WireAnswer {
   status: number;
@@ -88,6 +89,10 @@ export class Connections {
 
 const HEAD_END = '\r\n\r\n';
 
+function decode(body: Buffer, { 'content-encoding': encoding }: WireAnswer['headers']): Buffer {
+  return encoding === 'br' ? brotliDecompressSync(body) : encoding === 'gzip' ? gunzipSync(body) : body;
+}
+
 /** Reads one answer, interim ones skipped. */
 class AnswerReader {
   private data = Buffer.alloc(0);
@@ -106,11 +111,11 @@ class AnswerReader {
     if (headers['transfer-encoding'] === 'chunked') return this.readChunks();
     const length = headers['content-length'];
     // Before HTTP/1.1, a stream comes without chunks.
-    if (length === undefined && isStream(headers) && this.data.includes('\n\n')) {
+    if (length === undefined && isStream(headers) && hasBegun(this.data)) {
       return { ...this.head, body: this.data, cut: true };
     }
     if (length === undefined || this.data.length < Number(length)) return null;
-    return { ...this.head, body: this.data.subarray(0, Number(length)), cut: false };
+    return { ...this.head, body: decode(this.data.subarray(0, Number(length)), headers), cut: false };
   }
 
   /** What there is when the connection ends. */
@@ -148,13 +153,16 @@ class AnswerReader {
       this.decoded.push(this.data.subarray(lineEnd + 2, lineEnd + 2 + size));
       this.data = this.data.subarray(lineEnd + 2 + size + 2);
     }
-    return isStream(this.head!.headers) && Buffer.concat(this.decoded).includes('\n\n') ? this.answer(true) : null;
+    return isStream(this.head!.headers) && hasBegun(Buffer.concat(this.decoded)) ? this.answer(true) : null;
   }
 
   private answer(cut: boolean): WireAnswer {
     return { ...this.head!, body: Buffer.concat(this.decoded), cut };
   }
 }
+
+/** Whether the first lines of a stream have come. */
+const hasBegun = (body: Buffer): boolean => /\nretry: \d+\n/.test(body.toString('latin1'));
 
 const isStream = (headers: Record<string, string>): boolean =>
   headers['content-type']?.startsWith('text/event-stream') === true;

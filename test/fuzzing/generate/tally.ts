@@ -24,9 +24,11 @@ export class Tally {
   /** Operations that never succeeded, or were never refused though the document says that they can be. */
   untried(operations: readonly Operation[]): { operation: Operation; why: string }[] {
     return operations.flatMap((operation) => {
-      const { name, responses } = operation;
+      const { name, responses, parameters, body, needsToken } = operation;
       const { success = 0, refused = 0 } = this.byOperation.get(name) ?? {};
-      const canRefuse = Object.keys(responses).some((status) => status.startsWith('4'));
+      // An operation without input, such as GET /openapi.json, cannot be called wrongly.
+      const takesInput = parameters.length > 0 || body !== null || needsToken;
+      const canRefuse = takesInput && Object.keys(responses).some((status) => status.startsWith('4'));
       return [
         ...(success === 0 ? [{ operation, why: `${name} never succeeded` }] : []),
         ...(refused === 0 && canRefuse ? [{ operation, why: `${name} was never refused` }] : []),

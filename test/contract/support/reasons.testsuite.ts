@@ -1,0 +1,106 @@
+import { decide, interrupt, message, reasonOf, refusal, UNKNOWN, userMessage, type World } from './world.ts';
+
+/** The header Spool-Error-Reason of error answers, and the warnings of send-events. */
+export function describeReasons(world: World): void {
+  describe('Spool-Error-Reason tells causes that share a code', () => {
+    const conflict = async (reply: ReturnType<World['send']>): Promise<string | null> => {
+      expect(refusal(await reply)).toEqual([409, 'idempotency_conflict']);
+      return reasonOf(await reply);
+    };
+
+    test('idempotency_conflict: thread_busy, key_reused, no_active_run, request_not_pending, run_not_retryable', async () => {
+      const { thread, run } = await world.waitingThread();
+      expect(await conflict(world.send(thread.id, userMessage('busy')))).toBe('thread_busy');
+      expect(await conflict(world.send(thread.id, decide('unknown')))).toBe('request_not_pending');
+      const retry = `/threads/${thread.id}/runs/${run.id}/retry`;
+      expect(await conflict(world.client.post(retry))).toBe('run_not_retryable');
+      await world.send(thread.id, interrupt());
+      expect(await conflict(world.send(thread.id, interrupt()))).toBe('no_active_run');
+      const headers = { 'idempotency-key': `reasons-${world.backend}` };
+      const path = `/agents/${world.agentId}/threads`;
+      await world.client.post(path, { userId: 'u', input: message('once') }, { headers });
+      expect(await conflict(world.client.post(path, { userId: 'u' }, { headers }))).toBe('key_reused');
+    });
+
+    test('idempotency_conflict: thread_archived', async () => {
+      const { id } = await world.newThread();
+      await world.client.post(`/threads/${id}/archive`);
+      expect(await conflict(world.send(id, userMessage('hi')))).toBe('thread_archived');
+    });
+
+    test('idempotency_conflict: key_in_progress, with Retry-After', async () => {
+      const headers = { 'idempotency-key': `at-once-${world.backend}` };
+      const path = `/agents/${world.agentId}/threads`;
+      const create = () => world.client.post(path, { userId: 'u', input: message('once') }, { headers });
+      const replies = await Promise.all(Array.from({ length: 30 }, create));
+      for (const reply of replies.filter(({ status }) => status !== 201)) {
+        expect([reasonOf(reply), reply.headers.get('retry-after')]).toEqual(['key_in_progress', '1']);
+      }
+    });
+
+    test('a hidden resource has the reason of one that does not exist', async () => {
+      const { thread, run } = await world.waitingThread();
+      const { file } = (await world.attach(thread.id, 'a.txt', 'a')).json;
+      const stranger = world.as((await world.newPerson()).token);
+      const asked: [reason: string, path: (id: string) => string, hidden: string][] = [
+        ['thread_not_found', (id) => `/threads/${id}`, thread.id],
+        ['thread_not_found', (id) => `/threads/${id}/events/stream`, thread.id],
+        ['thread_not_found', (id) => `/threads/${thread.id}/runs/${id}`, run.id],
+        ['file_not_found', (id) => `/files/${id}`, file.id],
+        ['file_not_found', (id) => `/files/${id}/content`, file.id],
+      ];
+      for (const [reason, path, hidden] of asked) {
+        const [there, nowhere] = [await stranger.get(path(hidden)), await stranger.get(path(UNKNOWN))];
+        expect([reasonOf(there), reasonOf(nowhere), there.text]).toEqual([reason, reason, nowhere.text]);
+      }
+    });
+
+    test('a success has none', async () => {
+      expect(reasonOf(await world.create())).toBeNull();
+    });
+  });
+
+  describe('warnings: a request that was honoured in part', () => {
+    test('run_already_ended: an interrupt that names a Run which had ended, also by the same batch', async () => {
+      const { thread, run } = await world.endedThread();
+      const ended = { code: 'run_already_ended', message: `body.events.0: The Run ${run.id} had already ended.` };
+      const { status, json } = await world.send(thread.id, interrupt({ runId: run.id }));
+      expect([status, json.warnings]).toEqual([200, [ended]]);
+      const { thread: other, run: waiting } = await world.waitingThread();
+      const named = interrupt({ runId: waiting.id });
+      const twice = await world.send(other.id, named, named);
+      expect(twice.json.events.map(({ run: { status } }) => status)).toEqual(['cancelled', 'cancelled']);
+      expect(twice.json.warnings).toMatchObject([{ code: 'run_already_ended' }]);
+    });
+
+    test('message_queued: a message behind others (whenBusy: enqueue), and not into an idle Thread', async () => {
+      const agentId = await world.newAgent({ whenBusy: 'enqueue' });
+      const { thread } = await world.waitingThread({ agentId });
+      const { json } = await world.send(thread.id, userMessage('second'), interrupt());
+      expect(json.events.map(({ run: { status } }) => status)).toEqual(['queued', 'cancelled']);
+      expect(json.warnings).toEqual([
+        { code: 'message_queued', message: 'body.events.0: The message waits behind 1 Run of the Thread.' },
+      ]);
+      await world.ended(thread.id);
+      expect((await world.send(thread.id, userMessage('third'))).json.warnings).toEqual([]);
+    });
+
+    test('whenBusy: interrupt honours the whole request', async () => {
+      const agentId = await world.newAgent({ whenBusy: 'interrupt' });
+      const { thread } = await world.waitingThread({ agentId });
+      expect((await world.send(thread.id, userMessage('instead'))).json.warnings).toEqual([]);
+    });
+
+    test('a replay has the stored warnings, byte for byte', async () => {
+      const { thread, run } = await world.endedThread();
+      const headers = { 'idempotency-key': `warned-${world.backend}` };
+      const body = { events: [interrupt({ runId: run.id })] };
+      const [first, again] = [
+        await world.client.post(`/threads/${thread.id}/events`, body, { headers }),
+        await world.client.post(`/threads/${thread.id}/events`, body, { headers }),
+      ];
+      expect(first.json.warnings).toHaveLength(1);
+      expect([again.text, again.headers.get('idempotency-replayed')]).toEqual([first.text, 'true']);
+    });
+  });
+}
