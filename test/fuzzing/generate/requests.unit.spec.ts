@@ -9,6 +9,7 @@ const schema: Schema = {
   properties: {
     name: { type: 'string', minLength: 1, maxLength: 3 },
     count: { type: 'integer', minimum: 1, maximum: 5 },
+    note: { anyOf: [{ type: 'string', maxLength: 3 }, { type: 'null' }] },
     list: { type: 'array', minItems: 1, maxItems: 2, items: { anyOf: [{ const: 'a' }, { type: 'null' }] } },
   },
   required: ['name', 'list'],

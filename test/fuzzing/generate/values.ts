@@ -67,10 +67,22 @@ export class Values {
   wrong(schemaOrRef: Schema, name: string, depth = 0): fc.Arbitrary<WrongValue> | null {
     const schema = follow<Schema>(this.document, schemaOrRef);
     const branches = branchesOf(schema);
-    if (branches) return oneOfSome(branches.map((branch) => this.wrong(branch, name, depth)));
+    if (branches) return this.wrongForAll(branches, name, depth);
     const options = [wrongType(schema), this.wrongWithin(schema, name, depth)];
     const some = oneOfSome(options);
     return some && some.map(({ value, why }) => ({ value, why: why.startsWith('.') ? why : `: ${why}` }));
+  }
+
+  /** A value that is wrong for one branch of a union. Omits values of a type that another branch allows, like null for a string. */
+  private wrongForAll(branches: Schema[], name: string, depth: number): fc.Arbitrary<WrongValue> | null {
+    const types = branches.map((branch) => scalarTypeOf(follow<Schema>(this.document, branch)));
+    return oneOfSome(
+      branches.map((branch, i) => {
+        const others = types.filter((type, j) => j !== i && type !== null);
+        const wrong = this.wrong(branch, name, depth);
+        return wrong && wrong.filter(({ value }) => !others.some((type) => isOfType(value, type)));
+      }),
+    );
   }
 
   private wrongWithin(schema: Schema, name: string, depth: number): fc.Arbitrary<WrongValue> | null {
@@ -177,6 +189,18 @@ function withExtraField(valid: fc.Arbitrary<Record<string, unknown>>): fc.Arbitr
     value: Object.fromEntries([...Object.entries(rest), [field, value]]),
     why: `.${field}: unknown field`,
   }));
+}
+
+/** The type of a schema that allows many strings, numbers, booleans or null; null for any other schema. */
+function scalarTypeOf(schema: Schema): string | null {
+  const { type } = schema;
+  if (typeof type !== 'string' || 'const' in schema || schema.enum) return null;
+  return type === 'object' || type === 'array' ? null : type;
+}
+
+function isOfType(value: unknown, type: string | null): boolean {
+  if (type === 'null') return value === null;
+  return typeof value === (type === 'integer' ? 'number' : type);
 }
 
 function branchesOf(schema: Schema): Schema[] | null {
