@@ -16,7 +16,7 @@ export interface QueueParts {
 export async function readQueue({ pool, config, controls, queue }: QueueParts): Promise<QueueStatus> {
   type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
   const { QUEUE_NAME: name, QUEUE_URL } = config;
-  // Records the pause even if no worker is alive to do it. Asks nothing of a queue that is away.
+  // Records the pause even if no worker is alive to do it. A queue that does not answer is reported below.
   await controls.checkToolPause(queue).catch(() => undefined);
   const [{ rows }, offered] = await Promise.all([
     pool.query<Row>(READ_QUEUE, controls.keys).catch(throwAway),

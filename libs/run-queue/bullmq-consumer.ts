@@ -105,7 +105,7 @@ export class BullConsumer<C> implements RunConsumer {
       await handling;
     } catch (error) {
       const isGivenBack = error instanceof HandlerUnavailable;
-      this.warn(error, isGivenBack ? 'queue: a job was given back' : 'queue: a job failed and is offered again');
+      this.warn(error, isGivenBack ? 'queue: job given back' : 'queue: job failed; its Run is enqueued again');
       if (!isGivenBack) throw error;
       void this.pauseUntil(error.recovered);
       await giveBack(job, token);

@@ -99,7 +99,7 @@ export class QueueControls {
     if ((await this.read()).away) await this.release(this.awayKey);
   }
 
-  /** Asks the queue about a tool's pause and records it, so that every process knows its beginning. Throws when the queue is away. */
+  /** Asks the queue whether a tool has paused it, and records when the pause began or ended. Throws if the queue is unavailable. */
   async checkToolPause(queue: Pick<RunQueue, 'isPausedByTool'>): Promise<void> {
     const isPaused = await queue.isPausedByTool();
     if ((await this.read()).pausedByTool === isPaused) return;

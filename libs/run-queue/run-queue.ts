@@ -6,18 +6,18 @@ import type { RunOffer } from '#event-store';
  * because `run_work` says what is to be offered, and a claim says whether an offer still holds.
  */
 export interface RunQueue {
-  /** Adds a job for each; one that the queue holds already stays as it is. Throws when the queue is away, soon. */
+  /** Adds a job for each; one that the queue holds already stays as it is. Throws within about 1 s if the queue is unavailable. */
   offer(offers: readonly RunOffer[]): Promise<void>;
-  /** Jobs that no worker has taken yet. Throws when the queue is away. */
+  /** Jobs that no worker has taken yet. Throws if the queue is unavailable. */
   waitingCount(): Promise<number>;
   /**
    * Returns whether a BullMQ tool has paused it; no worker takes a job then. Spool's own pause is a row (QueueControls). Throws
-   * when the queue is away.
+   * if the queue is unavailable.
    */
   isPausedByTool(): Promise<boolean>;
-  /** Ends the pause of a BullMQ tool. Throws when the queue is away. */
+  /** Ends the pause of a BullMQ tool. Throws if the queue is unavailable. */
   liftToolPause(): Promise<void>;
-  /** Whether the mark is still there that an earlier call has left; it is from now on. Throws when the queue is away. */
+  /** Whether the mark is still there that an earlier call has left; it is from now on. Throws if the queue is unavailable. */
   keepEpoch(): Promise<boolean>;
   /**
    * Hands jobs to the handler, at most `slots` at once, until closed. The handler resolves whatever becomes of the Run. If it

@@ -13,7 +13,7 @@ interface Status {
   pausedBy: string[];
 }
 
-/** As docs/operators.md tells a BullMQ tool to open the queue, with the name of this installation. */
+/** Opens the queue like docs/operators.md describes for BullMQ tools, with the name of this installation. */
 async function openAsDocumented(queueName: string, redisUrl: string): Promise<Queue> {
   const docs = await readFile(join(import.meta.dirname, '../../docs/operators.md').replace('/dist/', '/'), 'utf8');
   const [, name = '', prefix = ''] = /new Queue\('([^']+)', \{ connection, prefix: '([^']+)' \}\)/.exec(docs) ?? [];

@@ -69,14 +69,14 @@ const NAMED: Record<string, Execute> = {
     const next = Math.min(...delayed.map(({ dueAt }) => dueAt!).filter((dueAt) => dueAt > tables.now));
     return [{ woken: due.length, nextInMs: next <= tables.now + 1_000 ? Math.ceil(next - tables.now) : null }];
   },
-  'read-controls': (tables, [queue, away, tool]) => {
+  'read-controls': (tables, [queueKey, awayKey, toolPauseKey]) => {
     const { now } = tables;
     const isHeld = (key: unknown): boolean => (tables.pauses.get(key as string) ?? null) !== null;
     const slots = [...tables.workers.values()].filter(({ seenAt }) => seenAt > now - 10_000).map((row) => row.slots);
     const rows = [...tables.work.values()];
     const crowded = rows.some((row) => row.state === 'ready' && row.since < now - 250 && row.limitedBy === null);
     const limited = rows.some(({ state }) => state === 'limited');
-    const held = { paused: isHeld(queue), away: isHeld(away), pausedByTool: isHeld(tool) };
+    const held = { paused: isHeld(queueKey), away: isHeld(awayKey), pausedByTool: isHeld(toolPauseKey) };
     return [{ ...held, slots: slots.reduce((a, b) => a + b, 0), crowded, limited }];
   },
   'refuse-beyond-limits': refuseBeyondLimits,

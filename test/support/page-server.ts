@@ -33,7 +33,7 @@ const PAGE = `<!doctype html><title>Client</title>
  */
 export class PageServer {
   readonly streams: StreamRequest[] = [];
-  /** By Thread, the number of the frame in which its next stream breaks. */
+  /** Thread ids, each with the number of the frame in which the Thread's next stream breaks. */
   private readonly breaks = new Map<string, number>();
 
   private constructor(
