@@ -5,9 +5,10 @@ import {
   eventually,
   eventuallyWithin,
   expectWithin,
+  type PrivateRedis,
+  reportFigure,
   startPrivateRedis,
   timedTest,
-  type PrivateRedis,
 } from '#testing';
 import { expectHealthy } from './support/checks.ts';
 import { getThread, inParallel, postEvents, readLog, type Answer, type Caller, type Run } from './support/client.ts';
@@ -160,8 +161,8 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       });
       isOver = true;
       await load.finished(upTo(30_000));
-      process.stderr.write(
-        `interrupts: closed after the request ${toldTimes(afterRequest)}, after the answer ${toldTimes(afterAnswer)}\n`,
+      reportFigure(
+        `interrupts: closed after the request ${toldTimes(afterRequest)}, after the answer ${toldTimes(afterAnswer)}`,
       );
       await load.holds();
       expectWithin(CLOSED_P99_MS, percentile(afterRequest, 0.99), 'closed, at p99, after');
@@ -197,9 +198,9 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       const closedAfter = calls.map(({ runId, closedAt }) => closedAt! - sentAt.get(runId)!);
       const claims = await Promise.all(sent.map(({ runId }) => claimsOf(runId)));
       const claimed = claims.filter((count) => count > 0).length;
-      process.stderr.write(
+      reportFigure(
         `interrupts of Runs that begin: ${claimed} of ${INTERRUPTS} were claimed, the last of ${calls.length} calls was ` +
-          `closed ${Math.max(...closedAfter)} ms after the request\n`,
+          `closed ${Math.max(...closedAfter)} ms after the request`,
       );
       expect(claimed).toBeGreaterThan(INTERRUPTS / 10);
       expectWithin(CLOSED_P99_MS, Math.max(0, ...closedAfter), 'the last call was closed after');
@@ -248,7 +249,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
           if (before !== undefined) waits.push(from - saidAt.get(runId)!);
         }
       });
-      process.stderr.write(`interrupts by messages: the next call came after ${toldTimes(waits)}\n`);
+      reportFigure(`interrupts by messages: the next call came after ${toldTimes(waits)}`);
       expect(overlaps).toEqual([]);
       expect(waits.length).toBeGreaterThan(BUSY_THREADS);
       await expectHealthy(system.database);
@@ -278,9 +279,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
         await becomes(next, 'completed');
         const began = workOf(threadId).find((work) => work.runId === next)!;
         cameAfterMs = began.from - saidAt;
-        process.stderr.write(
-          `interrupted, with a worker that is stopped: the next call came after ${cameAfterMs} ms\n`,
-        );
+        reportFigure(`interrupted, with a worker that is stopped: the next call came after ${cameAfterMs} ms`);
         expect(cameAfterMs).toBeGreaterThanOrEqual(ACKNOWLEDGE_MS);
       } finally {
         stopped.signal('SIGCONT');
@@ -317,7 +316,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
         [saidIn.map(({ threadId }) => threadId)],
       );
       const gaps = rows.map(({ ms }) => ms);
-      process.stderr.write(`in line: claimed after the end of the one before ${toldTimes(gaps)}\n`);
+      reportFigure(`in line: claimed after the end of the one before ${toldTimes(gaps)}`);
       expect(gaps).toHaveLength(BUSY_THREADS * (MESSAGES - 1));
       expectWithin(250, percentile(gaps, 0.5), 'claimed, at p50, after');
     },
@@ -339,7 +338,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
         return call.closedAt! - sentAt;
       });
       await redis.start();
-      process.stderr.write(`interrupts without Redis: closed after ${toldTimes(closedAfter)}\n`);
+      reportFigure(`interrupts without Redis: closed after ${toldTimes(closedAfter)}`);
       const threadId = await newThread(callerOf(0));
       await becomes((await say(callerOf(0), threadId, SHORT)).id, 'completed');
       expectWithin(CLOSED_WITHOUT_WAKES_MS, Math.max(...closedAfter), 'closed after');

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { publishAgentVersion, type AgentManifestInput } from '#agents';
-import { describeWithRedis, eventually, redisUrl, type SpawnedNode } from '#testing';
+import { describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
 import { expectHealthy } from './support/checks.ts';
 import {
   getThread,
@@ -137,9 +137,9 @@ describeWithRedis('Runs that wait for a person', () => {
       const told = grown()
         .map((bytes) => Math.round(bytes / KB))
         .join(', ');
-      process.stderr.write(
+      reportFigure(
         `${WAITING} waiting Runs: with the second half of them live memory of 2 apis and 2 workers grew by ${told} KB, timers by ` +
-          `${timers.join(', ')}; decided at once, all had ended after ${ms} ms\n`,
+          `${timers.join(', ')}; decided at once, all had ended after ${ms} ms`,
       );
       for (const count of timers) expect(count).toBeLessThan(10);
     },

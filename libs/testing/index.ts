@@ -3,6 +3,7 @@ export { closeSchemas } from './close-schemas.ts';
 export * from './documents.ts';
 export * from './eventually.ts';
 export * from './fault-proxy.ts';
+export { reportFigure } from './figures.ts';
 export * from './fixed-clock.ts';
 export { cpuOf, cpuOfFamily, parentOf } from './cpu-time.ts';
 export { startPrivatePostgres, type PrivatePostgres } from './private-postgres.ts';

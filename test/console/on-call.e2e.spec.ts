@@ -1,6 +1,6 @@
 import type { Locator } from 'playwright-core';
 import type { AuditEntry, Overview } from '#contract';
-import { describeInBrowser, describeWithRedis, eventually, redisUrl } from '#testing';
+import { describeInBrowser, describeWithRedis, eventually, redisUrl, reportFigure } from '#testing';
 import { useBrowser, type Screen, type Visit } from '../support/browser.ts';
 import { createAcknowledged, getThread, readLog, send, waitForEntry, type Caller } from '../support/client.ts';
 import { say } from '../support/hanging-runs.ts';
@@ -61,7 +61,7 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
       const problem = problemOf(page, title);
       await problem.getByText(title, { exact: true }).waitFor();
       const tookMs = performance.now() - openedAt;
-      process.stderr.write(`on call: “${title}” is seen ${tookMs.toFixed(0)} ms after the console is opened\n`);
+      reportFigure(`on call: “${title}” is seen ${tookMs.toFixed(0)} ms after the console is opened`);
       expect(await page.title()).toBe('Overview · Spool');
       expect((await problem.boundingBox())!.y).toBeLessThan(page.viewportSize()!.height / 2);
       return problem;

@@ -3,10 +3,11 @@ import {
   describeInBrowser,
   eventually,
   expectWithin,
+  type ManyThreads,
   redisUrl,
+  reportFigure,
   seedManyThreads,
   withinBounds,
-  type ManyThreads,
 } from '#testing';
 import { button, told, useConsole } from '../support/console-page.ts';
 import { startConsoleWorld, type ConsoleWorld } from '../support/console-world.ts';
@@ -76,7 +77,7 @@ describeInBrowser('the console of many Threads', () => {
         await withinBounds(async () => {
           await open(warm());
           const ms = await timeTo(page, path(), first);
-          process.stderr.write(`${ms.toFixed(0)} ms: ${name}\n`);
+          reportFigure(`${ms.toFixed(0)} ms: ${name}`);
           expectWithin(BOUND_MS, ms, `${name}: first data after`);
         });
     });

@@ -3,14 +3,15 @@ import {
   describeWithRedis,
   eventually,
   expectWithin,
+  type FaultProxy,
   faultProxy,
+  type PrivatePostgres,
   redisUrl,
+  reportFigure,
+  type SpawnedNode,
   startPrivatePostgres,
   timedTest,
   TurnWatch,
-  type FaultProxy,
-  type PrivatePostgres,
-  type SpawnedNode,
 } from '#testing';
 import { send, type Caller } from '../support/client.ts';
 import { Outside, type ModelCall } from '../support/outside.ts';
@@ -117,9 +118,9 @@ describeWithRedis('PostgreSQL breaks under load', () => {
       expect(load.ended).toBeLessThan(load.threads * load.messages);
       await load.finished(upTo(60_000));
       const answers = await probe.stop();
-      process.stderr.write(
+      reportFigure(
         `F6: ${RESTARTS} restarts; apis answered again after ${told(healedMs)} ms, Runs went on after ${told(wentOnMs)} ms; ` +
-          `${answers.ok} probes ok, ${answers.away} answered 503\n`,
+          `${answers.ok} probes ok, ${answers.away} answered 503`,
       );
       expect(answers.other).toEqual([]);
       expect(answers.away).toBeGreaterThan(0);
@@ -168,8 +169,8 @@ describeWithRedis('PostgreSQL breaks under load', () => {
       const spares = await Promise.all(cut.map(spareOf));
       const stoppedMs = spares.map((spare) => spare.stoppedMs);
       const closedMs = spares.map((spare) => spare.closedMs);
-      process.stderr.write(
-        `F7, stalled: work stopped ${told(stoppedMs)} ms and calls closed ${told(closedMs)} ms before the leases ended\n`,
+      reportFigure(
+        `F7, stalled: work stopped ${told(stoppedMs)} ms and calls closed ${told(closedMs)} ms before the leases ended`,
       );
       const haveGoneOn = async (): Promise<boolean> => (await Promise.all(cut.map(isClaimedAgain))).every(Boolean);
       await eventually(haveGoneOn, { what: 'another worker has all its Runs' });

@@ -5,7 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createAgent, publishAgentVersion } from '#agents';
 import { migrate } from '#event-store';
 import { isDatabaseAway } from '#platform';
-import { describeWithRedis, eventually, redisUrl, startPrivatePostgres, type PrivatePostgres } from '#testing';
+import {
+  describeWithRedis,
+  eventually,
+  type PrivatePostgres,
+  redisUrl,
+  reportFigure,
+  startPrivatePostgres,
+} from '#testing';
 import { createAcknowledged, createThread, getThread, readLog, send, type Caller } from '../support/client.ts';
 import { Outside, scriptText } from '../support/outside.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
@@ -95,9 +102,9 @@ describeWithRedis('disks that are full', () => {
         await load.finished(upTo(60_000));
         const created = await writes.stop();
         await reads.stop();
-        process.stderr.write(
+        reportFigure(
           `F14, PostgreSQL: full for ${FULL_MS} ms, ${JSON.stringify(during)}, started again ${restarts} times, ` +
-            `recovered ${Math.round(recoveredMs)} ms after there was room\n`,
+            `recovered ${Math.round(recoveredMs)} ms after there was room`,
         );
         expect(load.said).toHaveLength(load.threads * load.messages);
         expect(during.writes.away).toBeGreaterThan(0);

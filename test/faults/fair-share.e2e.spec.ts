@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
 import { QueueControls } from '#run-queue';
-import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest } from '#testing';
+import { describeWithRedis, eventually, expectWithin, redisUrl, reportFigure, timedTest } from '#testing';
 import { expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, postEvents, type Acknowledged, type Caller } from '../support/client.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
@@ -317,5 +317,5 @@ const p95 = (times: readonly number[]): number => percentile(times, 0.95);
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
 
 function tell(...lines: string[]): void {
-  process.stderr.write(lines.map((line) => `F13: ${line}\n`).join(''));
+  for (const line of lines) reportFigure(`F13: ${line}`);
 }

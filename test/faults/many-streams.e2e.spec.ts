@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { describeWithRedis, eventually, redisUrl } from '#testing';
+import { describeWithRedis, eventually, redisUrl, reportFigure } from '#testing';
 import { allRunsCompleted, expectHealthy } from '../support/checks.ts';
 import { inParallel, readLog, send, type Caller, type LogEntry, type ThreadAnswer } from '../support/client.ts';
 import { LeanReader } from '../support/lean-reader.ts';
@@ -119,10 +119,10 @@ describeWithRedis(`${STREAMS} streams over two api processes, one of them killed
       const { runs, failed } = await messages.stop();
 
       const slowest = Math.max(...resumedAfter);
-      process.stderr.write(
+      reportFigure(
         `F11: ${STREAMS} streams opened in ${Math.round(openedMs)} ms, ${kbAStream.toFixed(1)} KB each; ` +
           `${cut.length} cut and open again after ${Math.round(Math.min(...resumedAfter))} to ${Math.round(slowest)} ms, ` +
-          `${refusals.length} refusals; ${runs} messages, ${messages.repeated} repeated\n`,
+          `${refusals.length} refusals; ${runs} messages, ${messages.repeated} repeated`,
       );
       expect(resumedAfter).toHaveLength(STREAMS / 2);
       expect(failed).toEqual([]);

@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest, type SpawnedNode } from '#testing';
+import {
+  describeWithRedis,
+  eventually,
+  expectWithin,
+  redisUrl,
+  reportFigure,
+  type SpawnedNode,
+  timedTest,
+} from '#testing';
 import { expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, postEvents, readLog, send, waitForEntry } from '../support/client.ts';
 import type { Acknowledged, Caller, LogEntry } from '../support/client.ts';
@@ -199,7 +207,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
       await allCompleted(runs);
       for (const run of runs) await expectResumed(run);
       const endedMs = await ended!;
-      process.stderr.write(`F1: its tool servers had ended after ${endedMs} ms\n`);
+      reportFigure(`F1: its tool servers had ended after ${endedMs} ms`);
       await expectHealthy(system.database);
       expectRecovered(LEASE_MS + MARGIN_MS, await recoveriesOf(system, lost), `F1, models, lease ${LEASE_MS} ms`);
       expectWithin(SERVERS_END_MS, endedMs, 'its tool servers ended after');
@@ -239,7 +247,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
       victim.signal('SIGCONT');
       await eventually(() => calls.every(({ closedAt }) => closedAt !== null), { what: 'its calls are closed' });
       const closedMs = calls.map(({ closedAt }) => closedAt! - wokeAt);
-      process.stderr.write(`F2: its calls of models and tools were closed after ${toldTimes(closedMs)}\n`);
+      reportFigure(`F2: its calls of models and tools were closed after ${toldTimes(closedMs)}`);
       for (const run of runs) await expectResumed(run);
       expect(await next.kill()).toEqual({ code: 0, signal: null });
       // It is the same process, and takes Runs again.
@@ -292,9 +300,9 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
       const closed = (await Promise.all(runs.map(({ hold }) => hold!.reached))).map(
         ({ closedAt }) => closedAt! - toldAt,
       );
-      process.stderr.write(
+      reportFigure(
         `F16, models, grace ${GRACE_MS} ms: handed over after ${toldTimes(afterMs)}, their calls closed after ` +
-          `${toldTimes(closed)}, stopped after ${stoppedMs} ms; ${others.length} other Runs begun meanwhile\n`,
+          `${toldTimes(closed)}, stopped after ${stoppedMs} ms; ${others.length} other Runs begun meanwhile`,
       );
       await expectHealthy(system.database);
       expectWithin(GRACE_MS + HANDED_OVER_WITHIN_MS, Math.max(...afterMs, ...closed), 'all were handed over after');
@@ -332,7 +340,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
     for (const one of loads) await one.holds();
     const runs = loads.reduce((sum, { said }) => sum + said.length, 0);
     const asked = provider.requests.length - before;
-    process.stderr.write(`F1, models: ${kills} kills, ${runs} Runs, the provider was asked ${asked} times\n`);
+    reportFigure(`F1, models: ${kills} kills, ${runs} Runs, the provider was asked ${asked} times`);
     return recoveries;
   }
 });

@@ -1,5 +1,5 @@
 import { createAgent, publishAgentVersion } from '#agents';
-import { eventually } from '#testing';
+import { eventually, reportFigure } from '#testing';
 import { expectHealthy } from '../support/checks.ts';
 import { createThread, inParallel, readLog, send, type Caller, type Json } from '../support/client.ts';
 import {
@@ -92,7 +92,7 @@ describe('one Thread, called from everywhere at once, over two api processes (F1
 
   test('and it was not empty: each kind of call was accepted, and each was refused', () => {
     const told = [...seen].map(([what, times]) => `${what}: ${times}`).toSorted();
-    process.stderr.write(`F17: ${told.join(', ')}\n`);
+    reportFigure(`F17: ${told.join(', ')}`);
     const kinds = ['decision', 'interrupt', 'message'];
     expect([...seen.keys()].toSorted()).toEqual(kinds.flatMap((kind) => [`${kind} 200`, `${kind} 409`]));
   });

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { reportFigure } from '#testing';
 import { expectHealthy, lastMessage } from '../support/checks.ts';
 import { createAcknowledged, readLog, type Acknowledged, type Caller, type LogEntry } from '../support/client.ts';
 import {
@@ -163,7 +164,7 @@ describe('F20: a provider', () => {
       expect(outcomeOf(await endOf(caller, threadId))).toEqual({ status: 'completed', says: 'That was a lot.' });
       const took = mostResident(models.worker.pid) - bytes;
       const left = (await gauge.measure()).live - live;
-      process.stderr.write(`F20, ${over}: at most ${toMb(took)} MB more, ${toMb(left)} MB of it stays\n`);
+      reportFigure(`F20, ${over}: at most ${toMb(took)} MB more, ${toMb(left)} MB of it stays`);
 
       const asked = models.requestsOf(line).map(({ body }) => JSON.stringify(body));
       expect(asked).toHaveLength(3);

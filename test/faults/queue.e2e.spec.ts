@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
-import { describeWithPrivateRedis, eventually, startPrivateRedis, type PrivateRedis } from '#testing';
+import { describeWithPrivateRedis, eventually, type PrivateRedis, reportFigure, startPrivateRedis } from '#testing';
 import { freshSeed, seededRandom, type Random } from '../support/random.ts';
 import { startStandardSystem, type StandardSystem } from '../support/standard-system.ts';
 import { isLong, upTo } from '../support/system.ts';
@@ -48,7 +48,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
          from events where type = 'run.claimed'`,
       );
       const { claims, again } = rows[0]!;
-      process.stderr.write(`F8: ${claims} claims of ${dispatches} dispatches, ${jobs} jobs more\n`);
+      reportFigure(`F8: ${claims} claims of ${dispatches} dispatches, ${jobs} jobs more`);
       expect(again).toBeGreaterThan(0);
       expect(dispatches).toBeGreaterThanOrEqual(claims);
     },
@@ -133,7 +133,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
         }
         await load.finished(120_000);
         await load.holds();
-        process.stderr.write(`F4: claims went on after ${Math.max(...times)} ms at most\n`);
+        reportFigure(`F4: claims went on after ${Math.max(...times)} ms at most`);
         expect(Math.max(...times)).toBeLessThan(5_000);
       },
       upTo(0),
@@ -156,7 +156,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
         isAway = false;
         await load.finished(120_000);
         await load.holds();
-        process.stderr.write(`F5, Redis ${how}: Runs went on after ${tookMs} ms\n`);
+        reportFigure(`F5, Redis ${how}: Runs went on after ${tookMs} ms`);
         expect(tookMs).toBeLessThan(3_000);
       },
       upTo(0),

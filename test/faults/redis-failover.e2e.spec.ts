@@ -2,11 +2,12 @@ import {
   describeWithPrivateRedis,
   eventually,
   expectWithin,
-  startRedisCluster,
-  startRedisSentinels,
   type RedisCluster,
   type RedisSentinels,
   type RedisServer,
+  reportFigure,
+  startRedisCluster,
+  startRedisSentinels,
 } from '#testing';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { startStandardSystem, type StandardSystem } from '../support/standard-system.ts';
@@ -61,7 +62,7 @@ describeWithPrivateRedis('the standard load while Redis fails over', () => {
       await eventually(isOther, { what: 'a replica takes over', timeoutMs: 30_000 });
       const takenMs = Date.now() - killedAt;
       const tookMs = takenMs + (await goesOnAfter(Date.now()));
-      process.stderr.write(`${title}: a replica took over after ${takenMs} ms, Runs continued after ${tookMs} ms\n`);
+      reportFigure(`${title}: a replica took over after ${takenMs} ms, Runs continued after ${tookMs} ms`);
       expectWithin(GOES_ON_MS, tookMs, 'Runs continued after');
     });
   }

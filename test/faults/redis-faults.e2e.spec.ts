@@ -2,9 +2,10 @@ import {
   describeWithPrivateRedis,
   eventually,
   expectWithin,
+  type PrivateRedis,
+  reportFigure,
   startPrivateRedis,
   timedTest,
-  type PrivateRedis,
 } from '#testing';
 import { allRunsCompleted, expectHealthy, expectStored } from '../support/checks.ts';
 import {
@@ -136,8 +137,8 @@ describeWithPrivateRedis('Redis may lose everything', () => {
         const wentOnMs = performance.now() - back;
         await expectNothingLost();
         await worker.kill();
-        process.stderr.write(
-          `F5, Redis ${how}: creates ${toldTimes(unavailable)} while unavailable, ${toldTimes(beside)} before; Runs went on after ${Math.round(wentOnMs)} ms\n`,
+        reportFigure(
+          `F5, Redis ${how}: creates ${toldTimes(unavailable)} while unavailable, ${toldTimes(beside)} before; Runs went on after ${Math.round(wentOnMs)} ms`,
         );
         expectWithin(CREATED_P99_MS, percentile(unavailable, 0.99), 'p99 of creates was');
         expectWithin(3_000, wentOnMs, 'Runs went on after');

@@ -1,4 +1,4 @@
-import { describeWithRedis, redisUrl } from '#testing';
+import { describeWithRedis, redisUrl, reportFigure } from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { StandardLoad } from '../support/standard-load.ts';
@@ -51,7 +51,7 @@ describeWithRedis('two pods behind a balancer, and two workers, are restarted on
       isRestarting = false;
       await load.finished(upTo(30_000));
       const { requests } = load.client;
-      process.stderr.write(`F16: ${requests.length} requests over restarts of apis and workers\n`);
+      reportFigure(`F16: ${requests.length} requests over restarts of apis and workers`);
       expect(requests.filter(({ outcome }) => outcome !== 'ok')).toEqual([]);
       expect(balancer.failures).toEqual([]);
       await load.holds();

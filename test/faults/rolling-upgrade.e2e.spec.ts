@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { describeWithRedis, eventually, redisUrl, type SpawnedNode } from '#testing';
+import { describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { expectHealthy, expectWholeLog } from '../support/checks.ts';
 import {
@@ -142,7 +142,7 @@ describeUpgrade('the previous release and this one', () => {
       await load.finished(upTo(60_000));
 
       const { requests } = load.client;
-      process.stderr.write(`upgrade and back: ${requests.length} requests\n`);
+      reportFigure(`upgrade and back: ${requests.length} requests`);
       expect(requests.filter(({ outcome }) => outcome !== 'ok')).toEqual([]);
       expect(balancer.failures).toEqual([]);
       for (const { threadId } of waiting) {

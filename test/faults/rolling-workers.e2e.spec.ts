@@ -1,4 +1,12 @@
-import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest, type SpawnedNode } from '#testing';
+import {
+  describeWithRedis,
+  eventually,
+  expectWithin,
+  redisUrl,
+  reportFigure,
+  type SpawnedNode,
+  timedTest,
+} from '#testing';
 import { allRunsCompleted, expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, type Caller } from '../support/client.ts';
 import type { Hold } from '../support/holds.ts';
@@ -75,10 +83,10 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
     const [soon, late] = [handOvers.slice(0, ENDING), handOvers.slice(ENDING)];
     const untilNext = handOvers.map(({ handedOverAt, claimedAt }) => claimedAt - handedOverAt);
     const untilCalled = handOvers.map(({ handedOverAt, calledAt }) => calledAt - handedOverAt);
-    process.stderr.write(
+    reportFigure(
       `F16: after its step had ended handed over after ${toldTimes(soon.map((run) => run.handedOverAt - endedAt))}, ` +
         `cut off after ${toldTimes(late.map((run) => run.handedOverAt - toldAt))}; claimed by the next worker after ` +
-        `${toldTimes(untilNext)}, its first call outside after ${toldTimes(untilCalled)}; stopped after ${stoppedMs} ms\n`,
+        `${toldTimes(untilNext)}, its first call outside after ${toldTimes(untilCalled)}; stopped after ${stoppedMs} ms`,
     );
     expect(handOvers.map(({ reason, losses }) => ({ reason, losses }))).toEqual(
       Array(RUNS).fill({ reason: 'handed_over', losses: 0 }),

@@ -1,5 +1,5 @@
 import { AccessStore } from '#access';
-import { eventually } from '#testing';
+import { eventually, reportFigure } from '#testing';
 import { inParallel, postEvents, send, type Caller, type LogEntry, type ThreadAnswer } from '../support/client.ts';
 import { LeanReader } from '../support/lean-reader.ts';
 import { KB, ProcessGauge } from '../support/process-gauge.ts';
@@ -82,9 +82,9 @@ describe(`${STREAMS} streams of one service token on one api process, with the d
 
       const kbAStream = (after.live - before.live) / KB / STREAMS;
       const residentKb = (after.bytes - before.bytes) / KB / STREAMS;
-      process.stderr.write(
+      reportFigure(
         `${STREAMS} streams of one service token opened in ${Math.round(openedMs)} ms, ${kbAStream.toFixed(1)} KB each, ` +
-          `${residentKb.toFixed(1)} KB resident\n`,
+          `${residentKb.toFixed(1)} KB resident`,
       );
       expect(kbAStream).toBeLessThan(KB_A_STREAM);
     },

@@ -1,4 +1,4 @@
-import { eventually } from '#testing';
+import { eventually, reportFigure } from '#testing';
 import { AppendedRun } from '../support/appended-run.ts';
 import { expectHealthy } from '../support/checks.ts';
 import { inParallel, readLog, type Caller } from '../support/client.ts';
@@ -135,9 +135,9 @@ describe(`${SLOW} readers that never read (F10)`, () => {
       await eventually(isGone, { what: 'what they cost is gone, but for what each may keep', timeoutMs: 15_000 });
       await eventually(() => fast.every(({ data }) => data.length === written), { what: 'fast readers have all' });
       const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
-      process.stderr.write(
+      reportFigure(
         `F10: ${SLOW} readers that never read cost ${cost.toFixed(1)} KB each, ${kept.toFixed(1)} KB each stayed; ` +
-          `${FAST} fast ones had each of ${written} entries after p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms\n`,
+          `${FAST} fast ones had each of ${written} entries after p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`,
       );
       expect(cost).toBeLessThanOrEqual(MAX_KB_A_READER + NOISE_KB / SLOW);
       // Told by the bus, and not found by the poll of 2 s.

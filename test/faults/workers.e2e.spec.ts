@@ -1,4 +1,4 @@
-import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest } from '#testing';
+import { describeWithRedis, eventually, expectWithin, redisUrl, reportFigure, timedTest } from '#testing';
 import { readLog } from '../support/client.ts';
 import type { ModelCall, Point, ToolName, ToolUse } from '../support/outside.ts';
 import { freshSeed, seededRandom, type Random } from '../support/random.ts';
@@ -191,7 +191,7 @@ describeWithRedis('a worker is lost', () => {
       const areClosed = (): boolean => calls.every(({ closedAt }) => closedAt !== null);
       await eventually(areClosed, { what: 'its calls are closed' });
       const closedMs = Math.max(...calls.map((call) => call.closedAt! - wokeAt));
-      process.stderr.write(`F2: its calls were closed ${closedMs} ms after it woke\n`);
+      reportFigure(`F2: its calls were closed ${closedMs} ms after it woke`);
       const recoveries = await recoveriesOf(system, lost);
       // It is the same process, and takes Runs again.
       const next = outside.hold('step asked', isOfVictim);

@@ -3,7 +3,7 @@ import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion } from '#agents';
 import { CommandHandler, ThreadStore } from '#event-store';
 import { newId } from '#platform';
-import { eventually, expectWithin, faultProxy, withinBounds } from '#testing';
+import { eventually, expectWithin, faultProxy, reportFigure, withinBounds } from '#testing';
 import { createThread, getThread, postEvents, readStream, send, type Caller, type Frame } from '../support/client.ts';
 import { LeanReader } from '../support/lean-reader.ts';
 import { operatorOf } from '../support/operator.ts';
@@ -198,9 +198,7 @@ async function seenAfter(
   });
   const [requests, streamed] = [await Promise.all(refusals), await Promise.all(ends)];
   await shownLate;
-  process.stdout.write(
-    `${what}: refused after ${requests.join(', ')} ms, streams ended after ${streamed.join(', ')} ms\n`,
-  );
+  reportFigure(`${what}: refused after ${requests.join(', ')} ms, streams ended after ${streamed.join(', ')} ms`);
   expectWithin(SEEN_WITHIN_MS, Math.max(...streamed), `${what}: streams ended after`);
 }
 

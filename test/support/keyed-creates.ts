@@ -1,4 +1,5 @@
 import type { Database } from '#platform';
+import { reportFigure } from '#testing';
 import { expectHealthy, expectStored } from './checks.ts';
 import { inParallel, type Acknowledged, type ThreadAnswer } from './client.ts';
 import { GIVE_UP_MS, OUTCOMES, type KeyedClient, type KeyedRequest, type Sent } from './keyed-client.ts';
@@ -112,9 +113,9 @@ export function expectMostlyOk({ client, pods, faults, request }: Load, what: st
     list.filter((sent) => sent.outcome === outcome).length;
   const told = (list: readonly Sent[]) => OUTCOMES.map((outcome) => `${count(list, outcome)} ${outcome}`).join(', ');
   const replays = client.requests.filter(({ replayed }) => replayed).length;
-  process.stderr.write(
+  reportFigure(
     `${what}: ${told(client.requests)} (${replays} replayed); outside of faults ${told(outside)}; ` +
-      `longest in progress ${client.longestInProgress()} ms\n`,
+      `longest in progress ${client.longestInProgress()} ms`,
   );
   expect(count(outside, 'ok')).toBeGreaterThanOrEqual(0.95 * (outside.length - count(outside, 'busy')));
   expect(outside.length).toBeGreaterThan(client.requests.length / 2);

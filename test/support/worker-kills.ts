@@ -1,4 +1,4 @@
-import { eventually, expectWithin } from '#testing';
+import { eventually, expectWithin, reportFigure } from '#testing';
 import type { StandardSystem } from './standard-system.ts';
 import { toldTimes } from './times.ts';
 
@@ -98,9 +98,7 @@ const FIND_TAKEN = `
 export function expectRecovered(boundMs: number, recoveries: readonly Recovery[], what: string): void {
   const nextEvent = recoveries.map(({ nextEventMs }) => nextEventMs);
   const claimed = recoveries.map(({ claimedMs }) => claimedMs);
-  process.stderr.write(
-    `${what}: next event after ${toldTimes(nextEvent)}; claimed again after ${toldTimes(claimed)}\n`,
-  );
+  reportFigure(`${what}: next event after ${toldTimes(nextEvent)}; claimed again after ${toldTimes(claimed)}`);
   expect(recoveries.length).toBeGreaterThan(0);
   expectWithin(boundMs, Math.max(...nextEvent), `${what}: the next event came after`);
 }

@@ -1,0 +1,8 @@
+import { appendFileSync } from 'node:fs';
+
+/** Prints a measured figure. A night part also writes it into its row of docs/reliability.md (scripts/night.mjs). */
+export function reportFigure(text: string): void {
+  process.stderr.write(`${text}\n`);
+  const file = process.env.SPOOL_FIGURES_FILE;
+  if (file !== undefined) appendFileSync(file, `${text}\n`);
+}
