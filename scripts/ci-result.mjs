@@ -1,6 +1,6 @@
 /**
  * Prints the last lines of .ci/run from Jest's JSON reports. The very last line is `N passed, N failed[, N skipped]`. The exit
- * status is 1 if anything failed. Earlier lines name other failures and the repeated timed tests. Each failed gate counts as
+ * status is 1 if anything failed. Earlier lines name the slowest spec files, other failures and the repeated timed tests. Each failed gate counts as
  * one failure. So does each spec file that did not run, and each Jest that ran no test or failed without a failed test.
  *
  *   node scripts/ci-result.mjs --report <file> --status <n> [--report <file> --status <n>]…
@@ -13,7 +13,11 @@
  *                means no repeated test
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
+
+/** How many of the slowest spec files are printed. */
+const SLOWEST = 15;
 
 const { values } = parseArgs({
   options: {
@@ -33,6 +37,7 @@ const noTests = {
   numPendingTests: 0,
   numTodoTests: 0,
   numRuntimeErrorTestSuites: 0,
+  testResults: [],
 };
 const reports = values.report.map((file, i) => {
   const report = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : noTests;
@@ -45,6 +50,7 @@ const reports = values.report.map((file, i) => {
     notRun: report.numRuntimeErrorTestSuites,
     silent: failed === 0 && status !== '0' ? status : null,
     isEmpty: report.numPassedTests === 0,
+    files: report.testResults.map(({ name, startTime, endTime }) => ({ name, ms: endTime - startTime })),
   };
 });
 const sum = (of) => reports.reduce((total, report) => total + Number(of(report)), 0);
@@ -55,6 +61,7 @@ const notRun = sum((report) => report.notRun);
 const failed =
   sum((report) => report.failed) + sum(({ silent, isEmpty }) => silent !== null || isEmpty) + failedGates.length;
 
+printSlowest();
 if (failedGates.length > 0) console.log(`Failed gates: ${failedGates.join(', ')}`);
 if (notRun > 0) console.log(`Spec files that did not run: ${notRun}`);
 for (const { silent, isEmpty } of reports) {
@@ -64,6 +71,14 @@ for (const { silent, isEmpty } of reports) {
 printRepeats();
 console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exitCode = failed > 0 ? 1 : 0;
+
+/** Prints the spec files that took longest. A file that several Jests ran is listed once for each. */
+function printSlowest() {
+  const slowest = reports.flatMap(({ files }) => files).toSorted((a, b) => b.ms - a.ms);
+  if (slowest.length > 0) console.log('The slowest spec files:');
+  for (const { name, ms } of slowest.slice(0, SLOWEST))
+    console.log(`  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${relative('.', name)}`);
+}
 
 /** Prints each repeated timed test, and the times that exceeded its bound. */
 function printRepeats() {

@@ -1,6 +1,7 @@
 /**
  * Runs Jest on a private PostgreSQL of one version: `node scripts/on-postgres.mjs 15 [arguments of Jest]`. Without
- * arguments it runs the integration tests. The server does not sync its files. They are deleted at the end.
+ * arguments it runs integration tests that together send the statements of each library. The server does not sync its files.
+ * They are deleted at the end.
  *
  * It does not use the embedded PostgreSQL of libs/platform, which needs built-in locales; PostgreSQL 15 has none.
  */
@@ -14,8 +15,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { jestArguments, postgresFolder, root } from './platforms.mjs';
 
+/** The other integration tests send the same statements, or none. */
+const SENDING_SQL = [
+  'apps/api/(access|events|list-plans|policy-queries|thread-lists)\\.int',
+  'apps/api/admin/(agents|confirmations|overview|run-timeline|thread-content|threads|tokens)\\.int',
+  'apps/api/files/files\\.int',
+  'apps/worker/housekeeping\\.int',
+  'libs/access/(authenticator|operator-sessions)\\.int',
+  'libs/(admin|event-store|projections)/.*\\.int',
+  'libs/agents/(agent-catalogue|readiness)\\.int',
+  'libs/live/bus\\.int',
+  'libs/platform/policy-versions\\.int',
+  'libs/run-engine/(concurrency|reaper|run-engine|steps|transcript-bounds)\\.int',
+  'libs/run-queue/(dispatcher|installation-metrics|run-queue)\\.int',
+];
+
 const [major, ...given] = process.argv.slice(2);
-const args = jestArguments(given, ['--selectProjects', 'int']);
+const args = jestArguments(given, ['--selectProjects', 'int', '--testPathPatterns', ...SENDING_SQL]);
 
 const directory = mkdtempSync(join(tmpdir(), `spool-postgres-${major}-`));
 let server;

@@ -20,6 +20,7 @@ const report = (counts: object): string =>
   write(
     JSON.stringify({
       ...{ numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, numRuntimeErrorTestSuites: 0 },
+      testResults: [],
       ...counts,
     }),
   );
@@ -36,6 +37,17 @@ it('sums the tests of several Jest reports', () => {
   const second = report({ numPassedTests: 3, numTodoTests: 2 });
   const result = ciResult('--report', first, '--status', '0', '--report', second, '--status', '0');
   expect(result).toEqual({ status: 0, lines: ['10 passed, 0 failed, 3 skipped'] });
+});
+
+it('prints the 15 slowest spec files first', () => {
+  const testResults = Array.from({ length: 16 }, (_, i) => ({
+    name: `${i}.spec.ts`,
+    startTime: 1_000,
+    endTime: 1_100 * (i + 1),
+  }));
+  const { lines } = ciResult('--report', report({ numPassedTests: 16, testResults }), '--status', '0');
+  expect(lines).toHaveLength(17);
+  expect(lines.slice(0, 2)).toEqual(['The slowest spec files:', '    16.6 s  15.spec.ts']);
 });
 
 it('counts failed tests, spec files that did not run and failed gates', () => {

@@ -9,13 +9,11 @@ import { embeddedDataDir, expectFirstRun } from './support/newcomer.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..');
-const isLong = process.env['SPOOL_LONG'] === '1';
 const isRoot = process.getuid?.() === 0;
-if (isLong && !isRoot)
-  process.stderr.write('SKIPPED: the test of a fresh clone as root, by someone who is not root.\n');
+if (!isRoot) process.stderr.write('SKIPPED: the test of a fresh clone as root, by someone who is not root.\n');
 
 /** What a newcomer does as root, in a directory that PostgreSQL's own user cannot enter: what is committed, not what is here. */
-(isLong && isRoot ? test : test.skip)('`npm ci && npm start` in a fresh clone is ready within 60 s', async () => {
+(isRoot ? test : test.skip)('`npm ci && npm start` in a fresh clone is ready within 60 s', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'spool-clone-'));
   expect((await stat(directory)).mode & 0o777).toBe(0o700);
   const clone = join(directory, 'spool');

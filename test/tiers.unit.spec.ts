@@ -1,15 +1,21 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
+interface NightPart {
+  nightOnly?: string[];
+  long?: string[];
+}
+
+const root = resolve(import.meta.dirname, '..');
 const run = promisify(execFile);
 
-/** Returns the spec files that this npm script runs. A file that two of its Jest projects run is listed twice. */
-async function specFilesOf(script: string): Promise<string[]> {
+/** Returns the Jest projects that each npm script names. The project `night` belongs to `npm run test:night`. */
+async function projectsOf(script: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: Record<string, string> };
   const [, projects] = /--selectProjects ((?:\w+ )+)--/.exec(scripts[script]!)!;
-  return (await Promise.all(projects!.trim().split(' ').map(specFilesOfProject))).flat();
+  return projects!.trim().split(' ');
 }
 
 async function specFilesOfProject(project: string): Promise<string[]> {
@@ -22,19 +28,35 @@ async function specFilesOfProject(project: string): Promise<string[]> {
 async function allSpecFiles(): Promise<string[]> {
   const folders = ['apps', 'libs', 'test', 'bench'];
   const names = await Promise.all(
-    folders.map(async (folder) => (await readdir(folder, { recursive: true })).map((name) => join(folder, name))),
+    folders.map(async (folder) => (await readdir(folder, { recursive: true })).map((name) => join(root, folder, name))),
   );
   return names.flat().filter((name) => /\.spec\.tsx?$/.test(name) && !name.includes('node_modules'));
 }
 
-it('runs each spec file in exactly one of `npm test` and `npm run test:all`', async () => {
-  const [quick, rest, all] = await Promise.all([specFilesOf('test'), specFilesOf('test:all'), allSpecFiles()]);
-  expect([...quick, ...rest].toSorted()).toEqual(all.map((name) => resolve(name)).toSorted());
+/** Jest cannot import an ES module without a build step, so Node prints the table. */
+async function nightParts(): Promise<NightPart[]> {
+  const print = `import('./scripts/night-parts.mjs').then(({ NIGHT_PARTS }) => console.log(JSON.stringify(NIGHT_PARTS)))`;
+  const { stdout } = await run(process.execPath, ['-e', print], { cwd: root });
+  return Object.values(JSON.parse(stdout) as Record<string, NightPart>);
+}
+
+it('runs each spec file in exactly one Jest project', async () => {
+  const projects = [...(await projectsOf('test')), ...(await projectsOf('test:all')), 'night'];
+  const files = await Promise.all(projects.map(specFilesOfProject));
+  expect(files.flat().toSorted()).toEqual((await allSpecFiles()).toSorted());
 });
 
-it('leaves faults, console, fuzzing, operations, docs and benchmarks to `npm run test:all`', async () => {
-  const [rest, all] = await Promise.all([specFilesOf('test:all'), allSpecFiles()]);
-  const slow = /^(test\/(faults|console|fuzzing|operations|docs)|bench)\/.*\.e2e\.spec\.ts$|\.(fault|fuzz)\.spec\.ts$/;
-  const names = rest.map((name) => relative('.', name));
-  expect(names.toSorted()).toEqual(all.filter((name) => slow.test(name)).toSorted());
+it('runs each spec file that has a long form, and no other file twice, at night', async () => {
+  const parts = await nightParts();
+  const files = await allSpecFiles();
+  const matching = (patterns: string[]): string[] =>
+    files.filter((file) => patterns.some((pattern) => new RegExp(pattern).test(file)));
+  const night = parts.flatMap(({ nightOnly = [], long = [] }) => matching([...nightOnly, ...long]));
+  expect(night).toEqual([...new Set(night)]);
+  const isLong = await Promise.all(
+    files.map(async (file) => /\bisLong\b|SPOOL_LONG|\brandomRuns\(/.test(await readFile(file, 'utf8'))),
+  );
+  expect(files.filter((file, i) => isLong[i] && !night.includes(file) && file !== import.meta.filename)).toEqual([]);
+  const patterns = parts.flatMap(({ nightOnly = [], long = [] }) => [...nightOnly, ...long]);
+  expect(patterns.filter((pattern) => matching([pattern]).length === 0)).toEqual([]);
 });

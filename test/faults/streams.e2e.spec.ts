@@ -131,7 +131,7 @@ for (const { backend, describeIt, queueUrl, restarts: hasRestarts } of backends)
       upTo(60_000),
     );
 
-    // On the other backend with npm run test:long: it takes seconds.
+    // On the other backend only at night, because it takes seconds.
     if (hasRestarts)
       test(
         `after every frame, with both processes started anew in the middle of the Run, shows the log`,

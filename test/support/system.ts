@@ -35,7 +35,7 @@ export interface SystemOptions {
   testDatabase?: TestDatabase;
 }
 
-/** `npm run test:long`: faults last their full time, and loads are larger. */
+/** Whether a night part runs: faults last their full time, and loads are larger. */
 export const isLong = process.env['SPOOL_LONG'] === '1';
 
 /** How long a test may take, milliseconds. */

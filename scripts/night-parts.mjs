@@ -1,0 +1,92 @@
+/**
+ * The night parts: what `.ci/run` leaves out, each part at full length and in at most 30 minutes (CONTRIBUTING.md, "Tiers").
+ *
+ * - `what` describes the part in docs/reliability.md.
+ * - `nightOnly` matches spec files that run in no other tier. Patterns are regular expressions, as Jest's are.
+ * - `long` matches spec files that the gate runs in a short form.
+ * - `env` is added to the environment of the tests.
+ * - `script` and `args` replace Jest by a script of this folder, which passes options on to Jest.
+ *
+ * @typedef {{ what: string, nightOnly?: string[], long?: string[], env?: Record<string, string>, script?: string, args?: string[] }} NightPart
+ */
+
+/** @type {Record<string, NightPart>} */
+export const NIGHT_PARTS = {
+  requests: { what: '100,000 generated requests', long: ['test/fuzzing/generated-requests\\.e2e'] },
+  simulation: {
+    what: '10,000 simulated seeds',
+    long: ['test/simulation/simulation\\.fuzz'],
+    env: { SPOOL_SEEDS: '10000' },
+  },
+  replay: {
+    what: '100 simulations replayed on PostgreSQL',
+    long: ['test/simulation/replay\\.fuzz'],
+    env: { SPOOL_SEEDS: '100' },
+  },
+  fleet: { what: '10,000 Threads on a fleet', nightOnly: ['test/faults/fleet\\.e2e'] },
+  streams: {
+    what: '10,000 streams, slow readers, cut streams',
+    nightOnly: ['test/faults/(many-streams|service-streams|slow-readers)\\.e2e'],
+    long: ['test/faults/streams\\.e2e'],
+  },
+  clients: {
+    what: 'generated clients, EventSource libraries',
+    nightOnly: ['test/docs/clients\\.e2e', 'test/faults/generic-clients\\.e2e'],
+  },
+  workers: { what: '100 kills of workers', long: ['test/faults/workers\\.e2e'] },
+  'model-workers': { what: 'kills of workers of `model` Runs', long: ['test/faults/model-workers\\.e2e'] },
+  database: { what: 'PostgreSQL restarted, stalled, cut', long: ['test/faults/database\\.e2e'] },
+  queue: {
+    what: 'Redis emptied, killed, stopped; jobs doubled and late',
+    long: ['test/faults/(queue|redis-faults)\\.e2e'],
+  },
+  'redis-topologies': {
+    what: 'Sentinel, Cluster, slot migration',
+    nightOnly: [
+      'test/faults/redis-failover\\.e2e',
+      'libs/run-queue/redis-(cluster-failover|sentinel-failover|slot-migration)\\.fault',
+      'libs/platform/connect-redis\\.fault',
+      'libs/admin/doctor-redis\\.fault',
+    ],
+  },
+  clocks: { what: 'clocks 10 minutes apart', nightOnly: ['test/faults/clocks\\.e2e'] },
+  'fair-share': { what: '10,000 Runs of one tenant beside another', nightOnly: ['test/faults/fair-share\\.e2e'] },
+  disk: { what: 'full disks', nightOnly: ['test/faults/disk\\.e2e'] },
+  'large-files': { what: 'large files', nightOnly: ['test/faults/large-files\\.e2e'] },
+  upgrade: {
+    what: 'rolling upgrades and restarts',
+    nightOnly: ['test/faults/rolling-workers\\.e2e'],
+    long: ['test/faults/(rolling-upgrade|rolling-restart)\\.e2e'],
+  },
+  callers: {
+    what: 'interrupts, waiting Runs, keys, one Thread',
+    nightOnly: ['test/faults/rate-limit\\.e2e'],
+    long: ['test/(interrupt|main-job|waiting)\\.e2e', 'test/faults/(idempotency|one-thread)\\.e2e'],
+  },
+  providers: { what: 'providers that fail', nightOnly: ['test/faults/provider\\.e2e'] },
+  console: {
+    what: 'all pages of the console, speed, restarts',
+    nightOnly: ['test/console/(harness|on-call|pages|restarts|speed)\\.e2e'],
+  },
+  operations: {
+    what: 'traces, database URLs, benchmarks in small',
+    nightOnly: ['test/operations/(traces|database-url)\\.e2e', 'bench/.*\\.e2e'],
+  },
+  contract: { what: 'the whole contract on both queues', long: ['test/contract/contract'] },
+  random: {
+    what: 'unit tests with 50 times as many random inputs',
+    long: [
+      'libs/domain/(assembled-messages|citations|ids|random-thread|retry-policy|text)\\.unit',
+      'libs/live/(live-hub\\.int|open-thread\\.unit)',
+    ],
+  },
+  install: { what: '`npm ci && npm start` in a fresh clone, as root', nightOnly: ['test/fresh-clone\\.e2e'] },
+  'node-22': {
+    what: 'unit tests, contract and main flow on Node 22',
+    script: 'on-node.mjs',
+    args: ['22', 'unit.spec', 'test/contract', 'test/main-job'],
+  },
+};
+
+/** Patterns of the spec files that only the night runs. */
+export const nightOnly = Object.values(NIGHT_PARTS).flatMap((part) => part.nightOnly ?? []);

@@ -1,0 +1,94 @@
+/**
+ * Runs one night part at full length, and writes its row into docs/reliability.md: `npm run test:night -- PART`.
+ * Without a part it lists the parts, the oldest result first. `--oldest` prints only the first of these lines.
+ *
+ * A failed part writes its row too, so that the page does not go on to show an older success.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseRows, replaceRow } from './night-page.mjs';
+import { NIGHT_PARTS } from './night-parts.mjs';
+import { root } from './platforms.mjs';
+
+const page = join(root, 'docs', 'reliability.md');
+const NEVER = 'never';
+
+const [argument] = process.argv.slice(2);
+if (argument === undefined) console.log(partsByAge().join('\n'));
+else if (argument === '--oldest') console.log(`The oldest night part: ${partsByAge()[0]}`);
+else process.exitCode = runPart(argument);
+
+/** Returns one line a part: those that never ran, then the others by date. */
+function partsByAge() {
+  const rows = new Map(parseRows(readFileSync(page, 'utf8')).map((row) => [row.part, row]));
+  const ageOf = (part) => rows.get(part)?.date ?? '';
+  return Object.keys(NIGHT_PARTS)
+    .toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))
+    .map((part) => {
+      const row = rows.get(part);
+      return `${part}: ${row === undefined ? NEVER : `${row.date}, commit ${row.commit}, ${row.result}`}`;
+    });
+}
+
+/** Returns the exit status. */
+function runPart(name) {
+  const part = NIGHT_PARTS[name];
+  if (part === undefined) {
+    console.error(`Unknown part "${name}"; choose one of: ${Object.keys(NIGHT_PARTS).join(', ')}`);
+    return 2;
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'spool-night-'));
+  try {
+    const commit = describeCommit();
+    const startedAt = Date.now();
+    const [report, figures] = [join(folder, 'report.json'), join(folder, 'figures')];
+    const { status } = spawnSync(process.execPath, [...programOf(part), '--json', `--outputFile=${report}`], {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, ...part.env, SPOOL_LONG: '1', SPOOL_FIGURES_FILE: figures },
+    });
+    const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
+    const row = {
+      part: name,
+      what: part.what,
+      result: `${countTests(report, status)}, ${minutes} min`,
+      figures: existsSync(figures) ? readFileSync(figures, 'utf8').split('\n').filter(Boolean) : [],
+      commit,
+      date: new Date(startedAt).toISOString().slice(0, 10),
+    };
+    writeFileSync(page, replaceRow(readFileSync(page, 'utf8'), row));
+    console.log(`${name}: ${row.result}; written to docs/reliability.md`);
+    return status ?? 1;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Returns Node's arguments. Spec files run one after the other, because many of them measure. */
+function programOf({ script, args = [], nightOnly = [], long = [] }) {
+  if (script !== undefined) return [join(root, 'scripts', script), ...args];
+  const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+  return [
+    jest,
+    '--no-watchman',
+    '--maxWorkers=1',
+    ...[...nightOnly, ...long].map((pattern) => `--testPathPatterns=${pattern}`),
+  ];
+}
+
+/** Returns the counts, or FAILED with them: also if Jest ran no test, or failed without a failed test. */
+function countTests(report, status) {
+  if (!existsSync(report)) return 'FAILED: no test ran';
+  const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
+  const skipped = numPendingTests > 0 ? `, ${numPendingTests} skipped` : '';
+  return `${status === 0 && numPassedTests > 0 ? '' : 'FAILED: '}${numPassedTests} passed, ${numFailedTests} failed${skipped}`;
+}
+
+/** Returns the commit that is tested. The page itself may have changed, because earlier parts wrote to it. */
+function describeCommit() {
+  const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout.trim();
+  const isDirty = git('status', '--porcelain', '--', '.', ':!docs/reliability.md') !== '';
+  return `${git('rev-parse', '--short', 'HEAD')}${isDirty ? ' and changes' : ''}`;
+}
