@@ -59,10 +59,15 @@ export const ERROR_REASONS = {
   request_timeout: {
     code: 'invalid_request',
     status: 408,
-    meaning: 'The request did not arrive within 5 minutes.',
+    meaning: 'The request did not arrive in time, or arrived too slowly.',
   },
   body_too_large: { code: 'invalid_request', status: 413, meaning: 'The body is larger than allowed.' },
   file_too_large: { code: 'invalid_request', status: 413, meaning: 'The file is larger than allowed.' },
+  file_quota_full: {
+    code: 'invalid_request',
+    status: 413,
+    meaning: 'The organization would have more files, or more bytes in files, than its quota. Delete some.',
+  },
   unsupported_media_type: {
     code: 'invalid_request',
     status: 415,
@@ -107,6 +112,11 @@ export const ERROR_REASONS = {
     code: 'not_found',
     status: 404,
     meaning: 'The file does not exist, the caller may not see it, or it is a draft, which has no content yet.',
+  },
+  content_lost: {
+    code: 'not_found',
+    status: 410,
+    meaning: 'The file exists, but the file storage has lost its bytes. The operator can see it too.',
   },
   path_not_found: { code: 'not_found', status: 404, meaning: 'There is no such path.' },
   agent_not_published: { code: 'agent_not_published', status: 409, meaning: 'The Agent is not published.' },
@@ -220,6 +230,12 @@ export const ERROR_REASONS = {
     code: 'internal_error',
     status: 503,
     meaning: 'The process has reached its limit of open streams. Repeat after `Retry-After`.',
+  },
+  too_many_body_bytes: {
+    code: 'internal_error',
+    status: 503,
+    meaning:
+      'The process holds as many bytes of request bodies as it may, of all callers or of the organization. Repeat after `Retry-After`.',
   },
   storage_unavailable: {
     code: 'internal_error',

@@ -1,7 +1,7 @@
 /**
  * The closed catalogue of error codes (contract, section 7), with the HTTP status of each (decisions, section 2).
  * docs/api/errors.md holds the same for readers, kept equal by a test. `invalid_request` also comes as 413 (body too
- * large) and 415 (wrong content type), `internal_error` also as 503 (database away).
+ * large) and 415 (wrong content type), `not_found` as 410 (lost content), `internal_error` also as 503 (database away).
  */
 export const ERRORS = {
   invalid_request: {

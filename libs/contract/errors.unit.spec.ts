@@ -48,6 +48,7 @@ describe('reasons', () => {
   it('come with the status of their code, or with one that has no code of its own', () => {
     const others: Record<string, number[]> = {
       invalid_request: [405, 408, 413, 415, 416, 417, 431],
+      not_found: [410],
       idempotency_conflict: [412],
       internal_error: [503],
     };
@@ -66,7 +67,7 @@ describe('reasons', () => {
       'api_access_off',
       'no_live_version',
     ]);
-    expect(reasonsOf(413, ['invalid_request'])).toEqual(['body_too_large', 'file_too_large']);
+    expect(reasonsOf(413, ['invalid_request'])).toEqual(['body_too_large', 'file_too_large', 'file_quota_full']);
   });
 
   it.each([

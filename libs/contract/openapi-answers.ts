@@ -171,6 +171,13 @@ const REFUSALS = {
     codes: [...OF_AGENT, 'readiness_blocked', 'idempotency_conflict'],
     headers: RETRY_WHERE_BUSY,
   },
+  410: {
+    name: 'ContentLost',
+    status: 410,
+    codes: ['not_found'],
+    note: 'The file exists, but the file storage has lost its bytes.',
+    message: 'The file storage has lost the bytes of this file. Upload it again, or ask the operator.',
+  },
   412: {
     name: 'PreconditionFailed',
     status: 412,
@@ -184,7 +191,7 @@ const REFUSALS = {
     name: 'TooLarge',
     status: 413,
     codes: ['invalid_request'],
-    note: 'The body, or the file in it, is larger than is accepted.',
+    note: 'The body, or the file in it, is larger than is accepted, or beyond the organization’s quota of files.',
     message: 'The body is too large.',
   },
   415: {
@@ -232,6 +239,7 @@ export function refusalsOf(name: string, { method, answer, takesIfMatch }: Opera
   const conflict = MAKING_RUNS.has(name) ? 'runConflict' : isBound ? 'conflict' : 'agentAway';
   const keys: (keyof typeof REFUSALS)[] = [
     ...([400, 401, 403, 404, conflict] as const),
+    ...(answer === 'bytes' ? ([410] as const) : []),
     ...(takesIfMatch ? ([412] as const) : []),
     // Of every method that may have a body: one that is not taken is read all the same.
     ...(method === 'GET' ? [] : ([413, 415] as const)),

@@ -117,6 +117,7 @@ it('describes every operation, and how it refuses', () => {
     const isDownload = answer === 'bytes';
     const others = isDownload ? [206, 304] : answer === 'event_stream' ? [204] : [];
     const statuses = [status, ...others, 400, 401, 403, 404, 409];
+    if (isDownload) statuses.push(410);
     if (takesIfMatch) statuses.push(412);
     if (method !== 'GET') statuses.push(413, 415);
     if (isDownload) statuses.push(416);
@@ -263,6 +264,7 @@ describe('examples', () => {
     }
     expect([...codes.keys()].toSorted()).toEqual(Object.keys(ERRORS).toSorted());
     const others: Record<string, number[]> = {
+      not_found: [410],
       idempotency_conflict: [412],
       invalid_request: [413, 415, 416],
       internal_error: [503],

@@ -227,7 +227,9 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/events',
     summary: 'Read the public event log, oldest first within the window',
-    description: 'Without `after`: the latest entries (before `before`). With it: the first ones after that event.',
+    description:
+      'Without `after`: the latest entries (before `before`). With it: the first ones after that event. A window of large ' +
+      'entries ends early, after about 1 MiB, and is `truncated`.',
     params: threadParams,
     query: listEventsQuery,
     body: noBody,
@@ -253,7 +255,7 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/runs',
     summary: 'List the Runs of a Thread, newest first',
-    description: 'Pages neither skip nor double a Run.',
+    description: 'Pages neither skip nor double a Run. A page of large final outputs ends early, after about 1 MiB.',
     params: threadParams,
     query: listRunsQuery,
     body: noBody,

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import {
+  countCharacters,
   createThreadBody,
   idempotencyKey,
   LIMITS,
@@ -13,6 +14,13 @@ import {
 const ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
 const accepts = (schema: z.ZodType, value: unknown) => schema.safeParse(value).success;
+
+it.each(['', 'ab', '😀', 'a😀b', '\ud83d', '\ude00\ud83d', '\ud83d\ud83d\ude00\ude00', 'é'.repeat(3)])(
+  'counts the Unicode characters of %j',
+  (text) => {
+    expect(countCharacters(text)).toBe([...text].length);
+  },
+);
 
 /** Bodies by the one field that a case is about. */
 const withUserId = (userId: unknown) => ({ userId });

@@ -27,20 +27,23 @@ export function text(min: number, max: number) {
     .meta({ minLength: min, maxLength: max });
 }
 
-const UNSTORABLE = /\0|\p{Surrogate}/u;
-
 function textProblem(value: string, min: number, max: number): string | null {
   // A character is one or two UTF-16 units: only between the bounds must they be counted.
   const tooLong = value.length > max && (value.length > 2 * max || countCharacters(value) > max);
   if (tooLong) return `must have at most ${max} characters`;
   if (value.length < min) return min === 1 ? 'must not be empty' : `must have at least ${min} characters`;
-  return UNSTORABLE.test(value) ? 'must not hold NUL or lone surrogates' : null;
+  return value.includes('\0') || !value.isWellFormed() ? 'must not hold NUL or lone surrogates' : null;
 }
 
 /** Unicode code points. */
 export function countCharacters(value: string): number {
-  let count = 0;
-  for (const _ of value) count++;
+  let count = value.length;
+  for (let i = 1; i < value.length; i++) {
+    // Only a high surrogate and the low one after it are one character together.
+    if ((value.charCodeAt(i) & 0xfc00) !== 0xdc00 || (value.charCodeAt(i - 1) & 0xfc00) !== 0xd800) continue;
+    count--;
+    i++;
+  }
   return count;
 }
 

@@ -74,7 +74,8 @@ export type WorkerCommand =
   | (Claimed & { type: 'wait_for_decisions'; requests: { requestId: string; toolCallId: string }[] })
   | (Claimed & { type: 'complete_run'; finalOutput: FinalOutput | null })
   | (Claimed & { type: 'fail_run'; error: RunError; jitter: number; retryAfterMs?: number } & OpenStep)
-  | (Claimed & { type: 'hand_over_run' } & OpenStep);
+  /** `delayMs`: how long it is left alone then. Default: 0. */
+  | (Claimed & { type: 'hand_over_run'; delayMs?: number } & OpenStep);
 
 export interface Claimed {
   runId: string;

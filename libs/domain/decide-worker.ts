@@ -19,7 +19,7 @@ export function decideWorker(command: WorkerCommand, state: ThreadState, now: st
     const { error, jitter, retryAfterMs = 0 } = command;
     return loseClaim(run, { failure: error, jitter, retryAfterMs }, 'retryable_failure', now);
   }
-  if (command.type === 'hand_over_run') return [requeue(run, 'handed_over', run.losses, 0)];
+  if (command.type === 'hand_over_run') return [requeue(run, 'handed_over', run.losses, command.delayMs ?? 0)];
   if (run.status !== 'running') return reject('illegal_transition');
   switch (command.type) {
     case 'record':

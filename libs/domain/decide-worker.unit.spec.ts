@@ -192,6 +192,9 @@ describe('losses', () => {
     given(...lostOnce, entered('RUNNING', 'A'))
       .when(command.handOver('A', 2))
       .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1 }, 2), RESCHEDULING);
+    given(...lostOnce, entered('RUNNING', 'A'))
+      .when(command.handOver('A', 2, { delayMs: 700 }))
+      .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1, delayMs: 700 }, 2), RESCHEDULING);
   });
 
   test('nor does a decision, and it does not make up for them', () => {

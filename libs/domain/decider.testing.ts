@@ -154,7 +154,10 @@ export const command = {
   fail: (runId: string, error: EventOf<'run.failed'>['data']['error'], attempt = 1): Command => {
     return { type: 'fail_run', runId, attempt, error, jitter: 1 };
   },
-  handOver: (runId: string, attempt = 1): Command => ({ type: 'hand_over_run', runId, attempt }),
+  handOver: (runId: string, attempt = 1, more: { delayMs?: number } = {}): Command => ({
+    ...{ type: 'hand_over_run', runId, attempt },
+    ...more,
+  }),
   reclaim: (runId: string, attempt = 1): Command => ({ type: 'reclaim_run', runId, attempt, jitter: 1 }),
   expire: (runId: string, limit: 'queue' | 'work' | 'wait', { dispatch = 1, attempt = 1 } = {}): Command => {
     return { type: 'expire_run', runId, limit, dispatch, attempt };

@@ -5,6 +5,9 @@ export const ARTIFACTS_FOLDER = 'artifacts';
 /** Unicode characters. */
 const MAX_LENGTH = 512;
 const MAX_PARTS = 20;
+/** UTF-16 units that can become MAX_LENGTH characters, and a leading `./`: normalization joins at most four characters. */
+const MAX_GIVEN_LENGTH = MAX_LENGTH * 4 * 2 + 2;
+
 /** Control characters, what ends lines, half characters, and the separator of other systems. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}\\]/u;
 
@@ -14,13 +17,16 @@ const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}\\]/u;
  * so there is nothing to escape to; they are still kept such that any system could hold them.
  */
 export function folderPath(given: string): { path: string } | { refused: string } {
+  const tooLong = { refused: `is longer than ${MAX_LENGTH} characters` };
+  // Checked before normalization, which takes minutes for long texts.
+  if (given.length > MAX_GIVEN_LENGTH) return tooLong;
   const path = given.normalize('NFC').replace(/^\.?\//, '');
   const parts = path.split('/');
   if (FORBIDDEN.test(path)) return { refused: 'has a backslash or a control character in it' };
   if (parts.some((part) => part.trim() === '')) return { refused: 'has an empty part' };
   if (parts.some((part) => part === '.' || part === '..')) return { refused: 'has a part “.” or “..”' };
   if (parts.length > MAX_PARTS) return { refused: `has more than ${MAX_PARTS} parts` };
-  if (Array.from(path).length > MAX_LENGTH) return { refused: `is longer than ${MAX_LENGTH} characters` };
+  if (Array.from(path).length > MAX_LENGTH) return tooLong;
   return { path };
 }
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { measureTurns } from '#testing';
 import { distinctNames, folderPath, foldersOf, isReadOnlyPath } from './folder-path.ts';
 
 describe('the path of a file in a folder', () => {
@@ -38,6 +39,14 @@ describe('the path of a file in a folder', () => {
     for (const path of ['x'.repeat(512), '😀'.repeat(512), parts(20)]) expect(folderPath(path)).toEqual({ path });
     for (const path of ['x'.repeat(513), '😀'.repeat(513), parts(21)])
       expect(folderPath(path)).toEqual({ refused: expect.stringMatching(/512|20 parts/) as string });
+  });
+
+  it('is refused for its length before it is normalized, which takes minutes', async () => {
+    const tooLong = { refused: 'is longer than 512 characters' };
+    const path = `a${'\u0327\u0301'.repeat(150_000)}`;
+    await measureTurns(() => expect(folderPath(path)).toEqual(tooLong), { maxMs: 50 });
+    expect(folderPath('\u1F82'.normalize('NFD').repeat(512))).toEqual({ path: '\u1F82'.repeat(512) });
+    expect(folderPath(`./${'\u1F82'.normalize('NFD').repeat(513)}`)).toEqual(tooLong);
   });
 
   const wild = fc.oneof(

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
+import { measureTurns, nightTest } from '#testing';
 import { randomRuns } from './random.testing.ts';
-import { isStorable, storableText } from './text.ts';
+import { beginningOf, isStorable, storableText } from './text.ts';
 
 test.each([
   ['plain 😀 \n\t', 'plain 😀 \n\t'],
@@ -14,10 +15,40 @@ test.each([
   expect(isStorable(text)).toBe(text === stored);
 });
 
-test('what is made storable is, and stays as it is', () => {
-  const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) });
+test.each([
+  ['abc', 2, 'ab'],
+  ['abc', 3, 'abc'],
+  ['abc', 9, 'abc'],
+  ['a😀b', 2, 'a'],
+  ['a😀b', 3, 'a😀'],
+  ['a😀', 3, 'a😀'],
+  ['', 5, ''],
+])('the beginning of %j of at most %i units is %j', (text, length, beginning) => {
+  expect(beginningOf(text, length)).toBe(beginning);
+});
+
+const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) });
+const oddText = fc.string({ unit: fc.constantFrom('\0', '\uD83D', '\uDE00', 'a') });
+
+test('storable text is without NUL, and has U+FFFD for each lone surrogate', () => {
   fc.assert(
-    fc.property(fc.oneof(anyText, fc.string({ unit: fc.constantFrom('\0', '\uD83D', '\uDE00', 'a') })), (text) => {
+    fc.property(fc.oneof(anyText, oddText), (text) => {
+      expect(storableText(text)).toBe(text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\uFFFD'));
+    }),
+    randomRuns(1_000),
+  );
+});
+
+nightTest('storable text of 1 MiB takes a short turn, whatever is in it', async () => {
+  for (const hostile of ['\0', '\uD83D', '\0a', '\uDE00\uD83D', '😀', 'a']) {
+    const text = hostile.repeat((1024 * 1024) / hostile.length);
+    await measureTurns(() => [storableText(text), isStorable(text)], { maxMs: 20 });
+  }
+});
+
+test('what is made storable is, and stays as it is', () => {
+  fc.assert(
+    fc.property(fc.oneof(anyText, oddText), (text) => {
       const stored = storableText(text);
       expect(Buffer.from(stored).toString()).toBe(stored);
       expect(stored).not.toContain('\0');

@@ -1,3 +1,4 @@
+import { measureTurns, nightTest } from '#testing';
 import { deriveTitle, MAX_PREVIEW, previewOf } from './title.ts';
 
 const FAMILY = '👩‍👩‍👧';
@@ -17,6 +18,7 @@ test.each([
   ['white space counts after it is collapsed', `a${' '.repeat(100)}b`, 'a b'],
   ['other scripts', 'Приветствие — 你好', 'Приветствие — 你好'],
   ['what is joined stays joined', FAMILY, FAMILY],
+  ['no half of a character where the message is cut', `a${' '.repeat(32 * 1024 - 2)}😀`, 'a'],
   ['without provider-private citations', 'See \uE200cite\uE202turn0\uE201this', 'See this'],
   ['nothing', '', null],
   ['only white space', ' \n\t\u2028 ', null],
@@ -37,4 +39,15 @@ test.each([
 test('is 80 characters long where it was cut', () => {
   expect(Array.from(deriveTitle('word '.repeat(100)) ?? '').length).toBeLessThanOrEqual(80);
   expect(Array.from(deriveTitle('w'.repeat(1_000)) ?? '')).toHaveLength(80);
+});
+
+nightTest('looks at the beginning of a long message only', async () => {
+  const texts = ['a ', '😀', '\uE200', '\uE200\uE201', '\uE200cite\uE202x\uE201'].map((piece) =>
+    piece.repeat(4_000_000 / piece.length),
+  );
+  const shorten = (): void => {
+    for (const text of texts) previewOf(text);
+    for (const text of texts) deriveTitle(text);
+  };
+  await measureTurns(shorten, { maxMs: 50 });
 });

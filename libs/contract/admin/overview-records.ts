@@ -25,6 +25,7 @@ export const problem = z
       'queue_paused',
       'no_worker',
       'lease_over',
+      'lost_files',
       'backlog',
       'failed_runs',
       'waiting_runs',

@@ -24,6 +24,14 @@ const limit = (what: string) =>
 const requestsPerMinute = limit('Requests per minute, over all processes.');
 const maxStreams = limit('Open event streams per process.');
 
+/** A quota of an organization. Null means the setting of the installation. */
+const quota = (what: string) =>
+  z
+    .int()
+    .min(0)
+    .nullish()
+    .meta({ description: `${what} Null: the setting of the installation.` });
+
 const newToken = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('person'),
@@ -76,7 +84,7 @@ export const peopleOperations = {
     method: 'GET',
     path: '/organizations/{organizationId}',
     summary: 'Read an organization',
-    description: 'Includes its concurrency limit.',
+    description: 'Includes its concurrency limit, its files and their quota.',
     params: organizationParams,
     query: nothing,
     body: noBody,
@@ -111,6 +119,22 @@ export const peopleOperations = {
         .max(10_000)
         .nullable()
         .meta({ description: 'Null: as many as there are slots.' }),
+    }),
+    status: 200,
+    answer: z.strictObject({ organization: organizationRecord }),
+    form: 'json',
+  },
+  setFileQuota: {
+    method: 'POST',
+    path: '/organizations/{organizationId}/file-quota',
+    summary: 'Limit the files of an organization and their bytes',
+    description:
+      'Omitted fields stay. Files beyond the quota are refused from then on. Nothing is deleted, and deletions are always allowed.',
+    params: organizationParams,
+    query: nothing,
+    body: z.strictObject({
+      maxCount: quota('Files in all.'),
+      maxBytes: quota('Bytes in all files.'),
     }),
     status: 200,
     answer: z.strictObject({ organization: organizationRecord }),

@@ -20,6 +20,17 @@ export const organizationRecord = z
         .nullable()
         .meta({ description: 'Runs of all its Agents that are executed at once; null: as many as there are slots.' }),
     }),
+    files: z
+      .strictObject({
+        count: z.int(),
+        bytes: z.int(),
+        maxCount: z.int().nullable().meta({ description: 'Null: `ORGANIZATION_FILES` of the installation.' }),
+        maxBytes: z.int().nullable().meta({ description: 'Null: `ORGANIZATION_FILE_BYTES` of the installation.' }),
+        limits: z.strictObject({ maxCount: z.int().nullable(), maxBytes: z.int().nullable() }).meta({
+          description: 'The limits in force, with the settings of the API process that answers. Null: no limit.',
+        }),
+      })
+      .meta({ description: 'Its drafts, attachments, artifacts and files of folders, and how many it can have.' }),
   })
   .meta({ description: 'Whom Agents belong to, and people are members of.' })
   .register(adminComponents, { id: 'Organization' });

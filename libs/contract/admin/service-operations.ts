@@ -5,7 +5,20 @@ import { overview } from './overview-records.ts';
 import type { AdminOperation } from './operation.ts';
 import { auditEntry, doctorCheck, queueStatus } from './records.ts';
 
-const finding = z.strictObject({ threadId: z.string(), invariant: z.string(), message: z.string() });
+const fileFinding = z.strictObject({
+  fileId: z.string(),
+  threadId: z.string().nullable().meta({ description: 'Null for a draft.' }),
+  problem: z
+    .enum(['missing', 'size', 'hash', 'unreadable'])
+    .meta({ description: '`unreadable`: the storage failed for it, so that nothing is known.' }),
+  message: z.string(),
+});
+
+const finding = z.strictObject({
+  threadId: z.string().meta({ description: 'Empty where it is about no Thread.' }),
+  invariant: z.string(),
+  message: z.string(),
+});
 
 /** The queue, and the installation as a whole. */
 export const serviceOperations = {
@@ -79,6 +92,35 @@ export const serviceOperations = {
       byInvariant: z.record(z.string(), count),
       findings: z.array(finding).meta({ description: 'Empty before the last line; at most 100.' }),
       lastThreadId: z.string().nullable(),
+    }),
+    form: 'lines',
+  },
+  verifyFiles: {
+    method: 'POST',
+    path: '/files/verify',
+    summary: 'Compare every file with its bytes in the blob store, also while files come and go',
+    description:
+      'Lines of progress, and last one with `done`. Notes which files have lost their bytes, for the overview. Hanging up stops it; `from` goes on. 409 while another one is under way in the process.',
+    params: nothing,
+    query: nothing,
+    body: z
+      .strictObject({
+        from: ulid.optional().meta({ description: 'Only files after this one.' }),
+        hash: z
+          .boolean()
+          .default(false)
+          .meta({ description: 'Whether all bytes are read and their SHA-256 compared, not only the size.' }),
+      })
+      .prefault({}),
+    status: 200,
+    answer: z.strictObject({
+      done: z.boolean(),
+      files: count,
+      bytes: count,
+      found: count,
+      byProblem: z.record(z.string(), count),
+      findings: z.array(fileFinding).meta({ description: 'Empty before the last line; at most 100.' }),
+      lastFileId: z.string().nullable(),
     }),
     form: 'lines',
   },
