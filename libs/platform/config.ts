@@ -1,6 +1,8 @@
 import { accessSync, constants } from 'node:fs';
 import { z } from 'zod';
+import { folderList, isOwnVariable, parseList, pathList, variableNames } from './config-lists.ts';
 import { isDatabaseUrl } from './database-address.ts';
+import { readSecretFiles } from './secret-files.ts';
 import { StartError } from './main-process.ts';
 import { parseAllowedAddresses } from './private-addresses.ts';
 import { parseRedisAddress, REDIS_PROTOCOLS } from './redis-address.ts';
@@ -111,6 +113,18 @@ export const configSchema = z.object({
   DATABASE_POOL_SIZE: atLeast(1).default(10),
   /** Runs that one worker process executes at once. */
   WORKER_SLOTS: count(16, 1_000),
+  /** Child processes for work that may run away, such as the text of documents. One organization uses at most half of them. */
+  POOL_PROCESSES: count(2, 64),
+  /** The most memory of one such child, bytes. */
+  POOL_MEMORY_BYTES: bytes(256 * MEBIBYTE, 96 * MEBIBYTE),
+  /**
+   * Bytes of memory that the Runs of one worker process may use for transcripts and for what their tools read, and the
+   * percentage of them that one organization may use. Default of the first: half of the heap that V8 may have.
+   */
+  RUN_MEMORY_BYTES: atLeast(64 * MEBIBYTE).optional(),
+  RUN_MEMORY_PERCENT_PER_ORGANIZATION: count(50, 100),
+  /** Percentage of the slots of all workers that one organization may hold. An organization's own limit replaces it. */
+  SLOTS_PERCENT_PER_ORGANIZATION: count(100, 100),
   /** How long a claim holds without being renewed, by the database's clock. */
   LEASE_MS: milliseconds(10_000, 500),
   /** How long a stopping API goes on serving, not ready any more, before it closes: until no balancer sends to it. */
@@ -123,6 +137,15 @@ export const configSchema = z.object({
   DOWNLOAD_STALL_MS: milliseconds(30_000, 100),
   /** Largest JSON body of a request, bytes. */
   BODY_LIMIT_BYTES: bytes(8 * MEBIBYTE, 1_024),
+  /** Bytes of request bodies that one process holds at once, and the percentage of them that one organization may hold. */
+  BODY_BUDGET_BYTES: bytes(64 * MEBIBYTE, 1_024),
+  BODY_BUDGET_PERCENT_PER_ORGANIZATION: count(50, 100),
+  /** How long a JSON body may take to arrive. */
+  BODY_TIMEOUT_MS: milliseconds(30_000, 1_000),
+  /** Bytes per second at which a body must arrive, JSON or upload, measured over 5 s. */
+  BODY_BYTES_PER_SECOND: bytes(10_000),
+  /** How long the headers of a request may take to arrive. Node refuses more than the whole request may take (5 min). */
+  HEADERS_TIMEOUT_MS: atLeast(1_000).max(300_000, 'must be at most 300000').default(10_000),
   /** Events that one request can send. The contract's own limit is the most. */
   EVENTS_PER_BATCH: count(100, 100),
   /** Characters of a message's text, likewise. */
@@ -136,6 +159,12 @@ export const configSchema = z.object({
   /** Files that the folder of one Thread, or of one pet, can have, and bytes in all of them. */
   FOLDER_FILES: count(1_000, 100_000),
   FOLDER_BYTES: bytes(1024 * MEBIBYTE),
+  /**
+   * Files that one organization can have (drafts, attachments, artifacts and folders), and bytes in all of them, unless an
+   * operator has set another quota for it. Unset: no limit.
+   */
+  ORGANIZATION_FILES: optionalCount(1_000_000_000),
+  ORGANIZATION_FILE_BYTES: atLeast(1).optional(),
   /** Drafts that one person or service token can have, not attached to a Thread yet. */
   DRAFTS_PER_TOKEN: count(1_000, 1_000_000),
   /** How long a draft is kept. */
@@ -168,9 +197,31 @@ export const configSchema = z.object({
   TRUSTED_PROXIES: wholeNumber.min(0).max(10).default(0),
   /**
    * What agents' manifests may have the service call though it is not on the public internet: host names, addresses and
-   * CIDRs with commas between, each with `:port` or without; `*` is everything.
+   * CIDRs separated by commas, each with `:port` or without; `*` is everything.
    */
   ALLOWED_PRIVATE_ADDRESSES: z.string().superRefine(refuseWrongAddresses).optional(),
+  /** Variables of the processes that manifests may name, separated by commas. Never settings of the service. */
+  MANIFEST_VARIABLES: variableNames('ANTHROPIC_API_KEY,OPENAI_API_KEY').superRefine(refuseOwnVariables),
+  /** Files, and folders of files, that manifests may name: absolute paths separated by commas. */
+  MANIFEST_FILES: pathList,
+  /** Programs that manifests may have the workers start as tool servers: absolute paths separated by commas. */
+  TOOL_SERVER_COMMANDS: pathList,
+  /** Folders that these programs see besides the system's: absolute paths separated by commas, with `:rw` to write. */
+  TOOL_SERVER_FOLDERS: folderList,
+  /**
+   * The protection of the worker's secrets from these programs: `bubblewrap`, a `user` of their own (TOOL_SERVER_USER), or
+   * `none`, which lets them read the secrets.
+   */
+  TOOL_SERVER_ISOLATION: z.enum(['bubblewrap', 'user', 'none']).default('bubblewrap'),
+  /** The user that they run as, `uid:gid`; for workers that run as root. Default with bubblewrap: nobody, 65534:65534. */
+  TOOL_SERVER_USER: z
+    .string()
+    .regex(/^[1-9]\d{0,9}:[1-9]\d{0,9}$/, 'must be uid:gid, two numbers above 0')
+    .optional(),
+  /** Whether manifests may give them the worker's network. */
+  TOOL_SERVER_NETWORK: z.enum(['on', 'off']).default('off'),
+  /** Memory of each tool server, and what each of its processes may allocate, bytes. Node 24 and newer reserve 512 MiB of it at their start. */
+  TOOL_SERVER_MEMORY_BYTES: bytes(1024 * MEBIBYTE, 64 * MEBIBYTE),
   /** Whether fields of older descriptions are taken and answered too (docs/api/compatibility.md); else they are refused. */
   COMPATIBILITY_FIELDS: z.enum(['on', 'off']).default('off'),
   /** The collector that spans are sent to, `/v1/traces` at this address, by OTLP over HTTP; without one nothing is traced. */
@@ -186,6 +237,14 @@ export const configSchema = z.object({
 });
 
 export type Config = z.infer<typeof configSchema>;
+
+/** Refused at the start, because such an entry would have no effect. */
+function refuseOwnVariables(list: string, context: z.RefinementCtx): void {
+  const settings = Object.keys(configSchema.shape);
+  for (const name of parseList(list))
+    if (isOwnVariable(name, settings))
+      context.addIssue({ code: 'custom', message: `${name} belongs to the service; no manifest may name it` });
+}
 
 /** The settings are wrong: the process must not start. `message` is one readable line. */
 export class ConfigError extends StartError {
@@ -208,9 +267,14 @@ function coverUnset(config: Config, set: object): Config {
   return covered;
 }
 
-/** Reads and checks the settings. Empty variables count as unset. Throws ConfigError naming every wrong one. */
+/**
+ * Reads and checks the settings. Empty variables count as unset. DATABASE_URL, QUEUE_URL and REDIS_URL may be in files that
+ * variables with `_FILE` at their end name. Throws ConfigError naming every wrong one.
+ */
 export function loadConfig(env: Record<string, string | undefined>): Config {
-  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const { set, problems } = readSecretFiles(given);
+  if (problems.length > 0) throw new ConfigError(`Wrong configuration: ${problems.join('; ')}`);
   const parsed = configSchema.safeParse(set);
   if (parsed.success) return coverUnset(parsed.data, set);
   const wrong = parsed.error.issues.map(({ path, message }) => {

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigError, configSchema, loadConfig, requireDatabaseUrl } from './config.ts';
 
@@ -38,6 +39,16 @@ describe('configuration', () => {
     expect([...requests, ...streams]).toEqual(expected);
   });
 
+  test('addresses are read from files', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'spool-config-'));
+    const [DATABASE_URL_FILE, REDIS_URL_FILE] = ['database', 'redis'].map((name) => join(folder, name));
+    writeFileSync(DATABASE_URL_FILE!, 'postgres://a:b@c/d\n');
+    writeFileSync(REDIS_URL_FILE!, 'redis://e');
+    const config = loadConfig({ DATABASE_URL_FILE, REDIS_URL_FILE });
+    rmSync(folder, { recursive: true });
+    expect(config).toMatchObject({ DATABASE_URL: 'postgres://a:b@c/d', REDIS_URL: 'redis://e' });
+  });
+
   test('an empty variable counts as unset', () => {
     expect(loadConfig({ PORT: '', DATABASE_URL: '' })).toEqual(loadConfig({}));
   });
@@ -46,6 +57,7 @@ describe('configuration', () => {
     [{ PORT: 'abc' }, /^Wrong configuration: PORT: .*not "abc"$/],
     [{ PORT: '65536' }, /PORT/],
     [{ LEASE_MS: '1.5' }, /LEASE_MS/],
+    [{ HEADERS_TIMEOUT_MS: '300001' }, /HEADERS_TIMEOUT_MS/],
     [{ LOG_LEVEL: 'loud' }, /LOG_LEVEL/],
     [{ QUEUE_NAME: 'a:b' }, /QUEUE_NAME/],
     [{ DATABASE_URL: 'mysql://x' }, /DATABASE_URL: must start with postgres:\/\/ or postgresql:\/\/$/],
@@ -57,6 +69,15 @@ describe('configuration', () => {
     [{ REDIS_URL: 'rediss://a?cacert=/no/such.pem' }, /REDIS_URL: ENOENT.*'\/no\/such.pem'/],
     [{ PUBLIC_BASE_URL: 'https://' }, /PUBLIC_BASE_URL: is not a URL/],
     [{ DATABASE_POOL_SIZE: '0' }, /DATABASE_POOL_SIZE/],
+    [{ MANIFEST_VARIABLES: 'A,DATABASE_URL' }, /MANIFEST_VARIABLES: DATABASE_URL belongs to the service/],
+    [{ MANIFEST_VARIABLES: 'QUEUE_URL_FILE' }, /MANIFEST_VARIABLES: QUEUE_URL_FILE belongs to the service/],
+    [{ MANIFEST_VARIABLES: 'AWS_SECRET_ACCESS_KEY' }, /AWS_SECRET_ACCESS_KEY belongs to the service/],
+    [{ MANIFEST_FILES: '/run/../etc' }, /MANIFEST_FILES: must be absolute paths/],
+    [{ TOOL_SERVER_COMMANDS: 'npx' }, /TOOL_SERVER_COMMANDS: must be absolute paths/],
+    [{ TOOL_SERVER_FOLDERS: '/' }, /TOOL_SERVER_FOLDERS: must be absolute paths/],
+    [{ TOOL_SERVER_USER: '0:0' }, /TOOL_SERVER_USER: must be uid:gid/],
+    [{ DATABASE_URL_FILE: '/no/such/file' }, /DATABASE_URL_FILE: cannot be read: ENOENT$/],
+    [{ DATABASE_URL_FILE: '/etc/hostname', DATABASE_URL: 'postgres://a' }, /DATABASE_URL: is set; unset it or/],
   ])('%j stops the start with one line', (env, message) => {
     const start = () => loadConfig(env);
     expect(start).toThrow(ConfigError);

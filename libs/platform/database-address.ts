@@ -22,6 +22,12 @@ export function databaseAddress(text: string): DatabaseAddress {
   return { server: port ? `${server}:${port}` : server, database: database ?? '' };
 }
 
+/** Returns user and password of a connection string, or null for each that is missing. Throws as `databaseAddress` does. */
+export function databaseUser(text: string): { name: string | null; password: string | null } {
+  const { user, password } = parse(withoutTls(text));
+  return { name: user || null, password: password || null };
+}
+
 /** Returns whether `pg` can parse the text. */
 export function isDatabaseUrl(text: string): boolean {
   try {

@@ -74,13 +74,13 @@ describeAsRoot('Started by root', () => {
     const first = await start(dataDir);
     expect(first.dataDir).toMatch(/^\/var\/(lib|tmp)\/spool\/[0-9a-f]{16}$/);
     expect(logged.join('\n')).toContain(`keeps its data in ${first.dataDir}`);
-    await query(first.url, 'create table kept as select 42 as answer');
+    await query(first.ownerUrl, 'create table kept as select 42 as answer');
     await first.stop();
 
     await chmod(directory, 0o755); // its data stays where it is, also when it could now be elsewhere
     const second = await start(dataDir);
     expect(second.dataDir).toBe(first.dataDir);
-    expect(await query(second.url, 'select answer from kept')).toEqual([42]);
+    expect(await query(second.ownerUrl, 'select answer from kept')).toEqual([42]);
   });
 
   it('does not start on an empty database when the one it has is out of reach now', async () => {
@@ -109,7 +109,7 @@ describeAsRoot('Started by root', () => {
     await (await start(join(directory, 'postgres'))).stop();
     execFileSync('chown', ['-R', '65534:65534', join(directory, 'postgres', 'pgdata')]);
     const server = await start(join(directory, 'postgres'));
-    expect(await query(server.url, 'select 1')).toEqual([1]);
+    expect(await query(server.ownerUrl, 'select 1')).toEqual([1]);
     expect((await stat(join(directory, 'postgres', 'pgdata', 'postmaster.pid'))).uid).toBe(65534);
   });
 });

@@ -65,7 +65,7 @@ async function startInProcess(then: string): Promise<{ parent: SpawnedNode; url:
      import { startEmbeddedPostgres } from ${JSON.stringify(built)};
      const server = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, log: console.log });
      const pid = parseInt(readFileSync(server.dataDir + '/pgdata/postmaster.pid', 'utf8'));
-     console.log('ready', server.url, pid);
+     console.log('ready', server.ownerUrl, pid);
      ${then}`,
   );
   const parent = spawnNode(script);
@@ -82,28 +82,46 @@ it('starts a durable server on loopback only, with a database and a secret passw
   const server = await start({ settings: {} });
   expect(server).toMatchObject({ dataDir, adopted: false });
   const settings = ['fsync', 'listen_addresses', 'unix_socket_directories', 'max_connections', 'server_encoding'];
-  const values = await query(server.url, `select ${settings.map((name) => `current_setting('${name}')`).join()}`);
+  const values = await query(server.ownerUrl, `select ${settings.map((name) => `current_setting('${name}')`).join()}`);
   expect(values).toEqual(['on', '127.0.0.1', '', '200', 'UTF8']);
-  expect(await query(server.url, 'select current_database()')).toEqual(['spool']);
+  expect(await query(server.ownerUrl, 'select current_database()')).toEqual(['spool']);
 
-  const { password } = new URL(server.url);
+  const { password } = new URL(server.ownerUrl);
   expect(password).toHaveLength(48);
   expect((await stat(join(dataDir, 'password'))).mode & 0o777).toBe(0o600);
-  await expect(query(server.url.replace(password, 'guess'), 'select 1')).rejects.toThrow('password authentication');
+  await expect(query(server.ownerUrl.replace(password, 'guess'), 'select 1')).rejects.toThrow(
+    'password authentication',
+  );
+});
+
+it('gives processes a role with a lasting password, also in a data directory without such a role', async () => {
+  const first = await start();
+  const { username, password } = new URL(first.url);
+  expect(username).toBe('spool_app');
+  expect(await query(first.url, 'select current_user')).toEqual(['spool_app']);
+  await expect(query(first.url.replace(password, 'guess'), 'select 1')).rejects.toThrow('password authentication');
+  await expect(query(first.url, 'create table mine (a int)')).rejects.toThrow('permission denied');
+  expect(first.url).not.toContain(new URL(first.ownerUrl).password);
+  // The data directory is that of the release before.
+  await query(first.ownerUrl, 'drop role spool_app');
+  await first.stop();
+  const second = await start();
+  expect(new URL(second.url).password).toBe(password);
+  expect(await query(second.url, 'select current_user')).toEqual(['spool_app']);
 });
 
 it('keeps its data over a stop, which is clean and complete', async () => {
   const first = await start();
-  await query(first.url, 'create table kept as select 42 as answer');
-  const open = new Client({ connectionString: first.url });
+  await query(first.ownerUrl, 'create table kept as select 42 as answer');
+  const open = new Client({ connectionString: first.ownerUrl });
   open.on('error', () => undefined);
   await open.connect();
   await Promise.all([first.stop(), first.stop()]);
-  await expect(query(first.url, 'select 1')).rejects.toThrow('ECONNREFUSED');
+  await expect(query(first.ownerUrl, 'select 1')).rejects.toThrow('ECONNREFUSED');
   expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toMatch(/database system is shut down\n$/);
 
   const second = await start();
-  expect(await query(second.url, 'select answer from kept')).toEqual([42]);
+  expect(await query(second.ownerUrl, 'select answer from kept')).toEqual([42]);
 });
 
 it('takes over what a killed parent left running, and stops that too', async () => {
@@ -113,8 +131,8 @@ it('takes over what a killed parent left running, and stops that too', async () 
   expect(await isRunning(pid)).toBe(true);
 
   const server = await start();
-  expect(server).toMatchObject({ adopted: true, url });
-  expect(await query(server.url, 'select answer from kept')).toEqual([42]);
+  expect(server).toMatchObject({ adopted: true, ownerUrl: url });
+  expect(await query(server.ownerUrl, 'select answer from kept')).toEqual([42]);
   await server.stop();
   expect(await isRunning(pid)).toBe(false);
 });
@@ -136,7 +154,7 @@ it('replaces what was left running and does not answer', async () => {
   expect(server.adopted).toBe(false);
   expect(await isRunning(pid)).toBe(false);
   expect(logged.join()).toContain('does not answer');
-  expect(await query(server.url, 'select answer from kept')).toEqual([42]);
+  expect(await query(server.ownerUrl, 'select answer from kept')).toEqual([42]);
 });
 
 it('refuses a directory that a living process uses, and leaves its server alone', async () => {
@@ -156,7 +174,7 @@ it('starts although the pid in postmaster.pid is gone, or another program’s', 
     await writeFile(join(dataDir, 'pgdata', 'postmaster.pid'), content);
     const server = await start();
     expect(server.adopted).toBe(false);
-    expect(await query(server.url, 'select 1')).toEqual([1]);
+    expect(await query(server.ownerUrl, 'select 1')).toEqual([1]);
     await server.stop();
   }
   expect(program.exitCode).toBeNull();
@@ -166,7 +184,7 @@ it('starts although the pid in postmaster.pid is gone, or another program’s', 
 it('starts although a first start was killed half-way', async () => {
   await rename(join(dataDir, 'pgdata'), join(dataDir, 'pgdata.new-1'));
   const server = await start();
-  expect(await query(server.url, 'select 1')).toEqual([1]);
+  expect(await query(server.ownerUrl, 'select 1')).toEqual([1]);
 });
 
 it('says that a port asked for is taken, and why', async () => {
@@ -195,7 +213,7 @@ it.each([
 it('survives a Ctrl-C until its process has drained', async () => {
   const drain = `process.once('SIGINT', async () => {
       const { default: pg } = await import(${JSON.stringify(require.resolve('pg'))});
-      const client = new pg.Client({ connectionString: server.url });
+      const client = new pg.Client({ connectionString: server.ownerUrl });
       await client.connect();
       console.log('drained', (await client.query('select 42 as answer')).rows[0].answer);
       await client.end();

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -33,8 +33,10 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** Of the database `spool`, as its superuser. */
+  /** The URL of the database `spool` with the role of processes. The role has no rights until `migrateInstallation`. */
   url: string;
+  /** The URL of the same database with its superuser, the owner of the tables. */
+  ownerUrl: string;
   dataDir: string;
   port: number;
   /** True when the server was left running by a process that is gone. */
@@ -42,7 +44,8 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-const user = 'postgres';
+const owner = 'postgres';
+const app = 'spool_app';
 const database = 'spool';
 const maxStartAttempts = 5;
 /** A server that says "starting up" may be replaying its log for long; one that says nothing is given up sooner. */
@@ -84,8 +87,11 @@ interface ConnectedServer extends ServerProcess {
   client: Client;
 }
 
-const urlOf = (password: string, port: number, databaseName: string): string =>
+const urlOf = (password: string, port: number, databaseName: string, user = owner): string =>
   `postgres://${user}:${password}@127.0.0.1:${port}/${databaseName}`;
+
+/** Derives the password from the superuser's without revealing it, so data directories of earlier releases need no new file. */
+const appPassword = (password: string): string => createHmac('sha256', password).update(app).digest('hex');
 
 async function readOrMakePassword(home: PostgresHome): Promise<string> {
   const file = join(home.dir, 'password');
@@ -121,7 +127,7 @@ async function initialise(home: PostgresHome, password: string, isVolatile: bool
   await chmod(unfinished, 0o700);
   // Builtin C.UTF-8: the same order of text everywhere, whatever locales the machine has.
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
-  const auth = ['--auth=scram-sha-256', `--username=${user}`, `--pwfile=${passwordFile}`];
+  const auth = ['--auth=scram-sha-256', `--username=${owner}`, `--pwfile=${passwordFile}`];
   const sync = isVolatile ? ['--no-sync'] : [];
   const flags = ['-D', unfinished, ...locale, ...auth, ...sync, '--no-instructions'];
   try {
@@ -208,18 +214,22 @@ async function own(
   const stop = (): Promise<void> => (stopped ??= stopOnce());
 
   try {
-    await createDatabase(client);
+    await createDatabase(client, appPassword(password));
   } catch (error) {
     await stop();
     throw error;
   }
   (client as Client & { unref(): void }).unref(); // it must not keep a process alive that has nothing left to do
-  return { url: urlOf(password, server.port, database), dataDir: home.dir, port: server.port, adopted, stop };
+  const ownerUrl = urlOf(password, server.port, database);
+  const url = urlOf(appPassword(password), server.port, database, app);
+  return { url, ownerUrl, dataDir: home.dir, port: server.port, adopted, stop };
 }
 
-async function createDatabase(client: Client): Promise<void> {
+async function createDatabase(client: Client, secret: string): Promise<void> {
   const found = await client.query('select from pg_database where datname = $1', [database]);
   if (found.rowCount === 0) await client.query(`create database ${database}`);
+  const role = await client.query('select from pg_roles where rolname = $1', [app]);
+  if (role.rowCount === 0) await client.query(`create role ${app} login password '${secret}'`);
 }
 
 /** Waits until the server of this home answers on that port; undefined when it ends, or keeps silent. */

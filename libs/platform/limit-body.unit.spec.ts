@@ -40,13 +40,61 @@ describe('a limited body', () => {
     },
   );
 
-  test('of events is passed on event by event, and what is left at its end', async () => {
+  test.each<[string, string[], string, number[]]>([
+    ['as it comes', ['abc', 'de'], 'application/json', [3, 5, 0]],
+    ['of the event that is coming', ['data: 1\n', '\ndata', ': 2\n\n'], EVENTS, [8, 4, 0, 0]],
+  ])('tells how much is held: %s', async (_, chunks, type, expected) => {
+    const told: number[] = [];
+    await limitBody(responseOf(chunks, type), { maxBytes: 50, onHeld: (bytes) => told.push(bytes) }).text();
+    expect(told).toEqual(expected);
+  });
+
+  test('holds nothing once it has failed, or its reader let go of it', async () => {
+    const told: number[] = [];
+    const onHeld = (bytes: number): void => {
+      told.push(bytes);
+      if (bytes > 3) throw new Error('no room');
+    };
+    await expect(limitBody(responseOf(['abc', 'de']), { maxBytes: 50, onHeld }).text()).rejects.toThrow('no room');
+    const left = limitBody(responseOf(['abc', 'de']), { maxBytes: 50, onHeld });
+    for await (const _ of left.body ?? []) break;
+    expect(told.slice(0, 4)).toEqual([3, 5, 0, 3]);
+    expect(told.at(-1)).toBe(0);
+  });
+
+  test('passes on few events at once, each time in a new turn if that takes long, and counts them', async () => {
+    const event = 'data: x\n\n';
+    const counts: number[] = [];
+    const limit = { maxBytes: 50, onEvents: (count: number) => counts.push(count) };
     const pieces: string[] = [];
-    const limited = limitBody(responseOf(['da', 'ta: 1\n', '\nda', 'ta: 2\n\n', ': the', ' end'], EVENTS), {
-      maxBytes: 50,
-    });
-    for await (const piece of limited.body ?? []) pieces.push(Buffer.from(piece as Uint8Array).toString());
-    expect(pieces).toEqual(['data: 1\n\nda', 'ta: 2\n\n', ': the end']);
+    let turns = 0;
+    let isCounting = true;
+    const count = (): void => {
+      turns += 1;
+      if (isCounting) setImmediate(count);
+    };
+    setImmediate(count);
+    const body = limitBody(responseOf([event.repeat(110)], EVENTS), limit).body!;
+    for await (const piece of body) {
+      pieces.push(Buffer.from(piece).toString());
+      const until = performance.now() + 6;
+      while (performance.now() < until);
+    }
+    isCounting = false;
+    expect(pieces.map(({ length }) => length / event.length)).toEqual([25, 25, 25, 25, 10]);
+    expect(pieces.join('')).toBe(event.repeat(110));
+    expect(counts).toEqual([25, 25, 25, 25, 10]);
+    expect(turns).toBeGreaterThan(1);
+  });
+
+  test('ends where there are too many events', async () => {
+    const onEvents = (): never => {
+      throw new Error('too many');
+    };
+    await expect(limitBody(responseOf(['data: x\n\n'], EVENTS), { maxBytes: 50, onEvents }).text()).rejects.toThrow(
+      'too many',
+    );
+    expect(await limitBody(responseOf(['\n\n']), { maxBytes: 50, onEvents }).text()).toBe('\n\n');
   });
 
   test('stays none where there is none', () => {

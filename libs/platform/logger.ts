@@ -42,7 +42,8 @@ function traceOf(): object {
   return id === null ? {} : { traceId: id };
 }
 
-const SECRET_FIELD = /^((proxy-)?authorization|(set-)?cookie|(x-)?api-?key|.*(token|secret|password))$/i;
+const SECRET_FIELD =
+  /^((proxy-)?authorization|(set-)?cookie|(x-)?api-?key|(spool-)?page-?key|.*(token|secret|password))$/i;
 const HIDDEN = '[redacted]';
 
 /** Deeper than anything that we log; what is there is left out. */

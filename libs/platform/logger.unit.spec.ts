@@ -87,6 +87,7 @@ describe('a field that holds a secret', () => {
     { authorization: SECRET },
     { cookie: SECRET },
     { token: SECRET },
+    { pageKey: SECRET, headers: { 'Spool-Page-Key': SECRET } },
     { req: { headers: { Authorization: SECRET, 'set-cookie': [SECRET], 'X-Api-Key': SECRET } } },
     { a: [{ b: { accessToken: SECRET, clientSecret: SECRET } }] },
     { a: { b: { c: { d: { password: { deeper: SECRET } } } } } },

@@ -58,6 +58,7 @@ export const metrics = {
     { method: null, route: null },
   ),
   httpOpen: gauge('spool_http_requests_open', 'HTTP requests under way, open event streams included.'),
+  bodyBytes: gauge('spool_body_bytes', 'Bytes of request bodies that this process holds (`BODY_BUDGET_BYTES`).'),
 
   appends: counter('spool_appends_total', 'Appends by what became of them.', {
     outcome: ['ok', 'conflict', 'refused', 'limited', 'unmet', 'away', 'failed'],
@@ -119,14 +120,26 @@ export const metrics = {
     direction: ['input', 'output', 'cached'],
   }),
 
+  poolTasks: counter('spool_pool_tasks_total', 'Calls of the task pool by what became of them.', {
+    task: null,
+    outcome: ['ok', 'cpu', 'time', 'memory', 'crashed', 'overloaded', 'aborted', 'input'],
+  }),
+
   streamsOpen: gauge('spool_streams_open', 'Open event streams.'),
   streamEntries: counter('spool_stream_entries_total', 'Log entries given to event streams.'),
   wakeups: counter('spool_wakeups_total', 'Wake-ups between processes.', {
     direction: ['sent', 'received', 'dropped'],
   }),
 
+  lostFileReads: counter('spool_lost_file_reads_total', 'Reads of files whose bytes the blob store has lost.'),
+
   slots: gauge('spool_slots', 'Runs that this process can execute at once.'),
   slotsInUse: gauge('spool_slots_in_use', 'Runs that this process executes now.'),
+  runMemoryBytes: gauge(
+    'spool_run_memory_bytes',
+    'Bytes of memory that Runs of this process hold (`RUN_MEMORY_BYTES`).',
+  ),
+  runsWaitingForMemory: gauge('spool_runs_waiting_for_memory', 'Runs of this process that wait for memory.'),
 
   // Of the whole installation, read at the scrape (libs/run-queue/installation-metrics.ts).
   queueDepth: gauge('spool_queue_depth', 'Jobs that wait in the queue.'),
@@ -188,7 +201,17 @@ function once<Outcome>(count: (outcome: Outcome, seconds: number) => void): (out
 
 /** What of `metrics` only some processes have: without them it is not said at all, rather than as 0. */
 const OF_SOME = [
-  ...(['slots', 'slotsInUse', 'queueDepth', 'dueRows', 'oldestReadySeconds', 'workersAlive', 'workerSlots'] as const),
+  ...([
+    'slots',
+    'slotsInUse',
+    'runMemoryBytes',
+    'runsWaitingForMemory',
+    'queueDepth',
+    'dueRows',
+    'oldestReadySeconds',
+    'workersAlive',
+    'workerSlots',
+  ] as const),
   ...(['queuePaused', 'queueAway', 'databaseUp', 'queueUp', 'wakeupBusUp', 'rateLimitStoreUp'] as const),
 ];
 for (const name of OF_SOME) metrics[name].remove();

@@ -23,7 +23,7 @@ let errors: unknown[];
 
 const open = async (): Promise<void> => {
   database = await createTestDatabase();
-  admin = new Client({ connectionString: database.url });
+  admin = new Client({ connectionString: database.ownerUrl });
   await admin.connect();
   proxy = await faultProxy(Number(new URL(database.url).port || 5432));
   errors = [];

@@ -1,0 +1,38 @@
+import { ownTurn, pauseIfLong } from './own-turn.ts';
+
+/** Counts turns of the event loop. */
+function turnCounter() {
+  let turns = 0;
+  let isCounting = true;
+  const count = (): void => {
+    turns += 1;
+    if (isCounting) setImmediate(count);
+  };
+  setImmediate(count);
+  return { now: () => turns, stop: () => (isCounting = false) };
+}
+
+function workFor(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() <= until);
+}
+
+it('gives each of several callers a turn of its own', async () => {
+  const counter = turnCounter();
+  const turns = await Promise.all(Array.from({ length: 10 }, () => ownTurn().then(counter.now)));
+  counter.stop();
+  expect(new Set(turns).size).toBe(10);
+});
+
+it('pauses only in a turn that has taken long, and counts the work of all callers', async () => {
+  await ownTurn();
+  expect(pauseIfLong()).toBeUndefined();
+  expect(pauseIfLong()).toBeUndefined();
+  workFor(5);
+  const counter = turnCounter();
+  const turns = await Promise.all([1, 2, 3].map(async () => pauseIfLong()?.then(counter.now)));
+  counter.stop();
+  expect(new Set(turns).size).toBe(3);
+  expect(turns).not.toContain(undefined);
+  expect(pauseIfLong()).toBeUndefined();
+});
