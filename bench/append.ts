@@ -76,7 +76,7 @@ function appendTo(stream: Stream, { services, compare }: Bench, clients: number)
       await appenders[client]?.(handler);
       return undefined;
     }, clients);
-    await database.pool.query(PLAIN_SCHEMA);
+    await services.asOwner(url, `${PLAIN_SCHEMA}; ${GRANTS}`);
     const connections = await each(clients, () => connectTo(url, defer));
     const own = ownFloor(connections, await each(clients, () => stream.appender(handler)));
     const plain: (() => Promise<void>)[] = [];
@@ -91,6 +91,11 @@ function appendTo(stream: Stream, { services, compare }: Bench, clients: number)
     });
   });
 }
+
+/** The connections of the floors have the role of Spool's processes. */
+const GRANTS = `
+  grant usage on schema plain to public;
+  grant select, insert, update, delete on all tables in schema plain to public`;
 
 /** Opens one connection of the floors. Both share it, because 32 clients with a third set would need all of a server's connections. */
 async function connectTo(url: string, defer: Defer): Promise<pg.Client> {

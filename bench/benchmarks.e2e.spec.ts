@@ -39,7 +39,8 @@ const run = async (args: string[], env: Record<string, string> = {}) => {
 
 /** Small enough to show only that everything runs. */
 const tiny = (): Record<string, string> => ({
-  DATABASE_URL: database.url,
+  // The role creates databases. The measured processes get a restricted one (bench/services.ts).
+  DATABASE_URL: database.ownerUrl,
   REDIS_URL: redisUrl().url,
   BENCH_ROUNDS: '1',
   BENCH_ROUND_MS: '200',

@@ -17,8 +17,9 @@ import {
 import type { Command } from '#domain';
 import { CommandHandler, ThreadStore, type RunOffer } from '#event-store';
 import { BlobKeeper, DiskBlobStore, FileStore } from '#files';
-import { createLogger, openDatabase, openPolicyVersions, PolicyWatch } from '#platform';
-import { LeaseKeeper, RunEngine, TRANSCRIPT_BOUNDS } from '#run-engine';
+import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch } from '#platform';
+import { LeaseKeeper, LeaseThread, RunEngine, TRANSCRIPT_BOUNDS } from '#run-engine';
+import { TaskPool } from '#task-pool';
 import type { Bench } from './bench.ts';
 import { withCleanUp, type Defer } from './clean-up.ts';
 import { collectGarbage, figuresOf, type Side } from './measure.ts';
@@ -94,8 +95,8 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
   const handler = new CommandHandler({ store, leaseMs: LEASE_MS });
   const logger = createLogger('warn', 'bench');
   const holder = newId();
-  const leases = new LeaseKeeper({ pool, holder, leaseMs: LEASE_MS, logger });
-  defer(() => Promise.resolve(leases.stop()));
+  const renewer = new LeaseThread({ database: { url, applicationName: 'bench' }, holder, leaseMs: LEASE_MS, logger });
+  const leases = new LeaseKeeper({ renewer, leaseMs: LEASE_MS, logger });
   let measured: Measured;
   let heapAt: number[];
   const harnesses = harnessesByName([
@@ -107,15 +108,20 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
     }),
   ]);
   const watch = new PolicyWatch({ versions: openPolicyVersions(url) });
+  const tasks = new TaskPool({ size: 1, memoryBytes: 256 * 1024 ** 2, logger });
+  defer(() => tasks.close());
   const engine = new RunEngine({
     ...{ store, handler, pool, harnesses, leases, holder, logger },
     leaseMs: LEASE_MS,
     catalogue: new AgentCatalogue({ pool, watch, harnesses }),
+    tasks,
+    memory: { budget: new ByteBudget({ process: Infinity, share: Infinity }) },
     blobs: new BlobKeeper({ pool, store: new DiskBlobStore(folder), logger }),
     files: new FileStore(pool),
     folderLimits: { maxFiles: 100, maxBytes: 1024 ** 2, maxFileBytes: 1024 ** 2 },
     offerSoon: () => undefined,
     onLimited: () => undefined,
+    slotsPerOrganization: () => Promise.resolve(null),
     isPaused: () => Promise.resolve(false),
   });
   const newRun = await agentWith(pool, handler);

@@ -10,7 +10,7 @@ export const EVENTS_A_THREAD = 50;
 
 /**
  * Fills an empty database with copies of one Thread that was made by commands: two finished Runs, 50 events, state row
- * and summaries as the appends left them.
+ * and summaries as the appends left them. The caller runs `vacuum analyze` as the owner.
  */
 export async function makeManyThreads(pool: Pool, handler: CommandHandler, threads: number): Promise<void> {
   const { threadId, runIds } = await makeModel(handler);
@@ -38,7 +38,6 @@ export async function makeManyThreads(pool: Pool, handler: CommandHandler, threa
   for (const statement of statements) {
     await pool.query(`with copies as (${copies}) ${statement}`, [...ids, threads - 1]);
   }
-  await pool.query('vacuum analyze');
 }
 
 async function makeModel(handler: CommandHandler): Promise<{ threadId: string; runIds: string[] }> {

@@ -17,7 +17,7 @@ export interface RecordedRun {
 export async function readAppends(databaseUrl: string, threadId: string): Promise<RecordedRun> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: '-c timezone=UTC' });
   try {
-    const events = (await new ThreadStore(pool).readStream(threadId, 0, 10_000)) as StoredEvent[];
+    const events = (await new ThreadStore(pool).readStream(threadId, 0, { maxEvents: 10_000 })) as StoredEvent[];
     const { rows: transactions } = await pool.query<{ version: number; id: string }>(
       'select version, transaction_id::text as id from events where thread_id = $1',
       [threadId],

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
-import { migrate } from '#event-store';
 import { startEmbeddedPostgres } from '#platform';
+import { migrateInstallation } from '#run-queue';
 import type { Defer } from './clean-up.ts';
 
 const LOCAL_POSTGRES = 'postgres://postgres@127.0.0.1:5432/postgres';
@@ -16,8 +16,10 @@ export interface Services {
   redisUrl: string | null;
   /** Makes a name that no other run has, for queues and channels. */
   newName(): string;
-  /** Creates a database with Spool's tables, and drops it at the end. Returns its URL. */
+  /** Creates a database with Spool's tables, and drops it at the end. Returns its URL with the role of processes. */
   newDatabase(defer: Defer): Promise<string>;
+  /** Runs statements that processes may not run, with the owner of the database. */
+  asOwner(url: string, statements: string): Promise<void>;
   /** Creates a database, runs the statement in it, and drops it at the end. Returns its URL. */
   newPlainDatabase(defer: Defer, schema: string): Promise<string>;
   /** What the figures depend on, for the first line of the report. */
@@ -46,17 +48,20 @@ export async function openServices(): Promise<Services> {
     defer(() => drop(url.href));
     return url.href;
   };
+  const role = `spool_bench_${process.pid}`;
+  const asApp = (url: string): string => withUser(url, role);
   // Migrates a template once, because a copy takes only milliseconds.
   let migrated: Promise<string> | null = null;
   const migrateTemplate = async (): Promise<string> => {
     const url = await create(null, () => undefined);
-    await migrate(url);
+    await migrateInstallation({ ownerUrl: url, appUrl: asApp(url), queueUrl: redisUrl ?? undefined });
     return url;
   };
   return {
     redisUrl,
     newName,
-    newDatabase: async (defer) => create(await (migrated ??= migrateTemplate()), defer),
+    newDatabase: async (defer) => asApp(await create(await (migrated ??= migrateTemplate()), defer)),
+    asOwner: async (url, statements) => void (await ask(withUser(url, new URL(server.url).username), statements)),
     newPlainDatabase: async (defer, schema) => {
       const url = await create(null, defer);
       await ask(url, schema);
@@ -65,6 +70,7 @@ export async function openServices(): Promise<Services> {
     describe: async () => ({ ...(await describeServer(server.url)), ...(redisUrl && (await describeRedis(redisUrl))) }),
     close: async () => {
       for (const url of databases) await drop(url);
+      await ask(server.url, `drop role if exists ${role}`);
       if (redisUrl !== null) await deleteKeys(redisUrl, `*${prefix}*`);
       await server.stop();
     },
@@ -88,8 +94,11 @@ async function openPostgres(): Promise<{ url: string; stop: () => Promise<void> 
     await server.stop();
     for (const left of [server.dataDir, directory]) await rm(left, { recursive: true, force: true });
   };
-  return { url: server.url, stop };
+  return { url: server.ownerUrl, stop };
 }
+
+/** The password stays: the role of processes gets that of the owner. */
+const withUser = (url: string, username: string): string => Object.assign(new URL(url), { username }).href;
 
 const databaseOf = (url: string): string => new URL(url).pathname.slice(1);
 

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { migrate } from '#event-store';
+import { migrateInstallation } from '#run-queue';
 import { cpuOf, cpuOfFamily, parentOf, startPrivatePostgres, startPrivateRedis } from '#testing';
 import type { Defer } from '../clean-up.ts';
 import type { Traffic } from './count-result.ts';
@@ -25,7 +25,7 @@ export interface ServerCounts {
 /** A private PostgreSQL and a private Redis. */
 export interface CountedServers {
   redisUrl: string;
-  /** Creates a migrated database. Returns its URL through a proxy that counts bytes. */
+  /** Creates a migrated database. Returns its URL with the role of processes, through a proxy that counts bytes. */
   newDatabase(name: string): Promise<string>;
   /** Returns the counts, without those of its own queries. */
   read(database: string): Promise<ServerCounts>;
@@ -46,7 +46,7 @@ export async function startCountedServers(defer: Defer): Promise<CountedServers>
   defer(() => redis.stop());
   const proxy = await startCountingProxy(postgres.port, defer);
   // Uses a separate database, which counts its own queries.
-  const admin = new pg.Client({ connectionString: postgres.url });
+  const admin = new pg.Client({ connectionString: postgres.ownerUrl });
   await admin.connect();
   defer(() => admin.end());
   await admin.query('create extension pg_stat_statements');
@@ -57,9 +57,9 @@ export async function startCountedServers(defer: Defer): Promise<CountedServers>
     redisUrl: redis.url,
     newDatabase: async (name) => {
       await admin.query(`create database ${name}`);
-      const url = new URL(postgres.url);
-      url.pathname = name;
-      await migrate(url.href);
+      const [owner, url] = [new URL(postgres.ownerUrl), new URL(postgres.url)];
+      owner.pathname = url.pathname = name;
+      await migrateInstallation({ ownerUrl: owner.href, appUrl: url.href, queueUrl: redis.url });
       url.port = `${proxy.port}`;
       return url.href;
     },

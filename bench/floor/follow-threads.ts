@@ -18,6 +18,7 @@ interface LogRow {
 }
 
 const LIMIT = 1_000;
+const MAX_BYTES = 1024 ** 3;
 
 /** The hand-written stream: what is there, then what each wake-up brings, until the Run has completed. */
 export async function followThreads(
@@ -26,7 +27,7 @@ export async function followThreads(
 ): Promise<(threadId: string, response: ServerResponse) => void> {
   const readers = new Map<string, Reader>();
   const { store, statements } = recordingStore();
-  await store.readLogAfter('', '', LIMIT);
+  await store.readLogAfter('', '', { maxEvents: LIMIT });
   const [readLog] = statements;
   if (readLog === undefined) throw new Error('nothing was recorded');
 
@@ -36,7 +37,10 @@ export async function followThreads(
     reader.reading = true;
     while (reader.woken) {
       reader.woken = false;
-      const { rows } = await pool.query<LogRow>({ ...readLog, values: [reader.threadId, reader.lastId, LIMIT] });
+      const { rows } = await pool.query<LogRow>({
+        ...readLog,
+        values: [reader.threadId, reader.lastId, LIMIT, MAX_BYTES],
+      });
       for (const row of rows) {
         reader.response.write(`event: thread.event\nid: ${row.id}\ndata: ${JSON.stringify(row)}\n\n`);
         reader.lastId = row.id;

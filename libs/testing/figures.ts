@@ -6,3 +6,10 @@ export function reportFigure(text: string): void {
   const file = process.env.SPOOL_FIGURES_FILE;
   if (file !== undefined) appendFileSync(file, `${text}\n`);
 }
+
+/** Prints a latency beside its bound. A latency is a figure: a missed bound fails no test. Milliseconds. */
+export function reportLatency(boundMs: number, tookMs: number, what: string): void {
+  reportFigure(
+    `${what} ${tookMs.toFixed(0)} ms (bound ${boundMs.toFixed(0)} ms: ${tookMs <= boundMs ? 'held' : 'MISSED'})`,
+  );
+}

@@ -7,8 +7,10 @@ import { trackRunning } from './running.ts';
 
 /** A PostgreSQL of the caller's own, to be broken. Its durability is PostgreSQL's default. */
 export interface PrivatePostgres {
-  /** Of its database `spool`, which is empty at first; the port stays the same. */
+  /** The URL of its database `spool`, empty at first, with the role of processes. The port stays the same. */
   url: string;
+  /** The same with its superuser. `migrateInstallation` gives the other role its rights. */
+  ownerUrl: string;
   port: number;
   dataDir: string;
   /** Whether its postmaster is there: with its disk full it may have given up. */
@@ -42,6 +44,7 @@ export async function startPrivatePostgres(options: PrivatePostgresOptions = {})
 
   return {
     url: server.url,
+    ownerUrl: server.ownerUrl,
     port,
     dataDir: server.dataDir,
     isRunning,

@@ -87,7 +87,7 @@ async function startPostgres(): Promise<string> {
     await rm(server.dataDir, { recursive: true, force: true });
     await rm(directory, { recursive: true, force: true });
   });
-  return server.url;
+  return server.ownerUrl;
 }
 
 /** Of runs that were killed: the server lives on until someone adopts and stops it. */

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 
 const BUCKET = 'spool-test';
 
-/** An S3 server in this process, on loopback, with one bucket. It takes any credentials. */
+/** An S3 server in this process, on loopback, with one bucket. It takes any credentials, and sets some for this process. */
 export interface S3Server {
   port: number;
   /** What BLOB_URL is for it, through another port where one is given. */
@@ -19,6 +19,8 @@ export interface S3Server {
  * cannot list them, which this adds, from what goes over its wire. It checks no signatures.
  */
 export async function startS3Server(): Promise<S3Server> {
+  process.env['AWS_ACCESS_KEY_ID'] ??= 'any';
+  process.env['AWS_SECRET_ACCESS_KEY'] ??= 'any';
   // Only where it is wanted: it takes long to load.
   const { buildApp } = await import('fauxqs');
   const uploads = new Map<string, string>();

@@ -55,6 +55,23 @@ it('tells how it ended', async () => {
   expect(await killed.kill('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });
 });
 
+it('limits memory by the soft limit, so that children may have more, and says once what it counts', async () => {
+  const told = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    const show = `console.log(/Max data size.*/.exec(require('node:fs').readFileSync('/proc/self/limits', 'utf8'))[0]);`;
+    const script = join(directory, 'limited.cjs');
+    await writeFile(script, show);
+    const options = { memoryLimit: 512 * 1024 ** 2 };
+    for (let i = 0; i < 2; i++) {
+      child = spawnNode(script, [], {}, options);
+      await child.waitForLine(/^Max data size +536870912 +unlimited/);
+    }
+    expect(told.mock.calls).toEqual([[expect.stringMatching(/^memory limits: prlimit --data \(no cgroup\); .*\n$/)]]);
+  } finally {
+    told.mockRestore();
+  }
+});
+
 it('names the remedy when the script has not been built', () => {
   expect(() => spawnNode('dist/apps/none/main.js')).toThrow('npm run build');
 });

@@ -28,6 +28,16 @@ export const LATER_OPTIMIZING = process.versions.node.startsWith('20.') ? ['--in
 
 const NODE_FLAGS = ['--enable-source-maps', ...LATER_OPTIMIZING];
 
+export interface SpawnOptions {
+  /** Flags of Node. */
+  flags?: string[];
+  /**
+   * The most private memory of the process, bytes (RLIMIT_DATA: writable mappings, which include untouched stacks of threads).
+   * An allocation beyond it fails, which ends the process. Needs the program `prlimit`.
+   */
+  memoryLimit?: number;
+}
+
 /**
  * Runs a built script (`dist/apps/api/main.js`, from the root) with Node. Its environment is `env` and nothing of ours
  * but PATH, HOME and TMPDIR, so that no test depends on the shell it was started from.
@@ -36,12 +46,14 @@ export function spawnNode(
   script: string,
   args: string[] = [],
   env: Record<string, string> = {},
-  flags = NODE_FLAGS,
+  { flags = NODE_FLAGS, memoryLimit }: SpawnOptions = {},
 ): SpawnedNode {
   const path = resolve(repositoryRoot(), script);
   if (!existsSync(path)) throw new Error(`${script} is missing: npm run build`);
   const { PATH, HOME, TMPDIR } = process.env;
-  const child = spawn(process.execPath, [...flags, path, ...args], {
+  const command = [process.execPath, ...flags, path, ...args];
+  const [program = '', ...programArgs] = memoryLimit === undefined ? command : limited(command, memoryLimit);
+  const child = spawn(program, programArgs, {
     cwd: repositoryRoot(),
     env: { PATH, HOME, TMPDIR, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -84,6 +96,27 @@ export function spawnNode(
     },
     exited,
   };
+}
+
+/**
+ * Sets the soft limit only. A child of the task pool sets its own limits, which may be higher, and the hard limit cannot be
+ * raised without a capability. In a cgroup Node takes half of its limit for V8's heap by itself. It does not look at RLIMIT_DATA.
+ */
+function limited([node = '', ...args]: string[], bytes: number): string[] {
+  tellHowMemoryIsLimited();
+  const heap = `--max-old-space-size=${Math.floor(bytes / 2 / 1024 ** 2)}`;
+  return ['prlimit', `--data=${bytes}:`, node, heap, ...args];
+}
+
+let isTold = false;
+
+/** Says once on stderr what a memory limit of these tests counts. */
+export function tellHowMemoryIsLimited(): void {
+  if (isTold) return;
+  isTold = true;
+  process.stderr.write(
+    'memory limits: prlimit --data (no cgroup); RLIMIT_DATA counts private writable memory of each process alone\n',
+  );
 }
 
 function matchLine(output: string, pattern: RegExp): RegExpExecArray | undefined {

@@ -3,7 +3,10 @@ import { Client } from 'pg';
 import { currentRun } from './test-run.ts';
 
 export interface TestDatabase {
+  /** The URL for processes and stores, with the restricted role of installations (docs/adr/0027). */
   url: string;
+  /** The URL for actions of specs alone: planting faults, altering tables and events, taking statistics. */
+  ownerUrl: string;
   /** Also while connections to it are open. */
   drop(): Promise<void>;
 }
@@ -20,8 +23,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     // Copied by file: writing the copy to the WAL costs twice the CPU time.
     await admin.query(`create database ${name} template ${template} strategy file_copy`);
   });
+  const ownerUrl = withDatabase(databaseUrl, name);
   return {
-    url: withDatabase(databaseUrl, name),
+    url: asApp(ownerUrl),
+    ownerUrl,
     drop: () => asAdmin(databaseUrl, (admin) => dropDatabase(admin, name)),
   };
 }
@@ -52,6 +57,16 @@ export async function connectAdmin(databaseUrl: string): Promise<Client> {
 
 const databasePrefix = 'spool_test_';
 
+/**
+ * The same for the role of processes. Roles are the server's: all runs share it, and it stays. It has the password that the
+ * owner has, so that nobody who does not know that can use it.
+ */
+function asApp(ownerUrl: string): string {
+  const changed = new URL(ownerUrl);
+  changed.username = 'spool_test_app';
+  return changed.href;
+}
+
 async function isRunGone(admin: Client, runId: string): Promise<boolean> {
   const key = databasePrefix + runId;
   const { rows } = await admin.query<{ gone: boolean }>('select pg_try_advisory_lock(hashtext($1)) as gone', [key]);
@@ -69,8 +84,9 @@ async function findOrMakeTemplate(admin: Client, runId: string, databaseUrl: str
       await dropDatabase(admin, unfinished);
       await admin.query(`create database ${unfinished}`);
       // Only here: spec files that need no database must not load TypeORM and all that.
-      const { migrate } = await import('#event-store');
-      await migrate(withDatabase(databaseUrl, unfinished));
+      const { migrateInstallation } = await import('#run-queue');
+      const ownerUrl = withDatabase(databaseUrl, unfinished);
+      await migrateInstallation({ ownerUrl, appUrl: asApp(ownerUrl) });
       await admin.query(`alter database ${unfinished} rename to ${template}`);
     }
   } finally {
@@ -90,6 +106,13 @@ export async function asAdmin<T>(databaseUrl: string, act: (admin: Client) => Pr
   } finally {
     await admin.end();
   }
+}
+
+/** The URL of a test database with the owner's user instead of its own, through the same proxy if there is one. */
+export function asOwner(url: string): string {
+  const changed = new URL(url);
+  changed.username = new URL(currentRun().databaseUrl).username;
+  return changed.href;
 }
 
 function withDatabase(url: string, name: string): string {

@@ -86,15 +86,17 @@ describe('a test that a pause may fail', () => {
     for (const until = performance.now() + ms; performance.now() < until;);
   };
 
-  it('fails at the first failure of a process that was not paused', async () => {
-    let tries = 0;
-    const body = async (): Promise<void> => {
-      tries++;
-      throw new Error('lost');
-    };
-    await expect(withoutPauses(body)).rejects.toThrow('lost');
-    expect(tries).toBe(1);
-  });
+  it('fails at the first failure of a process that was not paused', () =>
+    // The machine may pause this process too.
+    withoutPauses(async () => {
+      let tries = 0;
+      const body = async (): Promise<void> => {
+        tries++;
+        throw new Error('lost');
+      };
+      await expect(withoutPauses(body, undefined, () => undefined)).rejects.toThrow('lost');
+      expect(tries).toBe(1);
+    }));
 
   it('runs again after a failure of a process that was paused, and records that', async () => {
     let tries = 0;

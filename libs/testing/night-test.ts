@@ -1,0 +1,10 @@
+/** Whether a night part runs (scripts/night.mjs). */
+export const isNight = process.env.SPOOL_LONG === '1';
+
+/** Defines a test that only the night runs, such as one that only measures. Its file must belong to a night part. */
+export function nightTest(...definition: Parameters<jest.It>): void {
+  if (isNight) test(...definition);
+}
+
+nightTest.each = ((...cases: Parameters<jest.Each>) =>
+  isNight ? test.each(...cases) : () => undefined) as unknown as jest.Each;
