@@ -25,6 +25,12 @@ module.exports = {
       to: { path: ours, pathNot: '^libs/$1/' },
     },
     {
+      name: 'task-pool-uses-only-platform',
+      severity: 'error',
+      from: { path: '^libs/task-pool/', pathNot: testFiles },
+      to: { path: ours, pathNot: ['^libs/platform/index\\.ts$', '^libs/task-pool/'] },
+    },
+    {
       name: 'tests-of-the-lowest-libs-use-only-testing',
       comment: 'Else domain, contract or platform would come to depend on the others by way of their tests.',
       severity: 'error',

@@ -69,7 +69,7 @@ async function buildConsole() {
 function copyAsIs() {
   for (const source of sourceFolders
     .flatMap((folder) => [...walk(folder)])
-    .filter((path) => /\.sql$|-worker\.mjs$/.test(path))) {
+    .filter((path) => /\.sql$|-worker\.mjs$|\/libs\/testing\/[\w-]+\.mjs$|\/provider\/scripts\/.*\.yaml$/.test(path))) {
     const target = join(dist, relative(root, source));
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(source, target);
@@ -80,7 +80,7 @@ function removeOrphans() {
   for (const output of sourceFolders
     .flatMap((folder) => [...walk(join(dist, relative(root, folder)))])
     .filter((path) => !path.startsWith(join(dist, 'apps', 'console')))
-    .filter((path) => /\.(js|js\.map|mjs|sql)$/.test(path))) {
+    .filter((path) => /\.(js|js\.map|mjs|sql|yaml)$/.test(path))) {
     const source = join(root, relative(dist, output)).replace(/\.js(\.map)?$/, '.ts');
     if (!existsSync(source)) rmSync(output);
   }

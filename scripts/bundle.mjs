@@ -71,8 +71,22 @@ const leaveOutMapsOfPackages = {
   transform: { filter: { id: /[\\/]node_modules[\\/]/ }, handler: (code) => ({ code, map: { mappings: '' } }) },
 };
 
+/**
+ * Bundles the lease thread with its imports, because a thread shares no module with its process and must load little. Writes
+ * the file to the place that tsc would use.
+ */
+const leaseThread = 'libs/run-engine/lease-thread-worker.mjs';
+
+async function bundleLeaseThread() {
+  const bundled = await rolldown({ cwd: root, platform: 'node', input: leaseThread, external });
+  const { output } = await bundled.generate({ format: 'esm', codeSplitting: false });
+  await bundled.close();
+  return { path: join(root, 'dist', leaseThread), code: output[0].code };
+}
+
 /** Bundles in memory. Returns a function that writes the files. */
 export async function bundle() {
+  const thread = await bundleLeaseThread();
   const bundled = await rolldown({
     cwd: root,
     platform: 'node',
@@ -99,6 +113,8 @@ export async function bundle() {
   });
   await bundled.close();
   return () => {
+    mkdirSync(dirname(thread.path), { recursive: true });
+    writeFileSync(thread.path, thread.code);
     for (const file of output) {
       const path = join(target, file.fileName);
       mkdirSync(dirname(path), { recursive: true });

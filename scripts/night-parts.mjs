@@ -51,6 +51,30 @@ export const NIGHT_PARTS = {
   },
   clocks: { what: 'clocks 10 minutes apart', nightOnly: ['test/faults/clocks\\.e2e'] },
   'fair-share': { what: '10,000 Runs of one tenant beside another', nightOnly: ['test/faults/fair-share\\.e2e'] },
+  tenants: {
+    what: 'one hostile tenant beside another',
+    nightOnly: [
+      'test/faults/(event-loop-api|event-loop-worker|fair-slots|finished-bodies|hostile-tenant|run-memory)\\.e2e',
+      'test/standalone-large-bodies\\.e2e',
+    ],
+  },
+  turns: {
+    what: 'the longest turn of the event loop for the largest inputs',
+    nightOnly: ['libs/platform/database\\.int'],
+    long: [
+      'libs/agents/echo/echo-harness\\.unit',
+      'libs/agents/file-tools/(edit-text|extract-text)\\.unit',
+      'libs/agents/mcp/(flooding-servers|stdio-transport)\\.int',
+      'libs/agents/mcp/(hide-secrets|message-lines|read-result|tool-list)\\.unit',
+      'libs/agents/model/(answer|large-parts)\\.unit',
+      'libs/agents/model/held-units\\.int',
+      'libs/agents/tool-input\\.unit',
+      'libs/domain/(folder-path|title)\\.unit',
+      'libs/platform/large-json\\.unit',
+      'libs/run-engine/(pieces|stored-text|transcript-turns)\\.unit',
+      'libs/task-pool/read-answer\\.unit',
+    ],
+  },
   disk: { what: 'full disks', nightOnly: ['test/faults/disk\\.e2e'] },
   'large-files': { what: 'large files', nightOnly: ['test/faults/large-files\\.e2e'] },
   upgrade: {

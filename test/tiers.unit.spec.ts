@@ -54,7 +54,9 @@ it('runs each spec file that has a long form, and no other file twice, at night'
   const night = parts.flatMap(({ nightOnly = [], long = [] }) => matching([...nightOnly, ...long]));
   expect(night).toEqual([...new Set(night)]);
   const isLong = await Promise.all(
-    files.map(async (file) => /\bisLong\b|SPOOL_LONG|\brandomRuns\(/.test(await readFile(file, 'utf8'))),
+    files.map(async (file) =>
+      /\bisLong\b|SPOOL_LONG|\brandomRuns\(|\bmeasureTurns\(|\bnightTest\b/.test(await readFile(file, 'utf8')),
+    ),
   );
   expect(files.filter((file, i) => isLong[i] && !night.includes(file) && file !== import.meta.filename)).toEqual([]);
   const patterns = parts.flatMap(({ nightOnly = [], long = [] }) => [...nightOnly, ...long]);

@@ -52,6 +52,7 @@ const planted: [rule: string, file: string, source: string][] = [
     'libs/platform/lazy.ts',
     `export const load = () => import('#domain');`,
   ],
+  ['task-pool-uses-only-platform', 'libs/task-pool/domain.ts', `import '#domain';`],
   ['tests-of-the-lowest-libs-use-only-testing', 'libs/domain/up.unit.spec.ts', `import '#event-store';`],
   ['libs-use-libs-through-their-index', 'libs/event-store/deep.ts', `import '../domain/decide.ts';`],
   [
