@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import { verify } from '#projections';
 import { eventually } from '#testing';
@@ -11,6 +12,7 @@ import {
   createThread,
   idleThread,
   makeAppend,
+  newRun,
   openFixture,
   piece,
   readAll,
@@ -296,16 +298,76 @@ describe('what is stored', () => {
 });
 
 describe('reading', () => {
+  const upTo = (maxEvents: number) => ({ maxEvents });
+
   test('the log goes on after an id and back before one, and has public events only', async () => {
     const thread = await idleThread(on);
     const { threadId } = thread;
     await apply(on.handler, { threadId, commands: [addMessage()] });
     const shown = (await readAll(on, threadId)).filter((event) => event.public);
-    expect(await on.store.readLogAfter(threadId, '', 100)).toEqual(shown);
+    expect(await on.store.readLogAfter(threadId, '', upTo(100))).toEqual({ events: shown, isCut: false });
     const [first, second] = shown;
-    expect(await on.store.readLogAfter(threadId, first?.id ?? '', 1)).toEqual([second]);
-    expect(await on.store.readLogBefore(threadId, null, 1)).toEqual(shown.slice(-1));
-    expect(await on.store.readLogBefore(threadId, second?.id ?? '', 100)).toEqual([first]);
+    const oneAfter = await on.store.readLogAfter(threadId, first?.id ?? '', upTo(1));
+    expect(oneAfter).toEqual({ events: [second], isCut: shown.length > 2 });
+    expect(await on.store.readLogBefore(threadId, null, upTo(1))).toEqual({ events: shown.slice(-1), isCut: true });
+    const before = await on.store.readLogBefore(threadId, second?.id ?? '', upTo(100));
+    expect(before).toEqual({ events: [first], isCut: false });
+  });
+
+  test.each([
+    ['that hardly compress', () => randomBytes(15_000).toString('base64')],
+    ['that compress well', () => 'x'.repeat(20_000)],
+  ])('the log and the stream end at a bound on bytes, for texts %s', async (_, makeText) => {
+    const { threadId } = await idleThread(on);
+    for (let i = 0; i < 6; i++) {
+      await apply(on.handler, { threadId, commands: [addMessage(makeText(), newRun(), 'enqueue')] });
+    }
+    const all = await readAll(on, threadId);
+    const shown = all.filter((event) => event.public);
+    const messages = shown.filter(({ type }) => type === 'message.added');
+    const bounds = { maxEvents: 100, maxBytes: 30_000 };
+    // The event that passes the bound is the last one.
+    const first = await on.store.readLogAfter(threadId, '', bounds);
+    expect(first).toEqual({ events: shown.slice(0, shown.indexOf(messages[1]!) + 1), isCut: true });
+    const latest = await on.store.readLogBefore(threadId, null, bounds);
+    expect(latest).toEqual({ events: shown.slice(shown.indexOf(messages.at(-2)!)), isCut: true });
+    const stream = await on.store.readStream(threadId, 0, bounds);
+    expect(stream).toEqual(all.slice(0, all.indexOf(messages[1]!) + 1));
+    const page = await on.store.readLogPage(threadId, '', bounds);
+    expect([page?.events.map(({ id }) => id), page?.end]).toEqual([first.events.map(({ id }) => id), null]);
+    // One that is larger than the bound comes alone.
+    const oneMessage = await on.store.readLogAfter(threadId, shown.at(shown.indexOf(messages[1]!) - 1)!.id, {
+      maxEvents: 100,
+      maxBytes: 1,
+    });
+    expect(oneMessage).toEqual({ events: [messages[1]], isCut: true });
+    // To the end, by pages of any size.
+    const read = [];
+    for (let isCut = true; isCut;) {
+      const next = await on.store.readLogAfter(threadId, read.at(-1)?.id ?? '', { maxEvents: 5, maxBytes: 10 });
+      read.push(...next.events);
+      ({ isCut } = next);
+    }
+    expect(read).toEqual(shown);
+  });
+
+  test('the result of a tool, which the log does not show, does not end a page of it', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    const result = randomBytes(30_000).toString('base64');
+    const data = {
+      toolCallId: 'call',
+      toolName: 'tool',
+      summary: 'done',
+      durationMs: 1,
+      outcome: 'ok',
+      result,
+    } as const;
+    const completed = { type: 'tool.completed', data } as const;
+    await apply(on.handler, { threadId, fence, commands: [record(fence, completed, completed)] });
+    const { isCut } = await on.store.readLogAfter(threadId, '', { maxEvents: 100, maxBytes: 20_000 });
+    const page = await on.store.readLogPage(threadId, '', { maxEvents: 100, maxBytes: 20_000 });
+    expect([isCut, page?.end === null]).toEqual([false, false]);
   });
 
   test('an event that nobody knows is read like any other, also when its data is no object', async () => {
@@ -313,7 +375,9 @@ describe('reading', () => {
     const insert = `insert into events (thread_id, version, id, type, schema_version, data, public, occurred_at)
                     values ($1, 2, $2, 'future.event', 1, '"text"', true, now())`;
     await on.admin.query(insert, [threadId, ulid(Date.now() + 60_000)]);
-    expect(await on.store.readLogAfter(threadId, '', 10)).toMatchObject([{ type: 'future.event', data: 'text' }]);
+    expect(await on.store.readLogAfter(threadId, '', upTo(10))).toMatchObject({
+      events: [{ type: 'future.event', data: 'text' }],
+    });
     await on.admin.query('delete from events where thread_id = $1 and version = 2', [threadId]);
   });
 });

@@ -1,15 +1,24 @@
 import type { PoolClient, QueryConfig } from 'pg';
 import type { StoredEvent, ThreadState, WorkRow } from '#domain';
-import { inTransaction, namedStatement, traceParent, type NamedStatement } from '#platform';
+import {
+  inTransaction,
+  isLargeJson,
+  largeJson,
+  namedStatement,
+  traceParent,
+  type FileQuota,
+  type NamedStatement,
+} from '#platform';
 import type { RunSummary, Summaries } from '#projections';
+import { changeFiles, type FileChanges } from './append-files.ts';
+import { limit } from './limit.ts';
+
+export type * from './append-files.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
 const APPEND = sql('append.sql');
 const APPEND_EVENTS = sql('append-events.sql');
-const CHANGE_FILES = sql('change-files.sql');
-const CHANGE_FOLDER = sql('change-folder.sql');
-const LOCK_FOLDER = sql('lock-folder.sql');
 const LOCK_LIMITS = sql('lock-limits.sql');
 const REFUSE_BEYOND_LIMITS = sql('refuse-beyond-limits.sql');
 
@@ -45,69 +54,14 @@ export interface KeyedAnswer {
   body: string;
 }
 
-/** What an append does to files, all or none of it: else nothing is appended. */
-export interface FileChanges {
-  added?: readonly NewFile[];
-  claimed?: DraftClaim;
-  /** Files of the Thread that go; their bytes become the sweeper's. */
-  removed?: readonly string[];
-  /** The bytes that each of `removed` must still have. */
-  removedSha256?: string;
-  /** How many attachments the Thread may have then. */
-  maxAttachments?: number;
-  folder?: FolderChanges | undefined;
-}
-
-/** What an append does to the folder that its Thread's agent works in, all or none of it. */
-export interface FolderChanges {
-  /** The Thread, or its agent, for a pet. */
-  folderId: string;
-  /** Of each path one. */
-  changes: readonly FolderChange[];
-  /** How many files there may be in the folder then, and how many bytes in all. Who only removes is not held to them. */
-  maxFiles: number;
-  maxBytes: number;
-}
-
-/** One path of a folder; `basedOn` is the blob that was there, null for nothing: else the folder has moved on. */
-export type FolderChange =
-  | { does: 'add'; path: string; basedOn: null; file: NewFile }
-  /** A file of the Thread has the bytes of `file` from then on, and stays what it is. */
-  | { does: 'replace'; path: string; basedOn: string; file: NewFile }
-  /** A file of another Thread stays that Thread's, and `file` has its place. */
-  | { does: 'take_over'; path: string; basedOn: string; file: NewFile }
-  /** A file of the Thread goes. */
-  | { does: 'remove'; path: string; basedOn: string; file: null }
-  /** A file of another Thread stays that Thread's, without a place. */
-  | { does: 'give_up'; path: string; basedOn: string; file: null };
-
-/** Drafts that are attached: all must be their owner's, of the Thread's agent, and no older than this, milliseconds. */
-export interface DraftClaim {
-  fileIds: readonly string[];
-  agentId: string;
-  ownerPersonId: string | null;
-  ownerServiceTokenId: string | null;
-  maxAgeMs: number;
-}
-
-/** A file that comes into being with the append; its bytes were put for it. */
-export interface NewFile {
-  id: string;
-  run_id: string | null;
-  kind: 'attachment' | 'artifact';
-  name: string;
-  mime_type: string | null;
-  size: number;
-  sha256: string;
-  blob_key: string;
-}
-
 /** A claim whose Run may be too many: it is checked under the locks of the limits that there are. */
 export interface LimitedClaim extends RunOffer {
   organizationId: string;
   agentId: string;
   /** Ids of the organization and the agent, in this order, as far as they have a limit. */
   limits: readonly string[];
+  /** The limit of an organization that has none of its own; null: none. */
+  organizationCap: number | null;
 }
 
 /** What a job carries: ids, never state. */
@@ -134,7 +88,8 @@ export interface Append {
 /**
  * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
  * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments.
- * `folder_moved`: a path of the folder was not as its change needs it; `folder_full`: the folder would be too large. `limited`:
+ * `folder_moved`: a path of the folder was not as its change needs it; `folder_full`: the folder would be too large;
+ * `quota_full`: the organization would have too many files or bytes. `limited`:
  * as many Runs of the agent or the organization are claimed as may be; this one waits until it is let in. `reference_taken`:
  * another Thread of the same token, Agent and user has the `externalRef` of the new one.
  * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
@@ -150,8 +105,15 @@ export type FinalOutcome =
   | 'files_full'
   | 'folder_moved'
   | 'folder_full'
+  | 'quota_full'
   | 'limited'
   | 'reference_taken';
+
+/** An append with its events as they are sent: made before a connection is taken. */
+export interface Prepared {
+  append: Append;
+  rows: EventRows;
+}
 
 interface AppendResult {
   /** The last two only where there is a key. */
@@ -164,14 +126,24 @@ interface AppendResult {
  * Sends it once, and waits so long for each answer. What is not 'appended' has changed nothing, but that a Run that is `limited`
  * waits. Throws what pg throws.
  */
-export async function sendAppend(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
+export async function sendAppend(
+  client: PoolClient,
+  prepared: Prepared,
+  quota: FileQuota,
+  timeoutMs?: number,
+): Promise<FinalOutcome> {
+  const { append } = prepared;
   const { files, limitedClaim } = append;
-  if (files === undefined && limitedClaim === undefined) return appendStream(client, append, timeoutMs);
+  if (files === undefined && limitedClaim === undefined) return appendStream(client, prepared, timeoutMs);
   // That a Run waits for its turn is kept too.
   const keeps = (outcome: FinalOutcome): boolean => outcome === 'appended' || outcome === 'limited';
   const work = async (): Promise<FinalOutcome> => {
     if (limitedClaim && (await refuseBeyondLimits(client, limitedClaim, timeoutMs))) return 'limited';
-    return files === undefined ? appendStream(client, append, timeoutMs) : appendWithFiles(client, append, timeoutMs);
+    const outcome = await appendStream(client, prepared, timeoutMs);
+    if (outcome !== 'appended' || files === undefined) return outcome;
+    const { threadId, summaries } = append.after;
+    const organizationId = summaries.thread?.organization_id ?? null;
+    return changeFiles(client, { threadId, organizationId, files, quota }, timeoutMs);
   };
   const settings = lockOf(append) === undefined ? {} : { settings: OTHERS_WAIT };
   return inTransaction(client, work, { keeps, timeoutMs, ...settings });
@@ -184,9 +156,9 @@ export function lockOf({ files, limitedClaim }: Append): string | undefined {
 
 /** Takes the limits' locks, for the whole transaction; whether the claim would be one too many, which has its Run wait. */
 async function refuseBeyondLimits(client: PoolClient, claim: LimitedClaim, timeoutMs?: number): Promise<boolean> {
-  const { runId, dispatch, organizationId, agentId, limits } = claim;
+  const { runId, dispatch, organizationId, agentId, limits, organizationCap } = claim;
   await client.query({ ...LOCK_LIMITS, ...limit(timeoutMs), values: [limits] });
-  const values = [runId, organizationId, agentId, dispatch];
+  const values = [runId, organizationId, agentId, dispatch, organizationCap];
   const { rows } = await client.query<{ limitedBy: string | null }>({
     ...REFUSE_BEYOND_LIMITS,
     ...limit(timeoutMs),
@@ -195,76 +167,17 @@ async function refuseBeyondLimits(client: PoolClient, claim: LimitedClaim, timeo
   return (rows[0]?.limitedBy ?? null) !== null;
 }
 
-async function appendStream(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
-  const statement = isEventsOnly(append) ? appendEvents(append) : appendWhole(append);
+async function appendStream(
+  client: PoolClient,
+  { append, rows: eventRows }: Prepared,
+  timeoutMs?: number,
+): Promise<FinalOutcome> {
+  const statement = isEventsOnly(append) ? appendEvents(append, eventRows) : appendWhole(append, eventRows);
   const { rows } = await client.query<AppendResult>({ ...statement, ...limit(timeoutMs) });
   const [result] = rows;
   if (result?.appended) return 'appended';
   if (result?.keySeen) return 'key_seen';
   return result?.lockHeld === false ? 'key_in_progress' : 'conflict';
-}
-
-async function appendWithFiles(client: PoolClient, append: Append, timeoutMs?: number): Promise<FinalOutcome> {
-  const outcome = await appendStream(client, append, timeoutMs);
-  if (outcome !== 'appended') return outcome;
-  const { claimed, removed = [], removedSha256 = null, maxAttachments = Infinity, folder } = append.files ?? {};
-  const refused = folder && (await changeFolder(client, append.after.threadId, folder, timeoutMs));
-  if (refused) return refused;
-  const added = [...(append.files?.added ?? []), ...(folder ? placedFiles(folder) : [])];
-  const {
-    fileIds = [],
-    agentId = null,
-    ownerPersonId = null,
-    ownerServiceTokenId = null,
-    maxAgeMs = 0,
-  } = claimed ?? {};
-  const owner = [agentId, ownerPersonId, ownerServiceTokenId];
-  const blobKeys = added.map(({ blob_key }) => blob_key);
-  const changes = [append.after.threadId, JSON.stringify(added), fileIds, ...owner, removed, maxAgeMs, blobKeys];
-  const values = [...changes, removedSha256];
-  const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...limit(timeoutMs), values });
-  const done = rows[0]!;
-  const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;
-  if (!asWanted) return 'files_refused';
-  return done.attachments > maxAttachments ? 'files_full' : 'appended';
-}
-
-/** Makes room in the folder for what comes in; why that cannot be, null where it can. */
-async function changeFolder(
-  client: PoolClient,
-  threadId: string,
-  { folderId, changes, maxFiles, maxBytes }: FolderChanges,
-  timeoutMs?: number,
-): Promise<'folder_moved' | 'folder_full' | null> {
-  await client.query({ ...LOCK_FOLDER, ...limit(timeoutMs), values: [folderId] });
-  const rows = changes.map(({ file, ...change }) => ({ ...file, ...change }));
-  const blobKeys = changes.flatMap(({ does, file }) => (does === 'replace' ? [file.blob_key] : []));
-  const values = [threadId, folderId, JSON.stringify(rows), blobKeys];
-  const changed = await client.query<ChangedFolder>({ ...CHANGE_FOLDER, ...limit(timeoutMs), values });
-  const { done, files, bytes } = changed.rows[0]!;
-  if (done !== changes.length) return 'folder_moved';
-  const isHeld = changes.some(({ file }) => file !== null);
-  return isHeld && (files > maxFiles || bytes > maxBytes) ? 'folder_full' : null;
-}
-
-interface ChangedFolder {
-  done: number;
-  files: number;
-  bytes: number;
-}
-
-/** The rows that come into the folder. */
-function placedFiles({ folderId, changes }: FolderChanges): (NewFile & { folder_id: string; path: string })[] {
-  return changes.flatMap(({ does, path, file }) =>
-    does === 'add' || does === 'take_over' ? [{ ...file, folder_id: folderId, path }] : [],
-  );
-}
-
-interface ChangedFiles {
-  added: number;
-  claimed: number;
-  removed: number;
-  attachments: number;
 }
 
 /** What most appends are: pieces and steps of a Run, which change nothing but the stream. */
@@ -280,7 +193,14 @@ function changedRuns(before: LoadedThread, after: LoadedThread): RunSummary[] {
   return [...after.summaries.runs.values()].filter((run) => before.summaries.runs.get(run.run_id) !== run);
 }
 
-function eventRows(events: readonly StoredEvent[]): string {
+/** The events as a parameter of type `jsonb`. */
+export type EventRows = string | Buffer;
+
+/** PostgreSQL's binary `jsonb` begins with its version. pg sends a Buffer as binary, and does not encode it once more. */
+const JSONB_VERSION = Buffer.of(1);
+
+/** Large texts are written in steps, so that they do not hold the event loop. */
+export async function eventRows(events: readonly StoredEvent[]): Promise<EventRows> {
   const rows = events.map((event) => ({
     version: event.version,
     id: event.id,
@@ -291,16 +211,16 @@ function eventRows(events: readonly StoredEvent[]): string {
     attempt: event.attempt,
     public: event.public,
   }));
-  return JSON.stringify(rows);
+  return isLargeJson(rows) ? Buffer.concat([JSONB_VERSION, await largeJson(rows)]) : JSON.stringify(rows);
 }
 
-function appendEvents({ before, after, events, fence }: Append): QueryConfig {
+function appendEvents({ before, after, fence }: Append, rows: EventRows): QueryConfig {
   const { threadId, version, lastEventId, lastOccurredAt } = after;
   const place = [threadId, before.version, version, lastEventId, lastOccurredAt];
-  return { ...APPEND_EVENTS, values: [...place, eventRows(events), fence?.runId ?? null, fence?.attempt ?? null] };
+  return { ...APPEND_EVENTS, values: [...place, rows, fence?.runId ?? null, fence?.attempt ?? null] };
 }
 
-function appendWhole({ before, after, events, fence, due, work, answer }: Append): QueryConfig {
+function appendWhole({ before, after, fence, due, work, answer }: Append, eventRows: EventRows): QueryConfig {
   const threadChanged = after.summaries.thread !== before.summaries.thread;
   const runs = changedRuns(before, after);
   const proof = due ?? fence;
@@ -311,7 +231,7 @@ function appendWhole({ before, after, events, fence, due, work, answer }: Append
     after.lastEventId,
     after.lastOccurredAt,
     after.state === before.state ? null : JSON.stringify(after.state),
-    eventRows(events),
+    eventRows,
     proof?.runId ?? null,
     proof?.attempt ?? null,
     threadChanged ? JSON.stringify([after.summaries.thread]) : null,
@@ -327,8 +247,4 @@ function appendWhole({ before, after, events, fence, due, work, answer }: Append
     traceParent(),
   ];
   return { ...APPEND, values };
-}
-
-export function limit(timeoutMs: number | undefined): { query_timeout?: number } {
-  return timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
 }

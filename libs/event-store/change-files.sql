@@ -26,7 +26,7 @@ claimed as (
 removed as (
   delete from files
   where id = any ($7::text[]) and thread_id = $1 and ($10::text is null or sha256 = $10)
-  returning id, kind, blob_key
+  returning id, kind, size, blob_key
 ),
 -- The upload's stored answer has the file's name.
 uploads as (
@@ -40,6 +40,7 @@ unclaimed as (
 select (select count(*) from added)::integer   as added,
        (select count(*) from claimed)::integer as claimed,
        (select count(*) from removed)::integer as removed,
+       (select coalesce(sum(size), 0) from removed)::bigint as "removedBytes",
        (select count(*) from files where thread_id = $1 and kind = 'attachment')::integer
          + (select count(*) from claimed)::integer
          + (select count(*) from added where kind = 'attachment')::integer

@@ -19,7 +19,7 @@ claimed_blobs as (
 replaced as (
   update files
   set run_id = change.run_id, mime_type = change.mime_type, size = change.size, sha256 = change.sha256,
-      blob_key = change.blob_key
+      blob_key = change.blob_key, lost_at = null
   from change join claimed_blobs using (blob_key)
   where does = 'replace' and folder_id = $2 and files.path = change.path and files.path is not null
     and thread_id = $1 and files.blob_key = "basedOn"
@@ -40,6 +40,12 @@ given_up as (
 untouched as (
   select path, size from files
   where folder_id = $2 and path is not null and not exists (select from change where change.path = files.path)
+),
+-- As they were: all parts see the files from before the statement.
+freed as (
+  select size from files
+  where folder_id = $2 and path is not null and thread_id = $1
+    and exists (select from change where change.path = files.path and "basedOn" = files.blob_key and does in ('replace', 'remove'))
 ),
 added as (
   select from change
@@ -63,4 +69,5 @@ written as (
 select (select count(*) from replaced)::integer + (select count(*) from removed)::integer
          + (select count(*) from given_up)::integer + (select count(*) from added)::integer as done,
        (select count(*) from untouched)::integer + (select count(*) from written)::integer as files,
-       (select coalesce(sum(size), 0) from (select size from untouched union all select size from written) s)::bigint as bytes
+       (select coalesce(sum(size), 0) from (select size from untouched union all select size from written) s)::bigint as bytes,
+       (select coalesce(sum(size), 0) from freed)::bigint as "freedBytes"

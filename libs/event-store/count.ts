@@ -14,6 +14,7 @@ const OUTCOMES: Record<AppendOutcome, 'ok' | 'conflict' | 'limited' | 'unmet' | 
   files_full: 'unmet',
   folder_moved: 'unmet',
   folder_full: 'unmet',
+  quota_full: 'unmet',
   unknown: 'away',
 };
 

@@ -1,9 +1,7 @@
--- Everything of a Thread whose stream is locked goes ($2: its live Runs), but its idempotency keys: they keep their
+-- All rows about a Thread go after its stream (delete-stream.sql; $2: its live Runs), but its idempotency keys: they keep their
 -- fingerprint and the id, so that a repeated create finds that its Thread is gone. Its bytes become the sweeper's; their
 -- keys are answered.
 with
-stream as (delete from streams where thread_id = $1),
-log as (delete from events where thread_id = $1),
 summary as (delete from thread_summaries where thread_id = $1),
 runs as (delete from run_summaries where thread_id = $1),
 -- `limit` as in append.sql: a look-up by key, however the statement was planned.

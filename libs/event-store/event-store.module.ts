@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CONFIG, DATABASE, type Config, type Database } from '#platform';
+import { CONFIG, DATABASE, fileQuotaOf, type Config, type Database } from '#platform';
 import { CommandHandler, type Commit } from './handle-commands.ts';
 import { ThreadStore } from './thread-store.ts';
 
@@ -30,7 +30,11 @@ export class CommitFeed {
 @Module({
   providers: [
     CommitFeed,
-    { provide: ThreadStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new ThreadStore(pool) },
+    {
+      provide: ThreadStore,
+      inject: [CONFIG, DATABASE],
+      useFactory: (config: Config, { pool }: Database) => new ThreadStore(pool, fileQuotaOf(config)),
+    },
     {
       provide: CommandHandler,
       inject: [ThreadStore, CommitFeed, CONFIG],

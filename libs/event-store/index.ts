@@ -1,5 +1,6 @@
 export type * from './append.ts';
 export * from './handle-commands.ts';
+export { readRole } from './database-role.ts';
 export * from './migrate.ts';
 export * from './thread-store.ts';
 export * from './event-store.module.ts';

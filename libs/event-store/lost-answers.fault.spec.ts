@@ -181,7 +181,7 @@ test('a process has no more connections than it was given, and lends none out fo
   const busy = threads.map(({ thread, fence }) =>
     Promise.all([
       behind.handler.handle({ threadId: thread.threadId, from: thread, fence, commands: [record(fence)] }),
-      behind.store.readLogAfter(thread.threadId, '', 10),
+      behind.store.readLogAfter(thread.threadId, '', { maxEvents: 10 }),
       behind.handler.handle({ threadId: thread.threadId, commands: [{ type: 'archive' }] }),
     ]),
   );

@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Client } from 'pg';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { migrate } from './migrate.ts';
@@ -10,7 +12,7 @@ let client: Client;
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  client = await connect(database.url);
+  client = await connect(database.ownerUrl);
   await client.query('drop schema public cascade; create schema public');
 });
 
@@ -60,19 +62,19 @@ async function describeSchema(): Promise<string> {
 }
 
 test('an empty database gets the schema that was released; another one is another release, and a new migration', async () => {
-  await migrate(database.url);
+  await migrate(database.ownerUrl);
   expect(await describeSchema()).toMatchSnapshot();
 });
 
 test('migrating again changes nothing', async () => {
-  await migrate(database.url);
+  await migrate(database.ownerUrl);
   const before = [await describeSchema(), await lines('select name as line from migrations order by id')];
-  await migrate(database.url);
+  await migrate(database.ownerUrl);
   expect([await describeSchema(), await lines('select name as line from migrations order by id')]).toEqual(before);
 });
 
 test('four that start at once migrate one after the other', async () => {
-  await Promise.all([1, 2, 3, 4].map(() => migrate(database.url)));
+  await Promise.all([1, 2, 3, 4].map(() => migrate(database.ownerUrl)));
   const names = await lines('select name as line from migrations');
   expect(names.length).toBeGreaterThan(0);
   expect(new Set(names).size).toBe(names.length);
@@ -84,24 +86,58 @@ test('four that start at once migrate one after the other', async () => {
 test.each([
   ['RunLists1763700000008', 'run_summaries_%'],
   ['ExternalRefIndices1763700000013', 'thread_summaries_%ref%'],
+  ['FileIndices1763700000015', 'files_%'],
 ])('%s leaves indices that an operator has built beforehand as they are', async (name, pattern) => {
-  await migrate(database.url);
+  await migrate(database.ownerUrl);
   const before = await describeSchema();
   const built = () => lines(`select oid::text as line from pg_class where relname like '${pattern}' order by 1`);
   const indices = await built();
   expect(indices.length).toBeGreaterThan(0);
   await client.query(`delete from migrations where name = '${name}'`);
-  await migrate(database.url);
+  await migrate(database.ownerUrl);
   expect([await describeSchema(), await built()]).toEqual([before, indices]);
   expect(await lines('select name as line from migrations')).toContain(name);
 });
 
-test('reads of Threads go on while the indices of references are built, and while a reader holds the table', async () => {
-  await migrate(database.url);
-  await client.query(`drop index thread_summaries_external_ref, thread_summaries_by_reference`);
-  await client.query(`delete from migrations where name = 'ExternalRefIndices1763700000013'`);
+test.each([
+  [
+    'ExternalRefIndices1763700000013',
+    'thread_summaries',
+    'thread_summaries_external_ref, thread_summaries_by_reference',
+  ],
+  ['FileIndices1763700000015', 'files', 'files_uncounted, files_lost'],
+])('%s lets reads of %s go on while it builds, and while a reader holds the table', async (name, table, indices) => {
+  await migrate(database.ownerUrl);
+  await client.query(`drop index ${indices}`);
+  await client.query(`delete from migrations where name = '${name}'`);
   // An open read blocks every statement that would block reads.
-  await client.query('begin; select from thread_summaries limit 1');
-  expect(await migrate(database.url)).toEqual(['ExternalRefIndices1763700000013']);
+  await client.query(`begin; select from ${table} limit 1`);
+  expect(await migrate(database.ownerUrl)).toEqual([name]);
   await client.query('commit');
+});
+
+test('the columns and indices of files may be there before the migration', async () => {
+  await migrate(database.ownerUrl);
+  const before = await describeSchema();
+  await client.query(`
+    drop trigger files_organization on files; drop trigger files_added on files; drop trigger files_changed on files;
+    drop trigger files_removed on files; drop function set_file_organization, count_files; drop view file_quotas;
+    drop table file_usage; alter table organizations drop column max_files, drop column max_file_bytes;
+    delete from migrations where name like 'File%' and name <> 'Files1763700000002'`);
+  expect(await migrate(database.ownerUrl)).toEqual(['FileUsage1763700000014', 'FileIndices1763700000015']);
+  expect(await describeSchema()).toBe(before);
+});
+
+test('no migration that locks out the readers of a table builds an index on it, except on new tables', async () => {
+  const folder = join(import.meta.dirname, 'migrations');
+  const found: string[] = [];
+  for (const name of (await readdir(folder)).filter((file) => file.endsWith('.sql'))) {
+    const text = await readFile(join(folder, name), 'utf8');
+    for (const [, table = ''] of text.matchAll(/^alter table (\w+)\s+(?:add|alter) column/gm)) {
+      const builds = new RegExp(`^create (unique )?index [^;]*\\bon ${table}\\b`, 'm').test(text);
+      if (builds) found.push(`${name}: ${table}`);
+    }
+  }
+  // Released. All later ones build their indices in a migration of their own.
+  expect(found.filter((line) => line > '0011')).toEqual([]);
 });

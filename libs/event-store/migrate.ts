@@ -1,4 +1,13 @@
-import { openDatabase, type Queryable } from '#platform';
+import type { DatabaseError, PoolClient } from 'pg';
+import { databaseAddress, openDatabase, StartError, type DatabaseOptions, type Queryable } from '#platform';
+import {
+  ensureAppRole,
+  findMissingRights,
+  grantRights,
+  knownAppRoles,
+  readRole,
+  type DatabaseRole,
+} from './database-role.ts';
 import { Initial1763700000001 } from './migrations/0001-initial.ts';
 import { Files1763700000002 } from './migrations/0002-files.ts';
 import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts';
@@ -12,6 +21,10 @@ import { TraceContext1763700000010 } from './migrations/0010-trace-context.ts';
 import { ExternalRefs1763700000011 } from './migrations/0011-external-refs.ts';
 import { TokenLimits1763700000012 } from './migrations/0012-token-limits.ts';
 import { ExternalRefIndices1763700000013 } from './migrations/0013-external-ref-indices.ts';
+import { FileUsage1763700000014 } from './migrations/0014-file-usage.ts';
+import { FileIndices1763700000015 } from './migrations/0015-file-indices.ts';
+import { DatabaseRoles1763700000016 } from './migrations/0016-database-roles.ts';
+import { WorkerSandbox1763700000017 } from './migrations/0017-worker-sandbox.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -28,30 +41,84 @@ const MIGRATIONS = [
   ExternalRefs1763700000011,
   TokenLimits1763700000012,
   ExternalRefIndices1763700000013,
+  FileUsage1763700000014,
+  FileIndices1763700000015,
+  DatabaseRoles1763700000016,
+  WorkerSandbox1763700000017,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */
 const MIGRATION_LOCK = 7_215_080;
 
 /**
- * Brings the database up to date, and answers which migrations that took. Safe to run by any number of processes at once.
- * The queue is not in it: it may be another database, or none, and whoever opens it brings it up to date.
+ * Brings the database up to date, and returns which migrations that took. Safe to run by any number of processes at once.
+ * With a role that does not own the tables, it only checks the migrations and the rights of that role.
+ * The queue is not in it: it may be another database, or none (`migrateQueue`).
+ *
+ * @param appUrl grants its user the rights of a process, and creates that role where it is missing; the others that have
+ *   them keep them (docs/adr/0027)
+ * @throws StartError if migrations or rights are missing, or `appUrl` is given, and the role of `databaseUrl` may not help
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export async function migrate(databaseUrl: string, appUrl?: string): Promise<string[]> {
   const options = { url: databaseUrl, applicationName: 'spool migrate', maxConnections: 1, statementTimeoutMs: 0 };
   const database = await openDatabase(options);
   const lock = await database.pool.connect();
   try {
     await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    if ((await readMigrations(lock)).pending.length === 0) return [];
-    // Only here: TypeORM takes a quarter of a second to load, at every start of every process.
-    const { runMigrations } = await import('./run-migrations.ts');
-    return await runMigrations(options, MIGRATIONS);
+    return await migrateLocked(lock, options, appUrl);
   } finally {
     // Ending the connection gives the lock back whatever happened.
     lock.release(true);
     await database.close();
   }
+}
+
+async function migrateLocked(client: PoolClient, options: DatabaseOptions, appUrl?: string): Promise<string[]> {
+  const role = await readRole(client);
+  const { pending } = await readMigrations(client).catch((error: DatabaseError): MigrationState => {
+    if (error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw mayNot(options.url, `does not let the role "${role.name}" read its tables`, error);
+  });
+  if (!mayMigrate(role)) {
+    if (pending.length > 0 || appUrl !== undefined) throw mayNot(options.url, reasonAgainst(role, pending.length));
+    await requireRights(client, options.url, role);
+    return [];
+  }
+  const names = pending.length === 0 ? [] : await runPending(options);
+  // Each time, because a process that ran the migrations may have been killed before its grants.
+  for (const name of await knownAppRoles(client)) await grantRights(client, name);
+  if (appUrl !== undefined) await grantRights(client, await ensureAppRole(client, appUrl));
+  return names;
+}
+
+async function runPending(options: DatabaseOptions): Promise<string[]> {
+  // Imported late: TypeORM takes 0.25 s to load, and most processes never need it.
+  const { runMigrations } = await import('./run-migrations.ts');
+  return runMigrations(options, MIGRATIONS);
+}
+
+/** New tables belong to the role that creates them. Only the owner of the others can grant rights on all alike. */
+function mayMigrate({ name, owner, isOwner }: DatabaseRole): boolean {
+  return owner === null ? isOwner : owner === name;
+}
+
+function reasonAgainst({ name, owner, isOwner }: DatabaseRole, pending: number): string {
+  if (owner !== null && (isOwner || pending === 0)) return `has tables of the role "${owner}", not of "${name}"`;
+  return `lacks ${pending} migrations, which the role "${name}" may not run`;
+}
+
+/** An owner of the tables needs no grants. */
+async function requireRights(client: PoolClient, url: string, { name, isOwner }: DatabaseRole): Promise<void> {
+  const [missing] = isOwner ? [] : await findMissingRights(client);
+  if (missing !== undefined) throw mayNot(url, `gives the role "${name}" no rights on ${missing}`);
+}
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+function mayNot(url: string, what: string, cause?: unknown): StartError {
+  const { server, database } = databaseAddress(url);
+  const cure = 'run spool migrate --owner-url with the URL of its owner';
+  return new StartError(`The database ${database} at ${server || 'localhost'} ${what}: ${cure}.`, { cause });
 }
 
 export interface MigrationState {

@@ -24,6 +24,7 @@ afterEach(async () => {
 const WALKS = [
   'find-due-runs',
   'find-ready-runs',
+  'find-slots-in-use',
   'wake-delayed-runs',
   'read-controls',
   'read-installation',

@@ -10,7 +10,7 @@ let other: Client;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  [client, other] = [await connect(database.url), await connect(database.url)];
+  [client, other] = [await connect(database.ownerUrl), await connect(database.ownerUrl)];
   await client.query(`
     insert into organizations (id, name) values ('O', 'Acme');
     insert into people (id, name) values ('P', 'Ada'), ('Q', 'Bob'), ('R', 'Eve');
@@ -125,7 +125,7 @@ describe('two transactions that change agents and tokens crosswise', () => {
 
   /** One changes the agent, another the token and, once it waits for that, the one the token too; then both commit. */
   async function cross(mode: 'deferred' | 'immediate'): Promise<unknown[]> {
-    const watcher = await connect(database.url);
+    const watcher = await connect(database.ownerUrl);
     const blocked = async (count: number): Promise<boolean> => {
       const { rows } = await watcher.query<{ count: string }>(
         `select count(*) from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`,

@@ -1,8 +1,30 @@
--- The public entries strictly after an event id, oldest first: how streams and `after` read on. '' is before every id.
-select thread_id as "threadId", version, id, type, schema_version as "schemaVersion",
-       case when type = 'tool.completed' and jsonb_typeof(data) = 'object' then data - 'result' else data end as data,
-       run_id as "runId", attempt, public, occurred_at as "occurredAt"
-from events
-where thread_id = $1 and public and id > $2
+-- The public entries strictly after an event id, oldest first: how `after` reads on. '' is before every id. At most $3 entries,
+-- and no more once they pass $4 bytes: first as they are stored, which is known without reading them, then as they are shown. "found": how many
+-- there are without the bound on bytes, one more than $3 at most.
+select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt", found
+from (
+  select *, sum(octet_length(data::text)) over (order by id rows unbounded preceding) - octet_length(data::text) as before
+  from (
+    select "threadId", version, id, type, "schemaVersion",
+           case when type = 'tool.completed' and jsonb_typeof(data) = 'object' then data - 'result' else data end as data,
+           "runId", attempt, public, "occurredAt", found
+    from (
+      select *, count(*) over ()::integer as found, row_number() over by_id as place,
+             sum(stored) over by_id - stored as "storedBefore"
+      from (
+        select thread_id as "threadId", version, id, type, schema_version as "schemaVersion", data,
+               run_id as "runId", attempt, public, occurred_at as "occurredAt",
+               -- The result of a tool is not shown.
+               case when type = 'tool.completed' then 0 else pg_column_size(data) * case when pg_column_compression(data) is null then 1 else 8 end end as stored
+        from events
+        where thread_id = $1 and public and id > $2
+        order by id
+        limit $3::bigint + 1
+      ) entries
+      window by_id as (order by id rows unbounded preceding)
+    ) placed
+    where "storedBefore" < $4::bigint and place <= $3::bigint
+  ) shown
+) sized
+where before < $4::bigint
 order by id
-limit $3

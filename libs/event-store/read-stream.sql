@@ -1,7 +1,20 @@
--- A piece of a stream, everything in it, oldest first.
-select thread_id as "threadId", version, id, type, schema_version as "schemaVersion", data,
-       run_id as "runId", attempt, public, occurred_at as "occurredAt"
-from events
-where thread_id = $1 and version > $2
+-- A piece of a stream, everything in it, oldest first: at most $3 events, and no more once they pass $4 bytes, first as they are
+-- stored, which is known without reading them.
+select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt"
+from (
+  select *, sum(octet_length(data::text)) over (order by version rows unbounded preceding) - octet_length(data::text) as before
+  from (
+    select *, sum(stored) over (order by version rows unbounded preceding) - stored as "storedBefore"
+    from (
+      select thread_id as "threadId", version, id, type, schema_version as "schemaVersion", data,
+             run_id as "runId", attempt, public, occurred_at as "occurredAt", pg_column_size(data) * case when pg_column_compression(data) is null then 1 else 8 end as stored
+      from events
+      where thread_id = $1 and version > $2
+      order by version
+      limit $3
+    ) events
+  ) placed
+  where "storedBefore" < $4::bigint
+) sized
+where before < $4::bigint
 order by version
-limit $3

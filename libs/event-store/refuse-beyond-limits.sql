@@ -1,6 +1,6 @@
 -- By which limit, if any, the Run $1 of the organization $2 and the agent $3 may not be claimed beside those that are; the
 -- caller holds the locks of the limits. Where it is to be offered under the dispatch $4, it waits from then on, and its queue
--- time stands still, as it did while the queue was paused or away.
+-- time stands still, as it did while the queue was paused or away. $5: the limit of an organization that has none of its own.
 --
 -- One that comes while others of its agent wait already waits behind them; so does one of an organization whose others wait
 -- for the organization's own limit. Beside those that are claimed, the places count that are kept for what was let in. Who was
@@ -20,8 +20,8 @@ refusal as materialized (
     then 'agent'
     when (select count(*) from run_work
           where (state = 'leased' or (state = 'ready' and limited_by is not null and run.is_newcomer))
-            and organization_id = $2) >= organization_runs
-      or organization_runs is not null and run.is_newcomer
+            and organization_id = $2) >= coalesce(organization_runs, $5::integer)
+      or coalesce(organization_runs, $5::integer) is not null and run.is_newcomer
          and exists (select from run_work
                      where state = 'limited' and organization_id = $2 and limited_by = 'organization')
     then 'organization'

@@ -38,13 +38,14 @@ export async function openProcess(url: string, options: ProcessOptions = {}): Pr
 /** A database, one process on it, and a connection to watch and to obstruct it from. */
 export interface Fixture extends Process {
   url: string;
+  /** Connects as the owner, which may change and delete events. */
   admin: Client;
 }
 
 export async function openFixture(options: ProcessOptions = {}): Promise<Fixture> {
   const database = await createTestDatabase();
   const { url } = database;
-  const admin = await connect(url);
+  const admin = await connect(database.ownerUrl);
   const own = await openProcess(url, options);
   const close = async (): Promise<void> => {
     await own.close();
@@ -171,4 +172,4 @@ export async function runningThread({ handler }: Process): Promise<{ thread: Loa
 }
 
 /** Every event of a Thread as it is stored. */
-export const readAll = ({ store }: Process, threadId: string) => store.readStream(threadId, 0, 10_000);
+export const readAll = ({ store }: Process, threadId: string) => store.readStream(threadId, 0, { maxEvents: 10_000 });

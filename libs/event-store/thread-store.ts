@@ -1,9 +1,20 @@
-import type { DatabaseError, Pool } from 'pg';
+import type { DatabaseError, Pool, QueryConfig } from 'pg';
 import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
-import { DatabaseAway, isDatabaseAway, namedStatement, transact, type NamedStatement } from '#platform';
+import {
+  DatabaseAway,
+  isDatabaseAway,
+  JSONB_AS_TEXT,
+  namedStatement,
+  NO_FILE_QUOTA,
+  ownTurn,
+  pauseIfLong,
+  transact,
+  type FileQuota,
+  type NamedStatement,
+} from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
 import {
-  limit,
+  eventRows,
   lockOf,
   sendAppend,
   type Append,
@@ -12,6 +23,7 @@ import {
   type LoadedThread,
 } from './append.ts';
 import { countAppend } from './count.ts';
+import { limit } from './limit.ts';
 import { Lines } from './lines.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -25,9 +37,11 @@ const READ_LOG_PAGE = sql('read-log-page.sql');
 const FIND_LOG_START = sql('find-log-start.sql');
 const READ_MOVED_THREADS = sql('read-moved-threads.sql');
 const READ_TRANSCRIPT = sql('read-transcript.sql');
+const READ_TRANSCRIPT_BYTES = sql('read-transcript-bytes.sql');
 const READ_STREAM = sql('read-stream.sql');
 const PURGE_KEYS = sql('purge-keys.sql');
 const LOCK_STREAM = sql('lock-stream.sql');
+const DELETE_STREAM = sql('delete-stream.sql');
 const DELETE_THREAD = sql('delete-thread.sql');
 
 /** An answer as it was kept, with the Thread or the uploaded file that it is about. */
@@ -38,6 +52,20 @@ export interface LogPage {
   events: (StoredEvent | UnknownEvent)[];
   /** Where the stream ended when it was read, null when there was more of the log after the page. */
   end: StreamEnd | null;
+}
+
+/** How much of the log is read at once. */
+export interface LogBounds {
+  maxEvents: number;
+  /** Of their data; one event alone may have more. Default: no bound. */
+  maxBytes?: number;
+}
+
+/** A window of the public log, oldest first. */
+export interface LogWindow {
+  events: (StoredEvent | UnknownEvent)[];
+  /** Whether a bound has cut it short. */
+  isCut: boolean;
 }
 
 /** How much of a Thread is read for a harness, whatever its length (read-transcript.sql). */
@@ -86,6 +114,11 @@ const TIMED_OUT = new Set(['57014', '55P03']);
 
 const PURGE_BATCH = 1_000;
 
+/** Of the data of one event, UTF-16 units. */
+const LARGE_UNITS = 256 * 1024;
+
+const NO_BOUND = Number.MAX_SAFE_INTEGER;
+
 /** The event store over one pool: append, read, tail. Throws DatabaseAway where nothing was sent or nothing can be read. */
 export class ThreadStore {
   /**
@@ -94,7 +127,10 @@ export class ThreadStore {
    */
   private readonly lines = new Lines();
 
-  constructor(private readonly pool: Pool) {}
+  constructor(
+    private readonly pool: Pool,
+    private readonly fileQuota: FileQuota = NO_FILE_QUOTA,
+  ) {}
 
   /** The Thread, or null when it has no stream. */
   async load(threadId: string, timeoutMs?: number): Promise<LoadedThread | null> {
@@ -132,10 +168,11 @@ export class ThreadStore {
   }
 
   private async appendNow(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
+    const prepared = { append, rows: await eventRows(append.events) };
     const client = await this.pool.connect().catch(throwAway);
     let broken = false;
     try {
-      return await sendAppend(client, append, timeoutMs);
+      return await sendAppend(client, prepared, this.fileQuota, timeoutMs);
     } catch (error) {
       const { code = '', constraint } = error as DatabaseError;
       if (code === UNIQUE_VIOLATION) return VIOLATED[constraint ?? ''] ?? 'conflict';
@@ -166,33 +203,41 @@ export class ThreadStore {
     return row?.count === PURGE_BATCH;
   }
 
-  /** The first `limit` public events after the id, oldest first. */
-  async readLogAfter(threadId: string, eventId: string, limit: number): Promise<(StoredEvent | UnknownEvent)[]> {
-    return this.read(READ_LOG_AFTER, [threadId, eventId, limit]);
+  /** The first public events after the id, oldest first. */
+  async readLogAfter(threadId: string, eventId: string, bounds: LogBounds): Promise<LogWindow> {
+    return this.readWindow(READ_LOG_AFTER, threadId, eventId, bounds);
   }
 
-  /** The latest `limit` public events, before the id where one is given, oldest first. */
-  async readLogBefore(
+  /** The latest public events, before the id where one is given, oldest first. */
+  async readLogBefore(threadId: string, eventId: string | null, bounds: LogBounds): Promise<LogWindow> {
+    return this.readWindow(READ_LOG_BEFORE, threadId, eventId ?? 'Z', bounds);
+  }
+
+  private async readWindow(
+    statement: NamedStatement,
     threadId: string,
-    eventId: string | null,
-    limit: number,
-  ): Promise<(StoredEvent | UnknownEvent)[]> {
-    return this.read(READ_LOG_BEFORE, [threadId, eventId ?? 'Z', limit]);
+    eventId: string,
+    { maxEvents, maxBytes = NO_BOUND }: LogBounds,
+  ): Promise<LogWindow> {
+    type Row = (StoredEvent | UnknownEvent) & { found: number };
+    const rows = await this.readEvents<Row>(statement, [threadId, eventId, maxEvents, maxBytes]);
+    const events = rows.map(({ found: _, ...event }) => event);
+    return { events, isCut: events.length < (rows[0]?.found ?? 0) };
   }
 
   /** The first public events after the id, at most `maxEvents` and little more than `maxBytes`; null without the Thread. */
   async readLogPage(
     threadId: string,
     eventId: string,
-    { maxEvents, maxBytes, timeoutMs }: { maxEvents: number; maxBytes: number; timeoutMs?: number },
+    { maxEvents, maxBytes = NO_BOUND, timeoutMs }: LogBounds & { timeoutMs?: number },
   ): Promise<LogPage | null> {
-    type Entry = (StoredEvent | UnknownEvent) & { bytes: number };
+    type Entry = (StoredEvent | UnknownEvent) & { found: number };
     type Row = { streamVersion: number; streamEventId: string; idle: boolean } & (Entry | { id: null });
-    const rows = await this.read<Row>(READ_LOG_PAGE, [threadId, eventId, maxEvents, maxBytes], timeoutMs);
+    const rows = await this.readEvents<Row>(READ_LOG_PAGE, [threadId, eventId, maxEvents, maxBytes], timeoutMs);
     const [first] = rows;
     if (first === undefined) return null;
     const events = rows.filter((row) => row.id !== null);
-    const isEnd = events.length < maxEvents && (events.at(-1)?.bytes ?? 0) < maxBytes;
+    const isEnd = events.length < maxEvents && events.length === (events[0]?.found ?? 0);
     const end = { version: first.streamVersion, eventId: first.streamEventId, idle: first.idle };
     return { events, end: isEnd ? end : null };
   }
@@ -210,13 +255,23 @@ export class ThreadStore {
 
   /** Stored messages, decisions and tool events, oldest first: what a harness is given. Starts of calls have their id only. */
   async readTranscript(threadId: string, { bytes, characters, note }: TranscriptBounds): Promise<StoredEvent[]> {
-    const newestFirst = await this.read<StoredEvent>(READ_TRANSCRIPT, [threadId, bytes, characters, note]);
+    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [threadId, bytes, characters, note]);
     return newestFirst.reverse();
   }
 
-  /** Everything in the stream after the version, at most `limit` events, oldest first. */
-  async readStream(threadId: string, afterVersion: number, limit: number): Promise<(StoredEvent | UnknownEvent)[]> {
-    return this.read(READ_STREAM, [threadId, afterVersion, limit]);
+  /** Returns about how many bytes `readTranscript` will read, without reading them. */
+  async readTranscriptBytes(threadId: string, { bytes, characters }: TranscriptBounds): Promise<number> {
+    const [found] = await this.read<{ bytes: number }>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters]);
+    return found?.bytes ?? 0;
+  }
+
+  /** Everything in the stream after the version, oldest first. */
+  async readStream(
+    threadId: string,
+    afterVersion: number,
+    { maxEvents, maxBytes = NO_BOUND }: LogBounds,
+  ): Promise<(StoredEvent | UnknownEvent)[]> {
+    return this.readEvents(READ_STREAM, [threadId, afterVersion, maxEvents, maxBytes]);
   }
 
   /**
@@ -241,14 +296,35 @@ export class ThreadStore {
       const locked = await client.query<LockedStream>({ ...LOCK_STREAM, values: [threadId] });
       const [stream] = locked.rows;
       if (stream === undefined) return null;
+      await client.query({ ...DELETE_STREAM, values: [threadId, stream.version] });
       const { rows } = await client.query<{ key: string }>({ ...DELETE_THREAD, values: [threadId, stream.runIds] });
       return { version: stream.version, blobKeys: rows.map(({ key }) => key) };
     });
   }
 
-  private async read<Row>(statement: NamedStatement, values: unknown[], timeoutMs?: number): Promise<Row[]> {
+  /** Parses their data in steps, a large one in a turn of the event loop of its own. */
+  private async readEvents<Row extends object>(
+    statement: NamedStatement,
+    values: unknown[],
+    timeoutMs?: number,
+  ): Promise<Row[]> {
+    const rows = await this.read<Row & { data: unknown }>(statement, values, timeoutMs, { types: JSONB_AS_TEXT });
+    for (const row of rows) {
+      if (typeof row.data !== 'string') continue;
+      await (row.data.length > LARGE_UNITS ? ownTurn() : pauseIfLong());
+      row.data = JSON.parse(row.data);
+    }
+    return rows;
+  }
+
+  private async read<Row>(
+    statement: NamedStatement,
+    values: unknown[],
+    timeoutMs?: number,
+    how: Pick<QueryConfig, 'types'> = {},
+  ): Promise<Row[]> {
     try {
-      const { rows } = await this.pool.query({ ...statement, values, ...limit(timeoutMs) });
+      const { rows } = await this.pool.query({ ...statement, values, ...how, ...limit(timeoutMs) });
       return rows as Row[];
     } catch (error) {
       return throwAway(error);

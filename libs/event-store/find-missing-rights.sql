@@ -1,0 +1,15 @@
+-- Tables and views of this release that this connection's role may not read, and `delete_stream` if it may not execute it. All
+-- rights are granted at once (grant-rights.sql): a role that may read a table has its other rights too. Tables that an operator
+-- has added are not listed, so that they do not keep processes from starting.
+select name
+from unnest(array[
+  'agent_people', 'agent_versions', 'agents', 'audit_entries', 'concurrency_limits', 'deleted_streams',
+  'events', 'file_quotas', 'file_usage', 'files', 'idempotency_keys', 'memberships', 'migrations',
+  'operator_sessions', 'organizations', 'people', 'policy_version', 'queue_controls', 'rate_limits',
+  'run_summaries', 'run_work', 'streams', 'thread_summaries', 'token_agents', 'tokens', 'unclaimed_blobs', 'workers'
+]) as name
+where not has_table_privilege(to_regclass(name), 'select')
+union all
+select 'delete_stream'
+where not has_function_privilege(to_regproc('delete_stream'), 'execute')
+order by name
