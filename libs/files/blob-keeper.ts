@@ -59,6 +59,11 @@ export class BlobKeeper {
     return this.options.store.get(key, range);
   }
 
+  /** Returns the size as BlobStore.size does. */
+  size(key: string): Promise<number> {
+    return this.options.store.size(key);
+  }
+
   /** Removes noted bytes now that no file has them. What fails is logged and left to the sweeper. */
   async discard(keys: readonly string[]): Promise<void> {
     const { pool, logger } = this.options;

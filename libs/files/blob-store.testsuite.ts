@@ -65,6 +65,14 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       await expect(store.get(key)).rejects.toThrow(BlobMissing);
     });
 
+    it('knows the size of a blob without reading it', async () => {
+      const { key } = await put(Buffer.from('0123456789'));
+      expect(await store.size(key)).toBe(10);
+      expect(await store.size((await put(new Uint8Array())).key)).toBe(0);
+      await store.delete(key);
+      await expect(store.size(key)).rejects.toThrow(BlobMissing);
+    });
+
     it('deletes once and for all, and again without complaint', async () => {
       const { key } = await put(Buffer.from('gone'));
       await store.delete(key);
@@ -76,6 +84,7 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       'finds nothing under %j, which is no key',
       async (key) => {
         await expect(store.get(key)).rejects.toThrow(BlobMissing);
+        await expect(store.size(key)).rejects.toThrow(BlobMissing);
         await store.delete(key);
       },
     );

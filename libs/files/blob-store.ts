@@ -3,13 +3,16 @@ import type { Readable } from 'node:stream';
 
 /**
  * Bytes under keys of `newBlobKey`. A blob is there completely or not at all, and never changes. Besides the errors named,
- * every operation throws BlobStoreAway when the storage fails (disk full, no answer): then nothing was stored.
+ * every operation throws BlobStoreAway when the storage fails (disk full, no answer): then nothing was stored. BlobMissing
+ * means that the storage has answered and does not have the blob.
  */
 export interface BlobStore {
   /** Keeps the bytes; they are durable when it answers. Throws BlobTooLarge past `maxBytes`, and what the source throws. */
   put(key: string, source: BlobSource, options?: { maxBytes?: number }): Promise<StoredBlob>;
   /** The bytes, of `range` only where one is given; the reader must be consumed or destroyed. Throws BlobMissing. */
   get(key: string, range?: ByteRange): Promise<Readable>;
+  /** Returns the size in bytes without reading them. Throws BlobMissing. */
+  size(key: string): Promise<number>;
   /** Removes the blob and what a put of it that was cut off has left; one that is not there is no error. */
   delete(key: string): Promise<void>;
 }

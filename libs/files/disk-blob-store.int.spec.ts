@@ -1,9 +1,11 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BlobStoreAway, newBlobKey } from './blob-store.ts';
+import { pathToFileURL } from 'node:url';
+import { BlobMissing, BlobStoreAway, newBlobKey } from './blob-store.ts';
 import { describeBlobStore } from './blob-store.testsuite.ts';
 import { DiskBlobStore } from './disk-blob-store.ts';
+import { openBlobStore } from './open-blob-store.ts';
 
 const folders: string[] = [];
 
@@ -34,6 +36,45 @@ describe('DiskBlobStore', () => {
     await writeFile(join(folder, 'incoming', key.replace('/', '')), 'half');
     await new DiskBlobStore(folder).delete(key);
     expect(await readdir(folder, { recursive: true })).toEqual(['incoming']);
+  });
+
+  it.each<[string, (folder: string) => Promise<unknown>]>([
+    ['is gone', async () => undefined],
+    ['is where a volume was mounted', mkdir],
+  ])('does not take a folder that %s for lost blobs', async (_what, leave) => {
+    const folder = join(await makeFolder(), 'mounted');
+    let hasFiles = false;
+    const open = () =>
+      openBlobStore({ BLOB_URL: pathToFileURL(folder).href, DATA_DIR: '' }, () => Promise.resolve(hasFiles));
+    const store = await open();
+    const key = newBlobKey();
+    await store.put(key, Buffer.from('bytes'));
+    hasFiles = true;
+    await rename(folder, `${folder} elsewhere`);
+    await leave(folder);
+    // Neither after an upload, nor after a restart.
+    for (const opened of [store, await open()]) {
+      await expect(opened.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreAway);
+      await expect(opened.get(key)).rejects.toThrow(BlobStoreAway);
+      await expect(opened.size(key)).rejects.toThrow(BlobStoreAway);
+    }
+    await rm(folder, { recursive: true, force: true });
+    await rename(`${folder} elsewhere`, folder);
+    await store.put(newBlobKey(), Buffer.from('more'));
+    expect(await store.size(key)).toBe(5);
+  });
+
+  it('takes a restored folder once incoming/ is made', async () => {
+    const folder = await makeFolder();
+    const key = newBlobKey();
+    await new DiskBlobStore(folder).put(key, Buffer.from('bytes'));
+    await rm(join(folder, 'incoming'), { recursive: true });
+    const store = new DiskBlobStore(folder, () => Promise.resolve(false));
+    await expect(store.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreAway);
+    expect(await store.size(key)).toBe(5);
+    await mkdir(join(folder, 'incoming'));
+    await store.put(newBlobKey(), Buffer.from('more'));
+    await expect(store.size(newBlobKey())).rejects.toThrow(BlobMissing);
   });
 
   it('says so when the storage fails', async () => {

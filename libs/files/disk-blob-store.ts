@@ -1,17 +1,24 @@
-import { mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
 import { takeSource } from './take-source.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
 
-/** Blobs as files in a folder. What a killed process leaves is in `incoming/`, never under a key. */
+/**
+ * Blobs as files in a folder. What a killed process leaves is in `incoming/`, never under a key. Without `incoming/` the folder
+ * is not the store, such as the mount point of a volume that is not mounted. Then everything throws BlobStoreAway.
+ */
 export class DiskBlobStore implements BlobStore {
-  constructor(private readonly folder: string) {}
+  /** @param mayCreate whether a put may make a store of a folder that is none; default: always */
+  constructor(
+    private readonly folder: string,
+    private readonly mayCreate: () => Promise<boolean> = () => Promise.resolve(true),
+  ) {}
 
   async put(key: string, source: BlobSource, { maxBytes = Infinity }: { maxBytes?: number } = {}): Promise<StoredBlob> {
     const incoming = this.incoming(key);
-    const file = await orAway(() => createIncoming(incoming));
+    const file = await this.create(incoming);
     try {
       const written = await writeAll(file, source, maxBytes).finally(() => file.close());
       await orAway(() => moveDurably(incoming, join(this.folder, key)));
@@ -24,13 +31,13 @@ export class DiskBlobStore implements BlobStore {
 
   async get(key: string, range?: ByteRange): Promise<Readable> {
     if (!isBlobKey(key)) throw new BlobMissing(`There is no blob ${key}.`);
-    try {
-      const file = await open(join(this.folder, key), 'r');
-      return file.createReadStream(range ?? {});
-    } catch (error) {
-      if (hasCode(error, 'ENOENT')) throw new BlobMissing(`There is no blob ${key}.`);
-      throw new BlobStoreAway(error);
-    }
+    const file = await this.orMissing(key, () => open(join(this.folder, key), 'r'));
+    return file.createReadStream(range ?? {});
+  }
+
+  async size(key: string): Promise<number> {
+    if (!isBlobKey(key)) throw new BlobMissing(`There is no blob ${key}.`);
+    return (await this.orMissing(key, () => stat(join(this.folder, key)))).size;
   }
 
   async delete(key: string): Promise<void> {
@@ -39,15 +46,33 @@ export class DiskBlobStore implements BlobStore {
     await orAway(() => rm(join(this.folder, key), { force: true }));
   }
 
+  private async orMissing<T>(key: string, look: () => Promise<T>): Promise<T> {
+    try {
+      return await look();
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw new BlobStoreAway(error);
+      await orAway(() => stat(join(this.folder, 'incoming')));
+      throw new BlobMissing(`There is no blob ${key}.`);
+    }
+  }
+
+  /** Throws BlobStoreAway, and what `mayCreate` throws. */
+  private async create(incoming: string): Promise<FileHandle> {
+    const create = (): Promise<FileHandle> => open(incoming, 'wx', 0o600);
+    try {
+      return await create();
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw new BlobStoreAway(error);
+      const cure = 'mount its volume, or create the folder (docs/operations/files.md)';
+      if (!(await this.mayCreate())) throw new BlobStoreAway(new Error(`There is no ${dirname(incoming)}; ${cure}.`));
+      await orAway(() => makeDurably(dirname(incoming)));
+      return orAway(create);
+    }
+  }
+
   private incoming(key: string): string {
     return join(this.folder, 'incoming', key.replace('/', ''));
   }
-}
-
-async function createIncoming(path: string): Promise<FileHandle> {
-  const made = await mkdir(dirname(path), { recursive: true });
-  if (made !== undefined) await syncDirectory(dirname(made));
-  return open(path, 'wx', 0o600);
 }
 
 /** Its own failures only are BlobStoreAway. */
@@ -57,12 +82,16 @@ async function writeAll(file: FileHandle, source: BlobSource, maxBytes: number):
   return written;
 }
 
+async function makeDurably(folder: string): Promise<void> {
+  const made = await mkdir(folder, { recursive: true });
+  if (made !== undefined) await syncDirectory(dirname(made));
+}
+
 /** After this a power cut finds the file under its new name: a rename is durable once its directory is. */
 async function moveDurably(from: string, to: string): Promise<void> {
-  const made = await mkdir(dirname(to), { recursive: true });
+  await makeDurably(dirname(to));
   await rename(from, to);
   await syncDirectory(dirname(to));
-  if (made !== undefined) await syncDirectory(dirname(made));
 }
 
 async function syncDirectory(path: string): Promise<void> {

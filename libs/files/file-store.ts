@@ -1,22 +1,27 @@
-import type { DatabaseError, Pool, QueryConfig } from 'pg';
-import { namedStatement, throwAway, transact, type NamedStatement } from '#platform';
+import type { ClientBase, DatabaseError, Pool, QueryConfig } from 'pg';
+import { namedStatement, NO_FILE_QUOTA, throwAway, transact, type FileQuota, type NamedStatement } from '#platform';
 import type { PreparedFile } from './store-file.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
 const FIND_FILE = sql('find-file.sql');
+const HAS_FILES = sql('has-files.sql');
 const LIST_FILES = sql('list-files.sql');
 const LIST_FOLDER = sql('list-folder.sql');
 const FIND_LOST_DRAFTS = sql('find-lost-drafts.sql');
 const FIND_DRAFT_NAMES = sql('find-draft-names.sql');
 const LOCK_DRAFTS = sql('lock-drafts.sql');
+const NOTE_LOST = sql('note-lost.sql');
 const STORE_DRAFT = sql('store-draft.sql');
+const CHECK_DRAFT_QUOTA = sql('check-draft-quota.sql');
 const DELETE_DRAFT = sql('delete-draft.sql');
 const PURGE_DRAFTS = sql('purge-drafts.sql');
+const COUNT_OLD_FILES = sql('count-old-files.sql');
 
 /** By key, each of them: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
 const LIMIT = { query_timeout: 5_000 };
 const PURGE_BATCH = 1_000;
+const COUNT_BATCH = 1_000;
 const UNIQUE_VIOLATION = '23505';
 
 /** A row of `files`. A draft has no Thread, but an agent and an owner. */
@@ -29,6 +34,8 @@ export interface FileRow extends PreparedFile {
   owner_service_token_id: string | null;
   /** The folder that it has a place in. */
   folder_id: string | null;
+  /** When its bytes were found to be lost, RFC 3339. */
+  lost_at: string | null;
 }
 
 /** A file as the agent of a Thread has it before it. */
@@ -47,6 +54,8 @@ export interface DraftOwner {
 export interface NewDraft {
   file: PreparedFile;
   owner: DraftOwner;
+  /** The organization of the agent. */
+  organizationId: string;
   /** How many the owner can have. */
   maxDrafts: number;
   /** The idempotency key to keep the answer under, made from when the draft was created. */
@@ -54,18 +63,43 @@ export interface NewDraft {
   render: (createdAt: string) => string;
 }
 
-/** `full`: the owner has too many drafts. `bytes_gone`: the sweeper was first. The key outcomes are decisions, section 6. */
+/**
+ * `full`: the owner has too many drafts. `quota_full`: the organization has too many files or bytes. `bytes_gone`: the sweeper
+ * was first. The key outcomes are decisions, section 6.
+ */
 export type DraftOutcome =
-  { outcome: 'stored'; body: string } | { outcome: 'key_in_progress' | 'key_seen' | 'full' | 'bytes_gone' };
+  | { outcome: 'stored'; body: string }
+  | { outcome: 'key_in_progress' | 'key_seen' | 'full' | 'quota_full' | 'bytes_gone' };
+
+class BeyondQuota extends Error {}
+
+/** Null where there is no limit. */
+interface QuotaCheck {
+  exceeded: boolean | null;
+}
 
 /** Files as they are stored, and drafts, which are no Thread's; what Threads do with files is the event store's. */
 export class FileStore {
-  constructor(private readonly pool: Pool) {}
+  constructor(
+    private readonly pool: Pool,
+    private readonly quota: FileQuota = NO_FILE_QUOTA,
+  ) {}
 
   /** Throws DatabaseAway, as everything here. */
   async find(fileId: string): Promise<FileRow | null> {
     const [row] = await this.read<FileRow>(FIND_FILE, [fileId]);
     return row ?? null;
+  }
+
+  /** Returns whether the installation has files. */
+  async hasAny(): Promise<boolean> {
+    const [row] = await this.read<{ found: boolean }>(HAS_FILES, []);
+    return row!.found;
+  }
+
+  /** Notes that the blob store does not have the bytes of the file, or that it has them again. */
+  async noteLost({ id, blob_key }: Pick<FileRow, 'id' | 'blob_key'>, isLost: boolean): Promise<void> {
+    await this.read(NOTE_LOST, [id, blob_key, isLost]);
   }
 
   /** Those of a Thread, oldest first. */
@@ -91,9 +125,16 @@ export class FileStore {
     return new Map(rows.map(({ id, name }) => [id, name]));
   }
 
+  /** Whether the organization can have one more file of this many bytes. The commit that stores a file checks it again. */
+  async hasRoomFor(organizationId: string, bytes: number): Promise<boolean> {
+    const values = this.quotaValues(organizationId, { files: 1, bytes });
+    const [row] = await this.read<QuotaCheck>(CHECK_DRAFT_QUOTA, values);
+    return !row?.exceeded;
+  }
+
   /** Makes a draft of stored bytes. An answer that is lost is DatabaseAway: then it may be there. */
   async storeDraft(draft: NewDraft): Promise<DraftOutcome> {
-    const { owner, render } = draft;
+    const { owner, organizationId, render } = draft;
     try {
       return await transact(this.pool, async (client) => {
         const values = [owner.personId ?? owner.serviceTokenId];
@@ -101,9 +142,12 @@ export class FileStore {
         const createdAt = locked.rows[0]!.now;
         const body = render(createdAt);
         const { rows } = await client.query<StoredDraft>({ ...storeStatement(draft, createdAt, body), ...LIMIT });
-        return draftOutcome(rows[0]!, body);
+        const outcome = draftOutcome(rows[0]!, body);
+        if (outcome.outcome === 'stored') await this.throwBeyondQuota(client, organizationId);
+        return outcome;
       });
     } catch (error) {
+      if (error instanceof BeyondQuota) return { outcome: 'quota_full' };
       const { code, constraint } = error as DatabaseError;
       // Stored by another request between our snapshot and our lock.
       if (code === UNIQUE_VIOLATION && constraint === 'idempotency_keys_pkey') return { outcome: 'key_seen' };
@@ -121,6 +165,23 @@ export class FileStore {
   async purgeDrafts(maxAgeMs: number): Promise<boolean> {
     const [row] = await this.read<{ count: number }>(PURGE_DRAFTS, [maxAgeMs, PURGE_BATCH]);
     return row?.count === PURGE_BATCH;
+  }
+
+  /** Counts files that are older than the counters; returns whether there may be more. */
+  async countOldFiles(): Promise<boolean> {
+    const [row] = await this.read<{ count: number }>(COUNT_OLD_FILES, [COUNT_BATCH]);
+    return row?.count === COUNT_BATCH;
+  }
+
+  /** Throws BeyondQuota, which rolls the transaction back. */
+  private async throwBeyondQuota(client: ClientBase, organizationId: string): Promise<void> {
+    const values = this.quotaValues(organizationId, { files: 0, bytes: 0 });
+    const { rows } = await client.query<QuotaCheck>({ ...CHECK_DRAFT_QUOTA, ...LIMIT, values });
+    if (rows[0]?.exceeded) throw new BeyondQuota();
+  }
+
+  private quotaValues(organizationId: string, more: { files: number; bytes: number }): unknown[] {
+    return [organizationId, this.quota.maxFiles, this.quota.maxBytes, more.files, more.bytes];
   }
 
   private async read<Row>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CONFIG, DATABASE, LOGGER, type Config, type Database, type Logger } from '#platform';
+import { CONFIG, DATABASE, fileQuotaOf, LOGGER, type Config, type Database, type Logger } from '#platform';
 import { BlobKeeper } from './blob-keeper.ts';
 import { FileStore } from './file-store.ts';
 import { openBlobStore } from './open-blob-store.ts';
@@ -9,10 +9,16 @@ import { openBlobStore } from './open-blob-store.ts';
     {
       provide: BlobKeeper,
       inject: [CONFIG, DATABASE, LOGGER],
-      useFactory: async (config: Config, { pool }: Database, logger: Logger) =>
-        new BlobKeeper({ pool, store: await openBlobStore(config), logger }),
+      useFactory: async (config: Config, { pool }: Database, logger: Logger) => {
+        const store = await openBlobStore(config, () => new FileStore(pool).hasAny());
+        return new BlobKeeper({ pool, store, logger });
+      },
     },
-    { provide: FileStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new FileStore(pool) },
+    {
+      provide: FileStore,
+      inject: [CONFIG, DATABASE],
+      useFactory: (config: Config, { pool }: Database) => new FileStore(pool, fileQuotaOf(config)),
+    },
   ],
   exports: [BlobKeeper, FileStore],
 })

@@ -5,3 +5,4 @@ export * from './file-store.ts';
 export * from './files.module.ts';
 export * from './open-blob-store.ts';
 export * from './store-file.ts';
+export * from './verify-files.ts';

@@ -26,7 +26,6 @@ let server: S3Server;
 let proxy: FaultProxy;
 
 beforeAll(async () => {
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'someone', AWS_SECRET_ACCESS_KEY: 'secret' });
   server = await startS3Server();
   proxy = await faultProxy(server.port);
 });
@@ -39,7 +38,7 @@ afterAll(async () => {
 const again = async (): Promise<void> => proxy.resume();
 afterEach(again);
 
-const open = () => openBlobStore({ BLOB_URL: server.blobUrl(), DATA_DIR: '' });
+const open = () => openBlobStore({ BLOB_URL: server.blobUrl(), DATA_DIR: '' }, () => Promise.resolve(true));
 const openThroughProxy = (attemptMs?: number) => new S3BlobStore(server.blobUrl(proxy.port), attemptMs);
 
 describeBlobStore('a bucket', open);
@@ -145,6 +144,7 @@ describe('S3BlobStore, whose storage fails', () => {
     'a put': (store) => store.put(newBlobKey(), Buffer.from('bytes')),
     'a put of parts': (store) => store.put(newBlobKey(), mebibytes(6)),
     'a get': (store) => store.get(newBlobKey()),
+    'a size': (store) => store.size(newBlobKey()),
     'a delete': (store) => store.delete(newBlobKey()),
   };
   const names = Object.keys(operations);
@@ -165,7 +165,7 @@ describe('S3BlobStore, whose storage fails', () => {
 
   it('says so when there is no such bucket', async () => {
     const store = new S3BlobStore(server.blobUrl().replace('spool-test', 'no-bucket'));
-    for (const name of names.slice(0, 3)) await expect(operations[name]!(store)).rejects.toThrow(BlobStoreAway);
+    for (const name of names.slice(0, 4)) await expect(operations[name]!(store)).rejects.toThrow(BlobStoreAway);
   });
 
   const failsReader = async (): Promise<void> => {

@@ -44,6 +44,11 @@ export class S3BlobStore implements BlobStore {
     return guard(bytes, this.attemptMs);
   }
 
+  async size(key: string): Promise<number> {
+    if (!isBlobKey(key)) throw new BlobMissing(`There is no blob ${key}.`);
+    return this.bucket.size(key);
+  }
+
   async delete(key: string): Promise<void> {
     if (!isBlobKey(key)) return;
     for (const id of await this.bucket.findUploads(key)) await this.bucket.abortUpload(key, id);

@@ -5,8 +5,10 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   ListMultipartUploadsCommand,
   NoSuchKey,
+  NotFound,
   PutObjectCommand,
   S3Client,
   S3ServiceException,
@@ -50,6 +52,20 @@ export class S3Bucket {
       if (error instanceof BlobStoreAway && error.cause instanceof NoSuchKey) {
         throw new BlobMissing(`There is no blob ${key}.`);
       }
+      throw error;
+    }
+  }
+
+  /** Throws BlobMissing. */
+  async size(key: string): Promise<number> {
+    try {
+      const { ContentLength } = await this.call((client, limit) =>
+        client.send(new HeadObjectCommand(this.place(key)), limit),
+      );
+      return ContentLength!;
+    } catch (error) {
+      // The answer to HEAD has no body. Only the answer to GET tells whether the object or the bucket is missing.
+      if (error instanceof BlobStoreAway && error.cause instanceof NotFound) (await this.get(key, undefined)).destroy();
       throw error;
     }
   }

@@ -14,9 +14,10 @@ import { emptyReplay, replay, type Replay } from './replay.ts';
 /**
  * The invariants of quality.md that a database can be checked for, and beside them: `begin` (a stream begins by
  * `thread.created`, once), `public` (an event is in the log exactly when it shows something), `work` (`run_work` has what
- * the state says) and `fold` (every event can be folded).
+ * the state says), `fold` (every event can be folded) and `usage` (the files of an organization are counted right).
  */
-export type Invariant = 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I9' | 'I12' | 'begin' | 'public' | 'work' | 'fold';
+export type Invariant =
+  'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I9' | 'I12' | 'begin' | 'public' | 'work' | 'fold' | 'usage';
 
 export type Report = (invariant: Invariant, message: string) => void;
 

@@ -1,3 +1,4 @@
+import { pauseIfLong } from '#platform';
 import type { Replay } from './replay.ts';
 import type { StoredRows } from './read-page.ts';
 
@@ -12,17 +13,23 @@ export interface Difference {
   what: string;
 }
 
-/** Where the stored rows of a Thread differ from its replayed stream; empty when they are equal. */
-export function findDifferences({ threadId, stream, thread, runs }: StoredRows, replayed: Replay): Difference[] {
+/**
+ * Returns where the stored rows of a Thread differ from its replayed stream; empty if they are equal. Pauses between Runs, because
+ * their outputs can be large.
+ */
+export async function findDifferences(
+  { threadId, stream, thread, runs }: StoredRows,
+  replayed: Replay,
+): Promise<Difference[]> {
   const { version, lastEventId, lastOccurredAt, state, summaries } = replayed;
   const streamNow = version === 0 ? null : { version, lastEventId, lastOccurredAt, state };
   const differences = [
     difference('streams', threadId, stream, streamNow),
     difference('thread_summaries', threadId, thread, summaries.thread),
   ];
-  for (const [id, run] of summaries.runs) differences.push(difference('run_summaries', id, runs.get(id) ?? null, run));
-  for (const [id, run] of runs) {
-    if (!summaries.runs.has(id)) differences.push(difference('run_summaries', id, run, null));
+  for (const id of new Set([...summaries.runs.keys(), ...runs.keys()])) {
+    await pauseIfLong();
+    differences.push(difference('run_summaries', id, runs.get(id) ?? null, summaries.runs.get(id) ?? null));
   }
   return differences.filter((found) => found !== null);
 }

@@ -1,6 +1,6 @@
 import pg, { type ClientBase, type QueryArrayConfig } from 'pg';
 import type { StoredEvent, ThreadEventType, ThreadState, UnknownEvent } from '#domain';
-import { namedStatement, toRfc3339, type NamedStatement } from '#platform';
+import { namedStatement, pauseIfLong, toRfc3339, type NamedStatement } from '#platform';
 import type { RunSummary } from './run-summary.ts';
 import type { ThreadSummary } from './thread-summary.ts';
 
@@ -43,7 +43,8 @@ export interface EventReader {
 
 export interface Page {
   threadIds: Iterable<string>;
-  rowsOf(threadId: string): StoredRows;
+  /** Decodes them, a while in each turn of the event loop: the outputs of many Runs can be large. */
+  rowsOf(threadId: string): Promise<StoredRows>;
   /** The last thread id of the page; the next one begins at `after` it. */
   last: string;
   /** Whether there are no more streams; what a page without streams still has are rows that should not exist. */
@@ -176,13 +177,18 @@ const time = (column: Column | undefined): string => (column?.endsWith('+00') ? 
 const timeOrNull = (column: Column | undefined): string | null => (column ? time(column) : null);
 const json = (column: Column | undefined): unknown => (column ? JSON.parse(column) : null);
 
-function toStoredRows(threadId: string, raw: RawRows | undefined): StoredRows {
-  const { stream, thread, runs = [] } = raw ?? {};
+async function toStoredRows(threadId: string, raw: RawRows | undefined): Promise<StoredRows> {
+  const { stream, thread, runs: rawRuns = [] } = raw ?? {};
+  const runs = new Map<string, RunSummary>();
+  for (const run of rawRuns) {
+    runs.set(text(run[0]), toRunSummary(run));
+    await pauseIfLong();
+  }
   return {
     threadId,
     stream: stream ? { ...toHead(stream, 1), state: json(stream[4]) as ThreadState } : null,
     thread: thread ? toThreadSummary(thread) : null,
-    runs: new Map(runs.map((run) => [text(run[0]), toRunSummary(run)])),
+    runs,
     head: stream?.[5] ? toHead(stream, 5) : null,
   };
 }

@@ -1,5 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 import { namedStatement } from '#platform';
+import { repairUsage } from './file-usage.ts';
 import { findDifferences, type Difference } from './differences.ts';
 import {
   after,
@@ -31,7 +32,7 @@ export interface RebuildReport {
   events: number;
   /** Rows that were not what their stream says, and now are. */
   differences: number;
-  byTable: Record<Difference['table'], number>;
+  byTable: Record<Difference['table'] | 'file_usage', number>;
   /** Threads that differ and were left as they are: this release does not understand all their events. */
   left: number;
   leftThreadIds: string[];
@@ -44,7 +45,8 @@ const NAMED = 100;
 
 /**
  * Folds every stream anew and makes its state row and summaries what the fold says, page by page, while appends go on. Only
- * a Thread that differs is locked, for as long as its rows are written; readers see the row before or the row after.
+ * a Thread that differs is locked, for as long as its rows are written; readers see the row before or the row after. Counts
+ * files anew where an organization's counter is wrong.
  */
 export async function rebuild(pool: Pool, options: RebuildOptions = {}): Promise<RebuildReport> {
   const { from, pageEvents = PAGE_EVENTS, onProgress } = options;
@@ -52,19 +54,20 @@ export async function rebuild(pool: Pool, options: RebuildOptions = {}): Promise
     streams: 0,
     events: 0,
     differences: 0,
-    byTable: { streams: 0, thread_summaries: 0, run_summaries: 0 },
+    byTable: { streams: 0, thread_summaries: 0, run_summaries: 0, file_usage: 0 },
     left: 0,
     leftThreadIds: [],
     lastThreadId: from ?? null,
   };
   await withClient(pool, async (client) => {
+    report.byTable.file_usage = report.differences = await repairUsage(client);
     let first = from === undefined ? FIRST : after(from);
     for (let isEnd = false; !isEnd;) {
       const replays = new Replays(NOT_FOLDED, pageEvents);
       const page = await inTransaction(client, 'snapshot', () => readPage(client, first, replays));
       const wrong: Checked[] = [];
       for (const threadId of page.threadIds) {
-        const checked = replays.check(page.rowsOf(threadId));
+        const checked = await replays.check(await page.rowsOf(threadId));
         if (isWrong(checked)) wrong.push(checked);
         report.streams++;
         report.events += checked.replayed?.version ?? 0;
@@ -102,11 +105,11 @@ class Replays implements EventReader {
     if (before !== null) this.replays.set(threadId, tryReplay(before ?? emptyReplay, events));
   };
 
-  check(rows: StoredRows): Checked {
+  async check(rows: StoredRows): Promise<Checked> {
     const replayed = this.replays.get(rows.threadId);
     if (replayed === null) return { rows, replayed, differences: [] };
     const whole = withHead(replayed ?? emptyReplay, rows);
-    return { rows, replayed: whole, differences: findDifferences(rows, whole) };
+    return { rows, replayed: whole, differences: await findDifferences(rows, whole) };
   }
 }
 

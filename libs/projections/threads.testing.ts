@@ -20,7 +20,7 @@ export async function openFixture(): Promise<Fixture> {
   const { url } = test;
   const writer = await openDatabase({ url, applicationName: 'writer', maxConnections: 6 });
   const reader = await openDatabase({ url, applicationName: 'projections', maxConnections: 1 });
-  const admin = new Client({ connectionString: url });
+  const admin = new Client({ connectionString: test.ownerUrl });
   await admin.connect();
   const handler = new CommandHandler({ store: new ThreadStore(writer.pool), leaseMs: 10_000 });
   const close = async (): Promise<void> => {

@@ -1,4 +1,5 @@
 import { appendUntilStopped, openFixture, seedThread, seedThreads, STORIES, type Fixture } from './threads.testing.ts';
+import { rebuild } from './rebuild.ts';
 import { verify } from './verify.ts';
 import { completed, TABLES, vandalOf, violationsOn } from './violations.testing.ts';
 
@@ -41,6 +42,26 @@ describe('finds', () => {
     const { findings } = await verify(on.pool);
     for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = any ($1)`, [left]);
     expect(new Set(findings.map(({ threadId }) => threadId))).toEqual(new Set(left));
+  });
+
+  test('finds wrong file counters until rebuild counts the files anew', async () => {
+    const { threadId } = await seedThread(on, 'running');
+    const addFile = `insert into files (id, thread_id, kind, name, size, sha256, blob_key) values ($1, $2, 'artifact', '', 5, '', '')`;
+    await on.admin.query(addFile, ['F1', threadId]);
+    expect((await verify(on.pool)).found).toBe(0);
+    const organization = 'select organization_id from thread_summaries where thread_id = $1';
+    await sql(`update file_usage set bytes = bytes + 1, files = 7 where organization_id = (${organization})`, threadId);
+    await sql(`insert into file_usage values ('GONE', 1, 1)`);
+    const { findings } = await verify(on.pool);
+    expect(findings).toEqual([
+      { threadId: '', invariant: 'usage', message: expect.stringContaining('7 files of 6 bytes') as string },
+      { threadId: '', invariant: 'usage', message: expect.stringContaining('Organization GONE: 1 files') as string },
+    ]);
+    expect(await rebuild(on.pool)).toMatchObject({ differences: 2, byTable: { file_usage: 2 } });
+    expect((await verify(on.pool)).found).toBe(0);
+    await on.admin.query(`delete from files where id = 'F1'`);
+    for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = $1`, [threadId]);
+    expect((await verify(on.pool)).found).toBe(0);
   });
 
   test('no more than it was told to keep, and counts them all', async () => {

@@ -3,6 +3,7 @@ import type { ThreadState } from '#domain';
 import { namedStatement } from '#platform';
 import { StreamCheck, type Invariant } from './check-stream.ts';
 import { checkWork, type StoredWork } from './check-work.ts';
+import { findUsageDrift } from './file-usage.ts';
 import { findDifferences, type Difference } from './differences.ts';
 import { after, FIRST, PAGE_EVENTS, readPage, type Page } from './read-page.ts';
 import { inTransaction, withClient } from './transaction.ts';
@@ -23,6 +24,7 @@ export interface VerifyOptions {
 }
 
 export interface Finding {
+  /** Empty if the finding is not about a Thread. */
   threadId: string;
   invariant: Invariant;
   message: string;
@@ -57,6 +59,11 @@ export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<V
     const stray = await client.query<StrayFile>({ ...FIND_STRAY_FILES, values: [first] });
     for (const { threadId, fileId } of stray.rows)
       collect(threadId)('I12', `File ${fileId} is of a Thread that is gone`);
+    for (const { organizationId, files, bytes, actualFiles, actualBytes } of await findUsageDrift(client)) {
+      const counted = `${files} files of ${bytes} bytes are counted`;
+      const message = `Organization ${organizationId}: ${counted}, and there are ${actualFiles} of ${actualBytes} bytes`;
+      collect('')('usage', message);
+    }
     for (let isEnd = false; !isEnd;) {
       const page = await inTransaction(client, 'snapshot', () =>
         verifyPage(client, { first, pageEvents }, report, collect),
@@ -129,7 +136,7 @@ async function verifyPage(
     // What a newer release has folded, this one cannot.
     if (replayed === null || replayed.unknownEvents > 0) continue;
     states.set(threadId, replayed.state);
-    for (const found of findDifferences(page.rowsOf(threadId), replayed)) {
+    for (const found of await findDifferences(await page.rowsOf(threadId), replayed)) {
       collect(threadId)(invariantOf(found), `${found.table} ${found.id} ${found.what}`);
     }
   }

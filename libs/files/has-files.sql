@@ -1,0 +1,1 @@
+select exists (select from files) as found

@@ -1,0 +1,91 @@
+import type { ClientBase } from 'pg';
+import { namedStatement } from '#platform';
+import { inTransaction } from './transaction.ts';
+
+const COUNT_PAGE = namedStatement(import.meta.dirname, 'count-page-of-files.sql');
+const READ_USAGE = namedStatement(import.meta.dirname, 'read-usage.sql');
+const CORRECT_USAGE = namedStatement(import.meta.dirname, 'correct-usage.sql');
+
+/** Files of one statement, so that each takes far less than the statement timeout however many files there are. */
+const PAGE = 50_000;
+
+/** The lock of a repair. Any number that nobody else uses. */
+const REPAIR_LOCK = 7_215_082;
+
+/** An organization whose counter of files is wrong. */
+export interface UsageDrift {
+  organizationId: string;
+  files: number;
+  bytes: number;
+  actualFiles: number;
+  actualBytes: number;
+}
+
+interface Usage {
+  organizationId: string;
+  files: number;
+  bytes: number;
+}
+
+/**
+ * Returns the organizations whose files are counted wrongly, in the order of their ids, also while files come and go. One
+ * snapshot has files and counters of the same moment, because one transaction changes both.
+ */
+export async function findUsageDrift(client: ClientBase, pageSize = PAGE): Promise<UsageDrift[]> {
+  return inTransaction(client, 'snapshot', async () => {
+    const actual = await countFiles(client, pageSize);
+    const { rows } = await client.query<Usage>(READ_USAGE);
+    const counted = new Map(rows.map((row) => [row.organizationId, row]));
+    const ids = [...new Set([...actual.keys(), ...counted.keys()])].toSorted();
+    const compared = ids.map((organizationId): UsageDrift => {
+      const { files, bytes } = counted.get(organizationId) ?? NONE;
+      const { files: actualFiles, bytes: actualBytes } = actual.get(organizationId) ?? NONE;
+      return { organizationId, files, bytes, actualFiles, actualBytes };
+    });
+    return compared.filter(
+      ({ files, bytes, actualFiles, actualBytes }) => files !== actualFiles || bytes !== actualBytes,
+    );
+  });
+}
+
+const NONE = { files: 0, bytes: 0 };
+
+/** Files without an organization, which are not counted yet, or no longer, are left out. */
+async function countFiles(client: ClientBase, pageSize: number): Promise<Map<string, Omit<Usage, 'organizationId'>>> {
+  interface Row extends Omit<Usage, 'organizationId'> {
+    organizationId: string | null;
+    last: string;
+  }
+  const usage = new Map<string, Omit<Usage, 'organizationId'>>();
+  for (let after: string | undefined = ''; after !== undefined;) {
+    const { rows }: { rows: Row[] } = await client.query<Row>({ ...COUNT_PAGE, values: [after, pageSize] });
+    for (const { organizationId, files, bytes } of rows) {
+      if (organizationId === null) continue;
+      const sum = usage.get(organizationId) ?? NONE;
+      usage.set(organizationId, { files: sum.files + files, bytes: sum.bytes + bytes });
+    }
+    after = rows[0]?.last;
+  }
+  return usage;
+}
+
+/**
+ * Corrects wrong counters and returns their number; 0 while another repair is under way. Adds the difference instead of
+ * setting the sum: files that came or went since the snapshot have changed the counter too, and no writer has to wait.
+ */
+export async function repairUsage(client: ClientBase, pageSize = PAGE): Promise<number> {
+  const { rows } = await client.query<{ isAlone: boolean }>('select pg_try_advisory_lock($1) as "isAlone"', [
+    REPAIR_LOCK,
+  ]);
+  if (!rows[0]!.isAlone) return 0;
+  try {
+    const drifted = await findUsageDrift(client, pageSize);
+    for (const { organizationId, files, bytes, actualFiles, actualBytes } of drifted) {
+      await client.query({ ...CORRECT_USAGE, values: [organizationId, actualFiles - files, actualBytes - bytes] });
+    }
+    return drifted.length;
+  } finally {
+    // With the connection gone the server does it.
+    await client.query('select pg_advisory_unlock($1)', [REPAIR_LOCK]).catch(() => undefined);
+  }
+}
