@@ -65,6 +65,12 @@ export class AccessStore {
     return this.changes('update organizations set max_runs = $2 where id = $1', [id, maxRuns]);
   }
 
+  /** Sets the quota of files and their bytes; null means the installation's setting. Returns whether the organization exists. */
+  async setFileQuota(id: string, maxFiles: number | null, maxBytes: number | null): Promise<boolean> {
+    const update = 'update organizations set max_files = $2, max_file_bytes = $3 where id = $1';
+    return this.changes(update, [id, maxFiles, maxBytes]);
+  }
+
   /** Whether there is such a person. */
   async renamePerson(id: string, name: string): Promise<boolean> {
     return this.changes('update people set name = $2 where id = $1', [id, name]);

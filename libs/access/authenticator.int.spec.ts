@@ -288,11 +288,10 @@ async function lastUsed(tokenId: string): Promise<string | null> {
 
 /** As time does it: without a new version of the policy. */
 async function expireUnnoticed(id: string): Promise<void> {
-  const client = await pool.connect();
-  await client.query('set session_replication_role = replica');
-  await client.query('update tokens set expires_at = clock_timestamp() where id = $1', [id]);
-  await client.query('reset session_replication_role');
-  client.release();
+  const owner = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'test', maxConnections: 1 });
+  await owner.pool.query('set session_replication_role = replica');
+  await owner.pool.query('update tokens set expires_at = clock_timestamp() where id = $1', [id]);
+  await owner.close();
 }
 
 async function countTokens(): Promise<number> {

@@ -1,6 +1,6 @@
 import { PolicyCache, type Moment, type PolicyWatch } from '#platform';
 
-/** More than this are forgotten, the oldest first. */
+/** How many valid credentials a process remembers, and how many unknown ones. Drops the oldest first. */
 const MAX_REMEMBERED = 20_000;
 
 /** A second more than the minute of the statements: what came a moment too early for them would be a minute late. */
@@ -25,9 +25,21 @@ export interface KnownCredentialsOptions<Value> {
   onError: (error: unknown) => void;
 }
 
+/**
+ * Runs before a look-up of a credential that this process does not remember, and rejects to prevent it. Anyone can send such
+ * credentials, so the sender is counted first (docs/adr/0024).
+ */
+export type BeforeLookUp = () => Promise<void>;
+
 /** Credentials, remembered until the policy changes (docs/adr/0010) or they are over. */
 export class KnownCredentials<Value> {
   private readonly known: PolicyCache<(Standing<Value> & { readAt: Moment }) | null>;
+  /** Credentials that were valid when they were last read. Only these are looked up without `BeforeLookUp`. */
+  private readonly seen = new Map<string, true>();
+  /** Credentials that are not valid, with the generation of the policy under which they were read. */
+  private readonly unknown = new Map<string, number>();
+  /** Look-ups of credentials that were not remembered. Requests with the same credential share one. */
+  private readonly lookUps = new Map<string, LookUp<Value>>();
   /** When a use was last written, by id. */
   private readonly touchedAt = new Map<string, Moment>();
 
@@ -47,8 +59,46 @@ export class KnownCredentials<Value> {
     });
   }
 
-  /** Null where it is not good. Throws what the database throws. */
-  async find(credential: string): Promise<Value | null> {
+  /** Returns null for a credential that is not valid. Throws what the database throws, and what `beforeLookUp` throws. */
+  async find(sent: string, beforeLookUp?: BeforeLookUp): Promise<Value | null> {
+    const credential = copyOf(sent);
+    if (beforeLookUp === undefined || this.seen.has(credential)) return this.read(credential);
+    // A change of the policy may have made it valid.
+    if (this.unknown.get(credential) === this.options.watch.generation) return null;
+    const shared = this.lookUps.get(credential);
+    if (shared === undefined) return this.lookUp(credential, beforeLookUp);
+    // The sender of the other request may be over its limit, and this one may not be.
+    return (await shared.isAdmitted) ? shared.value : this.find(credential, beforeLookUp);
+  }
+
+  forget(credential: string): void {
+    this.known.forget(credential);
+  }
+
+  private lookUp(credential: string, beforeLookUp: BeforeLookUp): Promise<Value | null> {
+    const admission = beforeLookUp();
+    const isAdmitted = admission.then(
+      () => true,
+      () => false,
+    );
+    const value = admission.then(() => this.read(credential));
+    this.lookUps.set(credential, { isAdmitted, value });
+    const end = (): void => void this.lookUps.delete(credential);
+    value.then(end, end);
+    return value;
+  }
+
+  private async read(credential: string): Promise<Value | null> {
+    const { generation } = this.options.watch;
+    const value = await this.readStanding(credential);
+    if (value === null) {
+      this.seen.delete(credential);
+      remember(this.unknown, credential, generation);
+    } else if (!this.seen.has(credential)) remember(this.seen, credential, true);
+    return value;
+  }
+
+  private async readStanding(credential: string): Promise<Value | null> {
     let standing = await this.known.get(credential);
     if (standing !== null && this.isOver(standing)) {
       // What is remembered must not outlive it; but our clock may have been set, so the database has the last word.
@@ -60,10 +110,6 @@ export class KnownCredentials<Value> {
     return standing.value;
   }
 
-  forget(credential: string): void {
-    this.known.forget(credential);
-  }
-
   private isOver({ readAt, leftMs }: { readAt: Moment; leftMs: number }): boolean {
     return leftMs !== Infinity && this.options.watch.ageOf(readAt) >= leftMs;
   }
@@ -73,10 +119,24 @@ export class KnownCredentials<Value> {
     const { watch, touch, onError } = this.options;
     const touchedAt = this.touchedAt.get(id);
     if (touchedAt !== undefined && watch.ageOf(touchedAt) < TOUCH_MS) return;
-    this.touchedAt.delete(id);
-    this.touchedAt.set(id, watch.moment());
-    const [oldest] = this.touchedAt.keys();
-    if (this.touchedAt.size > MAX_REMEMBERED && oldest !== undefined) this.touchedAt.delete(oldest);
+    remember(this.touchedAt, id, watch.moment());
     touch(id).catch(onError);
   }
+}
+
+/** Copies the characters. V8 keeps the whole header, up to 16 KiB, for as long as a part of it is remembered. */
+const copyOf = (text: string): string => Buffer.from(text).toString();
+
+/** The look-up of one credential. `value` rejects if the look-up is not admitted. */
+interface LookUp<Value> {
+  isAdmitted: Promise<boolean>;
+  value: Promise<Value | null>;
+}
+
+/** Adds the key as the newest one, and drops the oldest one if there are too many. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MAX_REMEMBERED && oldest !== undefined) map.delete(oldest);
 }

@@ -22,7 +22,7 @@ it('a use that is written late does not revive a session that has ended', async 
   const { pool } = database;
   const sessions = new OperatorSessions({ pool, watch, settings: loadConfig({}), onError: () => undefined });
   const operator = await new AccessStore(pool).mintToken({ kind: 'operator', name: 'Grace' });
-  const id = await openSession(pool, { tokenId: operator.id, secret: operator.token });
+  const { id, pageKey } = await openSession(pool, { tokenId: operator.id, secret: operator.token });
 
   // The first use is read at once, but its write waits in the process until the session has ended.
   const query = pool.query.bind(pool) as (statement: { name?: string }) => Promise<unknown>;
@@ -32,7 +32,8 @@ it('a use that is written late does not revive a session that has ended', async 
     if (statement.name === 'touch-session') await written;
     return query(statement);
   }) as never);
-  expect(await sessions.find(id)).not.toBeNull();
+  const given = { ids: [id], pageKey };
+  expect(await sessions.find(given)).not.toBeNull();
   const isWrite = ([statement]: unknown[]) => (statement as { name?: string }).name === 'touch-session';
   await eventually(() => asked.mock.calls.some(isWrite), { what: 'the use is to be written' });
   const results = asked.mock.results.map(({ value }) => value as unknown);
@@ -42,5 +43,5 @@ it('a use that is written late does not revive a session that has ended', async 
   await Promise.all(results);
 
   sessions.forget(id);
-  expect(await sessions.find(id)).toBeNull();
+  expect(await sessions.find(given)).toBeNull();
 });

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { namedStatement, type PolicyWatch, type Queryable } from '#platform';
-import { KnownCredentials } from './known-credentials.ts';
+import { KnownCredentials, type BeforeLookUp } from './known-credentials.ts';
+import { findBoundId, makeSessionSecrets, type SessionSecrets } from './session-id.ts';
 import { hashToken } from './token-format.ts';
 import { limitsOf, type LimitSettings, type TokenLimits } from './token-limits.ts';
 
@@ -17,6 +17,8 @@ const LIMIT = { query_timeout: 5_000 };
 
 /** An operator who has signed in. */
 export interface OperatorSession {
+  /** The content of the cookie. */
+  id: string;
   tokenId: string;
   tokenName: string;
   limits: TokenLimits;
@@ -24,21 +26,24 @@ export interface OperatorSession {
   expiresAt: Date;
 }
 
-/** What is in the cookie: 32 random bytes. */
-const ID = /^[A-Za-z0-9_-]{43}$/;
+/** The ids of a request's cookies, and the key of its page. */
+export interface GivenSession {
+  ids: readonly string[];
+  pageKey: string;
+}
 
-/** Answers the new session's id, which is stored nowhere. The secret must be one of the token's. */
+/** Returns the new session's secrets, which are stored nowhere. The token's secret must be one that still works. */
 export async function openSession(
   database: Queryable,
   { tokenId, secret }: { tokenId: string; secret: string },
-): Promise<string> {
-  const id = randomBytes(32).toString('base64url');
+): Promise<SessionSecrets> {
+  const secrets = makeSessionSecrets();
   await database.query(
     `insert into operator_sessions (hash, token_id, token_hash, expires_at)
      values ($1, $2, $3, now() + $4 * interval '1 ms')`,
-    [hashToken(id), tokenId, hashToken(secret), LIFE_MS],
+    [hashToken(secrets.id), tokenId, hashToken(secret), LIFE_MS],
   );
-  return id;
+  return secrets;
 }
 
 /** Every pod sees it within 5 s. Whether there was such a session. */
@@ -60,7 +65,7 @@ export interface OperatorSessionsOptions {
   onError: (error: unknown) => void;
 }
 
-/** Tells which operator a session's id stands for (docs/adr/0016). */
+/** Tells which operator a session stands for (docs/adr/0016, 0029). */
 export class OperatorSessions {
   private readonly known: KnownCredentials<OperatorSession>;
 
@@ -74,16 +79,20 @@ export class OperatorSessions {
         if (row === undefined || row.leftMs <= 0) return null;
         const { tokenId, tokenName, leftMs, requestsPerMinute } = row;
         const limits = limitsOf('operator', { requestsPerMinute, maxStreams: null }, settings);
-        return { id, leftMs, value: { tokenId, tokenName, limits, expiresAt: new Date(row.expiresAt) } };
+        return { id, leftMs, value: { id, tokenId, tokenName, limits, expiresAt: new Date(row.expiresAt) } };
       },
       touch: (id) => pool.query({ ...TOUCH_SESSION, values: [hashToken(id)] }),
       onError,
     });
   }
 
-  /** Null where there is no such session, or it is over. Throws what the database throws. */
-  async find(id: string): Promise<OperatorSession | null> {
-    return ID.test(id) ? this.known.find(id) : null;
+  /**
+   * Returns null if no id was made with the key, or its session is over. Looks up one id at most. Throws what the database
+   * throws, and what `beforeLookUp` throws.
+   */
+  async find({ ids, pageKey }: GivenSession, beforeLookUp?: BeforeLookUp): Promise<OperatorSession | null> {
+    const id = findBoundId(ids, pageKey);
+    return id === null ? null : this.known.find(id, beforeLookUp);
   }
 
   /** It was ended by this process, which need not wait to see it. */

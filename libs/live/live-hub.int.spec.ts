@@ -139,7 +139,7 @@ const complete = (threadId: string, runId: string) =>
   happen(threadId, { type: 'complete_run', runId, attempt: 1, finalOutput: null });
 
 async function logIds(threadId: string): Promise<string[]> {
-  const events = await store.readLogAfter(threadId, '', 1_000_000);
+  const { events } = await store.readLogAfter(threadId, '', { maxEvents: 1_000_000 });
   return events.map(({ id }) => id);
 }
 

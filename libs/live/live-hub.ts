@@ -1,5 +1,5 @@
 import type { ThreadStore } from '#event-store';
-import { isDatabaseAway, Turns, type Logger } from '#platform';
+import { isDatabaseAway, isLargeJson, ownTurn, Turns, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { framePage, type FramedPage, type RenderEntry } from './framed-page.ts';
 import { OpenThread, type LogReader, type Reading, type ThreadReads } from './open-thread.ts';
@@ -72,6 +72,7 @@ export class LiveHub {
     const page = await this.turns.take(() =>
       store.readLogPage(threadId, afterEventId, { ...PAGE, timeoutMs: ANSWER_TIMEOUT_MS }),
     );
+    if (page !== null && isLargeJson(page.events)) await ownTurn();
     return page && framePage(page, render);
   }
 
