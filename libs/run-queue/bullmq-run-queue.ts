@@ -1,4 +1,4 @@
-import { Queue, type IQueueBackend } from 'bullmq';
+import { ErrorCode, Queue, type IQueueBackend } from 'bullmq';
 import type { RunOffer } from '#event-store';
 import type { BullRunQueueOptions } from './bullmq-backend.ts';
 import { BullConsumer } from './bullmq-consumer.ts';
@@ -57,6 +57,17 @@ export class BullRunQueue<C> implements ShownRunQueue {
     else await Promise.all(jobs.map(({ name, data, opts }) => this.jobs.add(name, data, opts)));
   }
 
+  async offerAhead(offers: readonly RunOffer[]): Promise<void> {
+    this.refuseAway();
+    const backend = this.jobs.getBackend();
+    // Each job goes ahead of the one that was moved last. BullMQ's `lifo` does that only for new jobs.
+    for (const data of offers.toReversed()) {
+      const jobId = jobIdOf(data);
+      await this.jobs.add(JOB_NAME, data, { jobId });
+      await backend.changePriority(jobId, 0, true).catch(ignoreMissingJob);
+    }
+  }
+
   async waitingCount(): Promise<number> {
     this.refuseAway();
     return this.jobs.getWaitingCount();
@@ -100,4 +111,9 @@ export class BullRunQueue<C> implements ShownRunQueue {
   private refuseAway(): void {
     if (this.options.backend.isAway()) throw new QueueAway();
   }
+}
+
+/** A worker has taken the job, and it is gone. */
+function ignoreMissingJob(error: unknown): void {
+  if ((error as { code?: unknown }).code !== ErrorCode.JobNotExist) throw error;
 }

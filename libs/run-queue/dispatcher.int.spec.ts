@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
+import type { Pool, QueryConfig } from 'pg';
+import { openDatabase } from '#platform';
 import { createTestDatabase, eventually, expectWithin, timedTest, type TestDatabase } from '#testing';
+import { Dispatcher } from './dispatcher.ts';
 import { Installation } from './run-queue.testing.ts';
-import type { RunQueue } from './run-queue.ts';
+import { jobIdOf, type RunQueue } from './run-queue.ts';
 
 // Real: PostgreSQL, BullMQ on it. What does not depend on where the queue is, and a queue that fails when told.
 
@@ -26,6 +29,7 @@ function failingQueue(): { queue: RunQueue; state: { away: boolean; asked: numbe
   };
   const queue: RunQueue = {
     offer: (offers) => answer(() => on.queue.offer(offers)),
+    offerAhead: (offers) => answer(() => on.queue.offerAhead(offers)),
     waitingCount: () => (state.asked++, answer(() => on.queue.waitingCount())),
     isPausedByTool: () => on.queue.isPausedByTool(),
     liftToolPause: () => on.queue.liftToolPause(),
@@ -73,6 +77,19 @@ it('lets in what waits for a concurrency limit without room being made, and offe
   expect(delivered).toEqual([runId]);
 });
 
+it('offers a Run again that went ahead and lost its job, also if its organization has got a slot meanwhile', async () => {
+  await on.addClaimedRuns('other', 4);
+  on.startDispatcher();
+  await on.lookedOnceMore();
+  const [run] = await on.addReadyRuns('org', 1);
+  const jobId = jobIdOf(run!);
+  const isOffered = async (): Promise<boolean> => (await on.queue.shown.getJob(jobId)) !== undefined;
+  await eventually(isOffered, { what: 'it is offered' });
+  await on.addClaimedRuns('org', 1);
+  await on.queue.shown.remove(jobId);
+  await eventually(isOffered, { what: 'it is offered again', timeoutMs: 10_000 });
+});
+
 it('finds delayed Runs by an index, however many others there are', async () => {
   await on.pool.query(
     `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
@@ -80,7 +97,9 @@ it('finds delayed Runs by an index, however many others there are', async () => 
             now() + interval '10 seconds', now(), 1, interval '1 hour'
      from generate_series(1, 20000) as i`,
   );
-  await on.pool.query('analyze run_work');
+  const owner = await openDatabase({ url: database.ownerUrl, applicationName: 'spec', maxConnections: 1 });
+  await owner.pool.query('analyze run_work');
+  await owner.close();
   const text = readFileSync(`${import.meta.dirname}/wake-delayed-runs.sql`, 'utf8');
   const { rows } = await on.pool.query<Record<'QUERY PLAN', string>>(`explain ${text}`);
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
@@ -88,23 +107,61 @@ it('finds delayed Runs by an index, however many others there are', async () => 
   expect(plan).not.toMatch(/Seq Scan/);
 });
 
-it('is not hurried by nudges while the queue is away', async () => {
-  const other = await createTestDatabase();
-  const calm = await Installation.open(other.url);
-  const [nudged, left] = [failingQueue(), failingQueue()];
-  nudged.state.away = left.state.away = true;
-  const dispatcher = on.startDispatcher(nudged.queue);
-  calm.startDispatcher(left.queue);
-  await eventually(() => nudged.state.asked > 0, { what: 'it has looked' });
-  const nudgeOn = (): boolean => {
-    dispatcher.nudge();
-    return left.state.asked > 4;
-  };
-  await eventually(nudgeOn, { what: 'one that nobody nudges has looked five times' });
-  expect(nudged.state.asked).toBeLessThan(10);
-  await calm.close();
-  await other.drop();
-});
+/** Executes a statement of the dispatcher for 32 slots or so; returns its plan and the pages that it read. */
+async function explain(name: string): Promise<{ plan: string; pages: number }> {
+  const text = readFileSync(`${import.meta.dirname}/${name}.sql`, 'utf8');
+  const values = text.includes('$1') ? [160] : [];
+  const { rows } = await on.pool.query<Record<'QUERY PLAN', string>>(`explain (analyze, buffers) ${text}`, values);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  // The first line counts the whole statement.
+  const [, hit = '0', , read = '0'] = /Buffers: shared(?: hit=(\d+))?( read=(\d+))?/.exec(plan)!;
+  return { plan, pages: Number(hit) + Number(read) };
+}
+
+it.each(['find-ready-runs', 'find-slots-in-use'])(
+  'reads little of a backlog of 100,000 Runs of one organization: %s',
+  async (name) => {
+    await on.pool.query(
+      `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
+       select i::text, i::text, case when i % 20000 = 0 then 'few' else 'many' end, 'a',
+              case when i % 3000 = 0 then 'leased' else 'ready' end, 1, 0, now(), now() - i * interval '1 second', 1,
+              interval '1 hour'
+       from generate_series(1, 100000) as i`,
+    );
+    for (const prepare of ['select', 'analyze run_work']) {
+      await on.pool.query(prepare);
+      const { plan, pages } = await explain(name);
+      expect(plan).not.toMatch(/Seq Scan|JIT/);
+      // The table has over 2,000 pages.
+      expect(pages).toBeLessThan(1_000);
+    }
+  },
+  30_000,
+);
+
+/** Adds ready Runs of 5,000 organizations, two each, and a claimed one of every 200th. */
+async function addManyOrganizations(): Promise<void> {
+  await on.pool.query(
+    `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
+     select i::text, i::text, 'organization ' || i % 5000, 'a', case when i < 5000 and i % 200 = 0 then 'leased' else 'ready' end,
+            1, 0, now() + interval '1 hour', now() - i * interval '1 ms', 1, interval '1 hour'
+     from generate_series(1, 10000) as i`,
+  );
+}
+
+it.each(['find-ready-runs', 'find-slots-in-use'])(
+  'reads a few pages for each of 5,000 organizations with ready Runs: %s',
+  async (name) => {
+    await addManyOrganizations();
+    for (const prepare of ['select', 'analyze run_work']) {
+      await on.pool.query(prepare);
+      const { plan, pages } = await explain(name);
+      expect(plan).not.toMatch(/Seq Scan|JIT/);
+      expect(pages).toBeLessThan(8 * 5_000);
+    }
+  },
+  30_000,
+);
 
 it('lets queue time stand still while the queue is away, whoever leads when it is back', async () => {
   const { queue, state } = failingQueue();

@@ -1,12 +1,15 @@
-import type { Pool } from 'pg';
+import type { Pool, QueryConfig, QueryResultRow } from 'pg';
 import type { RunOffer } from '#event-store';
 import { LeaderLoop, metrics, namedStatement, type Logger } from '#platform';
+import { inTurn, runsAhead, type FairShares, type ReadyRun } from './fair-order.ts';
 import { lookAtLimits } from './limited-runs.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
 import { jobIdOf, QueueAway, windowOf, type RunQueue } from './run-queue.ts';
+import { SlotUsage, type SlotsInUse } from './slot-usage.ts';
 
 const FIND_READY_RUNS = namedStatement(import.meta.dirname, 'find-ready-runs.sql');
+const FIND_SLOTS_IN_USE = namedStatement(import.meta.dirname, 'find-slots-in-use.sql');
 const WAKE_DELAYED_RUNS = namedStatement(import.meta.dirname, 'wake-delayed-runs.sql');
 
 /** The same number in every process; any that nobody else uses. */
@@ -16,21 +19,37 @@ const IDLE_MS = 1_000;
 /** While there has been work lately. */
 const BUSY_MS = 100;
 const BUSY_FOR_MS = 2_000;
+/** While jobs wait in the queue: a Run that goes ahead of them is found within this time. */
+const AHEAD_MS = 25;
 /** While there is a backlog and the queue drains. */
 const DRAIN_MS = 5;
+/**
+ * The least pause after a look, as a multiple of the time that its statements take on the mean. They take longer the more
+ * organizations have ready Runs, so they keep a connection busy for about a quarter of the time.
+ */
+const REST = 3;
+const LONGEST_REST_MS = 250;
 /** For how many looks, the table read and the offers sent, the queue must last while there is a backlog. */
 const LOOKS_AHEAD = 3;
 const DRAIN_MEMORY_MS = 500;
 /** How often delayed Runs are looked for, unless one is known to be due, and the queue's epoch and dead workers. */
 const WAKE_EVERY_MS = 250;
 const CHECK_EVERY_MS = 1_000;
+/** How often the slots in use are counted while there is a backlog; else at each check. */
+const COUNT_SLOTS_EVERY_MS = 250;
 /** A Run that is still ready so long after its offer is offered again: its job may be gone. If not, that adds nothing. */
 const OFFER_AGAIN_MS = 2_000;
+/** While a Run belongs ahead, it is offered and moved to the head again after this time. */
+const AHEAD_AGAIN_MS = 250;
 
 /** While no worker is known yet. */
 const MIN_DEPTH = 8;
 
-type ReadyRun = RunOffer & { organizationId: string; turn: number; maybeMore: boolean };
+/** The last offer of a ready Run, and whether it went ahead of others. */
+interface Offered {
+  at: number;
+  ahead: boolean;
+}
 
 export interface DispatcherOptions {
   databaseUrl: string;
@@ -40,14 +59,26 @@ export interface DispatcherOptions {
   logger: Logger;
 }
 
+/** The state of the queue when the look began. */
+interface Found {
+  /** Slots of all live workers. */
+  slots: number;
+  /** Jobs that no worker has taken yet. */
+  waiting: number;
+}
+
 /**
  * Offers what is ready, level-triggered over `run_work`: whatever got lost on the way, the row is still there. One leader
  * at a time, but nothing breaks if two believe it: an offer made twice is one job.
  */
 export class Dispatcher {
   private readonly loop: LeaderLoop;
-  /** When ready Runs were last offered, by job id; only of rows that the last look has seen. A memory, not a truth. */
-  private offeredAt = new Map<string, number>();
+  /** The last offers by job id, of rows that the last look has seen. They may be out of date. */
+  private offered = new Map<string, Offered>();
+  private readonly usage = new SlotUsage();
+  private countedAt = -Infinity;
+  /** When the ready Runs were last read beyond those that go ahead. */
+  private lookedAt = -Infinity;
   /** When each organization was last offered a Run, in turns of a count; only of those that the last look has seen. */
   private servedAt = new Map<string, number>();
   private served = 0;
@@ -63,6 +94,10 @@ export class Dispatcher {
   private drainPerMs = 0;
   private drainedAt = -Infinity;
   private lookMs = 0;
+  /** For how long the statements of a look whose cost grows with the organizations take: in this look, and on the mean. */
+  private readMs = 0;
+  private meanReadMs = 0;
+  private restsUntil = -Infinity;
   private pauseMs = IDLE_MS;
   private failing = false;
 
@@ -105,8 +140,13 @@ export class Dispatcher {
    */
   private async tick(): Promise<number> {
     const { controls } = this.options;
+    // Nudged too soon.
+    if (monotonicNow() < this.restsUntil) return this.restsUntil - monotonicNow();
     try {
+      this.readMs = 0;
       this.pauseMs = await this.look();
+      this.meanReadMs += (this.readMs - this.meanReadMs) / 4;
+      this.restsUntil = monotonicNow() + this.restMs();
       await controls.noteBack();
       this.failing = false;
     } catch (error) {
@@ -114,7 +154,12 @@ export class Dispatcher {
       await controls.noteAway().catch(() => undefined);
       throw error;
     }
-    return Math.min(this.pauseMs, Math.max(0, this.nextDueAt - monotonicNow()));
+    return Math.max(Math.min(this.pauseMs, this.nextDueAt - monotonicNow()), this.restsUntil - monotonicNow(), 0);
+  }
+
+  /** One slow read, such as behind a lock, must not silence the dispatcher for long. */
+  private restMs(): number {
+    return Math.min(REST * this.meanReadMs, LONGEST_REST_MS);
   }
 
   /** Answers in how many milliseconds the next is wanted. */
@@ -126,7 +171,7 @@ export class Dispatcher {
     // Also while paused: whether it answers has to be known.
     const waiting = await queue.waitingCount();
     if (paused || pausedByTool) {
-      this.offeredAt.clear();
+      this.offered.clear();
       this.nextDueAt = Infinity;
       return IDLE_MS;
     }
@@ -134,11 +179,19 @@ export class Dispatcher {
     // What is known to be away has its end told first: it gives ready Runs their queue time back.
     if (limited && !away && now - this.limitsAt >= CHECK_EVERY_MS) this.lookAtLimits(now);
     const depth = this.depthOf(slots);
-    // Not worth a look at the table yet; the longer it takes, the less often the queue is asked.
-    if (this.backlog && waiting > 0.75 * depth) return Math.min(2 * this.pauseMs, BUSY_MS);
-    const offered = await this.offerReadyRuns(2 * windowOf(slots) + slots, depth - waiting);
+    if (now - this.countedAt >= (this.backlog ? COUNT_SLOTS_EVERY_MS : CHECK_EVERY_MS)) await this.countSlots(now);
+    // The queue is full enough. Looks only at the Runs that go ahead.
+    if (this.backlog && waiting > 0.75 * depth && now - this.lookedAt < CHECK_EVERY_MS) {
+      const rows = await this.read<ReadyRun>({ ...FIND_READY_RUNS, values: [mostAhead(slots)] });
+      this.forgetGone(rows);
+      await this.offerAhead(rows, { slots, waiting });
+      return Math.min(2 * this.pauseMs, AHEAD_MS);
+    }
+    this.lookedAt = now;
+    const offered = await this.offerReadyRuns({ slots, waiting }, depth - waiting);
     if (offered || waiting > 0 || limited) this.busyAt = now;
     if (this.backlog) return DRAIN_MS;
+    if (waiting > 0) return AHEAD_MS;
     return now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : IDLE_MS;
   }
 
@@ -148,10 +201,8 @@ export class Dispatcher {
    */
   private depthOf(slots: number): number {
     const least = Math.max(MIN_DEPTH, Math.ceil(slots / 2));
-    return Math.min(
-      windowOf(slots),
-      Math.max(least, Math.ceil(this.drainPerMs * LOOKS_AHEAD * (this.lookMs + DRAIN_MS))),
-    );
+    const nextLookMs = this.lookMs + Math.max(DRAIN_MS, this.restMs());
+    return Math.min(windowOf(slots), Math.max(least, Math.ceil(this.drainPerMs * LOOKS_AHEAD * nextLookMs)));
   }
 
   /** What workers take is what has to be supplied: a mean that forgets within half a second. */
@@ -164,36 +215,87 @@ export class Dispatcher {
   }
 
   /** Whether there was anything to offer. */
-  private async offerReadyRuns(limit: number, room: number): Promise<boolean> {
-    const { pool, queue } = this.options;
+  private async offerReadyRuns(found: Found, room: number): Promise<boolean> {
     const startedAt = monotonicNow();
-    const { rows } = await pool.query<ReadyRun>({ ...FIND_READY_RUNS, values: [limit] });
+    const values = [2 * windowOf(found.slots) + found.slots];
+    const rows = await this.read<ReadyRun>({ ...FIND_READY_RUNS, values });
     const now = monotonicNow();
-    const fresh = this.inTurn(rows.filter((run) => !this.offeredAt.has(jobIdOf(run))));
-    const again = rows.filter((run) => now - (this.offeredAt.get(jobIdOf(run)) ?? now) > OFFER_AGAIN_MS);
-    const taken = fresh.slice(0, Math.max(0, room));
-    const offers = [...again, ...taken].map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
-    await queue.offer(offers).catch((error: unknown) => {
-      metrics.offers.inc({ path: 'dispatcher', outcome: 'failed' }, offers.length);
-      throw error;
+    const ahead = await this.offerAhead(rows, found);
+    const again = rows.filter((run) => {
+      const offered = this.offered.get(jobIdOf(run));
+      return offered !== undefined && now - offered.at > OFFER_AGAIN_MS;
     });
-    metrics.offers.inc({ path: 'dispatcher', outcome: 'sent' }, offers.length);
-    this.noteServed(rows, taken);
-    this.measureDrain(taken.length, startedAt);
-    const known = new Map(rows.map((run) => [jobIdOf(run), this.offeredAt.get(jobIdOf(run))]));
-    for (const offer of offers) known.set(jobIdOf(offer), now);
-    this.offeredAt = new Map([...known].filter((entry): entry is [string, number] => entry[1] !== undefined));
-    this.backlog = taken.length < fresh.length || (taken.length > 0 && rows.some(({ maybeMore }) => maybeMore));
-    return offers.length > 0;
+    const fresh = inTurn(rows, this.shares);
+    const taken = fresh.slice(0, Math.max(0, room - ahead.length));
+    const offers = [...again, ...taken];
+    await this.send(offers, (jobs) => this.options.queue.offer(jobs));
+    this.noteServed(rows, [...ahead, ...taken]);
+    this.measureDrain(ahead.length + taken.length, startedAt);
+    const known = new Map(rows.map((run) => [jobIdOf(run), this.offered.get(jobIdOf(run))]));
+    for (const run of offers) known.set(jobIdOf(run), { at: now, ahead: false });
+    this.offered = new Map([...known].filter((entry): entry is [string, Offered] => entry[1] !== undefined));
+    this.backlog =
+      taken.length < fresh.length || (ahead.length + taken.length > 0 && rows.some(({ maybeMore }) => maybeMore));
+    return ahead.length + offers.length > 0;
   }
 
   /**
-   * By turns, and where two organizations have the same, the one first that has waited longer: with a queue of 8 jobs, by age
-   * alone, three would be offered 3, 3 and 2 of them, always the same.
+   * Offers the Runs that go ahead of those in the queue, and returns the new ones. Moves the earlier ones again, so that they
+   * stay ahead of the new ones. In a full window one Run at a time goes ahead.
    */
-  private inTurn(runs: ReadyRun[]): ReadyRun[] {
-    const servedAt = ({ organizationId }: ReadyRun): number => this.servedAt.get(organizationId) ?? 0;
-    return runs.toSorted((a, b) => a.turn - b.turn || servedAt(a) - servedAt(b));
+  private async offerAhead(rows: readonly ReadyRun[], { slots, waiting }: Found): Promise<ReadyRun[]> {
+    const { queue } = this.options;
+    const now = monotonicNow();
+    const isAhead = (run: ReadyRun): boolean => {
+      const offered = this.offered.get(jobIdOf(run));
+      return offered !== undefined && offered.ahead && now - offered.at <= AHEAD_AGAIN_MS;
+    };
+    const wanted = runsAhead(rows, this.shares);
+    const earlier = wanted.filter(isAhead);
+    const room = Math.min(mostAhead(slots) - earlier.length, windowOf(slots) - waiting);
+    const added = wanted.filter((run) => !isAhead(run)).slice(0, Math.max(earlier.length === 0 ? 1 : 0, room));
+    if (added.length === 0) return [];
+    const first = wanted.filter((run) => earlier.includes(run) || added.includes(run));
+    const areAlone = waiting <= earlier.length;
+    await this.send(added, () => (areAlone ? queue.offer(added.map(offerOf)) : queue.offerAhead(first.map(offerOf))));
+    for (const run of added) this.offered.set(jobIdOf(run), { at: now, ahead: true });
+    return added;
+  }
+
+  /** Forgets Runs that went ahead and are no longer ready. One that waits for a limit is then offered again once it is let in. */
+  private forgetGone(rows: readonly ReadyRun[]): void {
+    const ready = new Set(rows.map(jobIdOf));
+    for (const [jobId, { ahead }] of this.offered) if (ahead && !ready.has(jobId)) this.offered.delete(jobId);
+  }
+
+  private async send(runs: readonly ReadyRun[], offer: (jobs: RunOffer[]) => Promise<void>): Promise<void> {
+    await offer(runs.map(offerOf)).catch((error: unknown) => {
+      metrics.offers.inc({ path: 'dispatcher', outcome: 'failed' }, runs.length);
+      throw error;
+    });
+    metrics.offers.inc({ path: 'dispatcher', outcome: 'sent' }, runs.length);
+  }
+
+  private get shares(): FairShares {
+    return {
+      usedBy: (organizationId) => this.usage.secondsOf(organizationId),
+      runSeconds: this.usage.runSeconds,
+      servedAt: (organizationId) => this.servedAt.get(organizationId) ?? 0,
+      isOffered: (run) => this.offered.has(jobIdOf(run)),
+    };
+  }
+
+  private async countSlots(now: number): Promise<void> {
+    this.usage.add(monotonicNow(), await this.read<SlotsInUse>(FIND_SLOTS_IN_USE));
+    this.countedAt = now;
+  }
+
+  /** Executes a statement whose cost grows with the organizations. */
+  private async read<Row extends QueryResultRow>(statement: QueryConfig): Promise<Row[]> {
+    const startedAt = monotonicNow();
+    const { rows } = await this.options.pool.query<Row>(statement);
+    this.readMs += monotonicNow() - startedAt;
+    return rows;
   }
 
   private noteServed(seen: readonly ReadyRun[], taken: readonly ReadyRun[]): void {
@@ -215,9 +317,12 @@ export class Dispatcher {
   private lookAtLimits(now: number): void {
     if (this.lookingAtLimits !== null) return;
     this.limitsAt = now;
-    this.lookingAtLimits = lookAtLimits(this.options.pool)
+    const { pool, controls } = this.options;
+    this.lookingAtLimits = controls
+      .slotsPerOrganization()
+      .then((cap) => lookAtLimits(pool, cap))
       // They may have been offered before, when there was no room.
-      .then((letIn) => letIn.forEach((offer) => this.offeredAt.delete(jobIdOf(offer))))
+      .then((letIn) => letIn.forEach((offer) => this.offered.delete(jobIdOf(offer))))
       .catch((error: unknown) =>
         this.options.logger.warn({ err: error }, 'dispatcher: the limits could not be looked at'),
       )
@@ -230,9 +335,18 @@ export class Dispatcher {
     await pool.query(`delete from workers where seen_at < now() - interval '1 minute'`);
     const kept = await queue.keepEpoch();
     if (!kept && this.epochSeen) logger.warn('queue: it has lost its data; what is ready is offered again');
-    if (!kept) this.offeredAt.clear();
+    if (!kept) this.offered.clear();
     this.epochSeen = true;
     await controls.checkToolPause(queue);
     this.checkedAt = now;
   }
+}
+
+function offerOf({ runId, threadId, dispatch }: ReadyRun): RunOffer {
+  return { runId, threadId, dispatch };
+}
+
+/** How many jobs may be ahead of the others at once. */
+function mostAhead(slots: number): number {
+  return Math.max(MIN_DEPTH, Math.ceil(slots / 2));
 }

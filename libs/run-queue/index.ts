@@ -1,6 +1,7 @@
 export * from './dispatcher.ts';
 export * from './installation-metrics.ts';
 export * from './limited-runs.ts';
+export * from './migrate-installation.ts';
 export * from './open-run-queue.ts';
 export * from './queue-controls.ts';
 export * from './queue-part.ts';

@@ -1,3 +1,5 @@
+-- $3: the limit of an organization that has none of its own; null: none.
+--
 -- Makes Runs of the organization $1 ready that wait for a concurrency limit, as far as there is room: those that were claimed
 -- before, then the longest waiting; at most $2. They keep their place until they are claimed, so that those who come later do not take it. Two who do
 -- this at once may let in too many: the claim is what counts, and sends them back.
@@ -25,7 +27,7 @@ room as materialized (
   where agent.id is not null
 ),
 room_in_all as materialized (
-  select max_runs - (
+  select coalesce(max_runs, $3::integer) - (
            select count(*) from run_work
            where (state = 'leased' or (state = 'ready' and limited_by is not null)) and organization_id = $1
          ) as runs

@@ -15,9 +15,12 @@ const NEWS_MS = 1_000;
 /** Of one statement; the dispatcher's next look brings more. */
 const MAX_AT_ONCE = 1_000;
 
-/** Lets in what waits for a concurrency limit of the organization or its agents. Answers what is to be offered now. */
-async function letInLimitedRuns(pool: Pool, organizationId: string): Promise<RunOffer[]> {
-  const { rows } = await pool.query<RunOffer>({ ...LET_IN_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE] });
+/**
+ * Lets in Runs that wait for a concurrency limit of the organization or its agents, and returns their offers. `cap`: the limit
+ * of an organization that has none of its own.
+ */
+async function letInLimitedRuns(pool: Pool, organizationId: string, cap: number | null): Promise<RunOffer[]> {
+  const { rows } = await pool.query<RunOffer>({ ...LET_IN_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE, cap] });
   return rows;
 }
 
@@ -25,19 +28,19 @@ async function letInLimitedRuns(pool: Pool, organizationId: string): Promise<Run
  * The same for all organizations, level-triggered, whatever made room and whoever missed it; and Runs that are ready behind
  * others that wait for the same limit wait too.
  */
-export async function lookAtLimits(pool: Pool): Promise<RunOffer[]> {
+export async function lookAtLimits(pool: Pool, cap: number | null): Promise<RunOffer[]> {
   const { rows } = await pool.query<{ id: string }>(FIND_LIMITED_ORGANIZATIONS);
   const letIn: RunOffer[] = [];
   for (const { id } of rows) {
     await pool.query({ ...LIMIT_NEWCOMERS, values: [id, MAX_AT_ONCE] });
-    letIn.push(...(await letInLimitedRuns(pool, id)));
+    letIn.push(...(await letInLimitedRuns(pool, id, cap)));
   }
   return letIn;
 }
 
 export interface LimitedRunsOptions {
   pool: Pool;
-  controls: Pick<QueueControls, 'read'>;
+  controls: Pick<QueueControls, 'read' | 'slotsPerOrganization'>;
   offerSoon: (offer: RunOffer) => void;
   logger: Logger;
 }
@@ -86,12 +89,13 @@ export class LimitedRuns {
   }
 
   private async work(): Promise<void> {
-    const { pool, offerSoon } = this.options;
+    const { pool, controls, offerSoon } = this.options;
     while (this.organizationIds.size > 0) {
       const ids = [...this.organizationIds];
       this.organizationIds.clear();
       try {
-        for (const id of ids) (await letInLimitedRuns(pool, id)).forEach(offerSoon);
+        const cap = await controls.slotsPerOrganization();
+        for (const id of ids) (await letInLimitedRuns(pool, id, cap)).forEach(offerSoon);
       } catch (error) {
         this.warn(error, 'queue: what waits for a limit is left to the dispatcher');
       }

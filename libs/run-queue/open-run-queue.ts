@@ -15,7 +15,7 @@ export interface OpenRunQueueOptions {
 /** Throws StartError for a Redis that may lose jobs, and for a PostgreSQL that is away or refuses. */
 export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<ShownRunQueue> {
   if (isRedisUrl(url)) return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
-  const backend = await openPostgresBackend(url, logger).catch((error: unknown) => throwReadable(error, url));
+  const backend = await openPostgresBackend(url, name, logger).catch((error: unknown) => throwReadable(error, url));
   const queue = new BullRunQueue({ name, logger, backend });
   try {
     await queue.waitUntilReady();

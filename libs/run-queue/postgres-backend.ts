@@ -1,10 +1,9 @@
-import { createPostgresBackend, PostgresConnection, type PgPool, type PostgresConnectionOptions } from 'bullmq';
+import { createPostgresBackend, type PgPool, type PostgresConnectionOptions } from 'bullmq';
 import { Pool } from 'pg';
 import type { Logger } from '#platform';
 import type { BullBackend } from './bullmq-backend.ts';
 import { logSparsely } from './log-sparsely.ts';
-
-const SCHEMA = 'bullmq';
+import { prepareQueue, SCHEMA } from './migrate-queue.ts';
 
 /** Part of the budget in docs/operations/postgresql.md. In a worker, one of them listens. */
 const MAX_CONNECTIONS = 4;
@@ -13,13 +12,14 @@ const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
  * PostgreSQL that keeps jobs, in BullMQ's own schema, whichever database that is; BullMQ lets one process at a time bring
- * the schema up to date. Throws when it is away.
+ * the schema up to date. Throws if it is unavailable, and StartError if the schema is missing and the role may not create it.
  */
 export async function openPostgresBackend(
   url: string,
+  name: string,
   logger: Logger,
 ): Promise<BullBackend<PostgresConnectionOptions>> {
-  await migrateQueue(url);
+  await prepareQueue(url, name);
   const pool = new Pool({
     connectionString: url,
     application_name: 'spool queue',
@@ -43,21 +43,4 @@ export async function openPostgresBackend(
     isAway: () => false,
     close: () => pool.end(),
   };
-}
-
-/** On a connection of its own: waiting for another process that migrates may take longer than an answer may. */
-async function migrateQueue(url: string): Promise<void> {
-  const queue = new PostgresConnection({
-    connectionString: url,
-    application_name: 'spool migrate',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    schema: SCHEMA,
-    migrate: true,
-    max: 1,
-  });
-  try {
-    await queue.waitUntilReady();
-  } finally {
-    await queue.close();
-  }
 }

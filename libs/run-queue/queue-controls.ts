@@ -40,6 +40,8 @@ const NOTHING_KNOWN: Controls = {
  * during a pause or an outage.
  */
 export class QueueControls {
+  /** Slots of the worker in this process. They count for the cap before the heartbeat of the worker is known. */
+  ownSlots = 0;
   private readonly controls: Remembered<Controls>;
   /** The keys of further rows in `queue_controls`. Their end has the same effect as that of the pause. */
   readonly awayKey: string;
@@ -48,6 +50,8 @@ export class QueueControls {
   constructor(
     private readonly pool: Pool,
     private readonly queueName: string,
+    /** Percentage of all slots that one organization may hold. */
+    private readonly percentPerOrganization = 100,
   ) {
     this.awayKey = `${queueName} (away)`;
     this.toolPauseKey = `${queueName} (BullMQ)`;
@@ -60,6 +64,16 @@ export class QueueControls {
   /** At most 250 ms old. */
   read(): Promise<Controls> {
     return this.controls.get();
+  }
+
+  /**
+   * Returns how many slots one organization may hold, unless it has a limit of its own. Returns null if there is no cap, and in a
+   * process without a worker while no worker is known. Follows the slots of the live workers, and is at least 1.
+   */
+  async slotsPerOrganization(): Promise<number | null> {
+    if (this.percentPerOrganization >= 100) return null;
+    const slots = Math.max(this.ownSlots, (await this.read()).slots);
+    return slots === 0 ? null : Math.max(1, Math.floor((slots * this.percentPerOrganization) / 100));
   }
 
   /** The keys of the pause, the outage and the pause of a tool, in the order of the statements' parameters. */

@@ -29,6 +29,9 @@ function offers(given: Given = {}) {
       if (batch.length > 0) batches.push([...batch]);
       state.waiting += batch.length;
     },
+    offerAhead: async () => {
+      throw new Error('not here');
+    },
     waitingCount: async () => {
       state.asked++;
       if (state.away) throw new Error('away');

@@ -24,7 +24,7 @@ describe('on PostgreSQL', () => {
   describeRunQueue({
     open: () => Installation.open(database.url),
     loseData: async ({ pool }) => {
-      await pool.query('truncate bullmq.job, bullmq.meta, bullmq.event cascade');
+      await pool.query('delete from bullmq.job; delete from bullmq.meta; delete from bullmq.event');
     },
   });
 });

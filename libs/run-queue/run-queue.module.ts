@@ -42,7 +42,8 @@ export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
     {
       provide: QueueControls,
       inject: [DATABASE, CONFIG],
-      useFactory: ({ pool }: Database, { QUEUE_NAME }: Config) => new QueueControls(pool, QUEUE_NAME),
+      useFactory: ({ pool }: Database, { QUEUE_NAME, SLOTS_PERCENT_PER_ORGANIZATION: percent }: Config) =>
+        new QueueControls(pool, QUEUE_NAME, percent),
     },
     {
       provide: RunOffers,

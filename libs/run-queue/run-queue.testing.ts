@@ -39,7 +39,7 @@ export class Installation {
 
   static async open(databaseUrl: string, queueUrl = databaseUrl): Promise<Installation> {
     const database = await openDatabase({ url: databaseUrl, applicationName: 'test', maxConnections: 8 });
-    await database.pool.query('truncate run_work, workers, queue_controls');
+    await database.pool.query('delete from run_work; delete from workers; delete from queue_controls');
     const name = `test-${randomBytes(6).toString('hex')}`;
     const queue = await openRunQueue({ url: queueUrl, name, logger: pino({ level: 'silent' }) });
     return new Installation(name, queue, databaseUrl, queueUrl, database);
@@ -78,6 +78,11 @@ export class Installation {
   /** Waits for a limit that there is not any more. */
   async addLimitedRun(): Promise<RunOffer> {
     return this.addRun('limited', 'limited', null);
+  }
+
+  /** Runs that a worker has claimed; they end with the test. */
+  async addClaimedRuns(organizationId: string, count: number): Promise<void> {
+    for (let i = 0; i < count; i++) await this.addRun(organizationId, 'leased', 600_000);
   }
 
   async addDelayedRun(dueInMs: number | null): Promise<RunOffer> {

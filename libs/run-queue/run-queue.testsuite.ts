@@ -66,6 +66,34 @@ export function describeRunQueue(backend: Backend): void {
       }
     });
 
+    it('delivers what was offered ahead first, in its order, also if the queue held it already', async () => {
+      for (const runId of ['a', 'b', 'c', 'd']) await on.queue.offer([offerOf(runId)]);
+      await on.queue.offerAhead(['x', 'c'].map(offerOf));
+      await on.queue.offerAhead(['y', 'x', 'c'].map(offerOf));
+      expect(await on.queue.waitingCount()).toBe(6);
+      const delivered: string[] = [];
+      on.queue.consume(async ({ runId }) => void delivered.push(runId), 1);
+      await eventually(() => delivered.length === 6, { what: 'all are delivered' });
+      expect(delivered).toEqual(['y', 'x', 'c', 'a', 'b', 'd']);
+    });
+
+    it('leaves a job that is taken to its worker when it is offered ahead', async () => {
+      const delivered: string[] = [];
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      on.queue.consume(async ({ runId }) => {
+        delivered.push(runId);
+        await released;
+      }, 1);
+      await on.queue.offer([offerOf('a')]);
+      await eventually(() => delivered.length === 1, { what: 'it is taken' });
+      await on.queue.offerAhead(['b', 'a'].map(offerOf));
+      release();
+      await eventually(() => delivered.length === 2, { what: 'the other is delivered' });
+      await idle();
+      expect(delivered).toEqual(['a', 'b']);
+    });
+
     it('forgets a job whose handler threw', async () => {
       const handler = jest
         .fn<Promise<void>, [RunOffer]>()
@@ -248,6 +276,32 @@ export function describeRunQueue(backend: Backend): void {
       const sorted = [...ofA].sort();
       const moved = ofA.map((run, i) => Math.abs(sorted.indexOf(run) - i));
       expect(Math.max(...moved)).toBeLessThan(8);
+    });
+
+    it('gives an organization without a slot the next one, ahead of the jobs in the queue', async () => {
+      await on.registerWorker('a', 8);
+      await on.addClaimedRuns('A', 8);
+      const backlog = await on.addReadyRuns('A', 60);
+      // Fills the window with jobs of one organization, as the fast path does before a backlog is known.
+      await on.queue.offer(backlog.slice(0, windowOf(8)));
+      on.startDispatcher();
+      await on.lookedOnceMore();
+      // The first of these waits in the queue already, behind all the others.
+      const [late, later] = [await on.addReadyRuns('B', 2), await on.addReadyRuns('C', 2)];
+      await on.queue.offer([late[0]!]);
+      await on.lookedOnceMore();
+      await on.lookedOnceMore();
+      expect(await on.queue.waitingCount()).toBeLessThanOrEqual(windowOf(8) + 2);
+      const consumed: string[] = [];
+      on.queue.consume(async (offer) => {
+        if (await on.claim(offer)) consumed.push(offer.runId);
+        // Leaves the dispatcher time to find the next one.
+        await on.lookedOnceMore();
+      }, 1);
+      await on.waitFor(consumed, 6);
+      // B and C hold no slot, because a claimed Run ends at once here.
+      expect(consumed.slice(0, 4).toSorted()).toEqual([...late, ...later].map(({ runId }) => runId).toSorted());
+      expect(consumed[0]).toBe(late[0]!.runId);
     });
 
     it('makes delayed Runs ready when they are due, with their whole queue time before them', async () => {

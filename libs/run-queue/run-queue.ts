@@ -8,6 +8,11 @@ import type { RunOffer } from '#event-store';
 export interface RunQueue {
   /** Adds a job for each; one that the queue holds already stays as it is. Throws within about 1 s if the queue is unavailable. */
   offer(offers: readonly RunOffer[]): Promise<void>;
+  /**
+   * Like `offer`, but puts the jobs at the head of the queue in the given order, and moves those that it holds already. A job
+   * that a worker has taken stays taken.
+   */
+  offerAhead(offers: readonly RunOffer[]): Promise<void>;
   /** Jobs that no worker has taken yet. Throws if the queue is unavailable. */
   waitingCount(): Promise<number>;
   /**

@@ -10,7 +10,8 @@ test('an offer does not wait for its trace where no connection is free', async (
   // Without a limit of its own: it would wait as long as the test may take.
   const pool = new pg.Pool({ connectionString: testDatabase.url, max: 1 });
   const offered: RunOffer[] = [];
-  const queue = { offer: (jobs: RunOffer[]) => Promise.resolve(void offered.push(...jobs)), consume: () => undefined };
+  const offer = (jobs: RunOffer[]) => Promise.resolve(void offered.push(...jobs));
+  const queue = { offer, offerAhead: offer, consume: () => undefined };
   traceQueue(queue as never, { pool, name: 'test' });
   const taken = await pool.connect();
   try {

@@ -34,7 +34,6 @@ interface Trace {
  * trace that is: the fast offer may have been lost, its process too. Costs a look at those rows for each lot of offers.
  */
 export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: string }): void {
-  const offer = queue.offer.bind(queue);
   const consume = queue.consume.bind(queue);
 
   const readTraces = async (offers: readonly RunOffer[], answerMs: number): Promise<Map<string, Trace>> => {
@@ -46,25 +45,30 @@ export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: 
     return new Map(rows.map(({ runId, parent, link }) => [runId, { parent, link }]));
   };
 
-  queue.offer = async (offers) => {
-    const traces = offers.length === 0 ? new Map<string, Trace>() : await readTraces(offers, OFFER_ANSWER_MS);
-    const spans: Span[] = [];
-    const jobs = offers.map((one): TracedOffer => {
-      const trace = traces.get(one.runId);
-      if (trace === undefined) return one;
-      const span = spanFrom(originOf(trace), 'offer', aboutJob(name, one, 'send'));
-      spans.push(span);
-      return { ...one, trace: { ...trace, parent: within(span, traceParent) ?? trace.parent } };
-    });
-    try {
-      await offer(jobs);
-    } catch (error) {
-      for (const span of spans) noteFailure(span, error);
-      throw error;
-    } finally {
-      for (const span of spans) span.end();
-    }
-  };
+  const traced =
+    (offer: RunQueue['offer']): RunQueue['offer'] =>
+    async (offers) => {
+      const traces = offers.length === 0 ? new Map<string, Trace>() : await readTraces(offers, OFFER_ANSWER_MS);
+      const spans: Span[] = [];
+      const jobs = offers.map((one): TracedOffer => {
+        const trace = traces.get(one.runId);
+        if (trace === undefined) return one;
+        const span = spanFrom(originOf(trace), 'offer', aboutJob(name, one, 'send'));
+        spans.push(span);
+        return { ...one, trace: { ...trace, parent: within(span, traceParent) ?? trace.parent } };
+      });
+      try {
+        await offer(jobs);
+      } catch (error) {
+        for (const span of spans) noteFailure(span, error);
+        throw error;
+      } finally {
+        for (const span of spans) span.end();
+      }
+    };
+
+  queue.offer = traced(queue.offer.bind(queue));
+  queue.offerAhead = traced(queue.offerAhead.bind(queue));
 
   queue.consume = (handler, slots) =>
     consume(async ({ trace: told, ...one }: TracedOffer) => {

@@ -6,6 +6,8 @@ export interface WorkerOptions {
   /** The same name that its claims carry. */
   holder: string;
   slots: number;
+  /** What `doctor` shows of the sandbox of its tool servers. */
+  sandbox?: object | undefined;
 }
 
 export interface RegisteredWorker {
@@ -13,19 +15,22 @@ export interface RegisteredWorker {
   close(): Promise<void>;
 }
 
+/** Repeats the last heartbeat of the worker $1. Does nothing after its sign-off, so that others do not wait for it. */
+export const HEARTBEAT_FOR_WORKER = 'update workers set seen_at = clock_timestamp() where holder = $1';
+
 /** Says in the table `workers`, for as long as it lives, that this worker is there. */
 export async function registerWorker(
   pool: Pool,
-  { holder, slots }: WorkerOptions,
+  { holder, slots, sandbox }: WorkerOptions,
   logger: Logger,
 ): Promise<RegisteredWorker> {
   const warn = logSparsely(logger);
   const beat = async (): Promise<void> => {
     try {
       await pool.query({
-        text: `insert into workers (holder, slots, seen_at) values ($1, $2, clock_timestamp())
-         on conflict (holder) do update set slots = excluded.slots, seen_at = excluded.seen_at`,
-        values: [holder, slots],
+        text: `insert into workers (holder, slots, seen_at, sandbox) values ($1, $2, clock_timestamp(), $3)
+         on conflict (holder) do update set slots = excluded.slots, seen_at = excluded.seen_at, sandbox = excluded.sandbox`,
+        values: [holder, slots, sandbox ?? null],
         ...BEAT_TIMEOUT,
       });
     } catch (error) {

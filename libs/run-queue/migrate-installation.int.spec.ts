@@ -1,0 +1,182 @@
+import { Client } from 'pg';
+import { ulid } from 'ulid';
+import { migrate, readRole } from '#event-store';
+import { StartError } from '#platform';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { migrateInstallation } from './migrate-installation.ts';
+import { prepareQueue } from './migrate-queue.ts';
+
+// Real: PostgreSQL, its roles, the migrations, and BullMQ's schema.
+
+let database: TestDatabase;
+let admin: Client;
+const roles: string[] = [];
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  admin = await connect(database.ownerUrl);
+  await admin.query('drop schema public cascade; drop schema bullmq cascade');
+});
+
+afterEach(async () => {
+  await admin.end();
+  await database.drop();
+  const server = await connect(withPart(database.ownerUrl, { pathname: '/postgres' }));
+  for (const role of roles.splice(0)) await server.query(`drop role if exists ${role}`);
+  await server.end();
+});
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  return client;
+}
+
+function withPart(url: string, part: { pathname?: string; username?: string }): string {
+  return Object.assign(new URL(url), part).href;
+}
+
+/** Returns a free name and its URL. The role, once it exists, has the administrator's password, as the URL does. */
+function newRole(): { name: string; url: string } {
+  const name = `spool_test_${ulid().toLowerCase()}`;
+  roles.push(name);
+  return { name, url: withPart(database.ownerUrl, { username: name }) };
+}
+
+const createRole = (name: string) =>
+  admin.query(`create role ${name} login password '${new URL(database.ownerUrl).password}'`);
+
+/** Creates an owner of the database alone, as on most managed services. */
+async function newOwner(): Promise<{ name: string; url: string }> {
+  const owner = newRole();
+  await createRole(owner.name);
+  const { rows } = await admin.query<{ name: string }>('select current_database() as name');
+  await admin.query(`alter database ${rows[0]!.name} owner to ${owner.name}`);
+  await admin.query(`create schema public authorization ${owner.name}`);
+  return owner;
+}
+
+async function roleOf(url: string) {
+  const client = await connect(url);
+  try {
+    return await readRole(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function codeOf(url: string, statement: string): Promise<string | undefined> {
+  const client = await connect(url);
+  try {
+    await client.query(statement);
+    return undefined;
+  } catch (error) {
+    return (error as { code?: string }).code;
+  } finally {
+    await client.end();
+  }
+}
+
+const RESTRICTED = { isSuperuser: false, isOwner: false, mayCreate: false, mayChange: [] };
+
+test('an installation that ran as its owner gets a second role while the release before goes on as the owner', async () => {
+  const [owner, app] = [await newOwner(), newRole()];
+  // The release before has left it in this state.
+  await migrate(owner.url);
+  await prepareQueue(owner.url, 'spool-runs');
+  const upgrade = () => migrateInstallation({ ownerUrl: owner.url, appUrl: app.url });
+  // An owner that may not create roles says what an administrator has to run.
+  await expect(upgrade()).rejects.toThrow(`let an administrator run: create role "${app.name}" login password`);
+  await createRole(app.name);
+  expect(await upgrade()).toEqual([]);
+  expect(await roleOf(app.url)).toEqual({ name: app.name, owner: owner.name, ...RESTRICTED });
+  expect(await migrate(app.url)).toEqual([]);
+  await prepareQueue(app.url, 'spool-runs');
+  expect(await codeOf(app.url, 'delete from events')).toBe('42501');
+  expect(await codeOf(app.url, `select delete_stream('', 1)`)).toBe('22023');
+  expect(await codeOf(app.url, 'delete from bullmq.job')).toBeUndefined();
+  // The release before migrates as it starts, and deletes events itself.
+  expect(await migrate(owner.url)).toEqual([]);
+  await prepareQueue(owner.url, 'spool-runs');
+  expect(await codeOf(owner.url, 'delete from events')).toBeUndefined();
+});
+
+test('an owner that may create roles makes the role of processes, and may repeat it', async () => {
+  const [owner, app] = [await newOwner(), newRole()];
+  await admin.query(`alter role ${owner.name} createrole`);
+  const upgrade = () => migrateInstallation({ ownerUrl: owner.url, appUrl: app.url });
+  expect((await upgrade()).length).toBeGreaterThan(0);
+  expect(await upgrade()).toEqual([]);
+  expect(await roleOf(app.url)).toEqual({ name: app.name, owner: owner.name, ...RESTRICTED });
+  expect(await migrate(app.url)).toEqual([]);
+  await prepareQueue(app.url, 'spool-runs');
+  // Processes that start at once create the same sequence.
+  for (let queue = 0; queue < 5; queue++)
+    await Promise.all(Array.from({ length: 8 }, () => prepareQueue(app.url, `queue-${queue}`)));
+});
+
+test('a second role of processes leaves the first one its rights, so that a password can be replaced without a stop', async () => {
+  const [owner, first, second] = [await newOwner(), newRole(), newRole()];
+  for (const { name, url } of [first, second]) {
+    await createRole(name);
+    await migrateInstallation({ ownerUrl: owner.url, appUrl: url });
+  }
+  for (const { name, url } of [first, second]) {
+    expect(await roleOf(url)).toEqual({ name, owner: owner.name, ...RESTRICTED });
+    expect(await codeOf(url, 'select from streams; delete from run_work; delete from bullmq.job')).toBeUndefined();
+  }
+  await admin.query(`drop owned by ${first.name}; drop role ${first.name}`);
+  expect(await migrate(second.url)).toEqual([]);
+});
+
+test('a database of another name in the owner’s URL is refused before it gets tables', async () => {
+  const [owner, app] = [await newOwner(), newRole()];
+  await createRole(app.name);
+  const appUrl = withPart(app.url, { pathname: '/another' });
+  await expect(migrateInstallation({ ownerUrl: owner.url, appUrl })).rejects.toThrow(
+    /^The owner's URL names the database "\w+" and DATABASE_URL names "another"; name the same database in both\.$/,
+  );
+  expect((await admin.query(`select from pg_class where relname = 'events'`)).rowCount).toBe(0);
+});
+
+test('prepares a queue that is in the same database by another name of its server, and no other', async () => {
+  const [owner, app] = [await newOwner(), newRole()];
+  await createRole(app.name);
+  const named = new URL(app.url);
+  const alias = new URL(app.url);
+  alias.hostname = named.hostname === 'localhost' ? '127.0.0.1' : 'localhost';
+  const other = withPart(app.url, { pathname: '/postgres' });
+  const migrateWith = (queueUrl: string) => migrateInstallation({ ownerUrl: owner.url, appUrl: app.url, queueUrl });
+  const hasQueue = async () => (await admin.query(`select from pg_namespace where nspname = 'bullmq'`)).rowCount === 1;
+  await migrateWith(other);
+  expect(await hasQueue()).toBe(false);
+  await migrateWith(alias.href);
+  expect(await hasQueue()).toBe(true);
+  await prepareQueue(alias.href, 'spool-runs');
+  alias.port = '1';
+  await expect(migrateWith(alias.href)).rejects.toThrow(StartError);
+});
+
+test('an administrator that does not own the tables is refused, and nothing becomes theirs', async () => {
+  const [owner, app] = [await newOwner(), newRole()];
+  await createRole(app.name);
+  const upgrade = (ownerUrl: string) => migrateInstallation({ ownerUrl, appUrl: app.url });
+  await upgrade(owner.url);
+  await admin.query(`drop table deleted_streams cascade; drop function delete_stream, refuse_deleted_stream cascade;
+    delete from migrations where name like 'DatabaseRoles%'`);
+  const refusal = new RegExp(
+    `has tables of the role "${owner.name}", not of "\\w+": run spool migrate --owner-url with the URL of its owner\\.$`,
+  );
+  await expect(upgrade(database.ownerUrl)).rejects.toThrow(refusal);
+  await expect(migrate(database.ownerUrl)).rejects.toThrow(refusal);
+  expect(await upgrade(owner.url)).toEqual(['DatabaseRoles1763700000016']);
+  // Nor does it grant, when nothing is to be migrated. A process that is an administrator starts.
+  await expect(upgrade(database.ownerUrl)).rejects.toThrow(refusal);
+  expect(await migrate(database.ownerUrl)).toEqual([]);
+  const { rows } = await admin.query<{ owners: string }>(
+    `select string_agg(distinct pg_get_userbyid(relowner), ' ') as owners
+     from pg_class where relnamespace in ('public'::regnamespace, 'bullmq'::regnamespace)`,
+  );
+  expect(rows).toEqual([{ owners: owner.name }]);
+  expect(await codeOf(app.url, `select delete_stream('', 1)`)).toBe('22023');
+});
