@@ -1,55 +1,65 @@
-import type { Pool } from 'pg';
-import { namedStatement, type Logger } from '#platform';
+import type { Logger } from '#platform';
 import type { Claim } from './claim.ts';
+import { keyOf, type HeldLease, type LeaseReport } from './lease-renewals-worker.mjs';
 
-const RENEW_LEASES = namedStatement(import.meta.dirname, 'renew-leases.sql');
-const FIND_HELD_CLAIMS = namedStatement(import.meta.dirname, 'find-held-claims.sql');
+const LONGEST_LOOK_MS = 250;
 
-/** A claim that is gone is noticed so soon even when no wake-up tells of it: an interrupt stops work within 2 s. */
-const CHECK_EVERY_MS = 1_000;
+/** How often leases are checked. A stop that is late by one check must still be early enough. */
+export function lookEveryMs(leaseMs: number): number {
+  return Math.min(LONGEST_LOOK_MS, Math.max(5, leaseMs / 40));
+}
+
+/** Renews leases beside the main thread: the lease thread, or the simulation in its place. Times are `performance.now()`. */
+export interface LeaseRenewer {
+  /** Calls `onReport` when there is a new report that `take` has not returned. */
+  start(onReport: () => void): void;
+  stop(): Promise<void>;
+  hold(lease: HeldLease): void;
+  release(claim: Pick<HeldLease, 'runId' | 'attempt'>): void;
+  /** Shows that the main thread is not stalled. */
+  beat(): void;
+  /** Returns the reports since the last call, oldest first. Does not wait. */
+  take(): LeaseReport[];
+}
 
 export interface LeaseKeeperOptions {
-  pool: Pool;
-  /** The worker process. */
-  holder: string;
+  renewer: LeaseRenewer;
   leaseMs: number;
   logger: Logger;
 }
 
-/** A claim as the database knows it. */
-interface HeldClaim {
-  runId: string;
-  attempt: number;
-}
-
 /**
- * Keeps the leases of all claims of this process, by one statement a third of a lease, and stops the work of each whose
- * lease is lost or, because renewing fails, about to be: before its end by our own clock, counted from before the last
- * successful renewal was sent. Between renewals it looks once a second whether the claims still hold, by one read.
+ * Judges the claims of this process by what the renewer reports. Stops the work of each whose lease is lost or, because
+ * renewing fails, about to be: before its end by our own clock, counted from before the last successful renewal was sent.
+ * After a stall of this thread that was longer than a lease, it stops all work: the renewer had given up.
  */
 export class LeaseKeeper {
   private readonly held = new Map<string, Set<Claim>>();
   private timer: NodeJS.Timeout | null = null;
-  private nextRenewalAt = 0;
-  private nextCheckAt = 0;
+  private lookedAt = 0;
 
   constructor(private readonly options: LeaseKeeperOptions) {}
 
   start(): void {
-    // Looks often, so that stopping late by one look is still early enough.
-    this.timer ??= setInterval(() => this.look(), this.lookEveryMs);
+    if (this.timer !== null) return;
+    this.lookedAt = performance.now();
+    this.options.renewer.start(() => this.look());
+    this.timer = setInterval(() => this.look(), this.lookEveryMs);
   }
 
-  stop(): void {
-    if (this.timer !== null) clearInterval(this.timer);
+  async stop(): Promise<void> {
+    if (this.timer === null) return;
+    clearInterval(this.timer);
     this.timer = null;
+    await this.options.renewer.stop();
   }
 
   hold(claim: Claim): void {
     const { threadId } = claim.offer;
     this.held.set(threadId, (this.held.get(threadId) ?? new Set()).add(claim));
+    this.options.renewer.hold({ ...claim.fence, leaseUntil: claim.leaseUntil });
     // That it was made may have been learned only now: no step may begin under a lease that is over.
-    this.loseInTime(claim);
+    this.look();
   }
 
   release(claim: Claim): void {
@@ -57,6 +67,7 @@ export class LeaseKeeper {
     const claims = this.held.get(threadId);
     claims?.delete(claim);
     if (claims?.size === 0) this.held.delete(threadId);
+    this.options.renewer.release(claim.fence);
   }
 
   /** The claims under work in this process. */
@@ -68,74 +79,58 @@ export class LeaseKeeper {
     return this.held.get(threadId) ?? [];
   }
 
-  /** Renews every lease now. A failure is not the end: the next try comes before the leases run out. */
-  async renew(): Promise<void> {
-    const { pool, holder, leaseMs, logger } = this.options;
-    const claims = this.claimsAtWork();
-    if (claims.length === 0) return;
-    const runIds = claims.map(({ offer }) => offer.runId);
-    const attempts = claims.map(({ attempt }) => attempt);
-    const sentAt = performance.now();
-    try {
-      // A connection that hangs is given up after a third of the lease, and the next try takes another one.
-      const limit = { query_timeout: leaseMs / 3 };
-      const values = [holder, runIds, attempts, leaseMs];
-      const { rows } = await pool.query<HeldClaim>({ ...RENEW_LEASES, values, ...limit });
-      for (const claim of this.stopOthers(claims, rows)) {
-        claim.leaseUntil = Math.max(claim.leaseUntil, sentAt + leaseMs);
-      }
-    } catch (error) {
-      logger.warn({ err: error, claims: claims.length }, 'leases: could not be renewed');
-      this.nextRenewalAt = 0;
+  /**
+   * Judges all claims now, first by what was reported during a stall. Called often, and before each append and each step:
+   * after a stall these may come before any timer.
+   */
+  look(): void {
+    this.noticeStall();
+    this.options.renewer.beat();
+    for (const report of this.options.renewer.take()) this.apply(report);
+    for (const claim of this.claims()) this.loseInTime(claim);
+  }
+
+  private noticeStall(): void {
+    const now = performance.now();
+    const stalledMs = this.timer === null ? 0 : now - this.lookedAt;
+    this.lookedAt = now;
+    if (stalledMs < this.options.leaseMs) return;
+    const claims = this.claims();
+    const about = { stalledMs: Math.round(stalledMs), claims: claims.length };
+    this.options.logger.warn(about, 'leases: the process was stalled for longer than a lease; its work stops');
+    for (const claim of claims) this.lose(claim, 'unsure');
+  }
+
+  private apply(report: LeaseReport): void {
+    if ('failed' in report) {
+      const { failed, claims } = report;
+      return this.options.logger.warn({ err: { message: failed }, claims }, 'leases: could not be renewed');
     }
-  }
-
-  /** Stops the work on every claim that does not hold any more. A failure to look means nothing: the leases tell. */
-  async check(): Promise<void> {
-    const { pool, holder, logger } = this.options;
-    const claims = this.claimsAtWork();
-    if (claims.length === 0) return;
-    try {
-      const limit = { query_timeout: CHECK_EVERY_MS };
-      const { rows } = await pool.query<HeldClaim>({ ...FIND_HELD_CLAIMS, values: [holder], ...limit });
-      this.stopOthers(claims, rows);
-    } catch (error) {
-      logger.debug({ err: error }, 'leases: could not be looked at');
+    const { kept, gone, renewedAt } = report;
+    const claims = new Map(this.claims().map((claim) => [keyOf(claim.fence), claim]));
+    for (const key of gone) this.lose(claims.get(key), 'gone');
+    if (renewedAt === null) return;
+    for (const key of kept) {
+      const claim = claims.get(key);
+      if (claim) claim.leaseUntil = Math.max(claim.leaseUntil, renewedAt + this.options.leaseMs);
     }
-  }
-
-  private claimsAtWork(): Claim[] {
-    return this.claims().filter(({ isLost }) => !isLost);
-  }
-
-  /** Answers those that hold. */
-  private stopOthers(claims: Claim[], holding: readonly HeldClaim[]): Claim[] {
-    const held = new Set(holding.map(({ runId, attempt }) => `${runId} ${attempt}`));
-    return claims.filter((claim) => {
-      if (held.has(`${claim.offer.runId} ${claim.attempt}`)) return true;
-      claim.stop('gone');
-      return false;
-    });
   }
 
   private get lookEveryMs(): number {
-    return Math.min(CHECK_EVERY_MS / 4, Math.max(5, this.options.leaseMs / 40));
-  }
-
-  private look(): void {
-    const now = performance.now();
-    for (const claim of this.claims()) this.loseInTime(claim);
-    const renews = now >= this.nextRenewalAt;
-    if (!renews && now < this.nextCheckAt) return;
-    this.nextCheckAt = now + CHECK_EVERY_MS;
-    if (!renews) return void this.check();
-    this.nextRenewalAt = now + this.options.leaseMs / 3;
-    void this.renew();
+    return lookEveryMs(this.options.leaseMs);
   }
 
   private loseInTime(claim: Claim): void {
-    if (claim.isLost || performance.now() < claim.leaseUntil - 2 * this.lookEveryMs) return;
+    // The claim was lost in another way, and its work has not ended yet.
+    if (claim.isLost) return this.options.renewer.release(claim.fence);
+    if (performance.now() < claim.leaseUntil - 2 * this.lookEveryMs) return;
     this.options.logger.warn(claim.names, 'leases: one could not be renewed in time, its work stops');
-    claim.stop('unsure');
+    this.lose(claim, 'unsure');
+  }
+
+  private lose(claim: Claim | undefined, reason: 'gone' | 'unsure'): void {
+    if (claim === undefined) return;
+    claim.stop(reason);
+    this.options.renewer.release(claim.fence);
   }
 }
