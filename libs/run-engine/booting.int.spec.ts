@@ -199,7 +199,7 @@ it('goes back to queued when its worker is lost while it boots, and starts once,
 });
 
 it('stores the start with the next append if it could not be stored alone', async () => {
-  await world.pool.query(`
+  await world.ownerPool.query(`
     create function refuse_start() returns trigger language plpgsql as
       $$ begin raise exception 'refused for the test'; end $$;
     create trigger refuse_start before insert on events for each row when (new.type = 'run.started')
@@ -211,7 +211,7 @@ it('stores the start with the next append if it could not be stored alone', asyn
   booted.open();
   await eventually(() => lines.some((line) => line.includes('run start not stored; the next append retries it')), {
     what: 'the start was refused',
-  }).finally(() => world.pool.query('drop function refuse_start cascade'));
+  }).finally(() => world.ownerPool.query('drop function refuse_start cascade'));
   expect(await statusOf(runId)).toBe('booting');
   said.open();
   await execution;

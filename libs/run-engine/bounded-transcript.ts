@@ -1,5 +1,6 @@
 import type { RecordedFact, ThreadEvent, ToolCall } from '#domain';
 import type { Fence, TranscriptBounds } from '#event-store';
+import { pauseIfLong } from '#platform';
 import { ownText } from './stored-text.ts';
 import type { TranscriptEvent } from './transcript.ts';
 
@@ -25,6 +26,7 @@ export class BoundedTranscript {
   private units: number;
   /** The index of the first event that may not be cut yet. */
   private whole = 0;
+  private readonly unitsAtFirst: number;
 
   constructor(
     private readonly all: TranscriptEvent[],
@@ -33,6 +35,12 @@ export class BoundedTranscript {
   ) {
     this.units = all.reduce((sum, event) => sum + unitsOf(event), 0);
     this.cutWhenDue();
+    this.unitsAtFirst = this.units;
+  }
+
+  /** UTF-16 units by which it has grown since it was read; less than 0 where more was cut. */
+  get growth(): number {
+    return this.units - this.unitsAtFirst;
   }
 
   /** Oldest first. */
@@ -83,7 +91,23 @@ function toTranscriptEvent(fact: RecordedFact, fence: Fence): TranscriptEvent | 
   }
 }
 
-function unitsOf({ type, data }: TranscriptEvent): number {
+const knownUnits = new WeakMap<TranscriptEvent, number>();
+
+/** Measures events in slices, so that a `BoundedTranscript` of them is made at once. */
+export async function measure(events: readonly TranscriptEvent[]): Promise<void> {
+  for (const event of events) {
+    unitsOf(event);
+    await pauseIfLong();
+  }
+}
+
+function unitsOf(event: TranscriptEvent): number {
+  const units = knownUnits.get(event) ?? countUnits(event);
+  knownUnits.set(event, units);
+  return units;
+}
+
+function countUnits({ type, data }: TranscriptEvent): number {
   if (type === 'tool.completed') return data.result.length;
   if (type !== 'assistant.message_added') return 0;
   return data.text.length + JSON.stringify([data.toolCalls, data.continuation]).length;

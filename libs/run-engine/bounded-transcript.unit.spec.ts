@@ -1,6 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { RecordedFact } from '#domain';
+import { collectGarbage } from '#testing';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import { nextAction, type Rules } from './next-action.ts';
 import { answered, call, completed, said } from './transcript.testing.ts';
@@ -117,7 +116,6 @@ it('lets go of what it cuts', () => {
 
 /** Bytes, without what nobody has any more. */
 function heapUsed(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
+  collectGarbage();
   return process.memoryUsage().heapUsed;
 }

@@ -28,18 +28,25 @@ class ClaimStopped extends Error {
   }
 }
 
-/** An append was refused for its changes of the folder: nothing of it was done, and the claim holds. */
-export class FolderRefused extends Error {
-  override name = 'FolderRefused';
+const FILE_REFUSALS = ['folder_moved', 'folder_full', 'quota_full'] as const;
 
-  constructor(readonly why: 'folder_moved' | 'folder_full') {
-    super(`The folder cannot be changed so: ${why}.`);
+/** The reason why an append was refused for the files that a tool call made or changed. */
+export type FileRefusal = (typeof FILE_REFUSALS)[number];
+
+/** An append was refused for its files. Nothing was stored, and the claim holds. */
+export class FilesRefused extends Error {
+  override name = 'FilesRefused';
+
+  constructor(readonly why: FileRefusal) {
+    super(`The files cannot be stored: ${why}.`);
   }
 }
 
 export interface ClaimParts {
   handler: CommandHandler;
   store: ThreadStore;
+  /** Judges all claims of the process; it stops those that are lost. */
+  leases: { look(): void };
   logger: Logger;
 }
 
@@ -137,13 +144,22 @@ export class Claim {
 
   /**
    * Appends under the fence, one append after the other. While the database is away it tries again, as long as the lease
-   * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made. Throws FolderRefused.
+   * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made. Throws FilesRefused.
    */
   append(commands: readonly Command[], added: readonly NewFile[] = [], folder?: FolderChanges): Promise<void> {
     const files = added.length > 0 || folder ? { added, folder } : undefined;
     const appended = this.writing.then(() => this.appendNow(commands, files));
     this.writing = appended.catch(() => undefined);
     return appended;
+  }
+
+  /**
+   * Throws ClaimStopped if the claim is lost. Judges it first, because after a stall of the process its work may go on before
+   * any timer has fired.
+   */
+  requireHeld(): void {
+    this.parts.leases.look();
+    this.lost.signal.throwIfAborted();
   }
 
   /** Reads, again and again while the database is away, as long as the claim holds. */
@@ -206,7 +222,7 @@ export class Claim {
     const started = ({ state }: LoadedThread): readonly Command[] => this.withStart(named, state);
     const request = { threadId: this.offer.threadId, commands: started, fence: this.fence, files };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
-      this.lost.signal.throwIfAborted();
+      this.requireHeld();
       const from = conflicts === 0 ? this.thread : undefined;
       const giveUpAt = this.leaseUntil;
       const outcome = await untilAborted(handler.handle({ ...request, from, giveUpAt }), this.lost.signal).catch(
@@ -218,8 +234,8 @@ export class Claim {
         this.heldAt = Math.max(this.heldAt, outcome.thread.version);
         return;
       }
-      if ('outcome' in outcome && (outcome.outcome === 'folder_moved' || outcome.outcome === 'folder_full'))
-        throw new FolderRefused(outcome.outcome);
+      const refusal = 'outcome' in outcome && FILE_REFUSALS.find((why) => why === outcome.outcome);
+      if (refusal) throw new FilesRefused(refusal);
       if ('outcome' in outcome && outcome.outcome === 'files_refused') {
         logger.error(this.names, 'an append was refused: the bytes of its files were swept');
         break;

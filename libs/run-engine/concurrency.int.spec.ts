@@ -209,8 +209,10 @@ describe('the concurrency limit of an agent', () => {
     const one = await begin(said[0]!);
     const { engine } = await makeHoldingWorker();
     for (const { offer } of said.slice(1)) await engine.executeOffer(offer);
-    const letIn = async () => (await lookAtLimits(world.pool)).map(({ runId }) => runId);
+    const letIn = async () => (await lookAtLimits(world.pool, null)).map(({ runId }) => runId);
     expect(await letIn()).toEqual([]);
+    // A look that began when the two became limited would let them in first.
+    await world.limitsAreQuiet();
     await setLimit(organizationId, null);
     expect((await letIn()).toSorted()).toEqual(
       said
@@ -263,7 +265,7 @@ describe('the concurrency limit of an organization', () => {
       const one = await begin(first);
       const { engine } = await makeHoldingWorker();
       await engine.executeOffer(second.offer);
-      await lookAtLimits(world.pool);
+      await lookAtLimits(world.pool, null);
       expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: whose, msLeft: null });
       expect((await workOf(beside.runId))?.state).toBe(whose === 'agent' ? 'ready' : 'limited');
       expect(await workOf(elsewhere.runId)).toMatchObject({ state: 'ready', limitedBy: null });

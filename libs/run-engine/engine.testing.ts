@@ -16,12 +16,15 @@ import {
 import { toLogEntry, type AgentKind, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
 import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
 import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore } from '#files';
-import { createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
+import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { LimitedRuns, QueueControls } from '#run-queue';
+import { TaskPool } from '#task-pool';
 import { createTestDatabase } from '#testing';
 import { LeaseKeeper } from './lease-keeper.ts';
+import { LeaseThread } from './lease-thread.ts';
 import { Reaper, type ReaperOptions } from './reaper.ts';
 import { RunEngine } from './run-engine.ts';
+import type { RunMemory } from './run-room.ts';
 import type { FolderLimits } from './thread-folder.ts';
 
 /** For specs: a database of their own, and workers on it whose offers are made by hand. Everything in it is real. */
@@ -31,9 +34,13 @@ export interface WorkerOptions {
   leaseMs?: number;
   harnesses?: Harness[];
   isPaused?: () => boolean;
+  /** Instead of the cap of the world. */
+  slotsPerOrganization?: () => Promise<number | null>;
   /** Through a proxy, say. */
   url?: string;
   logger?: Logger;
+  /** Default: as much as they ask for. */
+  memory?: RunMemory;
 }
 
 const LEASE_MS = 10_000;
@@ -42,6 +49,8 @@ const FOLDER_LIMITS: FolderLimits = { maxFiles: 1_000, maxBytes: 1024 ** 3, maxF
 interface WorldOptions {
   leaseMs?: number;
   folderLimits?: FolderLimits;
+  /** The part of all slots that one organization may hold. */
+  slotsPercent?: number;
   /** Instead of a folder of its own. */
   blobStore?: BlobStore;
 }
@@ -56,14 +65,16 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     return database;
   };
   const { pool } = await open(testDatabase.url);
+  const { pool: ownerPool } = await open(testDatabase.ownerUrl);
   const store = new ThreadStore(pool);
   /** What became ready, newest last, whoever made it so. */
   const offers: RunOffer[] = [];
   const commits: string[] = [];
   const silent = createLogger('silent', 'run-engine spec');
+  const controls = new QueueControls(pool, 'specs', others.slotsPercent);
   const limitedRuns = new LimitedRuns({
     pool,
-    controls: new QueueControls(pool, 'specs'),
+    controls,
     offerSoon: (offer) => void offers.push(offer),
     logger: silent,
   });
@@ -82,11 +93,15 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
   async function makeWorker(options: WorkerOptions = {}) {
     const { harnesses: others = [], isPaused = () => false, url, logger = silent } = options;
+    const { slotsPerOrganization = () => controls.slotsPerOrganization() } = options;
     const own = url === undefined ? { pool } : await open(url);
     const harnesses = harnessesByName([echoHarness({ crash: () => undefined }), ...others]);
     const holder = ulid();
     const lease = options.leaseMs ?? leaseMs;
-    const leases = new LeaseKeeper({ pool: own.pool, holder, leaseMs: lease, logger });
+    const database = { url: url ?? testDatabase.url, applicationName: 'run-engine spec leases' };
+    const renewer = new LeaseThread({ database, holder, leaseMs: lease, logger });
+    const leases = new LeaseKeeper({ renewer, leaseMs: lease, logger });
+    const tasks = new TaskPool({ size: 2, memoryBytes: 256 * 1024 * 1024, logger });
     const ownStore = new ThreadStore(own.pool);
     // As the live bus does it: a process hears of its own commits at once.
     const onOwnCommit = (commit: Commit): void => {
@@ -103,15 +118,19 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
       files: new FileStore(own.pool),
       folderLimits,
       leases,
+      tasks,
+      memory: options.memory ?? { budget: new ByteBudget({ process: Infinity, share: Infinity }) },
       offerSoon: (offer) => void offers.push(offer),
       onLimited: (id) => limitedRuns.onLimited(id),
+      slotsPerOrganization,
       isPaused: async () => isPaused(),
       holder,
       leaseMs: lease,
       logger,
     });
-    closing.push(async () => leases.stop());
-    return { engine, leases, holder, store: ownStore };
+    closing.push(() => leases.stop());
+    closing.push(() => tasks.close());
+    return { engine, leases, renewer, holder, store: ownStore };
   }
 
   async function makeAgent(manifest: Partial<AgentManifestInput> = {}, organization = organizationId) {
@@ -158,12 +177,15 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   const handle = (threadId: string, ...commands: Command[]): Promise<CommandOutcome> =>
     handler.handle({ threadId, commands });
 
-  const stream = async (threadId: string) => (await store.readStream(threadId, 0, 10_000)) as StoredEvent[];
+  const stream = async (threadId: string) =>
+    (await store.readStream(threadId, 0, { maxEvents: 10_000 })) as StoredEvent[];
 
   return {
     url: testDatabase.url,
     folder,
     pool,
+    /** Connects as the owner, which may alter tables and change events. */
+    ownerPool,
     store,
     blobs,
     handler,
@@ -188,6 +210,8 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
       const { rows } = await pool.query('select * from run_summaries where run_id = $1', [runId]);
       return rows[0] as { status: string; error: unknown; final_output: { text: string; warnings: unknown[] } | null };
     },
+    /** Resolves when no process looks for Runs that may leave their limit. */
+    limitsAreQuiet: () => limitedRuns.close(),
     /** As if so much time had passed since the claim, for the database and nobody else. */
     endLease: (runId: string) =>
       pool.query(`update run_work set due_at = clock_timestamp() - interval '1 ms' where run_id = $1`, [runId]),

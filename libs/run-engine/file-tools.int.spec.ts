@@ -1,7 +1,8 @@
 import { FILE_TOOLS, type StepContext, type StepEvent, type TranscriptMessage } from '#agents';
 import { storeAttachment } from '#files';
+import { ByteBudget } from '#platform';
 import { docxOf, pdfOf } from '#testing';
-import { makeWorld, type World } from './engine.testing.ts';
+import { makeWorld, type WorkerOptions, type World } from './engine.testing.ts';
 import { scripted, scriptedHarness } from './scripted-harness.testing.ts';
 
 // Real: an engine, PostgreSQL, bytes on disk, and the thread that reads documents.
@@ -16,7 +17,11 @@ type Call = [toolName: string, toolInput: Record<string, unknown>];
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
 /** One Run that makes these calls, one after the other; what the model is told of each. */
-async function use(calls: Call[], attached: [name: string, bytes: Uint8Array | string][] = []): Promise<ToolMessage[]> {
+async function use(
+  calls: Call[],
+  attached: [name: string, bytes: Uint8Array | string][] = [],
+  options: WorkerOptions = {},
+): Promise<ToolMessage[]> {
   const results = (transcript: StepContext['transcript']) => transcript.filter((entry) => entry.role === 'tool');
   let told: ToolMessage[] = [];
   async function* step({ transcript }: StepContext): AsyncGenerator<StepEvent> {
@@ -25,7 +30,7 @@ async function use(calls: Call[], attached: [name: string, bytes: Uint8Array | s
     const toolCalls = next === undefined ? [] : [{ toolName: next[0], toolInput: next[1] }];
     yield { type: 'message', text: '', toolCalls };
   }
-  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])] });
+  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])], ...options });
   const said = await world.say('x', scripted);
   for (const [name, content] of attached) {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
@@ -104,6 +109,32 @@ describe('the file tools', () => {
       ['error', 'A file can have at most 1000 bytes.'],
       ['ok', 'attachments/a.txt (1 bytes, text/plain, read-only)\nb.txt (3 bytes, text/plain)'],
     ]);
+  });
+
+  it('tell the model where there is no room in memory for a whole file, and read parts meanwhile', async () => {
+    let held = 0;
+    const limits = { process: 8_000, share: 8_000, small: 4_500 };
+    const budget = new ByteBudget(limits, (bytes) => (held = bytes));
+    const told = await use(
+      [
+        ['write_file', { path: 'b.txt', content: 'b'.repeat(1_000) }],
+        ['edit_file', { path: 'b.txt', old_text: 'b', new_text: 'ccc', replace_all: true }],
+        ['edit_file', { path: 'b.txt', old_text: 'b'.repeat(1_000), new_text: 'c' }],
+        ['read_file', { path: 'attachments/a.pdf' }],
+        ['read_file', { path: 'attachments/long.txt', limit: 1 }],
+      ],
+      [
+        ['a.pdf', Buffer.concat([pdfOf(['text']), Buffer.alloc(5_000, ' ')])],
+        ['long.txt', `first\n${'x'.repeat(50_000)}`],
+      ],
+      { memory: { budget } },
+    );
+    const noRoom = ['error', 'Too much is being read at once; try again.'];
+    const [written, grown, edited, document, text] = textsOf(told);
+    expect([grown, document]).toEqual([noRoom, noRoom]);
+    expect([written, edited]).toEqual([expect.arrayContaining(['ok']), ['ok', 'Replaced 1 piece of b.txt.']]);
+    expect(text![1]).toMatch(/^first\n/);
+    expect(held).toBe(0);
   });
 
   it('read text in any encoding, a part at a time, without taking a large file into memory', async () => {

@@ -1,12 +1,22 @@
-import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent, type Tool } from '#agents';
+import {
+  HarnessError,
+  NoRoom,
+  type Harness,
+  type RequestedTool,
+  type StepContext,
+  type StepEvent,
+  type Tool,
+} from '#agents';
 import { createCitationFilter, storableText, type RecordedFact, type TokenUsage, type ToolCall } from '#domain';
-import { newId, untilAborted } from '#platform';
+import { newId, pauseIfLong, untilAborted } from '#platform';
 import type { PieceWriter } from './pieces.ts';
 import { mapTexts, StorablePieces } from './stored-text.ts';
 
 /** What one step may say in all, thinking and tool input included, UTF-16 units; more is `output_too_large`. */
 const MAX_OUTPUT = 1024 * 1024;
 const MAX_NAME = 255;
+/** Each is decided on, stored and answered by itself. */
+const MAX_CALLS = 1_000;
 
 type Usage = Extract<StepEvent, { type: 'usage' }>;
 type Message = Extract<StepEvent, { type: 'message' }>;
@@ -37,18 +47,28 @@ export async function takeModelStep(
         break;
       case 'message': {
         if (!event.text.startsWith(text.raw)) throw crashed('The message of a step is not what its pieces say.');
+        refuseTooLarge(event.text.length);
+        if (event.toolCalls.length > MAX_CALLS) throw new HarnessError('output_too_large');
         text.add(event.text.slice(text.raw.length));
         thinking.end();
         text.end();
-        const toolCalls = event.toolCalls.map((requested) => toToolCall(requested, tools));
+        const toolCalls: ToolCall[] = [];
+        for (const requested of event.toolCalls) {
+          toolCalls.push(toToolCall(requested, tools));
+          await pauseIfLong();
+        }
         refuseTooLarge(text.raw.length + thinking.raw.length + JSON.stringify(toolCalls).length);
+        await pauseIfLong();
         // A signature is not worth a limit of its own, and nothing else is allowed to be that large.
         refuseTooLarge(JSON.stringify(event.continuation ?? null).length);
+        await pauseIfLong();
         const pieces = await writer.finish();
         return [...pieces, ...leftBy(event, toolCalls, usage)];
       }
     }
     refuseTooLarge(text.raw.length + thinking.raw.length);
+    // A harness may yield thousands of pieces without waiting for anything.
+    await pauseIfLong();
   }
   throw crashed('A step ended without a message.');
 }
@@ -73,8 +93,8 @@ async function* stepEvents(harness: Harness, context: StepContext): AsyncGenerat
 }
 
 /** What a harness throws that the catalogue does not know is its crash. */
-export function asHarnessError(error: unknown): HarnessError {
-  return error instanceof HarnessError ? error : crashed('The harness threw.', error);
+export function asHarnessError(error: unknown): HarnessError | NoRoom {
+  return error instanceof HarnessError || error instanceof NoRoom ? error : crashed('The harness threw.', error);
 }
 
 function crashed(message: string, cause?: unknown): HarnessError {

@@ -82,6 +82,15 @@ export function nextAction(transcript: readonly TranscriptEvent[], rules: Rules)
   return together.length > 0 ? { kind: 'run_tools', calls: together } : { kind: 'ask', calls: open };
 }
 
+/** Returns the calls whose input a later `nextAction` may need. */
+export function callsToCheck(transcript: readonly TranscriptEvent[]): ToolCall[] {
+  const last = transcript.findLastIndex(({ type }) => type === 'message.added' || type === 'assistant.message_added');
+  const message = transcript[last];
+  if (message?.type !== 'assistant.message_added') return [];
+  const { started, completed } = storedOf(transcript.slice(last + 1));
+  return message.data.toolCalls.filter(({ toolCallId: id }) => !started.has(id) && !completed.has(id));
+}
+
 /** What was used is known from the Run's own messages. */
 function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, prices }: Rules): NextAction {
   const { maxSteps, maxTokens = Infinity, maxCost = Infinity } = limits;

@@ -1,4 +1,4 @@
-import { fixedClock } from '#testing';
+import { fixedClock, measureTurns } from '#testing';
 import { PieceGatherer, PieceWriter, type Piece } from './pieces.ts';
 
 const text = (pieces: Piece[]) => pieces.map(({ data }) => data.text).join('');
@@ -23,6 +23,21 @@ describe('PieceGatherer', () => {
     expect(gatherer.dueIn(1)).toBe(49);
     gatherer.add('assistant.text_added', 'x');
     expect(gatherer.dueIn(1)).toBe(0);
+  });
+
+  it('takes the largest message, whole', async () => {
+    for (const letter of ['x', 'ä', '漢', '😀']) {
+      const message = letter.repeat((1024 * 1024) / letter.length);
+      const gatherer = new PieceGatherer();
+      await measureTurns(
+        () => {
+          gatherer.take(0);
+          gatherer.add('assistant.text_added', message);
+        },
+        { maxMs: 50 },
+      );
+      expect(text(gatherer.take(0))).toBe(message);
+    }
   });
 
   it('joins pieces of one kind and keeps the order of kinds', () => {

@@ -161,7 +161,7 @@ it('finds what is due by its indexes, however much is not', async () => {
      select i::text, i::text, 'o', 'a', 'ready', 1, 0, now() + interval '1 hour', now(), 1, interval '1 hour'
      from generate_series(1, 20000) as i`,
   );
-  await world.pool.query('analyze run_work');
+  await world.ownerPool.query('analyze run_work');
   const { readFileSync } = await import('node:fs');
   const text = readFileSync(`${import.meta.dirname}/find-due-runs.sql`, 'utf8');
   const { rows } = await world.pool.query<Record<'QUERY PLAN', string>>(`explain ${text}`, [false, [], 100]);

@@ -1,5 +1,5 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
-import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
+import { AgentCatalogue, AgentsModule, HARNESSES, workerSandbox, type Harnesses } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore, type RunOffer } from '#event-store';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
@@ -15,9 +15,12 @@ import {
   type Logger,
 } from '#platform';
 import { LimitedRuns, QueueControls, RUN_QUEUE, RunOffers, RunQueueModule, type RunQueue } from '#run-queue';
+import { TaskPool, TaskPoolModule } from '#task-pool';
 import { LeaseKeeper } from './lease-keeper.ts';
+import { LeaseThread } from './lease-thread.ts';
 import { Reaper, reaperLoop } from './reaper.ts';
 import { RunEngine } from './run-engine.ts';
+import { runMemoryBudget } from './run-memory.ts';
 import { WorkerLoop } from './worker-loop.ts';
 
 /** Injection tokens: the name of this worker process in claims, and the loop that the reaper works in. */
@@ -26,14 +29,18 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
 
 /** A worker: executes Runs that the queue offers, and takes back those of lost workers while it leads. */
 @Module({
-  imports: [EventStoreModule, LiveModule, RunQueueModule, AgentsModule, FilesModule],
+  imports: [EventStoreModule, LiveModule, RunQueueModule, AgentsModule, FilesModule, TaskPoolModule],
   providers: [
     { provide: HOLDER, useFactory: () => newId() },
     {
       provide: LeaseKeeper,
-      inject: [DATABASE, CONFIG, LOGGER, HOLDER],
-      useFactory: ({ pool }: Database, { LEASE_MS: leaseMs }: Config, logger: Logger, holder: string) =>
-        new LeaseKeeper({ pool, holder, leaseMs, logger }),
+      inject: [CONFIG, LOGGER, HOLDER],
+      useFactory: (config: Config, logger: Logger, holder: string) => {
+        const { LEASE_MS: leaseMs } = config;
+        const database = { url: requireDatabaseUrl(config), applicationName: 'spool leases' };
+        const renewer = new LeaseThread({ database, holder, leaseMs, logger });
+        return new LeaseKeeper({ renewer, leaseMs, logger });
+      },
     },
     {
       provide: RunEngine,
@@ -46,6 +53,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         BlobKeeper,
         FileStore,
         LeaseKeeper,
+        TaskPool,
         RunOffers,
         LimitedRuns,
         QueueControls,
@@ -62,16 +70,25 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         blobs: BlobKeeper,
         files: FileStore,
         leases: LeaseKeeper,
+        tasks: TaskPool,
         offers: RunOffers,
         limitedRuns: LimitedRuns,
         controls: QueueControls,
-        { LEASE_MS: leaseMs, FILE_LIMIT_BYTES: maxFileBytes, FOLDER_FILES: maxFiles, FOLDER_BYTES: maxBytes }: Config,
+        config: Config,
         logger: Logger,
         holder: string,
       ) => {
+        const {
+          LEASE_MS: leaseMs,
+          FILE_LIMIT_BYTES: maxFileBytes,
+          FOLDER_FILES: maxFiles,
+          FOLDER_BYTES: maxBytes,
+        } = config;
         const offerSoon = (offer: RunOffer): void => offers.offerSoon(offer);
         const onLimited = (organizationId: string): void => limitedRuns.onLimited(organizationId);
         const isPaused = () => controls.isPaused();
+        controls.ownSlots = config.WORKER_SLOTS;
+        const slotsPerOrganization = () => controls.slotsPerOrganization();
         return new RunEngine({
           store,
           handler,
@@ -82,8 +99,11 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           files,
           folderLimits: { maxFiles, maxBytes, maxFileBytes },
           leases,
+          tasks,
+          memory: { budget: runMemoryBudget(config) },
           offerSoon,
           onLimited,
+          slotsPerOrganization,
           isPaused,
           leaseMs,
           logger,
@@ -100,10 +120,14 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         bus: LiveBus,
         engine: RunEngine,
         leases: LeaseKeeper,
-        { WORKER_SLOTS: slots, SHUTDOWN_GRACE_MS: graceMs }: Config,
+        config: Config,
         logger: Logger,
         holder: string,
-      ) => new WorkerLoop({ pool, queue, bus, engine, leases, slots, graceMs, logger, holder }),
+      ) => {
+        const { WORKER_SLOTS: slots, SHUTDOWN_GRACE_MS: graceMs } = config;
+        const reportSandbox = () => workerSandbox(config, process.env);
+        return new WorkerLoop({ pool, queue, bus, engine, leases, slots, reportSandbox, graceMs, logger, holder });
+      },
     },
     {
       provide: REAPER_LOOP,

@@ -1,14 +1,16 @@
 import type { Pool } from 'pg';
-import { HarnessError, type AgentCatalogue, type Harnesses } from '#agents';
+import { HarnessError, NoRoom, type AgentCatalogue, type Harnesses } from '#agents';
 import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
 import type { CommandHandler, LimitedClaim, RunOffer, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { countBoot, namedStatement, untilAborted, type Logger } from '#platform';
-import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
+import type { TaskPool } from '#task-pool';
+import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import { asHarnessError } from './model-step.ts';
 import { RunExecution } from './run-execution.ts';
+import { delayWithoutRoom, RunRoom, type RunMemory } from './run-room.ts';
 import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
 import { tracedBoot, tracedRun } from './traced-steps.ts';
 import { transcriptOf, type TranscriptEvent } from './transcript.ts';
@@ -25,10 +27,14 @@ export interface RunEngineOptions {
   files: FileStore;
   folderLimits: FolderLimits;
   leases: LeaseKeeper;
+  tasks: TaskPool;
+  memory: RunMemory;
   /** Offers a Run that has become ready without an append. */
   offerSoon: (offer: RunOffer) => void;
   /** A Run of the organization waits for a concurrency limit. */
   onLimited: (organizationId: string) => void;
+  /** How many Runs of an organization may be claimed that has no limit of its own; null: as many as there are slots. */
+  slotsPerOrganization: () => Promise<number | null>;
   /** Whether Runs are to be left alone for now. */
   isPaused: () => Promise<boolean>;
   /** The worker process, as claims name it. */
@@ -106,31 +112,50 @@ export class RunEngine {
   private async limitedClaim({ agentId, organizationId }: Thread, offer: RunOffer): Promise<LimitedClaim | undefined> {
     const agent = await this.options.catalogue.find(agentId);
     const { maxRuns = null, organizationMaxRuns = null } = agent ?? {};
-    const limits = [...(organizationMaxRuns === null ? [] : [organizationId]), ...(maxRuns === null ? [] : [agentId])];
-    return limits.length === 0 ? undefined : { ...offer, organizationId, agentId, limits };
+    const organizationCap = await this.options.slotsPerOrganization();
+    const ofOrganization = organizationMaxRuns ?? organizationCap;
+    const limits = [...(ofOrganization === null ? [] : [organizationId]), ...(maxRuns === null ? [] : [agentId])];
+    return limits.length === 0 ? undefined : { ...offer, organizationId, agentId, limits, organizationCap };
   }
 
   private async work(claim: Claim): Promise<void> {
+    const { state } = claim.thread;
+    const room = new RunRoom(this.options.memory, state.lifecycle === 'none' ? '' : state.organizationId);
     let execution: RunExecution | null = null;
     try {
-      execution = await this.measuredBoot(claim);
+      execution = await this.measuredBoot(claim, room);
       claim.beginSteps();
       await execution.run();
     } catch (error) {
-      if (claim.stopReason === null) await this.fail(claim, execution, error);
-      // The only one that leaves the claim one last append.
-      else if (claim.stopReason === 'shutdown') await claim.append([{ ...claim.fence, type: 'hand_over_run' }]);
+      const lacksRoom = error instanceof NoRoom && claim.stopReason === null;
+      let delayMs = 0;
+      if (lacksRoom) {
+        this.options.logger.info(claim.names, 'a Run found no room in memory');
+        const isBooting = execution === null;
+        // Its transcript goes.
+        execution = null;
+        const hasRoom = error.bytes > 0 && (await room.waitInstead(error.bytes, claim.signal));
+        // A boot asks for several rooms. One of them says little of the others, so it must not come back at once.
+        if ((!hasRoom || isBooting) && claim.stopReason === null) delayMs = delayWithoutRoom(claim.attempt);
+      }
+      // A shutdown is the only stop that leaves the claim one last append.
+      const isHandedOver = claim.stopReason === 'shutdown' || (lacksRoom && claim.stopReason === null);
+      if (isHandedOver) await claim.append([{ ...claim.fence, type: 'hand_over_run', delayMs }]);
+      else if (claim.stopReason === null) await this.fail(claim, execution, error);
+    } finally {
+      room.release();
     }
   }
 
-  private async measuredBoot(claim: Claim): Promise<RunExecution> {
+  private async measuredBoot(claim: Claim, room: RunRoom): Promise<RunExecution> {
     const counted = countBoot();
     try {
-      const execution = await tracedBoot(() => this.boot(claim));
+      const execution = await tracedBoot(() => this.boot(claim, room));
       counted('ok');
       return execution;
-    } finally {
-      counted(claim.signal.aborted ? 'stopped' : 'error');
+    } catch (error) {
+      counted(claim.signal.aborted || error instanceof NoRoom ? 'stopped' : 'error');
+      throw error;
     }
   }
 
@@ -151,8 +176,8 @@ export class RunEngine {
     }
   }
 
-  private async boot(claim: Claim): Promise<RunExecution> {
-    const { catalogue, harnesses, store, blobs, files, folderLimits: limits, logger } = this.options;
+  private async boot(claim: Claim, room: RunRoom): Promise<RunExecution> {
+    const { catalogue, harnesses, store, blobs, files, folderLimits: limits, tasks, logger } = this.options;
     const { threadId, runId } = claim.offer;
     const { state, summaries } = claim.thread;
     const run = liveRun(state, runId);
@@ -163,19 +188,24 @@ export class RunEngine {
     const lacks = await untilAborted(catalogue.readiness(manifest), claim.signal);
     if (harness === undefined || lacks.length > 0)
       throw new Error(`the agent cannot run: ${lacks.map(({ detail }) => detail).join(' ')}`);
-    const events = (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS))) as TranscriptEvent[];
-    const liveRunIds = new Set(state.runs.map(({ id }) => id));
-    const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });
     const userId = summaries.thread?.user_id ?? '';
     const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
-    const context = { ...about, userId, manifest, signal: claim.signal };
+    const runTask = tasks.runnerFor(state.organizationId);
+    const openHold = () => room.openHold();
+    const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
+    // Before the transcript, which may take all of the organization's room: lists of tools need some of it, too.
     const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
       throw asHarnessError(error);
     });
+    await room.reserve(await claim.read(() => store.readTranscriptBytes(threadId, TRANSCRIPT_BOUNDS)), claim.signal);
+    const events = (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS))) as TranscriptEvent[];
+    const liveRunIds = new Set(state.runs.map(({ id }) => id));
+    const transcript = transcriptOf(events, { runId, trigger: run.trigger, liveRunIds });
+    await measure(transcript);
     const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
     const folder = new ThreadFolder({ files, blobs, limits, place });
     const parts = { blobs, maxFileBytes: limits.maxFileBytes, logger, isDraining: () => this.draining };
-    return new RunExecution(parts, claim, { context, harness, tools, files: folder, transcript });
+    return new RunExecution(parts, claim, { context, harness, tools, files: folder, transcript, room });
   }
 
   /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */

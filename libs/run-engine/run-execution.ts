@@ -1,13 +1,13 @@
 import { HarnessError, toolInputProblem, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
-import type { PreparedFile } from '#files';
-import { countStep, newId } from '#platform';
+import { countStep, newId, pauseIfLong } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
-import { FolderRefused, type Claim } from './claim.ts';
+import { FilesRefused, type Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
-import { nextAction, type CallToRun, type NextAction, type Rules } from './next-action.ts';
+import { callsToCheck, nextAction, type CallToRun, type NextAction, type Rules } from './next-action.ts';
 import { PieceWriter } from './pieces.ts';
 import { publicCall, settledFact, takeToolStep, type ToolOutcome, type ToolStepParts } from './tool-step.ts';
+import type { RunRoom } from './run-room.ts';
 import type { ThreadFolder } from './thread-folder.ts';
 import { tracedModelStep, tracedToolStep } from './traced-steps.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
@@ -24,6 +24,7 @@ export interface Booted {
   tools: readonly Tool[];
   files: ThreadFolder;
   transcript: TranscriptEvent[];
+  room: RunRoom;
 }
 
 /**
@@ -35,8 +36,9 @@ export class RunExecution {
   private readonly tools: ReadonlyMap<string, Tool>;
   private readonly rules: Rules;
   private readonly transcript: BoundedTranscript;
+  /** The problem of each call's input; null if it fits. */
+  private readonly inputProblems = new Map<string, string | null>();
   private pending: RecordedFact[] = [];
-  private files: PreparedFile[] = [];
   /** Model steps begun under this claim; each delta carries the number of its step. */
   private steps = 0;
 
@@ -55,33 +57,40 @@ export class RunExecution {
       const { name, idempotent, readOnly = false } = tool;
       return [name, { policy: toolPolicy(manifest, tool), idempotent, readOnly }] as const;
     });
-    const problems = new WeakMap<ToolCall, string | null>();
-    const inputProblem = (call: ToolCall): string | null => {
-      if (!problems.has(call)) problems.set(call, this.inputProblem(call));
-      return problems.get(call) ?? null;
-    };
+    const inputProblem = ({ toolCallId }: ToolCall): string | null => this.inputProblems.get(toolCallId) ?? null;
     const prices = manifest.model?.prices ?? { input: 0, output: 0 };
     const { runId } = this.claim.offer;
     return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, prices };
   }
 
-  private inputProblem(call: ToolCall): string | null {
-    const tool = this.tools.get(call.toolName);
-    if (tool === undefined) return null;
-    return toolInputProblem(tool, call, (error) => {
-      const about = { err: error, ...this.claim.names, toolName: tool.name };
-      this.parts.logger.warn(about, 'the input of a tool cannot be checked here');
-    });
+  /** Checks each call once, because a check may take a while in the task pool. */
+  private async checkInputs(): Promise<void> {
+    const { runTask, signal } = this.booted.context;
+    for (const call of callsToCheck(this.transcript.events)) {
+      const tool = this.tools.get(call.toolName);
+      if (tool === undefined || this.inputProblems.has(call.toolCallId)) continue;
+      const onUnchecked = (error: unknown): void => {
+        const about = { err: error, ...this.claim.names, toolName: tool.name };
+        this.parts.logger.warn(about, 'the input of a tool cannot be checked here');
+      };
+      this.inputProblems.set(call.toolCallId, await toolInputProblem(tool, call, { runTask, signal, onUnchecked }));
+      await pauseIfLong();
+    }
   }
 
   /** Throws ClaimStopped, HarnessError and what nobody expected; what is pending then goes with the next `store`. */
   async run(): Promise<void> {
     for (;;) {
+      await this.checkInputs();
+      // A message may have a thousand calls that are answered without being run.
+      await pauseIfLong();
+      this.claim.requireHeld();
       const action = nextAction(this.transcript.events, this.rules);
       switch (action.kind) {
         case 'model_step':
         case 'run_tools':
-          if (this.parts.isDraining()) return this.store({ ...this.claim.fence, type: 'hand_over_run' });
+          if (this.parts.isDraining() || this.booted.room.isFull)
+            return this.store({ ...this.claim.fence, type: 'hand_over_run' });
           await (action.kind === 'run_tools' ? this.runTools(action.calls) : this.takeModelStep(action));
           break;
         case 'settle_tool':
@@ -99,12 +108,13 @@ export class RunExecution {
 
   /** Stores what is pending and what follows from it in one append. */
   async store(command?: Command): Promise<void> {
-    const { pending, files } = this;
+    const { pending } = this;
     const record: Command = { ...this.claim.fence, type: 'record', facts: pending };
     const commands = [...(pending.length > 0 ? [record] : []), ...(command ? [command] : [])];
     this.pending = [];
-    this.files = [];
-    if (commands.length > 0) await this.claim.append(commands, files);
+    // An append is serialized in one step, which may take as long as what came before it.
+    await pauseIfLong();
+    if (commands.length > 0) await this.claim.append(commands);
   }
 
   private remember(facts: RecordedFact[]): void {
@@ -114,6 +124,7 @@ export class RunExecution {
 
   private transcribe(facts: readonly RecordedFact[]): void {
     for (const fact of facts) this.transcript.add(fact, this.claim.fence);
+    this.booted.room.growBy(this.transcript.growth);
   }
 
   private async takeModelStep({ tokensLeft }: Extract<NextAction, { kind: 'model_step' }>): Promise<void> {
@@ -123,7 +134,8 @@ export class RunExecution {
     const tools = booted.tools.filter(({ name }) => this.rules.tools.get(name)?.policy !== 'deny');
     const transcript = toMessages(this.transcript.events);
     const left = tokensLeft === undefined ? {} : { tokensLeft };
-    const context = { ...booted.context, transcript, tools, files, ...left };
+    const { makeRoom, release } = booted.room.forStep();
+    const context = { ...booted.context, transcript, tools, files, makeRoom, ...left };
     const writer = new PieceWriter({
       step: ++this.steps,
       append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]),
@@ -138,6 +150,7 @@ export class RunExecution {
     } finally {
       counted(claim.signal.aborted ? 'stopped' : 'error');
       writer.close();
+      release();
     }
   }
 
@@ -183,29 +196,32 @@ export class RunExecution {
   private async runTool(call: ToolCall, signal: AbortSignal): Promise<void> {
     const tool = this.tools.get(call.toolName);
     if (tool === undefined) throw new Error(`${call.toolName} is to be run and does not exist`);
-    const context = { ...this.booted.context, signal, files: this.booted.files };
-    const outcome = await tracedToolStep(call, () => takeToolStep(this.parts, tool, call, context));
-    const { facts, files } = outcome.folder ? await this.changeFolder(outcome) : outcome;
-    this.files.push(...files);
-    this.remember(facts);
+    const { makeRoom, release } = this.booted.room.forCall();
+    const context = { ...this.booted.context, signal, files: this.booted.files, makeRoom };
+    try {
+      const outcome = await tracedToolStep(call, () => takeToolStep(this.parts, tool, call, context));
+      this.remember(await this.storeFiles(outcome));
+    } finally {
+      release();
+    }
   }
 
-  /** Stores the call's result at once and alone, so that a folder that has moved on is an answer to this call; what is left. */
-  private async changeFolder({
-    facts,
-    files,
-    folder,
-    refused,
-  }: ToolOutcome): Promise<Pick<ToolOutcome, 'facts' | 'files'>> {
+  /**
+   * Stores a result with files at once and alone, so that their refusal is an answer to this call. Returns the facts that are
+   * left to be stored.
+   */
+  private async storeFiles(outcome: ToolOutcome): Promise<RecordedFact[]> {
+    const { facts, files, folder } = outcome;
+    if (folder === undefined && files.length === 0) return facts;
     await this.store();
     try {
       await this.claim.append([{ ...this.claim.fence, type: 'record', facts }], files, folder);
     } catch (error) {
-      if (!(error instanceof FolderRefused)) throw error;
-      return refused(error.why);
+      if (!(error instanceof FilesRefused)) throw error;
+      return this.storeFiles(await outcome.refused(error.why));
     }
     this.transcribe(facts);
-    return { facts: [], files: [] };
+    return [];
   }
 
   /** Asks for all calls together, and lets the Run go: it holds no worker while it waits. */

@@ -2,10 +2,11 @@ import { FileRefused, type FolderFile, type ToolFiles } from '#agents';
 import { folderPath, foldersOf, isReadOnlyPath, type RecordedFact } from '#domain';
 import type { FolderChange, FolderChanges } from '#event-store';
 import { BlobTooLarge, storeArtifact, type ByteRange, type FolderRow, type PreparedFile } from '#files';
+import type { FileRefusal } from './claim.ts';
 import { orUnavailable, visibleFiles, type ThreadFolder } from './thread-folder.ts';
 
-/** Why an append was refused for its changes of the folder. */
-export type FolderRefusal = 'folder_moved' | 'folder_full';
+const QUOTA_FULL =
+  'Nothing was stored: the organization has used up its quota of files. Delete files, or ask for more.';
 
 /**
  * The folder as one tool call has it: as it was when the call first looked, with what it changes noted beside. Bytes are
@@ -75,7 +76,8 @@ export class StagedFolder implements ToolFiles {
   }
 
   /** What a model is told whose changes were refused. */
-  refusalOf(refusal: FolderRefusal): string {
+  refusalOf(refusal: FileRefusal): string {
+    if (refusal === 'quota_full') return QUOTA_FULL;
     if (refusal === 'folder_full') return this.fullMessage();
     const paths = [...this.staged.keys()].join(', ');
     return `Nothing was changed: ${paths} was changed meanwhile by another call. Read it again.`;

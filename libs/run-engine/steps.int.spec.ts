@@ -102,6 +102,14 @@ describe('a model step', () => {
     });
     expect(await errorOf(runId)).toMatchObject({ code: 'output_too_large' });
   });
+
+  it('that asks for more than 1,000 tools fails the Run', async () => {
+    const { runId } = await execute(async function* () {
+      const toolCalls = Array.from({ length: 1_001 }, () => ({ toolName: 'missing', toolInput: {} }));
+      yield { type: 'message', text: '', toolCalls };
+    });
+    expect(await errorOf(runId)).toMatchObject({ code: 'output_too_large' });
+  });
 });
 
 describe('a tool call', () => {

@@ -77,8 +77,8 @@ describe('an interrupt', () => {
 
   it('is not seen where the claims hold', async () => {
     const worker = await world.makeWorker();
-    const { runId, execution } = await startSpeaking('a b c /pause 100', {}, worker);
-    await worker.leases.check();
+    worker.leases.start();
+    const { runId, execution } = await startSpeaking('a b c /pause 700', {}, worker);
     await execution;
     expect((await world.summary(runId)).status).toBe('completed');
   });
@@ -255,7 +255,7 @@ describe('the lease', () => {
     })();
     await execution.finally(() => (done = true));
     await reaping;
-    leases.stop();
+    await leases.stop();
     expect((await world.types(threadId)).filter((type) => type === 'run.claimed')).toHaveLength(1);
     expect((await world.summary(runId)).status).toBe('completed');
   };
@@ -264,7 +264,7 @@ describe('the lease', () => {
   it('lost in the database stops the work at the next renewal', async () => {
     const { threadId, runId, execution, leases } = await startSpeaking();
     await world.endLease(runId);
-    await leases.renew();
+    leases.start();
     await execution;
     expect((await world.types(threadId)).at(-1)).toBe('assistant.text_added');
     expect((await world.run(threadId, runId))?.status).toBe('running');
@@ -289,8 +289,8 @@ describe('the lease', () => {
     };
     await eventually(look, { what: 'the work has stopped' }).finally(() => turns.stop());
     await execution;
-    worker.leases.stop();
     proxy.resume();
+    await worker.leases.stop();
     expect(claim!.stopReason).toBe('unsure');
     // A process that is paused when its lease ends stops in its first turn after the pause.
     expect(stoppedAt!).toBeLessThan(endsAt);
@@ -309,7 +309,7 @@ describe('the lease', () => {
     const said = await world.say('hi');
     const thread = (await store.load(said.threadId))!;
     const handler = new CommandHandler({ store, leaseMs: 1_000 });
-    const parts = { handler, store, logger: createLogger('silent', 'stopping spec') };
+    const parts = { handler, store, leases, logger: createLogger('silent', 'stopping spec') };
     const claim = new Claim(parts, { offer: said.offer, attempt: 1, thread, leaseUntil: performance.now() });
     leases.hold(claim);
     expect(claim.stopReason).toBe('unsure');
@@ -327,10 +327,12 @@ describe('the lease', () => {
       return rows;
     };
     const before = await dueOf();
-    await worker.leases.renew();
+    worker.leases.start();
+    const isLater = async () => (await dueOf()).every(({ due }, i) => due > (before[i]?.due ?? ''));
+    await eventually(isLater, { what: 'the leases are renewed' });
     const after = await dueOf();
+    await worker.leases.stop();
     expect(after).toHaveLength(3);
-    after.forEach(({ due }, i) => expect(due > (before[i]?.due ?? '')).toBe(true));
     // Not by their times, which may be on two sides of any limit.
     expect(new Set(after.map(({ transaction }) => transaction)).size).toBe(1);
     worker.engine.drain();

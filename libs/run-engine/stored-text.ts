@@ -2,21 +2,16 @@ import { storableText } from '#domain';
 
 /** The first `maxBytes` bytes of UTF-8 of the text, never half a character, and the rest. */
 export function splitUtf8(text: string, maxBytes: number): [string, string] {
-  // A UTF-16 unit has at most 3 bytes.
-  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return [text, ''];
-  let bytes = 0;
-  let units = 0;
-  for (const character of text) {
-    bytes += Buffer.byteLength(character);
-    if (bytes > maxBytes) break;
-    units += character.length;
-  }
+  // A UTF-16 unit has 1 to 3 bytes.
+  const mayFit = text.length <= maxBytes;
+  if (mayFit && (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes)) return [text, ''];
+  const { read: units } = new TextEncoder().encodeInto(text.slice(0, maxBytes), new Uint8Array(maxBytes));
   return [text.slice(0, units), text.slice(units)];
 }
 
 /** The text in at most `maxBytes` bytes of UTF-8, `mark` at the end where it was cut. */
 export function cutUtf8(text: string, maxBytes: number, mark: string): string {
-  if (Buffer.byteLength(text) <= maxBytes) return text;
+  if (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes) return text;
   return ownText(splitUtf8(text, maxBytes - Buffer.byteLength(mark))[0] + mark);
 }
 
@@ -25,15 +20,39 @@ export function ownText(text: string): string {
   return Buffer.from(text).toString();
 }
 
-/** A JSON object with `change` applied to every text in it, keys included. */
+/** A JSON object with `change` applied to every text in it, keys included; itself where nothing changes. */
 export function mapTexts(value: Record<string, unknown>, change: (text: string) => string): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [change(name), mapValue(field, change)]));
+  return mapValue(value, change) as Record<string, unknown>;
 }
 
 function mapValue(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map((item) => mapValue(item, change));
-  return typeof value === 'object' && value !== null ? mapTexts(value as Record<string, unknown>, change) : value;
+  if (typeof value !== 'object' || value === null) return value;
+  return Array.isArray(value) ? mapItems(value, change) : mapFields(value as Record<string, unknown>, change);
+}
+
+function mapItems(items: unknown[], change: (text: string) => string): unknown[] {
+  let mapped = items;
+  for (const [i, item] of items.entries()) {
+    const to = mapValue(item, change);
+    if (to === item) continue;
+    if (mapped === items) mapped = [...items];
+    mapped[i] = to;
+  }
+  return mapped;
+}
+
+function mapFields(fields: Record<string, unknown>, change: (text: string) => string): Record<string, unknown> {
+  const names = Object.keys(fields);
+  const mapped: [string, unknown][] = [];
+  let isChanged = false;
+  for (const name of names) {
+    const field = fields[name];
+    const to: [string, unknown] = [change(name), mapValue(field, change)];
+    isChanged ||= to[0] !== name || to[1] !== field;
+    mapped.push(to);
+  }
+  return isChanged ? Object.fromEntries(mapped) : fields;
 }
 
 /** Joins pieces of text whose borders may cut a surrogate pair in two, and makes them storable. */
@@ -43,7 +62,8 @@ export class StorablePieces {
   /** The piece as far as it is sure. */
   push(piece: string): string {
     const text = this.half + piece;
-    this.half = /[\uD800-\uDBFF]$/.exec(text)?.[0] ?? '';
+    const last = text.slice(-1);
+    this.half = last >= '\uD800' && last <= '\uDBFF' ? last : '';
     return storableText(text.slice(0, text.length - this.half.length));
   }
 

@@ -1,3 +1,6 @@
+import fc from 'fast-check';
+import { storableText } from '#domain';
+import { measureTurns } from '#testing';
 import { cutUtf8, mapTexts, splitUtf8, StorablePieces } from './stored-text.ts';
 
 it.each([
@@ -20,6 +23,45 @@ it('changes every text in an object and nothing else', () => {
   const value = { a: 'x', b: ['x', { x: 'x' }, 1, null, true], c: { d: {} } };
   const changed = { a: 'y', b: ['y', { y: 'y' }, 1, null, true], c: { d: {} } };
   expect(mapTexts(value, (text) => text.replaceAll('x', 'y'))).toEqual(changed);
+});
+
+const jsonObject = fc.dictionary(fc.string(), fc.jsonValue());
+
+it('maps random objects as their copies', () => {
+  const change = (text: string) => text.replaceAll('a', 'bb');
+  const mapSlowly = (value: unknown): unknown => {
+    if (typeof value === 'string') return change(value);
+    if (Array.isArray(value)) return value.map(mapSlowly);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, field]) => [change(name), mapSlowly(field)]));
+  };
+  fc.assert(
+    fc.property(jsonObject, (value) => {
+      const before = JSON.stringify(value);
+      expect(JSON.stringify(mapTexts(value, change))).toBe(JSON.stringify(mapSlowly(value)));
+      expect(JSON.stringify(value)).toBe(before);
+      expect(mapTexts(value, (text) => text)).toBe(value);
+    }),
+  );
+});
+
+it('changes the largest input of a tool', async () => {
+  const fields = Object.fromEntries(Array.from({ length: 24_999 }, (_, i) => [`key ${i}`, `${i}`]));
+  const input = { ...fields, half: '\uD800' };
+  await measureTurns(() => mapTexts(input, storableText), { maxMs: 50 });
+  expect(mapTexts(input, storableText)).toEqual({ ...fields, half: '\uFFFD' });
+});
+
+it('splits random texts as bytes', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 4, max: 40 }), (text, maxBytes) => {
+      const [head, rest] = splitUtf8(text, maxBytes);
+      expect(head + rest).toBe(text);
+      expect(Buffer.byteLength(head)).toBeLessThanOrEqual(maxBytes);
+      const [next = ''] = rest;
+      if (rest !== '') expect(Buffer.byteLength(head + next)).toBeGreaterThan(maxBytes);
+    }),
+  );
 });
 
 it('joins characters that were cut in two, and replaces halves that stay alone', () => {

@@ -9,7 +9,7 @@ import {
   type FileStore,
   type FolderRow,
 } from '#files';
-import { isDatabaseAway } from '#platform';
+import { isDatabaseAway, metrics } from '#platform';
 
 export interface FolderParts {
   files: FileStore;
@@ -86,8 +86,10 @@ export class ThreadFolder implements ThreadFiles {
       if (!(error instanceof BlobMissing)) throw error;
       // Written anew since it was looked up, and already swept.
       const now = await this.find(file);
-      if (now.blob_key === row.blob_key) throw error;
-      return this.blobs.get(now.blob_key, range);
+      if (now.blob_key !== row.blob_key) return this.blobs.get(now.blob_key, range);
+      metrics.lostFileReads.inc();
+      await this.files.noteLost(row, true);
+      throw new FileRefused(`The content of ${file.path} is lost: the file storage does not have it any more.`);
     }
   }
 }

@@ -1,15 +1,33 @@
-import { FileRefused, HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '#agents';
-import { removeCitations, storableText, type RecordedFact, type ToolCall, type ToolCompleted } from '#domain';
+import {
+  FileRefused,
+  HarnessError,
+  NoRoom,
+  type RunContext,
+  type Tool,
+  type ToolContext,
+  type ToolResult,
+} from '#agents';
+import {
+  beginningOf,
+  removeCitations,
+  storableText,
+  type RecordedFact,
+  type ToolCall,
+  type ToolCompleted,
+} from '#domain';
 import type { FolderChanges } from '#event-store';
 import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
 import { countStep, isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
-import { newFileFacts, StagedFolder, type FolderRefusal } from './staged-folder.ts';
+import type { FileRefusal } from './claim.ts';
+import { newFileFacts, StagedFolder } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
 import type { ThreadFolder } from './thread-folder.ts';
 
 /** What the log shows of a result (decisions, section 4), bytes of UTF-8. */
 const MAX_SUMMARY_BYTES = 2 * 1024;
+/** The beginning of a result that the summary is made of, UTF-16 units: to look through all of it takes too long. */
+const SUMMARIZED = 32 * 1024;
 /** What the model is given of a result. More is cut with a note rather than failing the Run: the model can ask for less. */
 const MAX_RESULT_BYTES = 1024 * 1024;
 const CUT_NOTE = '\n[The rest of the result was cut off: it is too large.]';
@@ -20,8 +38,8 @@ export interface ToolOutcome {
   files: PreparedFile[];
   /** What the tool does to the folder, for the same append too; the folder may have moved on since the tool looked. */
   folder?: FolderChanges | undefined;
-  /** The outcome instead, without the changes of the folder. */
-  refused: (why: FolderRefusal) => Promise<Pick<ToolOutcome, 'facts' | 'files'>>;
+  /** The outcome instead: without the changes of the folder, and without the files where they are too many. */
+  refused: (why: FileRefusal) => Promise<ToolOutcome>;
 }
 
 export interface ToolStepParts {
@@ -39,7 +57,7 @@ export async function takeToolStep(
   { blobs, maxFileBytes, logger }: ToolStepParts,
   tool: Tool,
   call: ToolCall,
-  context: RunContext & { files: ThreadFolder },
+  context: RunContext & Pick<ToolContext, 'makeRoom'> & { files: ThreadFolder },
 ): Promise<ToolOutcome> {
   const files: PreparedFile[] = [];
   const folder = new StagedFolder(context.files);
@@ -73,25 +91,25 @@ export async function takeToolStep(
     // Files that cannot be read or written now are nothing that the model could deal with.
     if (error instanceof HarnessError && error.code === 'storage_unavailable') throw error;
     logger.warn({ err: error, ...namesOf(context), toolName: call.toolName }, 'a tool failed');
-    const isKnown = error instanceof HarnessError || error instanceof FileRefused;
+    const isKnown = error instanceof HarnessError || error instanceof FileRefused || error instanceof NoRoom;
     result = { text: isKnown ? error.message : 'The tool failed.', isError: true };
   }
   counted(result.isError ? 'error' : 'ok');
   const durationMs = Math.round(performance.now() - startedAt);
   // All or none with the result: what a tool calls an error has changed nothing.
   if (result.isError) await folder.drop();
-  const made = { files: [...files], facts: files.flatMap(newFileFacts) };
+  const made = [...files];
   const completed = completedFact(call, result.isError ? 'error' : 'ok', result, durationMs);
-  return {
-    ...made,
-    facts: [...made.facts, ...(await folder.facts()), completed],
-    folder: folder.changes(),
-    refused: async (why) => {
-      const text = folder.refusalOf(why);
-      await folder.drop();
-      return { ...made, facts: [...made.facts, completedFact(call, 'error', { text }, durationMs)] };
-    },
+  const refused = async (why: FileRefusal): Promise<ToolOutcome> => {
+    const text = folder.refusalOf(why);
+    await folder.drop();
+    const kept = why === 'quota_full' ? [] : made;
+    if (why === 'quota_full') await blobs.discard(made.map(({ blob_key }) => blob_key));
+    const error = completedFact(call, 'error', { text }, durationMs);
+    return { facts: [...kept.flatMap(newFileFacts), error], files: kept, refused };
   };
+  const facts = [...made.flatMap(newFileFacts), ...(await folder.facts()), completed];
+  return { facts, files: made, folder: folder.changes(), refused };
 }
 
 const namesOf = ({ threadId, runId, attempt }: RunContext) => ({ threadId, runId, attempt });
@@ -113,10 +131,17 @@ function completedFact(
   { text, fileIds = [] }: Pick<ToolResult, 'text' | 'fileIds'>,
   durationMs: number | null,
 ): RecordedFact {
-  const result = cutUtf8(storableText(text), MAX_RESULT_BYTES, CUT_NOTE);
-  const summary = cutUtf8(withoutCitations(result), MAX_SUMMARY_BYTES, '…');
+  const result = storedResult(text);
+  const summary = cutUtf8(withoutCitations(beginningOf(result, SUMMARIZED)), MAX_SUMMARY_BYTES, '…');
   const shown = fileIds.length > 0 ? { fileIds } : {};
   return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs, ...shown } };
+}
+
+function storedResult(text: string): string {
+  // First, because looking through 16 MiB for what cannot be stored takes 70 ms.
+  const beginning = beginningOf(text, 2 * MAX_RESULT_BYTES);
+  const mark = beginning.length < text.length ? CUT_NOTE : '';
+  return cutUtf8(storableText(beginning) + mark, MAX_RESULT_BYTES, CUT_NOTE);
 }
 
 function withoutCitations(text: string): string {

@@ -115,7 +115,7 @@ describe('the statement', () => {
     const { threadId, runId } = await execute(useTools(['look']), [tool('look', async () => ok(long))]);
     const of = { runId, trigger: 'user_prompt' as const, liveRunIds: new Set([runId]) };
     expect(() => transcriptOf([], of)).not.toThrow();
-    await world.pool.query('update events set data = $3::jsonb where thread_id = $1 and type = $2', [
+    await world.ownerPool.query('update events set data = $3::jsonb where thread_id = $1 and type = $2', [
       threadId,
       type,
       data,

@@ -125,15 +125,15 @@ export function toMessages(events: readonly TranscriptEvent[]): TranscriptMessag
   for (const event of events) {
     if (event.type === 'message.added') {
       settle();
-      messages.push({ role: 'user', text: event.data.text, fileIds: event.data.fileIds });
+      messages.push(messageOf(event, ({ data: { text, fileIds } }) => ({ role: 'user', text, fileIds })));
     } else if (event.type === 'assistant.message_added') {
       settle();
-      messages.push({ role: 'assistant', ...event.data });
+      messages.push(messageOf(event, ({ data }) => ({ role: 'assistant', ...data })));
       open = new Map(event.data.toolCalls.map((call) => [call.toolCallId, call]));
     } else if (event.type === 'tool.started') {
       started.add(event.data.toolCallId);
     } else if (event.type === 'tool.completed' && open.delete(event.data.toolCallId)) {
-      messages.push(toolMessage(event));
+      messages.push(messageOf(event, toolMessage));
     }
   }
   settle();
@@ -147,14 +147,19 @@ const UNANSWERED = {
 
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
-const toolMessages = new WeakMap<TranscriptEvent, ToolMessage>();
+const messages = new WeakMap<TranscriptEvent, TranscriptMessage>();
 
-/** One for each event, however often it is asked for: what a harness has counted of a large result, it knows again. */
-function toolMessage(event: Extract<TranscriptEvent, { type: 'tool.completed' }>): ToolMessage {
-  const known = toolMessages.get(event);
-  if (known !== undefined) return known;
-  const { toolCallId, toolName, outcome, result, fileIds } = event.data;
-  const message: ToolMessage = { role: 'tool', toolCallId, toolName, outcome, result, ...(fileIds ? { fileIds } : {}) };
-  toolMessages.set(event, message);
+/** One for each event, however often it is asked for: what a harness has counted of a large message, it knows again. */
+function messageOf<Event extends TranscriptEvent>(
+  event: Event,
+  make: (event: Event) => TranscriptMessage,
+): TranscriptMessage {
+  const message = messages.get(event) ?? make(event);
+  messages.set(event, message);
   return message;
+}
+
+function toolMessage({ data }: Extract<TranscriptEvent, { type: 'tool.completed' }>): ToolMessage {
+  const { toolCallId, toolName, outcome, result, fileIds } = data;
+  return { role: 'tool', toolCallId, toolName, outcome, result, ...(fileIds ? { fileIds } : {}) };
 }

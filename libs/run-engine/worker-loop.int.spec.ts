@@ -4,7 +4,7 @@ import { createLogger, loadConfig, openDatabase } from '#platform';
 import { openRunQueue, type RunQueue } from '#run-queue';
 import { eventually, eventuallyWithin, faultProxy, timedTest } from '#testing';
 import { makeWorld, type World } from './engine.testing.ts';
-import { WorkerLoop } from './worker-loop.ts';
+import { WorkerLoop, type WorkerLoopOptions } from './worker-loop.ts';
 
 let world: World;
 let queue: RunQueue;
@@ -29,9 +29,10 @@ afterAll(async () => {
   await world.close();
 });
 
-async function startLoop({ graceMs = 2_000, slots = 4 } = {}) {
+async function startLoop(more: Partial<WorkerLoopOptions> = {}) {
   const { engine, leases, holder } = await world.makeWorker();
-  const loop = new WorkerLoop({ pool: world.pool, queue, bus, engine, leases, holder, slots, graceMs, logger });
+  const own = { pool: world.pool, queue, bus, engine, leases, holder, logger };
+  const loop = new WorkerLoop({ ...own, graceMs: 2_000, slots: 4, ...more });
   loops.push(loop);
   await loop.start();
   return { loop, holder };
@@ -54,6 +55,21 @@ it('executes what the queue offers, several Runs at once', async () => {
   await loop.stop();
   expect(loop.stage).toBe('stopped');
   expect(await slots(holder)).toBeUndefined();
+});
+
+it('logs and registers what it found of the sandbox of tool servers', async () => {
+  const found = { isolation: 'user' as const, refused: null, warnings: ['It is shared.'] };
+  let log = '';
+  const logging = createLogger('info', 'test', { write: (line) => void (log += line) });
+  const { holder } = await startLoop({ logger: logging, reportSandbox: () => Promise.resolve(found) });
+  const { rows } = await world.pool.query('select sandbox from workers where holder = $1', [holder]);
+  expect(rows).toEqual([{ sandbox: found }]);
+  const line = log.split('\n').find((text) => text.includes('worker: tool server sandbox checked')) ?? '{}';
+  expect(JSON.parse(line)).toMatchObject({ ...found, level: expect.stringMatching(/warn/) as string });
+  // Until it takes Runs.
+  const { runId, offer } = await world.say('hi');
+  await queue.offer([offer]);
+  await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'the Run is completed' });
 });
 
 it('takes no Run when it is stopped while it starts', async () => {

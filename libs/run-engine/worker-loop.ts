@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
+import type { WorkerSandbox } from '#agents';
 import type { RunOffer } from '#event-store';
 import type { LiveBus } from '#live';
 import { isDatabaseAway, metrics, type Logger } from '#platform';
@@ -20,6 +21,8 @@ export interface WorkerLoopOptions {
   /** The worker process, as claims and the table `workers` name it. */
   holder: string;
   slots: number;
+  /** Checks the sandbox of tool servers. Rejects with ConfigError. */
+  reportSandbox?: () => Promise<WorkerSandbox>;
   /** How long steps may still run once it stops, milliseconds. */
   graceMs: number;
   logger: Logger;
@@ -53,12 +56,14 @@ export class WorkerLoop {
   }
 
   private async startTaking(): Promise<void> {
-    const { pool, queue, bus, engine, leases, holder, slots, logger } = this.options;
+    const { pool, queue, bus, engine, leases, holder, slots, logger, reportSandbox } = this.options;
     leases.start();
     metrics.slots.set(slots);
     metrics.slotsInUse.set(0);
     this.ignoreWakes = bus.onWake((threadId, version) => engine.wake(threadId, version));
-    this.registered = await registerWorker(pool, { holder, slots }, logger);
+    const sandbox = reportSandbox && (await reportSandbox());
+    if (sandbox) logSandbox(logger, sandbox);
+    this.registered = await registerWorker(pool, { holder, slots, sandbox }, logger);
     if (this.stopping !== null) return;
     this.consumer = queue.consume((offer) => this.track(this.execute(offer)), slots);
     this.stage = 'running';
@@ -90,7 +95,7 @@ export class WorkerLoop {
     // Bounded by the leases: a hand-over that cannot be stored ends with its claim's.
     await this.whenIdle();
     this.ignoreWakes();
-    leases.stop();
+    await leases.stop();
     await stoppedTaking;
     await this.consumer?.close();
     await this.starting;
@@ -135,4 +140,10 @@ export class WorkerLoop {
   private async whenIdle(): Promise<void> {
     while (this.executing.size > 0) await Promise.allSettled(this.executing);
   }
+}
+
+function logSandbox(logger: Logger, sandbox: WorkerSandbox): void {
+  if (sandbox.isolation === null) return;
+  const isFine = sandbox.refused === null && sandbox.warnings.length === 0;
+  logger[isFine ? 'info' : 'warn'](sandbox, 'worker: tool server sandbox checked');
 }

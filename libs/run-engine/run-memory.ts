@@ -1,0 +1,25 @@
+import { getHeapStatistics } from 'node:v8';
+import { ByteBudget, metrics, type Config } from '#platform';
+
+/** A tool call that reads as much as one may must fit where nothing else is read: a message of 16 MiB, four times over. */
+const LARGEST_CALL_BYTES = 64 * 1024 * 1024;
+
+/** What a Run or a call holds up to here is not counted: all slots together hold little of it, and small Runs never wait. */
+const SMALL_BYTES = 256 * 1024;
+
+type Settings = Pick<Config, 'RUN_MEMORY_BYTES' | 'RUN_MEMORY_PERCENT_PER_ORGANIZATION'>;
+
+/** The memory that the Runs of this process may use (docs/adr/0028). By default half of the heap that V8 may have. */
+export function runMemoryBudget({
+  RUN_MEMORY_BYTES: wanted = Math.floor(getHeapStatistics().heap_size_limit / 2),
+  RUN_MEMORY_PERCENT_PER_ORGANIZATION: percent,
+}: Settings): ByteBudget {
+  const process = Math.max(wanted, LARGEST_CALL_BYTES);
+  const share = Math.max(Math.floor((process * percent) / 100), LARGEST_CALL_BYTES);
+  metrics.runMemoryBytes.set(0);
+  metrics.runsWaitingForMemory.set(0);
+  return new ByteBudget({ process, share, small: SMALL_BYTES }, (bytes, waiting) => {
+    metrics.runMemoryBytes.set(bytes);
+    metrics.runsWaitingForMemory.set(waiting);
+  });
+}
