@@ -1,14 +1,19 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { McpError } from '@modelcontextprotocol/sdk/types.js';
 import { AddressRefused, BodyTooLarge } from '#platform';
+import { NoRoom } from '../harness.ts';
+import { MessageTooComplex } from '../json-shape.ts';
 import { MessageTooLarge } from './message-lines.ts';
+import { ServerLimitExceeded } from './server-watch.ts';
 
 /**
  * How a call can end without a result. `not_sent`: the server has certainly not begun it. `lost`: the connection ended in
  * the middle, and it may have taken effect. `timeout`: it took too long, and may have taken effect. `too_large`: its result
- * is. `refused`: the server answered that it does not do it. `invalid`: what it answered is no result.
+ * is. `no_room`: the worker has no room in memory for its result. `over_limit`: its server used more memory or CPU time than it
+ * may and was killed. `refused`: the server answered that it does not do it. `invalid`: what it answered is no result.
  */
-export type FailureKind = 'not_sent' | 'lost' | 'timeout' | 'too_large' | 'refused' | 'invalid';
+export type FailureKind = 'not_sent' | 'lost' | 'timeout' | Limit | 'refused' | 'invalid';
+export type Limit = 'too_large' | 'no_room' | 'over_limit';
 
 export class CallFailed extends Error {
   override name = 'CallFailed';
@@ -36,9 +41,19 @@ export function failureOf(error: unknown): CallFailed {
   return error instanceof CallFailed ? error : new CallFailed(kindOf(error), error);
 }
 
+/** The limit that a message met while it was read, or that its server exceeded; null for another error. */
+export function limitOf(error: unknown): Limit | null {
+  if (error instanceof ServerLimitExceeded) return 'over_limit';
+  if (error instanceof NoRoom) return 'no_room';
+  const isTooLarge =
+    error instanceof BodyTooLarge || error instanceof MessageTooLarge || error instanceof MessageTooComplex;
+  return isTooLarge ? 'too_large' : null;
+}
+
 function kindOf(error: unknown): FailureKind {
   if (error instanceof McpError) return 'refused';
-  if (error instanceof BodyTooLarge || error instanceof MessageTooLarge) return 'too_large';
+  const limit = limitOf(error);
+  if (limit !== null) return limit;
   if (error instanceof StreamableHTTPError) return kindOfStatus(error.code);
   if (error instanceof TypeError) return wasConnected(error) ? 'lost' : 'not_sent';
   // What the schemas of the SDK say of an answer that is none; not always an Error.

@@ -1,5 +1,5 @@
 import { untilAborted } from '#platform';
-import { McpConnection, type ConnectionParts } from './connection.ts';
+import { McpConnection, type ConnectionOwner, type ConnectionParts } from './connection.ts';
 import { hideInError } from './hide-secrets.ts';
 import type { ReadyServer } from './tool-server.ts';
 
@@ -8,8 +8,6 @@ export interface PoolOptions extends ConnectionParts {
   idleMs: number;
   /** How many are open at once, as long as one of them is not in use. */
   maxOpen: number;
-  /** How long opening one may take. */
-  openMs: number;
 }
 
 /** A tool server cannot be connected to. The cause is fit for the log. */
@@ -37,8 +35,12 @@ export class ConnectionPool {
   constructor(private readonly options: PoolOptions) {}
 
   /** Has something done on the connection of an agent to a server. Rejects with ServerAway, and as `act`. */
-  async use<T>(agentId: string, target: ReadyServer, act: (connection: McpConnection) => Promise<T>): Promise<T> {
-    const entry = this.entryOf(JSON.stringify([agentId, target.server, target.given]), target);
+  async use<T>(
+    owner: ConnectionOwner,
+    target: ReadyServer,
+    act: (connection: McpConnection) => Promise<T>,
+  ): Promise<T> {
+    const entry = this.entryOf(owner, target);
     entry.uses++;
     if (entry.idle !== null) clearTimeout(entry.idle);
     try {
@@ -56,18 +58,19 @@ export class ConnectionPool {
     await Promise.all([...this.open].map((entry) => this.end(entry)));
   }
 
-  private entryOf(key: string, target: ReadyServer): Entry {
+  private entryOf(owner: ConnectionOwner, target: ReadyServer): Entry {
+    const key = JSON.stringify([owner.agentId, target.server, target.given]);
     if (this.isClosed) throw new ServerAway('The process stops.');
     const known = this.usable.get(key);
-    const entry = known ?? this.newEntry(key, target);
+    const entry = known ?? this.newEntry(key, owner, target);
     this.usable.delete(key);
     this.usable.set(key, entry);
     if (known === undefined) this.makeRoom();
     return entry;
   }
 
-  private newEntry(key: string, target: ReadyServer): Entry {
-    const connection = new McpConnection(target, this.options);
+  private newEntry(key: string, owner: ConnectionOwner, target: ReadyServer): Entry {
+    const connection = new McpConnection(target, this.options, owner);
     const entry: Entry = { key, connection, opened: Promise.resolve(), uses: 0, idle: null, ended: null };
     connection.onUnusable = () => this.retire(entry);
     this.open.add(entry);

@@ -25,10 +25,12 @@ export function describeTools(
   );
   const tools: ServerTool[] = [];
   const leftOut: string[] = [];
+  const byName = new Map(listed.toReversed().map((tool) => [tool.name, tool]));
+  const taken = new Set<string>();
   for (const [serverName, name] of names) {
-    const tool = listed.find((entry) => entry.name === serverName);
+    const tool = byName.get(serverName);
     if (tool === undefined) continue;
-    if (tools.some((other) => other.name === name)) {
+    if (taken.has(name)) {
       leftOut.push(`Another tool has the name ${name} already.`);
       continue;
     }
@@ -38,6 +40,7 @@ export function describeTools(
       continue;
     }
     const { readOnlyHint = false, idempotentHint = false } = annotations;
+    taken.add(name);
     tools.push({
       serverName,
       name,

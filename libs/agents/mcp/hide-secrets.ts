@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { pauseIfLong } from '#platform';
 
 /** Shorter ones would be found by chance, and what is hidden then would tell them. */
 const MIN_LENGTH = 6;
@@ -19,7 +20,11 @@ export function secretTexts(values: readonly string[]): readonly string[] {
 export function hideSecrets<Value>(value: Value, secrets: readonly string[]): Value;
 export function hideSecrets(value: unknown, secrets: readonly string[]): unknown {
   if (secrets.length === 0) return value;
-  if (typeof value === 'string') return secrets.reduce((text, secret) => text.replaceAll(secret, '***'), value);
+  if (typeof value === 'string') {
+    // No secret is shorter.
+    if (value.length < MIN_LENGTH) return value;
+    return secrets.reduce((text, secret) => (text.includes(secret) ? text.replaceAll(secret, '***') : text), value);
+  }
   if (Array.isArray(value)) return value.map((entry: unknown) => hideSecrets(entry, secrets));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
@@ -27,11 +32,67 @@ export function hideSecrets(value: unknown, secrets: readonly string[]): unknown
   );
 }
 
+/** Longer texts are looked through in slices. UTF-16 units. */
+const LONG_TEXT = 1_024;
+
+/** The same as `hideSecrets`, in slices: many secrets in a large value take long. Of a text at most 2 MiB are kept. */
+export async function hideInSlices<Value>(value: Value, secrets: readonly string[]): Promise<Value>;
+export async function hideInSlices(value: unknown, secrets: readonly string[]): Promise<unknown> {
+  if (secrets.length === 0) return value;
+  await pauseIfLong();
+  if (typeof value === 'string' && value.length > LONG_TEXT) return hideInText(value, secrets);
+  if (typeof value !== 'object' || value === null) return hideSecrets(value, secrets);
+  if (Array.isArray(value)) {
+    const shown: unknown[] = [];
+    for (const entry of value) shown.push(await hideInSlices(entry as unknown, secrets));
+    return shown;
+  }
+  const shown: [string, unknown][] = [];
+  for (const [key, entry] of Object.entries(value))
+    shown.push([await hideInSlices(key, secrets), await hideInSlices(entry as unknown, secrets)]);
+  return Object.fromEntries(shown);
+}
+
+/** What is looked through of a text of which only the beginning is kept. UTF-16 units. */
+const LOOKED_THROUGH = 2 * 1024 * 1024;
+
+/** The first units of a text with `***` for each secret, in slices. Of a longer text a little less is returned. */
+export async function hideInText(text: string, secrets: readonly string[]): Promise<string> {
+  if (secrets.length === 0) return text;
+  let shown = text.slice(0, LOOKED_THROUGH);
+  for (const secret of secrets) {
+    shown = shown.replaceAll(secret, '***');
+    await pauseIfLong();
+  }
+  return text.length <= LOOKED_THROUGH ? shown : withoutEnd(shown, secrets);
+}
+
+/** Where a text was cut, it may end with a part of a secret. */
+function withoutEnd(text: string, [longest = '']: readonly string[]): string {
+  return text.slice(0, Math.max(0, text.length - longest.length));
+}
+
+const MAX_MESSAGE = 2_048;
+const LOOKED_THROUGH_IN_ERROR = 64 * 1024;
+
+function hideInMessage(message: string, secrets: readonly string[]): string {
+  const hidden = hideSecrets(message.slice(0, LOOKED_THROUGH_IN_ERROR), secrets);
+  const shown = message.length > LOOKED_THROUGH_IN_ERROR ? withoutEnd(hidden, secrets) : hidden;
+  return shown.slice(0, MAX_MESSAGE);
+}
+
 /** An error as the log may have it: servers repeat what they were sent. */
 export function hideInError(error: unknown, secrets: readonly string[], depth = 0): Error {
+  // Its message would list each part that does not fit, which may be tens of megabytes.
+  if (hasIssues(error)) return new Error('The server’s answer does not match the protocol.');
   const { name, message, code, cause } = (types.isNativeError(error) ? error : new Error(String(error))) as Error & {
     code?: unknown;
   };
   const more = cause === undefined || depth > 4 ? {} : { cause: hideInError(cause, secrets, depth + 1) };
-  return Object.assign(new Error(hideSecrets(message, secrets).slice(0, 2_048), more), { name, code });
+  return Object.assign(new Error(hideInMessage(message, secrets), more), { name, code });
+}
+
+/** Whether it is what a schema says of a value that does not fit. */
+function hasIssues(error: unknown): boolean {
+  return Array.isArray((error as { issues?: unknown } | null | undefined)?.issues);
 }

@@ -1,4 +1,6 @@
-import { hideInError, hideSecrets, secretTexts } from './hide-secrets.ts';
+import { ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js';
+import { measureTurns } from '#testing';
+import { hideInError, hideInSlices, hideSecrets, secretTexts } from './hide-secrets.ts';
 
 describe('hiding secrets', () => {
   it('replaces each wherever it stands, in keys too, and leaves the rest as it is', () => {
@@ -36,5 +38,26 @@ describe('hiding secrets', () => {
     const error = hideInError(new Error('with a-secret', { cause }), ['a-secret']);
     expect([error.message, error.stack?.includes('a-secret')]).toEqual(['with ***', false]);
     expect(error.cause).toMatchObject({ name: 'TypeError', message: 'no ***', code: 'ECODE' });
+  });
+
+  it('does not read what a schema says of each part, which may be megabytes', async () => {
+    const tools = Array.from({ length: 24_000 }, () => ({}));
+    const { error } = ListToolsResultSchema.safeParse({ tools });
+    await measureTurns(() => {
+      const hidden = hideInError(new Error('outside', { cause: error }), []);
+      expect(hidden.cause).toMatchObject({ message: 'The server’s answer does not match the protocol.' });
+    });
+  });
+
+  it('takes short turns in slices, however many secrets there are', async () => {
+    const secrets = secretTexts([Array.from({ length: 1_000 }, (_, i) => `secret line ${i}`).join('\n')]);
+    const tool = (name: string, count: number) => ({ name, inputSchema: { text: `${name} `.repeat(count) } });
+    const value = [tool('secret line 7', 50_000), ...Array.from({ length: 200 }, () => tool('other', 600)), null, 1];
+    let shown: typeof value = [];
+    await measureTurns(async () => {
+      shown = await hideInSlices(value, secrets);
+    });
+    expect(shown[0]).toEqual({ ...tool('***', 50_000) });
+    expect(shown.slice(1)).toEqual(value.slice(1));
   });
 });

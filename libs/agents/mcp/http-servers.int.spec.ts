@@ -1,8 +1,10 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { findFreePort, openOutbound } from '#platform';
+import { ByteBudget, findFreePort, openOutbound } from '#platform';
 import { eventually } from '#testing';
+import { allowing } from '../allowances.testing.ts';
+import { NoRoom } from '../harness.ts';
 import {
   callTool,
   closeAll,
@@ -26,9 +28,9 @@ const at = (port: number, path = '/mcp', more = {}) => ({
 const listeningEverything = (port: number) => listening(EVERYTHING, ['streamableHttp'], {}, port);
 
 /** The odd server over HTTP, and what it noted. */
-async function odd(more = {}) {
+async function odd(more = {}, variables: Record<string, string> = {}) {
   const { journal, entries } = oddServer();
-  const env = { JOURNAL: journal, SECRET: 'a-long-secret' };
+  const env = { JOURNAL: journal, SECRET: 'a-long-secret', ...variables };
   const { port, kill } = await listeningOdd(env, await findFreePort());
   return { server: at(port, '/', more), entries, kill, again: () => listeningOdd(env, port) };
 }
@@ -46,6 +48,17 @@ describe('the tools of a public server over HTTP', () => {
     const image = await callTool(tools, 'web__get-tiny-image', {}, { saved });
     expect(image.fileIds).toEqual(['file-1']);
     expect(saved).toHaveLength(1);
+  });
+
+  it.each([
+    ['endless pages', '500000', 4, 5],
+    ['endless pages, each too large', '3000000', 0, 1],
+  ])('are read no further than 2 MiB: %s', async (_what, bytes, tools, lists) => {
+    const { server, entries } = await odd({ required: false }, { ENDLESS: bytes });
+    const before = process.memoryUsage.rss();
+    expect(await openServers().servers.tools(contextOf([server]))).toHaveLength(tools);
+    expect(entries('list')).toHaveLength(lists);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(64 * 1024 * 1024);
   });
 
   it('are there again after a restart, which loses all sessions', async () => {
@@ -73,7 +86,7 @@ describe('the tools of a public server over HTTP', () => {
 describe('a call over HTTP', () => {
   it('carries the headers of the manifest, whose secrets are hidden, and who it is for', async () => {
     const { server } = await odd({ headers: { Authorization: { env: 'WEB_AUTH' }, 'X-Plain': 'plain' } });
-    const { servers, log } = openServers({ env: { WEB_AUTH: 'Bearer a-long-secret' } });
+    const { servers, log } = openServers({ allowances: allowing({ WEB_AUTH: 'Bearer a-long-secret' }) });
     const tools = await servers.tools(contextOf([server]));
     const { headers } = JSON.parse((await callTool(tools, 'web__env')).text) as { headers: Record<string, string> };
     expect(headers).toMatchObject({ authorization: '***', 'x-plain': 'plain' });
@@ -134,6 +147,30 @@ describe('a call over HTTP', () => {
     await eventually(deleted, { what: 'the session is ended' });
   });
 
+  it('fails alone a call whose result finds no room in memory, and gives all back', async () => {
+    const { server } = await odd();
+    let held = 0;
+    let most = 0;
+    const limits = { process: 24 * 1024 ** 2, share: 24 * 1024 ** 2 };
+    const budget = new ByteBudget(limits, (bytes) => (most = Math.max(most, (held = bytes))));
+    const openHold = () => budget.hold('a');
+    const { servers } = openServers();
+    const tools = await servers.tools(contextOf([server], { openHold }));
+    const kept = held;
+    expect(kept).toBeGreaterThan(0);
+    const text = 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.';
+    expect(await callTool(tools, 'web__large', {}, { openHold })).toEqual({ text, isError: true });
+    expect(most).toBeGreaterThan(20 * 1024 ** 2);
+    await eventually(() => held <= kept, { what: 'the room of the message is given back' });
+    expect((await callTool(tools, 'web__meta', {}, { openHold })).isError).toBe(false);
+    const makeRoom = (bytes: number): never => {
+      throw new NoRoom(bytes);
+    };
+    expect(await callTool(tools, 'web__meta', {}, { openHold, makeRoom })).toEqual({ text, isError: true });
+    await servers.close();
+    expect(held).toBe(0);
+  });
+
   it('takes a large result, and refuses a huge one with little memory', async () => {
     const { server } = await odd();
     const tools = await openServers().servers.tools(contextOf([server]));
@@ -143,7 +180,10 @@ describe('a call over HTTP', () => {
     const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 5);
     const result = await callTool(tools, 'web__huge');
     clearInterval(watch);
-    expect(result).toEqual({ text: 'The tool’s result is too large (more than 16 MiB).', isError: true });
+    expect(result).toEqual({
+      text: 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
+      isError: true,
+    });
     expect(most - before.rss).toBeLessThan(128 * 1024 * 1024);
     expect((await callTool(tools, 'web__meta')).isError).toBe(false);
   });
@@ -169,7 +209,7 @@ describe('a server over HTTP that cannot be reached', () => {
     await once(web, 'listening');
     const { port } = web.address() as AddressInfo;
     const server = at(port, '/', { required: false, headers: { Authorization: { env: 'WEB_AUTH' } } });
-    const { servers, log } = openServers({ env: { WEB_AUTH: 'Bearer a-long-secret' } });
+    const { servers, log } = openServers({ allowances: allowing({ WEB_AUTH: 'Bearer a-long-secret' }) });
     expect(await servers.tools(contextOf([server]))).toEqual([]);
     expect(log()).toContain('no: ***');
     expect(log()).not.toContain('a-long-secret');

@@ -1,5 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { limitBody, type Fetch } from '#platform';
+import { JsonShape } from '../json-shape.ts';
 
 /** The field of a call's `_meta` by which its request is recognised. */
 export const TOOL_CALL_ID = 'spool/toolCallId';
@@ -9,6 +11,18 @@ export interface HttpServer {
   headers: Record<string, string>;
   fetch: Fetch;
   maxMessageBytes: number;
+  /** Of the answer to `tools/list`, each page. */
+  maxListBytes: number;
+  /** What came, a piece at a time. A throw ends the answer. */
+  onBytes: (bytes: number) => void;
+  /** How many messages came on a stream. A throw ends it. */
+  onMessages: (count: number) => void;
+  /** What came of an answer to `tools/list`, a piece at a time. */
+  onListPage: (bytes: number) => void;
+  /** Called for each answer. Returns what is told how much of its message has come. */
+  holdMessage: () => (bytes: number) => void;
+  /** The answer to `tools/list` broke. */
+  onListEnd: (error: unknown) => void;
   /** The answer to a call has ended, whether or not there was a result in it; with an error where it broke. */
   onAnswerEnd: (toolCallId: string, error?: unknown) => void;
 }
@@ -17,21 +31,61 @@ export interface HttpServer {
  * The SDK's transport, which waits for ever for the result of a call whose answer ended without one, and takes messages of
  * any size: so its `fetch` limits answers and tells of their end.
  */
-export function httpTransport({ url, headers, fetch, maxMessageBytes, onAnswerEnd }: HttpServer) {
+export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
   const watched: Fetch = async (input, init) => {
     const response = await fetch(input, init);
-    const toolCallId = toolCallIdOf(init?.body);
+    const { toolCallId, isList } = requestOf(init?.body === undefined ? undefined : sending.getStore());
+    const shape = new JsonShape(isEventStream(response) ? 'event' : 'body');
+    const first = new FirstByte();
     return limitBody(response, {
-      maxBytes: maxMessageBytes,
-      ...(toolCallId !== null && { onEnd: (error?: unknown) => onAnswerEnd(toolCallId, error) }),
+      maxBytes: isList ? bounds.maxListBytes : bounds.maxMessageBytes,
+      onPiece: (piece) => {
+        bounds.onBytes(piece.length);
+        if (isList) bounds.onListPage(piece.length);
+        shape.take(piece);
+        if (response.ok) first.take(piece);
+      },
+      onHeld: bounds.holdMessage(),
+      onEvents: bounds.onMessages,
+      onEnd: (error) => {
+        if (toolCallId !== null) bounds.onAnswerEnd(toolCallId, error);
+        if (isList && error !== undefined) bounds.onListEnd(error);
+      },
     });
   };
-  return new StreamableHTTPClientTransport(new URL(url), { fetch: watched, requestInit: { headers } });
+  const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: watched, requestInit: { headers } });
+  const send = transport.send.bind(transport);
+  transport.send = (message, options) => sending.run(message, () => send(message, options));
+  return transport;
 }
 
-function toolCallIdOf(body: unknown): string | null {
-  if (typeof body !== 'string') return null;
-  const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } };
+/** The message whose request is sent: parsing the body again would take as long as the message is large. */
+const sending = new AsyncLocalStorage<unknown>();
+
+const isEventStream = ({ headers }: Response): boolean =>
+  /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
+
+const OPEN_LIST = 91;
+/** Spaces and a byte order mark, which may stand before JSON. */
+const SKIPPED = [9, 10, 13, 32, 0xef, 0xbb, 0xbf];
+
+/**
+ * Refuses a batch of messages by its first byte. The SDK would handle all of it in one turn, and the protocol has one message
+ * as the answer to one request.
+ */
+class FirstByte {
+  private isKnown = false;
+
+  take(piece: Uint8Array): void {
+    if (this.isKnown) return;
+    const first = piece.find((byte) => !SKIPPED.includes(byte));
+    this.isKnown = first !== undefined;
+    if (first === OPEN_LIST) throw new Error('The tool server answered with a batch of messages.');
+  }
+}
+
+function requestOf(message: unknown): { toolCallId: string | null; isList: boolean } {
+  const { method, params } = (message ?? {}) as { method?: string; params?: { _meta?: Record<string, unknown> } };
   const id = params?._meta?.[TOOL_CALL_ID];
-  return typeof id === 'string' ? id : null;
+  return { toolCallId: typeof id === 'string' ? id : null, isList: method === 'tools/list' };
 }

@@ -1,13 +1,16 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createLogger, openOutbound } from '#platform';
 import { eventually } from '#testing';
+import { allowing } from '../allowances.testing.ts';
 import type { RunContext, Tool, ToolContext } from '../harness.ts';
 import { agentManifestSchema, type AgentManifestInput } from '../manifest.ts';
+import { roomWithoutEnd } from '../room.testing.ts';
 import { McpServers, type McpServersOptions } from './mcp-servers.ts';
+import { ToolSandbox, type SandboxOptions } from './sandbox.ts';
 
 export const MODULES = resolve(import.meta.dirname, '../../../node_modules');
 export const EVERYTHING = join(MODULES, '@modelcontextprotocol/server-everything/dist/index.js');
@@ -22,12 +25,30 @@ export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((close) => close()));
 }
 
+/** The real one: servers see the checkout, and may write to the folder for temporary files. */
+export const testSandbox = (more: Partial<SandboxOptions> = {}): ToolSandbox =>
+  new ToolSandbox({
+    isolation: 'bubblewrap',
+    user: null,
+    folders: [
+      { path: resolve(import.meta.dirname, '../../..'), writable: false },
+      { path: tmpdir(), writable: true },
+    ],
+    hidden: [],
+    ownFolders: [],
+    memoryBytes: 1024 * 1024 * 1024,
+    ...more,
+  });
+
 /** A pool, and all that it has logged. Whoever starts one closes it. */
 export function startServers(options: Partial<McpServersOptions> = {}) {
   let log = '';
   const outbound = openOutbound({ allowed: '127.0.0.1' });
   const logger = createLogger('debug', 'test', { write: (line) => void (log += line) });
-  const servers = new McpServers({ fetch: outbound.fetch, env: {}, logger, ...options });
+  const { allowances = allowing({}), sandbox = testSandbox(), ...more } = options;
+  const commands = [process.execPath, ...allowances.commands];
+  const given = { allowances: { ...allowances, commands }, sandbox };
+  const servers = new McpServers({ fetch: outbound.fetch, logger, ...given, ...more });
   const close = async (): Promise<void> => {
     await servers.close();
     await outbound.close();
@@ -50,6 +71,8 @@ export function contextOf(toolServers: ServerInput[], more: Partial<RunContext> 
     attempt: 1,
     userId: 'user-1',
     manifest: agentManifestSchema.parse({ name: 'Test', harness: { name: 'model' }, toolServers }),
+    runTask: () => Promise.reject(new Error('there is no task pool')),
+    openHold: roomWithoutEnd().openHold,
     signal: new AbortController().signal,
     ...more,
   };
@@ -70,6 +93,7 @@ export async function callTool(
   return tool.execute(input, {
     ...contextOf([]),
     toolCallId: `call-${name}`,
+    makeRoom: () => undefined,
     files: { list: none, read: none, write: none, remove: none },
     saveArtifact: (artifact) => {
       const fileId = `file-${saved.length + 1}`;
@@ -88,9 +112,16 @@ export interface JournalEntry {
   meta?: Record<string, unknown>;
 }
 
+/** A new folder that any user may write to: servers of a worker that is root run as nobody. */
+export function sharedFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'spool-mcp-'));
+  chmodSync(folder, 0o777);
+  return folder;
+}
+
 /** The odd server over stdio, and what it noted. */
 export function oddServer({ mode = 'stdio', ...more }: { mode?: string } & Record<string, unknown> = {}) {
-  const journal = join(mkdtempSync(join(tmpdir(), 'spool-mcp-')), 'journal');
+  const journal = join(sharedFolder(), 'journal');
   const entries = (did: string): JournalEntry[] =>
     !existsSync(journal)
       ? []
@@ -107,7 +138,7 @@ export function oddServer({ mode = 'stdio', ...more }: { mode?: string } & Recor
     env: { JOURNAL: journal, ...env },
     ...server,
   } as ServerInput;
-  return { input, entries, journal };
+  return { input, entries, journal, processes: () => processesWith(`JOURNAL=${journal}`) };
 }
 
 /** A server process that listens: that of `script`, on a port that it is given, so that it can be there again. */
@@ -130,6 +161,18 @@ export async function listening(script: string, args: string[], env: Record<stri
 }
 
 export const listeningOdd = (env: Record<string, string>, port: number) => listening(ODD, ['http'], env, port);
+
+/** The processes with a variable: a server in a sandbox does not know its own number outside. */
+function processesWith(variable: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(variable) && isRunning(pid);
+    } catch {
+      return false;
+    }
+  });
+}
 
 /** Whether a process runs, which is not a zombie. */
 export function isRunning(pid: number): boolean {

@@ -1,22 +1,30 @@
 import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
-import { untilAborted, type Fetch, type Logger } from '#platform';
-import { HarnessError, type RunContext, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
+import { ownTurn, untilAborted, type Fetch, type Logger } from '#platform';
+import { HarnessError, NoRoom, type RunContext, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
+import type { Allowances } from '../allowances.ts';
 import { CallFailed, type FailureKind } from './call-failed.ts';
+import type { ConnectionOwner } from './connection.ts';
 import { ConnectionPool, ServerAway } from './connection-pool.ts';
 import { isMisconfigured } from './misconfigured.ts';
-import { hideInError, hideSecrets } from './hide-secrets.ts';
+import { hideInError, hideInSlices } from './hide-secrets.ts';
 import { describeTools, type ServerTool } from './describe-tools.ts';
-import { readResult } from './read-result.ts';
+import { readResult, resultBytes } from './read-result.ts';
 import { readyServer, type ReadyServer, type ToolServer } from './tool-server.ts';
+import type { ToolSandbox } from './sandbox.ts';
+import { ListTooLarge } from './tool-list.ts';
 import { tracedToolCall } from './traced-tool-call.ts';
+
+type Described = ReturnType<typeof describeTools>;
 
 const MAX_REFUSAL = 2 * 1024;
 
 export interface McpServersOptions {
   /** A guarded one (`openOutbound`): where servers are, manifests say. */
   fetch: Fetch;
-  /** Where secrets of manifests are looked up. */
-  env: Record<string, string | undefined>;
+  /** What manifests may name. */
+  allowances: Allowances;
+  /** Where programs of servers run. */
+  sandbox: ToolSandbox;
   logger: Logger;
   idleMs?: number;
   maxOpen?: number;
@@ -28,6 +36,8 @@ export interface McpServersOptions {
   pingMs?: number;
   /** How long a process may take to end once its input has ended, and again once it was told to by SIGTERM. */
   endMs?: number;
+  /** How long new calls may use one process; then another is started. */
+  maxAgeMs?: number;
 }
 
 /**
@@ -40,13 +50,14 @@ export class McpServers {
   private readonly avoidMs: number;
   /** Until when optional servers are left alone. */
   private readonly avoided = new Map<string, number>();
+  private readonly described = new WeakMap<readonly ListedTool[], Promise<Described>>();
 
   constructor(private readonly options: McpServersOptions) {
-    const { fetch, logger, idleMs = 60_000, maxOpen = 100, openMs = 20_000, avoidMs = 30_000 } = options;
-    const { pingMs = 5_000, endMs = 2_000 } = options;
+    const { fetch, sandbox, logger, idleMs = 60_000, maxOpen = 100, openMs = 20_000, avoidMs = 30_000 } = options;
+    const { pingMs = 5_000, endMs = 2_000, maxAgeMs = 60 * 60_000 } = options;
     this.openMs = openMs;
     this.avoidMs = avoidMs;
-    this.pool = new ConnectionPool({ fetch, logger, idleMs, maxOpen, openMs, pingMs, endMs });
+    this.pool = new ConnectionPool({ fetch, sandbox, logger, idleMs, maxOpen, openMs, pingMs, endMs, maxAgeMs });
   }
 
   /**
@@ -68,19 +79,20 @@ export class McpServers {
   private async toolsOf(server: ToolServer, context: RunContext): Promise<Tool[]> {
     const { agentId, threadId, runId, attempt, signal } = context;
     const about = { agentId, threadId, runId, attempt, toolServer: server.name };
-    const { logger, env } = this.options;
+    const { logger, allowances } = this.options;
     const key = JSON.stringify([agentId, server]);
     if (performance.now() < (this.avoided.get(key) ?? 0)) return [];
     this.avoided.delete(key);
     try {
-      const target = await readyServer(server, env);
-      const listing = untilAborted(this.list(agentId, target), AbortSignal.timeout(this.openMs));
+      const target = await readyServer(server, allowances);
+      const listing = untilAborted(this.list(context, target), AbortSignal.timeout(this.openMs));
       const listed = await untilAborted(listing, signal);
-      const { tools, leftOut } = describeTools(server, hideSecrets(listed, target.secrets));
+      const { tools, leftOut } = await this.describe(target, listed);
       for (const why of leftOut) logger.warn({ ...about, why }, 'a tool was left out');
       return tools.map((tool) => this.toolOf(tool, target));
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof NoRoom) throw error;
       if (server.required) throw unavailable(error);
       this.avoided.set(key, performance.now() + this.avoidMs);
       logger.warn({ err: error, ...about }, 'an optional tool server was left out');
@@ -88,11 +100,18 @@ export class McpServers {
     }
   }
 
+  /** Once for each list that a connection has: a list of 2 MiB takes milliseconds, and Runs share what they learn of a tool. */
+  private describe({ server, secrets }: ReadyServer, listed: readonly ListedTool[]): Promise<Described> {
+    const described = this.described.get(listed) ?? describeInTurns(server, listed, secrets);
+    this.described.set(listed, described);
+    return described;
+  }
+
   /** Once more on a new connection: the server may have been restarted. */
-  private async list(agentId: string, target: ReadyServer): Promise<readonly ListedTool[]> {
-    const list = () => this.pool.use(agentId, target, (connection) => connection.tools());
+  private async list(owner: ConnectionOwner, target: ReadyServer): Promise<readonly ListedTool[]> {
+    const list = () => this.pool.use(owner, target, (connection) => connection.tools());
     return list().catch((error: unknown) => {
-      if (error instanceof ServerAway) throw error;
+      if (error instanceof ServerAway || error instanceof ListTooLarge || error instanceof NoRoom) throw error;
       return list().catch((again: unknown) => {
         throw hideInError(again, target.secrets);
       });
@@ -110,20 +129,24 @@ export class McpServers {
     input: Record<string, unknown>,
     context: ToolContext,
   ): Promise<ToolResult> {
-    const { agentId, threadId, runId, attempt, userId, toolCallId, signal } = context;
+    const { threadId, runId, attempt, userId, toolCallId, signal } = context;
     const meta = { 'spool/userId': userId, 'spool/threadId': threadId, 'spool/runId': runId };
     const request = { name, input, toolCallId, meta, timeoutMs: target.server.timeoutMs, signal };
     for (let tries = 1; ; tries++) {
       try {
-        const use = this.pool.use(agentId, target, (connection) => tracedToolCall(target.server, request, connection));
-        return await readResult(await untilAborted(use, signal), target.secrets, context);
+        const use = this.pool.use(context, target, (connection) => tracedToolCall(target.server, request, connection));
+        const result = await untilAborted(use, signal);
+        context.makeRoom(resultBytes(result));
+        return await readResult(result, target.secrets, context);
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof ServerAway) throw unavailable(error);
+        const about = { threadId, runId, attempt };
+        if (error instanceof NoRoom) return this.failed(target, new CallFailed('no_room', error), about);
         if (!(error instanceof CallFailed)) throw error;
         const mayRepeat = error.kind === 'not_sent' || (error.kind === 'lost' && idempotent);
         if (tries === 1 && mayRepeat) continue;
-        return this.failed(target, error, { threadId, runId, attempt });
+        return this.failed(target, error, about);
       }
     }
   }
@@ -138,6 +161,16 @@ export class McpServers {
   }
 }
 
+async function describeInTurns(
+  server: ToolServer,
+  listed: readonly ListedTool[],
+  secrets: readonly string[],
+): Promise<Described> {
+  const shown = await hideInSlices(listed, secrets);
+  await ownTurn();
+  return describeTools(server, shown);
+}
+
 /** What the model is told. */
 const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs: number) => string> = {
   lost: () =>
@@ -145,7 +178,9 @@ const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs:
     'It may have taken effect and was not repeated.',
   timeout: (timeoutMs) =>
     `The tool did not answer within ${timeoutMs / 1_000} s, and was told to stop. It may have taken effect.`,
-  too_large: () => 'The tool’s result is too large (more than 16 MiB).',
+  too_large: () => 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
+  no_room: () => 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.',
+  over_limit: () => 'The tool server used too much memory or CPU time and was ended. The call may have taken effect.',
   invalid: () => 'The tool server’s answer could not be understood. The call may have taken effect.',
 };
 

@@ -1,9 +1,11 @@
 // An MCP server that does what the public ones never do. `node odd-server.testing.mjs` speaks stdio, with `http` it listens
 // on PORT and prints when it does. What happens to it goes to the file JOURNAL, a JSON line each.
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
@@ -15,7 +17,9 @@ let headers = {};
 const note = (entry) => JOURNAL && appendFileSync(JOURNAL, `${JSON.stringify({ pid: process.pid, ...entry })}\n`);
 const text = (value) => ({ content: [{ type: 'text', text: value }] });
 const object = { type: 'object' };
+const LINGER = 'setInterval(() => {}, 1e6)';
 const MEGABYTE = 1024 * 1024;
+let amidList;
 
 /** Once it has noted it, so that the next process does not. */
 const crashOnce = () => {
@@ -38,6 +42,14 @@ const TOOLS = {
   huge: { run: () => text('x'.repeat(100 * MEGABYTE)) },
   large: { run: () => text('x'.repeat(8 * MEGABYTE)) },
   hang: { run: () => new Promise(() => {}) },
+  // Two children with so much memory each, and without an answer.
+  grow: {
+    run: ({ arguments: { megabytes } }) => {
+      for (let i = 0; i < 2; i++) spawn(process.execPath, ['-e', `a = Buffer.alloc(${megabytes} << 20, 1); ${LINGER}`]);
+      return new Promise(() => {});
+    },
+    annotations: { idempotentHint: true },
+  },
   cut_off: { run: () => new Promise(() => {}) },
   freeze: { run: () => process.kill(process.pid, 'SIGSTOP') },
   refuse: {
@@ -71,6 +83,14 @@ const TOOLS = {
       return text('ok');
     },
   },
+  // Its result comes between the two pages of the next list.
+  large_amid_list: {
+    run: async (_params, { server }) => {
+      await server.sendToolListChanged();
+      await new Promise((resolve) => (amidList = resolve));
+      return text('x'.repeat(8 * MEGABYTE));
+    },
+  },
   big_schema: { run: () => text(''), inputSchema: { type: 'object', description: 'x'.repeat(70_000) } },
   [`long_${'n'.repeat(80)}`]: { run: () => text('long') },
 };
@@ -79,8 +99,26 @@ for (let i = 0; i < Number(process.env.MANY ?? 0); i++) TOOLS[`tool_${i}`] = { r
 
 function newServer() {
   const server = new Server({ name: 'odd', version: '1' }, { capabilities: { tools: { listChanged: true } } });
-  server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
+  server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
     note({ did: 'list' });
+    if (params?.cursor && amidList) {
+      amidList();
+      await sleep(300);
+    }
+    const { ENDLESS } = process.env;
+    // Pages that never end, of so many bytes each; the tools are few.
+    if (ENDLESS) {
+      const description = 'x'.repeat(Number(ENDLESS));
+      return {
+        tools: [{ name: `endless_${params?.cursor ?? 0}`, inputSchema: object, description }],
+        nextCursor: `${Number(params?.cursor ?? 0) + 1}`,
+      };
+    }
+    if (process.env.DEEP) {
+      let schema = object;
+      for (let i = 0; i < 200; i++) schema = { ...object, properties: { a: schema } };
+      return { tools: [{ name: 'deep', inputSchema: schema }] };
+    }
     const all = Object.entries(TOOLS).map(([name, { run: _, ...tool }]) => ({ name, inputSchema: object, ...tool }));
     // Two pages.
     return params?.cursor ? { tools: all.slice(5) } : { tools: all.slice(0, 5), nextCursor: 'more' };
@@ -123,7 +161,6 @@ else {
   console.log('This line is no message.');
   // What it starts outlives it, unless somebody ends that too.
   if (process.argv[2] === 'leaving' || process.argv[2] === 'clinging') {
-    const { spawn } = await import('node:child_process');
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6); process.on("SIGTERM", () => {})'], {
       stdio: 'inherit',
     });

@@ -1,10 +1,11 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ByteBudget } from '#platform';
 import { eventually, expectWithin, timedTest } from '#testing';
+import { allowing } from '../allowances.testing.ts';
+import { NoRoom } from '../harness.ts';
 import {
   callTool,
-  childrenOf,
   closeAll,
   contextOf,
   EVERYTHING,
@@ -12,6 +13,7 @@ import {
   MODULES,
   oddServer,
   openServers,
+  sharedFolder,
   startServers,
   type Saved,
 } from './mcp-servers.testing.ts';
@@ -73,7 +75,7 @@ describe('the tools of a public server', () => {
   });
 
   it('read files, where the server is one for files', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'spool-mcp-'));
+    const folder = sharedFolder();
     writeFileSync(join(folder, 'a.txt'), 'what is in it');
     const script = join(MODULES, '@modelcontextprotocol/server-filesystem/dist/index.js');
     const server = { name: 'files', command: process.execPath, args: [script, folder], idempotent: ['write_*'] };
@@ -123,7 +125,7 @@ describe('the list of tools', () => {
     const [long = ''] = names.filter((name) => name.startsWith('odd__long_'));
     expect((await callTool(tools, long)).text).toBe('long');
     expect(tools.find(({ name }) => name === 'odd__crash')?.description).toHaveLength(8 * 1024);
-    expect(tools.filter(({ idempotent }) => idempotent)).toHaveLength(3);
+    expect(tools.filter(({ idempotent }) => idempotent)).toHaveLength(4);
   });
 
   it('has no more than 1,000', async () => {
@@ -133,6 +135,24 @@ describe('the list of tools', () => {
     // One of them has a huge schema.
     expect(listed).toHaveLength(999);
     expect(log()).toContain('a tool server has more tools than are taken');
+  });
+
+  it('is read no further than 2 MiB, however many pages there are', async () => {
+    const { input, entries } = oddServer({ env: { ENDLESS: '500000' } });
+    const { servers, log } = openServers();
+    expect(await servers.tools(contextOf([input]))).toHaveLength(4);
+    expect(entries('list')).toHaveLength(5);
+    expect(log()).toContain('a tool server has more tools than are taken');
+  });
+
+  it.each([
+    ['a page of more than 2 MiB', { ENDLESS: '3000000' }],
+    ['a schema of 200 levels', { DEEP: '1' }],
+  ])('is refused with %s', async (_what, env) => {
+    const { input, entries } = oddServer({ env });
+    const tools = openServers().servers.tools(contextOf([input]));
+    await expect(tools).rejects.toMatchObject({ code: 'tool_server_misconfigured' });
+    expect(entries('list')).toHaveLength(1);
   });
 
   it('is asked for again when the server says that it has changed', async () => {
@@ -149,6 +169,26 @@ describe('the list of tools', () => {
     );
     expect((await callTool([more], 'odd__added')).text).toBe('added');
   });
+
+  it('is whole though a large result arrives between two of its pages', async () => {
+    const { input, entries } = oddServer();
+    const { servers, log } = openServers();
+    const context = contextOf([input]);
+    const tools = await servers.tools(context);
+    const large = callTool(tools, 'odd__large_amid_list');
+    await eventually(() => entries('call')[0], { what: 'the call has begun' });
+    const again = await eventually(
+      async () => {
+        const found = await servers.tools(context);
+        return entries('list').length > 2 ? found : undefined;
+      },
+      { what: 'the list is asked for again' },
+    );
+    expect((await large).text.length).toBeGreaterThanOrEqual(1024 * 1024);
+    expect(again.map(({ name }) => name)).toEqual(tools.map(({ name }) => name));
+    expect(log()).not.toContain('a tool server has more tools than are taken');
+    expect(entries('start')).toHaveLength(1);
+  });
 });
 
 describe('a server process', () => {
@@ -162,20 +202,38 @@ describe('a server process', () => {
   });
 
   it('ends when nobody has used it for a while, and is started again when it is needed', async () => {
-    const { input, entries } = oddServer();
+    const { input, entries, processes } = oddServer();
     const { servers } = openServers({ idleMs: 50 });
     const tools = await servers.tools(contextOf([input]));
-    const [first] = entries('start');
-    await eventually(() => !isRunning(first?.pid ?? 0), { what: 'the process has ended' });
+    await eventually(() => processes().length === 0, { what: 'the process has ended' });
     expect((await callTool(tools, 'odd__meta')).isError).toBe(false);
     expect(entries('start')).toHaveLength(2);
+  });
+
+  it('takes no new call beyond its age, and ends the call that it has', async () => {
+    const { input, entries, processes } = oddServer();
+    const { servers } = openServers({ maxAgeMs: 1_500, endMs: 100 });
+    const context = contextOf([input]);
+    const abort = new AbortController();
+    const call = callTool(await servers.tools(context), 'odd__hang', {}, { signal: abort.signal });
+    const ended = expect(call).rejects.toThrow('enough');
+    await eventually(() => entries('call')[0], { what: 'the call has begun' });
+    const begun = entries('start').length;
+    const isAnother = async () => (await servers.tools(context)).length > 0 && entries('start').length > begun;
+    await eventually(isAnother, { what: 'another process is asked' });
+    expect(entries('cancelled')).toEqual([]);
+    abort.abort(new Error('enough'));
+    await ended;
+    await eventually(() => entries('cancelled')[0], { what: 'the process still had the call' });
+    await servers.close();
+    expect(processes()).toEqual([]);
   });
 
   it('ends when there are too many, the one first that was not used for longest', async () => {
     const { servers } = openServers({ maxOpen: 2 });
     const three = [oddServer(), oddServer(), oddServer()];
     for (const { input } of three) await servers.tools(contextOf([input]));
-    const running = () => three.map(({ entries }) => isRunning(entries('start')[0]?.pid ?? 0));
+    const running = () => three.map(({ processes }) => processes().length > 0);
     await eventually(() => running().join() === 'false,true,true', { what: 'the first has ended' });
   });
 
@@ -183,12 +241,11 @@ describe('a server process', () => {
     ['leaving', 0],
     ['clinging', 1],
   ])('leaves nothing of what it has started when all are closed, %s itself', async (mode, sigterms) => {
-    const { input, entries } = oddServer({ mode });
+    const { input, entries, processes } = oddServer({ mode });
     const { servers } = openServers({ endMs: mode === 'leaving' ? 10_000 : 1_500 });
     await servers.tools(contextOf([input]));
-    const [spawned] = await eventually(() => entries('spawn'), { what: 'it has started another' });
-    const pids = [spawned?.pid ?? 0, spawned?.child ?? 0];
-    expect(pids.map(isRunning)).toEqual([true, true]);
+    await eventually(() => entries('spawn')[0], { what: 'it has started another' });
+    const pids = await eventually(() => (processes().length === 2 ? processes() : undefined), { what: 'both run' });
     await servers.close();
     expect(entries('sigterm')).toHaveLength(sigterms);
     await eventually(() => pids.every((pid) => !isRunning(pid)), { what: 'both have ended' });
@@ -197,13 +254,13 @@ describe('a server process', () => {
   it('gets a few variables and those of the manifest, and runs where the service runs', async () => {
     process.env['SPOOL_TEST_SECRET'] = 'not for servers';
     const { input } = oddServer({ env: { LEVEL: 'high', SECRET: { env: 'ODD_SECRET' } } });
-    const { servers, log } = openServers({ env: { ODD_SECRET: 'a-long-secret' } });
+    const { servers, log } = openServers({ allowances: allowing({ ODD_SECRET: 'a-long-secret' }) });
     const tools = await servers.tools(contextOf([input]));
     const { text } = await callTool(tools, 'odd__env');
     delete process.env['SPOOL_TEST_SECRET'];
     const { env, cwd } = JSON.parse(text) as { env: Record<string, string>; cwd: string };
     expect(cwd).toBe(process.cwd());
-    expect(env).toMatchObject({ LEVEL: 'high', SECRET: '***', PATH: process.env['PATH'] });
+    expect(env).toMatchObject({ LEVEL: 'high', SECRET: '***', HOME: '/tmp' });
     expect(Object.keys(env)).not.toContain('SPOOL_TEST_SECRET');
     expect(tools.find(({ name }) => name === 'odd__env')?.title).toBe('Tells ***');
     await eventually(() => log().includes('A secret on standard error: ***'), { what: 'its standard error is logged' });
@@ -272,11 +329,10 @@ describe('a call', () => {
   });
 
   it('leaves a server that does not answer any more, and the next one finds a new server', async () => {
-    const { input, entries } = oddServer({ timeoutMs: 1_500 });
+    const { input, processes } = oddServer({ timeoutMs: 1_500 });
     const tools = await openServers({ pingMs: 100, endMs: 100 }).servers.tools(contextOf([input]));
     await callTool(tools, 'odd__freeze');
-    const frozen = entries('start')[0]?.pid ?? 0;
-    await eventually(() => !isRunning(frozen), { what: 'it was ended', timeoutMs: 30_000 });
+    await eventually(() => processes().length === 0, { what: 'it was ended', timeoutMs: 30_000 });
     expect((await callTool(tools, 'odd__meta')).isError).toBe(false);
   });
 
@@ -302,6 +358,30 @@ describe('a call', () => {
     expect(saved.map(({ bytes }) => bytes.length)).toEqual([3, 3]);
   });
 
+  it('fails alone a call whose result finds no room in memory, and gives all back', async () => {
+    const { input } = oddServer();
+    let held = 0;
+    let most = 0;
+    const limits = { process: 24 * 1024 ** 2, share: 24 * 1024 ** 2 };
+    const budget = new ByteBudget(limits, (bytes) => (most = Math.max(most, (held = bytes))));
+    const openHold = () => budget.hold('a');
+    const { servers } = openServers();
+    const tools = await servers.tools(contextOf([input], { openHold }));
+    const kept = held;
+    expect(kept).toBeGreaterThan(0);
+    const text = 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.';
+    expect(await callTool(tools, 'odd__large', {}, { openHold })).toEqual({ text, isError: true });
+    expect(most).toBeGreaterThan(20 * 1024 ** 2);
+    await eventually(() => held <= kept, { what: 'the room of the message is given back' });
+    expect((await callTool(tools, 'odd__meta', {}, { openHold })).isError).toBe(false);
+    const makeRoom = (bytes: number): never => {
+      throw new NoRoom(bytes);
+    };
+    expect(await callTool(tools, 'odd__meta', {}, { openHold, makeRoom })).toEqual({ text, isError: true });
+    await servers.close();
+    expect(held).toBe(0);
+  });
+
   it('takes a large result, and refuses a huge one with little memory', async () => {
     const { input, entries } = oddServer();
     const tools = await openServers().servers.tools(contextOf([input]));
@@ -311,55 +391,12 @@ describe('a call', () => {
     const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 5);
     const result = await callTool(tools, 'odd__huge');
     clearInterval(watch);
-    expect(result).toEqual({ text: 'The tool’s result is too large (more than 16 MiB).', isError: true });
+    expect(result).toEqual({
+      text: 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
+      isError: true,
+    });
     expect(most - before.rss).toBeLessThan(128 * 1024 * 1024);
     expect((await callTool(tools, 'odd__meta')).isError).toBe(false);
     expect(entries('start')).toHaveLength(2);
-  });
-});
-
-describe('a server that cannot be reached', () => {
-  const missing = { name: 'missing', command: '/no/such/program' };
-
-  it('fails the Run where it is required', async () => {
-    const tools = openServers().servers.tools(contextOf([missing]));
-    await expect(tools).rejects.toMatchObject({ name: 'HarnessError', code: 'tool_server_misconfigured' });
-    const { input } = oddServer({ env: { SECRET: { env: 'NOT_SET' } } });
-    await expect(openServers().servers.tools(contextOf([input]))).rejects.toMatchObject({
-      code: 'tool_server_unavailable',
-    });
-  });
-
-  it('is left out where it is optional, with a warning, and tried again later', async () => {
-    const { servers, log } = openServers({ avoidMs: 0 });
-    const { input } = oddServer();
-    const context = contextOf([{ ...missing, required: false }, input]);
-    const tools = await servers.tools(context);
-    expect(new Set(tools.map(({ name }) => name.split('__')[0]))).toEqual(new Set(['odd']));
-    await servers.tools(context);
-    expect(log().match(/an optional tool server was left out/g)).toHaveLength(2);
-  });
-
-  it('is waited for only so long, and not by each Run that can do without it', async () => {
-    const silent = { name: 'silent', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1e6)'] };
-    const { servers, log } = openServers({ openMs: 200, endMs: 100 });
-    await expect(servers.tools(contextOf([silent]))).rejects.toMatchObject({ code: 'tool_server_unavailable' });
-    const context = contextOf([{ ...silent, required: false }]);
-    expect(await servers.tools(context)).toEqual([]);
-    expect(await servers.tools(context)).toEqual([]);
-    expect(log().match(/an optional tool server was left out/g)).toHaveLength(1);
-  });
-
-  it('does not hold up a Run that has to stop', async () => {
-    const silent = { name: 'silent', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1e6)'] };
-    const abort = new AbortController();
-    const before = childrenOf(process.pid);
-    const { servers } = openServers({ endMs: 100 });
-    const tools = servers.tools(contextOf([silent], { signal: abort.signal }));
-    abort.abort(new Error('enough'));
-    await expect(tools).rejects.toThrow('enough');
-    await servers.close();
-    // Though it had hardly been started.
-    expect(childrenOf(process.pid)).toEqual(before);
   });
 });

@@ -1,23 +1,41 @@
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { JSONRPCMessageSchema, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { ownTurn, pauseIfLong } from '#platform';
+import { JsonShape } from '../json-shape.ts';
 import { MessageLines } from './message-lines.ts';
+import type { Launch } from './sandbox.ts';
+import { killProcess, signalServer, startServer, type ServerProcess } from './server-process.ts';
+import { watchServer } from './server-watch.ts';
 
 /** How long the output of an ended process is waited for: what it started may keep it open. */
 const LAST_OUTPUT_MS = 500;
 
+/** A longer message is parsed in a turn of the event loop of its own. UTF-16 units. */
+const LARGE_MESSAGE = 256 * 1024;
+
 /** A line on its standard error that is longer is the last thing that is read there. */
 const MAX_LOG_LINE_BYTES = 8 * 1024;
+/** More lines of its standard error are not read. */
+const MAX_LOG_LINES = 1_000;
+
+/** Lines that are no messages, between two requests. Many programs print something for people before they begin. */
+const MAX_UNREADABLE = 100;
 
 export interface StdioServer {
-  command: string;
-  args: readonly string[];
-  /** Besides the few variables that the SDK passes on: PATH, HOME and the like. */
-  env: Record<string, string>;
-  maxMessageBytes: number;
+  /** How the process is started. */
+  launch: () => Promise<Launch>;
+  /** Of the message that is coming. */
+  maxBytes: () => number;
+  /** What came on its standard output, a piece at a time. A throw ends the process. */
+  onBytes: (bytes: number) => void;
+  /** How many lines came, before each is read. A throw ends the process. */
+  onMessages: (count: number) => void;
+  /** The bytes of a message that answers `tools/list`, before it is passed on. */
+  onListPage: (bytes: number) => void;
+  /** How many bytes of the coming message have come; 0 once it is over. A throw ends the process. */
+  onHeld: (bytes: number) => void;
   /** How long it may take to end once its input has ended, and again once it was told to by SIGTERM. */
   endMs: number;
   /** A line of its standard error. */
@@ -33,30 +51,35 @@ export class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
 
-  private child: ChildProcessWithoutNullStreams | null = null;
+  private child: ServerProcess | null = null;
+  private isClosed = false;
   private ended: Promise<unknown> = Promise.resolve();
+  /** Whether lines wait for their turn. Nothing more is read meanwhile. */
+  private isReading = false;
+  /** Since the last request. */
+  private unreadable = 0;
+  /** Whether its output broke a limit. Nothing more of it is held or read. */
+  private isBroken = false;
+  /** The ids of `tools/list` requests without an answer. */
+  private readonly listIds = new Set<unknown>();
 
   constructor(private readonly server: StdioServer) {}
 
   /** Rejects when the program cannot be started. */
   async start(): Promise<void> {
-    const { command, args, env } = this.server;
-    const child = spawn(command, args, {
-      env: { ...getDefaultEnvironment(), ...env },
-      shell: false,
-      // A process group of its own.
-      detached: true,
-    });
+    const launch = await this.server.launch();
+    // It may be closed before it has begun.
+    if (this.isClosed) throw new Error('The tool server was closed before it was started.');
+    const child = startServer(launch);
     child.on('error', (error) => this.onerror?.(error));
     child.stdin.on('error', (error) => this.onerror?.(error));
     const spawned = once(child, 'spawn');
-    // At once: it may be closed before it has begun.
     this.child = child;
     this.ended = spawned.then(
-      () => this.watch(child),
+      () => this.watch(child, launch, reading),
       () => (this.child = null),
     );
-    this.readMessages(child);
+    const reading = this.readMessages(child).catch((error: unknown) => this.breakOff(child, error as Error));
     this.readLog(child);
     await spawned;
   }
@@ -65,6 +88,10 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const child = this.child;
     if (child === null) throw new Error('The tool server has ended.');
+    if ('id' in message && 'method' in message) {
+      this.unreadable = 0;
+      if (message.method === 'tools/list') this.listIds.add(message.id);
+    }
     if (child.stdin.write(`${JSON.stringify(message)}\n`)) return;
     await Promise.race([once(child.stdin, 'drain'), this.ended]);
   }
@@ -72,76 +99,119 @@ export class StdioTransport implements Transport {
   /** Resolves when the process has ended. */
   async close(): Promise<void> {
     const { child } = this;
+    this.isClosed = true;
     if (child === null) return this.ended.then(() => undefined);
     const { endMs } = this.server;
     child.stdin.end();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const outcome = await Promise.race([this.ended, sleep(endMs, 'late', { ref: false })]);
       if (outcome !== 'late') return;
-      signalGroup(child, signal);
+      signalServer(child, signal);
     }
     await Promise.race([this.ended, sleep(endMs, undefined, { ref: false })]);
   }
 
-  private async watch(child: ChildProcessWithoutNullStreams): Promise<void> {
-    const closed = once(child, 'close');
-    await once(child, 'exit');
+  private async watch(child: ServerProcess, { limits }: Launch, reading: Promise<void>): Promise<void> {
+    const closed = Promise.all([once(child, 'close'), reading]);
+    const exited = once(child, 'exit');
+    const endWatch = watchServer(child.pid!, limits, (error, pids) => {
+      this.breakOff(child, error);
+      // Without bubblewrap some may have left the group of the server.
+      for (const pid of pids) killProcess(pid);
+    });
+    await exited;
+    endWatch();
     // What it left running has no one to talk to any more.
-    signalGroup(child, 'SIGKILL');
-    await Promise.race([closed, sleep(LAST_OUTPUT_MS, undefined, { ref: false })]);
+    signalServer(child, 'SIGKILL');
+    do await Promise.race([closed, sleep(LAST_OUTPUT_MS, undefined, { ref: false })]);
+    while (this.isReading);
     child.stdout.destroy();
     child.stderr.destroy();
+    await reading;
     this.child = null;
+    this.server.onHeld(0);
     this.onclose?.();
   }
 
-  private readMessages(child: ChildProcessWithoutNullStreams): void {
-    const lines = new MessageLines(this.server.maxMessageBytes);
-    child.stdout.on('error', (error) => this.onerror?.(error));
-    child.stdout.on('data', (piece: Buffer) => {
-      try {
-        for (const line of lines.take(piece)) this.readMessage(line);
-      } catch (error) {
-        // It would go on writing. Nothing more of it is taken.
-        child.stdout.destroy();
-        this.onerror?.(error as Error);
-        signalGroup(child, 'SIGKILL');
+  /** Reads one piece after the other, and its lines in short turns. Rejects when the output breaks a limit. */
+  private async readMessages(child: ServerProcess): Promise<void> {
+    const lines = new MessageLines(this.server.maxBytes);
+    const shape = new JsonShape('line');
+    try {
+      for await (const piece of child.stdout as AsyncIterable<Buffer>) {
+        this.isReading = true;
+        await pauseIfLong();
+        if (this.isBroken) return;
+        this.server.onBytes(piece.length);
+        this.server.onHeld(lines.bytes + piece.length);
+        shape.take(piece);
+        for (const line of lines.take(piece)) await this.readLine(line);
+        if (this.isBroken) return;
+        this.server.onHeld(lines.bytes);
+        this.isReading = false;
       }
-    });
+    } catch (error) {
+      // It was destroyed, by `watch` or `breakOff`.
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    } finally {
+      this.isReading = false;
+    }
   }
 
-  private readMessage(line: string): void {
-    let message: JSONRPCMessage;
-    try {
-      message = JSONRPCMessageSchema.parse(JSON.parse(line));
-    } catch {
-      // Many print something for people before they begin. It is not repeated: it may be anything.
-      return this.onerror?.(new Error('A line of the standard output is no message.'));
-    }
+  private breakOff(child: ServerProcess, error: Error): void {
+    this.isBroken = true;
+    child.stdout.destroy();
+    this.server.onHeld(0);
+    this.onerror?.(error);
+    signalServer(child, 'SIGKILL');
+  }
+
+  private async readLine(line: string): Promise<void> {
+    const isLarge = line.length > LARGE_MESSAGE;
+    await (isLarge ? ownTurn() : pauseIfLong());
+    if (this.isBroken) return;
+    this.server.onMessages(1);
+    const message = this.parse(line);
+    if (message === null) return;
+    // The SDK writes as JSON again what it did not ask for.
+    if (isLarge) await ownTurn();
+    if (this.isBroken) return;
+    // The SDK takes the id of an answer as a number.
+    if ('id' in message && !('method' in message) && this.listIds.delete(Number(message.id)))
+      this.server.onListPage(Buffer.byteLength(line));
     this.onmessage?.(message);
   }
 
-  private readLog(child: ChildProcessWithoutNullStreams): void {
-    const lines = new MessageLines(MAX_LOG_LINE_BYTES);
+  /** Returns null for a line that is no message. */
+  private parse(line: string): JSONRPCMessage | null {
+    try {
+      return JSONRPCMessageSchema.parse(JSON.parse(line));
+    } catch {
+      if (++this.unreadable > MAX_UNREADABLE)
+        throw new Error('The standard output has too many lines that are no messages.');
+      // It is not repeated: it may be anything.
+      this.onerror?.(new Error('A line of the standard output is no message.'));
+      return null;
+    }
+  }
+
+  private readLog(child: ServerProcess): void {
+    const lines = new MessageLines(() => MAX_LOG_LINE_BYTES);
+    let left = MAX_LOG_LINES;
     child.stderr.on('error', (error) => this.onerror?.(error));
+    const stop = (): void => void child.stderr.off('data', read).resume();
     const read = (piece: Buffer): void => {
       try {
-        for (const line of lines.take(piece)) this.server.onLog(line);
+        for (const line of lines.take(piece).slice(0, left)) {
+          left -= 1;
+          this.server.onLog(line);
+        }
       } catch {
         // A part of a line could hold a part of a secret, which nobody would recognise: no more is read.
-        child.stderr.off('data', read).resume();
+        return stop();
       }
+      if (left === 0) stop();
     };
     child.stderr.on('data', read);
-  }
-}
-
-/** To all of it that still runs. */
-function signalGroup({ pid }: ChildProcessWithoutNullStreams, signal: NodeJS.Signals): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // There is nothing left.
   }
 }

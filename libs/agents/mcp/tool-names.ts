@@ -14,7 +14,8 @@ export const toolPrefix = (server: string): string => `${server}__`;
 export function toolNames(server: string, tools: readonly string[]): Map<string, string> {
   const wanted = [...new Set(tools)].map((tool) => {
     const plain = `${toolPrefix(server)}${tool}`;
-    return { tool, plain, name: plain.replaceAll(NOT_IN_NAMES, '_') };
+    // What is longer gets a hash in any case.
+    return { tool, plain, name: plain.slice(0, 2 * MAX_NAME).replaceAll(NOT_IN_NAMES, '_') };
   });
   const counts = new Map<string, number>();
   for (const { name } of wanted) counts.set(name, (counts.get(name) ?? 0) + 1);
