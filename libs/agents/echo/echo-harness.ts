@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
+import { pauseIfLong } from '#platform';
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent } from '../harness.ts';
 import type { TranscriptMessage } from '../harness.ts';
 import { manifestIssues } from '../manifest-issues.ts';
@@ -44,9 +45,7 @@ async function* echoStep(context: StepContext, crash: () => void): AsyncGenerato
   const results = transcript.slice(asked + 1).filter((entry) => entry.role === 'tool');
   const request = parseEchoMessage(message, settings.allowCrash ? [] : ['/crash']);
   const { commands } = request;
-  const inputTokens = countWords(
-    transcript.map((entry) => (entry.role === 'tool' ? entry.result : entry.text)).join(' '),
-  );
+  const inputTokens = await wordsIn(transcript);
 
   // 1. The first step of a turn thinks, fails, or asks for tools; the step after the tools ran only tells of them.
   if (results.length === 0) {
@@ -60,16 +59,16 @@ async function* echoStep(context: StepContext, crash: () => void): AsyncGenerato
     }
   }
   // 2. The answer, piece by piece.
-  const pieces = answerPieces(request, results);
   const pauseMs = echoDurationMs(commands.get('/pause'), settings.pauseMs);
-  for (const [i, text] of pieces.entries()) {
-    if (i > 0 && pauseMs > 0) await pause(pauseMs, undefined, { signal });
+  let text = '';
+  for (const piece of answerPieces(request, results)) {
+    if (text !== '' && pauseMs > 0) await pause(pauseMs, undefined, { signal });
     signal.throwIfAborted();
-    yield { type: 'text', text };
+    text += piece;
+    yield { type: 'text', text: piece };
   }
   const crashes = commands.get('/crash');
   if (crashes === 'always' || (crashes === null && context.attempt === 1)) crash();
-  const text = pieces.join('');
   yield { type: 'usage', inputTokens, outputTokens: countWords(text) };
   yield { type: 'message', text, toolCalls: [] };
 }
@@ -100,19 +99,45 @@ function requestedTools({ text, commands }: EchoRequest): RequestedTool[] {
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
 /** The answer in the pieces in which it is streamed: words with the white space behind them. */
-function answerPieces({ text, commands }: EchoRequest, results: ToolMessage[]): string[] {
+function* answerPieces({ text, commands }: EchoRequest, results: ToolMessage[]): Generator<string> {
   const told = results.map(({ toolName, outcome, result }) => `\n${toolName} (${outcome}): ${result}`);
-  const pieces: string[] = `You said: ${text}${told.join('')}`.match(/\S+\s*|\s+/g) ?? [];
+  for (const [piece] of `You said: ${text}${told.join('')}`.matchAll(/\S+\s*|\s+/g)) yield piece;
   const count = commands.has('/pieces') ? numberOf(commands, '/pieces', 10, MAX_PIECES) : 0;
-  for (let i = 1; i <= count; i++) pieces.push(` ${i}`);
-  if (commands.has('/cite')) pieces.push(...(` ${CITATION}`.match(/.{1,4}/gu) ?? []));
-  return pieces;
+  for (let i = 1; i <= count; i++) yield ` ${i}`;
+  if (commands.has('/cite')) yield* ` ${CITATION}`.match(/.{1,4}/gu) ?? [];
 }
 
 function numberOf(commands: EchoRequest['commands'], word: EchoWord, fallback: number, max: number): number {
   return Math.min(max, Number(commands.get(word) ?? fallback));
 }
 
-function countWords(text: string): number {
-  return text.match(/\S+/g)?.length ?? 0;
+async function wordsIn(transcript: readonly TranscriptMessage[]): Promise<number> {
+  let words = 0;
+  for (const entry of transcript) {
+    words += countWords(entry.role === 'tool' ? entry.result : entry.text);
+    await pauseIfLong();
+  }
+  return words;
+}
+
+/** Without a list of the words: a transcript may have millions. */
+export function countWords(text: string): number {
+  let words = 0;
+  let inWord = false;
+  for (let i = 0; i < text.length; i++) {
+    const isSpace = isSpaceCode(text.charCodeAt(i));
+    if (inWord === isSpace) inWord = !isSpace;
+    else continue;
+    if (inWord) words += 1;
+  }
+  return words;
+}
+
+const RARE_SPACES = new Set([0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff]);
+for (let code = 0x2000; code <= 0x200a; code++) RARE_SPACES.add(code);
+
+/** As `\s` of a regular expression has it. */
+function isSpaceCode(code: number): boolean {
+  if (code <= 0x20) return code === 0x20 || (code >= 0x09 && code <= 0x0d);
+  return code === 0xa0 || (code >= 0x1680 && RARE_SPACES.has(code));
 }

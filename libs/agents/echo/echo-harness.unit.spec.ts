@@ -1,6 +1,10 @@
+import fc from 'fast-check';
+import { pauseIfLong } from '#platform';
+import { measureTurns, nightTest } from '#testing';
 import { HarnessError, type StepContext, type StepEvent, type TranscriptMessage } from '../harness.ts';
 import { agentManifestSchema } from '../manifest.ts';
-import { echoHarness } from './echo-harness.ts';
+import { roomWithoutEnd } from '../room.testing.ts';
+import { countWords, echoHarness } from './echo-harness.ts';
 
 const RUN_ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
@@ -15,6 +19,8 @@ function contextOf(text: string, more: Partial<StepContext> = {}, settings = {})
     transcript: [{ role: 'user', text, fileIds: [] }],
     tools: [],
     files: { list: () => Promise.resolve([]), read: () => Promise.reject(new Error('there are none')) },
+    runTask: () => Promise.reject(new Error('there is no task pool')),
+    ...roomWithoutEnd(),
     signal: new AbortController().signal,
     ...more,
   };
@@ -115,5 +121,28 @@ describe('the echo harness', () => {
       { path: ['harness', 'colour'], at: 'key', message: 'is not a known field' },
     ]);
     expect(echoHarness().checkSettings(contextOf('').manifest)).toEqual([]);
+  });
+});
+
+it('counts words as the expression that finds them', () => {
+  const unit = fc.oneof(fc.constantFrom(' ', '\n', '\t', 'a', 'é', '\u00a0', '\u2003', '\ufeff', '😀'), fc.string());
+  fc.assert(
+    fc.property(fc.array(unit), (units) => {
+      const text = units.join('');
+      expect(countWords(text)).toBe(text.match(/\S+/g)?.length ?? 0);
+    }),
+  );
+});
+
+nightTest('answers a transcript of 8 MiB, and the longest message, in short turns', async () => {
+  const results = Array.from({ length: 8 }, (_, i) => ({
+    ...{ role: 'tool' as const, toolCallId: `${i}`, toolName: 'clock', outcome: 'ok' as const },
+    result: 'ä '.repeat(512 * 1024),
+  }));
+  const asked = { role: 'user' as const, text: `/cite ${'a '.repeat(63_000)}`, fileIds: [] };
+  const transcript: TranscriptMessage[] = [...results, asked];
+  await measureTurns(async () => {
+    // As the engine takes its events.
+    for await (const _event of echoHarness().step(contextOf('', { transcript }))) await pauseIfLong();
   });
 });

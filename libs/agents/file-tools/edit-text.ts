@@ -1,29 +1,41 @@
-export interface TextEdit {
-  oldText: string;
-  newText: string;
-  replaceAll: boolean;
-}
+import { join } from 'node:path';
+import { TaskFailed, type RunTask, type Task, type TaskFailure } from '#task-pool';
+import { editText, type TextEdit } from './edit-text-worker.mjs';
 
-/** The text with the replacement made, and how many times; or why it cannot be, a sentence. */
-export function editText(text: string, edit: TextEdit): { text: string; count: number } | { refused: string } {
-  if (edit.oldText === '') return { refused: 'old_text is empty: write_file makes a whole file.' };
-  if (edit.oldText === edit.newText) return { refused: 'old_text and new_text are the same.' };
-  const { oldText, newText } = asWritten(text, edit);
-  const first = text.indexOf(oldText);
-  if (first === -1)
-    return { refused: 'old_text is not in the file. It must be exactly what is there, white space included.' };
-  // Two that overlap are two as well: which one is meant?
-  const isOnly = text.indexOf(oldText, first + 1) === -1;
-  if (!isOnly && !edit.replaceAll) {
-    return { refused: 'old_text is in the file more than once. Give more of what is around it, or set replace_all.' };
+/** An edit of this many bytes takes at most 20 ms. Larger files are edited in the task pool. */
+const MAX_BYTES_HERE = 256 * 1024;
+/** The most comparisons of the search: bytes of the file × bytes of the text. They take at most 20 ms. */
+const MAX_COMPARISONS_HERE = 16 * 1024 * 1024;
+
+type Edited = { count: number; bytes: Uint8Array<ArrayBuffer> } | { refused: string };
+
+const EDIT_TEXT: Task<TextEdit, { count: number } | { refused: string }> = {
+  name: 'edit-text',
+  module: join(import.meta.dirname, 'edit-text-worker.mjs'),
+  limits: { wallMs: 15_000, cpuMs: 3_000 },
+};
+
+const REFUSALS: Record<TaskFailure, string> = {
+  cpu: 'The edit takes too long. Give a shorter old_text.',
+  time: 'The edit takes too long. Give a shorter old_text.',
+  memory: 'The edit takes too much memory.',
+  crashed: 'The edit has failed.',
+  overloaded: 'Too many other files are being edited; try again later.',
+};
+
+/** Returns the edited file, or a sentence that says why there is none. Throws the signal's reason. */
+export async function editFile(
+  bytes: Uint8Array<ArrayBuffer>,
+  edit: TextEdit,
+  { runTask, signal }: { runTask: RunTask; signal: AbortSignal },
+): Promise<Edited> {
+  const comparisons = bytes.byteLength * edit.oldText.length;
+  if (bytes.byteLength <= MAX_BYTES_HERE && comparisons <= MAX_COMPARISONS_HERE) return editText(bytes, edit);
+  try {
+    const { value, bytes: edited = new Uint8Array() } = await runTask(EDIT_TEXT, { value: edit, bytes }, signal);
+    return 'refused' in value ? value : { ...value, bytes: edited };
+  } catch (error) {
+    if (error instanceof TaskFailed) return { refused: REFUSALS[error.reason] };
+    throw error;
   }
-  const parts = text.split(oldText);
-  return { text: parts.join(newText), count: parts.length - 1 };
-}
-
-/** Models write `\n`, also where lines end in `\r\n`. */
-function asWritten(text: string, { oldText, newText }: TextEdit): Pick<TextEdit, 'oldText' | 'newText'> {
-  if (text.includes(oldText) || !text.includes('\r\n')) return { oldText, newText };
-  const withReturns = (part: string): string => part.replaceAll(/\r?\n/g, '\r\n');
-  return { oldText: withReturns(oldText), newText: withReturns(newText) };
 }

@@ -1,18 +1,20 @@
 /**
- * The text of a PDF or a DOCX, in a thread of its own (extract-text.ts): documents come from anybody, and may take any time
- * and memory. Not TypeScript, so that the same file runs from the sources and from dist/. Answers `{text, cut}`, or
- * `{refused}`, a sentence.
+ * The task `extract-text`: the text of a PDF or a DOCX, as UTF-8. Answers `{ cut }`, or `{ refused }`, a sentence. The cost is
+ * linear in what is unpacked, and unpacking stops when there is enough text. Plain JavaScript, because the task pool loads it.
  */
-import { parentPort, workerData } from 'node:worker_threads';
-import { unzipSync } from 'fflate';
-import { getDocumentProxy } from 'unpdf';
+import { createInflateRaw } from 'node:zlib';
 
 /** UTF-16 units of text; the rest is left out. */
 const MAX_TEXT = 4 * 1024 * 1024;
 /** Bytes of the one part of a DOCX that is unpacked, whatever else it holds. */
 const MAX_XML = 64 * 1024 * 1024;
+/** UTF-16 units of one XML tag. Those of real documents have some hundreds. */
+const MAX_TAG = 64 * 1024;
+/** UTF-16 units of the longest entity that is decoded. */
+const MAX_ENTITY = 12;
 
 async function textOfPdf(bytes) {
+  const { getDocumentProxy } = await import('unpdf');
   const pdf = await getDocumentProxy(bytes, { verbosity: 0, isEvalSupported: false, stopAtErrors: false });
   let text = '';
   for (let number = 1; number <= pdf.numPages && text.length <= MAX_TEXT; number++) {
@@ -22,30 +24,163 @@ async function textOfPdf(bytes) {
     text += items.map((item) => (item.str ?? '') + (item.hasEOL ? '\n' : '')).join('');
     page.cleanup();
   }
-  return text;
+  return { cut: text.length > MAX_TEXT, bytes: new TextEncoder().encode(text.slice(0, MAX_TEXT)) };
 }
 
-/** A text, a tab, a break, or the end of a paragraph, a table cell or a row. `<w:tab w:val…/>` is a setting and no tab. */
-const DOCX_TOKEN = /<w:t(?: [^>]*)?>([^<]*)<\/w:t>|<w:(tab|br|cr)\/>|<w:(br) [^>]*\/>|<\/w:(p|tc|tr)>/g;
-const ENTITIES = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
-
-function textOfDocx(bytes) {
-  // Into a buffer of the stated size, so that a part that is larger than it says gets nowhere.
-  const parts = unzipSync(bytes, {
-    filter: ({ name, originalSize }) => name === 'word/document.xml' && originalSize <= MAX_XML,
-  });
-  const xml = parts['word/document.xml'];
-  if (xml === undefined) throw new Error('no document in it, or too large a one');
-  const pieces = [];
-  for (const [, text, mark, brk, end] of new TextDecoder().decode(xml).matchAll(DOCX_TOKEN)) {
-    if (text !== undefined) pieces.push(text.replace(/&(?:(lt|gt|amp|quot|apos)|#(\d+)|#x([0-9a-fA-F]+));/g, entity));
-    else if (mark !== undefined) pieces.push(mark === 'tab' ? '\t' : '\n');
-    else if (brk !== undefined || end === 'p') pieces.push('\n');
-    // A cell ends with its last paragraph, a row with its last cell.
-    else pieces.splice(-1, 1, end === 'tc' ? '\t' : '\n');
+async function textOfDocx(bytes) {
+  const { packed, size, isStored } = findPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  const text = new GrowingText();
+  const scanner = new DocxScanner(text);
+  const decoder = new TextDecoder();
+  let unpacked = 0;
+  for await (const chunk of isStored ? [packed] : inflated(packed)) {
+    unpacked += chunk.byteLength;
+    if (unpacked > size) throw new Error('the document is larger than it says');
+    scanner.scan(decoder.decode(chunk, { stream: true }));
+    if (text.isFull) break;
   }
-  return pieces.join('');
+  if (!text.isFull) scanner.scan(decoder.decode());
+  return { cut: text.isFull, bytes: text.bytes() };
 }
+
+function inflated(packed) {
+  const inflate = createInflateRaw({ chunkSize: 64 * 1024 });
+  inflate.end(packed);
+  return inflate;
+}
+
+const END_OF_DIRECTORY = 0x06054b50;
+const DIRECTORY_ENTRY = 0x02014b50;
+const PART = 'word/document.xml';
+
+/** Finds the document in the ZIP archive by its central directory. */
+function findPart(zip) {
+  const end = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]));
+  if (end === -1 || zip.readUInt32LE(end) !== END_OF_DIRECTORY) throw new Error('no ZIP archive');
+  const count = zip.readUInt16LE(end + 10);
+  let at = zip.readUInt32LE(end + 16);
+  for (let i = 0; i < count; i++) {
+    if (zip.readUInt32LE(at) !== DIRECTORY_ENTRY) throw new Error('a broken directory');
+    const nameLength = zip.readUInt16LE(at + 28);
+    if (zip.toString('latin1', at + 46, at + 46 + nameLength) === PART) return partAt(zip, at);
+    at += 46 + nameLength + zip.readUInt16LE(at + 30) + zip.readUInt16LE(at + 32);
+  }
+  throw new Error('no document in it');
+}
+
+function partAt(zip, entry) {
+  const method = zip.readUInt16LE(entry + 10);
+  const size = zip.readUInt32LE(entry + 24);
+  const head = zip.readUInt32LE(entry + 42);
+  const start = head + 30 + zip.readUInt16LE(head + 26) + zip.readUInt16LE(head + 28);
+  const isStored = method === 0;
+  if ((!isStored && method !== 8) || size > MAX_XML) throw new Error('packed in another way, or too large');
+  return { packed: zip.subarray(start, start + zip.readUInt32LE(entry + 20)), size, isStored };
+}
+
+/** UTF-8 text that grows to at most MAX_TEXT UTF-16 units. */
+class GrowingText {
+  #buffer = Buffer.alloc(64 * 1024);
+  #length = 0;
+  #units = 0;
+  #endsWithMark = false;
+  isFull = false;
+
+  add(text) {
+    const room = MAX_TEXT - this.#units;
+    if (text.length > room) this.isFull = true;
+    this.#write(text.length > room ? text.slice(0, room) : text);
+    this.#endsWithMark = false;
+  }
+
+  /** A tab or a newline. */
+  mark(mark) {
+    this.add(mark);
+    this.#endsWithMark = true;
+  }
+
+  /** Replaces the mark before it: a cell ends with its last paragraph, a row with its last cell. */
+  replaceMark(mark) {
+    if (this.#endsWithMark && !this.isFull) {
+      this.#length -= 1;
+      this.#units -= 1;
+    }
+    this.mark(mark);
+  }
+
+  bytes() {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  #write(text) {
+    this.#units += text.length;
+    const most = this.#length + 3 * text.length;
+    if (most > this.#buffer.byteLength) {
+      const larger = Buffer.alloc(2 * most);
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    this.#length += this.#buffer.write(text, this.#length);
+  }
+}
+
+/** Takes XML in pieces. Handles a tag once it is complete. */
+class DocxScanner {
+  #text;
+  #rest = '';
+  #isInText = false;
+
+  constructor(text) {
+    this.#text = text;
+  }
+
+  scan(piece) {
+    const xml = this.#rest + piece;
+    let at = 0;
+    while (!this.#text.isFull) {
+      const tag = xml.indexOf('<', at);
+      if (tag === -1) {
+        this.#rest = xml.slice(this.#takeText(xml, at, wholeEntities(xml, at)));
+        return;
+      }
+      this.#takeText(xml, at, tag);
+      const end = xml.indexOf('>', tag);
+      if ((end === -1 ? xml.length : end) - tag > MAX_TAG) throw new Error('a tag is too long');
+      if (end === -1) {
+        this.#rest = xml.slice(tag);
+        return;
+      }
+      this.#takeTag(xml.slice(tag + 1, end));
+      at = end + 1;
+    }
+  }
+
+  #takeText(xml, from, to) {
+    if (this.#isInText && to > from) this.#text.add(xml.slice(from, to).replace(ENTITY, entity));
+    return to;
+  }
+
+  #takeTag(tag) {
+    this.#isInText = tag === 'w:t' || (tag.startsWith('w:t ') && !tag.endsWith('/'));
+    // `<w:tab w:val…/>` is a setting, not a tab.
+    if (tag === 'w:tab/') this.#text.mark('\t');
+    else if (tag === 'w:br/' || tag === 'w:cr/' || (tag.startsWith('w:br ') && tag.endsWith('/')))
+      this.#text.mark('\n');
+    else if (tag === '/w:p') this.#text.mark('\n');
+    else if (tag === '/w:tc') this.#text.replaceMark('\t');
+    else if (tag === '/w:tr') this.#text.replaceMark('\n');
+  }
+}
+
+/** Returns where the text to decode now ends. An entity may go on in the next piece. */
+function wholeEntities(xml, from) {
+  const last = xml.lastIndexOf('&');
+  const isOpen = last >= from && last > xml.length - MAX_ENTITY && xml.indexOf(';', last) === -1;
+  return isOpen ? last : xml.length;
+}
+
+const ENTITY = /&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));/g;
+const ENTITIES = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
 function entity(whole, name, decimal, hexadecimal) {
   if (name !== undefined) return ENTITIES[name];
@@ -53,13 +188,14 @@ function entity(whole, name, decimal, hexadecimal) {
   return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
 }
 
-const { kind, bytes } = workerData;
-try {
-  const text = await (kind === 'pdf' ? textOfPdf(bytes) : textOfDocx(bytes));
-  parentPort.postMessage({ text: text.slice(0, MAX_TEXT), cut: text.length > MAX_TEXT });
-} catch (error) {
-  const isLocked = error?.name === 'PasswordException';
-  parentPort.postMessage({
-    refused: isLocked ? 'It is protected by a password.' : 'It is broken, or not what it seems.',
-  });
-}
+export default async ({ kind }, bytes) => {
+  try {
+    const { cut, bytes: text } = await (kind === 'pdf' ? textOfPdf(bytes) : textOfDocx(bytes));
+    return { value: { cut }, bytes: text };
+  } catch (error) {
+    // The task pool limits the memory.
+    if (error instanceof RangeError && /allocation|invalid (array|string) length/i.test(error.message)) throw error;
+    const isLocked = error?.name === 'PasswordException';
+    return { value: { refused: isLocked ? 'It is protected by a password.' : 'It is broken, or not what it seems.' } };
+  }
+};

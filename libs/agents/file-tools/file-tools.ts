@@ -1,12 +1,16 @@
 import { z } from 'zod';
 import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, folderPath } from '#domain';
 import { FileRefused, type FolderFile, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
-import { editText } from './edit-text.ts';
+import { editFile } from './edit-text.ts';
 import { readFolderFile } from './read-file.ts';
 import { readWhole } from './read-whole.ts';
 
 const MAX_LISTED = 1_000;
+/** The bytes of a file before and after an edit. */
 const MAX_EDITED_BYTES = 5 * 1024 * 1024;
+
+/** Copies of a file, and of what becomes of it, that an edit holds in memory. */
+const EDIT_COPIES = 2;
 
 const path = z.string().describe('Relative path of the file, such as docs/plan.md.');
 
@@ -62,10 +66,12 @@ export const FILE_TOOLS: readonly Tool[] = [
     }),
     execute: async ({ path: given, old_text: oldText, new_text: newText, replace_all: replaceAll }, context) => {
       const file = await findFile(given, context);
-      const text = await editableText(file, context);
-      const edited = editText(text, { oldText, newText, replaceAll });
+      refuseUneditable(file);
+      context.makeRoom(EDIT_COPIES * (file.size + editedBytes(file, { oldText, newText, replaceAll })));
+      const bytes = await readWhole(context.files, file, MAX_EDITED_BYTES);
+      const edited = await editFile(bytes, { oldText, newText, replaceAll, maxBytes: MAX_EDITED_BYTES }, context);
       if ('refused' in edited) throw new FileRefused(edited.refused);
-      await context.files.write(file.path, new TextEncoder().encode(edited.text));
+      await context.files.write(file.path, edited.bytes);
       return answer(`Replaced ${edited.count} ${edited.count === 1 ? 'piece' : 'pieces'} of ${file.path}.`);
     },
   }),
@@ -120,11 +126,10 @@ async function findFile(given: string, { files }: ToolContext): Promise<FolderFi
   return file;
 }
 
+/** Throws FileRefused. */
 function listed(files: readonly FolderFile[], given: string): ToolResult {
-  const folder = given
-    .normalize('NFC')
-    .replace(/^(\.?\/|\.$)/, '')
-    .replace(/\/$/, '');
+  const stripped = given.replace(/^(\.?\/|\.$)/, '').replace(/\/$/, '');
+  const folder = stripped === '' ? '' : pathOf(stripped);
   const inFolder = files.filter(({ path: of }) => folder === '' || of === folder || of.startsWith(`${folder}/`));
   if (inFolder.length === 0) return answer(folder === '' ? 'There are no files.' : `There are no files in ${folder}.`);
   const lines = inFolder.slice(0, MAX_LISTED).map(({ path: of, size, mimeType, readOnly }) => {
@@ -136,15 +141,15 @@ function listed(files: readonly FolderFile[], given: string): ToolResult {
   return answer(lines.join('\n'));
 }
 
+/** The most bytes that there can be after an edit. A UTF-16 unit has at most 3. */
+function editedBytes({ size }: FolderFile, edit: { oldText: string; newText: string; replaceAll: boolean }): number {
+  const { oldText, newText, replaceAll } = edit;
+  const most = replaceAll ? (size / Math.max(1, oldText.length)) * 3 * newText.length : 3 * newText.length;
+  return Math.min(MAX_EDITED_BYTES, size + most);
+}
+
 /** Throws FileRefused. */
-async function editableText(file: FolderFile, { files }: ToolContext): Promise<string> {
+function refuseUneditable(file: FolderFile): void {
   if (file.readOnly) throw new FileRefused(`${file.path} can only be read.`);
   if (file.size > MAX_EDITED_BYTES) throw new FileRefused(`${file.path} is larger than ${MAX_EDITED_BYTES} bytes.`);
-  const bytes = await readWhole(files, file, MAX_EDITED_BYTES);
-  try {
-    // With its byte order mark, which is to stay.
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw new FileRefused(`${file.path} is not UTF-8 text.`);
-  }
 }

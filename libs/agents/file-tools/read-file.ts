@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { FolderFile, ThreadFiles, ToolContext, ToolResult } from '../harness.ts';
 import { extractText, type DocumentKind } from './extract-text.ts';
 import { readWhole } from './read-whole.ts';
@@ -7,8 +8,12 @@ import { takeWindow, type TextWindow } from './text-window.ts';
 const MAX_BYTES = 256 * 1024;
 /** So many bytes tell an encoding. */
 const HEAD_BYTES = 8 * 1024;
-/** Documents are read whole, one at a time. */
+/** Documents are read whole, in the task pool. */
 const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
+/** Copies of a document that are held in memory while it is read. */
+const DOCUMENT_COPIES = 2;
+/** A piece that takes some milliseconds. Bytes. */
+const STEP_BYTES = 64 * 1024;
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const DOCX = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
@@ -26,12 +31,16 @@ export async function readFolderFile(file: FolderFile, wanted: Wanted, context: 
   if (mimeType !== null && IMAGES.includes(mimeType)) {
     return { text: `${about} is an image. It is shown where images can be.`, isError: false, fileIds: [fileId] };
   }
-  const { files, signal } = context;
+  const { files } = context;
   const kind = documentKind(file);
   if (kind !== null) {
-    const text = await extractText(kind, () => readWhole(files, file, MAX_DOCUMENT_BYTES), signal);
+    const load = async () => {
+      context.makeRoom(DOCUMENT_COPIES * Math.min(size, MAX_DOCUMENT_BYTES));
+      return readWhole(files, file, MAX_DOCUMENT_BYTES);
+    };
+    const text = await extractText(kind, load, context);
     if ('refused' in text) return { text: `The text of ${about} cannot be read. ${text.refused}`, isError: true };
-    const window = await takeWindow([text.text], { ...wanted, maxBytes: MAX_BYTES });
+    const window = await takeWindow(decoded(inSteps(text.text), 'utf-8'), { ...wanted, maxBytes: MAX_BYTES });
     const note = text.cut && !window.more ? `\n[${path} has more text, which is not read.]` : '';
     return { text: shown(path, window, wanted) + note, isError: false };
   }
@@ -39,6 +48,14 @@ export async function readFolderFile(file: FolderFile, wanted: Wanted, context: 
   if (encoding === null) return { text: `${about} is not text and cannot be shown.`, isError: false };
   const window = await takeWindow(decoded(await files.read(file), encoding), { ...wanted, maxBytes: MAX_BYTES });
   return { text: shown(path, window, wanted), isError: false };
+}
+
+/** Lets the event loop run after each piece. */
+async function* inSteps(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.byteLength; at += STEP_BYTES) {
+    yield bytes.subarray(at, at + STEP_BYTES);
+    await setImmediate();
+  }
 }
 
 /** By the name where the first bytes only tell that it is packed. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { editText } from './edit-text.ts';
+import { editText } from './edit-text-worker.mjs';
 import { decoded, encodingOf } from './text-encoding.ts';
 import { takeWindow } from './text-window.ts';
 
@@ -87,7 +87,9 @@ describe('the encoding of a text', () => {
 
 describe('an edit', () => {
   const edit = (text: string, oldText: string, newText: string, replaceAll = false) =>
-    editText(text, { oldText, newText, replaceAll });
+    decodedEdit(editText(Uint8Array.from(Buffer.from(text)), { oldText, newText, replaceAll, maxBytes: 1_000 }));
+  const decodedEdit = (edited: ReturnType<typeof editText>) =>
+    'refused' in edited ? edited : { text: Buffer.from(edited.bytes).toString(), count: edited.count };
 
   it.each([
     ['a b c', 'b', 'x', false, 'a x c', 1],
@@ -97,6 +99,8 @@ describe('an edit', () => {
     ['a\nb', 'a\nb', 'x', false, 'x', 1],
     ['\uFEFFa', 'a', 'b', false, '\uFEFFb', 1],
     ['a', 'a', '', false, '', 1],
+    ['äöä', 'ä', '😀', true, '😀ö😀', 2],
+    ['ä\r\nb\r\n', 'ä\nb', '😀\n', false, '😀\r\n\r\n', 1],
   ])('of %j, %j to %j (all: %s), gives %j', (text, oldText, newText, all, after, count) => {
     expect(edit(text, oldText, newText, all)).toEqual({ text: after, count });
   });
@@ -107,7 +111,31 @@ describe('an edit', () => {
     ['aaa', 'aa', 'b', /more than once/],
     ['a', '', 'b', /empty/],
     ['a', 'a', 'a', /the same/],
+    ['aa', 'a', 'b'.repeat(501), /more than once/],
   ])('of %j, %j to %j, is refused', (text, oldText, newText, why) => {
     expect(edit(text, oldText, newText)).toEqual({ refused: expect.stringMatching(why) as string });
+  });
+
+  it('has its size computed before it is made', () => {
+    expect(edit('a'.repeat(100), 'a', 'b'.repeat(11), true)).toEqual({
+      refused: 'The edited file would have 1100 bytes. It can have at most 1000.',
+    });
+    expect(edit('a'.repeat(100), 'a', 'b'.repeat(10), true)).toMatchObject({ count: 100 });
+  });
+
+  it('of any text is that of String.replaceAll', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', 'ä', '😀', '\n'), maxLength: 30 });
+    fc.assert(
+      fc.property(text, text, text, (before, oldText, newText) => {
+        const edited = edit(before, oldText, newText, true);
+        if ('refused' in edited) return oldText === '' || oldText === newText || !before.includes(oldText);
+        return edited.text === before.replaceAll(oldText, () => newText);
+      }),
+    );
+  });
+
+  it('of bytes that are not UTF-8 is refused', () => {
+    const edited = editText(Uint8Array.of(0xff, 97), { oldText: 'a', newText: 'b', replaceAll: false, maxBytes: 10 });
+    expect(edited).toEqual({ refused: 'The file is not UTF-8 text.' });
   });
 });

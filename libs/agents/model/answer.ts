@@ -4,12 +4,15 @@ import type { AnswerBlock } from './continuation.ts';
 import type { TokenUsage } from '#domain';
 import { BYTES_A_TOKEN, sum, textTokens } from './estimate.ts';
 import { firstBytes } from '../first-bytes.ts';
+import { checkShape } from '../json-shape.ts';
 import { StreamCut } from './watched-stream.ts';
 
 /** What a model wrote instead of a JSON object is kept up to here. */
 const MAX_INVALID_BYTES = 4 * 1024;
 /** What one answer may be in all, UTF-16 units: the engine stores no more, and arguments would grow unseen until they are whole. */
 const MAX_ANSWER = 1024 * 1024;
+/** What a call or a block counts besides its text: an answer could have any number of empty ones. */
+const FRAME = 64;
 
 /**
  * An answer is cut at this many bytes of UTF-8 per token of its limit. The usual tokenizers produce 3 to 5 bytes per token in
@@ -41,6 +44,8 @@ export class Answer {
   private readonly thoughts = new Map<string, string>();
   private finished: Finish | null = null;
   private units = 0;
+  /** UTF-16 units of what goes back to the provider besides text and calls. */
+  private keptUnits = 0;
   private bytes = 0;
   /** Tokens that the stream has reported so far. */
   private readonly reported = { input: 0, output: 0 };
@@ -62,6 +67,9 @@ export class Answer {
       case 'reasoning-start':
       case 'reasoning-delta':
         return this.addThought(part);
+      case 'tool-input-start':
+        this.countUnits(FRAME + part.toolName.length);
+        return null;
       case 'tool-input-delta':
         this.count(part.delta);
         return null;
@@ -153,21 +161,22 @@ export class Answer {
     this.text += text;
     const last = this.blocks.at(-1);
     if (last?.type === 'text') last.length += text.length;
-    else this.blocks.push({ type: 'text', length: text.length });
+    else this.keep({ type: 'text', length: text.length }, 0);
     return { type: 'text', text };
   }
 
   private addThought(part: ReasoningPart): StepEvent | null {
     const { signature, redactedData } = anthropicsOf(part.providerMetadata);
     if (part.type === 'reasoning-start') {
-      if (typeof redactedData === 'string') this.blocks.push({ type: 'redacted', data: redactedData });
+      if (typeof redactedData === 'string') this.keep({ type: 'redacted', data: redactedData }, redactedData.length);
       return null;
     }
+    if (!this.thoughts.has(part.id)) this.countUnits(FRAME);
     const text = (this.thoughts.get(part.id) ?? '') + part.delta;
     this.thoughts.set(part.id, text);
     if (typeof signature === 'string') {
       // It comes last, and is what makes the thought worth keeping.
-      this.blocks.push({ type: 'thinking', text, signature });
+      this.keep({ type: 'thinking', text, signature }, text.length + signature.length);
     }
     if (part.delta === '') return null;
     this.count(part.delta);
@@ -181,12 +190,23 @@ export class Answer {
       .find((value) => typeof value === 'string');
     this.written.push(toolName + input);
     this.toolCalls.push(requestedTool(toolName, input));
-    this.blocks.push({ type: 'call', ...(signature === undefined ? {} : { signature }) });
+    this.keep({ type: 'call', ...(signature === undefined ? {} : { signature }) }, signature?.length ?? 0);
+  }
+
+  /** A signature that is repeated repeats its thought: so what is kept is bounded before anything is made of it. */
+  private keep(block: AnswerBlock, units: number): void {
+    this.keptUnits += FRAME + units;
+    if (this.keptUnits > MAX_ANSWER) throw new HarnessError('output_too_large');
+    this.blocks.push(block);
+  }
+
+  private countUnits(units: number): void {
+    this.units += units;
+    if (this.units > MAX_ANSWER) throw new HarnessError('output_too_large');
   }
 
   private count(piece: string): void {
-    this.units += piece.length;
-    if (this.units > MAX_ANSWER) throw new HarnessError('output_too_large');
+    this.countUnits(piece.length);
     if (this.maxTokens === Infinity) return;
     this.bytes += Buffer.byteLength(piece);
     this.cutWhenTooLong();
@@ -215,10 +235,11 @@ function requestedTool(toolName: string, input: string): RequestedTool {
     : { toolName, toolInput };
 }
 
-/** Null where it is no JSON object. Nothing at all is how some say that there are no arguments. */
+/** Null where it is no JSON object, or too complex. Nothing at all is how some say that there are no arguments. */
 function objectOf(input: string): Record<string, unknown> | null {
   if (input.trim() === '') return {};
   try {
+    checkShape(input);
     const value: unknown = JSON.parse(input);
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
     return isObject ? (value as Record<string, unknown>) : null;

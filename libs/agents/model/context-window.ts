@@ -115,6 +115,9 @@ function cutResult(result: string, tokens: number): string {
   return firstBytes(result, room * 4) + note;
 }
 
+/** Made once: `toLocaleString` makes one each time. */
+const NUMBERS = new Intl.NumberFormat('en');
+
 function size(bytes: number): string {
-  return `${bytes.toLocaleString('en')} bytes`;
+  return `${NUMBERS.format(bytes)} bytes`;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { oncePer } from '../once-per.ts';
 import { BASE_URLS, type ModelChoice } from './model-settings.ts';
 
 /** What this harness wants back with a message. A stored shape is a promise: a change is a new version. */
@@ -42,12 +43,15 @@ export function toContinuation(model: ModelChoice, { estimatedTokens, blocks }: 
 
 /** Null for what another harness, release, provider or model has left: a message goes on without it. */
 export function readContinuation(model: ModelChoice, value: unknown): Continued | null {
-  const read = continuationSchema.safeParse(value);
-  if (!read.success) return null;
+  const read = typeof value === 'object' && value !== null ? parsed(value) : null;
+  if (read === null) return null;
   const { provider, name, baseUrl } = { ...model, baseUrl: baseUrlOf(model) };
-  const isOurs = read.data.provider === provider && read.data.model === name && read.data.baseUrl === baseUrl;
-  return isOurs ? read.data : null;
+  const isOurs = read.provider === provider && read.model === name && read.baseUrl === baseUrl;
+  return isOurs ? read : null;
 }
+
+/** Once: a step asks several times, and a continuation may have thousands of blocks. */
+const parsed = oncePer((value: object): Continuation | null => continuationSchema.safeParse(value).data ?? null);
 
 export function baseUrlOf({ provider, baseUrl }: ModelChoice): string {
   return baseUrl ?? BASE_URLS[provider];

@@ -1,4 +1,5 @@
 import type { Tool, TranscriptMessage } from '../harness.ts';
+import { oncePer } from '../once-per.ts';
 import { readContinuation, type AnswerBlock } from './continuation.ts';
 import type { ModelChoice } from './model-settings.ts';
 
@@ -29,31 +30,33 @@ export function messageTokens(message: TranscriptMessage, { model, isShown }: Co
     case 'tool':
       return FRAME_TOKENS + resultTokens(message) + imageTokens(message.fileIds ?? [], isShown);
     case 'assistant': {
-      const calls = message.toolCalls.map(
-        (call) => FRAME_TOKENS + textTokens(call.toolName + JSON.stringify(call.toolInput)),
-      );
       const blocks = readContinuation(model, message.continuation)?.blocks ?? [];
-      return FRAME_TOKENS + textTokens(message.text) + sum(calls) + sum(blocks.map(givenBackTokens));
+      return FRAME_TOKENS + saidTokens(message) + sum(blocks.map(givenBackTokens));
     }
   }
 }
 
-const resultBytes = new WeakMap<TranscriptMessage, number>();
+/** Counted once a message: a step must not look through all that came before. */
+const saidTokens = oncePer((message: Extract<TranscriptMessage, { role: 'assistant' }>): number => {
+  const calls = message.toolCalls.map(
+    (call) => FRAME_TOKENS + textTokens(call.toolName + JSON.stringify(call.toolInput)),
+  );
+  return textTokens(message.text) + sum(calls);
+});
 
-/** Bytes of UTF-8, counted once a message: a step must not look through all that came before. */
-export function bytesOfResult(message: Extract<TranscriptMessage, { role: 'tool' }>): number {
-  const bytes = resultBytes.get(message) ?? Buffer.byteLength(message.result);
-  resultBytes.set(message, bytes);
-  return bytes;
-}
+/** Bytes of UTF-8, counted once a message too. */
+export const bytesOfResult = oncePer((message: Extract<TranscriptMessage, { role: 'tool' }>) =>
+  Buffer.byteLength(message.result),
+);
 
 function resultTokens(message: Extract<TranscriptMessage, { role: 'tool' }>): number {
   return Math.ceil(bytesOfResult(message) / BYTES_A_TOKEN);
 }
 
-export function toolTokens({ name, description, inputSchema }: Tool): number {
-  return FRAME_TOKENS + textTokens(name + description + JSON.stringify(inputSchema));
-}
+export const toolTokens = oncePer(
+  ({ name, description, inputSchema }: Tool): number =>
+    FRAME_TOKENS + textTokens(name + description + JSON.stringify(inputSchema)),
+);
 
 /**
  * How many of the provider's tokens are one of ours: what the last step used, divided by what it was estimated at. Never

@@ -76,6 +76,18 @@ describe('a step that fails', () => {
       { code: 'output_too_large' },
     ],
     [
+      'an event of more than 8 MiB',
+      streams([{ ...openAi.text('a'), more: 'x'.repeat(9 * 1024 * 1024) }, openAi.finish('stop')]),
+      {},
+      { code: 'output_too_large' },
+    ],
+    [
+      'an event of more than 50,000 parts',
+      streams([{ ...openAi.text('a'), more: Array(60_000).fill(0) }, openAi.finish('stop')]),
+      {},
+      { code: 'output_too_large' },
+    ],
+    [
       'an overloaded anthropic, before',
       refuses(
         529,

@@ -1,4 +1,4 @@
-import type { StepContext } from '../harness.ts';
+import { NoRoom, type StepContext } from '../harness.ts';
 import {
   anthropic,
   apiKey,
@@ -125,6 +125,29 @@ describe('a step with an openai-compatible provider', () => {
         },
       ],
     });
+  });
+
+  it('makes room for its images before it reads them, and asks nobody if there is none', async () => {
+    const image = { fileId: 'IMAGE', path: 'attachments/a.png', mimeType: 'image/png', size: 1_000, readOnly: true };
+    const asked: number[] = [];
+    const makeRoom = (bytes: number): void => {
+      asked.push(bytes);
+      throw new NoRoom(bytes);
+    };
+    const read = jest.fn();
+    const { steps, provider } = await stepWith(
+      streams([openAi.text('I see'), openAi.finish('stop')]),
+      { images: true },
+      {
+        transcript: [{ role: 'user', text: 'Look', fileIds: ['IMAGE'] }],
+        files: { ...filesOf([image]), read },
+        makeRoom,
+      },
+    );
+    await expect(eventsOf(steps)).rejects.toThrow(NoRoom);
+    expect(asked).toEqual([5_000]);
+    expect(read).not.toHaveBeenCalled();
+    expect(provider.asked).toEqual([]);
   });
 
   it('leaves out what does not fit, and goes by what the last step used', async () => {

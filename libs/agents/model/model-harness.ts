@@ -1,9 +1,12 @@
 import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
-import { countProviderCall } from '#platform';
+import { countProviderCall, pauseIfLong } from '#platform';
+import { NOTHING_ALLOWED, type Allowances } from '../allowances.ts';
 import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
 import { Answer } from './answer.ts';
 import { fitContext } from './context-window.ts';
 import { readContinuation, toContinuation } from './continuation.ts';
+import { withBoundedHeld } from './held-units.ts';
+import { LargeParts } from './large-parts.ts';
 import { correction, messageTokens, sum, textTokens, toolTokens } from './estimate.ts';
 import {
   answerLimit,
@@ -16,7 +19,7 @@ import {
 import { toFunctionTools, toPrompt } from './prompt.ts';
 import { providerError } from './provider-errors.ts';
 import type { Fetch } from './providers.ts';
-import { readImages, shownImages, tellFiles } from './shown-files.ts';
+import { imageBytes, readImages, shownImages, tellFiles } from './shown-files.ts';
 import { watchedStream } from './watched-stream.ts';
 
 export interface ModelHarnessOptions {
@@ -26,8 +29,8 @@ export interface ModelHarnessOptions {
   tools: (context: RunContext) => Promise<readonly Tool[]>;
   /** Lets go of what the tools hold. */
   close?: () => Promise<void>;
-  /** Where the keys are. Default: the process's own variables. */
-  env?: Record<string, string | undefined>;
+  /** Which variables and files may hold keys. Default: none. */
+  allowances?: Allowances;
   /** Milliseconds since 1970: what dates of `Retry-After` are compared with. */
   now?: () => number;
 }
@@ -37,7 +40,7 @@ export function modelHarness({
   fetch,
   tools,
   close = () => Promise.resolve(),
-  env = process.env,
+  allowances = NOTHING_ALLOWED,
   now = Date.now,
 }: ModelHarnessOptions): Harness {
   return {
@@ -46,32 +49,35 @@ export function modelHarness({
     // Keys are looked for with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,
-    step: (context) => modelStep(context, { fetch, env, now }),
+    step: (context) => modelStep(context, { fetch, allowances, now }),
     close,
   };
 }
 
-type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'env' | 'now'>>;
+type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'now'>>;
 
-async function* modelStep(context: StepContext, { fetch, env, now }: StepParts): AsyncGenerator<StepEvent> {
+async function* modelStep(context: StepContext, { fetch, allowances, now }: StepParts): AsyncGenerator<StepEvent> {
   const { manifest, signal, tokensLeft } = context;
   const { model } = manifest;
   if (model === undefined) throw new Error('An agent without a model has settings that are wrong.');
   signal.throwIfAborted();
   // When it is first needed: the providers' packages take 130 ms of CPU to load, and most processes never ask one.
   const { callSettings, languageModel, resolveKey } = await import('./providers.ts');
-  const apiKey = await resolveKey(model, env);
+  const apiKey = await resolveKey(model, allowances);
   const { prompt, estimatedTokens } = await preparePrompt(model, context);
-  const answering = languageModel(model, { apiKey, fetch });
+  const large = new LargeParts();
+  const answering = languageModel(model, { apiKey, fetch: large.writing(fetch) });
   const options = {
-    prompt,
+    prompt: await large.take(prompt),
     tools: toFunctionTools(context.tools),
     ...callSettings(model, mayThink(model, context), tokensLeft),
-    // Usage that a provider reports while it answers.
-    ...(tokensLeft === undefined ? {} : { includeRawChunks: true }),
+    includeRawChunks: true,
   };
   const parts = watchedStream<LanguageModelV3StreamPart>({
-    open: async (abortSignal) => (await answering.doStream({ ...options, abortSignal })).stream,
+    open: async (abortSignal) => {
+      const { stream } = await answering.doStream({ ...options, abortSignal });
+      return withBoundedHeld(stream, model.provider);
+    },
     signal,
     silenceMs: model.silenceMs,
   });
@@ -81,6 +87,8 @@ async function* modelStep(context: StepContext, { fetch, env, now }: StepParts):
     for await (const part of parts) {
       const event = answer.add(part);
       if (event !== null) yield event;
+      // Thousands of parts may have come at once.
+      await pauseIfLong();
     }
     const usage = answer.usage(answer.finish().usage);
     counted('ok');
@@ -102,7 +110,7 @@ interface Prepared {
   estimatedTokens: number;
 }
 
-/** Throws HarnessError (`context_too_long`, `storage_unavailable`). */
+/** Throws HarnessError (`context_too_long`, `storage_unavailable`) and NoRoom. */
 async function preparePrompt(model: ModelChoice, context: StepContext): Promise<Prepared> {
   const { manifest, signal, tools } = context;
   const files = new Map((await context.files.list()).map((file) => [file.fileId, file]));
@@ -111,8 +119,14 @@ async function preparePrompt(model: ModelChoice, context: StepContext): Promise<
   const countedFor = { model, isShown: (fileId: string) => shown.has(fileId) };
   const tokensOf = (message: TranscriptMessage): number => messageTokens(message, countedFor);
   const fixed = textTokens(manifest.instructions) + sum(tools.map(toolTokens));
+  // Each is counted once, and a transcript may have megabytes: so what follows only adds.
+  for (const message of told) {
+    tokensOf(message);
+    await pauseIfLong();
+  }
   const room = Math.floor((windowTokens(model) - answerTokens(model)) / correction(model, told));
   const transcript = fitContext(told, { budget: room - fixed, tokensOf });
+  context.makeRoom(imageBytes(shown, files));
   const images = await readImages(transcript, shown, { files, read: (file) => context.files.read(file), signal });
   const prompt = toPrompt({ model, instructions: manifest.instructions, transcript, images });
   return { prompt, estimatedTokens: fixed + sum(transcript.map(tokensOf)) };

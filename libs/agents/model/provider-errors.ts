@@ -1,7 +1,9 @@
 import { types } from 'node:util';
 import { APICallError } from '@ai-sdk/provider';
 import type { RunErrorCode } from '#domain';
+import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
+import { MessageTooComplex } from '../json-shape.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
@@ -84,6 +86,8 @@ export interface FailureOf {
  */
 export function providerError(error: unknown, { apiKey, now }: FailureOf): HarnessError {
   if (error instanceof HarnessError) return error;
+  const tooLarge = tooLargeIn(error);
+  if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
   const failure = failureOf(error);
   const code = RULES.find(([, fits]) => fits(failure))?.[0] ?? 'provider_unavailable';
   const asked =
@@ -92,6 +96,11 @@ export function providerError(error: unknown, { apiKey, now }: FailureOf): Harne
       : undefined;
   const cause = new Error(describe(failure, apiKey));
   return new HarnessError(code, { cause, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
+}
+
+/** Returns what says that an event of the answer is larger, or has more parts, than it may have. */
+function tooLargeIn(error: unknown): Error | undefined {
+  return causesOf(error).find((cause) => cause instanceof BodyTooLarge || cause instanceof MessageTooComplex);
 }
 
 function failureOf(error: unknown): Failure {

@@ -1,7 +1,9 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { allowing } from '../allowances.testing.ts';
 import type { FolderFile, StepContext, StepEvent, ThreadFiles } from '../harness.ts';
 import { agentManifestSchema, type AgentManifest, type AgentManifestInput } from '../manifest.ts';
+import { roomWithoutEnd } from '../room.testing.ts';
 import { modelHarness } from './model-harness.ts';
 import type { ModelChoice } from './model-settings.ts';
 
@@ -112,7 +114,8 @@ export function contextWith(manifest: AgentManifest, more: Partial<StepContext> 
   const ids = { agentId: ID, threadId: ID, runId: ID, userId: 'user-1', attempt: 1 };
   const transcript: StepContext['transcript'] = [{ role: 'user', text: 'Hello', fileIds: [] }];
   const { signal } = new AbortController();
-  return { ...ids, manifest, transcript, tools: [], files: filesOf([]), signal, ...more };
+  const runTask: StepContext['runTask'] = () => Promise.reject(new Error('there is no task pool'));
+  return { ...ids, manifest, transcript, tools: [], files: filesOf([]), runTask, signal, ...roomWithoutEnd(), ...more };
 }
 
 /** The bytes of a file, as `filesOf` has them: a GIF by its beginning. */
@@ -132,7 +135,8 @@ export function filesOf(files: readonly FolderFile[]): ThreadFiles {
 }
 
 export function testHarness(env: Record<string, string> = {}) {
-  return modelHarness({ fetch, tools: () => Promise.resolve([]), env, now: () => Date.parse('2026-11-22T10:00:00Z') });
+  const now = (): number => Date.parse('2026-11-22T10:00:00Z');
+  return modelHarness({ fetch, tools: () => Promise.resolve([]), allowances: allowing(env), now });
 }
 
 type Provider = Awaited<ReturnType<typeof startProvider>>;

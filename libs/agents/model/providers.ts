@@ -1,13 +1,18 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV3, LanguageModelV3CallOptions, SharedV3ProviderOptions } from '@ai-sdk/provider';
+import { limitBody } from '#platform';
+import { NotAllowed, type Allowances } from '../allowances.ts';
 import { HarnessError } from '../harness.ts';
+import { JsonShape } from '../json-shape.ts';
 import { resolveSecret, SecretMissing } from '../secrets.ts';
 import { baseUrlOf } from './continuation.ts';
 import { answerTokens, type ModelChoice } from './model-settings.ts';
 
 export type Fetch = typeof globalThis.fetch;
 
+/** Of one event: an answer with all that it may have in one piece, each character escaped, and as much again. */
+const MAX_EVENT_BYTES = 8 * 1024 * 1024;
 /** Of an answer that is an error: nobody reads more of it, and a server may never end it. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
@@ -15,13 +20,12 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const COMPLETION_TOKENS_HOSTS = /^((.+\.)?api\.openai\.com|.+\.openai\.azure\.com)$/;
 
 /** The key for the agent's provider, null where the manifest names none. Throws HarnessError (`provider_auth`). */
-export async function resolveKey(
-  { apiKey }: ModelChoice,
-  env: Record<string, string | undefined>,
-): Promise<string | null> {
+export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances): Promise<string | null> {
   if (apiKey === undefined) return null;
-  const key = await resolveSecret(apiKey, env).catch((error: unknown) => {
-    throw error instanceof SecretMissing ? new HarnessError('provider_auth', { cause: error }) : error;
+  const key = await resolveSecret(apiKey, allowances).catch((error: unknown) => {
+    throw error instanceof SecretMissing || error instanceof NotAllowed
+      ? new HarnessError('provider_auth', { cause: error })
+      : error;
   });
   // The error of a header that cannot be sent would show the key.
   if (/[^\x20-\x7E]/.test(key)) {
@@ -33,7 +37,7 @@ export async function resolveKey(
 
 /** What answers for the agent's model. Nothing is taken from the process's variables but the key. */
 export function languageModel(model: ModelChoice, { apiKey, fetch }: { apiKey: string | null; fetch: Fetch }) {
-  const options = { baseURL: baseUrlOf(model), fetch: withShortErrors(fetch) };
+  const options = { baseURL: baseUrlOf(model), fetch: withBounds(fetch) };
   return model.provider === 'anthropic'
     ? createAnthropic({ ...options, apiKey: apiKey ?? '' })(model.name)
     : openAiCompatible(model, { ...options, ...(apiKey === null ? {} : { apiKey }) });
@@ -88,13 +92,24 @@ export function callSettings(
   return { ...common, ...limit, providerOptions: { anthropic: { thinking } } };
 }
 
-function withShortErrors(fetch: Fetch): Fetch {
+function withBounds(fetch: Fetch): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
-    if (response.ok || response.body === null) return response;
+    if (response.body === null) return response;
+    if (response.ok) return withBoundedEvents(response);
     const { status, statusText, headers } = response;
     return new Response(await firstOf(response.body), { status, statusText, headers });
   };
+}
+
+/** Whatever its type says, it is read as events. Fails with BodyTooLarge or MessageTooComplex before an event is parsed. */
+function withBoundedEvents(response: Response): Response {
+  const shape = new JsonShape('event');
+  return limitBody(response, {
+    maxBytes: MAX_EVENT_BYTES,
+    isStream: true,
+    onPiece: (piece) => shape.take(piece),
+  });
 }
 
 async function firstOf(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,3 +1,4 @@
+import { allowing } from '../allowances.testing.ts';
 import type { ModelChoice } from './model-settings.ts';
 import { manifestWith } from './provider.testing.ts';
 import { callSettings, languageModel, resolveKey, type Fetch } from './providers.ts';
@@ -51,8 +52,8 @@ describe('a call of a provider', () => {
       if (before === undefined) delete process.env.OPENAI_API_KEY;
       else process.env.OPENAI_API_KEY = before;
     }
-    expect(await resolveKey(modelOf({}), { OPENAI_API_KEY: 'sk-other' })).toBeNull();
-    expect(await resolveKey(modelOf({ apiKey: { env: 'KEY' } }), { KEY: 'sk-1' })).toBe('sk-1');
+    expect(await resolveKey(modelOf({}), allowing({ OPENAI_API_KEY: 'sk-other' }))).toBeNull();
+    expect(await resolveKey(modelOf({ apiKey: { env: 'KEY' } }), allowing({ KEY: 'sk-1' }))).toBe('sk-1');
   });
 
   it.each([

@@ -1,4 +1,4 @@
-import type { FolderFile, ThreadFiles, TranscriptMessage } from '../harness.ts';
+import { FileRefused, type FolderFile, type ThreadFiles, type TranscriptMessage } from '../harness.ts';
 import type { ProviderName } from './model-settings.ts';
 
 const MIB = 1024 * 1024;
@@ -41,11 +41,14 @@ export function tellFiles(transcript: readonly TranscriptMessage[], files: Files
   });
 }
 
+/** Made once: `toLocaleString` makes one each time. */
+const NUMBERS = new Intl.NumberFormat('en');
+
 /** None for a file that is gone. */
 function fileLine(file: FolderFile | undefined): string[] {
   if (file === undefined) return [];
   const { path, mimeType, size } = file;
-  return [`Attached file: ${path} (${mimeType ?? 'of unknown type'}, ${size.toLocaleString('en')} bytes)`];
+  return [`Attached file: ${path} (${mimeType ?? 'of unknown type'}, ${NUMBERS.format(size)} bytes)`];
 }
 
 /** The images that the model is shown: those of its types and sizes, and of these the newest. */
@@ -82,6 +85,28 @@ function imageTypeOf(bytes: Buffer): string | null {
   return Object.keys(IMAGE_TYPES).find((type) => IMAGE_TYPES[type]?.test(head)) ?? null;
 }
 
+/** Null for one that was deleted since, or whose bytes are lost: the Thread goes on without it. */
+async function readWhole(file: FolderFile, read: ThreadFiles['read']): Promise<Buffer | null> {
+  const pieces: Uint8Array[] = [];
+  try {
+    for await (const piece of await read(file)) pieces.push(piece);
+  } catch (error) {
+    if (error instanceof FileRefused) return null;
+    throw error;
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Bytes of memory for each byte of an image: the file, its base64, and the request twice. */
+const BYTES_AN_IMAGE_BYTE = 5;
+
+/** The memory that the shown images take until the provider has them. */
+export function imageBytes(shown: ReadonlySet<string>, files: FilesById): number {
+  let bytes = 0;
+  for (const fileId of shown) bytes += files.get(fileId)?.size ?? 0;
+  return bytes * BYTES_AN_IMAGE_BYTE;
+}
+
 /** Those of the shown images that the messages name, one after the other. Throws what `read` throws. */
 export async function readImages(
   transcript: readonly TranscriptMessage[],
@@ -94,11 +119,9 @@ export async function readImages(
     const file = files.get(fileId);
     if (file === undefined || !shown.has(fileId)) continue;
     signal.throwIfAborted();
-    const pieces: Uint8Array[] = [];
-    for await (const piece of await read(file)) pieces.push(piece);
-    const bytes = Buffer.concat(pieces);
-    const mediaType = imageTypeOf(bytes);
-    if (mediaType !== null) images.set(fileId, { path: file.path, mediaType, bytes });
+    const bytes = await readWhole(file, read);
+    const mediaType = bytes === null ? null : imageTypeOf(bytes);
+    if (bytes !== null && mediaType !== null) images.set(fileId, { path: file.path, mediaType, bytes });
   }
   return images;
 }

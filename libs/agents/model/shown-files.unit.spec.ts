@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { FolderFile, TranscriptMessage } from '../harness.ts';
+import { FileRefused, type FolderFile, type TranscriptMessage } from '../harness.ts';
 import { bytesOf, filesOf } from './provider.testing.ts';
 import { readImages, shownImages, tellFiles } from './shown-files.ts';
 
@@ -78,6 +78,18 @@ describe('the images that the model is shown', () => {
     const images = await readImages([user('', 'a'), tool('a', 'gone')], new Set(['a', 'b']), { files, read, signal });
     expect([...images]).toEqual([['a', { path: 'a.png', mediaType: 'image/gif', bytes: bytesOf('a') }]]);
     expect(read).toHaveBeenCalledTimes(1);
+  });
+
+  it('are left out where their bytes are lost, and no other failure is passed over', async () => {
+    const files = byId(file('a', 'a.png'), file('b', 'b.png'));
+    const good = Buffer.from('GIF87a');
+    const read = ({ fileId }: FolderFile) =>
+      fileId === 'a' ? Promise.reject(new FileRefused('lost')) : Promise.resolve(Readable.from([good]));
+    const parts = { files, read, signal: new AbortController().signal };
+    const images = await readImages([user('', 'a', 'b')], new Set(['a', 'b']), parts);
+    expect([...images.keys()]).toEqual(['b']);
+    const away = { ...parts, read: () => Promise.reject(new Error('away')) };
+    await expect(readImages([user('', 'a')], new Set(['a']), away)).rejects.toThrow('away');
   });
 
   it.each([
