@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import type { AgentKind } from '#domain';
 import { namedStatement, PolicyCache, throwAway, type PolicyWatch } from '#platform';
+import { NOTHING_ALLOWED, type Allowances } from './allowances.ts';
 import type { Harnesses, Lack } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
 import { ReadinessCheck } from './readiness.ts';
@@ -35,8 +36,8 @@ export interface AgentCatalogueOptions {
   pool: Pool;
   watch: PolicyWatch;
   harnesses: Harnesses;
-  /** Where manifests' secrets are looked for. Default: the process's own variables. */
-  env?: Record<string, string | undefined>;
+  /** The variables, files and programs that manifests may name. Default: none. */
+  allowances?: Allowances;
   /** Milliseconds of a clock that does not go back. */
   now?: () => number;
 }
@@ -48,9 +49,10 @@ export class AgentCatalogue {
   private readonly agents: PolicyCache<Agent | null>;
   private readonly versions = new Map<string, AgentManifest>();
 
-  constructor({ pool, watch, harnesses, env = process.env, now = () => performance.now() }: AgentCatalogueOptions) {
+  constructor(options: AgentCatalogueOptions) {
+    const { pool, watch, harnesses, allowances = NOTHING_ALLOWED, now = () => performance.now() } = options;
     this.pool = pool;
-    this.readinessCheck = new ReadinessCheck({ harnesses, env, now });
+    this.readinessCheck = new ReadinessCheck({ harnesses, allowances, now });
     this.agents = new PolicyCache<Agent | null>({
       watch,
       read: (agentId) => this.readAgent(agentId),

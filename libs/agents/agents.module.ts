@@ -10,10 +10,12 @@ import {
   type Logger,
 } from '#platform';
 import { AgentCatalogue } from './agent-catalogue.ts';
+import { allowancesOf } from './allowances.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { FILE_TOOLS } from './file-tools/file-tools.ts';
 import { harnessesByName, type Harness, type Harnesses } from './harness.ts';
 import type { McpServers } from './mcp/mcp-servers.ts';
+import { toolSandbox } from './mcp/sandbox.ts';
 import { modelHarness } from './model/model-harness.ts';
 
 /** Injection token of the process's harnesses, by name. */
@@ -29,9 +31,9 @@ export const HARNESSES = Symbol('HARNESSES');
     },
     {
       provide: AgentCatalogue,
-      inject: [DATABASE, PolicyWatch, HARNESSES],
-      useFactory: ({ pool }: Database, watch: PolicyWatch, harnesses: Harnesses) =>
-        new AgentCatalogue({ pool, watch, harnesses }),
+      inject: [DATABASE, PolicyWatch, HARNESSES, CONFIG],
+      useFactory: ({ pool }: Database, watch: PolicyWatch, harnesses: Harnesses, config: Config) =>
+        new AgentCatalogue({ pool, watch, harnesses, allowances: allowancesOf(config, process.env) }),
     },
   ],
   exports: [HARNESSES, AgentCatalogue],
@@ -54,16 +56,18 @@ function preloadedHarnesses(): Harness[] {
 }
 
 /** Models, with the tools of their agents' MCP servers and those for files. */
-function realAgents({ ALLOWED_PRIVATE_ADDRESSES: allowed }: Config, logger: Logger): Harness {
-  const outbound = openOutbound({ allowed });
+function realAgents(config: Config, logger: Logger): Harness {
+  const outbound = openOutbound({ allowed: config.ALLOWED_PRIVATE_ADDRESSES });
+  const allowances = allowancesOf(config, process.env);
   let servers: Promise<McpServers> | null = null;
   // When they are first needed: the SDK takes 200 ms of CPU to load, and most processes never start one.
   const toolServers = async (): Promise<McpServers> => {
     const { McpServers } = await import('./mcp/mcp-servers.ts');
-    return new McpServers({ fetch: outbound.fetch, env: process.env, logger });
+    return new McpServers({ fetch: outbound.fetch, allowances, sandbox: toolSandbox(config, process.env), logger });
   };
   return modelHarness({
     fetch: outbound.fetch as typeof fetch,
+    allowances,
     tools: async (context) => {
       if (context.manifest.toolServers.length === 0) return FILE_TOOLS;
       servers ??= toolServers();

@@ -1,9 +1,18 @@
 import type { Harnesses } from './harness.ts';
+import { jsonWeight } from './json-weight.ts';
 import { agentManifestSchema, manifestFileSchema, type AgentManifest } from './manifest.ts';
 import { issueText, manifestIssues, type ManifestIssue } from './manifest-issues.ts';
 
 /** Problems of one manifest that are told; of a file it is as many. */
 const MAX_PROBLEMS = 20;
+
+/** Of one manifest: a million characters of text and 3,000 values, or 20,000 values. */
+const MAX_WEIGHT = 20_000;
+
+/** Returns whether a manifest is too large to be checked: the checks are one step of the event loop. */
+export function isTooLargeManifest(value: unknown): boolean {
+  return jsonWeight(value, MAX_WEIGHT) > MAX_WEIGHT;
+}
 
 /** A manifest as somebody sends it, checked as strictly as one in a file, with the settings of its harness. */
 export function checkManifest(

@@ -1,4 +1,6 @@
 import { RUN_ERRORS, type AssistantMessage, type RunErrorCode, type TokenUsage, type ToolCompleted } from '#domain';
+import type { ByteHold } from '#platform';
+import type { RunTask } from '#task-pool';
 import type { AgentManifest } from './manifest.ts';
 import type { ManifestIssue } from './manifest-issues.ts';
 
@@ -49,6 +51,10 @@ export interface RunContext {
   /** The application's user, as the Thread was made for. */
   userId: string;
   manifest: AgentManifest;
+  /** Runs work that may run away in a child process, on behalf of the Run's organization. */
+  runTask: RunTask;
+  /** Opens a hold of the memory that the Run's organization may use in this process. Whoever opens it releases it. */
+  openHold: () => ByteHold;
   /** Aborts when the work has to stop, for whatever reason. */
   signal: AbortSignal;
 }
@@ -61,6 +67,11 @@ export interface StepContext extends RunContext {
   files: ThreadFiles;
   /** The rest of the Run's tokens (`limits.maxTokens`), at least 1; undefined without a limit. */
   tokensLeft?: number;
+  /**
+   * Makes room in the worker's memory for so many bytes that the step reads, until it ends. Throws NoRoom: then the step is
+   * made again later. Called before the provider is.
+   */
+  makeRoom: (bytes: number) => void;
 }
 
 /** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
@@ -114,6 +125,8 @@ export interface ToolContext extends RunContext {
   /** The idempotency key of the call. */
   toolCallId: string;
   files: ToolFiles;
+  /** Makes room in the worker's memory for so many bytes that the call reads, until it ends. Throws NoRoom. */
+  makeRoom: (bytes: number) => void;
   /**
    * Keeps a file of the agent; it is the Thread's once the tool's result is stored. `mimeType` counts where neither its first
    * bytes nor its name tell.
@@ -169,6 +182,16 @@ export interface ToolFiles extends ThreadFiles {
 /** What cannot be done with a file. `message` is for the model: a sentence that says why. */
 export class FileRefused extends Error {
   override name = 'FileRefused';
+}
+
+/** There is no room in the worker's memory for what is to be read. `message` is for the model. */
+export class NoRoom extends Error {
+  override name = 'NoRoom';
+
+  /** Bytes that there has to be room for; 0 if that has been waited for in vain. */
+  constructor(readonly bytes: number) {
+    super('Too much is being read at once; try again.');
+  }
 }
 
 /** A failure that the catalogue of Run errors knows. Only its code gets out; `cause` is for the log. */

@@ -12,5 +12,6 @@ export * from './change-agents.ts';
 export * from './check-manifest.ts';
 export * from './plan-runs.ts';
 export * from './cost.ts';
+export * from './mcp/worker-sandbox.ts';
 export * from './tool-input.ts';
 export * from './tool-policy.ts';

@@ -1,35 +1,40 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import { stringify } from 'yaml';
+import { ownTurn, pauseIfLong } from '#platform';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
 
-/** Lines that differ, beyond which the shortest diff would take seconds: then all of both is shown. */
-const MAX_EDITS = 1_000;
+/** Lines that differ. With more, the shortest diff would take too long for one step, so all of both is shown. */
+const MAX_EDITS = 400;
 
 /**
  * What changes from one manifest to the other, as a unified diff of both in YAML; all of it for null, '' where nothing
  * does. Defaults are filled in, fields are in the schema's order and named values in the alphabet's. Secrets are shown as
- * the references that they are.
+ * the references that they are. Takes each long step in a turn of its own.
  */
-export function diffManifests(before: AgentManifest | null, after: AgentManifest): string {
-  if (before !== null && sameManifest(before, after)) return '';
-  const [old, now] = [before === null ? '' : toYaml(before), toYaml(after)];
+export async function diffManifests(before: AgentManifest | null, after: AgentManifest): Promise<string> {
+  const [was, is] = [before && (await canonical(before)), await canonical(after)];
+  if (JSON.stringify(was) === JSON.stringify(is)) return '';
+  const [old, now] = [was === null ? '' : await toYaml(was), await toYaml(is)];
+  await ownTurn();
   const names = [before === null ? '/dev/null' : 'before', 'after'] as const;
   const headerOptions = FILE_HEADERS_ONLY;
   const options = { context: 3, maxEditLength: MAX_EDITS, headerOptions };
   return createTwoFilesPatch(...names, old, now, undefined, undefined, options) ?? replaceAll(...names, old, now);
 }
 
-/** Whether both say the same, whatever the order in which they were written. */
-export function sameManifest(a: AgentManifest, b: AgentManifest): boolean {
-  return JSON.stringify(canonical(a)) === JSON.stringify(canonical(b));
-}
-
-function toYaml(manifest: AgentManifest): string {
-  return stringify(canonical(manifest), { lineWidth: 0, aliasDuplicateObjects: false });
+async function toYaml(manifest: AgentManifest): Promise<string> {
+  let text = '';
+  for (const [name, value] of Object.entries(manifest)) {
+    if (value === undefined) continue;
+    await pauseIfLong();
+    text += stringify({ [name]: value }, { lineWidth: 0, aliasDuplicateObjects: false });
+  }
+  return text;
 }
 
 /** The schema orders its own fields, and we what it leaves open: `jsonb` keeps no order. */
-function canonical(manifest: AgentManifest): AgentManifest {
+async function canonical(manifest: AgentManifest): Promise<AgentManifest> {
+  await ownTurn();
   const { harness, toolServers, ...rest } = agentManifestSchema.parse(manifest);
   const { name, ...settings } = harness;
   const ordered = {
@@ -40,7 +45,8 @@ function canonical(manifest: AgentManifest): AgentManifest {
         : { ...server, headers: sorted(server.headers) as typeof server.headers },
     ),
   };
-  // Through the schema again for the order of the fields, which the line above has lost.
+  await ownTurn();
+  // Parsed again for the order of the fields, which `ordered` has lost.
   return agentManifestSchema.parse({ ...rest, ...ordered });
 }
 

@@ -44,7 +44,16 @@ export interface ParsedManifests {
   problems: ManifestProblem[];
 }
 
+/** Bytes of one file. The largest manifest that anybody writes has 100,000 characters of instructions. */
+export const MAX_MANIFEST_BYTES = 1024 ** 2;
+
 const MAX_PROBLEMS = 20;
+/** The most problems that are located in one document. Locating one reads the maps around it. */
+const MAX_LOOKED_UP = 100;
+/** Entries of one map or list: twice the longest list of a manifest. The composer compares all keys of a map with each other. */
+const MAX_ENTRIES = 2_000;
+/** The most tokens of one file: words, spaces and marks. */
+const MAX_LEXEMES = 100_000;
 /** The composer is recursive, and what overflows its stack may end the process. */
 const MAX_DEPTH = 100;
 /** Bounds what aliases of aliases may grow to. */
@@ -60,8 +69,11 @@ export function parseManifests(text: string, fileName: string): ParsedManifests 
     const { line, col } = lines.linePos(offset);
     return { file: fileName, line, column: col, message };
   };
+  if (Buffer.byteLength(text) > MAX_MANIFEST_BYTES) {
+    return { manifests: [], problems: [{ file: fileName, line: 1, column: 1, message: 'is larger than 1 MiB' }] };
+  }
   const documents = compose(text.replace(/^\uFEFF/, ''), lines);
-  if (typeof documents === 'number') return { manifests: [], problems: [at(documents, 'is nested too deeply')] };
+  if ('refused' in documents) return { manifests: [], problems: [at(documents.offset, documents.refused)] };
   const read = documents.map((document) => readDocument(document, at));
   const problems = read.flatMap((result) => (Array.isArray(result) ? result : []));
   problems.sort((a, b) => a.line - b.line || a.column - b.column);
@@ -74,18 +86,28 @@ export function formatProblem({ file, line, column, message }: ManifestProblem):
   return `${file}:${line}:${column} ${message}`;
 }
 
-/** The offset at which it is nested too deeply, if it is. */
-function compose(text: string, lines: LineCounter): Document.Parsed[] | number {
+/** Returns the documents; stops reading at the first offset that exceeds a bound. */
+function compose(text: string, lines: LineCounter): Document.Parsed[] | { refused: string; offset: number } {
   lines.addNewLine(0);
   const parser = new Parser(lines.addNewLine);
   const tokens = [];
+  let lexemes = 0;
   for (const lexeme of new Lexer().lex(text)) {
     tokens.push(...parser.next(lexeme));
-    if (parser.stack.length > MAX_DEPTH) return parser.offset;
+    const refused = excessOf(parser, ++lexemes);
+    if (refused !== null) return { refused, offset: parser.offset };
   }
   tokens.push(...parser.end());
   const composer = new Composer({ version: '1.2', schema: 'core', uniqueKeys: true, logLevel: 'error' });
   return [...composer.compose(tokens)];
+}
+
+/** Returns the bound that the file exceeds so far, or null. */
+function excessOf({ stack }: Parser, lexemes: number): string | null {
+  if (stack.length > MAX_DEPTH) return 'is nested too deeply';
+  if (lexemes > MAX_LEXEMES) return 'has too many parts';
+  const top = stack.at(-1);
+  return top && 'items' in top && top.items.length > MAX_ENTRIES ? `has more than ${MAX_ENTRIES} entries` : null;
 }
 
 type At = (offset: number, message: string) => ManifestProblem;
@@ -103,7 +125,7 @@ function readDocument(document: Document.Parsed, at: At): ManifestFile | Manifes
   }
   const problemOf = (issue: ManifestIssue) => at(offsetOf(document, issue), issueText(issue));
   const issues = manifestIssues(manifestFileSchema, value);
-  if (issues.length > 0) return issues.map(problemOf);
+  if (issues.length > 0) return issues.slice(0, MAX_LOOKED_UP).map(problemOf);
   const placeOf = (path: ManifestIssue['path']): Place => {
     const { line, column } = problemOf({ path, at: 'value', message: '' });
     return { line, column };
@@ -121,9 +143,9 @@ const UNQUOTED: Partial<Record<ErrorCode, string>> = {
 
 function syntaxProblems(document: Document.Parsed, at: At): ManifestProblem[] {
   // A warning is a tag or a directive that we do not know.
-  const problems = [...document.errors, ...document.warnings].map(({ pos, code, message }) =>
-    at(pos[0], `is not YAML: ${UNQUOTED[code] ?? message.replace(/:.*$/s, '')}`),
-  );
+  const problems = [...document.errors, ...document.warnings]
+    .slice(0, MAX_LOOKED_UP)
+    .map(({ pos, code, message }) => at(pos[0], `is not YAML: ${UNQUOTED[code] ?? message.replace(/:.*$/s, '')}`));
   const anchors = new Set<string | undefined>();
   visit(document, {
     Value: (_, { anchor }) => void anchors.add(anchor),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { parseDocument, visit } from 'yaml';
-import { formatProblem, parseManifests } from './manifest-file.ts';
+import { formatProblem, MAX_MANIFEST_BYTES, parseManifests } from './manifest-file.ts';
 
 const CANARY = 'sk-canary-4711';
 const SMALLEST = 'name: echo\nharness: {name: echo}\n';
@@ -155,6 +155,38 @@ it.each(['[', '- ', '? ', '{a: '])('refuses endless %s before it overflows the s
 it('refuses aliases that grow without bound', () => {
   const bomb = Array.from({ length: 12 }, (_, i) => `x${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`);
   expect(told(`x0: &a0 [a]\n${bomb.join('\n')}\n`)).toEqual(['agents/echo.yaml:1:1 its aliases repeat too much']);
+});
+
+describe('a file that is too large is refused before it is parsed to its end', () => {
+  const list = (count: number, of: (i: number) => string) => Array.from({ length: count }, (_, i) => of(i)).join('');
+  it.each([
+    ['bytes', `#${'x'.repeat(MAX_MANIFEST_BYTES)}`, '1:1 is larger than 1 MiB'],
+    [
+      'bytes of characters that take more than one',
+      `#${'é'.repeat(MAX_MANIFEST_BYTES / 2)}`,
+      '1:1 is larger than 1 MiB',
+    ],
+    ['keys of a map', list(60_000, (i) => `key${i}: 1\n`), '2001:8 has more than 2000 entries'],
+    ['keys of a map within', `x:\n${list(60_000, (i) => `  key${i}: 1\n`)}`, '2002:3 has more than 2000 entries'],
+    ['keys of a map in braces', `{${list(60_000, (i) => `k${i}: 1, `)}`, /^1:\d{5} has more than 2000 entries$/],
+    ['items of a list', `x: [${'a,'.repeat(300_000)}]`, /^1:\d{4} has more than 2000 entries$/],
+    ['items of a list by lines', `x:\n${'- a\n'.repeat(200_000)}`, /^2002:\d has more than 2000 entries$/],
+    ['documents', '---\n'.repeat(200_000), /^\d{5}:\d has too many parts$/],
+    ['comments', '# c\n'.repeat(200_000), /^\d{5}:\d has too many parts$/],
+    ['lists of lists', `x: [${`[${'a,'.repeat(1_000)}],`.repeat(200)}]`, /^1:\d{5,6} has too many parts$/],
+  ])('%s', (_, text, problem) => {
+    expect(told(text)).toEqual([
+      typeof problem === 'string'
+        ? `agents/echo.yaml:${problem}`
+        : expect.stringMatching(new RegExp(problem.source.replace('^', '^agents/echo\\.yaml:'))),
+    ]);
+  });
+
+  it('accepts a file at the bounds', () => {
+    const tools = list(1_000, (i) => `  - pattern: tool${i}\n    policy: allow\n`);
+    const long = `instructions: "${'x'.repeat(100_000)}"\n`;
+    expect(read(`${SMALLEST}${long}tools:\n${tools}`)).toHaveLength(1);
+  });
 });
 
 describe('what is right', () => {

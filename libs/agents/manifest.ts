@@ -85,6 +85,8 @@ const toolServers = (map: MapOf) => {
     command: z.string().min(1).max(4_096),
     args: z.array(z.string().max(8_192)).max(100).default([]),
     env: given(map, variableName),
+    /** Whether it gets the network of the worker's machine. The installation must allow that. */
+    network: z.boolean().default(false),
   });
   const http = map({ ...common, url, headers: given(map, headerName) });
   return z
@@ -140,7 +142,7 @@ const limits = (map: MapOf) =>
     waitMs: limit(7 * DAY_MS, 365 * DAY_MS),
     /** Losses in a row that fail the Run. */
     maxLosses: z.number().int().min(1).max(100).default(3),
-    /** Model calls of one Run; tools are not counted, a step asks for as many as it likes. */
+    /** Model calls of one Run; tools are not counted, a step asks for 1,000 at most. */
     maxSteps: z.number().int().min(1).max(10_000).default(100),
     /** Tokens of one Run, input and output of all its steps: no step begins once they are used up. */
     maxTokens: z.number().int().min(1).max(1_000_000_000).optional(),

@@ -1,7 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fixedClock } from '#testing';
+import type { Allowances } from './allowances.ts';
+import { allowing } from './allowances.testing.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { harnessesByName, type Harness, type Lack } from './harness.ts';
 import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
@@ -29,8 +31,13 @@ const manifest = (more: Partial<AgentManifestInput>) =>
 const withKey = (apiKey: { env: string } | { file: string }, more: Partial<AgentManifestInput> = {}) =>
   manifest({ model: { provider: 'anthropic', name: 'm', apiKey }, ...more });
 
+/** Variables that the tests name and that are not set. */
+const UNSET = ['KEY', 'BLANK', 'NONE', 'TOKEN'];
+const allowed = (env: Record<string, string | undefined>): Allowances =>
+  allowing(env, { variables: UNSET, files: [folder], commands: ['/usr/bin/x'] });
+
 function makeCheck(env: Record<string, string | undefined> = {}, harness: Harness = echoHarness()) {
-  return new ReadinessCheck({ harnesses: harnessesByName([harness]), env, now: clock.now });
+  return new ReadinessCheck({ harnesses: harnessesByName([harness]), allowances: allowed(env), now: clock.now });
 }
 
 const message = 'a credential is missing';
@@ -68,6 +75,60 @@ it('tells operators which secrets are missing and why, and callers that one is',
     `toolServers.1.headers.X-Odd: ${folder} is not a file.`,
   ]);
   expect(new Set(lacks.map((lack) => lack.message))).toEqual(new Set([message]));
+});
+
+it.each([
+  [
+    'a variable that is not listed',
+    { env: 'OTHER' },
+    'The variable OTHER is not allowed; add it to MANIFEST_VARIABLES.',
+  ],
+  ['a setting', { env: 'DATABASE_URL' }, 'The variable DATABASE_URL belongs to the service; no manifest may name it.'],
+  ['the credentials of S3', { env: 'AWS_SECRET_ACCESS_KEY' }, /belongs to the service/],
+  [
+    'a file that is not listed',
+    { file: '/etc/passwd' },
+    /: The file \/etc\/passwd is not allowed; add it or its folder to/,
+  ],
+])('lacks what manifests may not name: %s', async (_what, apiKey, why) => {
+  const check = makeCheck({ OTHER: CANARY, DATABASE_URL: CANARY, AWS_SECRET_ACCESS_KEY: CANARY });
+  const lacks = await check.of(withKey(apiKey));
+  expect(lacks).toEqual([{ message, detail: expect.stringMatching(why) as string }]);
+});
+
+it('follows no link and no .. out of a folder that is allowed', async () => {
+  const outside = await mkdtemp(join(tmpdir(), 'spool-outside-'));
+  await writeFile(join(outside, 'key'), CANARY);
+  await symlink(join(outside, 'key'), join(folder, 'link'));
+  await symlink(outside, join(folder, 'folder'));
+  const { file: own } = await secretFile('own', CANARY);
+  const allowances = { ...allowed({}), ownFiles: [own] };
+  const named = [
+    join(folder, 'link'),
+    join(folder, 'folder/key'),
+    `${folder}/../${basename(outside)}/key`,
+    `${folder}x/key`,
+  ];
+  for (const file of [...named, own])
+    await expect(resolveSecret({ file }, allowances)).rejects.toMatchObject({ name: 'NotAllowed' });
+  // A link within the folder is allowed.
+  const { file } = await secretFile('inside', CANARY);
+  await symlink(file, join(folder, 'inner'));
+  expect(await resolveSecret({ file: join(folder, 'inner') }, allowances)).toBe(CANARY);
+  await rm(outside, { recursive: true });
+});
+
+it('lacks programs and networks that the installation does not give', async () => {
+  const server = { name: 'a', command: '/bin/sh', network: true };
+  const allowedHere = { name: 'b', command: 'x' };
+  const lacks = await makeCheck().of(manifest({ toolServers: [server, allowedHere] }));
+  expect(lacks.map(({ detail }) => detail)).toEqual([
+    'toolServers.0.command: The command "/bin/sh" is not allowed; add its absolute path to TOOL_SERVER_COMMANDS.',
+    'toolServers.0.network: Tool servers may not have the network; set TOOL_SERVER_NETWORK=on to allow it.',
+  ]);
+  const optional = manifest({ toolServers: [{ ...server, required: false }] });
+  expect(await makeCheck().of(optional)).toEqual([]);
+  expect(await makeCheck().warnings(optional)).toHaveLength(2);
 });
 
 it('does without the secrets of a tool server that is not required', async () => {
@@ -119,15 +180,15 @@ it('remembers the answer for two seconds a manifest, and a failure not at all', 
 
 it('gives a secret to whoever resolves it, and shows it nowhere', async () => {
   const file = await secretFile('key', `${CANARY}\r\n\n`);
-  expect(await resolveSecret(file, {})).toBe(CANARY);
-  expect(await resolveSecret({ env: 'KEY' }, { KEY: CANARY })).toBe(CANARY);
+  expect(await resolveSecret(file, allowed({}))).toBe(CANARY);
+  expect(await resolveSecret({ env: 'KEY' }, allowed({ KEY: CANARY }))).toBe(CANARY);
 
   const env = { KEY: CANARY };
   const shown = [];
   for (const reference of [file, { env: 'KEY' }, { env: 'NONE' }, { file: `${file.file}/x` }]) {
     const asked = withKey(reference, { harness: { name: 'none' } });
-    shown.push(await makeCheck(env).of(asked), diffManifests(null, asked));
-    shown.push(await resolveSecret(reference, env).then(() => '', String));
+    shown.push(await makeCheck(env).of(asked), await diffManifests(null, asked));
+    shown.push(await resolveSecret(reference, allowed(env)).then(() => '', String));
   }
   expect(JSON.stringify(shown)).toContain('NONE');
   expect(JSON.stringify(shown)).not.toContain(CANARY);

@@ -1,3 +1,4 @@
+import { allowedCommand, NotAllowed, requireNetwork, type Allowances } from './allowances.ts';
 import type { Harnesses, Lack } from './harness.ts';
 import type { AgentManifest } from './manifest.ts';
 import { issueText } from './manifest-issues.ts';
@@ -8,7 +9,7 @@ const FRESH_MS = 2_000;
 
 export interface ReadinessCheckOptions {
   harnesses: Harnesses;
-  env: Record<string, string | undefined>;
+  allowances: Allowances;
   now: () => number;
 }
 
@@ -30,12 +31,14 @@ export class ReadinessCheck {
   }
 
   /** What it lacks and can do without. Asked by operators only, so it is not remembered. */
-  warnings(manifest: AgentManifest): Promise<Lack[]> {
-    return this.lacksOf(optionalSecrets(manifest), 'a tool server that is not required has no credential');
+  async warnings(manifest: AgentManifest): Promise<Lack[]> {
+    const message = 'a tool server that is not required has no credential';
+    return [...(await this.lacksOf(optionalSecrets(manifest), message)), ...this.refusedServers(manifest, false)];
   }
 
   private async find(manifest: AgentManifest): Promise<Lack[]> {
-    const missing = await this.lacksOf(requiredSecrets(manifest), 'a credential is missing');
+    const secrets = await this.lacksOf(requiredSecrets(manifest), 'a credential is missing');
+    const missing = [...secrets, ...this.refusedServers(manifest, true)];
     const { name } = manifest.harness;
     const harness = this.options.harnesses.get(name);
     if (harness === undefined) {
@@ -58,11 +61,35 @@ export class ReadinessCheck {
 
   private async lackOf({ path, reference }: PlacedSecret, message: string): Promise<Lack[]> {
     try {
-      await resolveSecret(reference, this.options.env);
+      await resolveSecret(reference, this.options.allowances);
       return [];
     } catch (error) {
-      if (!(error instanceof SecretMissing)) throw error;
+      if (!(error instanceof SecretMissing || error instanceof NotAllowed)) throw error;
       return [{ message, detail: `${path}: ${error.message}` }];
     }
+  }
+
+  /** Finds programs that this installation does not start, and networks that it does not give. */
+  private refusedServers({ toolServers }: AgentManifest, required: boolean): Lack[] {
+    const { allowances } = this.options;
+    const message = `a tool server${required ? '' : ' that is not required'} is not allowed here`;
+    return toolServers.flatMap((server, i) => {
+      if (!('command' in server) || server.required !== required) return [];
+      const lacks = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, message, check);
+      return [
+        ...lacks('command', () => allowedCommand(server.command, allowances)),
+        ...(server.network ? lacks('network', () => requireNetwork(allowances)) : []),
+      ];
+    });
+  }
+}
+
+function refusal(path: string, message: string, check: () => unknown): Lack[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (!(error instanceof NotAllowed)) throw error;
+    return [{ message, detail: `${path}: ${error.message}` }];
   }
 }

@@ -1,4 +1,8 @@
-import { readFile, stat } from 'node:fs/promises';
+import { open, realpath, type FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { sep } from 'node:path';
+import { isOwnVariable } from '#platform';
+import { NotAllowed, SETTINGS, type Allowances } from './allowances.ts';
 import type { AgentManifest, SecretReference } from './manifest.ts';
 
 const MAX_SECRET_BYTES = 64 * 1024;
@@ -8,36 +12,70 @@ export class SecretMissing extends Error {
   override name = 'SecretMissing';
 }
 
-/** The secret itself, never empty; of a file without the line break at its end. Throws SecretMissing. */
-export async function resolveSecret(
-  reference: SecretReference,
-  env: Record<string, string | undefined>,
-): Promise<string> {
+/**
+ * Returns the secret, never empty, and without the line break at the end of a file. Throws SecretMissing, and NotAllowed if
+ * the installation does not let manifests name it.
+ */
+export async function resolveSecret(reference: SecretReference, allowances: Allowances): Promise<string> {
   if ('env' in reference) {
-    const secret = env[reference.env] ?? '';
+    requireVariable(reference.env, allowances);
+    const secret = allowances.env[reference.env] ?? '';
     if (secret.trim() === '') throw new SecretMissing(`The variable ${reference.env} is not set, or is empty.`);
     return secret;
   }
-  const secret = (await readSecret(reference.file)).replace(/(\r?\n)+$/, '');
+  const secret = (await readSecret(reference.file, allowances)).replace(/(\r?\n)+$/, '');
   if (secret.trim() === '') throw new SecretMissing(`The file ${reference.file} is empty.`);
   return secret;
 }
 
-async function readSecret(file: string): Promise<string> {
+function requireVariable(name: string, { variables }: Allowances): void {
+  if (variables.includes(name)) return;
+  if (isOwnVariable(name, SETTINGS))
+    throw new NotAllowed(`The variable ${name} belongs to the service; no manifest may name it.`);
+  throw new NotAllowed(`The variable ${name} is not allowed; add it to MANIFEST_VARIABLES.`);
+}
+
+async function readSecret(file: string, allowances: Allowances): Promise<string> {
+  let handle: FileHandle | undefined;
   try {
-    const found = await stat(file);
+    const real = await allowedFile(file, allowances);
+    // Opens without waiting, because a pipe may never have a writer, and without following a link that was planted meanwhile.
+    handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const found = await handle.stat();
     // A device or a pipe might never end.
     if (!found.isFile()) throw new SecretMissing(`${file} is not a file.`);
     if (found.size > MAX_SECRET_BYTES) throw new SecretMissing(`The file ${file} is too big for a secret.`);
-    const secret = await readFile(file, 'utf8');
+    const secret = await handle.readFile('utf8');
     // No variable and no header can hold it, and Node's error of that quotes it, in a form that nobody would hide.
     if (secret.includes('\0')) throw new SecretMissing(`The file ${file} is not text.`);
     return secret;
   } catch (error) {
-    if (error instanceof SecretMissing) throw error;
+    if (error instanceof SecretMissing || error instanceof NotAllowed) throw error;
     throw new SecretMissing(`The file ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  } finally {
+    await handle?.close();
   }
 }
+
+/** Resolves links and `..` of a path. Throws NotAllowed, and errors of the file system. */
+async function allowedFile(file: string, { files, ownFiles }: Allowances): Promise<string> {
+  const refused = new NotAllowed(`The file ${file} is not allowed; add it or its folder to MANIFEST_FILES.`);
+  // Checked before the file is opened, so that the error does not tell whether another file exists.
+  if (!files.some((path) => isWithin(file, path)) || file.split('/').includes('..')) throw refused;
+  const real = await realpath(file);
+  const [allowed, own] = await Promise.all([realPaths(files), realPaths([...ownFiles, '/proc', '/sys', '/dev'])]);
+  if (own.some((path) => isWithin(real, path)))
+    throw new NotAllowed(`The file ${file} belongs to the service; no manifest may name it.`);
+  if (!allowed.some((path) => isWithin(real, path))) throw refused;
+  return real;
+}
+
+const realPaths = (paths: readonly string[]): Promise<string[]> =>
+  Promise.all(paths.map((path) => realpath(path).catch(() => path)));
+
+/** Returns whether a path is another one, or is below it. */
+export const isWithin = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 
 /** A reference in a manifest, with its place there. */
 export interface PlacedSecret {

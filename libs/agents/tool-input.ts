@@ -1,106 +1,84 @@
-import { createContext, Script } from 'node:vm';
-import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { join } from 'node:path';
 import type { ToolCall } from '#domain';
+import { TaskFailed, type RunTask, type Task } from '#task-pool';
+import { compileCheck, cut } from './check-input-worker.mjs';
 import type { Tool } from './harness.ts';
+import { MAX_DEPTH, MAX_PARTS } from './json-shape.ts';
+import { jsonWeight } from './json-weight.ts';
 
-/**
- * How long one check may take, milliseconds: schemas come from tool servers, and a pattern or references of references can
- * take for ever. Far more than one takes that means well, also on a machine that is busy.
- */
-const MAX_MS = 500;
-const MAX_PROBLEMS = 10;
 const MAX_SHOWN = 500;
+const INPUT_BOUNDS = `at most ${MAX_PARTS.toLocaleString('en')} parts and ${MAX_DEPTH} levels`;
 
-/** Answers the problems of an input, none where it fits. Null: this schema cannot be checked. */
-type Check = ((input: unknown) => ErrorObject[]) | null;
+/** A check of a schema and an input up to these weights takes at most 20 ms, unless the schema has one of the keywords. */
+const LIGHT_SCHEMA = 300;
+const LIGHT_INPUT = 3_000;
+/** Keywords whose cost does not depend on the sizes of schema and input alone. */
+const HEAVY_KEYWORDS = ['pattern', 'patternProperties', 'uniqueItems', '$ref', '$dynamicRef', '$recursiveRef'];
+/** Heavier ones are not even sent to the task pool, because serializing them takes too long. */
+const MAX_WEIGHT = 100_000;
 
-/** One compilation a schema, for as long as somebody has the schema. */
+type Schema = Tool['inputSchema'];
+type Checked = { problems: string[] } | { unchecked: string };
+
+const CHECK_INPUT: Task<{ schema: Schema; input: unknown }, Checked> = {
+  name: 'check-input',
+  module: join(import.meta.dirname, 'check-input-worker.mjs'),
+  // Far more than an honest schema takes. The wall time is long because a child of the pool has a low priority.
+  limits: { wallMs: 30_000, cpuMs: 1_000 },
+};
+
+/** Where the check of a schema runs: here, in the task pool, or nowhere. */
+type Check = ((input: unknown) => string[]) | 'pool' | null;
+
+/** The decision for each schema, for as long as the schema is in use. */
 const checks = new WeakMap<object, Check>();
+
+interface CheckContext {
+  runTask: RunTask;
+  signal: AbortSignal;
+  /** Called once for each schema that cannot be checked, with the reason. */
+  onUnchecked: (error: unknown) => void;
+}
 
 /**
  * What is wrong with a call's input, in words for the model and without the input's values; null where the tool may be given
- * it. A schema that cannot be checked here, or not in time, refuses nothing: its tool looks at its input itself. `onUnchecked`
- * hears why, once a schema.
+ * it. A schema that cannot be checked, or not within the limits of the task pool, refuses nothing: its tool looks at its input
+ * itself. Throws the signal's reason.
  */
-export function toolInputProblem(
+export async function toolInputProblem(
   { name, inputSchema }: Pick<Tool, 'name' | 'inputSchema'>,
   { toolInput, invalidInput }: Pick<ToolCall, 'toolInput' | 'invalidInput'>,
-  onUnchecked: (error: unknown) => void,
-): string | null {
+  context: CheckContext,
+): Promise<string | null> {
   if (invalidInput !== undefined)
-    return `The input must be a JSON object. What was written begins: ${cut(invalidInput, MAX_SHOWN)}`;
+    return `The input must be a JSON object (${INPUT_BOUNDS}). What was written begins: ${cut(invalidInput, MAX_SHOWN)}`;
   try {
-    if (!checks.has(inputSchema)) checks.set(inputSchema, compile(inputSchema));
-    const problems = checks.get(inputSchema)?.(toolInput) ?? [];
-    if (problems.length === 0) return null;
-    const lines = problems.slice(0, MAX_PROBLEMS).map(describeProblem);
-    const more = problems.length > MAX_PROBLEMS ? [`- and ${problems.length - MAX_PROBLEMS} more`] : [];
-    return [`The input does not fit the tool ${name}:`, ...lines, ...more].join('\n');
+    const problems = await problemsOf(inputSchema, toolInput, context);
+    return problems.length === 0 ? null : [`The input does not fit the tool ${name}:`, ...problems].join('\n');
   } catch (error) {
-    checks.set(inputSchema, null);
-    onUnchecked(error);
+    context.signal.throwIfAborted();
+    // The next call may find room, or a child that nobody kills.
+    if (!(error instanceof TaskFailed) || error.isOverLimit) checks.set(inputSchema, null);
+    context.onUnchecked(error);
     return null;
   }
 }
 
-/** Throws what is wrong with the schema. Nothing is fetched: a reference to elsewhere is such an error. */
-function compile(schema: Tool['inputSchema']): Check {
-  const validate = inTime(() => validatorOf(schema));
-  // It would answer promises.
-  if ('$async' in validate) throw new Error('an input schema is asynchronous');
-  return (input) => inTime(() => (validate(input) ? [] : (validate.errors ?? [])));
+/** Throws the problem of the schema. */
+async function problemsOf(schema: Schema, input: unknown, { runTask, signal }: CheckContext): Promise<string[]> {
+  if (!checks.has(schema)) checks.set(schema, isLight(schema) ? compileCheck(schema) : 'pool');
+  const check = checks.get(schema) ?? null;
+  if (check === null) return [];
+  const weight = jsonWeight(input, MAX_WEIGHT);
+  if (check !== 'pool' && weight <= LIGHT_INPUT) return check(input);
+  if (weight > MAX_WEIGHT || jsonWeight(schema, MAX_WEIGHT) > MAX_WEIGHT) throw new Error('too large to be checked');
+  const { value } = await runTask(CHECK_INPUT, { value: { schema, input } }, signal);
+  if ('unchecked' in value) throw new Error(value.unchecked);
+  return value.problems;
 }
 
-const OPTIONS: Options = {
-  strict: false,
-  logger: false,
-  allErrors: true,
-  /** What a name of `Object.prototype` has is not given by the input. */
-  ownProperties: true,
-  /** A format is a remark (JSON Schema 2020-12, validation, 7.2.1). */
-  validateFormats: false,
-  meta: false,
-  validateSchema: false,
-  code: { regExp: Object.assign(regExp, { code: 'regExp' }) },
-};
-
-/** Each with a compiler of its own, which goes with it: names in one must not meet those in another. */
-function validatorOf(schema: Tool['inputSchema']): ValidateFunction {
-  const { $schema } = schema;
-  const isOld = typeof $schema === 'string' && /\/draft-0\d\//.test($schema);
-  return (isOld ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS)).compile(schema);
-}
-
-/** Many schemas in the world have patterns that are none with Unicode on (`[\w\-]`). */
-function regExp(pattern: string): RegExp {
-  try {
-    return new RegExp(pattern, 'u');
-  } catch {
-    return new RegExp(pattern);
-  }
-}
-
-const context: { work?: () => unknown } = createContext({});
-const script = new Script('work()');
-
-/** Throws when it takes longer than MAX_MS: the one way to end a regular expression that does not end. */
-function inTime<T>(work: () => T): T {
-  context.work = work;
-  try {
-    return script.runInContext(context, { timeout: MAX_MS }) as T;
-  } finally {
-    delete context.work;
-  }
-}
-
-function describeProblem({ instancePath, message = 'is wrong', params }: ErrorObject): string {
-  const { additionalProperty, unevaluatedProperty, allowedValues, allowedValue } = params as Record<string, unknown>;
-  const detail = additionalProperty ?? unevaluatedProperty ?? allowedValues ?? allowedValue;
-  const shown = detail === undefined ? '' : `: ${cut(JSON.stringify(detail), MAX_SHOWN)}`;
-  return `- ${cut(instancePath, MAX_SHOWN) || 'the input'} ${message}${shown}`;
-}
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length)}…`;
+function isLight(schema: Schema): boolean {
+  if (jsonWeight(schema, LIGHT_SCHEMA) > LIGHT_SCHEMA) return false;
+  const text = JSON.stringify(schema);
+  return !HEAVY_KEYWORDS.some((keyword) => text.includes(`"${keyword}":`));
 }
