@@ -36,8 +36,8 @@ export class AccessGuard {
    * Throws ApiError: not_found for a Thread that is not there, is not the caller's or whose Agent is deleted, and then as
    * `findUsableAgent` does.
    */
-  async findVisibleThread(caller: Caller, threadId: string): Promise<VisibleThread> {
-    const found = await this.findOwnThread(caller, threadId);
+  async findVisibleThread(caller: Caller, threadId: string, wanted?: { withRun: boolean }): Promise<VisibleThread> {
+    const found = await this.findOwnThread(caller, threadId, wanted);
     return { ...found, agent: await this.usableAgentOf(caller, found.thread.agent_id, 'Thread') };
   }
 
@@ -61,8 +61,8 @@ export class AccessGuard {
     return { file, agent: await this.usableAgentOf(caller, owned.agent_id ?? '', 'File') };
   }
 
-  private async findOwnThread(caller: Caller, threadId: string): Promise<ThreadAndRun> {
-    const found = await this.summaries.findThread(threadId);
+  private async findOwnThread(caller: Caller, threadId: string, wanted?: { withRun: boolean }): Promise<ThreadAndRun> {
+    const found = await this.summaries.findThread(threadId, wanted);
     if (found === null || !isOwn(caller, found.thread)) throw notFound('Thread');
     return found;
   }

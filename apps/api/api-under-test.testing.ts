@@ -12,8 +12,8 @@ import type {
 } from '#contract';
 import { CommandHandler } from '#event-store';
 import type { Command, RecordedFact } from '#domain';
-import { CONFIG, createLogger, DATABASE, loadConfig, newId, type Config, type Database, type Logger } from '#platform';
-import { createTestDatabase } from '#testing';
+import { CONFIG, createLogger, loadConfig, newId, openDatabase, type Config, type Logger } from '#platform';
+import { asOwner, createTestDatabase } from '#testing';
 import { ApiModule } from './api.module.ts';
 import { AnswerCheck } from './answer-check.testing.ts';
 import { createApi, listen } from './start-api.ts';
@@ -68,6 +68,7 @@ export class ApiUnderTest {
 
   private constructor(
     readonly app: NestFastifyApplication,
+    /** The spec's own connections, as the owner. They may alter tables, and change and delete events. */
     readonly pool: Pool,
     readonly url: string,
     readonly databaseUrl: string,
@@ -90,7 +91,12 @@ export class ApiUnderTest {
     const config: Config = { ...loadConfig(env), ...settings };
     const app = await createApi(ApiModule.forRoot(config, logger), config, logger);
     const url = await listen(app, config, logger);
-    const { pool } = app.get<Database>(DATABASE);
+    const owner = await openDatabase({
+      url: asOwner(config.DATABASE_URL!),
+      applicationName: 'spec',
+      maxConnections: 3,
+    });
+    const { pool } = owner;
     const access = new AccessStore(pool);
     const organizationId = await access.createOrganization('Acme');
     const personId = await access.createPerson('Ada');
@@ -102,7 +108,10 @@ export class ApiUnderTest {
       pool,
       url,
       database.url,
-      () => database.drop(),
+      async () => {
+        await owner.close();
+        await database.drop();
+      },
       organizationId,
       personId,
       token,

@@ -7,9 +7,11 @@ import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
 import { CONFIG, DATABASE, isTracing, PlatformModule, type Config, type Database, type Logger } from '#platform';
 import { RunQueueModule } from '#run-queue';
+import { TaskPool, TaskPoolModule } from '#task-pool';
 import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
+import { BodyIntake } from './bodies/body-intake.ts';
 import { Callers } from './callers.ts';
 import { installCompression } from './compress-answers.ts';
 import { ConsoleModule } from './console/console.module.ts';
@@ -28,6 +30,7 @@ import { Drafts } from './files/drafts.ts';
 import { FileService } from './files/file-service.ts';
 import { HealthService } from './health-service.ts';
 import { Idempotency } from './idempotency.ts';
+import { installLargeAnswers } from './large-answers.ts';
 import { Links } from './links.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
 import { ObservationModule } from './observation.module.ts';
@@ -118,6 +121,7 @@ const services = [
     ObservationModule,
     RunQueueModule,
     StreamsModule,
+    TaskPoolModule,
   ],
   controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
   providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],
@@ -131,6 +135,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     @Inject(Callers) private readonly callers: Callers,
     @Inject(RateLimiter) private readonly limiter: RateLimiter,
     @Inject(HealthService) private readonly health: HealthService,
+    @Inject(TaskPool) private readonly pool: TaskPool,
     @Inject(CONFIG) private readonly config: Config,
   ) {
     this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
@@ -152,8 +157,10 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     });
     if (isTracing()) installRequestTraces(this.fastify);
     const compatibility = this.config.COMPATIBILITY_FIELDS === 'on';
+    installLargeAnswers(this.fastify);
     installCompression(this.fastify);
-    installRequestChecks(this.fastify, { callers, limiter, compatibility });
+    const bodies = new BodyIntake(this.config, this.pool);
+    installRequestChecks(this.fastify, { callers, limiter, compatibility, bodies });
   }
 
   /** First of all at shutdown: a stream that is ended must not come back to this process. */

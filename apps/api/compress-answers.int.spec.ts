@@ -117,10 +117,10 @@ test('streams and the bytes of files are not compressed', async () => {
 test('an operator’s answers are compressed for a token, but not for the cookie of a session', async () => {
   const { token } = await api.access.mintToken({ kind: 'operator', name: 'Grace' });
   const overview = `${originOf(api)}/admin/v1/overview`;
-  const { cookie } = await signIn(api, token);
+  const { reads } = await signIn(api, token);
   const byToken = await ask(overview, { ...ANY, authorization: `Bearer ${token}` });
   expect([byToken.status, byToken.headers['content-encoding']]).toEqual([200, 'br']);
-  const byCookie = await fetch(overview, { headers: { ...ANY, cookie } });
+  const byCookie = await fetch(overview, { headers: { ...ANY, ...reads } });
   expect([byCookie.status, byCookie.headers.get('content-encoding')]).toEqual([200, null]);
   expect((await byCookie.text()).length).toBeGreaterThan(1_024);
 });

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { sessionIdOf } from './console/session-cookie.ts';
+import { hasSessionCookie } from './console/session-cookie.ts';
 import { preferredEncoding, type Encoding } from './content-encoding.ts';
 
 /** Up to this size a compressed answer saves no packet. */
@@ -28,7 +28,7 @@ export function installCompression(fastify: FastifyInstance): void {
     void reply.header('Vary', 'Accept-Encoding');
     const encoding = preferredEncoding(request.headers);
     if (encoding === null) return done(null, payload);
-    COMPRESS[encoding](Buffer.from(payload)).then((compressed) => {
+    COMPRESS[encoding](typeof payload === 'string' ? Buffer.from(payload) : payload).then((compressed) => {
       void reply.header('Content-Encoding', encoding);
       done(null, compressed);
     }, done);
@@ -39,7 +39,8 @@ export function installCompression(fastify: FastifyInstance): void {
  * Excludes answers to a signed-in browser: if an answer mixes a secret with text of an attacker, its compressed length reveals
  * the secret (BREACH). A page of another site can make a browser send a cookie, but not a bearer token.
  */
-function isCompressible(request: FastifyRequest, reply: FastifyReply, payload: unknown): payload is string {
-  if (typeof payload !== 'string' || Buffer.byteLength(payload) < FROM_BYTES) return false;
-  return String(reply.getHeader('Content-Type')).startsWith('application/json') && sessionIdOf(request) === null;
+function isCompressible(request: FastifyRequest, reply: FastifyReply, payload: unknown): payload is string | Buffer {
+  if (typeof payload !== 'string' && !Buffer.isBuffer(payload)) return false;
+  if (Buffer.byteLength(payload) < FROM_BYTES) return false;
+  return String(reply.getHeader('Content-Type')).startsWith('application/json') && !hasSessionCookie(request);
 }

@@ -24,6 +24,13 @@ test('compresses JSON over 1,024 bytes, counted in bytes, not characters', async
   expect(gunzipSync(large.rawPayload).toString()).toBe(`"${'é'.repeat(512)}"`);
 });
 
+test('compresses JSON that is bytes already', async () => {
+  const text = JSON.stringify('é'.repeat(5_000));
+  const response = await answer((reply) => reply.type(JSON_TYPE).send(Buffer.from(text)));
+  expect(response.headers['content-encoding']).toBe('gzip');
+  expect(gunzipSync(response.rawPayload).toString()).toBe(text);
+});
+
 test.each([
   ['text', (reply: FastifyReply) => reply.type('text/plain').send('x'.repeat(5_000))],
   ['bytes of a file', (reply: FastifyReply) => reply.type('application/octet-stream').send(Buffer.alloc(5_000))],

@@ -1,6 +1,7 @@
 import { Catch, HttpException, Inject, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LOGGER, type Logger } from '#platform';
+import { ownerOf } from './bodies/body-intake.ts';
 import { errorEnvelope, HttpError, notFound, toApiError } from './http-errors.ts';
 import { letSenderFinish } from './let-sender-finish.ts';
 
@@ -21,18 +22,17 @@ function unwrap(error: unknown): unknown {
   return error.cause ?? (error.getStatus() === 404 ? notFound('path') : error);
 }
 
-export function sendError(
-  logger: Logger,
-  { id: requestId, raw }: FastifyRequest,
-  reply: FastifyReply,
-  error: unknown,
-): void {
-  const refusal = error instanceof HttpError ? error : toApiError(error);
-  if (refusal.status === 503) logger.warn({ requestId, err: error }, 'database or blob store away');
-  else if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
+export function sendError(logger: Logger, request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+  const { id: requestId, raw } = request;
+  const isRefused = error instanceof HttpError;
+  const refusal = isRefused ? error : toApiError(error);
+  // A refusal is the caller's to see. A caller could send thousands a second, and writing an error takes a millisecond.
+  if (refusal.status !== 503) {
+    if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
+  } else if (!isRefused) logger.warn({ requestId, err: error }, 'the database or the file storage is unavailable');
   if (reply.sent) return;
   // Fastify would hang up on a body that it has not read, and the caller, still sending, would not see the answer.
   reply.removeHeader('connection');
-  if (!raw.complete) letSenderFinish(raw, raw.socket);
+  if (!raw.complete) letSenderFinish(raw, raw.socket, ownerOf(request));
   void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal));
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import { ERROR_REASONS, REASON_HEADER, type ErrorReason } from '#contract';
+import { newId } from '#platform';
 import { eventually } from '#testing';
 import { ApiUnderTest, type Reply } from './api-under-test.testing.ts';
 
@@ -231,6 +232,11 @@ describe('files', () => {
     expectReason(await send(threadId, message('hi', { resources: [resource, resource] })), 'draft_repeated');
   });
 
+  test('too_many_attachments for more drafts than a Thread can have, whether they exist or not', async () => {
+    const resources = Array.from({ length: 2 }, () => ({ type: 'file', file_id: newId() }));
+    expectReason(await send(await api.newThread(), message('hi', { resources })), 'too_many_attachments');
+  });
+
   test('too_many_attachments and file_too_large', async () => {
     const threadId = await api.newThread();
     expectReason(await attach(threadId, inline('x'.repeat(101))), 'file_too_large');
@@ -248,6 +254,37 @@ describe('files', () => {
     expectReason(await api.post(`/agents/${api.agentId}/files`, { body: cut, headers, token }), 'incomplete_upload');
     expect((await upload(token, ['file', 'hello'])).status).toBe(201);
     expectReason(await upload(token, ['file', 'hello']), 'too_many_drafts');
+  });
+
+  test('file_quota_full for uploads and attachments, until there is room again', async () => {
+    const { token } = await api.newPerson();
+    const threadId = await api.newThread();
+    const usage = await api.pool.query<{ files: string }>('select files from file_usage where organization_id = $1', [
+      api.organizationId,
+    ]);
+    const limit = (more: number) =>
+      api.pool.query('update organizations set max_files = $2 where id = $1', [
+        api.organizationId,
+        Number(usage.rows[0]?.files ?? 0) + more,
+      ]);
+    await limit(1);
+    const draftId = fileIdOf(await upload(token, ['file', 'hello']));
+    try {
+      expectReason(await attach(threadId), 'file_quota_full');
+      const other = await api.newPerson();
+      expectReason(await upload(other.token, ['file', 'hello']), 'file_quota_full');
+      await api.call('DELETE', `/files/${draftId}`, { token });
+      expect((await attach(threadId)).status).toBe(201);
+    } finally {
+      await api.pool.query('update organizations set max_files = null where id = $1', [api.organizationId]);
+    }
+  });
+
+  test('content_lost once the storage has answered that it has no such bytes', async () => {
+    const fileId = fileIdOf(await attach(await api.newThread()));
+    const { rows } = await api.pool.query<{ key: string }>('select blob_key as key from files where id = $1', [fileId]);
+    await rm(join(folder, rows[0]!.key));
+    expectReason(await api.get(`/files/${fileId}/content`), 'content_lost');
   });
 
   test('file_not_found for the content of a draft, and range_not_satisfiable', async () => {
@@ -353,6 +390,8 @@ test('this file causes every reason except those that need a fault', () => {
     'storage_unavailable',
     // Needs two organizations: streams/stream-limits.int.spec.ts.
     'too_many_process_streams',
+    // bodies/body-intake.int.spec.ts tests it, with bodies that stall.
+    'too_many_body_bytes',
   ];
   expect([...seen, ...elsewhere].toSorted()).toEqual(Object.keys(ERROR_REASONS).toSorted());
 });

@@ -9,7 +9,7 @@ import {
 } from '#contract';
 import { isRejection, isTerminal, toExtendedLogEntry, toLogEntry, type Command } from '#domain';
 import type { CommandHandler, CommandOutcome, CommandRequest, Handled, ThreadStore } from '#event-store';
-import type { Config } from '#platform';
+import { isLargeJson, ownTurn, type Config } from '#platform';
 import type { RunSummary } from '#projections';
 import type { ApiRequest } from './caller.ts';
 import { planBatch, type BatchPlan } from './event-batch.ts';
@@ -23,6 +23,9 @@ import type { AccessGuard, VisibleThread } from './access-guard.ts';
 
 type SendRequest = ApiRequest<typeof operations.sendEvents>;
 type ListRequest = ApiRequest<typeof operations.listEvents>;
+
+/** How many bytes of entries an answer has, about. One entry alone may have more. */
+const ANSWER_BYTES = 1024 * 1024;
 
 /** A batch, and how it went. */
 interface Batch {
@@ -49,15 +52,14 @@ export class EventService {
     const { threadId } = input.params;
     const { limit, after, before } = input.query;
     await this.access.findVisibleThread(caller, threadId);
-    // One more than asked for tells whether there are more.
-    const found =
+    const bounds = { maxEvents: limit, maxBytes: ANSWER_BYTES };
+    const { events, isCut } =
       after === undefined
-        ? await this.store.readLogBefore(threadId, before ?? null, limit + 1)
-        : await this.store.readLogAfter(threadId, after, limit + 1);
-    const truncated = found.length > limit;
-    const window = after === undefined ? found.slice(-limit) : found.slice(0, limit);
+        ? await this.store.readLogBefore(threadId, before ?? null, bounds)
+        : await this.store.readLogAfter(threadId, after, bounds);
+    if (isLargeJson(events)) await ownTurn();
     const show = input.extended ? toExtendedLogEntry : toLogEntry;
-    return { events: window.map((event) => show(event)).filter((entry) => entry !== null), truncated };
+    return { events: events.map((event) => show(event)).filter((entry) => entry !== null), truncated: isCut };
   }
 
   /** The whole batch in one append, or nothing. */
@@ -142,7 +144,9 @@ function refuseTooMuch(
   if (events.length > maxEvents) {
     throw new ApiError('invalid_field', `body.events: must have at most ${maxEvents} items`);
   }
-  const tooLong = events.findIndex((event) => event.type === 'user_message' && countCharacters(event.text) > maxLength);
+  // No text has more characters than UTF-16 units.
+  const isTooLong = (text: string): boolean => text.length > maxLength && countCharacters(text) > maxLength;
+  const tooLong = events.findIndex((event) => event.type === 'user_message' && isTooLong(event.text));
   if (tooLong === -1) return;
   throw new ApiError('invalid_field', `body.events.${tooLong}.text: must have at most ${maxLength} characters`);
 }

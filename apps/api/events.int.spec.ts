@@ -289,6 +289,55 @@ describe('GET /threads/{threadId}/events', () => {
     expect(ids(all)).toEqual([...ids(all)].sort());
   });
 
+  it('ends a window after about 1 MiB, and every entry is reached by the next ones', async () => {
+    const agentId = await api.newAgent({}, { whenBusy: 'enqueue' });
+    const large = await api.newThread({ agentId, text: 'x'.repeat(32_000) });
+    for (const letter of ['a', 'é', '"']) await send(large, ...Array<object>(10).fill(message(letter.repeat(60_000))));
+    const window = async (query: string) => (await api.get(`/threads/${large}/events?limit=1000${query}`)).json;
+    const [latest, first] = [await window(''), await window(`&after=${'0'.repeat(26)}`)];
+    for (const { events, truncated } of [latest, first]) {
+      expect(truncated).toBe(true);
+      expect(Buffer.byteLength(JSON.stringify(events))).toBeGreaterThan(200_000);
+      expect(Buffer.byteLength(JSON.stringify(events))).toBeLessThan(1_300_000);
+    }
+    const forth = [...first.events];
+    for (let more = true; more;) {
+      const { events, truncated } = await window(`&after=${forth.at(-1)!.id}`);
+      forth.push(...events);
+      more = truncated;
+    }
+    const back = [...latest.events];
+    for (let more = true; more;) {
+      const { events, truncated } = await window(`&before=${back[0]!.id}`);
+      back.unshift(...events);
+      more = truncated;
+    }
+    expect(forth.filter(({ type }) => type === 'user.message')).toHaveLength(31);
+    expect(back).toEqual(forth);
+  });
+
+  it('ends a page of Runs after about 1 MiB of final outputs, and every Run is on one of the next ones', async () => {
+    const agentId = await api.newAgent({}, { whenBusy: 'interrupt' });
+    const threadId = await api.newThread({ agentId });
+    await send(threadId, ...Array.from({ length: 12 }, (_, i) => message(`m${i}`)), interrupt());
+    await api.pool.query(
+      `update run_summaries set final_output = jsonb_build_object('text', repeat('"é', 75000), 'warnings', '[]'::jsonb)
+       where thread_id = $1`,
+      [threadId],
+    );
+    const page = async (cursor: string) => (await api.get(`/threads/${threadId}/runs?limit=100${cursor}`)).json;
+    const seen: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { runs, nextCursor }: { runs: { id: string }[]; nextCursor: string | null } = await page(cursor);
+      expect(Buffer.byteLength(JSON.stringify(runs))).toBeLessThan(1_500_000);
+      seen.push(...runs.map(({ id }) => id));
+      cursor = nextCursor && `&cursor=${nextCursor}`;
+    }
+    expect(seen).toHaveLength(12);
+    expect(new Set(seen).size).toBe(12);
+    expect(seen).toEqual(seen.toSorted().toReversed());
+  });
+
   it('is not truncated when nothing is left out', async () => {
     expect((await read('limit=10')).truncated).toBe(false);
     expect((await read('limit=9')).truncated).toBe(true);

@@ -1,4 +1,5 @@
 import type { ThreadSummary } from '#contract';
+import { DATABASE, type Database } from '#platform';
 import { eventually } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
@@ -89,9 +90,10 @@ describe('an externalRef', () => {
 
   test('is given to the next Thread when its own is deleted between the refusal and the look-up', async () => {
     const { id } = (await create({ externalRef: 'order 4a' })).json.thread;
-    const query = api.pool.query.bind(api.pool) as (...args: unknown[]) => unknown;
+    const { pool } = api.app.get<Database>(DATABASE);
+    const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
     let deletions = 0;
-    const spy = jest.spyOn(api.pool, 'query').mockImplementation((async (...args: [{ name?: string }]) => {
+    const spy = jest.spyOn(pool, 'query').mockImplementation((async (...args: [{ name?: string }]) => {
       if (args[0].name?.endsWith('find-reference') && deletions++ === 0) await api.handler.deleteThread(id);
       return query(...args);
     }) as never);
@@ -230,6 +232,14 @@ describe('a title', () => {
     const empty = (await create({})).json.thread.id;
     await patch(empty, { title: 'Mine' });
     expect((await patch(empty, { title: null })).json.thread.title).toBeNull();
+  });
+
+  test('null restores the title of a long message that begins with white space', async () => {
+    const spaces = ' \t\n\u00a0\u3000\ufeff'.repeat(5_000);
+    const text = `${spaces} 😀 The title\n${'x'.repeat(1_000)}`;
+    const { id } = (await create({ input: { ...input, content: [{ type: 'text', text }] } })).json.thread;
+    await patch(id, { title: 'Mine' });
+    expect((await patch(id, { title: null })).json.thread.title).toBe('😀 The title');
   });
 
   test('null takes the title of a first message that arrives meanwhile', async () => {

@@ -8,6 +8,7 @@ import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
 import { KnownPaths } from './known-paths.ts';
 import { letSenderFinish } from './let-sender-finish.ts';
+import { networkOf } from './limit-rate.ts';
 import { RequestLog } from './request-log.ts';
 
 /** Longer than any path can be: a long id is refused like every other wrong one, after the token. */
@@ -16,8 +17,12 @@ const MAX_PARAM_LENGTH = 64 * 1024;
 /** For a whole request to arrive: the largest file at 2 Mbit/s. */
 const REQUEST_TIMEOUT_MS = 300_000;
 
+/** How often Node checks for slow requests. Its default of 30 s would add that much to each timeout. */
+const TIMEOUT_CHECK_MS = 1_000;
+
 /** Fastify as both the API and the standalone need it. What is checked on each request: request-checks.ts. */
-export function createHttpAdapter({ BODY_LIMIT_BYTES, TRUSTED_PROXIES }: Config, logger: Logger): FastifyAdapter {
+export function createHttpAdapter(config: Config, logger: Logger): FastifyAdapter {
+  const { BODY_LIMIT_BYTES, TRUSTED_PROXIES, HEADERS_TIMEOUT_MS } = config;
   const options: FastifyHttpOptions<Server> = {
     loggerInstance: logger,
     logController: new RequestLog(),
@@ -33,8 +38,12 @@ export function createHttpAdapter({ BODY_LIMIT_BYTES, TRUSTED_PROXIES }: Config,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => sendError(logger, request, reply, error),
     clientErrorHandler: (error, socket) => answerUnreadable(logger, error, socket),
-    // Node's own refusal has no body: request-checks.ts refuses it.
-    http: { requireHostHeader: false },
+    http: {
+      // Node's own refusal has no body: request-checks.ts refuses it.
+      requireHostHeader: false,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    },
   };
   // Nest's middleware is not used; its layer would run on each request.
   const adapter = new FastifyAdapter({ ...options, skipMiddie: true });
@@ -77,7 +86,7 @@ function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: S
   ];
   // Otherwise the parser reports an error for each chunk that follows.
   socket.removeAllListeners('data');
-  letSenderFinish(socket, socket);
+  letSenderFinish(socket, socket, `address ${networkOf(socket.remoteAddress ?? '')}`);
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 

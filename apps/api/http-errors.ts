@@ -76,6 +76,12 @@ export const busyNow = (
   message: string,
 ) => new ApiError(reason, message, { headers: RETRY_SOON });
 
+/** The refusal of a body beyond the process's budget, or beyond the share of the caller's organization. */
+export const bodiesFull = () =>
+  new ApiError('too_many_body_bytes', 'Too many request bodies are in flight; wait for Retry-After.', {
+    headers: RETRY_SOON,
+  });
+
 /** Too many writers at once. */
 export const threadContended = () => busyNow('thread_contended', 'The Thread is changing too quickly.');
 
@@ -102,6 +108,19 @@ export const preconditionFailed = (header: 'If-Match' | 'If-None-Match', etag: s
   new ApiError('precondition_failed', `${header} does not fit: the file’s ETag is ${etag}.`, {
     headers: { ETag: etag },
   });
+
+export const contentLost = () =>
+  new ApiError(
+    'content_lost',
+    'The file storage has lost the bytes of this file. Upload it again, or ask the operator.',
+  );
+
+/** The refusal of a file beyond the quota of the organization. */
+export const fileQuotaFull = () =>
+  new ApiError(
+    'file_quota_full',
+    'The organization’s quota of files is used up: delete some, or ask for a higher one.',
+  );
 
 export const fileTooLarge = (message: string) => new ApiError('file_too_large', message);
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Client } from 'pg';
 import { eventually } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
@@ -62,6 +63,19 @@ it('takes ids in either case, any key order and white space for the same request
     type: interrupt.type,
   });
   expect([sentAgain.headers.get('idempotency-replayed'), sentAgain.text]).toEqual(['true', sent.text]);
+});
+
+it('has a fingerprint that stays the same from release to release', async () => {
+  const key = newKey();
+  const threadId = await api.newThread();
+  const text = 'é'.repeat(100_000);
+  expect((await send(threadId.toLowerCase(), key, { ...message(text), resources: [] })).status).toBe(200);
+  const { rows } = await api.pool.query<{ fingerprint: string }>(
+    'select fingerprint from idempotency_keys where key = $1',
+    [key],
+  );
+  const canonical = `{"events":[{"resources":[],"text":"${text}","type":"user_message"}]}`;
+  expect(rows[0]?.fingerprint).toBe(hash('sha256', `POST /threads/${threadId}/events\n${canonical}`));
 });
 
 it('refuses another request with the key', async () => {

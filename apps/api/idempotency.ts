@@ -1,8 +1,9 @@
-import { hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { InputOf, Operation } from '#contract';
 import { isRejection } from '#domain';
 import type { CommandOutcome, CommandRequest, Handled, StoredAnswer, ThreadStore } from '#event-store';
+import { jsonSteps } from '#platform';
 import type { ApiRequest } from './caller.ts';
 import type { Extensions } from './extensions.ts';
 import { ApiError, busyNow, rejectionError, threadContended } from './http-errors.ts';
@@ -47,6 +48,11 @@ export class Idempotency {
     return this.once(request, operation, request.input.body, (key) => runEffect(effect, key));
   }
 
+  /** Whether the request's key already has an answer. */
+  async isKeyKnown({ caller, input }: ApiRequest): Promise<boolean> {
+    return input.idempotencyKey !== null && (await this.store.findKey(caller.tokenId, input.idempotencyKey)) !== null;
+  }
+
   /** The same for an effect that is no command: it answers its body, and throws `keyInProgress` where it is not first. */
   async once(
     request: ApiRequest,
@@ -67,7 +73,7 @@ export class Idempotency {
     const { caller, input } = request;
     const { status } = operation;
     if (input.idempotencyKey === null) return { status, body: await perform(null), replayed: false };
-    const fingerprint = fingerprintOf(operation, input.params, content);
+    const fingerprint = await fingerprintOf(operation, input.params, content);
     const key = { tokenId: caller.tokenId, key: input.idempotencyKey, fingerprint, status };
     try {
       return { status, body: await perform(key), replayed: false };
@@ -115,6 +121,7 @@ async function runEffect({ perform, render }: Effect, key: RequestKey | null): P
     case 'files_full':
     case 'folder_moved':
     case 'folder_full':
+    case 'quota_full':
     case 'limited':
     case 'reference_taken':
       throw new Error('The append refused an operation for files, claims or a reference that it does not have.');
@@ -122,16 +129,16 @@ async function runEffect({ perform, render }: Effect, key: RequestKey | null): P
 }
 
 /** SHA-256 of method, path with ids in upper case, and the content whatever its key order and white space. */
-function fingerprintOf({ method, path }: Operation, params: InputOf<Operation>['params'], content: unknown): string {
+async function fingerprintOf(
+  { method, path }: Operation,
+  params: InputOf<Operation>['params'],
+  content: unknown,
+): Promise<string> {
   const normalPath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(params[name]));
-  return hash('sha256', `${method} ${normalPath}\n${canonicalJson(content)}`);
-}
-
-function canonicalJson(value: unknown): string | undefined {
-  return JSON.stringify(value, (_, part: unknown) => {
-    if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
-    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
-  });
+  const hash = createHash('sha256').update(`${method} ${normalPath}\n`);
+  if (content === undefined) hash.update('undefined');
+  else for await (const step of jsonSteps(content, { sorted: true })) hash.update(step);
+  return hash.digest('hex');
 }
 
 /** Sends the text of the answer unchanged, so a replay without `extended` is equal byte for byte. */

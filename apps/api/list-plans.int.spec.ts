@@ -12,7 +12,7 @@ let database: Database;
 let seeded: ManyThreads;
 beforeAll(async () => {
   home = await createTestDatabase();
-  database = await openDatabase({ url: home.url, applicationName: 'plans', maxConnections: 1 });
+  database = await openDatabase({ url: home.ownerUrl, applicationName: 'plans', maxConnections: 1 });
   seeded = await seedManyThreads(database.pool);
   // The columns for a person and for a service token.
   await database.pool.query('update thread_summaries set owner_service_token_id = owner_person_id');

@@ -1,8 +1,8 @@
-import pg from 'pg';
 import { eventually, unpausedTest } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
+import { recordStatements } from './sent-statements.testing.ts';
 
-// Real: HTTP, PostgreSQL. What the process sends is counted where all of it passes: in pg's Client.
+// Real: HTTP, PostgreSQL.
 
 const LOOK = 'select version::text as version from policy_version';
 /** What else a process sends that nobody asks for: the heartbeat of the connection that listens for wake-ups. */
@@ -10,15 +10,10 @@ const HEARTBEAT = 'select';
 
 let api: ApiUnderTest;
 let threadId: string;
-let sent: string[] = [];
+let sent: string[];
 
 beforeAll(async () => {
-  const query = Reflect.get(pg.Client.prototype, 'query') as (...all: unknown[]) => unknown;
-  jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args) {
-    const [statement] = args as unknown as [string | { name?: string; text: string }];
-    sent.push(typeof statement === 'string' ? statement : (statement.name ?? statement.text));
-    return query.apply(this, args) as never;
-  });
+  sent = recordStatements();
   api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
   threadId = await api.newThread();
   // Then all is read under the version that stays, for nothing here changes who may do what. Two: the first look may have
@@ -43,7 +38,7 @@ async function get(path: string): Promise<void> {
 
 /** What requests send to PostgreSQL, beyond the looks, of which there is one a second. */
 async function sentFor(requests: number, path: string): Promise<string[]> {
-  sent = [];
+  sent.length = 0;
   const startedAt = performance.now();
   for (let i = 0; i < requests; i++) await get(path);
   expect(looks()).toBeLessThanOrEqual((performance.now() - startedAt) / 1_000 + 1);
@@ -60,7 +55,7 @@ unpausedTest('GET /threads/{id} sends one query, find-thread', reads, 30_000);
 unpausedTest('checking the access of an open stream again sends no query', followForTwoLooks, 30_000);
 
 async function followForTwoLooks(): Promise<void> {
-  sent = [];
+  sent.length = 0;
   const headers = { authorization: `Bearer ${api.token}` };
   const stream = await fetch(`${api.url}/threads/${threadId}/events/stream`, { headers });
   // Each second all streams are asked about.

@@ -1,20 +1,24 @@
-import { isUtf8 } from 'node:buffer';
-import { isIPv6 } from 'node:net';
 import multipart from '@fastify/multipart';
-import { errorCodes, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { errorCodes, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Caller, RateLimiter } from '#access';
+import type { RateLimiter } from '#access';
 import { extended, idempotencyKey, type AdminOperation, type InputOf, type Operation } from '#contract';
+import { ownTurn } from '#platform';
+import type { BodyIntake } from './bodies/body-intake.ts';
+import { LARGE_BYTES } from './bodies/parse-body.ts';
 import { isByCookie, type Callers } from './callers.ts';
-import { ApiError, notOperator, rateLimited, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
+import { findLimited } from './limit-rate.ts';
+import { ApiError, notOperator, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
 
 /**
  * What every operation checks before its method runs, in the order of decisions, section 2: token, rate limit, path and
  * query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the body was read: a caller without
  * a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
  */
-export function installRequestChecks(fastify: FastifyInstance, { callers, limiter, compatibility }: Checkers): void {
+export function installRequestChecks(fastify: FastifyInstance, checkers: Checkers): void {
+  const { callers, limiter, compatibility, bodies } = checkers;
   fastify.decorateRequest('caller', null);
+  fastify.decorateRequest('bodyHold', null);
   fastify.decorateRequest('input', null);
   fastify.decorateRequest('trail', null);
 
@@ -23,8 +27,7 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
     if (request.is404) throw fastify.knownPaths.refuse(request);
     const operation = operationOf(request);
     if (operation === undefined) return;
-    request.caller = await callers.find(request);
-    await limitRate(limiter, request.caller, request, reply);
+    request.caller = await findLimited(limiter, request, reply, (beforeLookUp) => callers.find(request, beforeLookUp));
     if (request.caller === null) throw unauthenticated();
     // To the Agent Threads API operators are callers who may use nothing.
     if (request.routeOptions.config.adminOperation && request.caller.kind !== 'operator') throw notOperator();
@@ -36,15 +39,17 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
     if (operation.body === null && isEmpty(request)) delete request.raw.headers['content-type'];
   });
 
-  fastify.addHook('preParsing', (request, _reply, payload, done) => {
-    if (isCompressed(request)) return done(wrongEncoding());
+  fastify.addHook('preParsing', async (request, reply, payload) => {
+    if (isCompressed(request)) throw wrongEncoding();
     const operation = operationOf(request);
     // Each operation takes at most one of the two types.
     const isUpload = /^multipart\//i.test(request.headers['content-type'] ?? '');
     const takesUpload = operation?.body === 'upload';
     const takesOther = operation !== undefined && operation.method !== 'GET' && !takesUpload;
-    const wrong = isUpload ? takesOther : takesUpload;
-    done(wrong ? wrongType(operation?.body === 'upload' ? 'multipart/form-data' : 'application/json') : null, payload);
+    if (isUpload ? takesOther : takesUpload) throw wrongType(takesUpload ? 'multipart/form-data' : 'application/json');
+    if (!isEmpty(request)) bodies.open(request, reply);
+    if (isUpload) bodies.admitUpload(request);
+    return payload;
   });
 
   fastify.addHook('preHandler', (request, _reply, done) => {
@@ -52,7 +57,9 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
     const older = compatibility ? request.routeOptions.config.operation?.compatibleBody : undefined;
     const body = older ?? operation?.body;
     if (body && body !== 'upload') (request.input as InputOf<Operation>).body = parse(body, request.body, 'body');
-    done();
+    // What is done with a large body is as long a step as its checks.
+    if ((request.bodyHold?.bytes ?? 0) > LARGE_BYTES) void ownTurn().then(() => done());
+    else done();
   });
 
   // Only JSON, only UTF-8, and files: every other content type is 415.
@@ -68,14 +75,11 @@ export function installRequestChecks(fastify: FastifyInstance, { callers, limite
       refuse();
     });
   });
-  fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    try {
-      // Many clients name a type where they send nothing.
-      const isNothing = body.length === 0 && !operationOf(request)?.body;
-      done(null, isNothing ? undefined : parseJson(body as Buffer));
-    } catch {
-      done(new ApiError('invalid_json', 'The body is not JSON in UTF-8.'));
-    }
+  fastify.addContentTypeParser('application/json', async (request: FastifyRequest) => {
+    const body = isEmpty(request) ? undefined : await bodies.readJson(request);
+    // Many clients name a type where they send nothing.
+    if (body === undefined && operationOf(request)?.body) throw new errorCodes.FST_ERR_CTP_EMPTY_JSON_BODY();
+    return body;
   });
 }
 
@@ -110,50 +114,12 @@ function isCompressed(request: FastifyRequest): boolean {
 export interface Checkers {
   callers: Callers;
   limiter: RateLimiter;
+  bodies: BodyIntake;
   /** Whether the older fields are taken (docs/api/compatibility.md). */
   compatibility: boolean;
 }
 
-/** Counts the request, of its token or else of where it comes from, and tells how many are left. Throws ApiError. */
-export async function limitRate(
-  limiter: RateLimiter,
-  caller: Pick<Caller, 'tokenId' | 'limits'> | null,
-  { ip }: FastifyRequest,
-  reply: FastifyReply,
-): Promise<void> {
-  const counted =
-    caller === null
-      ? limiter.consume(`address ${networkOf(ip)}`)
-      : limiter.consume(caller.tokenId, caller.limits.requestsPerMinute);
-  const { allowed, limit, remaining, resetSeconds } = await counted;
-  void reply.headers({
-    'RateLimit-Limit': limit,
-    'RateLimit-Remaining': remaining,
-    'RateLimit-Reset': resetSeconds,
-  });
-  if (allowed) return;
-  const whose = caller === null ? 'Requests without a valid token' : 'Requests of this token';
-  const message = `${whose} are limited to ${limit} a minute; wait for Retry-After.`;
-  throw rateLimited('too_many_requests', message, resetSeconds);
-}
-
-/** Whose an address is: of IPv6 one customer has at least a /64. */
-export function networkOf(address: string): string {
-  if (!isIPv6(address) || address.includes('.')) return address;
-  const [head = '', tail = ''] = address.split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const rest = tail.split(':').filter((group) => group !== '');
-  const zeros = Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => '0');
-  return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
-}
-
 const extendedQuery = z.object({ extended });
-
-function parseJson(body: Buffer): unknown {
-  // Decoding replaces what is not UTF-8, silently.
-  if (!isUtf8(body)) throw new SyntaxError('not UTF-8');
-  return JSON.parse(body.toString());
-}
 
 function parseHead(
   { params, query, answer, takesIdempotencyKey }: CheckedOperation,

@@ -9,6 +9,9 @@ import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
 
+/** How many bytes of final outputs an answer has, about. One Run alone may have more. */
+const ANSWER_BYTES = 1024 * 1024;
+
 /** The Runs of a Thread. */
 export class RunService {
   constructor(
@@ -49,10 +52,7 @@ export class RunService {
     const { threadId } = input.params;
     const { limit, cursor } = input.query;
     await this.access.findVisibleThread(caller, threadId);
-    // One more than asked for tells whether there is another page; the cursor is the last id of this one.
-    const found = await this.summaries.listRuns(threadId, cursor ?? null, limit + 1);
-    const page = found.slice(0, limit);
-    const nextCursor = found.length > limit ? (page.at(-1)?.run_id ?? null) : null;
-    return { runs: page.map(renderRun), nextCursor };
+    const { runs, isCut } = await this.summaries.listRuns(threadId, cursor ?? null, { limit, maxBytes: ANSWER_BYTES });
+    return { runs: runs.map(renderRun), nextCursor: isCut ? (runs.at(-1)?.run_id ?? null) : null };
   }
 }

@@ -39,7 +39,9 @@ export class ThreadService {
   }
 
   async getThread(request: ApiRequest<typeof operations.getThread>): Promise<ThreadAnswer> {
-    return this.renderRead(request, await this.access.findVisibleThread(request.caller, request.input.params.threadId));
+    const { caller, input } = request;
+    const wanted = { withRun: true };
+    return this.renderRead(request, await this.access.findVisibleThread(caller, input.params.threadId, wanted));
   }
 
   private renderRead(request: ApiRequest, { thread, run }: ThreadAndRun): Promise<ThreadAnswer> {
@@ -67,7 +69,7 @@ export class ThreadService {
     const changes = title !== thread.title || thread.status === 'TERMINATED';
     if (changes) await this.change(threadId, setTitle);
     if (cameSince) return this.updateThread(request);
-    const changed = await this.summaries.findThread(threadId);
+    const changed = await this.summaries.findThread(threadId, { withRun: true });
     if (changed === null) throw notFound('Thread');
     return this.renderRead(request, changed);
   }

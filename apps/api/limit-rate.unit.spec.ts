@@ -1,4 +1,4 @@
-import { networkOf } from './request-checks.ts';
+import { networkOf } from './limit-rate.ts';
 
 test.each([
   ['203.0.113.7', '203.0.113.7'],

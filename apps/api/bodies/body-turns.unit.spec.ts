@@ -1,0 +1,65 @@
+import { EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { BodyTurns, LONGEST_WAIT_MS } from './body-turns.ts';
+
+const MIB = 1024 * 1024;
+
+/** A response of Node as far as turns need it. */
+function makeResponse() {
+  const socket = Object.assign(new EventEmitter(), { destroyed: false });
+  const response = { req: { socket }, end: jest.fn() };
+  return { socket, response: response as unknown as ServerResponse };
+}
+
+const settled = () => new Promise(setImmediate);
+
+describe('the turn of a large body', () => {
+  const take = (turns: BodyTurns, owner: string, bytes: number, { response } = makeResponse()) => {
+    const taken = { now: false, response, turn: turns.take(owner, bytes, response) };
+    taken.turn.then(
+      () => (taken.now = true),
+      () => undefined,
+    );
+    return taken;
+  };
+
+  it('comes when the one before is answered, which may be after its client has gone', async () => {
+    const turns = new BodyTurns(50, 64 * MIB);
+    const before = makeResponse();
+    const first = take(turns, 'a', 8 * MIB, before);
+    const [second, other] = [take(turns, 'a', 8 * MIB), take(turns, 'b', 8 * MIB)];
+    before.socket.emit('close');
+    await settled();
+    expect([first.now, second.now, other.now]).toEqual([true, false, false]);
+    first.response.end();
+    await settled();
+    expect([second.now, other.now].filter(Boolean)).toHaveLength(1);
+    expect(before.socket.eventNames()).toEqual([]);
+  });
+
+  it('does not come for a client that has gone', async () => {
+    const turns = new BodyTurns(50, 64 * MIB);
+    const first = take(turns, 'a', 8 * MIB);
+    const gone = makeResponse();
+    const waiting = take(turns, 'a', 8 * MIB, gone);
+    gone.socket.emit('close');
+    await expect(waiting.turn).rejects.toMatchObject({ reason: 'too_many_body_bytes' });
+    gone.socket.destroyed = true;
+    await expect(turns.take('a', 8 * MIB, gone.response)).rejects.toMatchObject({ reason: 'invalid_http' });
+    first.response.end();
+    await turns.take('a', 8 * MIB, makeResponse().response);
+  });
+
+  it('comes at once for a small body', async () => {
+    const turns = new BodyTurns(50, 64 * MIB);
+    await turns.take('a', 8 * MIB, makeResponse().response);
+    await turns.take('b', 256 * 1024, makeResponse().response);
+  });
+});
+
+it('states how long a body waits in docs/api/limits.md', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/api/limits.md'), 'utf8');
+  expect(page).toContain(`| Time for which a body over 256 KiB waits for its turn | ${LONGEST_WAIT_MS / 1_000} s |`);
+});

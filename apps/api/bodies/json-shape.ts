@@ -1,0 +1,79 @@
+/** More than any operation accepts: a batch of 100 messages with 100 files each has 30,500 values at depth 6. */
+const MAX_DEPTH = 32;
+const MAX_VALUES = 50_000;
+/** Objects with more fields take ten times as long to read. Ten times what any schema names, and as many as a map in a manifest's file. */
+const MAX_FIELDS = 2_000;
+
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Counts values and depth of JSON while its bytes arrive, without parsing it. A body of 8 MiB has room for millions of values:
+ * parsing them takes seconds and hundreds of MB, though no operation accepts them. Does not check the syntax.
+ */
+export class JsonShape {
+  private depth = 0;
+  /** Values of lists and objects: one for each that opens, and one for each comma. */
+  private values = 0;
+  /** At each depth the commas of the object that is open there. Those of lists are not counted. */
+  private readonly commas: number[] = [];
+  private isInString = false;
+  private isEscaped = false;
+
+  /** Takes the next bytes. Returns the problem that no operation accepts, or null if there is none yet. */
+  add(bytes: Uint8Array): string | null {
+    const end = bytes.length;
+    for (let i = 0; i < end; i++) {
+      if (this.isInString) i = this.skipString(bytes, i);
+      else if (!this.take(bytes[i]!)) return this.problem();
+    }
+    return null;
+  }
+
+  /** Returns the index of the quote that ends the string, or the last one. */
+  private skipString(bytes: Uint8Array, from: number): number {
+    let i = from;
+    for (; i < bytes.length; i++) {
+      if (this.isEscaped) this.isEscaped = false;
+      else if (bytes[i] === BACKSLASH) this.isEscaped = true;
+      else if (bytes[i] === QUOTE) {
+        this.isInString = false;
+        return i;
+      }
+    }
+    return i;
+  }
+
+  /** Takes a byte outside of strings. Returns whether the limits hold. */
+  private take(byte: number): boolean {
+    switch (byte) {
+      case QUOTE:
+        this.isInString = true;
+        return true;
+      case COMMA:
+        this.commas[this.depth]! += 1;
+        return ++this.values <= MAX_VALUES && !(this.commas[this.depth]! >= MAX_FIELDS);
+      case OPEN_LIST:
+        return this.open(-MAX_VALUES);
+      case OPEN_OBJECT:
+        return this.open(0);
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        this.depth--;
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  private open(commas: number): boolean {
+    this.commas[++this.depth] = commas;
+    return this.depth <= MAX_DEPTH && ++this.values <= MAX_VALUES;
+  }
+
+  private problem(): string {
+    if (this.depth > MAX_DEPTH) return `body: must not be nested deeper than ${MAX_DEPTH}`;
+    if (this.values > MAX_VALUES) return `body: must have at most ${MAX_VALUES} values`;
+    return `body: must have at most ${MAX_FIELDS} fields in one object`;
+  }
+}

@@ -1,0 +1,14 @@
+import type { FastifyInstance } from 'fastify';
+import { isLargeJson, largeJson } from '#platform';
+
+/** Writes large JSON answers in steps: in one step, an answer of 8 MiB would hold the event loop for tens of milliseconds. */
+export function installLargeAnswers(fastify: FastifyInstance): void {
+  fastify.addHook('preSerialization', (_request, reply, payload, done) => {
+    if (!isLargeJson(payload)) return done(null, payload);
+    largeJson(payload).then((text) => {
+      // Fastify sends a Buffer as it is, though its types ask for text.
+      void reply.serializer(() => text as unknown as string);
+      done(null, payload);
+    }, done);
+  });
+}

@@ -1,0 +1,125 @@
+import { makeSessionSecrets, makeToken } from '#access';
+import { PolicyWatch } from '#platform';
+import { eventually } from '#testing';
+import { ApiUnderTest, type Reply } from './api-under-test.testing.ts';
+import { recordStatements } from './sent-statements.testing.ts';
+
+// Real: HTTP, PostgreSQL.
+
+const LIMIT = 20;
+/** The statements that look up credentials. */
+const LOOK_UPS = ['find-token', 'find-session'];
+
+let api: ApiUnderTest;
+let operator: string;
+let sent: string[];
+
+beforeAll(() => {
+  sent = recordStatements();
+});
+beforeEach(async () => {
+  api = await ApiUnderTest.start({ settings: { RATE_LIMIT_PER_PERSON_TOKEN: LIMIT, TRUSTED_PROXIES: 1 } });
+  ({ token: operator } = await api.access.mintToken({ kind: 'operator', name: 'o' }));
+  sent.length = 0;
+});
+afterEach(() => api.stop());
+afterAll(() => jest.restoreAllMocks());
+
+const lookUps = () => sent.filter((statement) => LOOK_UPS.includes(statement)).length;
+const counts = () => sent.filter((statement) => statement === 'count-request').length;
+const from = (address: string) => ({ 'x-forwarded-for': address });
+
+async function asPerson(token: string, address = '192.0.2.1'): Promise<Reply> {
+  return api.get(`/agents/${api.agentId}`, { token, headers: from(address) });
+}
+
+async function asOperator(address: string, headers: Record<string, string>): Promise<Response> {
+  const url = new URL('/admin/v1/agents', api.url);
+  return fetch(url, { headers: { ...headers, ...from(address) } });
+}
+
+const attacks = [
+  { what: 'tokens', attempt: async (address: string) => (await asPerson(makeToken('person'), address)).status },
+  {
+    what: 'session cookies',
+    attempt: async (address: string) => {
+      // A cookie that was not made with the key of the page costs no look-up at all.
+      const { id, pageKey } = makeSessionSecrets();
+      return (await asOperator(address, { cookie: `spool_session=${id}`, 'spool-page-key': pageKey })).status;
+    },
+  },
+];
+
+it.each(attacks)('random $what beyond the limit of their address cost no look-up', async ({ attempt }) => {
+  const statuses: number[] = [];
+  for (let i = 0; i < LIMIT; i++) statuses.push(await attempt('192.0.2.7'));
+  expect(statuses).toEqual(Array(LIMIT).fill(401));
+  expect(lookUps()).toBe(LIMIT);
+  sent.length = 0;
+  for (let i = 0; i < 3 * LIMIT; i++) expect(await attempt('192.0.2.7')).toBe(429);
+  expect([lookUps(), counts()]).toEqual([0, 0]);
+  // Another address has its own count.
+  expect(await attempt('192.0.2.8')).toBe(401);
+});
+
+it.each(attacks)('random $what sent at once cost no more look-ups than the limit allows', async ({ attempt }) => {
+  const statuses = await Promise.all(Array.from({ length: 3 * LIMIT }, () => attempt('192.0.2.7')));
+  expect(statuses.filter((status) => status === 401)).toHaveLength(LIMIT);
+  expect(lookUps()).toBe(LIMIT);
+});
+
+it('a wrong token that is repeated is looked up once', async () => {
+  const token = makeToken('service');
+  for (let i = 0; i < 5; i++) expect((await asPerson(token)).status).toBe(401);
+  expect(lookUps()).toBe(1);
+});
+
+it('admits a remembered token behind an address whose limit is used up, also after a change of the policy', async () => {
+  expect((await asPerson(api.token)).status).toBe(200);
+  for (let i = 0; i < LIMIT; i++) await asPerson(makeToken('person'));
+  expect((await asPerson(makeToken('person'))).status).toBe(429);
+  expect((await asPerson(api.token)).status).toBe(200);
+  // The process reads every remembered credential again.
+  await api.newPerson();
+  expect((await asPerson(api.token)).status).toBe(200);
+});
+
+it('refuses a valid token that is not remembered behind such an address, and admits it from another one', async () => {
+  for (let i = 0; i < LIMIT; i++) await asPerson(makeToken('person'));
+  const { status, headers } = await asPerson(api.token);
+  expect(status).toBe(429);
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+  expect((await asPerson(api.token, '192.0.2.9')).status).toBe(200);
+  // The process remembers it from now on.
+  expect((await asPerson(api.token)).status).toBe(200);
+});
+
+it('returns the count to the address once a token proves valid', async () => {
+  for (let i = 0; i < 2 * LIMIT; i++) {
+    const { token } = await api.newPerson();
+    expect((await asPerson(token)).status).toBe(200);
+  }
+  expect((await asOperator('192.0.2.1', { authorization: `Bearer ${operator}` })).status).toBe(200);
+  for (let i = 0; i < LIMIT; i++) expect((await asPerson(makeToken('person'))).status).toBe(401);
+  expect((await asPerson(makeToken('person'))).status).toBe(429);
+});
+
+it('counts many first requests of one token as one look-up', async () => {
+  const organization = { organizationId: api.organizationId, agentIds: [api.agentId] };
+  const { token } = await api.access.mintToken({ kind: 'service', name: 's', ...organization });
+  const replies = await Promise.all(Array.from({ length: 5 * LIMIT }, () => asPerson(token)));
+  expect(replies.map(({ status }) => status)).toEqual(Array(5 * LIMIT).fill(200));
+  // A policy change in the meantime adds one look-up.
+  expect(lookUps()).toBeLessThan(LIMIT);
+});
+
+it('forgets a refusal when the policy changes', async () => {
+  const { id, token } = await api.access.mintToken({ kind: 'person', personId: api.personId, name: 'n' });
+  await api.access.revokeToken(id);
+  expect((await asPerson(token)).status).toBe(401);
+  const watch = api.app.get(PolicyWatch);
+  const before = watch.generation;
+  await api.pool.query('update tokens set revoked_at = null where id = $1', [id]);
+  await eventually(() => watch.generation > before, { what: 'the change is noticed' });
+  expect((await asPerson(token)).status).toBe(200);
+});

@@ -1,0 +1,16 @@
+import pg from 'pg';
+
+/**
+ * Records the name or the text of each statement that this process sends, in pg's Client, which sends all of them. Ends with
+ * `jest.restoreAllMocks`. Empty the list to begin anew.
+ */
+export function recordStatements(): string[] {
+  const sent: string[] = [];
+  const query = Reflect.get(pg.Client.prototype, 'query') as (...all: unknown[]) => unknown;
+  jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args) {
+    const [statement] = args as unknown as [string | { name?: string; text: string }];
+    sent.push(typeof statement === 'string' ? statement : (statement.name ?? statement.text));
+    return query.apply(this, args) as never;
+  });
+  return sent;
+}
