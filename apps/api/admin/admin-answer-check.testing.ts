@@ -12,6 +12,7 @@ interface Document {
 
 const OTHER_STATUSES: Partial<Record<AdminErrorCode, number[]>> = {
   invalid_request: [413, 415],
+  not_found: [410],
   internal_error: [503],
 };
 

@@ -221,7 +221,8 @@ test('tells what an Agent does without, and what its tools may do', async () => 
     warnings: [
       {
         message: 'a tool server that is not required has no credential',
-        detail: 'toolServers.0.headers.Cookie: The variable THERE_IS_NO_COOKIE is not set, or is empty.',
+        detail:
+          'toolServers.0.headers.Cookie: The variable THERE_IS_NO_COOKIE is not allowed; add it to MANIFEST_VARIABLES.',
       },
     ],
     toolPolicies: tools,

@@ -77,6 +77,17 @@ describe('one entry a change, none where nothing changes', () => {
     expect(limited.entries).toEqual([['organization.limited', organization.id, { runs: 3, was: null }]]);
     expect((await told('limitOrganization', { params, body: { runs: 3 } })).entries).toEqual([]);
 
+    const quota = await told('setFileQuota', { params, body: { maxCount: 9, maxBytes: 100 } });
+    expect(quota.answer.organization.files).toMatchObject({ count: 0, bytes: 0, maxCount: 9, maxBytes: 100 });
+    const was = { maxCount: null, maxBytes: null };
+    expect(quota.entries).toEqual([
+      ['organization.file_quota_set', organization.id, { maxCount: 9, maxBytes: 100, was }],
+    ]);
+    // Omitted fields stay.
+    const again = await told('setFileQuota', { params, body: { maxBytes: null } });
+    expect(again.answer.organization.files).toMatchObject({ maxCount: 9, maxBytes: null });
+    expect((await told('setFileQuota', { params, body: {} })).entries).toEqual([]);
+
     const both = [organization.id, organizationId, organization.id];
     const made = await told('createPerson', { body: { name: 'Eve', organizationIds: both } });
     const { id } = made.answer.person;
@@ -295,6 +306,7 @@ describe('an entry that cannot be written', () => {
       ['createOrganization', { body: { name: 'New' } }],
       ['renameOrganization', { params: { organizationId }, body: { name: 'Other' } }],
       ['limitOrganization', { params: { organizationId }, body: { runs: 3 } }],
+      ['setFileQuota', { params: { organizationId }, body: { maxCount: 3 } }],
       ['addMember', { params: { organizationId }, body: { personId: person.id } }],
       ['removeMember', { params: { organizationId, personId } }],
       ['createPerson', { body: { name: 'New', organizationIds: [organizationId] } }],

@@ -59,6 +59,8 @@ const wrongName = (more: object = {}): [Sent, string][] => [
 ];
 const paramsOf = (params: Record<string, unknown>): Sent => ({ params });
 
+const nothing = () => ({ body: {} });
+const FROM: Case = { given: nothing, wrong: () => [[{ body: { from: 'x' } }, 'body.from: must be a ULID']] };
 const CASES: Record<AdminOperationName, Case> = {
   createOrganization: { given: () => ({ body: { name: 'New' } }), wrong: () => wrongName() },
   listOrganizations: { wrong: () => [[{ query: { name: '' } }, 'query.name: ']] },
@@ -73,6 +75,7 @@ const CASES: Record<AdminOperationName, Case> = {
       [{ body: { runs: '5' } }, 'body.runs: '],
     ],
   },
+  setFileQuota: { given: nothing, wrong: () => [[{ body: { maxCount: -1 } }, 'body.maxCount: ']] },
   addMember: {
     given: ({ personId }) => ({ body: { personId } }),
     unknown: ({ nobody, organizationId }) => [{ params: { organizationId }, body: { personId: nobody } }],
@@ -191,10 +194,7 @@ const CASES: Record<AdminOperationName, Case> = {
   rollBackAgent: {
     given: () => ({ body: {} }),
     unknown: ({ agentId }) => [{ params: { agentId }, body: { version: 2 } }],
-    wrong: () => [
-      [{ body: { version: 0 } }, 'body.version: '],
-      [{ body: { version: 2 ** 40 } }, 'body.version: '],
-    ],
+    wrong: () => [0, 2 ** 40].map((version) => [{ body: { version } }, 'body.version: ']),
   },
   deleteAgent: {},
   invitePerson: {
@@ -258,11 +258,9 @@ const CASES: Record<AdminOperationName, Case> = {
   getQueue: {},
   pauseQueue: {},
   resumeQueue: {},
-  verify: { given: () => ({ body: {} }), wrong: () => [[{ body: { from: 'x' } }, 'body.from: must be a ULID']] },
-  rebuildProjections: {
-    given: () => ({ body: {} }),
-    wrong: () => [[{ body: { from: 'x' } }, 'body.from: must be a ULID']],
-  },
+  verify: FROM,
+  verifyFiles: FROM,
+  rebuildProjections: FROM,
   runDoctor: {},
   listAudit: {
     wrong: () => [

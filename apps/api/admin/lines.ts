@@ -1,9 +1,12 @@
 import { Readable } from 'node:stream';
+import { isLargeJson, largeJson } from '#platform';
 
 /** For so long it is waited for a first line, or a refusal, before the answer begins. Milliseconds. */
 const FIRST_WITHIN_MS = 1_000;
 /** An empty line after so much silence: else what stands between would hang up. Milliseconds. */
 const KEEPALIVE_MS = 15_000;
+
+const LINE_END = Buffer.from('\n');
 
 export interface LinesOptions {
   /** Aborted with what the last line is to say: the token was revoked, or the process stops. Without a reason: the reader has gone. */
@@ -30,7 +33,7 @@ async function* encode(
   first: Next,
   isLate: boolean,
   { signal, lastWords }: LinesOptions,
-): AsyncGenerator<string> {
+): AsyncGenerator<string | Buffer> {
   // The head of an answer goes out with its first byte.
   if (isLate) yield '\n';
   try {
@@ -40,7 +43,7 @@ async function* encode(
       // Part of an answer must not look like the whole.
       signal.throwIfAborted();
       if (done) return;
-      yield `${JSON.stringify(value)}\n`;
+      yield isLargeJson(value) ? Buffer.concat([await largeJson(value), LINE_END]) : `${JSON.stringify(value)}\n`;
     }
   } catch (error) {
     if (error === signal.reason && error instanceof DOMException) return; // nobody is left to be told

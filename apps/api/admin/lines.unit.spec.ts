@@ -10,13 +10,22 @@ async function* failing(lines: number) {
 
 async function read(items: AsyncIterable<object>): Promise<string> {
   let text = '';
-  for await (const chunk of await linesAsTheyCome(items, { signal, lastWords })) text += chunk as string;
+  for await (const chunk of await linesAsTheyCome(items, { signal, lastWords })) text += String(chunk);
   return text;
 }
 
 test('what fails before the first line is no answer; what fails later is the last line', async () => {
   await expect(linesAsTheyCome(failing(0), { signal, lastWords })).rejects.toThrow('broken');
   expect(await read(failing(2))).toBe('{"i":0}\n{"i":1}\n{"error":{"message":"broken"}}\n');
+});
+
+test('a large line is the JSON that it would be anyway', async () => {
+  const large = { text: 'é"\n'.repeat(100_000) };
+  async function* lines() {
+    yield await Promise.resolve(large);
+    yield { i: 1 };
+  }
+  expect(await read(lines())).toBe(`${JSON.stringify(large)}\n{"i":1}\n`);
 });
 
 describe('with the clock in hand', () => {

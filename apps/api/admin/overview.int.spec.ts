@@ -126,6 +126,20 @@ test('what is live: a worker that is dead, a Run that waits, a queue that is pau
   expect(problem(mended, 'backlog')).toMatchObject({ severity: 'critical', count: 1, runs: [{ id: queued.runId }] });
 });
 
+test('files whose bytes are lost, until they are back or deleted', async () => {
+  await admin.pool.query(
+    `insert into files (id, thread_id, kind, name, size, sha256, blob_key, lost_at)
+     values ('L1', 'T', 'attachment', 'a', 1, '', 'a', now() - interval '1 hour'),
+            ('L2', 'T', 'attachment', 'a', 1, '', 'a', now())`,
+  );
+  const overview = await overviewWhere('it is told', has('lost_files'));
+  expect(problem(overview, 'lost_files')).toMatchObject({ severity: 'critical', count: 2, runs: [] });
+  await admin.pool.query(`delete from files where id = 'L1'`);
+  await admin.pool.query(`update files set lost_at = null where id = 'L2'`);
+  await overviewWhere('it is over', (next) => !has('lost_files')(next));
+  await admin.pool.query(`delete from files where id = 'L2'`);
+});
+
 test('at most five Runs are named, the oldest first', async () => {
   const all = [];
   for (let i = 0; i < 6; i++) all.push((await newRun()).runId);

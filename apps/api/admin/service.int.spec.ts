@@ -69,16 +69,60 @@ test('the queue: the pause of a BullMQ tool is shown at once, even without a wor
 test('the doctor looks at everything, and stays whole where one part is sick', async () => {
   const statuses = async () =>
     Object.fromEntries((await admin.do('runDoctor')).checks.map(({ name, status }) => [name, status]));
-  const all = ['versions', 'database', 'migrations', 'clock', 'queue', 'redis', 'workers', 'disk', 'blobs', 'agents'];
+  const own = ['versions', 'database', 'migrations', 'role', 'clock', 'queue', 'redis', 'workers', 'disk', 'blobs'];
+  const all = [...own, 'agents', 'sandbox'];
   const well = await statuses();
   expect(Object.keys(well)).toEqual(all);
-  expect(well).toMatchObject({ versions: 'ok', migrations: 'ok', clock: 'ok', queue: 'ok', redis: 'ok', blobs: 'ok' });
+  expect(well).toMatchObject({
+    versions: 'ok',
+    migrations: 'ok',
+    role: 'ok',
+    clock: 'ok',
+    queue: 'ok',
+    redis: 'ok',
+    blobs: 'ok',
+  });
   await admin.pool.query(`update migrations set name = 'Later1' where name like 'Management%'`);
   expect((await statuses())['migrations']).toBe('failed');
   await admin.pool.query(`update migrations set name = 'Management1763700000005' where name = 'Later1'`);
   await admin.pool.query('alter table unclaimed_blobs rename to elsewhere');
   expect(await statuses()).toMatchObject({ blobs: 'failed', migrations: 'ok' });
   await admin.pool.query('alter table elsewhere rename to unclaimed_blobs');
+});
+
+describe('the check of the sandbox', () => {
+  const check = async () => (await admin.do('runDoctor')).checks.find(({ name }) => name === 'sandbox');
+  const register = (holder: string, sandbox: object | null, seenAt = 'now()') =>
+    admin.pool.query(`insert into workers (holder, slots, seen_at, sandbox) values ($1, 1, ${seenAt}, $2)`, [
+      holder,
+      sandbox,
+    ]);
+  beforeEach(() => admin.pool.query('delete from workers'));
+  afterAll(() => admin.pool.query('delete from workers'));
+
+  test('shows what each live worker found, and nothing of this process', async () => {
+    const good = { isolation: 'bubblewrap', refused: null, warnings: [] };
+    await register('a', good);
+    await register('gone', { ...good, refused: 'It is gone.' }, `now() - interval '1 minute'`);
+    expect(await check()).toEqual({
+      name: 'sandbox',
+      status: 'ok',
+      message: 'Programs of tool servers run with bubblewrap.',
+    });
+    await register('b', { ...good, refused: 'Tool servers need bubblewrap.' });
+    await register('c', { isolation: 'user', refused: null, warnings: ['One.', 'Two.'] });
+    expect(await check()).toEqual({
+      name: 'sandbox',
+      status: 'warning',
+      message: 'Worker b: It starts no tool servers. Tool servers need bubblewrap. Worker c: One. Worker c: Two.',
+    });
+  });
+
+  test('is fine where no worker may start programs, also one of the release before', async () => {
+    await register('a', { isolation: null, refused: null, warnings: [] });
+    await register('b', null);
+    expect(await check()).toMatchObject({ status: 'ok', message: 'No program may be started as a tool server.' });
+  });
 });
 
 describe('verify and rebuild', () => {

@@ -1,7 +1,8 @@
-import { readdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { loseBlobs } from '#testing';
 import { AdminUnderTest, type Given } from './admin-under-test.testing.ts';
 
 let admin: AdminUnderTest;
@@ -145,9 +146,9 @@ describe('files', () => {
     }
   });
 
-  test('whose bytes are lost are an error of ours, in the envelope', async () => {
+  test('answers 410 in the envelope for a file whose bytes are lost', async () => {
     const fileId = await attach(await admin.api.newThread(), 'a.txt', 'lost');
-    for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
-    expect((await admin.refused('downloadFile', { params: { fileId } }))[0]).toBe('internal_error');
+    await loseBlobs(folder);
+    expect((await admin.refused('downloadFile', { params: { fileId } }))[0]).toBe('not_found');
   });
 });

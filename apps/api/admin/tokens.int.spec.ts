@@ -240,11 +240,12 @@ describe('the limits of a token', () => {
     ]);
     const origin = new URL(admin.url).origin;
     const session = `${origin}/console/session`;
-    const headers = { origin, 'content-type': 'application/json' };
+    const headers = { origin, 'content-type': 'application/json', 'spool-page-key': '' };
     const signedIn = await fetch(session, { method: 'POST', headers, body: JSON.stringify({ token: secret }) });
     const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!;
+    const { pageKey } = (await signedIn.json()) as { pageKey: string };
     const read = async (): Promise<string | null> =>
-      (await fetch(session, { headers: { cookie } })).headers.get('ratelimit-limit');
+      (await fetch(session, { headers: { cookie, 'spool-page-key': pageKey } })).headers.get('ratelimit-limit');
     expect(await read()).toBe('50');
     await update(token.id, { requestsPerMinute: 60 });
     await eventually(async () => (await read()) === '60', { what: 'the session has the new limit', timeoutMs: 5_000 });

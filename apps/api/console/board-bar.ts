@@ -3,7 +3,8 @@
  * it would bypass the audit log. So are the buttons beside it, because they would lose jobs or run them twice.
  */
 export const BOARD_BAR = {
-  head: '<link href="spool.css" rel="stylesheet">',
+  // First, and not deferred: the board's own scripts send requests.
+  head: '<link href="spool.css" rel="stylesheet"><script src="spool-key.js"></script>',
   body: `<aside id="spool" aria-label="Spool">
   <a href="/console/">Console</a>
   <span id="spool-state" role="status"></span>
@@ -22,13 +23,22 @@ const STYLE = `body { padding-bottom: 96px; }
 #spool button { font: inherit; padding: 4px 12px; color: #fff; background: #1864ab; border: 1px solid #74c0fc; border-radius: 4px; cursor: pointer; }
 `;
 
+/** Adds the page key (apps/console/src/api/page-key.ts) to the board's requests. Its policy allows requests to this origin only. */
+const KEY_SCRIPT = `const spoolKey = { 'Spool-Page-Key': localStorage.getItem('spool-page-key') ?? '' };
+const { open } = XMLHttpRequest.prototype;
+XMLHttpRequest.prototype.open = function (...args) {
+  open.apply(this, args);
+  for (const [name, value] of Object.entries(spoolKey)) this.setRequestHeader(name, value);
+};
+`;
+
 const SCRIPT = `const state = document.getElementById('spool-state');
 const button = document.getElementById('spool-pause');
 let paused = false;
 
 async function ask(method, path) {
   try {
-    const response = await fetch('/admin/v1/queue' + path, { method });
+    const response = await fetch('/admin/v1/queue' + path, { method, headers: spoolKey });
     if (response.status === 401) {
       location.assign('/console/login?next=' + encodeURIComponent((location.pathname + location.search).slice('/console'.length)));
       return;
@@ -56,5 +66,6 @@ setInterval(() => document.hidden || ask('GET', ''), 5000);
 /** By name, below the board's path. */
 export const BOARD_FILES = new Map([
   ['spool.css', { type: 'text/css; charset=utf-8', text: STYLE }],
+  ['spool-key.js', { type: 'text/javascript; charset=utf-8', text: KEY_SCRIPT }],
   ['spool.js', { type: 'text/javascript; charset=utf-8', text: SCRIPT }],
 ]);

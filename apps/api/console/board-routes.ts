@@ -1,13 +1,14 @@
 import type { Queue } from 'bullmq';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RateLimiter } from '#access';
+import type { BeforeLookUp, RateLimiter } from '#access';
 import type { Logger } from '#platform';
 import type { QueueControls } from '#run-queue';
 import type { Callers } from '../callers.ts';
 import { sendError } from '../error-filter.ts';
 import { notFound, unauthenticated } from '../http-errors.ts';
-import { limitRate } from '../request-checks.ts';
+import { findLimited } from '../limit-rate.ts';
 import type { QueueBoard } from './queue-board.ts';
+import { hasSessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/queues';
 
@@ -40,14 +41,15 @@ export class BoardRoutes {
 
   private async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { callers, limiter } = this.parts;
-    const session = await callers.findSession(request);
-    await limitRate(limiter, session, request, reply);
-    if (session === null) {
-      if (!isNavigation(request)) throw unauthenticated();
-      return reply.redirect(`/console/login?next=${encodeURIComponent(request.url.slice('/console'.length))}`);
+    const name = (request.params as { '*'?: string })['*'] ?? '';
+    // The page and its files hold no data of the queue, and a browser sends no key with them. Any session cookie is enough.
+    const isData = name.startsWith('api/');
+    if (isData || !hasSessionCookie(request)) {
+      const find = (before: BeforeLookUp) => (isData ? callers.findSession(request, before) : Promise.resolve(null));
+      const session = await findLimited(limiter, request, reply, find);
+      if (session === null) return refuse(request, reply);
     }
     const board = await this.load();
-    const name = (request.params as { '*'?: string })['*'] ?? '';
     if (!(await board.answer(name, request, reply))) throw notFound('path');
     return reply;
   }
@@ -57,6 +59,12 @@ export class BoardRoutes {
     this.board ??= import('./queue-board.ts').then(({ QueueBoard: Board }) => new Board(PATH, this.parts));
     return this.board;
   }
+}
+
+/** Redirects a browser to the login page and back. Throws ApiError for anything else. */
+function refuse(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (!isNavigation(request)) throw unauthenticated();
+  return reply.redirect(`/console/login?next=${encodeURIComponent(request.url.slice('/console'.length))}`);
 }
 
 /** Whether a browser goes there, and not a script. */

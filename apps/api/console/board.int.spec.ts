@@ -34,7 +34,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
 
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`${originOf(api)}/console/queues${path}`, { redirect: 'manual', ...init });
-  const get = (path: string) => ask(path, { headers: { cookie: signed.cookie } });
+  const get = (path: string) => ask(path, { headers: signed.reads });
   const admin = (method: string, path: string) =>
     fetch(`${originOf(api)}/admin/v1${path}`, { method, headers: signed.headers });
   /** As the dispatcher does it where the offer of the commit was too slow. */
@@ -132,10 +132,17 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
         `/console/login?next=${encodeURIComponent(`/queues${path}`)}`,
       ]);
     }
-    const others = { authorization: `Bearer ${api.token}`, cookie: 'spool_session=x' };
+    const others = { authorization: `Bearer ${api.token}` };
     for (const path of ['/api/queues', '/static/favicon.ico', '/spool.js', '/nowhere']) {
       for (const headers of [{}, others]) expect((await ask(path, { headers })).status).toBe(401);
     }
+    // The page and its files hold no data of the queue, and the browser sends only the cookie with them.
+    const { cookie } = signed;
+    for (const headers of [{ cookie: 'spool_session=x' }, { cookie }, { 'spool-page-key': signed.pageKey }]) {
+      expect((await ask('/api/queues', { headers })).status).toBe(401);
+    }
+    const page = await ask('', { headers: { cookie: 'spool_session=x' } });
+    expect([page.status, (await page.text()).includes(name)]).toEqual([200, false]);
   });
 
   it(`is a page that takes nothing from elsewhere (${backend})`, async () => {
@@ -164,9 +171,9 @@ it('tells that a queue does not answer that was away from the beginning', async 
   const api = await ApiUnderTest.start({ settings: { QUEUE_URL: 'redis://127.0.0.1:1' } });
   try {
     const { token } = await api.access.mintToken({ kind: 'operator', name: 'Grace' });
-    const { cookie } = await signIn(api, token);
+    const { reads } = await signIn(api, token);
     const ask = async (path: string) =>
-      (await fetch(`${originOf(api)}/console/queues${path}`, { headers: { cookie } })).status;
+      (await fetch(`${originOf(api)}/console/queues${path}`, { headers: reads })).status;
     expect(await Promise.all(['', '/api/queues', '/api/redis/stats'].map(ask))).toEqual([200, 503, 503]);
   } finally {
     await api.stop();

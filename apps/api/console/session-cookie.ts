@@ -1,10 +1,24 @@
 import type { FastifyRequest } from 'fastify';
 
 const NAME = 'spool_session';
+/** Browsers accept a cookie with this prefix only over https and for one host, so no sibling domain can set it. */
+const HTTPS_NAME = `__Host-${NAME}`;
 
-/** The session's id as the request gives it; null without one. */
-export function sessionIdOf({ headers }: FastifyRequest): string | null {
-  return /(?:^|;)\s*spool_session=([\w-]+)\s*(?:;|$)/.exec(headers.cookie ?? '')?.[1] ?? null;
+const nameOf = (isHttps: boolean): string => (isHttps ? HTTPS_NAME : NAME);
+
+/** Returns the session ids of the request's cookies, in their order. On http, others can set some of them. */
+export function sessionIdsOf({ headers }: FastifyRequest, isHttps: boolean): string[] {
+  const start = `${nameOf(isHttps)}=`;
+  return (headers.cookie ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(start))
+    .map((pair) => pair.slice(start.length));
+}
+
+/** Returns whether the request has a cookie of a session, valid or not. */
+export function hasSessionCookie({ headers }: FastifyRequest): boolean {
+  return (headers.cookie ?? '').includes(`${NAME}=`);
 }
 
 /**
@@ -14,5 +28,10 @@ export function sessionIdOf({ headers }: FastifyRequest): string | null {
 export function sessionCookie(id: string | null, isHttps: boolean): string {
   const end = id === null ? '; Max-Age=0' : '';
   const secure = isHttps ? '; Secure' : '';
-  return `${NAME}=${id ?? ''}; Path=/; HttpOnly; SameSite=Strict${secure}${end}`;
+  return `${nameOf(isHttps)}=${id ?? ''}; Path=/; HttpOnly; SameSite=Strict${secure}${end}`;
+}
+
+/** Returns the page key of the request: empty if the page has none, undefined if the page is of an older release. */
+export function pageKeyOf({ headers }: FastifyRequest): string | undefined {
+  return headers['spool-page-key'] as string | undefined;
 }

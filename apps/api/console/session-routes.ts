@@ -8,13 +8,15 @@ import type { Logger } from '#platform';
 import type { Callers } from '../callers.ts';
 import { sendError } from '../error-filter.ts';
 import { ApiError, rateLimited } from '../http-errors.ts';
-import { limitRate, networkOf } from '../request-checks.ts';
-import { sessionCookie, sessionIdOf } from './session-cookie.ts';
+import { findLimited, networkOf } from '../limit-rate.ts';
+import { pageKeyOf, sessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/session';
 
 /** Of wrong tokens that one address may try in a minute. */
 const WRONG_TRIES = 10;
+
+const OLD_PAGE = 'This page is of an older release. Reload it and sign in again.';
 
 const login = z.strictObject({ token: z.string().max(200) });
 
@@ -48,17 +50,19 @@ export class SessionRoutes {
   }
 
   private async tell(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const session = await this.parts.callers.findSession(request);
-    await limitRate(this.parts.limiter, session, request, reply);
+    const { callers, limiter } = this.parts;
+    const session = await findLimited(limiter, request, reply, (before) => callers.findSession(request, before));
     // No error: a page that asks who is signed in would have one in its console.
     if (session === null) return reply.code(204).send();
-    return answer(reply, session);
+    return reply.send(describe(session));
   }
 
   private async open(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { pool, authenticator, sessions, callers, limiter } = this.parts;
     const given = login.safeParse(request.body);
     if (!given.success) throw new ApiError('invalid_field', 'body.token: must be a token.');
+    // An older page cannot keep the key. It would ask for the token again and again.
+    if (pageKeyOf(request) === undefined) throw new ApiError('invalid_field', OLD_PAGE);
     // Counted before it is looked at, so that many tries at once are not more than so many; a right one does not count.
     const key = `login ${networkOf(request.ip)}`;
     const { allowed, resetSeconds } = await limiter.consume(key, WRONG_TRIES);
@@ -72,34 +76,34 @@ export class SessionRoutes {
     if (caller?.kind !== 'operator') throw refused(request, wrongToken());
     await limiter.giveBack(key);
     const { tokenId, tokenName } = caller;
-    const idBefore = sessionIdOf(request);
     const before = await callers.findSession(request);
-    const id = await audited(pool, actorOf(caller), async (client, note) => {
+    const secrets = await audited(pool, actorOf(caller), async (client, note) => {
       // Its cookie is replaced: nobody could sign out of it any more.
-      if (idBefore !== null && before !== null && (await endSession(client, idBefore))) {
+      if (before !== null && (await endSession(client, before.id))) {
         note({ action: 'session.closed', targetId: before.tokenId });
       }
       note({ action: 'session.opened', targetId: tokenId });
       return openSession(client, { tokenId, secret });
     });
-    if (idBefore !== null) sessions.forget(idBefore);
-    const session = await sessions.find(id);
+    if (before !== null) sessions.forget(before.id);
+    const { id, pageKey } = secrets;
+    const session = await sessions.find({ ids: [id], pageKey });
     // It was revoked meanwhile.
     if (session === null) throw refused(request, wrongToken());
     request.log.info({ requestId: request.id, tokenId, tokenName }, 'an operator has signed in');
-    return answer(reply.header('Set-Cookie', sessionCookie(id, callers.isHttps(request))), session);
+    return reply
+      .header('Set-Cookie', sessionCookie(id, callers.isHttps(request)))
+      .send({ ...describe(session), pageKey });
   }
 
   private async end(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { pool, sessions, callers, limiter } = this.parts;
-    const id = sessionIdOf(request);
-    const session = await callers.findSession(request);
-    await limitRate(limiter, session, request, reply);
-    if (id !== null && session !== null) {
+    const session = await findLimited(limiter, request, reply, (before) => callers.findSession(request, before));
+    if (session !== null) {
       await audited(pool, actorOf(session), async (client, note) => {
-        if (await endSession(client, id)) note({ action: 'session.closed', targetId: session.tokenId });
+        if (await endSession(client, session.id)) note({ action: 'session.closed', targetId: session.tokenId });
       });
-      sessions.forget(id);
+      sessions.forget(session.id);
     }
     return reply
       .code(204)
@@ -122,7 +126,6 @@ function actorOf({ tokenId, tokenName }: { tokenId: string; tokenName: string })
   return { kind: 'operator', id: tokenId, name: tokenName };
 }
 
-function answer(reply: FastifyReply, { tokenId, tokenName, expiresAt }: OperatorSession): FastifyReply {
-  const body = { operator: { tokenId, name: tokenName }, expiresAt: expiresAt.toISOString() };
-  return reply.send(body);
+function describe({ tokenId, tokenName, expiresAt }: OperatorSession): object {
+  return { operator: { tokenId, name: tokenName }, expiresAt: expiresAt.toISOString() };
 }

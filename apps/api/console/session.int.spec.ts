@@ -1,7 +1,7 @@
 import { createLogger, DATABASE, type Database } from '#platform';
 import { eventually, expectWithin, timedTest } from '#testing';
 import { ApiUnderTest } from '../api-under-test.testing.ts';
-import { originOf, sendToken, signIn, type Signed } from './signed-in.testing.ts';
+import { originOf, sendToken, signedIn, signIn, type Signed } from './signed-in.testing.ts';
 
 // Real: HTTP, PostgreSQL; two pods where it says so.
 
@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 const session = (pod: ApiUnderTest, method: string, headers: Record<string, string>) =>
   fetch(`${originOf(pod)}/console/session`, { method, headers });
-const statusOf = async (pod: ApiUnderTest, { cookie }: Signed) => (await session(pod, 'GET', { cookie })).status;
+const statusOf = async (pod: ApiUnderTest, { reads }: Signed) => (await session(pod, 'GET', reads)).status;
 const admin = (pod: ApiUnderTest, path: string, init: RequestInit) => fetch(`${originOf(pod)}/admin/v1${path}`, init);
 const newPerson = (pod: ApiUnderTest, headers: Record<string, string>) =>
   admin(pod, '/people', {
@@ -55,7 +55,8 @@ describe('signing in', () => {
   it('gives a cookie out of reach of scripts and of other sites, and says who one is', async () => {
     const response = await sendToken(api, operator.token);
     expect(response.status).toBe(200);
-    const body = (await response.json()) as { expiresAt: string };
+    const { pageKey, ...body } = (await response.json()) as { expiresAt: string; pageKey: string };
+    expect(pageKey).toMatch(/^[\w-]{43}$/);
     expect(body).toEqual({ operator: { tokenId: operator.id, name: 'Grace' }, expiresAt: body.expiresAt });
     const hours = (Date.parse(body.expiresAt) - Date.now()) / 3_600_000;
     expect(hours).toBeGreaterThan(11.9);
@@ -63,17 +64,18 @@ describe('signing in', () => {
     const [cookie] = response.headers.getSetCookie();
     expect(cookie).toMatch(/^spool_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
     expect(response.headers.get('cache-control')).toBe('no-store');
-    const asked = await session(api, 'GET', { cookie: cookie!.split(';')[0]! });
+    const asked = await session(api, 'GET', { cookie: cookie!.split(';')[0]!, 'spool-page-key': pageKey });
     expect([asked.status, await asked.json()]).toEqual([200, body]);
   });
 
-  it('stores neither the token nor what is in the cookie', async () => {
-    const { cookie } = await signIn(api, operator.token);
+  it('stores neither the token, nor what is in the cookie, nor the key of the page', async () => {
+    const { cookie, pageKey } = await signIn(api, operator.token);
     const { rows } = await api.pool.query<{ row: string }>('select s::text as row from operator_sessions s');
     const all = rows.map(({ row }) => row).join();
     expect(all).toContain(operator.id);
     expect(all).not.toContain(operator.token.slice('spool_op_'.length));
     expect(all).not.toContain(cookie.split('=')[1]);
+    expect(all).not.toContain(pageKey);
   });
 
   it('says the same of all tokens that do not sign in', async () => {
@@ -121,11 +123,8 @@ it('signing in again ends the session whose cookie came along', async () => {
   const ada = await api.access.mintToken({ kind: 'operator', name: 'Ada' });
   const before = await signIn(api, operator.token);
   expect(await statusOf(api, before)).toBe(200);
-  const response = await sendToken(api, ada.token, { cookie: before.cookie });
-  expect(response.status).toBe(200);
-  expect(await statusOf(api, before)).toBe(204);
-  const [cookie] = response.headers.getSetCookie()[0]!.split(';');
-  expect((await session(api, 'GET', { cookie: cookie! })).status).toBe(200);
+  const after = await signedIn(api, await sendToken(api, ada.token, before.reads));
+  expect([await statusOf(api, before), await statusOf(api, after)]).toEqual([204, 200]);
   const { rows } = await api.pool.query(
     'select action, target_id as target from audit_entries where actor_id = $1 order by id',
     [ada.id],
@@ -138,20 +137,20 @@ it('signing in again ends the session whose cookie came along', async () => {
 
 it('a refused try does not end the session whose cookie came along', async () => {
   const before = await signIn(api, operator.token);
-  expect((await sendToken(api, 'spool_op_wrong', { cookie: before.cookie })).status).toBe(401);
+  expect((await sendToken(api, 'spool_op_wrong', before.reads)).status).toBe(401);
   expect(await statusOf(api, before)).toBe(200);
 });
 
 it('nobody keeps what is answered to operators', async () => {
-  const { cookie } = await signIn(api, operator.token);
+  const { reads } = await signIn(api, operator.token);
   const answers = [
-    await admin(api, '/queue', { headers: { cookie } }),
+    await admin(api, '/queue', { headers: reads }),
     await admin(api, '/queue', {}),
-    await admin(api, '/runs/none', { headers: { cookie } }),
-    await session(api, 'GET', { cookie }),
+    await admin(api, '/runs/none', { headers: reads }),
+    await session(api, 'GET', reads),
     await session(api, 'GET', {}),
     await sendToken(api, 'spool_op_wrong'),
-    await fetch(`${originOf(api)}/metrics`, { headers: { cookie } }),
+    await fetch(`${originOf(api)}/metrics`, { headers: reads }),
   ];
   expect(answers.map(({ status }) => status)).toEqual([200, 401, 400, 200, 204, 401, 200]);
   for (const { headers } of answers) expect(headers.get('cache-control')).toBe('no-store');
@@ -159,9 +158,9 @@ it('nobody keeps what is answered to operators', async () => {
 
 describe('the admin API', () => {
   it('takes the cookie on every pod, and notes the token as the actor', async () => {
-    const { cookie } = await signIn(api, operator.token);
-    expect((await admin(other, '/queue', { headers: { cookie } })).status).toBe(200);
-    expect((await newPerson(other, { cookie, origin: originOf(other) })).status).toBe(201);
+    const { reads } = await signIn(api, operator.token);
+    expect((await admin(other, '/queue', { headers: reads })).status).toBe(200);
+    expect((await newPerson(other, { ...reads, origin: originOf(other) })).status).toBe(201);
     const { rows } = await api.pool.query('select action from audit_entries where actor_id = $1 order by id', [
       operator.id,
     ]);
@@ -169,15 +168,15 @@ describe('the admin API', () => {
   });
 
   it('changes nothing for a page of another origin', async () => {
-    const { cookie } = await signIn(api, operator.token);
+    const { reads } = await signIn(api, operator.token);
     const origins = [undefined, 'null', '', 'http://evil.example', `${originOf(api)}1`, 'http://localhost'];
     for (const origin of origins) {
-      const refused = await newPerson(api, { cookie, ...(origin === undefined ? {} : { origin }) });
+      const refused = await newPerson(api, { ...reads, ...(origin === undefined ? {} : { origin }) });
       expect([origin, ...(await codeOf(refused))]).toEqual([origin, 403, 'forbidden']);
     }
-    const forged = { 'x-forwarded-host': 'evil.example', origin: 'http://evil.example', cookie };
+    const forged = { 'x-forwarded-host': 'evil.example', origin: 'http://evil.example', ...reads };
     expect((await newPerson(api, forged)).status).toBe(403);
-    expect((await newPerson(api, { authorization: `Bearer ${operator.token}`, cookie })).status).toBe(201);
+    expect((await newPerson(api, { authorization: `Bearer ${operator.token}`, ...reads })).status).toBe(201);
   });
 
   it('looks at the header alone where there is one', async () => {
@@ -186,11 +185,11 @@ describe('the admin API', () => {
   });
 
   it('counts the session’s requests with those of its token', async () => {
-    const { cookie } = await signIn(api, operator.token);
+    const { reads } = await signIn(api, operator.token);
     const left = async (headers: Record<string, string>) =>
       Number((await admin(api, '/queue', { headers })).headers.get('ratelimit-remaining'));
     const before = await left({ authorization: `Bearer ${operator.token}` });
-    expect(await left({ cookie })).toBe(before - 1);
+    expect(await left(reads)).toBe(before - 1);
   });
 });
 
@@ -219,7 +218,7 @@ describe('a session', () => {
 
   it('is not ended by another page', async () => {
     const signed = await signIn(api, operator.token);
-    expect((await session(api, 'DELETE', { cookie: signed.cookie })).status).toBe(403);
+    expect((await session(api, 'DELETE', signed.reads)).status).toBe(403);
     expect(await statusOf(api, signed)).toBe(200);
   });
 

@@ -2,8 +2,12 @@ import type { ApiUnderTest } from '../api-under-test.testing.ts';
 
 export interface Signed {
   cookie: string;
-  /** The headers of a browser in which the operator is signed in, on a page of the service. */
-  headers: { cookie: string; origin: string };
+  /** The key that the page holds. A browser sends it with no request by itself. */
+  pageKey: string;
+  /** Headers of a request that reads: the cookie and the key. */
+  reads: { cookie: string; 'spool-page-key': string };
+  /** Headers of a request that changes something. */
+  headers: { cookie: string; 'spool-page-key': string; origin: string };
 }
 
 /** Of the service, without a path. */
@@ -11,14 +15,24 @@ export const originOf = ({ url }: ApiUnderTest): string => new URL(url).origin;
 
 /** Sends the token as the login page does. */
 export function sendToken(api: ApiUnderTest, token: unknown, headers: Record<string, string> = {}): Promise<Response> {
-  const all = { 'content-type': 'application/json', origin: originOf(api), ...headers };
-  return fetch(`${originOf(api)}/console/session`, { method: 'POST', headers: all, body: JSON.stringify({ token }) });
+  const page = { 'content-type': 'application/json', origin: originOf(api), 'spool-page-key': '' };
+  return fetch(`${originOf(api)}/console/session`, {
+    method: 'POST',
+    headers: { ...page, ...headers },
+    body: JSON.stringify({ token }),
+  });
 }
 
-/** Must succeed. */
-export async function signIn(api: ApiUnderTest, token: string): Promise<Signed> {
-  const response = await sendToken(api, token);
+/** Signs in, which must succeed. Sends `headers` with the token. */
+export async function signIn(api: ApiUnderTest, token: string, headers: Record<string, string> = {}): Promise<Signed> {
+  return signedIn(api, await sendToken(api, token, headers));
+}
+
+/** Returns the cookie and the key that the page holds after this answer, which must be a success. */
+export async function signedIn(api: ApiUnderTest, response: Response): Promise<Signed> {
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
-  const [cookie] = response.headers.getSetCookie()[0]!.split(';');
-  return { cookie: cookie!, headers: { cookie: cookie!, origin: originOf(api) } };
+  const { pageKey } = (await response.json()) as { pageKey: string };
+  const cookie = response.headers.getSetCookie()[0]!.split(';')[0]!;
+  const reads = { cookie, 'spool-page-key': pageKey };
+  return { cookie, pageKey, reads, headers: { ...reads, origin: originOf(api) } };
 }

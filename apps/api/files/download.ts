@@ -4,8 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import parseRange from 'range-parser';
 import type { operations } from '#contract';
 import { BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileStore } from '#files';
+import { metrics } from '#platform';
 import type { ApiRequest } from '../caller.ts';
-import { ApiError, notFound } from '../http-errors.ts';
+import { ApiError, contentLost, notFound } from '../http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import { etagOf, isNotModified } from './preconditions.ts';
 
@@ -53,7 +54,7 @@ export class FileSender {
     const range = rangeOf(file, headers.range, headers['if-range'], etag);
     const { size } = file;
     // Before the headers are set: a refusal must not be sent as the file's bytes.
-    const bytes = isHead ? noBytes() : await this.open(file, range);
+    const bytes = await this.open(file, range, isHead);
     // Once more, with the tag and the size that it has now.
     if (!(bytes instanceof Readable)) return this.send(bytes, request, reply, disposition);
     void reply.headers({
@@ -69,19 +70,31 @@ export class FileSender {
     await reply.send(bytes);
   }
 
-  /** The bytes; or the file as it is now, where an Agent has written it anew and the old bytes are gone. */
-  private async open(file: FileRow, range: ByteRange | null): Promise<Readable | FileRow> {
+  /**
+   * Returns the bytes (none for HEAD, after a check that they exist). Returns the current file instead if an Agent has
+   * written it anew and the old bytes are gone. Throws ApiError 410 if the blob store has lost them.
+   */
+  private async open(file: FileRow, range: ByteRange | null, isHead: boolean): Promise<Readable | FileRow> {
     try {
-      return await this.blobs.get(file.blob_key, range ?? undefined);
+      const bytes = isHead ? await this.probe(file) : await this.blobs.get(file.blob_key, range ?? undefined);
+      // If that fails, the next read or `spool verify --files` notes it.
+      if (file.lost_at !== null) await this.files.noteLost(file, false).catch(() => undefined);
+      return bytes;
     } catch (error) {
       if (!(error instanceof BlobMissing)) throw error;
       const now = await this.files.find(file.id);
       // Deleted since, by another request.
       if (now === null) throw notFound('File');
-      // Else it is lost, which is our fault.
-      if (now.blob_key === file.blob_key) throw error;
-      return now;
+      if (now.blob_key !== file.blob_key) return now;
+      metrics.lostFileReads.inc();
+      await this.files.noteLost(file, true);
+      throw contentLost();
     }
+  }
+
+  private async probe(file: FileRow): Promise<Readable> {
+    await this.blobs.size(file.blob_key);
+    return noBytes();
   }
 }
 

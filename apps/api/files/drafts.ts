@@ -15,13 +15,19 @@ export class Drafts {
     private readonly settings: Settings,
   ) {}
 
-  /** What an append needs to attach them; undefined where there are none. Throws ApiError where one is named twice. */
+  /**
+   * What an append needs to attach them; undefined where there are none. Throws ApiError where one is named twice, or where they
+   * are more than a Thread can have.
+   */
   claim(caller: Caller, agentId: string, fileIds: readonly string[]): FileChanges | undefined {
-    const twice = fileIds.find((fileId, i) => fileIds.indexOf(fileId) !== i);
+    const { DRAFT_AGE_MS: maxAgeMs, FILES_PER_THREAD: maxAttachments } = this.settings;
+    const seen = new Set<string>();
+    const twice = fileIds.find((fileId) => seen.size === seen.add(fileId).size);
     if (twice !== undefined) throw new ApiError('draft_repeated', `Draft file ${twice} is listed more than once.`);
     if (fileIds.length === 0) return undefined;
+    // A batch can name 10,000.
+    if (fileIds.length > maxAttachments) throw this.tooMany();
     const { personId, serviceTokenId } = ownerFor(caller);
-    const { DRAFT_AGE_MS: maxAgeMs, FILES_PER_THREAD: maxAttachments } = this.settings;
     const claimed = { fileIds, agentId, ownerPersonId: personId, ownerServiceTokenId: serviceTokenId, maxAgeMs };
     return { claimed, maxAttachments };
   }
@@ -34,16 +40,16 @@ export class Drafts {
   /** Throws ApiError where the append was refused for its files, naming the first that is no draft of the caller's. */
   async orRefuse(outcome: CommandOutcome, changes: FileChanges | undefined): Promise<CommandOutcome> {
     if (isRejection(outcome)) return outcome;
-    if (outcome.outcome === 'files_full') {
-      throw new ApiError(
-        'too_many_attachments',
-        `A Thread can have at most ${this.settings.FILES_PER_THREAD} attachments.`,
-      );
-    }
+    if (outcome.outcome === 'files_full') throw this.tooMany();
     if (outcome.outcome !== 'files_refused') return outcome;
     const lost = changes?.claimed && (await this.files.findLostDraft(...lookUp(changes.claimed)));
     if (lost) throw new ApiError('draft_not_found', `There is no draft file ${lost}.`);
     throw busyNow('files_contended', 'The files are changing too quickly.');
+  }
+
+  private tooMany(): ApiError {
+    const message = `A Thread can have at most ${this.settings.FILES_PER_THREAD} attachments.`;
+    return new ApiError('too_many_attachments', message);
   }
 }
 

@@ -14,17 +14,18 @@ import {
   BlobTooLarge,
   storeAttachment,
   type BlobKeeper,
-  type DraftOwner,
   type FileRow,
   type FileSource,
   type FileStore,
+  type NewDraft,
   type PreparedFile,
 } from '#files';
-import type { Config } from '#platform';
+import { ownTurn, type Config } from '#platform';
 import type { ApiRequest } from '../caller.ts';
 import {
   ApiError,
   busyNow,
+  fileQuotaFull,
   fileTooLarge,
   notFound,
   rateLimited,
@@ -45,7 +46,10 @@ export interface FileServiceOptions {
   blobs: BlobKeeper;
   drafts: Drafts;
   idempotency: Idempotency;
-  settings: Pick<Config, 'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'FILES_PER_THREAD'>;
+  settings: Pick<
+    Config,
+    'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'FILES_PER_THREAD' | 'BODY_BYTES_PER_SECOND'
+  >;
 }
 
 /** Files: drafts of Agents, and attachments and artifacts of Threads. Their bytes: download.ts. */
@@ -56,17 +60,20 @@ export class FileService {
   async uploadFile(request: ApiRequest<typeof operations.uploadFile>): Promise<Answer> {
     const { access, blobs, idempotency, settings } = this.options;
     const { caller, input } = request;
-    const { id: agentId } = await access.findUsableAgent(caller, input.params.agentId);
+    const { id: agentId, organizationId } = await access.findUsableAgent(caller, input.params.agentId);
     const maxBytes = settings.FILE_LIMIT_BYTES;
     const file = await receiveUpload(
       request,
-      maxBytes,
-      ({ name, bytes }) => this.store({ name, bytes, maxBytes }),
-      ({ blob_key }) => blobs.discard([blob_key]),
+      { maxBytes, bytesPerSecond: settings.BODY_BYTES_PER_SECOND },
+      {
+        admit: (minBytes) => this.refuseBeyondQuota(request, organizationId, minBytes),
+        store: ({ name, bytes }) => this.store({ name, bytes, maxBytes }),
+        undo: ({ blob_key }) => blobs.discard([blob_key]),
+      },
     );
     const content = { name: file.name, type: file.mime_type, sha256: file.sha256 };
     const owner = { agentId, ...ownerFor(caller) };
-    const makeDraft = (key: RequestKey | null) => this.makeDraft(file, owner, key);
+    const makeDraft = (key: RequestKey | null) => this.makeDraft({ file, owner, organizationId }, key);
     return this.discardUnless(
       file,
       ({ replayed }) => !replayed,
@@ -135,20 +142,33 @@ export class FileService {
     return { ok: true };
   }
 
+  /** Throws ApiError, unless the request has a known key: then the answer may be a replay, which the quota does not concern. */
+  private async refuseBeyondQuota(request: ApiRequest, organizationId: string, minBytes: number): Promise<void> {
+    const { files, idempotency } = this.options;
+    // A quota that is used up takes no byte.
+    if (await files.hasRoomFor(organizationId, Math.max(1, minBytes))) return;
+    if (!(await idempotency.isKeyKnown(request))) throw fileQuotaFull();
+  }
+
   /** The body of the answer. */
-  private async makeDraft(file: PreparedFile, owner: DraftOwner, key: RequestKey | null): Promise<string> {
+  private async makeDraft(
+    draft: Pick<NewDraft, 'file' | 'owner' | 'organizationId'>,
+    key: RequestKey | null,
+  ): Promise<string> {
     const { files, settings } = this.options;
     const maxDrafts = settings.DRAFTS_PER_TOKEN;
-    const render = (created_at: string) => JSON.stringify({ file: renderPublicFile({ ...file, created_at }) });
-    const draft = await files.storeDraft({ file, owner, maxDrafts, answer: key ?? undefined, render });
-    switch (draft.outcome) {
+    const render = (created_at: string) => JSON.stringify({ file: renderPublicFile({ ...draft.file, created_at }) });
+    const stored = await files.storeDraft({ ...draft, maxDrafts, answer: key ?? undefined, render });
+    switch (stored.outcome) {
       case 'stored':
-        return draft.body;
+        return stored.body;
       case 'key_in_progress':
       case 'key_seen':
         throw keyInProgress();
       case 'full':
         throw tooManyDrafts(maxDrafts);
+      case 'quota_full':
+        throw fileQuotaFull();
       case 'bytes_gone':
         throw busyNow('upload_too_slow', 'The upload took too long.');
     }
@@ -180,6 +200,7 @@ export class FileService {
 
   private async attach(threadId: string, command: Command, files: FileChanges): Promise<void> {
     const outcome = await this.options.handler.handle({ threadId, commands: [command], files });
+    if ('outcome' in outcome && outcome.outcome === 'quota_full') throw fileQuotaFull();
     throwUnlessDone(await this.options.drafts.orRefuse(outcome, files));
   }
 
@@ -221,7 +242,18 @@ function decodeInline(
 ): FileSource {
   const size = Buffer.byteLength(contentBase64, 'base64');
   if (size > maxBytes) throw fileTooLarge(`A file within a request can have at most ${maxBytes} bytes.`);
-  return { name, bytes: Buffer.from(contentBase64, 'base64'), declaredType: contentType, maxBytes };
+  return { name, bytes: decodeBase64(contentBase64), declaredType: contentType, maxBytes };
+}
+
+/** Base64 that is decoded in one step, characters. A multiple of four, which are three bytes. */
+const DECODED_AT_ONCE = 256 * 1024;
+
+/** Decodes in steps, each in a turn of the event loop. */
+async function* decodeBase64(text: string): AsyncGenerator<Buffer> {
+  for (let from = 0; from < text.length; from += DECODED_AT_ONCE) {
+    if (from > 0) await ownTurn();
+    yield Buffer.from(text.slice(from, from + DECODED_AT_ONCE), 'base64');
+  }
 }
 
 function throwUnlessDone(outcome: CommandOutcome): void {

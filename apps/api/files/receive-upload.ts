@@ -1,4 +1,6 @@
+import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
+import { watchArrival } from '../bodies/arrival.ts';
 import { ApiError, fileTooLarge } from '../http-errors.ts';
 
 /** What of a multipart body is not the file: boundaries and headers of its part, bytes. */
@@ -13,23 +15,39 @@ export interface Incoming {
   bytes: AsyncIterable<Uint8Array>;
 }
 
+/** The largest file, and how fast it must arrive. */
+export interface UploadLimits {
+  maxBytes: number;
+  bytesPerSecond: number;
+}
+
+/** The steps of an upload. Each may throw ApiError. */
+export interface UploadSteps<T> {
+  /** Comes before the body is read. The file has at least `minBytes`, as far as the headers tell. */
+  admit: (minBytes: number) => Promise<void>;
+  store: (incoming: Incoming) => Promise<T>;
+  /** Removes what was stored if the rest of the body is refused. */
+  undo: (stored: T) => Promise<void>;
+}
+
 /**
- * Gives `store` the one part named `file` of a multipart/form-data body, byte by byte as it arrives, and then sees that there
- * is nothing else in it; else what `store` made of it goes through `undo`. Throws ApiError, and what `store` throws.
+ * Gives `store` the one part named `file` of a multipart/form-data body, byte by byte as it arrives. Refuses a body with
+ * other parts. Throws ApiError, and what the steps throw.
  */
 export async function receiveUpload<T>(
   request: FastifyRequest,
-  maxBytes: number,
-  store: (incoming: Incoming) => Promise<T>,
-  undo: (stored: T) => Promise<void>,
+  { maxBytes, bytesPerSecond }: UploadLimits,
+  { admit, store, undo }: UploadSteps<T>,
 ): Promise<T> {
-  const length = Number(request.headers['content-length'] ?? 0);
-  if (length > maxBytes + AROUND_FILE_BYTES) throw fileTooLarge(`A file can have at most ${maxBytes} bytes.`);
+  const minBytes = Math.max(0, Number(request.headers['content-length'] ?? 0) - AROUND_FILE_BYTES);
+  if (minBytes > maxBytes) throw fileTooLarge(`A file can have at most ${maxBytes} bytes.`);
+  await admit(minBytes);
   const parts = request.parts({ limits: LIMITS });
-  const next = () => parts.next().catch(refuseMalformed);
+  const arriving = untilTooSlow(request, bytesPerSecond);
+  const next = () => arriving(parts.next().catch(refuseMalformed));
   const first = await next();
   if (first.done || first.value.type !== 'file' || first.value.fieldname !== 'file') throw wrongParts();
-  const stored = await store({ name: first.value.filename, bytes: whole(first.value.file) });
+  const stored = await store({ name: first.value.filename, bytes: whole(first.value.file, arriving) });
   try {
     if (!(await next()).done) throw wrongParts();
   } catch (error) {
@@ -41,21 +59,40 @@ export async function receiveUpload<T>(
 
 const wrongParts = () => new ApiError('invalid_upload', 'body: must have one part, a file named `file`');
 
+/** Waits for the next bytes. Rejects with ApiError once the request arrives too slowly. */
+type Arriving = <T>(next: Promise<T>) => Promise<T>;
+
+function untilTooSlow({ raw }: FastifyRequest, bytesPerSecond: number): Arriving {
+  let tooSlow: ApiError | null = null;
+  let refuse: (error: ApiError) => void = () => undefined;
+  watchArrival(raw, { bytesPerSecond, timeoutMs: null }, (error) => {
+    tooSlow = error;
+    refuse(error);
+  });
+  return (next) =>
+    new Promise((resolve, reject) => {
+      refuse = reject;
+      if (tooSlow !== null) reject(tooSlow);
+      next.then(resolve, reject);
+    });
+}
+
 /** The parser has no codes for what callers do wrong, and every failure of it is theirs. */
 function refuseMalformed(): never {
   throw new ApiError('incomplete_upload', 'body: is not complete multipart/form-data');
 }
 
 /** What is cut off is refused, and never taken for the end. */
-async function* whole(file: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const chunks = file[Symbol.asyncIterator]();
+async function* whole(file: Readable, arriving: Arriving): AsyncGenerator<Uint8Array> {
+  const chunks = file[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   try {
     for (;;) {
-      const next = await chunks.next().catch(refuseMalformed);
+      const next = await arriving(chunks.next().catch(refuseMalformed));
       if (next.done) return;
       yield next.value;
     }
   } finally {
-    await chunks.return?.();
+    // Ending the iterator would wait for bytes that may never come.
+    file.destroy();
   }
 }

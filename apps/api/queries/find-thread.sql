@@ -1,5 +1,5 @@
--- A Thread, its most recent Run, how many events its stream has, and the last entry of its log, as of one moment.
-select to_jsonb(t) as thread, to_jsonb(r) as run,
+-- A Thread, its most recent Run if it is wanted ($2; it may have an answer of a megabyte), how many events its stream has, and the last entry of its log, as of one moment.
+select to_jsonb(t) as thread, case when $2::boolean then to_jsonb(r) end as run,
        (select version from streams s where s.thread_id = t.thread_id) as version,
        coalesce((select max(id) from events e where e.thread_id = t.thread_id and e.public), '') as "lastEntryId"
 from thread_summaries t

@@ -50,6 +50,7 @@ const LIMIT = { query_timeout: 5_000 };
 /** A Thread and its most recent Run. */
 export interface ThreadAndRun {
   thread: ThreadSummary;
+  /** Null if there is none, or if it was not wanted. */
   run: RunSummary | null;
   /** How many events its stream has. */
   version: number;
@@ -71,14 +72,15 @@ export interface ThreadsWanted {
 export class SummaryReader {
   constructor(private readonly pool: Pool) {}
 
-  async findThread(threadId: string): Promise<ThreadAndRun | null> {
-    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...LIMIT, values: [threadId] });
+  /** Reads the Run only if it is wanted, because its final output may be large. */
+  async findThread(threadId: string, { withRun = false } = {}): Promise<ThreadAndRun | null> {
+    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...LIMIT, values: [threadId, withRun] });
     const [row] = rows;
     if (row === undefined) return null;
     return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
   }
 
-  /** Returns the text of the Thread's first message; null before there is one. */
+  /** Returns the beginning of the Thread's first message, as much as a title is made of; null before there is one. */
   async findFirstMessage(threadId: string): Promise<string | null> {
     const { rows } = await this.pool.query<{ text: string }>({ ...FIRST_MESSAGE, ...LIMIT, values: [threadId] });
     return rows[0]?.text ?? null;
@@ -113,10 +115,15 @@ export class SummaryReader {
     return new Map(rows.map((run) => [run.run_id, run]));
   }
 
-  /** At most `limit` Runs, newest first, after the one that `cursor` names. */
-  async listRuns(threadId: string, cursor: string | null, limit: number): Promise<RunSummary[]> {
-    const { rows } = await this.pool.query<RunSummary>({ ...LIST_RUNS, ...LIMIT, values: [threadId, cursor, limit] });
-    return rows;
+  /** Runs, newest first, after the one that `cursor` names, and whether a bound has cut them short. */
+  async listRuns(
+    threadId: string,
+    cursor: string | null,
+    { limit, maxBytes }: { limit: number; maxBytes: number },
+  ): Promise<{ runs: RunSummary[]; isCut: boolean }> {
+    const values = [threadId, cursor, limit, maxBytes];
+    const { rows } = await this.pool.query<RunSummary & { found: number }>({ ...LIST_RUNS, ...LIMIT, values });
+    return { runs: rows, isCut: rows.length < (rows[0]?.found ?? 0) };
   }
 }
 

@@ -120,7 +120,8 @@ export class StreamsUnderTest {
   }
 
   async log(threadId: string): Promise<string[]> {
-    return (await this.store.readLogAfter(threadId, '', 1_000_000)).map(({ id }) => id);
+    const { events } = await this.store.readLogAfter(threadId, '', { maxEvents: 1_000_000 });
+    return events.map(({ id }) => id);
   }
 
   async openStream(threadId: string, query = '', wanted: Wanted = {}): Promise<TestStream> {
