@@ -46,6 +46,15 @@ describe('agent apply', () => {
     expect(applied).toEqual({ ...asShown, expectedVersions: { a: expected } });
   });
 
+  test('an endless file is read to the bound, and nothing is sent', async () => {
+    const { code, err, calls } = await run(['agent', 'apply', '-f', '/dev/zero', '--org', ID], {});
+    expect([code, err, calls]).toEqual([
+      EXIT.usage,
+      expect.stringContaining('/dev/zero:1:1 is larger than 1 MiB\n1 problem; nothing was sent.'),
+      [],
+    ]);
+  });
+
   test('a file that is named by two paths is sent once', async () => {
     const { calls } = await apply(planned('unchanged'), ['-f', `${folder}/./a.yaml`, '-f', join(folder, 'a.yaml')]);
     expect(sent(calls)[0]?.['manifests']).toHaveLength(1);

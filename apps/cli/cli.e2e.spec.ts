@@ -1,6 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { ulid } from 'ulid';
 import type { Command } from '#domain';
 import { absentThread, CommandHandler, ThreadStore } from '#event-store';
@@ -49,6 +51,33 @@ describe('spool', () => {
       output: expect.stringContaining('3 streams, 3 events: 0 findings') as string,
     });
     expect(await spool(['projections', 'rebuild'])).toMatchObject({ code: 0 });
+  });
+
+  test('verify --files exits with 0 for whole files and with 1 for lost ones', async () => {
+    const blobs = await mkdtemp(join(tmpdir(), 'spool-cli-blobs-'));
+    const env = { DATABASE_URL: testDatabase.url, BLOB_URL: pathToFileURL(blobs).href };
+    const key = `aa/${'0'.repeat(30)}`;
+    const file = ulid();
+    for (const name of ['aa', 'incoming']) await mkdir(join(blobs, name));
+    await writeFile(join(blobs, key), 'hello');
+    await database.pool.query(
+      `insert into files (id, agent_id, kind, name, size, sha256, blob_key) values ($1, 'A', 'attachment', 'a', 5, $2, $3)`,
+      [file, createHash('sha256').update('hello').digest('hex'), key],
+    );
+    try {
+      const whole = await spool(['verify', '--files', '--hash'], env);
+      expect(whole).toEqual({ code: 0, output: expect.stringContaining('1 files, 5 bytes: 0 findings') as string });
+      await writeFile(join(blobs, key), 'jello');
+      expect(await spool(['verify', '--files'], env)).toMatchObject({ code: 0 });
+      const changed = await spool(['verify', '--files', '--hash'], env);
+      expect(changed).toEqual({ code: 1, output: expect.stringContaining(`hash ${file} a draft`) as string });
+      await rm(join(blobs, key));
+      const lost = await spool(['verify', '--files'], env);
+      expect(lost).toEqual({ code: 1, output: expect.stringContaining(`missing ${file} a draft`) as string });
+    } finally {
+      await database.pool.query('delete from files');
+      await rm(blobs, { recursive: true });
+    }
   });
 
   test('a planted difference is found by verify, mended by rebuild, and both exit with 1', async () => {

@@ -4,7 +4,13 @@ import { run } from './cli.testing.ts';
 const ID = '01JD0000000000000000000000';
 const OTHER = '01JD0000000000000000000001';
 const createdAt = '2026-11-21T12:00:00.000Z';
-const acme = { id: ID, name: 'Acme', createdAt, concurrency: { runs: 20 } };
+const acme = {
+  id: ID,
+  name: 'Acme',
+  createdAt,
+  concurrency: { runs: 20 },
+  files: { count: 2, bytes: 10, maxCount: null, maxBytes: 99, limits: { maxCount: 1_000, maxBytes: 99 } },
+};
 const token = {
   ...{ id: ID, kind: 'operator', name: 'first', status: 'active', personId: null, organizationId: null, agentIds: [] },
   ...{ allowAttribution: false, createdAt, expiresAt: null, revokedAt: null, rotatedAt: null, oldSecretUntil: null },
@@ -18,7 +24,9 @@ test('a list is a table for people, an array for programs, and says when there i
   const people = await run(['org', 'list'], { listOrganizations: page });
   expect(people).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^ID +NAME +RUNS AT ONCE +CREATED\n01JD\S+ +Acme +20 +2026\S+\n$/) as string,
+    out: expect.stringMatching(
+      /^ID +NAME +RUNS AT ONCE +FILES +BYTES +CREATED\n01JD\S+ +Acme +20 +2 +10 +2026\S+\n$/,
+    ) as string,
   });
   expect(people.err).toBe('There are more: --all shows all of them.\n');
   const programs = await run(['org', 'list', '--json'], { listOrganizations: page });
@@ -63,6 +71,38 @@ test.each([
     name: 'limitOrganization',
     input: { params: { organizationId: ID }, body: { runs } },
   });
+});
+
+test.each([
+  [['--files', '5', '--bytes', 'none'], { maxCount: 5, maxBytes: null }],
+  [['--bytes', '0'], { maxBytes: 0 }],
+])('org quota %j', async (options, body) => {
+  const { code, calls, out } = await run(['org', 'quota', ID, ...options], { setFileQuota: { organization: acme } });
+  expect(code).toBe(0);
+  expect(calls.at(-1)).toEqual({ name: 'setFileQuota', input: { params: { organizationId: ID }, body } });
+  expect(out).toMatch(/bytes at most +99\n?$/im);
+});
+
+test.each([
+  [{}, '1000 (default)', '99'],
+  [{ maxBytes: null, limits: { maxCount: null, maxBytes: null } }, 'no limit', 'no limit'],
+])('org show tells which limits of files are in force (%j)', async (files, count, bytes) => {
+  const { out } = await run(['org', 'show', ID], {
+    getOrganization: { organization: { ...acme, files: { ...acme.files, ...files } } },
+    listPeople: { people: [], nextCursor: null },
+  });
+  const told = out.split('\n').map((line) => line.split(/ {2,}/));
+  expect(told).toEqual(
+    expect.arrayContaining([
+      ['files at most', count],
+      ['bytes at most', bytes],
+    ]),
+  );
+});
+
+test('org quota refuses a text that is no number, and --hash needs --files', async () => {
+  expect(await run(['org', 'quota', ID, '--files', '-1'], {})).toMatchObject({ code: EXIT.usage, calls: [] });
+  expect(await run(['verify', '--hash'], {})).toMatchObject({ code: EXIT.usage, calls: [] });
 });
 
 test.each(['x', '-1', '1.5', ''])('org limit %p is wrong usage, and nothing is lifted', async (given) => {

@@ -1,4 +1,6 @@
 import { migrate } from '#event-store';
+import { loadConfig } from '#platform';
+import { migrateInstallation } from '#run-queue';
 import type { AdminClient } from './admin-client.ts';
 import { asCommandError } from './database-errors.ts';
 import { findDatabaseUrl } from './database-url.ts';
@@ -7,11 +9,18 @@ import type { Env } from './service-address.ts';
 
 // All that works on the database directly loads Nest and TypeORM: import this only when it is needed.
 
-/** Answers which migrations it took. Throws CommandError. */
-export async function migrateDatabase(env: Env): Promise<string[]> {
-  const url = await findUrl(env);
-  return migrate(url).catch((error: unknown) => {
-    throw asCommandError(error, url);
+/**
+ * Returns which migrations it took. With the owner's URL, it also gives the user of DATABASE_URL the rights of a process.
+ * Throws CommandError.
+ */
+export async function migrateDatabase(env: Env, ownerUrl?: string): Promise<string[]> {
+  const appUrl = await findUrl(env);
+  const migrating =
+    ownerUrl === undefined
+      ? migrate(appUrl)
+      : migrateInstallation({ ownerUrl, appUrl, queueUrl: loadConfig(env).QUEUE_URL });
+  return migrating.catch((error: unknown) => {
+    throw asCommandError(error, ownerUrl ?? appUrl);
   });
 }
 

@@ -1,6 +1,7 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
-import { text as readAll } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
 import type { ManifestFile } from '#agents';
 import { CommandError } from './exit-codes.ts';
 import { countOf, showControls } from './text.ts';
@@ -12,12 +13,13 @@ const MANIFEST = /\.(ya?ml|json)$/i;
  * CommandError, which tells all that is wrong with all of them.
  */
 export async function readManifests(sources: readonly string[]): Promise<ManifestFile[]> {
-  const { formatProblem, parseManifests } = await import('#agents');
+  const { formatProblem, MAX_MANIFEST_BYTES, parseManifests } = await import('#agents');
   const manifests: ManifestFile[] = [];
   const problems: string[] = [];
   for (const file of await findFiles(sources)) {
-    const text = file === '-' ? await readAll(process.stdin) : await read(file, () => readFile(file, 'utf8'));
-    const parsed = parseManifests(text, file === '-' ? 'standard input' : file);
+    const name = file === '-' ? 'standard input' : file;
+    const source = file === '-' ? process.stdin : createReadStream(file);
+    const parsed = parseManifests(await read(name, () => readStart(source, MAX_MANIFEST_BYTES)), name);
     manifests.push(...parsed.manifests);
     problems.push(...parsed.problems.map(formatProblem));
   }
@@ -59,6 +61,18 @@ async function findFiles(sources: readonly string[]): Promise<Set<string>> {
 async function listFolder(folder: string): Promise<string[]> {
   const names = await readdir(folder, { recursive: true });
   return names.filter((name) => MANIFEST.test(name)).sort();
+}
+
+/** Reads at most one chunk beyond the bound, so that `parseManifests` refuses the file by its size. */
+async function readStart(source: Readable, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > maxBytes) break;
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 async function read<T>(path: string, act: () => Promise<T>): Promise<T> {

@@ -22,6 +22,7 @@ import {
   type Lifetime,
   type Logger,
 } from '#platform';
+import { migrateInstallation } from '#run-queue';
 import { apiEnding, createApi, healthOf, listen } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { writePrivateFile } from './private-file.ts';
@@ -40,7 +41,7 @@ async function main(lifetime: Lifetime): Promise<void> {
   await lifetime.start(() => startTracing(settings, 'spool', logger), { stop: (tracing) => tracing.stop() });
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, logger));
+  const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, settings, logger));
   // On a database of its own nobody else counts.
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
   const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
@@ -70,8 +71,13 @@ async function assistantFromEnv(logger: Logger): Promise<AgentManifestInput | nu
   }
 }
 
-/** An embedded PostgreSQL, whose URL is left in the data directory for `npx spool`. */
-async function startOwnDatabase(lifetime: Lifetime, dataDir: string, logger: Logger): Promise<string> {
+/** Starts and migrates the embedded PostgreSQL. Leaves the URL for processes in the data directory, for `npx spool`. */
+async function startOwnDatabase(
+  lifetime: Lifetime,
+  dataDir: string,
+  { QUEUE_URL }: Config,
+  logger: Logger,
+): Promise<string> {
   const urlFile = join(dataDir, 'database.url');
   const log = (message: string): void => logger.info(message);
   const begin = (): Promise<EmbeddedPostgres> =>
@@ -83,6 +89,11 @@ async function startOwnDatabase(lifetime: Lifetime, dataDir: string, logger: Log
   logger.info(
     { dataDir: postgres.dataDir, port: postgres.port, adopted: postgres.adopted },
     'embedded PostgreSQL ready',
+  );
+  // Migrates as the owner. Nothing uses the owner's URL after this.
+  const { ownerUrl, url } = postgres;
+  await migrateInstallation({ ownerUrl, appUrl: url, queueUrl: QUEUE_URL }).catch((error: unknown) =>
+    throwReadable(error, ownerUrl),
   );
   const forget = (): Promise<void> => rm(urlFile, { force: true });
   await lifetime.start(() => writePrivateFile(urlFile, postgres.url), { stop: forget });

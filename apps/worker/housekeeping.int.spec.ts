@@ -42,7 +42,14 @@ function open(blobStore: BlobStore = new DiskBlobStore(folder)) {
   const newDraft = async (key: string): Promise<string> => {
     const file = await storeAttachment(blobs, { name: 'a', bytes: Buffer.from('draft'), maxBytes: 10 });
     const answer = { tokenId: 'token', key, fingerprint: '', status: 201 };
-    await files.storeDraft({ file, owner: OWNER, maxDrafts: 10, answer, render: () => 'body' });
+    await files.storeDraft({
+      file,
+      owner: OWNER,
+      organizationId: 'ORGANIZATION',
+      maxDrafts: 10,
+      answer,
+      render: () => 'body',
+    });
     return file.id;
   };
   return { tidy, newDraft, blobs, files, handler };
@@ -68,6 +75,28 @@ test('drafts that are too old go with their bytes, the others stay', async () =>
   expect(await tidy()).toBe(1_234);
   expect([await files.find(old), (await files.find(young))?.id]).toEqual([null, young]);
   expect(await blobsOnDisk()).toBe(1);
+});
+
+test('counts files that are older than quotas once', async () => {
+  const { tidy, newDraft } = open();
+  const { pool } = database;
+  const ids = [await newDraft('one'), await newDraft('two')];
+  await pool.query(`insert into organizations (id, name) values ('O', 'O')`);
+  await pool.query(`insert into people (id, name) values ('P', 'P')`);
+  await pool.query(
+    `insert into agents (id, organization_id, owner_person_id, name, kind, access) values ($1, 'O', 'P', 'A', 'cattle', 'organization')`,
+    [OWNER.agentId],
+  );
+  const owner = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'spec', maxConnections: 1 });
+  await owner.pool.query('alter table files disable trigger files_organization');
+  await owner.close();
+  await pool.query(`update files set organization_id = null`);
+  await pool.query('delete from file_usage');
+  for (let i = 0; i < 2; i++) {
+    await tidy();
+    const { rows } = await pool.query('select files::integer, bytes::integer from file_usage');
+    expect(rows).toEqual([{ files: ids.length, bytes: 10 }]);
+  }
 });
 
 test('an attached file is never too old', async () => {
@@ -178,8 +207,7 @@ describe('the Threads of a deleted agent', () => {
     const { tidy, handler } = open();
     const [stuck] = [await newThread(handler), await newThread(handler)];
     // Its summary is there and its stream is not: nothing can be done to it.
-    await database.pool.query('delete from events where thread_id = $1', [stuck]);
-    await database.pool.query('delete from streams where thread_id = $1', [stuck]);
+    await database.pool.query('select delete_stream($1, 1)', [stuck]);
     await remove('2 minutes');
     expect(await tidy()).toBe(1_234);
     expect(await statuses()).toEqual(['IDLE', 'TERMINATED']);
@@ -197,6 +225,7 @@ test('a blob store that is away keeps its bytes for the next round, and nothing 
   const failing: BlobStore = {
     put: (...args) => disk.put(...args),
     get: (...args) => disk.get(...args),
+    size: (key) => disk.size(key),
     delete: () => Promise.reject(new BlobStoreAway(new Error('away'))),
   };
   await expect(open(failing).tidy()).rejects.toThrow(BlobStoreAway);
@@ -220,6 +249,7 @@ test('bytes that cannot be removed do not keep the others from going', async () 
   const failing: BlobStore = {
     put: (...args) => disk.put(...args),
     get: (...args) => disk.get(...args),
+    size: (key) => disk.size(key),
     delete: async (key) => {
       if (key === stuck.key) throw new BlobStoreAway(new Error('stuck'));
       await disk.delete(key);

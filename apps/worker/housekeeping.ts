@@ -21,7 +21,7 @@ export interface HousekeepingOptions {
 const END_THREADS_MS = 2_000;
 
 /**
- * Removes what is too old (decisions, sections 6 and 7) and ends the Threads of deleted agents (section 2): each chore in
+ * Counts files that are older than quotas, removes what is too old (decisions, sections 6 and 7) and ends the Threads of deleted agents (section 2): each chore in
  * batches, and again at the next round.
  */
 export class Housekeeping {
@@ -31,6 +31,7 @@ export class Housekeeping {
     const { pool, store, handler, files, blobs, settings } = options;
     this.chores = [
       () => store.purgeKeys(settings.IDEMPOTENCY_KEY_AGE_MS),
+      () => files.countOldFiles(),
       () => files.purgeDrafts(settings.DRAFT_AGE_MS),
       // After the drafts, whose bytes become due then.
       () => blobs.sweep(),

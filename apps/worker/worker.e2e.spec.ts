@@ -60,7 +60,8 @@ async function say(text: string) {
   return { threadId, runId };
 }
 
-const stream = async (threadId: string) => (await store.readStream(threadId, 0, 10_000)) as StoredEvent[];
+const stream = async (threadId: string) =>
+  (await store.readStream(threadId, 0, { maxEvents: 10_000 })) as StoredEvent[];
 const types = async (threadId: string) => (await stream(threadId)).map(({ type }) => type);
 
 function eventuallyHas(threadId: string, type: StoredEvent['type']) {

@@ -1,4 +1,5 @@
 import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerParts } from './agent-handlers.ts';
+import { checkHandlers, type CheckHandlerParts } from './check-handlers.ts';
 import { confirmationHandlers } from './confirmation-handlers.ts';
 import type { AdminHandlers } from './handlers.ts';
 import { membershipHandlers, organizationHandlers, personHandlers } from './people-handlers.ts';
@@ -8,12 +9,16 @@ import { runHandlers, threadHandlers, type ThreadHandlerParts } from './thread-h
 import { timelineHandlers } from './timeline-handlers.ts';
 import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
 
-export type AdminParts = AgentHandlerParts & ServiceHandlerParts & ThreadHandlerParts & ThreadContentParts;
+export type AdminParts = AgentHandlerParts &
+  CheckHandlerParts &
+  ServiceHandlerParts &
+  ThreadHandlerParts &
+  ThreadContentParts;
 
 /** One handler an operation, whoever calls it: the admin API, or `spool --local`. */
 export function adminHandlers(parts: AdminParts): AdminHandlers {
   return {
-    ...organizationHandlers(parts.pool),
+    ...organizationHandlers(parts),
     ...membershipHandlers(parts.pool),
     ...personHandlers(parts.pool),
     ...tokenHandlers(parts),
@@ -28,5 +33,6 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...confirmationHandlers(parts),
     ...timelineHandlers(parts),
     ...serviceHandlers(parts),
+    ...checkHandlers(parts),
   };
 }

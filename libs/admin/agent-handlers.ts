@@ -169,7 +169,7 @@ function rollBack(pool: Pool, agentId: string, wanted: number | undefined, actor
     const to = await reader.version(agentId, version);
     if (to === null) throw missing('version', version);
     const live = await reader.version(agentId);
-    const diff = diffManifests(live?.manifest ?? null, to.manifest);
+    const diff = await diffManifests(live?.manifest ?? null, to.manifest);
     if (diff === '') throw new AdminRefused('conflict', `Version ${version} says the same as the live one.`);
     const added = await addAgentVersion(client, agentId, to.manifest);
     const details = { name, version: added, as: version };

@@ -5,11 +5,13 @@ import {
   checkManifest,
   createAgent,
   diffManifests,
+  isTooLargeManifest,
   type AgentCatalogue,
   type AgentManifest,
   type Harnesses,
 } from '#agents';
 import type { AdminInput, AdminOperations, AppliedManifest, ManagedAgent } from '#contract';
+import { pauseIfLong } from '#platform';
 import { audited, lockRow, type Actor, type Note } from './audit.ts';
 import { findOrganization, findPerson } from './people-handlers.ts';
 import { AdminReader } from './reader.ts';
@@ -32,7 +34,7 @@ export async function applyManifests(
   body: Body,
   actor: Actor,
 ): Promise<{ agents: AppliedManifest[] }> {
-  const manifests = body.manifests.map((value, i) => readManifest(parts.harnesses, value, i));
+  const manifests = await readManifests(parts.harnesses, body.manifests);
   refuseSameNames(manifests);
   // Before anything is changed: where it cannot be told, nothing is.
   const readiness = await Promise.all(manifests.map((manifest) => parts.agents.readiness(manifest)));
@@ -62,7 +64,18 @@ async function lockAgents(client: PoolClient, organizationId: string, manifests:
   );
 }
 
+/** Pauses between manifests when a turn of the event loop has taken long. */
+async function readManifests(harnesses: Harnesses, values: Body['manifests']): Promise<AgentManifest[]> {
+  const manifests: AgentManifest[] = [];
+  for (const [i, value] of values.entries()) {
+    manifests.push(readManifest(harnesses, value, i));
+    await pauseIfLong();
+  }
+  return manifests;
+}
+
 function readManifest(harnesses: Harnesses, value: Record<string, unknown>, i: number): AgentManifest {
+  if (isTooLargeManifest(value)) throw new AdminRefused('invalid_request', `manifests.${i}: is too large`);
   const checked = checkManifest(value, harnesses);
   if ('manifest' in checked) return checked.manifest;
   const problems = checked.problems.map((problem) => `manifests.${i}.${problem}`);
@@ -102,7 +115,7 @@ async function planOne(reader: AdminReader, body: Body, manifest: AgentManifest)
     throw new AdminRefused('conflict', `${JSON.stringify(name)} is at version ${live}, no longer at ${expected}.`);
   }
   const version = agent === null ? null : await reader.version(agent.id, live);
-  const diff = diffManifests(version?.manifest ?? null, manifest);
+  const diff = await diffManifests(version?.manifest ?? null, manifest);
   const change = agent === null ? 'created' : diff === '' ? 'unchanged' : 'updated';
   const published = body.publish || (agent?.published ?? false);
   return { manifest, agent, change, version: diff === '' ? live : live + 1, diff, published };

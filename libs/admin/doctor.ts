@@ -3,10 +3,11 @@ import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { AgentCatalogue } from '#agents';
 import type { DoctorCheck } from '#contract';
-import { readMigrations } from '#event-store';
+import { readMigrations, readRole } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { isRedisUrl, parseRedisAddress, readVersion, redisUrlOf } from '#platform';
 import { askRedis } from './ask-redis.ts';
+import { checkSandbox } from './check-sandbox.ts';
 import type { QueueParts } from './read-queue.ts';
 import { AdminReader } from './reader.ts';
 
@@ -26,6 +27,7 @@ const CHECKS: Record<string, (parts: DoctorParts) => Promise<Found>> = {
   versions: checkVersions,
   database: checkDatabase,
   migrations: checkMigrations,
+  role: checkRole,
   clock: checkClock,
   queue: checkQueue,
   redis: checkRedis,
@@ -33,6 +35,7 @@ const CHECKS: Record<string, (parts: DoctorParts) => Promise<Found>> = {
   disk: checkDisk,
   blobs: checkBlobs,
   agents: checkAgents,
+  sandbox: ({ pool, config }) => checkSandbox(pool, config),
 };
 
 /** Longer than any of them takes where all is well. Milliseconds. */
@@ -87,6 +90,19 @@ async function checkMigrations({ pool }: DoctorParts): Promise<Found> {
   if (pending.length > 0) return failed(`Not yet migrated: ${pending.join(', ')}. Run: spool migrate`);
   if (unknown.length > 0) return warning(`The database is of a newer release: ${unknown.join(', ')}.`);
   return ok('The database is up to date.');
+}
+
+async function checkRole({ pool }: DoctorParts): Promise<Found> {
+  const { name, isSuperuser, isOwner, mayCreate, mayChange } = await readRole(pool);
+  const rights = [
+    isSuperuser && 'is a superuser',
+    isOwner && 'owns the tables',
+    mayCreate && 'may create tables',
+    mayChange.length > 0 && `may change ${mayChange.join(' and ')}`,
+  ].filter((right) => right !== false);
+  if (rights.length === 0) return ok(`The role "${name}" can change neither the schema nor what happened.`);
+  const cure = 'Let processes run with a restricted role: spool migrate --owner-url';
+  return warning(`The role "${name}" ${rights.join(', ')}. ${cure}`);
 }
 
 /** Leases are by the database's clock; expiry of tokens and times of events are by this one's. */
@@ -163,9 +179,11 @@ async function checkAgents({ pool, agents }: DoctorParts): Promise<Found> {
   for (const { id, name, published, liveVersion } of found) {
     if (!published || liveVersion === null) continue;
     const manifest = await agents.version(id, liveVersion);
-    const problems = manifest === null ? [] : await agents.readiness(manifest);
+    const problems =
+      manifest === null ? [] : [...(await agents.readiness(manifest)), ...(await agents.warnings(manifest))];
     if (problems.length > 0) unready.push(`${name} (${id}): ${problems.map(({ detail }) => detail).join('; ')}`);
   }
-  if (unready.length > 0) return warning(`Published Agents that cannot run here: ${unready.join(' · ')}`);
+  if (unready.length > 0)
+    return warning(`Published Agents that cannot run here, or without some tools: ${unready.join(' · ')}`);
   return ok(`All published Agents can run here${found.length === LOOKED_AT ? `, of the newest ${LOOKED_AT}` : ''}.`);
 }

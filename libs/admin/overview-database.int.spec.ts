@@ -5,7 +5,7 @@ const { text } = namedStatement(`${import.meta.dirname}/queries`, 'overview-data
 
 test('connections of other roles count too, for a role that may not read their statistics', async () => {
   const testDatabase = await createTestDatabase();
-  const database = await openDatabase({ url: testDatabase.url, applicationName: 'test', maxConnections: 1 });
+  const database = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'test', maxConnections: 1 });
   const client = await database.pool.connect();
   try {
     const read = async () => (await client.query<{ connections: number }>(text)).rows[0]!.connections;

@@ -1,8 +1,8 @@
 import type { Overview, Problem, QueueStatus } from '#contract';
 
-/** A row of overview-problems.sql. */
+/** A row of overview-problems.sql; `lost_files` counts files, not Runs. */
 export interface FoundRuns {
-  kind: 'lease_over' | 'backlog' | 'failed_runs' | 'waiting_runs';
+  kind: 'lease_over' | 'lost_files' | 'backlog' | 'failed_runs' | 'waiting_runs';
   count: number;
   /** How many of them `retry` works for. */
   retryable: number;
@@ -74,6 +74,14 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
     if (told === null) return null;
     const what = `${countRuns(told.count, 'has', 'have')} lost the worker, and nobody takes over.`;
     const how = 'Start a worker: a living one takes them over by itself within seconds. Or cancel them.';
+    return { ...told, severity: 'critical', message: `${what} ${how}` };
+  },
+
+  lost_files: (all) => {
+    const told = runsOf(all, 'lost_files');
+    if (told === null) return null;
+    const what = `The blob store does not have the bytes of ${told.count === 1 ? '1 file' : `${told.count} files`}.`;
+    const how = 'Check BLOB_URL, and restore the bytes or delete the files. `spool verify --files` lists them.';
     return { ...told, severity: 'critical', message: `${what} ${how}` };
   },
 

@@ -57,6 +57,7 @@ test.each<[string, Partial<Found>, object[]]>([
     found('lease_over', 7),
     [{ kind: 'lease_over', severity: 'critical', count: 7, since, runs: [run] }],
   ],
+  ['files are lost', found('lost_files', 2), [{ kind: 'lost_files', severity: 'critical', count: 2, since }]],
   ['Runs wait', { ...found('backlog'), ...queue({ oldestReadyMs: 10_000 }) }, []],
   ['longer', { ...found('backlog'), ...queue({ oldestReadyMs: 10_001 }) }, [{ kind: 'backlog', severity: 'warning' }]],
   ['for long', { ...found('backlog'), ...queue({ oldestReadyMs: 60_001 }) }, [{ severity: 'critical', count: 1 }]],

@@ -1,59 +1,93 @@
 import { AccessStore } from '#access';
+import type { OrganizationRecord } from '#contract';
+import { fileQuotaOf, type Config, type FileQuota } from '#platform';
 import type { Pool } from 'pg';
 import { audited, lockRow } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
-import { AdminReader, pageOf } from './reader.ts';
+import { AdminReader, pageOf, type OrganizationRow } from './reader.ts';
 import { missing } from './refused.ts';
 
 const ok = { ok: true } as const;
 
+export interface OrganizationHandlerParts {
+  pool: Pool;
+  config: Pick<Config, 'ORGANIZATION_FILES' | 'ORGANIZATION_FILE_BYTES'>;
+}
+
+type OrganizationHandlers = SomeHandlers<
+  | 'createOrganization'
+  | 'listOrganizations'
+  | 'getOrganization'
+  | 'renameOrganization'
+  | 'limitOrganization'
+  | 'setFileQuota'
+>;
+
 /** Organizations and their limits. */
-export function organizationHandlers(
-  pool: Pool,
-): SomeHandlers<
-  'createOrganization' | 'listOrganizations' | 'getOrganization' | 'renameOrganization' | 'limitOrganization'
-> {
+export function organizationHandlers({ pool, config }: OrganizationHandlerParts): OrganizationHandlers {
   const reader = new AdminReader(pool);
+  const show = withLimits(fileQuotaOf(config));
   return {
     createOrganization: ({ body: { name } }, { actor }) =>
       audited(pool, actor, async (client, note) => {
         const id = await new AccessStore(client).createOrganization(name);
         note({ action: 'organization.created', targetId: id, organizationId: id, details: { name } });
-        return { organization: await findOrganization(new AdminReader(client), id) };
+        return { organization: show(await findOrganization(new AdminReader(client), id)) };
       }),
 
     listOrganizations: async ({ query: { limit, ...wanted } }) => {
       const { page, nextCursor } = pageOf(await reader.organizations({ ...wanted, limit: limit + 1 }), limit);
-      return { organizations: page, nextCursor };
+      return { organizations: page.map(show), nextCursor };
     },
 
     getOrganization: async ({ params: { organizationId: id } }) => ({
-      organization: await findOrganization(reader, id),
+      organization: show(await findOrganization(reader, id)),
     }),
 
     renameOrganization: ({ params: { organizationId: id }, body: { name } }, { actor }) =>
       audited(pool, actor, async (client, note) => {
         await lockRow(client, 'organizations', id);
         const before = await findOrganization(new AdminReader(client), id);
-        if (before.name === name) return { organization: before };
+        if (before.name === name) return { organization: show(before) };
         await new AccessStore(client).renameOrganization(id, name);
         const details = { name, was: before.name };
         note({ action: 'organization.renamed', targetId: id, organizationId: id, details });
-        return { organization: { ...before, name } };
+        return { organization: show({ ...before, name }) };
       }),
 
     limitOrganization: ({ params: { organizationId: id }, body: { runs } }, { actor }) =>
       audited(pool, actor, async (client, note) => {
         await lockRow(client, 'organizations', id);
         const before = await findOrganization(new AdminReader(client), id);
-        if (before.concurrency.runs === runs) return { organization: before };
+        if (before.concurrency.runs === runs) return { organization: show(before) };
         await new AccessStore(client).limitOrganization(id, runs);
         const details = { runs, was: before.concurrency.runs };
         note({ action: 'organization.limited', targetId: id, organizationId: id, details });
-        return { organization: { ...before, concurrency: { runs } } };
+        return { organization: show({ ...before, concurrency: { runs } }) };
+      }),
+
+    setFileQuota: ({ params: { organizationId: id }, body }, { actor }) =>
+      audited(pool, actor, async (client, note) => {
+        await lockRow(client, 'organizations', id);
+        const before = await findOrganization(new AdminReader(client), id);
+        const { maxCount: wasCount, maxBytes: wasBytes } = before.files;
+        const { maxCount = wasCount, maxBytes = wasBytes } = body;
+        if (maxCount === wasCount && maxBytes === wasBytes) return { organization: show(before) };
+        await new AccessStore(client).setFileQuota(id, maxCount, maxBytes);
+        const details = { maxCount, maxBytes, was: { maxCount: wasCount, maxBytes: wasBytes } };
+        note({ action: 'organization.file_quota_set', targetId: id, organizationId: id, details });
+        return { organization: show({ ...before, files: { ...before.files, maxCount, maxBytes } }) };
       }),
   };
 }
+
+/** Adds the limits of files that apply to an organization. `quota`: of those without one of their own. */
+const withLimits =
+  (quota: FileQuota) =>
+  ({ files, ...organization }: OrganizationRow): OrganizationRecord => {
+    const limits = { maxCount: files.maxCount ?? quota.maxFiles, maxBytes: files.maxBytes ?? quota.maxBytes };
+    return { ...organization, files: { ...files, limits } };
+  };
 
 export function membershipHandlers(pool: Pool): SomeHandlers<'addMember' | 'removeMember'> {
   return {

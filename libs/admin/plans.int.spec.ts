@@ -13,7 +13,7 @@ let database: Database;
 let seeded: ManyThreads;
 beforeAll(async () => {
   home = await createTestDatabase();
-  database = await openDatabase({ url: home.url, applicationName: 'plans', maxConnections: 4 });
+  database = await openDatabase({ url: home.ownerUrl, applicationName: 'plans', maxConnections: 4 });
   seeded = await seedManyThreads(database.pool);
 }, 120_000);
 afterAll(async () => {

@@ -29,6 +29,11 @@ const SEARCHED_THREADS = sql('search-threads.sql');
 const RUNS = sql('runs.sql');
 const AUDIT = sql('audit.sql');
 
+/** An organization as the database has it: without what follows from the installation's settings. */
+export type OrganizationRow = Omit<OrganizationRecord, 'files'> & {
+  files: Omit<OrganizationRecord['files'], 'limits'>;
+};
+
 /** What a page is of: `cursor` is the last id of the page before. */
 interface PageWanted {
   limit?: number;
@@ -89,7 +94,7 @@ export class AdminReader {
   constructor(private readonly database: Queryable) {}
 
   organizations({ id, name, cursor, limit = 1 }: PageWanted & { id?: Filter; name?: Filter }) {
-    return this.read<OrganizationRecord>(ORGANIZATIONS, [id, name, cursor, limit]);
+    return this.read<OrganizationRow>(ORGANIZATIONS, [id, name, cursor, limit]);
   }
 
   people(wanted: PageWanted & { id?: Filter; name?: Filter; organizationId?: Filter }) {

@@ -1,6 +1,4 @@
 import type { SomeHandlers } from './handlers.ts';
-import { linesOf } from './progress-lines.ts';
-import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
 import { writeEntry, type Actor } from './audit.ts';
 import { runDoctor, type DoctorParts } from './doctor.ts';
 import { overviews } from './overview.ts';
@@ -13,21 +11,11 @@ export type ServiceHandlerParts = DoctorParts;
 /** The queue, and the installation as a whole. */
 export function serviceHandlers(
   parts: ServiceHandlerParts,
-): SomeHandlers<
-  | 'getOverview'
-  | 'getQueue'
-  | 'pauseQueue'
-  | 'resumeQueue'
-  | 'verify'
-  | 'rebuildProjections'
-  | 'runDoctor'
-  | 'listAudit'
-> {
+): SomeHandlers<'getOverview' | 'getQueue' | 'pauseQueue' | 'resumeQueue' | 'runDoctor' | 'listAudit'> {
   const { pool, config, controls } = parts;
   const reader = new AdminReader(pool);
   const queueName = config.QUEUE_NAME;
   const status = async () => ({ queue: await readQueue(parts) });
-  const alone = oneAtATime();
   const overviewOf = overviews(parts);
   return {
     getOverview: async ({ query: { windowMinutes } }) => ({ overview: await overviewOf(windowMinutes) }),
@@ -44,27 +32,6 @@ export function serviceHandlers(
     resumeQueue: async (_, { actor }) => {
       await resumeQueue(parts, actor);
       return status();
-    },
-
-    verify: async function* ({ body: { from } }, { signal }) {
-      yield* alone('verify', signal, () =>
-        linesOf(
-          (report: VerifyReport, done) => ({ ...report, done, findings: done ? report.findings : [] }),
-          (onProgress) => verify(pool, { from, onProgress }),
-          signal,
-        ),
-      );
-    },
-
-    rebuildProjections: async function* ({ body: { from } }, { actor, signal }) {
-      yield* alone('rebuild', signal, async function* () {
-        await writeEntry(pool, actor, { action: 'projections.rebuilt', details: { from: from ?? null } });
-        yield* linesOf(
-          (report: RebuildReport, done) => ({ ...report, done }),
-          (onProgress) => rebuild(pool, { from, onProgress }),
-          signal,
-        );
-      });
     },
 
     runDoctor: async () => ({ checks: await runDoctor(parts) }),
@@ -91,31 +58,4 @@ async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<vo
 function throwQueueAway(): never {
   const message = 'The queue does not answer, so the pause of a BullMQ tool cannot be ended. Try again.';
   throw new AdminRefused('conflict', message);
-}
-
-/**
- * Each holds a connection of the pool for long: of a kind there is one at a time in a process. One whose caller has gone ends
- * at its next report, and the next one waits for that. Throws AdminRefused.
- */
-function oneAtATime() {
-  const underWay = new Map<string, { signal: AbortSignal; ended: Promise<void> }>();
-  return async function* <Line>(
-    kind: string,
-    signal: AbortSignal,
-    lines: () => AsyncIterable<Line>,
-  ): AsyncGenerator<Line> {
-    for (let before = underWay.get(kind); before !== undefined; before = underWay.get(kind)) {
-      if (!before.signal.aborted) throw new AdminRefused('conflict', `A ${kind} is under way in this process.`);
-      await before.ended;
-    }
-    let end!: () => void;
-    const ended = new Promise<void>((resolve) => (end = resolve));
-    underWay.set(kind, { signal, ended });
-    try {
-      yield* lines();
-    } finally {
-      underWay.delete(kind);
-      end();
-    }
-  };
 }

@@ -1,6 +1,7 @@
 import { toLogEntry, type LogEntry } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveBus } from '#live';
+import { isLargeJson, ownTurn } from '#platform';
 
 const PAGE = { maxEvents: 200, maxBytes: 64 * 1024, timeoutMs: 5_000 } as const;
 const SHOWN_FIRST = 20;
@@ -29,6 +30,7 @@ export async function* tailThread(
       moves.forget();
       const page = await store.readLogPage(threadId, last, PAGE);
       if (page === null) return;
+      if (isLargeJson(page.events)) await ownTurn();
       for (const event of page.events) {
         const entry = toLogEntry(event);
         if (entry !== null) yield entry;

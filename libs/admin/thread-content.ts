@@ -10,7 +10,7 @@ import { changeThread, findThread, type ThreadHandlerParts } from './thread-hand
 const THREAD_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'thread-events.sql').text;
 const THREAD_FILES = namedStatement(`${import.meta.dirname}/queries`, 'thread-files.sql').text;
 
-/** What one event can pass this by is at most another megabyte. */
+/** One event can pass this by as much as the largest message has. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 export interface ThreadContentParts {
@@ -42,10 +42,9 @@ export function threadContentHandlers({
   return {
     listThreadEvents: async ({ params: { threadId }, query: { limit, before } }) => {
       await findThread(reader, threadId);
-      type Row = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number] & { bytes: unknown };
+      type Row = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number];
       const values = [threadId, before ?? null, limit, PAGE_BYTES];
-      const { rows } = await pool.query<Row>({ text: THREAD_EVENTS, values }).catch(throwAway);
-      const events = rows.map(({ bytes: _, ...event }) => event);
+      const { rows: events } = await pool.query<Row>({ text: THREAD_EVENTS, values }).catch(throwAway);
       const last = events.at(-1)?.version ?? 1;
       return { events, nextBefore: last > 1 ? last : null };
     },

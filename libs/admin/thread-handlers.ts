@@ -22,8 +22,8 @@ export interface ThreadHandlerParts {
 }
 
 const SHOWN_RUNS = 20;
-/** Events at once: the largest ones are of half a megabyte. */
-const EXPORT_PAGE = 50;
+/** How much is read at once. */
+const EXPORT_PAGE = { maxEvents: 50, maxBytes: 512 * 1024 };
 
 /** Threads and Runs of everybody. What they change is written to the audit log before it is done. */
 export function threadHandlers(

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { encodeTime } from 'ulid';
 import type { ManagedRun, RunTimeline } from '#contract';
 import { isKnownEvent } from '#domain';
-import { namedStatement, throwAway } from '#platform';
+import { namedStatement, ownTurn, throwAway } from '#platform';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader } from './reader.ts';
 import { runTimeline, type TimelineEvent } from './run-timeline.ts';
@@ -26,6 +26,8 @@ export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHand
       const { events, isComplete } = await readEvents(pool, run);
       const queued = events.find((event) => event.type === 'run.queued');
       const manifest = queued ? await agents.version(run.agentId, queued.data.agentVersion) : null;
+      // 10,000 events take long to read, and as long to fold.
+      await ownTurn();
       const timeline = runTimeline(events, {
         modelName: manifest?.model?.name ?? manifest?.harness.name ?? 'model',
         prices: manifest?.model?.prices ?? null,

@@ -5,25 +5,29 @@ import { CommandError, EXIT } from '../exit-codes.ts';
 import type { Session } from '../session.ts';
 import { showInLine } from '../text.ts';
 
-type From = Options & { from?: string };
+type From = Options & { from?: string; hash?: boolean };
 const FROM: OptionSpec = { flags: '--from <threadId>', description: 'go on after this Thread' };
+const FROM_ANY: OptionSpec = { flags: '--from <id>', description: 'go on after this Thread, or this file' };
 const MAX_SHOWN = 20;
 
-type Operation = 'verify' | 'rebuildProjections';
+type Operation = 'verify' | 'verifyFiles' | 'rebuildProjections';
+
+const lastOf = (line: { lastThreadId: string | null } | { lastFileId: string | null }): string | null =>
+  'lastFileId' in line ? line.lastFileId : line.lastThreadId;
 
 /** Follows the lines of a long operation to the last one; null where Ctrl-C has stopped it. */
 async function follow<N extends Operation>(
   session: Session,
   name: N,
-  { from }: From,
+  { from, hash }: From,
   { command, tell }: { command: string; tell: (soFar: AnswerOf<N>) => string },
 ): Promise<AnswerOf<N> | null> {
   const progress = session.progress();
   let last = from ?? null;
   try {
-    for await (const soFar of session.lines(name, { body: { from } } as CallOf<N>)) {
+    for await (const soFar of session.lines(name, { body: { from, ...(hash && { hash }) } } as CallOf<N>)) {
       if (soFar.done) return soFar;
-      last = soFar.lastThreadId ?? last;
+      last = lastOf(soFar) ?? last;
       progress.report(tell(soFar));
     }
     if (!session.interrupted) throw new CommandError('away', 'The service has stopped before it was done.');
@@ -38,12 +42,43 @@ async function follow<N extends Operation>(
   return null;
 }
 
-export const verify: CommandSpec<[], From> = {
+/** Compares files with the blob store. */
+async function verifyFiles(session: Session, options: From): Promise<void> {
+  const report = await follow(session, 'verifyFiles', options, {
+    command: `verify --files${options.hash ? ' --hash' : ''}`,
+    tell: ({ files, bytes, found, lastFileId }) =>
+      `${files} files, ${bytes} bytes checked: ${found} findings; the last file done is ${lastFileId ?? 'none'}`,
+  });
+  if (report === null) return;
+  const { files, bytes, found, findings } = report;
+  const shown = findings.slice(0, MAX_SHOWN);
+  const lines = shown.map(({ fileId, threadId, problem, message }) => {
+    const place = threadId === null ? 'a draft' : `of Thread ${threadId}`;
+    return `${problem} ${fileId} ${place}: ${showInLine(message)}`;
+  });
+  if (found > shown.length) lines.push(`… and ${found - shown.length} more; --json has up to ${findings.length}`);
+  await session.print(report, [`${files} files, ${bytes} bytes: ${found} findings`, ...lines].join('\n'));
+  if (found > 0) session.found();
+}
+
+export const verify: CommandSpec<[], From & { files?: boolean }> = {
   usage: 'verify',
-  description: `Check every invariant of every stream, also while appends go on. Exits with ${EXIT.failed} on any finding.`,
-  options: [FROM],
-  examples: [['verify'], ['verify --json'], ['verify --local', 'on the database, without the service']],
-  async run(session, _, options) {
+  description: `Check every invariant of every stream, also while appends go on; or every file. Exits with ${EXIT.failed} on any finding.`,
+  options: [
+    FROM_ANY,
+    { flags: '--files', description: 'compare files with the blob store instead: presence and size' },
+    { flags: '--hash', description: 'with --files: read all bytes and compare their SHA-256 too' },
+  ],
+  examples: [
+    ['verify'],
+    ['verify --json'],
+    ['verify --local', 'on the database, without the service'],
+    ['verify --files'],
+    ['verify --files --hash', 'reads every byte of every file'],
+  ],
+  async run(session, _, { files, ...options }) {
+    if (files) return verifyFiles(session, options);
+    if (options.hash) throw new CommandError('usage', '--hash is only for --files.');
     const report = await follow(session, 'verify', options, {
       command: 'verify',
       tell: ({ streams, events, found, lastThreadId }) =>
@@ -52,7 +87,9 @@ export const verify: CommandSpec<[], From> = {
     if (report === null) return;
     const { streams, events, found, findings } = report;
     const shown = findings.slice(0, MAX_SHOWN);
-    const lines = shown.map(({ threadId, invariant, message }) => `${invariant} ${threadId} ${showInLine(message)}`);
+    const lines = shown.map(({ threadId, invariant, message }) =>
+      [invariant, threadId, showInLine(message)].filter((word) => word !== '').join(' '),
+    );
     if (found > shown.length) lines.push(`… and ${found - shown.length} more; --json has up to ${findings.length}`);
     await session.print(report, [`${streams} streams, ${events} events: ${found} findings`, ...lines].join('\n'));
     if (found > 0) session.found();

@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from 'commander';
 import type { AuditEntry, DoctorCheck } from '#contract';
 import type { CommandSpec } from '../command-spec.ts';
 import type { Options } from '../options.ts';
@@ -71,14 +72,26 @@ export const audit: CommandSpec<[], AuditOptions> = {
   },
 };
 
-export const migrate: CommandSpec<[]> = {
+export const migrate: CommandSpec<[], { ownerUrl?: string } & Options> = {
   usage: 'migrate',
   description: 'Bring the database up to date, always directly. Safe to run by any number of processes at once.',
-  examples: [['migrate']],
-  async run(session) {
+  options: [
+    {
+      flags: '--owner-url <url>',
+      description: 'migrate as this owner of the tables, and give the user of DATABASE_URL the rights of a process',
+      parse: parseOwnerUrl,
+    },
+  ],
+  examples: [['migrate'], ['migrate --owner-url postgres://owner@db.example/spool']],
+  async run(session, _, { ownerUrl }) {
     const { migrateDatabase } = await import('../local-database.ts');
-    const migrated = await migrateDatabase(process.env);
+    const migrated = await migrateDatabase(process.env, ownerUrl);
     const what = migrated.length === 0 ? 'was up to date already' : `is up to date now: ${migrated.join(', ')}`;
     await session.print({ migrated }, `The database ${what}.`);
   },
 };
+
+function parseOwnerUrl(text: string): string {
+  if (/^postgres(ql)?:\/\//.test(text)) return text;
+  throw new InvalidArgumentError('It must start with postgres://.');
+}

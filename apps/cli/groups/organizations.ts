@@ -1,6 +1,7 @@
 import type { OrganizationRecord as Organization, PersonRecord } from '#contract';
 import type { CommandSpec, Group } from '../command-spec.ts';
 import { CommandError } from '../exit-codes.ts';
+import type { Options } from '../options.ts';
 import { organizationId, personId } from '../resolve.ts';
 import type { Paging, Session } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
@@ -11,11 +12,23 @@ const columns: Column<Organization>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
   { head: 'Runs at once', value: ({ concurrency }) => concurrency.runs },
+  { head: 'files', value: ({ files }) => files.count },
+  { head: 'bytes', value: ({ files }) => files.bytes },
   { head: 'created', value: ({ createdAt }) => createdAt },
 ];
 
 const fieldsOf = (organization: Organization): string =>
-  renderFields(columns.map(({ head, value }) => [head, value(organization)]));
+  renderFields([
+    ...columns.map(({ head, value }): [string, ReturnType<typeof value>] => [head, value(organization)]),
+    ['files at most', describeLimit(organization.files, 'maxCount')],
+    ['bytes at most', describeLimit(organization.files, 'maxBytes')],
+  ]);
+
+function describeLimit(files: Organization['files'], name: 'maxCount' | 'maxBytes'): string {
+  const limit = files.limits[name];
+  if (limit === null) return 'no limit';
+  return files[name] === null ? `${limit} (default)` : String(limit);
+}
 
 const create: CommandSpec<[string]> = {
   usage: 'create <name>',
@@ -91,6 +104,30 @@ const limit: CommandSpec<[string, string]> = {
   },
 };
 
+const quota: CommandSpec<[string], Options & { files?: string; bytes?: string }> = {
+  usage: 'quota <org>',
+  description:
+    'Limit how many files an organization can have, and bytes in all of them; `none` leaves it to the installation’s settings.',
+  options: [
+    { flags: '--files <count>', description: 'drafts, attachments, artifacts and files of folders in all' },
+    { flags: '--bytes <count>', description: 'bytes in all of them' },
+  ],
+  examples: [['org quota Acme --files 100000 --bytes 107374182400'], ['org quota Acme --bytes none']],
+  async run(session, [given], { files, bytes }) {
+    const body = { maxCount: quotaOf(files), maxBytes: quotaOf(bytes) };
+    const params = { organizationId: await organizationId(session, given) };
+    const { organization } = await session.call('setFileQuota', { params, body });
+    await session.print(organization, fieldsOf(organization));
+  },
+};
+
+function quotaOf(text: string | undefined): number | null | undefined {
+  if (text === undefined) return undefined;
+  if (text === 'none') return null;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new CommandError('usage', `${text} is not a quota; give a whole number, or none.`);
+}
+
 function limitOf(text: string): number | null {
   if (text === 'none') return null;
   if (/^\d+$/.test(text)) return Number(text);
@@ -125,5 +162,5 @@ const removeMember: CommandSpec<[string, string]> = {
 export const organizations: Group = {
   name: 'org',
   description: 'Organizations and who is a member.',
-  commands: [create, list, show, rename, limit, addMember, removeMember],
+  commands: [create, list, show, rename, limit, quota, addMember, removeMember],
 };

@@ -35,3 +35,6 @@ select kind, count, retryable, since,
         join run_summaries r on r.run_id = oldest.run_id
         join thread_summaries t on t.thread_id = r.thread_id) as runs
 from counted
+union all
+-- Files whose bytes somebody has missed.
+select 'lost_files', count(*)::integer, 0, min(lost_at), '[]'::json from files where lost_at is not null having count(*) > 0

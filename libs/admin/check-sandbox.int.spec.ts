@@ -1,0 +1,37 @@
+import { openDatabase, type Database } from '#platform';
+import { createTestDatabase, type TestDatabase } from '#testing';
+import { checkSandbox } from './check-sandbox.ts';
+
+// Real: PostgreSQL with the released schema.
+
+let database: TestDatabase;
+let open: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  open = await openDatabase({ url: database.url, applicationName: 'test', maxConnections: 1 });
+});
+afterAll(async () => {
+  await open?.close();
+  await database?.drop();
+});
+beforeEach(() => open.pool.query('delete from workers'));
+
+const register = (holder: string, sandbox: object | null) =>
+  open.pool.query('insert into workers (holder, slots, seen_at, sandbox) values ($1, 1, now(), $2)', [holder, sandbox]);
+const check = () => checkSandbox(open.pool, { TOOL_SERVER_COMMANDS: '/usr/bin/npx' });
+
+it('warns of workers that may start no programs, though this process lets manifests name them', async () => {
+  await register('a', { isolation: null, refused: null, warnings: [] });
+  await register('b', null);
+  expect(await check()).toEqual({
+    status: 'warning',
+    message:
+      'Worker a: It may start no programs; set TOOL_SERVER_COMMANDS for it too. Worker b: It has an older release and reports no sandbox.',
+  });
+});
+
+it('says that nothing is known without a live worker', async () => {
+  const message = 'No worker is alive, so nothing is known of the sandbox of tool servers.';
+  expect(await check()).toEqual({ status: 'warning', message });
+});
