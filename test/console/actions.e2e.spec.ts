@@ -215,10 +215,7 @@ describeInBrowser('what operators do in the console', () => {
       visit('wide', async ({ page, open }) => {
         const { threadId, runId } = await world.begin('/artifact The whole story', 'completed');
         await open(`/threads/${threadId}?tab=files`);
-        const [download] = await Promise.all([
-          page.waitForEvent('download'),
-          page.getByRole('link', { name: 'echo.txt' }).click(),
-        ]);
+        const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'echo.txt').click()]);
         expect([download.suggestedFilename(), await readFile(await download.path(), 'utf8')]).toEqual([
           'echo.txt',
           'The whole story',

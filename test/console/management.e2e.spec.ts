@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { AccessStore } from '#access';
 import { publishAgentVersion, type AgentManifestInput } from '#agents';
+import type { OrganizationRecord } from '#contract';
 import { describeInBrowser, eventually, redisUrl } from '#testing';
 import { createThread, send } from '../support/client.ts';
 import { button, pressAndAgree, rowOf, told, useConsole } from '../support/console-page.ts';
@@ -14,7 +15,7 @@ describeInBrowser('what operators manage in the console', () => {
   const { visit } = useConsole(() => world);
 
   beforeAll(async () => {
-    world = await startConsoleWorld(redisUrl().url);
+    world = await startConsoleWorld(redisUrl().url, undefined, { ORGANIZATION_FILES: '5000' });
   }, 120_000);
   afterAll(() => world?.stop());
 
@@ -170,6 +171,54 @@ describeInBrowser('what operators manage in the console', () => {
         .getByRole('group', { name: /^Details of entry/ })
         .getByText('graceSeconds')
         .waitFor();
+    }));
+
+  test('organizations: shows what each has of its limits, and sets them', () =>
+    visit('narrow', async ({ page, open, look }) => {
+      const { pool } = world.database;
+      const organizationId = await new AccessStore(pool).createOrganization('Globex');
+      const usage = `insert into file_usage (organization_id, files, bytes) values ($1, 1234, 5 * 1024 * 1024)`;
+      await pool.query(usage, [organizationId]);
+      const organization = async () =>
+        (await world.admin<{ organization: OrganizationRecord }>('GET', `/organizations/${organizationId}`))
+          .organization;
+      await open('/organizations?name=Globex');
+      await rowOf(
+        page,
+        'Organizations',
+        /Globex.* no own limit 1,234 of 5,000, the installation’s limit 5\.0 MiB no limit/,
+      ).waitFor();
+
+      await button(page, 'Limits of organization Globex').click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox', { name: 'Runs at once' }).fill('20');
+      await dialog.getByRole('textbox', { name: 'Files', exact: true }).fill('100000');
+      await dialog.getByRole('textbox', { name: 'Bytes in all files' }).fill('107374182400');
+      await dialog.getByText('100 GiB').waitFor();
+      await look('organization-limits');
+      await button(dialog, 'Save').click();
+      await told(page, 'Globex has new limits.');
+      await rowOf(page, 'Organizations', /Globex.* 20 1,234 of 100,000 5\.0 MiB of 100 GiB/).waitFor();
+      expect(await organization()).toMatchObject({
+        concurrency: { runs: 20 },
+        files: { count: 1_234, maxCount: 100_000, maxBytes: 107_374_182_400 },
+      });
+
+      // An empty field is the installation's limit again; the other limits stay.
+      await button(page, 'Limits of organization Globex').click();
+      await dialog.getByRole('textbox', { name: 'Files', exact: true }).fill('');
+      await button(dialog, 'Save').click();
+      await rowOf(
+        page,
+        'Organizations',
+        /Globex.* 20 1,234 of 5,000, the installation’s limit 5\.0 MiB of 100 GiB/,
+      ).waitFor();
+      expect(await organization()).toMatchObject({
+        concurrency: { runs: 20 },
+        files: { maxCount: null, maxBytes: 107_374_182_400 },
+      });
+      // There are no such files: verify would find that.
+      await pool.query('delete from file_usage where organization_id = $1', [organizationId]);
     }));
 
   test('checks: verify finds what is wrong, rebuild mends it, and both tell how far they are', () =>

@@ -1,7 +1,9 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import type { Page, Route } from 'playwright-core';
 import { describeInBrowser, eventuallyWithin, timedTest } from '#testing';
-import { signIn, useBrowser } from '../support/browser.ts';
+import { givePageKey, signIn, useBrowser } from '../support/browser.ts';
 import { send, type Caller } from '../support/client.ts';
 import { logIn, operatorOf } from '../support/operator.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
@@ -35,6 +37,9 @@ describeInBrowser('a session of the console', () => {
       await logIn(page, system.operatorToken);
       await page.getByRole('heading', { name: 'Tokens' }).waitFor();
 
+      // Behind a balancer both pods have one origin. Here they have two, and storage belongs to one of them.
+      const pageKey = await page.evaluate<string>(`localStorage.getItem('spool-page-key')`);
+      await givePageKey(page.context(), pageKey);
       const other = await page.context().newPage();
       await other.goto(at(pods[1], '/console/audit'));
       await other.getByRole('heading', { name: 'Audit log' }).waitFor();
@@ -42,7 +47,7 @@ describeInBrowser('a session of the console', () => {
       const statuses = () =>
         Promise.all(
           pods.map(async (pod) => {
-            const headers = { cookie: `${cookie!.name}=${cookie!.value}` };
+            const headers = { cookie: `${cookie!.name}=${cookie!.value}`, 'spool-page-key': pageKey };
             return (await fetch(at(pod, '/admin/v1/queue'), { headers })).status;
           }),
         );
@@ -63,6 +68,65 @@ describeInBrowser('a session of the console', () => {
         if (sentAt - endedAt >= REVOKED_MS) expect(now).toEqual([401, 401]);
         await setTimeout(20);
       }
+    });
+  }, 120_000);
+
+  test('is of no use to a service on another port of the host, which is sent its cookie', async () => {
+    await browser.visit({ screen: 'narrow', baseUrl: at(pods[0]) }, async ({ page }) => {
+      await page.goto('/console/tokens');
+      await logIn(page, system.operatorToken);
+      await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+      const received: IncomingHttpHeaders[] = [];
+      const neighbour = createServer((request, response) => {
+        received.push(request.headers);
+        response.setHeader('content-type', 'text/html').end('<title>Neighbour</title>');
+      });
+      await new Promise<void>((resolve) => neighbour.listen(0, '127.0.0.1', resolve));
+      try {
+        const { port } = neighbour.address() as AddressInfo;
+        const visited = await page.context().newPage();
+        await visited.goto(`http://127.0.0.1:${port}/`);
+        const stored = await visited.evaluate<number>('localStorage.length');
+        const { cookie } = received[0]!;
+        expect([cookie, received[0]!['spool-page-key'], stored]).toEqual([
+          expect.stringMatching(/^spool_session=/),
+          undefined,
+          0,
+        ]);
+        const stolen = await fetch(at(pods[0], '/admin/v1/queue'), { headers: { cookie: cookie! } });
+        expect(stolen.status).toBe(401);
+        // The page goes on, and so does a new tab of it.
+        await page.reload();
+        await isSignedIn(page);
+        const tab = await page.context().newPage();
+        await tab.goto('/console/audit');
+        await isSignedIn(tab);
+      } finally {
+        neighbour.closeAllConnections();
+        neighbour.close();
+      }
+    });
+  }, 120_000);
+
+  test('goes on beside a cookie of its name that a sibling domain has set', async () => {
+    await browser.visit({ screen: 'narrow', baseUrl: at(pods[0]) }, async ({ page }) => {
+      const value = 'A'.repeat(43);
+      // Browsers send the cookie with the longer path first.
+      const planted = ['/console/', '/admin/'].map((path) => ({
+        name: 'spool_session',
+        value,
+        domain: '127.0.0.1',
+        path,
+      }));
+      await page.context().addCookies(planted);
+      await page.goto('/console/tokens');
+      await logIn(page, system.operatorToken);
+      await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+      await page.reload();
+      await isSignedIn(page);
+      await page.getByRole('button', { name: /^Account: / }).click();
+      await page.getByRole('menuitem', { name: 'Sign out' }).click();
+      await isAsked(page);
     });
   }, 120_000);
 
@@ -135,7 +199,8 @@ describeInBrowser('a session of the console', () => {
       await look('login-refused');
       const sendTo = async (pod: ApiProcess, token: string) => {
         const { origin } = new URL(at(pod));
-        return page.request.post(`${origin}/console/session`, { data: { token }, headers: { origin } });
+        const headers = { origin, 'spool-page-key': '' };
+        return page.request.post(`${origin}/console/session`, { data: { token }, headers });
       };
       // The first try was above.
       for (let tried = 1; tried < WRONG_TRIES; tried++) {

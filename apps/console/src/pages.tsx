@@ -1,6 +1,7 @@
 import type { ComponentType } from 'react';
 import {
   IconActivity,
+  IconBuilding,
   IconListDetails,
   IconMessages,
   IconRobot,
@@ -37,6 +38,11 @@ export const PAGES: Page[] = [
   { path: '/threads/:threadId', component: late(() => import('./pages/thread.tsx')) },
   { path: '/agents', component: late(() => import('./pages/agents.tsx')), link: { label: 'Agents', icon: IconRobot } },
   { path: '/agents/:agentId', component: late(() => import('./pages/agent.tsx')) },
+  {
+    path: '/organizations',
+    component: late(() => import('./pages/organizations.tsx')),
+    link: { label: 'Organizations', icon: IconBuilding },
+  },
   { path: '/tokens', component: late(() => import('./pages/tokens.tsx')), link: { label: 'Tokens', icon: IconKey } },
   {
     path: '/audit',

@@ -1,4 +1,5 @@
 import type { AdminAnswer, AdminCall, AdminOperations } from '#contract';
+import { pageKeyHeader } from './page-key.ts';
 import { noteAnswer } from './reachability.ts';
 
 type Operation = AdminOperations[keyof AdminOperations];
@@ -85,8 +86,16 @@ export async function* lines<M extends 'GET' | 'POST', P extends PathOf<M, 'line
   }
 }
 
-/** The address of an operation, for links that the browser follows by itself. */
-export function addressOf(path: string, { params = {}, query = {} }: Given = {}): string {
+/** Reads the bytes of a file. The browser keeps large ones on its disk. Throws CallError. */
+export async function download<P extends PathOf<'GET', 'bytes'>>(
+  path: P,
+  call: AdminCall<OperationAt<'GET', P>>,
+): Promise<Blob> {
+  return (await send('GET', path, call as Given)).blob();
+}
+
+/** The address of an operation. */
+function addressOf(path: string, { params = {}, query = {} }: Given = {}): string {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(params[name])));
   const set = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   const search = new URLSearchParams(set.map(([name, value]) => [name, String(value)])).toString();
@@ -119,7 +128,8 @@ async function send(method: Method, path: string, call: Given, signal?: AbortSig
 export async function reach(url: string, method: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const response = await fetch(url, {
     method,
-    ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: { ...pageKeyHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
     ...(signal ? { signal } : {}),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;

@@ -38,7 +38,7 @@ export function Login() {
           <Text size="xs" c="dimmed">
             After <Code>npm start</Code> it is the <Code>OPERATOR_TOKEN</Code> in <Code>.data/quickstart.env</Code>.
             Another one is made with <Code>spool token create</Code>. The token stays in this form: the browser keeps
-            only a cookie of a session, which ends after an hour without use.
+            only a session, which ends after an hour without use.
           </Text>
         </Stack>
       </Paper>

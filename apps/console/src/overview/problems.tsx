@@ -30,6 +30,7 @@ const HELP: Record<Problem['kind'], Help> = {
   queue_paused: { title: 'The queue is paused' },
   no_worker: { title: 'No worker is alive', link: { to: '/runs', label: 'All live Runs' } },
   lease_over: { title: 'Runs have lost their worker', link: { to: '/runs', label: 'All live Runs' } },
+  lost_files: { title: 'Files have lost their bytes' },
   backlog: { title: 'Runs wait for a worker', link: { to: '/runs?status=queued', label: 'All queued Runs' } },
   failed_runs: { title: 'Runs failed', link: { to: '/runs?scope=all&status=failed', label: 'All failed Runs' } },
   waiting_runs: { title: 'Runs wait for a person', link: { to: '/confirmations', label: 'All confirmations' } },

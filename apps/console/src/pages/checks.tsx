@@ -73,7 +73,7 @@ function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | 
           {line.findings.map(({ threadId, invariant, message }, i) => (
             <Table.Tr key={i}>
               <Table.Td>
-                <ShortId id={threadId} of="Thread" to={`/threads/${threadId}`} />
+                {threadId !== '' && <ShortId id={threadId} of="Thread" to={`/threads/${threadId}`} />}
               </Table.Td>
               <Table.Td>
                 <Code>{invariant}</Code>

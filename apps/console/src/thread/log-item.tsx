@@ -7,7 +7,7 @@ import { StatusBadge } from '../parts/status-badge.tsx';
 import { JsonBlock } from '../parts/json-block.tsx';
 import classes from './log-item.module.css';
 import type { LogItem, TextItem, TextState, ToolItem, ToolState } from './log-items.ts';
-import { contentOf } from './thread-files.tsx';
+import { DownloadLink } from './download-link.tsx';
 
 interface Props {
   item: LogItem;
@@ -34,9 +34,9 @@ export const LogItemView = memo(
         return (
           <Line item={item}>
             {item.isAttachment ? 'Attachments changed: ' : 'The Agent made a file: '}
-            <Anchor href={contentOf(item.fileId)} download={fileName ?? true} size="xs" underline="always">
+            <DownloadLink file={{ id: item.fileId, name: fileName ?? item.fileId }} size="xs" underline="always">
               {fileName ?? shortenId(item.fileId)}
-            </Anchor>
+            </DownloadLink>
           </Line>
         );
       default:

@@ -1,6 +1,5 @@
-import { Anchor, Table, Text } from '@mantine/core';
+import { Table, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
-import { addressOf } from '../api/client.ts';
 import { usePages } from '../api/use-pages.ts';
 import { Ago } from '../parts/ago.tsx';
 import { formatBytes, formatCount } from '../parts/format.ts';
@@ -9,8 +8,7 @@ import { QueryState } from '../parts/query-state.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 import classes from '../parts/parts.module.css';
 import { RecordTable } from '../parts/record-table.tsx';
-
-export const contentOf = (fileId: string): string => addressOf('/files/{fileId}/content', { params: { fileId } });
+import { DownloadLink } from './download-link.tsx';
 
 /** The attachments and artifacts of a Thread, newest first. */
 export function ThreadFiles({ threadId }: { threadId: string }) {
@@ -27,9 +25,9 @@ export function ThreadFiles({ threadId }: { threadId: string }) {
             {items.map((file) => (
               <Table.Tr key={file.id}>
                 <Table.Td maw={320}>
-                  <Anchor href={contentOf(file.id)} download={file.name} size="sm" className={classes.breakable}>
+                  <DownloadLink file={file} size="sm" ta="left" className={classes.breakable}>
                     <IconDownload size={14} aria-hidden /> {file.name}
-                  </Anchor>
+                  </DownloadLink>
                 </Table.Td>
                 <Table.Td>{file.kind === 'attachment' ? 'Attachment' : 'Artifact'}</Table.Td>
                 <Table.Td title={`${formatCount(file.size)} bytes`}>{formatBytes(file.size)}</Table.Td>

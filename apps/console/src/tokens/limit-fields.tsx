@@ -1,5 +1,5 @@
-import { NumberInput } from '@mantine/core';
 import type { TokenRecord } from '#contract';
+import { LimitField } from '../parts/limit-field.tsx';
 
 /** The limits of the form; null means the default of the token's kind. */
 export type LimitForm = Pick<TokenRecord, 'requestsPerMinute' | 'maxStreams'>;
@@ -10,47 +10,29 @@ interface Props {
   change: (changed: Partial<LimitForm>) => void;
 }
 
+/** The bounds that the service accepts. */
+const BOUNDS = { min: 1, max: 1_000_000 };
+
 /** The fields for the limits of a token. An operator's token opens no streams. */
 export function LimitFields({ kind, form, change }: Props) {
   return (
     <>
-      <Limit
+      <LimitField
+        {...BOUNDS}
         label="Requests per minute"
+        placeholder="Default"
         value={form.requestsPerMinute}
         onChange={(requestsPerMinute) => change({ requestsPerMinute })}
       />
       {kind !== 'operator' && (
-        <Limit
+        <LimitField
+          {...BOUNDS}
           label="Open streams per process"
+          placeholder="Default"
           value={form.maxStreams}
           onChange={(maxStreams) => change({ maxStreams })}
         />
       )}
     </>
-  );
-}
-
-/** The largest value that the service accepts. */
-const MAX = 1_000_000;
-
-interface LimitProps {
-  label: string;
-  value: number | null;
-  onChange: (value: number | null) => void;
-}
-
-function Limit({ label, value, onChange }: LimitProps) {
-  return (
-    <NumberInput
-      label={label}
-      placeholder="Default"
-      min={1}
-      max={MAX}
-      allowDecimal={false}
-      allowNegative={false}
-      thousandSeparator=","
-      value={value ?? ''}
-      onChange={(given) => onChange(typeof given === 'number' ? given : null)}
-    />
   );
 }
