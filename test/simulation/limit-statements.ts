@@ -12,7 +12,7 @@ export function refuseBeyondLimits(tables: Tables, values: unknown[]): Row[] {
   const agent = tables.agents.get(agentId!);
   const run = tables.work.get(runId!);
   if (agent === undefined || run === undefined) return [];
-  const organization = tables.organizations.get(organizationId!) ?? null;
+  const organization = tables.organizations.get(organizationId!) ?? capOf(values[4]);
   if (tables.transaction) tables.transaction.checked = { agent: agent.runs, organization };
   const limitedBy = refusalOf(tables, run, values);
   if (locksOfRefusal(tables, values).runIds.length > 0) {
@@ -38,7 +38,7 @@ function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkR
   const isNewcomer = run.attempt === 0 && !hasPlace(run);
   const ofOrganization = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
   const ofAgent = ofOrganization.filter((row) => row.agentId === agentId);
-  const organizationRuns = tables.organizations.get(organizationId!) ?? null;
+  const organizationRuns = tables.organizations.get(organizationId!) ?? capOf(values[4]);
   const passes = tables.has('newcomers pass those who wait');
   const isFull = (rows: WorkRowStored[], runs: number | null, isWaiting: (row: WorkRowStored) => boolean): boolean => {
     if (runs === null) return false;
@@ -53,6 +53,9 @@ function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkR
   return isFull(ofOrganization, organizationRuns, waitsFor('organization')) ? 'organization' : null;
 }
 
+/** The limit of an organization that has none of its own. */
+const capOf = (value: unknown): number | null => (value ?? null) as number | null;
+
 /** Who was claimed before comes first. */
 const inLine = (a: WorkRowStored, b: WorkRowStored): number =>
   Number(a.attempt === 0) - Number(b.attempt === 0) || a.since - b.since;
@@ -65,7 +68,7 @@ export function findLimitedOrganizations(tables: Tables): Row[] {
 }
 
 /** let-in-limited-runs.sql. */
-export function letInLimitedRuns(tables: Tables, [organizationId, limit]: unknown[]): Row[] {
+export function letInLimitedRuns(tables: Tables, [organizationId, limit, cap]: unknown[]): Row[] {
   if (tables.has('nothing lets in what waits for a limit')) return [];
   const all = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
   const roomIn = (rows: WorkRowStored[], runs: number | null): number => {
@@ -82,7 +85,7 @@ export function letInLimitedRuns(tables: Tables, [organizationId, limit]: unknow
   });
   const letIn = first
     .toSorted(inLine)
-    .slice(0, roomIn(all, tables.organizations.get(organizationId as string) ?? null))
+    .slice(0, roomIn(all, tables.organizations.get(organizationId as string) ?? capOf(cap)))
     .filter(({ runId }) => !tables.isLocked(runId));
   for (const row of letIn) {
     const left = tables.has('the queue time of a limited Run goes on') ? 1 : row.queueLeft!;

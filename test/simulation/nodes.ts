@@ -1,11 +1,13 @@
 import { harnessesByName, type AgentCatalogue, type Harness } from '#agents';
 import { CommandHandler, ThreadStore, type Commit } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
-import type { Logger } from '#platform';
+import { ByteBudget, type Logger } from '#platform';
 import { LeaseKeeper, Reaper, reaperLoop, RunEngine, WorkerLoop } from '#run-engine';
 import { Dispatcher, LimitedRuns, QueueControls, RunOffers } from '#run-queue';
+import { TaskPool } from '#task-pool';
 import { simulatedPool } from './database-clients.ts';
 import type { DatabaseServer } from './database-server.ts';
+import { simulatedRenewer } from './lease-renewer.ts';
 import type { WakeNetwork } from './live-bus.ts';
 import type { QueueServer } from './queue-server.ts';
 import type { SimulatedProcess } from './scheduler.ts';
@@ -20,6 +22,8 @@ export interface Site {
   harness: Harness;
   /** The agents, as a process knows them. */
   catalogueOf: (process: SimulatedProcess) => AgentCatalogue;
+  /** The part of all slots that one organization may hold. */
+  slotsPercent: number;
   leaseMs: number;
   graceMs: number;
   logger: Logger;
@@ -35,7 +39,7 @@ export function startApi(site: Site, process: SimulatedProcess) {
   const queue = site.queue.connect(process);
   const bus = site.wakes.connect(process);
   const store = new ThreadStore(pool);
-  const controls = new QueueControls(pool, QUEUE_NAME);
+  const controls = new QueueControls(pool, QUEUE_NAME, site.slotsPercent);
   const offers = new RunOffers({ queue, controls, logger });
   const limitedRuns = new LimitedRuns({ pool, controls, offerSoon: (offer) => offers.offerSoon(offer), logger });
   const onCommit = (commit: Commit): void => {
@@ -55,17 +59,21 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
   const parts = startApi(site, process);
   const { pool, store, queue, bus, controls, offers, limitedRuns, handler } = parts;
   const { logger, leaseMs, graceMs } = site;
+  controls.ownSlots = slots;
   const holder = process.name;
-  const leases = new LeaseKeeper({ pool, holder, leaseMs, logger });
+  const leases = new LeaseKeeper({ renewer: simulatedRenewer(pool, holder, leaseMs), leaseMs, logger });
   const engine = new RunEngine({
     ...{ store, handler, pool, leases, holder, leaseMs, logger },
     catalogue: site.catalogueOf(process),
     harnesses: harnessesByName([site.harness]),
+    memory: { budget: new ByteBudget({ process: Infinity, share: Infinity }) },
+    tasks: new TaskPool({ size: 1, memoryBytes: 256 * 1024 * 1024, logger }),
     blobs: NO_BLOBS,
     files: NO_FILES,
     folderLimits: { maxFiles: 0, maxBytes: 0, maxFileBytes: 0 },
     offerSoon: (offer) => offers.offerSoon(offer),
     onLimited: (organizationId) => limitedRuns.onLimited(organizationId),
+    slotsPerOrganization: () => controls.slotsPerOrganization(),
     isPaused: () => controls.isPaused(),
   });
   const loop = new WorkerLoop({ pool, queue, bus, engine, leases, holder, slots, graceMs, logger });

@@ -27,6 +27,8 @@ export interface QueueServerOptions {
   trace: (what: () => string) => void;
   /** Hears how many jobs wait, whenever some were added. */
   onWaiting: (count: number) => void;
+  /** Called with each job that a worker takes. */
+  onTaken: (offer: RunOffer) => void;
 }
 
 /** As BullMQ is set: the lock of a job, and how often is looked for those whose worker is gone. */
@@ -49,6 +51,10 @@ export class QueueServer {
     return count;
   }
 
+  isTaken(offer: Pick<RunOffer, 'runId' | 'dispatch'>): boolean {
+    return (this.jobs.get(jobIdOf({ ...offer, threadId: '' }))?.takenBy ?? null) !== null;
+  }
+
   flush(): void {
     this.jobs.clear();
     this.hasEpoch = false;
@@ -62,6 +68,7 @@ export class QueueServer {
   connect(process: SimulatedProcess): RunQueue {
     return {
       offer: (offers) => this.send(process, () => this.add(offers)),
+      offerAhead: (offers) => this.send(process, () => this.addAhead(offers)),
       waitingCount: () => this.send(process, () => this.waitingCount),
       isPausedByTool: () => this.send(process, () => false),
       liftToolPause: () => this.send(process, () => undefined),
@@ -90,7 +97,7 @@ export class QueueServer {
     });
   }
 
-  private add(offers: readonly RunOffer[]): void {
+  private add(offers: readonly RunOffer[], deliver = true): void {
     const { faults, scheduler, trace } = this.options;
     for (const offer of offers) {
       const id = jobIdOf(offer);
@@ -104,6 +111,18 @@ export class QueueServer {
       if (hiddenUntil > 0) scheduler.after(hiddenUntil - scheduler.now, null, () => this.deliver());
     }
     this.options.onWaiting(this.waitingCount);
+    if (deliver) this.deliver();
+  }
+
+  private addAhead(offers: readonly RunOffer[]): void {
+    for (const offer of offers.toReversed()) {
+      this.add([offer], false);
+      const job = this.jobs.get(jobIdOf(offer));
+      if (job?.takenBy !== null) continue;
+      const others = [...this.jobs].filter(([, other]) => other !== job);
+      this.jobs.clear();
+      for (const [id, other] of [[job.id, job] as const, ...others]) this.jobs.set(id, other);
+    }
     this.deliver();
   }
 
@@ -127,6 +146,7 @@ export class QueueServer {
       if (free.length === 0 || waiting.length === 0) return;
       const job = faults.strikes('job out of order') ? scheduler.random.pick(waiting) : waiting[0]!;
       const consumer = scheduler.random.pick(free);
+      this.options.onTaken(job.offer);
       job.takenBy = consumer.process;
       this.hand(consumer, job);
       if (faults.strikes('job doubled')) this.hand(scheduler.random.pick(free), job, faults.between(0, 500));

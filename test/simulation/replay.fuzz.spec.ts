@@ -19,6 +19,8 @@ jest.mock('node:timers/promises', () => {
   return { setTimeout: sleep };
 });
 // The simulation's own clients while it runs, and real ones for the replay.
+// Work takes no time there, and turns of the real event loop are not those of a simulated process.
+jest.mock('../../libs/platform/own-turn.ts', () => ({ ownTurn: async () => undefined, pauseIfLong: () => undefined }));
 jest.mock('pg', () => {
   const actual = jest.requireActual<typeof Pg>('pg');
   const { SimulatedClient } = jest.requireActual<typeof Clients>('./database-clients.ts');
@@ -58,7 +60,7 @@ let replayer: Replayer;
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = await openDatabase({ url: testDatabase.url, applicationName: 'replay', maxConnections: 60 });
+  database = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'replay', maxConnections: 60 });
   await Replayer.prepare(database.pool);
 });
 

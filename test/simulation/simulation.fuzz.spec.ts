@@ -5,17 +5,20 @@ import type * as Mocks from './mocks.ts';
 import { readable, summary } from './report.ts';
 import { SEEDS_THAT_FAILED } from './seeds.ts';
 import { simulate, type SimulationResult } from './simulation.ts';
-import { STATEMENT_BUGS } from './tables.ts';
+import { STATEMENT_BUGS, TURN_BUGS } from './tables.ts';
 
 // Real: domain, event store, projections, queue and engine, down to the statements that they send. Not real: what answers
 // these (tables.ts), the queue, the bus, the clocks, the harness and everybody who calls (docs/reliability.md).
 //
-// `SPOOL_SEEDS=10000 npx jest simulation.fuzz` runs more seeds, `SPOOL_SEED=7 …` one, and prints it.
+// `SPOOL_SEEDS=10000 npx jest simulation.fuzz` runs more seeds, `SPOOL_SEED=7 …` one, and prints it;
+// with `SPOOL_CALM=1` without faults.
 
 jest.mock('node:timers/promises', () => {
   const { sleep } = jest.requireActual<typeof Mocks>('./mocks.ts');
   return { setTimeout: sleep };
 });
+// Work takes no time there, and turns of the real event loop are not those of a simulated process.
+jest.mock('../../libs/platform/own-turn.ts', () => ({ ownTurn: async () => undefined, pauseIfLong: () => undefined }));
 jest.mock('pg', () => {
   const { SimulatedClient } = jest.requireActual<typeof Clients>('./database-clients.ts');
   return { ...jest.requireActual<object>('pg'), Client: SimulatedClient };
@@ -27,10 +30,13 @@ jest.mock('ulid', () => {
 
 const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 1_000);
 const ONE_SEED = process.env['SPOOL_SEED'];
+const CALM = process.env['SPOOL_CALM'] === '1';
 const FROM_SEED = Number(process.env['SPOOL_FROM_SEED'] ?? 1);
 /** Within so many seeds each planted bug is found; most within ten. */
 const SEEDS_A_BUG = 300;
 const SEEDS_A_REPORT = 1_000;
+/** Each with more work than slots for some seconds. */
+const CALM_SEEDS = Math.ceil(SEEDS / 40);
 /** Traces of failures that are printed; the others are named. */
 const MAX_SHOWN = 3;
 
@@ -44,9 +50,9 @@ beforeEach(() => {
 });
 
 /** The seed once more, with all that happened in it. */
-async function show(seed: number): Promise<string> {
-  const { trace, failure } = await simulate(seed, { traced: true });
-  const again = `SPOOL_SEED=${seed} npx jest simulation.fuzz`;
+async function show(seed: number, calm = CALM): Promise<string> {
+  const { trace, failure } = await simulate(seed, { traced: true, calm });
+  const again = `${calm ? 'SPOOL_CALM=1 ' : ''}SPOOL_SEED=${seed} npx jest simulation.fuzz`;
   return `${readable(trace)}\nseed ${seed}: ${failure ?? 'all held'}\nAgain: ${again}\n`;
 }
 
@@ -82,6 +88,29 @@ async function runAll(seeds: readonly number[]): Promise<string[]> {
   test('a seed is the same simulation each time', async () => {
     for (const seed of [1, 2, 3]) expect(await show(seed)).toBe(await show(seed));
   });
+
+  test('an organization without a slot or far behind gets the next one where nothing goes wrong', async () => {
+    let [waits, farBehind] = [0, 0];
+    for (let seed = FROM_SEED; seed < FROM_SEED + CALM_SEEDS; seed++) {
+      const { failure, seen } = await simulate(seed, { calm: true });
+      if (failure !== null) process.stderr.write(await show(seed, true));
+      expect([seed, failure]).toEqual([seed, null]);
+      waits += seen.get('wait without a slot') ?? 0;
+      farBehind += seen.get('wait far behind') ?? 0;
+    }
+    process.stderr.write(`${CALM_SEEDS} calm simulations: ${waits} waits without a slot, ${farBehind} far behind\n`);
+    expect(waits).toBeGreaterThan(10 * CALM_SEEDS);
+  }, 3_600_000);
+
+  test.each(TURN_BUGS)(
+    'find that %s',
+    async (bug) => {
+      let seed = 1;
+      while (seed <= SEEDS_A_BUG && (await simulate(seed, { calm: true, bugs: [bug] })).failure === null) seed++;
+      expect(seed).toBeLessThanOrEqual(SEEDS_A_BUG);
+    },
+    600_000,
+  );
 
   test.each(STATEMENT_BUGS)(
     'find that %s',

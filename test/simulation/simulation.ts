@@ -1,4 +1,5 @@
 import type { StoredEvent } from '#domain';
+import type { RunOffer } from '#event-store';
 import type { Logger } from '#platform';
 import { quietRandom } from '../support/random.ts';
 import { Callers } from './callers.ts';
@@ -17,10 +18,13 @@ import type { StatementLog } from './statement-log.ts';
 import { must } from './stream-oracle.ts';
 import { Tables, type StatementBug } from './tables.ts';
 import { simulatedHarness } from './tools.ts';
+import { TurnOracle } from './turn-oracle.ts';
 
 export interface SimulationOptions {
   /** Keeps what happened, in words. */
   traced?: boolean;
+  /** Without faults and with more work than slots. Checks the order of turns too. */
+  calm?: boolean;
   /** Planted in the statements. */
   bugs?: readonly StatementBug[];
   /** Records the database's actions. */
@@ -43,9 +47,15 @@ export interface SimulationResult {
 
 /** What must have settled by then is stuck: losses in a row, retries and leases take some seconds each. */
 const SETTLE_WITHIN_MS = 60_000;
+/** The calm simulations have more work than slots, or than limits let in. Their Runs take this long one after the other. */
+const A_RUN_MS = 1_000;
+/** There, the Runs of the first organization take so many times as long, so that fair turns differ from fair slot-seconds. */
+const SLOWNESS = 6;
 /** After all has settled: what is still under way must do no harm either, and claims be let go. */
 const AFTERWARDS_MS = 1_000;
 const LOOK_EVERY_MS = 250;
+/** How long callers act where nothing goes wrong. */
+const CALM_MS = 4_000;
 
 /** One installation, its callers and its faults, all from one seed. The same seed is the same simulation, event by event. */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SimulationResult> {
@@ -66,6 +76,11 @@ class Simulation {
     () => this.tables,
     (holder, runId, attempt) => this.believesToHold(holder, runId, attempt),
     (holder, id) => this.ignorance.excuses(this.workerOf.get(holder)!, id),
+  );
+  private readonly turns = new TurnOracle(
+    () => this.tables,
+    () => this.scheduler.now,
+    (row) => this.queue.isTaken(row),
   );
   private readonly database: DatabaseServer;
   private readonly queue: QueueServer;
@@ -99,8 +114,9 @@ class Simulation {
         this.eventCount += stored.events.length;
         stored.events.forEach((event) => this.count(nameOf(event)));
         this.check(() => this.oracle.stored(stored));
+        this.turns.note();
       },
-      onTouched: () => this.oracle.noteWork(),
+      onTouched: () => this.noteWork(),
       onDeleted: (threadId) => {
         this.count('delete');
         trace(() => `${threadId} is deleted`);
@@ -114,19 +130,23 @@ class Simulation {
     const crash = (process: SimulatedProcess): void => this.crash(process);
     const observer = options.record?.watch(tables);
     this.database = new DatabaseServer({ scheduler, tables, faults, crash, trace, observer });
-    this.queue = new QueueServer({ scheduler, faults, trace, onWaiting: (count) => this.checkWindow(count) });
-    const world = { onEffect: this.noteEffect };
+    const onWaiting = (count: number): void => this.checkWindow(count);
+    const onTaken = (offer: RunOffer): void => this.checkTurn(offer);
+    this.queue = new QueueServer({ scheduler, faults, trace, onWaiting, onTaken });
+    const world = { onEffect: this.noteEffect, slowness: (agentId: string) => this.slownessOf(agentId) };
     this.site = {
       database: this.database,
       queue: this.queue,
       wakes: new WakeNetwork(scheduler, faults),
       harness: simulatedHarness(scheduler, faults, world),
       catalogueOf: (process) => simulatedCatalogue(process, { scheduler, faults, tables, ignorance }),
+      // Does not draw, so that seeds that failed once stay the same simulations.
+      slotsPercent: seed % 4 === 0 ? 50 : 100,
       leaseMs: random.pick([2_500, 5_000, 8_000]),
       graceMs: random.pick([200, 2_000]),
       logger: this.logger(),
     };
-    const organizations = ['ORG1', 'ORG2', 'ORG3'].slice(random.below(3));
+    const organizations = ['ORG1', 'ORG2', 'ORG3'].slice(options.calm ? 0 : random.below(3));
     drawLimits(random, tables, organizations);
     tables.addLostWorker();
     const apis = (): Api[] => [...this.apis.values()];
@@ -146,10 +166,12 @@ class Simulation {
     const { random } = scheduler;
     for (let i = 1 + random.below(2); i > 0; i--) this.startApi();
     for (let i = 2 + random.below(2); i > 0; i--) this.startWorker();
-    const faultsUntil = faults.between(700, 2_700);
-    this.incidents.start(faultsUntil);
-    const pauseMs = random.pick([50, 200, 500]);
-    for (let i = 1 + random.below(3); i > 0; i--) {
+    const { calm = false } = this.options;
+    const faultsUntil = calm ? CALM_MS : faults.between(700, 2_700);
+    if (calm) faults.end();
+    else this.incidents.start(faultsUntil);
+    const pauseMs = calm ? 20 : random.pick([50, 200, 500]);
+    for (let i = calm ? 5 : 1 + random.below(3); i > 0; i--) {
       const self = new SimulatedProcess(`caller ${i}`, 0);
       scheduler.after(0, self, () => void this.callers.act(self, faultsUntil, pauseMs));
     }
@@ -162,6 +184,8 @@ class Simulation {
     const settledMs = scheduler.now - faultsUntil - AFTERWARDS_MS;
     this.check(() => this.oracle.end(this.callers.records, [...this.workers.values()]));
     this.seen.set('wait for a limit', this.oracle.limits.waits);
+    this.seen.set('wait without a slot', this.turns.waits);
+    this.seen.set('wait far behind', this.turns.waitsFarBehind);
     const { seed, failure, trace, seen, eventCount: events } = this;
     return { seed, failure, trace, steps: scheduler.steps, settledMs, runs: this.oracle.runCount, events, seen };
   }
@@ -172,7 +196,8 @@ class Simulation {
     let atRest = 0;
     const areCallersDone = (): boolean =>
       this.callers.records.every(({ outcome, done }) => done || outcome !== 'unknown');
-    while (scheduler.now < since + SETTLE_WITHIN_MS && this.failure === null) {
+    const withinMs = SETTLE_WITHIN_MS + (this.options.calm ? oracle.runCount * A_RUN_MS : 0);
+    while (scheduler.now < since + withinMs && this.failure === null) {
       await scheduler.runUntil(scheduler.now + LOOK_EVERY_MS, () => this.failure !== null);
       atRest = oracle.isSettled && areCallersDone() && this.areWorkersFree() ? atRest + LOOK_EVERY_MS : 0;
       if (atRest >= AFTERWARDS_MS) return;
@@ -235,6 +260,10 @@ class Simulation {
     });
   }
 
+  private slownessOf(agentId: string): number {
+    return this.options.calm && agentId.startsWith('ORG1-') ? SLOWNESS : 1;
+  }
+
   private readonly noteEffect = (effect: Parameters<Oracle['effect']>[0]): void => {
     this.note(() => `${this.scheduler.current!.name}: ${effect.toolName} ${effect.toolCallId} takes effect`);
     this.check(() => this.oracle.effect(effect));
@@ -267,6 +296,16 @@ class Simulation {
     return (
       claim !== undefined && !claim.isLost && claim.leaseUntil > this.scheduler.now + worker.process.monotonicOffset
     );
+  }
+
+  private noteWork(): void {
+    this.oracle.noteWork();
+    this.turns.note();
+  }
+
+  /** Checks the order of turns, which is promised only without faults. */
+  private checkTurn(offer: RunOffer): void {
+    if (this.options.calm) this.check(() => this.turns.taken(offer));
   }
 
   /** Each process may fill the window once with what it believes to know of it. */

@@ -84,7 +84,7 @@ function workOf({ work }: Tables): string {
 function sortKeysOf({ work }: Tables, { name }: Statement, { rows }: Result): string[] | null {
   const stored = rows.map(({ runId }) => work.get(runId as string));
   if (name === 'find-due-runs') return stored.map((row) => String(row?.dueAt));
-  if (name === 'find-ready-runs') return stored.map((row) => String(row?.since));
+  if (name === 'find-ready-runs') return stored.map((row, i) => String([rows[i]!.hasSlot, row?.since]));
   if (name === 'find-limited-organizations') return rows.map(({ id }) => id as string);
   if (name === 'read-transcript') return rows.map(({ version }) => String(version));
   return null;

@@ -18,6 +18,8 @@ type Execute = (tables: Tables, values: unknown[]) => Answer;
 const NAMED: Record<string, Execute> = {
   append,
   'append-events': appendEvents,
+  // `deleteThread` does all of it at the commit.
+  'delete-stream': () => [{ delete_stream: '' }],
   'load-thread': (tables, [threadId]) => {
     const row = tables.streams.get(threadId as string);
     if (row === undefined) return [];
@@ -42,6 +44,7 @@ const NAMED: Record<string, Execute> = {
       .filter(({ type }) => TRANSCRIBED.includes(type))
       .toReversed()
       .map((event) => ({ ...event, data: transcribed(event) })),
+  'read-transcript-bytes': () => [{ bytes: 0 }],
   'find-due-runs': (tables, values) => findDueRuns(tables, values as [boolean, string[], number]),
   'find-open-step': (tables, [threadId, runId, attempt]) => {
     const row = tables.streams.get(threadId as string);
@@ -61,6 +64,7 @@ const NAMED: Record<string, Execute> = {
     return [{ runId: row.runId, threadId: row.threadId, dispatch: row.dispatch }];
   },
   'find-ready-runs': (tables, [limit]) => findReadyRuns(tables, limit as number),
+  'find-slots-in-use': findSlotsInUse,
   'wake-delayed-runs': (tables) => {
     if (tables.has('delayed Runs are never woken')) return [{ woken: 0, nextInMs: null }];
     const delayed = [...tables.work.values()].filter(({ state, dueAt }) => state === 'delayed' && dueAt !== null);
@@ -106,6 +110,14 @@ const UNNAMED: [string, Execute][] = [
     (tables, [queue]) => {
       tables.pauses.set(queue as string, tables.pauses.get(queue as string) ?? tables.now);
       return 1;
+    },
+  ],
+  [
+    'update workers set seen_at',
+    (tables, [holder]) => {
+      const row = tables.workers.get(holder as string);
+      if (row) row.seenAt = tables.now;
+      return row ? 1 : 0;
     },
   ],
   [
@@ -232,7 +244,20 @@ function heldRows({ work, now }: Tables, [holder, runIds, attempts]: Renewal): W
   });
 }
 
-/** By turns over the organizations, each a share of the limit. */
+const organizationOf = ({ organizationId }: WorkRowStored): string => organizationId;
+
+function findSlotsInUse(tables: Tables): Row[] {
+  if (tables.has('no slot-seconds are counted')) return [];
+  const { work, now } = tables;
+  const leased = [...work.values()].filter(({ state }) => state === 'leased');
+  return [...new Set(leased.map(organizationOf))].map((organizationId) => {
+    const own = leased.filter((row) => row.organizationId === organizationId);
+    const ms = own.reduce((sum, { since }) => sum + now - since, 0);
+    return { organizationId, slots: own.length, seconds: ms / 1_000 };
+  });
+}
+
+/** First those of organizations without a slot, then by turns over the organizations, each a share of the limit. */
 function findReadyRuns(tables: Tables, limit: number): Row[] {
   const byOrganization = new Map<string, WorkRowStored[]>();
   for (const row of tables.work.values()) {
@@ -240,6 +265,8 @@ function findReadyRuns(tables: Tables, limit: number): Row[] {
     if (row.dispatch > 1 && tables.has('the dispatcher does not see what was queued again')) continue;
     byOrganization.set(row.organizationId, [...(byOrganization.get(row.organizationId) ?? []), row]);
   }
+  const holders = new Set([...tables.work.values()].filter(({ state }) => state === 'leased').map(organizationOf));
+  const isLater = ({ hasSlot, turn }: { hasSlot: boolean; turn: number }): boolean => hasSlot || turn > 1;
   const share = Math.max(1, Math.floor((2 * limit) / Math.max(1, byOrganization.size)));
   const found = [...byOrganization].flatMap(([organizationId, rows]) =>
     rows
@@ -247,11 +274,12 @@ function findReadyRuns(tables: Tables, limit: number): Row[] {
       .slice(0, share)
       .map(({ runId, threadId, dispatch, since }, i) => {
         const turn = i + 1;
-        return { since, row: { runId, threadId, dispatch, organizationId, turn, maybeMore: turn === share } };
+        const hasSlot = holders.has(organizationId) || tables.has('organizations without a slot are taken for others');
+        return { since, row: { runId, threadId, dispatch, organizationId, hasSlot, turn, maybeMore: turn === share } };
       }),
   );
   return found
-    .toSorted((a, b) => a.row.turn - b.row.turn || a.since - b.since)
+    .toSorted((a, b) => Number(isLater(a.row)) - Number(isLater(b.row)) || a.row.turn - b.row.turn || a.since - b.since)
     .slice(0, limit)
     .map(({ row }) => row);
 }

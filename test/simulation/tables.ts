@@ -114,7 +114,9 @@ export const STATEMENT_BUGS = [
   'a place in a limit is kept for ever',
   'the queue time of a limited Run goes on',
 ] as const;
-export type StatementBug = (typeof STATEMENT_BUGS)[number];
+/** Found only without faults, because the order of turns is promised for no other time. */
+export const TURN_BUGS = ['organizations without a slot are taken for others', 'no slot-seconds are counted'] as const;
+export type StatementBug = (typeof STATEMENT_BUGS)[number] | (typeof TURN_BUGS)[number];
 
 const SET_ORGANIZATION = `insert into organizations (id, name, max_runs) values ($1, $1, $2)
   on conflict (id) do update set max_runs = excluded.max_runs`;

@@ -4,6 +4,8 @@ import type { Scheduler } from './scheduler.ts';
 
 /** Hears of everything that a harness does in the world. */
 export interface World {
+  /** How many times as long the steps of an agent take. */
+  slowness: (agentId: string) => number;
   /** A tool takes effect; it cannot be taken back. */
   onEffect: (effect: Effect) => void;
 }
@@ -52,11 +54,11 @@ export function simulatedHarness(scheduler: Scheduler, faults: Faults, world: Wo
     });
   };
   const pauseMs = (): number => (oneIn(30) ? faults.between(500, 4_000) : faults.between(1, 60));
-  async function* step({ transcript, signal }: StepContext): AsyncGenerator<StepEvent> {
+  async function* step({ agentId, transcript, signal }: StepContext): AsyncGenerator<StepEvent> {
     const steps = transcript.filter(({ role }) => role === 'assistant').length;
     let text = '';
     for (let pieces = random.below(4); pieces > 0; pieces--) {
-      await sleep(pauseMs(), signal);
+      await sleep(world.slowness(agentId) * pauseMs(), signal);
       const piece = `piece ${pieces} `;
       text += piece;
       yield { type: 'text', text: piece };
@@ -75,10 +77,10 @@ export function simulatedHarness(scheduler: Scheduler, faults: Faults, world: Wo
     policy: ASKED.includes(name) ? 'ask' : 'allow',
     idempotent: IDEMPOTENT.includes(name),
     readOnly: READING.includes(name),
-    execute: async (_input, { threadId, runId, toolCallId, signal }) => {
+    execute: async (_input, { agentId, threadId, runId, toolCallId, signal }) => {
       if (oneIn(2)) await sleep(pauseMs(), signal);
       world.onEffect({ threadId, runId, toolCallId, toolName: name });
-      await sleep(pauseMs(), signal);
+      await sleep(world.slowness(agentId) * pauseMs(), signal);
       if (oneIn(20)) throw new Error('The tool has a bug.');
       return { text: 'done', isError: oneIn(10) };
     },

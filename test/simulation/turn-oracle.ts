@@ -1,0 +1,125 @@
+import type { RunOffer } from '#event-store';
+import { must } from './stream-oracle.ts';
+import type { Tables, WorkRowStored } from './tables.ts';
+
+/**
+ * The longest time for which an organization that goes first may be passed, milliseconds. The dispatcher may not have looked yet
+ * (25 ms while jobs wait, 100 ms after work), or its statements and its offer are under way. Or a worker has refused a job for a
+ * concurrency limit, and the dispatcher takes it for queued for 250 ms more.
+ */
+const PASSED_FOR_MS = 500;
+/** The same for one that is far behind: the dispatcher counts slots once a second where it knows of no backlog. */
+const PASSED_FAR_BEHIND_MS = 1_500;
+/** By this time there is a leader, and it looks often. */
+const SETTLED_AT_MS = 2_000;
+/** The slot-seconds of the whole simulation are those of the last minute until then. */
+const USE_KNOWN_UNTIL_MS = 60_000;
+/** Another has used so many times as much, and so much more. The dispatcher's samples of short Runs are estimates. */
+const FAR_BEHIND = 2.5;
+const INEXACT_MS = 1_500;
+/** A difference of a Run is chance. The dispatcher expects Runs to take this many times the mean age of those under way. */
+const EXPECTED_AGES = 2;
+
+/**
+ * Checks in a simulation without faults that the next free slot goes to an organization that has none, and then to one that has
+ * used far fewer slot-seconds. After some time only jobs that workers have taken already may be claimed before it.
+ */
+export class TurnOracle {
+  /** The number of times that an organization without a slot, or one far behind, had to wait. */
+  waits = 0;
+  waitsFarBehind = 0;
+  /** The time since which each organization has had ready work and no slot, or has had ready work and been far behind. */
+  private readonly waitingSince = new Map<string, number>();
+  private readonly farBehindSince = new Map<string, number>();
+  /** The slots of each organization since the last note, and its slot-milliseconds until then. */
+  private slots = new Map<string, number>();
+  private readonly usedMs = new Map<string, number>();
+  private notedAt = 0;
+  /** The times since which the Runs under way had their slots after the last note, and their mean age just before this one. */
+  private claimedAt: number[] = [];
+  private meanAgeMs = 0;
+
+  constructor(
+    private readonly tables: () => Tables,
+    private readonly now: () => number,
+    private readonly isTaken: (row: WorkRowStored) => boolean,
+  ) {}
+
+  /** Call it after each change of work rows. */
+  note(): void {
+    this.countUse();
+    const wanting = new Set(
+      [...this.tables().work.values()].filter(({ state }) => state === 'ready').map(organizationOf),
+    );
+    this.waits += this.keep(this.waitingSince, wanting, (id) => !this.slots.has(id));
+    const most = Math.max(0, ...[...wanting].map((id) => this.usedBy(id)));
+    this.waitsFarBehind += this.keep(this.farBehindSince, wanting, (id) => this.isFarBehind(id, most));
+  }
+
+  /** Call it when a worker takes a job. Throws if another organization should have had the slot. */
+  taken({ runId }: RunOffer): void {
+    const now = this.now();
+    const row = this.tables().work.get(runId);
+    if (row?.state !== 'ready' || now < SETTLED_AT_MS) return;
+    this.note();
+    const id = row.organizationId;
+    if (!this.slots.has(id)) return;
+    this.mustNotPass(
+      this.waitingSince,
+      PASSED_FOR_MS,
+      (other, ms) => `${id} has a slot and gets another, ${other} has had none for ${ms} ms`,
+    );
+    if (now > USE_KNOWN_UNTIL_MS) return;
+    this.mustNotPass(this.farBehindSince, PASSED_FAR_BEHIND_MS, (other, ms) =>
+      this.isFarBehind(other, this.usedBy(id))
+        ? `${id} gets another slot, ${other} has been far behind for ${ms} ms`
+        : null,
+    );
+  }
+
+  /** Keeps since when it holds for each organization with ready work. Returns the number of those for which it began. */
+  private keep(since: Map<string, number>, wanting: ReadonlySet<string>, holds: (id: string) => boolean): number {
+    for (const id of since.keys()) if (!wanting.has(id) || !holds(id)) since.delete(id);
+    const begun = [...wanting].filter((id) => !since.has(id) && holds(id));
+    for (const id of begun) since.set(id, this.now());
+    return begun.length;
+  }
+
+  private mustNotPass(
+    since: Map<string, number>,
+    forMs: number,
+    problem: (id: string, ms: number) => string | null,
+  ): void {
+    for (const [id, at] of since) {
+      const ms = this.now() - at;
+      const isHandedOver = [...this.tables().work.values()].some(
+        (row) => row.organizationId === id && this.isTaken(row),
+      );
+      if (ms > forMs && !isHandedOver) must(problem(id, Math.round(ms)) === null, problem(id, Math.round(ms)) ?? '');
+    }
+  }
+
+  private countUse(): void {
+    const ms = this.now() - this.notedAt;
+    this.notedAt = this.now();
+    for (const [id, slots] of this.slots) this.usedMs.set(id, this.usedBy(id) + slots * ms);
+    const { work, now } = this.tables();
+    const leased = [...work.values()].filter(({ state }) => state === 'leased');
+    const ages = this.claimedAt.map((since) => now - since);
+    this.meanAgeMs = ages.reduce((sum, age) => sum + age, 0) / Math.max(1, ages.length);
+    this.claimedAt = leased.map(({ since }) => since);
+    this.slots = new Map();
+    for (const { organizationId: id } of leased) this.slots.set(id, (this.slots.get(id) ?? 0) + 1);
+  }
+
+  private usedBy(id: string): number {
+    return this.usedMs.get(id) ?? 0;
+  }
+
+  private isFarBehind(id: string, mostMs: number): boolean {
+    const chanceMs = INEXACT_MS + EXPECTED_AGES * this.meanAgeMs;
+    return FAR_BEHIND * (this.usedBy(id) + chanceMs) < mostMs;
+  }
+}
+
+const organizationOf = ({ organizationId }: WorkRowStored): string => organizationId;
