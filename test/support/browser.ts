@@ -76,13 +76,27 @@ export function useBrowser(): Visits {
   };
 }
 
-/** Gives the browser a session. The login page has tests of its own. */
-export async function signIn(page: Page, { operatorToken }: Pick<System, 'operatorToken'>, baseUrl: string) {
+/** Gives the browser a session; returns the key of its pages. The login page has tests of its own. */
+export async function signIn(
+  page: Page,
+  { operatorToken }: Pick<System, 'operatorToken'>,
+  baseUrl: string,
+): Promise<string> {
   const { origin } = new URL(baseUrl);
   const data = { token: operatorToken };
-  const answer = await page.context().request.post(`${origin}/console/session`, { data, headers: { origin } });
+  const headers = { origin, 'spool-page-key': '' };
+  const answer = await page.context().request.post(`${origin}/console/session`, { data, headers });
   expect(answer.status()).toBe(200);
+  const { pageKey } = (await answer.json()) as { pageKey: string };
+  await givePageKey(page.context(), pageKey);
+  return pageKey;
 }
+
+/** Gives every page of the context the key, on every port, unless it has one. */
+export const givePageKey = (context: BrowserContext, pageKey: string): Promise<unknown> =>
+  context.addInitScript(
+    `if (location.protocol !== 'about:') localStorage.getItem('spool-page-key') ?? localStorage.setItem('spool-page-key', '${pageKey}')`,
+  );
 
 /** Errors that scripts threw or wrote, what the page's policy kept out, and requests that got no answer or a bad one. */
 function complaintsOf(context: BrowserContext): string[] {

@@ -55,9 +55,14 @@ export async function send<Body = Json>(
   return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
 }
 
-/** Creates a Thread with a message. */
+const PART_CHARACTERS = 32_000;
+
+/** Creates a Thread with a message, in parts of the longest that one may have. */
 export function createThread(caller: Caller, text: string, key?: string): Promise<Answer<ThreadAnswer>> {
-  const input = { type: 'user.message', content: [{ type: 'text', text }] };
+  const content = [];
+  for (let at = 0; at === 0 || at < text.length; at += PART_CHARACTERS)
+    content.push({ type: 'text', text: text.slice(at, at + PART_CHARACTERS) });
+  const input = { type: 'user.message', content };
   const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
   return send(caller, 'POST', `/agents/${caller.agentId}/threads`, { userId: 'tester', input }, headers);
 }

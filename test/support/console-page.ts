@@ -1,5 +1,5 @@
 import type { Cookie, Locator, Page } from 'playwright-core';
-import { signIn, useBrowser, type Screen, type Visit } from './browser.ts';
+import { givePageKey, signIn, useBrowser, type Screen, type Visit } from './browser.ts';
 import type { ConsoleWorld } from './console-world.ts';
 import { agree } from './operator.ts';
 
@@ -18,7 +18,7 @@ export interface Console {
 /** For the tests of a `describeInBrowser`: visits of the console of this world. */
 export function useConsole(world: () => Pick<ConsoleWorld, 'caller' | 'operatorToken'>): Console {
   const browser = useBrowser();
-  let session: Cookie[] | undefined;
+  let session: { cookies: Cookie[]; pageKey: string } | undefined;
   const visitSignedOut: Console['visitSignedOut'] = (screen, body) =>
     browser.visit({ screen, baseUrl: world().caller.baseUrl }, (visit) =>
       body({ ...visit, open: (path) => openPage(visit.page, path) }),
@@ -28,9 +28,13 @@ export function useConsole(world: () => Pick<ConsoleWorld, 'caller' | 'operatorT
     visit: (screen, body) =>
       visitSignedOut(screen, async (visit) => {
         const context = visit.page.context();
-        if (session === undefined) await signIn(visit.page, world(), world().caller.baseUrl);
-        else await context.addCookies(session);
-        session ??= await context.cookies();
+        if (session === undefined) {
+          const pageKey = await signIn(visit.page, world(), world().caller.baseUrl);
+          session = { cookies: await context.cookies(), pageKey };
+        } else {
+          await context.addCookies(session.cookies);
+          await givePageKey(context, session.pageKey);
+        }
         await body(visit);
       }),
   };

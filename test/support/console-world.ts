@@ -33,8 +33,9 @@ const LONG = 1_200;
 export async function startConsoleWorld(
   queueUrl: string,
   before: (world: ConsoleWorld) => Promise<void> = async () => undefined,
+  env: Record<string, string> = {},
 ): Promise<ConsoleWorld> {
-  const system = await startSystem({ queueUrl, manifest: MANIFEST });
+  const system = await startSystem({ queueUrl, manifest: MANIFEST, env });
   try {
     const world = toWorld(system, await system.startApi());
     await before(world);

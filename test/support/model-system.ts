@@ -76,13 +76,13 @@ export interface EndedRun extends Omit<Run, 'error'> {
 }
 
 /** The Thread's newest Run, once it has ended. */
-export async function endOf(caller: Caller, threadId: string): Promise<EndedRun> {
+export async function endOf(caller: Caller, threadId: string, timeoutMs = 45_000): Promise<EndedRun> {
   return eventually(
     async () => {
       const { run } = (await getThread(caller, threadId)).body;
       return run && ENDED.includes(run.status) ? (run as EndedRun) : undefined;
     },
-    { what: 'the Run has ended', timeoutMs: 45_000 },
+    { what: 'the Run has ended', timeoutMs },
   );
 }
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,6 +46,8 @@ export async function startStandardModels({ env, ...more }: SystemOptions): Prom
   const provider = await ScriptedProvider.start({ apiKey: KEY, scripts: MODEL_SCRIPTS });
   const tools = await RecordingTools.start();
   const folder = await mkdtemp(join(tmpdir(), 'spool-models-'));
+  // Servers of a worker that is root run as nobody.
+  await chmod(folder, 0o777);
   const journal = join(folder, 'journal');
   const stop: (() => Promise<unknown>)[] = [
     () => provider.close(),

@@ -1,12 +1,14 @@
 import { ulid } from 'ulid';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
-import { openDatabase, type Database } from '#platform';
+import { configSchema, isOwnVariable, openDatabase, type Database } from '#platform';
 import { createTestDatabase, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
 import type { Caller } from './client.ts';
+import { toolServerEnv } from './tool-servers.ts';
 
 /** A system under test: real processes as built, on a database of its own. */
 export interface System {
+  /** The spec's own connections, as the owner. They may change and delete events. */
   database: Database;
   databaseUrl: string;
   /** Where processes keep jobs and publish wake-ups. */
@@ -33,6 +35,8 @@ export interface SystemOptions {
   manifest?: Partial<AgentManifestInput>;
   /** Where to live, migrated; without it on a database of its own. */
   testDatabase?: TestDatabase;
+  /** Limits on the private memory of processes, bytes. Default: none. */
+  memoryLimits?: { api: number; worker: number };
 }
 
 /** Whether a night part runs: faults last their full time, and loads are larger. */
@@ -46,7 +50,7 @@ const START_TIMEOUT_MS = 45_000;
 
 export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: SystemOptions = {}): Promise<System> {
   const testDatabase = on.testDatabase ?? (await createTestDatabase());
-  const database = await openDatabase({ url: testDatabase.url, applicationName: 'e2e', maxConnections: 4 });
+  const database = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'e2e', maxConnections: 4 });
   const { personToken, operatorToken, agentId } = await seed(database, manifest);
   const processEnv = {
     DATABASE_URL: testDatabase.url,
@@ -61,11 +65,16 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     STREAMS_PER_TOKEN: '1000000',
     STREAMS_PER_THREAD: '1000000',
     STREAMS_PER_PROCESS: '1000000',
+    ...toolServerEnv,
+    // Manifests may name all variables of a test that are not settings.
+    MANIFEST_VARIABLES: variablesOf(env),
     ...env,
   };
   const processes: SpawnedNode[] = [];
-  const start = async (script: string, ready: RegExp, more: Record<string, string>) => {
-    const process = spawnNode(script, [], { ...processEnv, ...more });
+  const start = async (app: 'api' | 'worker', release: string, ready: RegExp, more: Record<string, string>) => {
+    const memoryLimit = on.memoryLimits?.[app];
+    const options = memoryLimit === undefined ? {} : { memoryLimit };
+    const process = spawnNode(`${release}/dist/apps/${app}/main.js`, [], { ...processEnv, ...more }, options);
     processes.push(process);
     return { process, match: await process.waitForLine(ready, START_TIMEOUT_MS) };
   };
@@ -77,14 +86,18 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     operatorToken,
     agentId,
     startApi: async (more = {}, release = '.') => {
-      const { process, match } = await start(`${release}/dist/apps/api/main.js`, /"url":"([^"]+)".*"api ready"/, more);
+      const { process, match } = await start('api', release, /"url":"([^"]+)".*"api ready"/, more);
       return { process, caller: { baseUrl: match[1] ?? '', token: personToken, agentId } };
     },
-    startWorker: async (more = {}, release = '.') =>
-      (await start(`${release}/dist/apps/worker/main.js`, /worker ready/, more)).process,
+    startWorker: async (more = {}, release = '.') => (await start('worker', release, /worker ready/, more)).process,
     stop: () => stop(processes, database, testDatabase),
   };
 }
+
+const variablesOf = (env: Record<string, string>): string =>
+  Object.keys(env)
+    .filter((name) => !isOwnVariable(name, Object.keys(configSchema.shape)))
+    .join(',');
 
 async function stop(processes: SpawnedNode[], database: Database, testDatabase: TestDatabase): Promise<void> {
   await Promise.all(processes.map((process) => process.kill('SIGKILL')));

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentManifestInput } from '#agents';
@@ -14,6 +14,15 @@ const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everyth
 const ODD = join(ROOT, 'libs/agents/mcp/odd-server.testing.mjs');
 
 export type ToolServerInput = NonNullable<AgentManifestInput['toolServers']>[number];
+
+/** Settings that let workers start these servers. The servers see the checkout, and write to the folder of temporary files. */
+export const toolServerEnv = {
+  TOOL_SERVER_COMMANDS: process.execPath,
+  TOOL_SERVER_FOLDERS: `${ROOT},${tmpdir()}:rw`,
+};
+
+/** Answers as much as it may. */
+const HEAVY = join(import.meta.dirname, 'heavy-server.mjs');
 
 /** Over stdio: each agent's worker process has its own. */
 export const everything: ToolServerInput = { name: 'everything', command: process.execPath, args: [EVERYTHING] };
@@ -42,12 +51,16 @@ interface JournalEntry {
 
 /** The odd server over stdio, what the manifest says of it, and what it noted. */
 export function oddServer({ env = {}, ...more }: Partial<Extract<ToolServerInput, { command: string }>> = {}) {
-  const journal = join(mkdtempSync(join(tmpdir(), 'spool-odd-')), 'journal');
+  const folder = mkdtempSync(join(tmpdir(), 'spool-odd-'));
+  // Servers of a worker that is root run as nobody.
+  chmodSync(folder, 0o777);
+  const journal = join(folder, 'journal');
   const input = {
     ...{ name: 'odd', command: process.execPath, args: [ODD, 'stdio'], env: { JOURNAL: journal, ...env } },
     ...more,
   } satisfies ToolServerInput;
-  return { input, entries: (did: string) => readJournal(journal).filter((entry) => entry.did === did) };
+  const entries = (did: string): JournalEntry[] => readJournal(journal).filter((entry) => entry.did === did);
+  return { input, entries, processes: () => processesWith(`JOURNAL=${journal}`) };
 }
 
 function readJournal(journal: string): JournalEntry[] {
@@ -66,6 +79,10 @@ export const everythingOverHttp = (): Promise<ListeningServer> => listen([EVERYT
 export const oddServerOverHttp = (env: Record<string, string> = {}): Promise<ListeningServer> =>
   listen([ODD, 'http'], '/', env);
 
+export const heavyServer: ToolServerInput = { name: 'heavy', command: process.execPath, args: [HEAVY] };
+
+export const heavyServerOverHttp = (): Promise<ListeningServer> => listen([HEAVY, 'http'], '/');
+
 async function listen(args: string[], path: string, env: Record<string, string> = {}): Promise<ListeningServer> {
   const port = await findFreePort();
   const child = spawn(process.execPath, args, {
@@ -83,6 +100,18 @@ async function listen(args: string[], path: string, env: Record<string, string> 
       await exited;
     },
   };
+}
+
+/** Returns the processes with a variable, because a server in a sandbox does not know its own number outside. */
+function processesWith(variable: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(variable) && isRunning(pid);
+    } catch {
+      return false;
+    }
+  });
 }
 
 /** Whether a process runs, which is not a zombie. */
