@@ -31,6 +31,11 @@ const expectedSettings = {
   STREAMS_PERCENT_PER_ORGANIZATION: `${config.STREAMS_PERCENT_PER_ORGANIZATION} % of its process`,
   STREAMS_PER_PROCESS: number(config.STREAMS_PER_PROCESS),
   BODY_LIMIT_BYTES: mebibytes(config.BODY_LIMIT_BYTES),
+  BODY_BUDGET_BYTES: mebibytes(config.BODY_BUDGET_BYTES),
+  BODY_BUDGET_PERCENT_PER_ORGANIZATION: `${config.BODY_BUDGET_PERCENT_PER_ORGANIZATION} % of its process`,
+  HEADERS_TIMEOUT_MS: `${config.HEADERS_TIMEOUT_MS / SECOND_MS} s`,
+  BODY_TIMEOUT_MS: `${config.BODY_TIMEOUT_MS / SECOND_MS} s`,
+  BODY_BYTES_PER_SECOND: `${number(config.BODY_BYTES_PER_SECOND)} bytes/s`,
   EVENTS_PER_BATCH: `1 to ${number(config.EVENTS_PER_BATCH)}`,
   MESSAGE_TEXT_LIMIT: `1 to ${number(config.MESSAGE_TEXT_LIMIT)} characters`,
   IDEMPOTENCY_KEY_AGE_MS: hours(config.IDEMPOTENCY_KEY_AGE_MS),
@@ -39,6 +44,9 @@ const expectedSettings = {
   FILES_PER_THREAD: number(config.FILES_PER_THREAD),
   DRAFTS_PER_TOKEN: number(config.DRAFTS_PER_TOKEN),
   DRAFT_AGE_MS: hours(config.DRAFT_AGE_MS),
+  ORGANIZATION_FILES: config.ORGANIZATION_FILES === undefined ? 'none' : number(config.ORGANIZATION_FILES),
+  ORGANIZATION_FILE_BYTES:
+    config.ORGANIZATION_FILE_BYTES === undefined ? 'none' : mebibytes(config.ORGANIZATION_FILE_BYTES),
 };
 
 /** The row of each limit of the contract; null for one that callers never meet. */
@@ -90,6 +98,8 @@ it('docs/api/limits.md states the default of each setting that limits callers', 
   // The table needs a row for each new setting whose name reads like a limit.
   const limits = Object.keys(configSchema.shape).filter((name) => /LIMIT|_PER_|_AGE_/.test(name));
   expect(limits.filter((name) => !(name in expectedSettings))).toEqual([
+    // Runs beyond these wait; no request is refused.
+    ...['RUN_MEMORY_PERCENT_PER_ORGANIZATION', 'SLOTS_PERCENT_PER_ORGANIZATION'],
     ...['RATE_LIMIT_PER_MINUTE', 'RATE_LIMIT_STORE', 'STREAMS_PER_TOKEN'],
   ]);
 });
@@ -111,7 +121,13 @@ it('docs/api/limits.md states how many Runs may wait behind the current one', ()
 it('docs/api/limits.md has no limit that no test compares', () => {
   const limits = rows.filter(({ limit }) => limit !== 'limit' && !limit.startsWith('---'));
   expect(limits.length).toBeGreaterThan(20);
-  const comparedElsewhere = { 'Time for a whole request to arrive': 'apps/api/http-adapter.unit.spec.ts' };
+  const comparedElsewhere = {
+    'Time for a whole request to arrive': 'apps/api/http-adapter.unit.spec.ts',
+    'Time for which a body over 256 KiB waits for its turn': 'apps/api/bodies/body-turns.unit.spec.ts',
+    'Values of a JSON body': 'apps/api/bodies/json-shape.unit.spec.ts',
+    'Fields of one object in a JSON body': 'apps/api/bodies/json-shape.unit.spec.ts',
+    'Entries in one answer of the log, final outputs in one page of Runs': 'apps/api/events.int.spec.ts',
+  };
   const compared = {
     ...expectedSettings,
     ...expectedContract,

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { parse } from 'yaml';
-import { collectProcessMetrics, configSchema, scrape } from '#platform';
+import { collectProcessMetrics, configSchema, loadConfig, scrape } from '#platform';
 
 const root = join(import.meta.dirname, '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -13,9 +13,16 @@ interface Alerts {
 interface Dashboard {
   panels: { id: number; title: string; targets?: { expr: string }[] }[];
 }
+interface Service {
+  environment?: Record<string, string>;
+  volumes?: string[];
+  command?: string[];
+  secrets?: string[];
+}
 interface Compose {
-  services: Record<string, { environment?: Record<string, string>; volumes?: string[] }>;
+  services: Record<string, Service>;
   volumes: Record<string, unknown>;
+  secrets: Record<string, { file: string }>;
 }
 
 const alerts = (parse(read('docker/prometheus/alerts.yml')) as Alerts).groups.flatMap(({ rules }) => rules);
@@ -87,17 +94,57 @@ test('what runbooks name in code and is a metric exists', async () => {
   expect(names.filter((name) => !known.has(name))).toEqual([]);
 });
 
+const compose = parse(read('docker/compose.yaml'), { merge: true }) as Compose;
+const { services, volumes, secrets } = compose;
+
+/** Puts the default values in place of variables. */
+const withDefaults = (text: string): string => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1');
+
+/** Returns the path of the trial file that a container has as `/run/secrets/<name>`. */
+const secretFile = (name: string): string => join(root, 'docker', withDefaults(secrets[name]!.file));
+
 test('the containers are given only settings that exist, and files that are there', () => {
-  const { services, volumes } = parse(read('docker/compose.yaml'), { merge: true }) as Compose;
   const foreign = /^(AWS_|OPENAI_API_KEY$|ANTHROPIC_API_KEY$|OTEL_)/;
   for (const name of ['api', 'worker']) {
-    const given = Object.keys(services[name]?.environment ?? {}).filter((variable) => !foreign.test(variable));
+    const environment = Object.entries(services[name]!.environment!).map(([variable, value]) => [
+      variable,
+      withDefaults(String(value)).replace(/^\/run\/secrets\/(.*)$/, (_, secret: string) => secretFile(secret)),
+    ]);
+    const given = environment
+      .map(([variable]) => variable!.replace(/_FILE$/, ''))
+      .filter((each) => !foreign.test(each));
     expect(given.length).toBeGreaterThan(3);
     expect(given.filter((variable) => !(variable in configSchema.shape))).toEqual([]);
+    expect(loadConfig(Object.fromEntries(environment) as Record<string, string>)).toMatchObject({
+      DATABASE_URL: 'postgres://spool_app:spool-app@postgres:5432/spool',
+      QUEUE_URL: 'redis://redis:6379',
+    });
   }
   const mounted = Object.values(services).flatMap((service) => service.volumes ?? []);
   for (const mount of mounted) {
     const [source = ''] = mount.split(':');
     expect(source.startsWith('./') ? existsSync(join(root, 'docker', source)) : source in volumes).toBe(true);
   }
+});
+
+test('the containers have passwords only in files', () => {
+  const used = new Set<string>();
+  for (const [name, service] of Object.entries(services)) {
+    const given = service.secrets ?? [];
+    const named = [...JSON.stringify(service).matchAll(/\/run\/secrets\/([\w-]+)/g)].map(([, secret]) => secret!);
+    expect([name, [...new Set(named)].sort()]).toEqual([name, [...given].sort()]);
+    given.forEach((secret) => used.add(secret));
+    const variables = Object.keys(service.environment ?? {});
+    expect(
+      variables.filter((each) => /PASSWORD|SECRET|DATABASE_URL|QUEUE_URL/.test(each) && !/_FILE$/.test(each)),
+    ).toEqual([]);
+  }
+  expect([...used].sort()).toEqual(Object.keys(secrets).sort());
+});
+
+test('only the container that migrates is given the owner of the database', () => {
+  expect(readFileSync(secretFile('database-url'), 'utf8')).toMatch(/^postgres:\/\/spool_app:/);
+  const withOwner = Object.keys(services).filter((name) => services[name]!.secrets?.includes('postgres-password'));
+  expect(withOwner.sort()).toEqual(['migrate', 'postgres']);
+  expect(services['migrate']!.command!.join(' ')).toMatch(/main\.js migrate --owner-url postgres:\/\/spool@postgres:/);
 });

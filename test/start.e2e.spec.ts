@@ -3,23 +3,23 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  cpuOf,
   createTestDatabase,
   expectWithin,
   spawnNode,
   timedTest,
+  usualCpuOf,
   type SpawnedNode,
   type TestDatabase,
 } from '#testing';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The most CPU time of a start: user and system time of all threads. */
+/** The most CPU time of a start: user and system time of all threads, with page faults that cost as usual. */
 const MAX_CPU_MS = 1_200;
 
 const READY = { api: /"msg":"api ready"/, worker: /"msg":"worker ready"/, standalone: /^Spool is ready/ };
 
-/** Runs the bundles from a separate folder, without the compiled libs and their SQL files. */
+/** Runs the bundles from a separate folder, without the compiled libs and their SQL files. The lease thread is a bundle too. */
 describe('a bundled process', () => {
   let folder: string;
   let database: TestDatabase;
@@ -29,6 +29,8 @@ describe('a bundled process', () => {
     for (const name of ['api', 'worker', 'standalone', 'chunks']) {
       cpSync(join(ROOT, 'dist/apps', name), join(folder, 'dist/apps', name), { recursive: true });
     }
+    const leaseThread = 'dist/libs/run-engine/lease-thread-worker.mjs';
+    cpSync(join(ROOT, leaseThread), join(folder, leaseThread));
     for (const name of ['package.json', 'node_modules']) symlinkSync(join(ROOT, name), join(folder, name));
     database = await createTestDatabase();
   });
@@ -42,7 +44,7 @@ describe('a bundled process', () => {
   async function start(app: keyof typeof READY, more: Record<string, string> = {}): Promise<SpawnedNode> {
     const env = { DATABASE_URL: database.url, PORT: '0', DATA_DIR: join(folder, 'data'), ...more };
     const flags = ['--enable-source-maps'];
-    const process = spawnNode(join(folder, 'dist/apps', app, 'main.js'), [], env, flags);
+    const process = spawnNode(join(folder, 'dist/apps', app, 'main.js'), [], env, { flags });
     await process.waitForLine(READY[app], 45_000);
     return process;
   }
@@ -54,7 +56,7 @@ describe('a bundled process', () => {
     const name = `starts the ${app} within ${MAX_CPU_MS} ms of CPU time`;
     const measure = async (): Promise<void> => {
       const process = await start(app);
-      const tookMs = cpuOf(process.pid);
+      const tookMs = usualCpuOf(process.pid);
       expect(await process.kill('SIGTERM')).toEqual({ code: 0, signal: null });
       expectWithin(MAX_CPU_MS, tookMs, `the ${app} took`);
     };

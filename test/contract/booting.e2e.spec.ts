@@ -153,8 +153,15 @@ describe('a Run whose tool server takes 3 s to start', () => {
       'is booting in the console',
       () =>
         visit('wide', async ({ page, open }) => {
-          // Load the slowest page first, so that the session exists.
+          // Load the slowest page first, so that the session exists. The API keeps this first overview for ten times as long as
+          // it took, which may be longer than a Run can boot.
           await open('/');
+          const readAt = async () => (await read<{ overview: Overview }>(operator, '/overview')).overview.at;
+          const first = await readAt();
+          await eventually(async () => (await readAt()) !== first, {
+            what: 'the overview is read again',
+            timeoutMs: 30_000,
+          });
           await whileBooting(async ({ runId }) => {
             await open('/');
             await page.getByRole('link', { name: /^Booting 1 now$/ }).waitFor();
@@ -165,7 +172,7 @@ describe('a Run whose tool server takes 3 s to start', () => {
             await rowOf(page, 'Timeline of the Run', /^Boot.*Goes on/).waitFor();
           });
         }),
-      60_000,
+      90_000,
     );
   });
 

@@ -1,6 +1,6 @@
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseManifests, type AgentManifestInput } from '#agents';
 import { eventually } from '#testing';
 import { expectHealthy } from '../support/checks.ts';
@@ -29,8 +29,14 @@ describe('the examples of agents', () => {
   beforeAll(async () => {
     handbook = await mkdtemp(join(tmpdir(), 'spool-handbook-'));
     await cp(join(ROOT, 'examples/handbook'), handbook, { recursive: true });
+    // Tool servers of a worker that is root run as nobody.
+    await chmod(handbook, 0o777);
     provider = await ScriptedProvider.start();
-    const env = { OPENAI_API_KEY: provider.apiKey, ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1' };
+    const programs = {
+      TOOL_SERVER_COMMANDS: join(dirname(process.execPath), 'npx'),
+      TOOL_SERVER_FOLDERS: `${ROOT},${handbook}:rw`,
+    };
+    const env = { OPENAI_API_KEY: provider.apiKey, ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1', ...programs };
     system = await startSystem({ env });
     api = (await system.startApi()).caller;
     await system.startWorker();

@@ -1,4 +1,4 @@
-import { migrate } from '#event-store';
+import { migrateInstallation } from '#run-queue';
 import {
   describeWithRedis,
   eventually,
@@ -45,11 +45,11 @@ describeWithRedis('PostgreSQL breaks under load', () => {
 
   beforeAll(async () => {
     [postgres, outside] = await Promise.all([startPrivatePostgres(), Outside.start()]);
-    await migrate(postgres.url);
+    await migrateInstallation({ ownerUrl: postgres.ownerUrl, appUrl: postgres.url });
     line = await faultProxy(postgres.port);
     system = await startSystem({
       queueUrl: redisUrl().url,
-      testDatabase: { url: postgres.url, drop: () => postgres.stop() },
+      testDatabase: { ...postgres, drop: () => postgres.stop() },
       manifest: outside.manifest,
       env: { ...outside.env, LEASE_MS: String(LEASE_MS) },
     });
@@ -240,6 +240,7 @@ describeWithRedis('PostgreSQL breaks under load', () => {
 /** Records every written lease, because `run_work` no longer has a lost lease when the test looks. */
 const KEEP_LEASES = `
   create table lease_history (run_id text, attempt integer, due_at timestamptz);
+  grant insert on lease_history to public;
   create function keep_lease() returns trigger language plpgsql as $$ begin
     insert into lease_history values (new.run_id, new.attempt, new.due_at);
     return null;

@@ -3,7 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAgent, publishAgentVersion } from '#agents';
-import { migrate } from '#event-store';
+import { migrateInstallation } from '#run-queue';
 import { isDatabaseAway } from '#platform';
 import {
   describeWithRedis,
@@ -42,10 +42,10 @@ describeWithRedis('disks that are full', () => {
       const settings = { max_wal_size: '48MB', min_wal_size: '32MB' };
       const dataDir = join(databaseDisk.path, 'postgres');
       [postgres, outside] = await Promise.all([startPrivatePostgres({ dataDir, settings }), Outside.start()]);
-      await migrate(postgres.url);
+      await migrateInstallation({ ownerUrl: postgres.ownerUrl, appUrl: postgres.url });
       system = await startSystem({
         queueUrl: redisUrl().url,
-        testDatabase: { url: postgres.url, drop: () => postgres.stop() },
+        testDatabase: { ...postgres, drop: () => postgres.stop() },
         manifest: outside.manifest,
         env: { ...outside.env, LEASE_MS: '2000', HOUSEKEEPING_MS: '200', BLOB_URL: `file://${blobDisk.path}/blobs` },
       });

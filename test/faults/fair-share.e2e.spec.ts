@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { AccessStore } from '#access';
-import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
+import type { AgentManifestInput } from '#agents';
 import { QueueControls } from '#run-queue';
 import { describeWithRedis, eventually, expectWithin, redisUrl, reportFigure, timedTest } from '#testing';
 import { expectHealthy } from '../support/checks.ts';
-import { createAcknowledged, inParallel, postEvents, type Acknowledged, type Caller } from '../support/client.ts';
+import { claimHistory } from '../support/claim-history.ts';
+import { createAcknowledged, inParallel, postEvents, type Acknowledged } from '../support/client.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
+import { addTenant, type Tenant } from '../support/tenants.ts';
 import { percentile } from '../support/times.ts';
 
 const WORKERS = 2;
@@ -29,11 +30,6 @@ const BACKLOG_OF_EQUALS = isLong ? 100 : 9;
 const AGENT_LIMIT = 4;
 const ORGANIZATION_LIMIT = 3;
 
-/** An organization, with a person who speaks to its one agent. */
-interface Tenant extends Caller {
-  organizationId: string;
-}
-
 /** What work there was of each organization at one moment. */
 type Sample = { at: number; busy: Map<string, number>; waiting: Map<string, number> };
 
@@ -55,18 +51,8 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
     await expectHealthy(system.database).finally(() => system.stop());
   });
 
-  async function newTenant(name: string, more: Partial<AgentManifestInput> = {}): Promise<Tenant> {
-    const { pool } = system.database;
-    const access = new AccessStore(pool);
-    const organizationId = await access.createOrganization(name);
-    const personId = await access.createPerson(name);
-    await access.addMember(organizationId, personId);
-    const manifest: AgentManifestInput = { name: 'echo', harness: { name: 'echo', pauseMs: 0 }, ...more };
-    const agentId = await createAgent(pool, { organizationId, ownerPersonId: personId, manifest });
-    await publishAgentVersion(pool, agentId, manifest);
-    const { token } = await access.mintToken({ kind: 'person', personId, name });
-    return { baseUrl, token, agentId, organizationId };
-  }
+  const newTenant = (name: string, more: Partial<AgentManifestInput> = {}): Promise<Tenant> =>
+    addTenant(system.database.pool, baseUrl, name, more);
 
   const start = (tenant: Tenant, i = 0): Promise<Acknowledged> =>
     createAcknowledged(tenant, `/think ${Math.round(RUN_MS * lengthOf(i))}ms`);
@@ -227,7 +213,7 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
       tell(`all ${SLOTS} slots beside the limited ones: busy ${percent(busyShare(beside))}`);
       for (const [tenant, limit] of limited) {
         const busy = [...alone, ...beside].map((one) => one.busy.get(tenant.organizationId) ?? 0);
-        const history = await claimHistory(tenant);
+        const history = await claimHistory(system.database.pool, tenant.organizationId);
         tell(`limit ${limit}: ${Math.max(...busy)} at most in samples, ${history.most} in ${history.claims} claims`);
         expect([Math.max(...busy), history.most]).toEqual([limit, limit]);
       }
@@ -240,26 +226,6 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
     },
     upTo(90_000),
   );
-
-  /**
-   * How many Runs of a tenant were claimed at once, at most. By the order in which events were written, not by their times: a
-   * claim is decided before it waits for the lock of its limit.
-   */
-  async function claimHistory({ organizationId }: Tenant): Promise<{ most: number; claims: number }> {
-    const { rows } = await system.database.pool.query<{ isClaim: boolean }>(
-      `select type = 'run.claimed' as "isClaim" from events join thread_summaries using (thread_id)
-       where organization_id = $1 and type = any ($2) and (attempt > 0 or type = 'run.claimed')
-       order by global_position`,
-      [organizationId, CLAIM_AND_ENDS],
-    );
-    let [now, most, claims] = [0, 0, 0];
-    for (const { isClaim } of rows) {
-      now += isClaim ? 1 : -1;
-      claims += isClaim ? 1 : 0;
-      most = Math.max(most, now);
-    }
-    return { most, claims };
-  }
 
   /** For how long a place that a limit allows was empty, on the mean, before it was taken again, milliseconds. */
   async function idlePerClaim(samples: readonly Sample[], { organizationId }: Tenant, limit: number): Promise<number> {
@@ -274,8 +240,6 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
     return rows[0]!.runMs * (limit / places - 1);
   }
 });
-
-const CLAIM_AND_ENDS = ['run.claimed', 'run.completed', 'run.failed', 'run.requeued', 'run.waiting'];
 
 const busySlots = ({ busy }: Sample): number => [...busy.values()].reduce((sum, one) => sum + one, 0);
 const busyShare = (samples: readonly Sample[]): number => mean(samples, busySlots) / SLOTS;

@@ -60,7 +60,7 @@ const FAULTS: Fault[] = [
   },
   {
     script: 'broken-json',
-    says: 'It was: The tool was not run. The input must be a JSON object. What was written begins: {"message": "half of',
+    says: 'It was: The tool was not run. The input must be a JSON object (at most 50,000 parts and 128 levels). What was written begins: {"message": "half of',
     requests: 2,
     usages: [USED, USED],
   },
@@ -168,7 +168,9 @@ describe('F20: a provider', () => {
 
       const asked = models.requestsOf(line).map(({ body }) => JSON.stringify(body));
       expect(asked).toHaveLength(3);
-      expect(asked[1]).toContain('The tool’s result is too large (more than 16 MiB).');
+      expect(asked[1]).toContain(
+        'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
+      );
       expect(asked[2]).toContain('xxxxxxxx');
       expect(asked[2]!.length).toBeLessThan(2 * MB);
       const log = await readLog(caller, threadId);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
+import { asOwner, describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { expectHealthy, expectWholeLog } from '../support/checks.ts';
 import {
@@ -89,7 +89,9 @@ describeUpgrade('the previous release and this one', () => {
 
   const startNew = (): Promise<Pair> => startPair();
 
-  const startOld = (): Promise<Pair> => startPair(preloadOf(release), release);
+  /** Starts it as the owner, because the release before deletes events by itself. */
+  const startOld = (): Promise<Pair> =>
+    startPair({ ...preloadOf(release), DATABASE_URL: asOwner(system.databaseUrl) }, release);
 
   async function stop({ api, worker }: Pair): Promise<void> {
     const exits = await Promise.all([api.process.kill('SIGTERM'), worker.kill('SIGTERM')]);

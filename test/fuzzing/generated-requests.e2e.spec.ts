@@ -35,6 +35,9 @@ beforeAll(async () => {
     RATE_LIMIT_PER_MINUTE: '1000000000',
     STREAMS_PER_TOKEN: '100000',
     STREAMS_PER_THREAD: '100000',
+    // Has room for many of the largest bodies at once, so that none is refused for its memory.
+    BODY_BUDGET_BYTES: String(1024 ** 3),
+    BODY_BUDGET_PERCENT_PER_ORGANIZATION: '100',
   };
   const [small, usual] = await Promise.all([
     system.startApi({ ...env, BODY_LIMIT_BYTES: String(SMALL_BODY) }),

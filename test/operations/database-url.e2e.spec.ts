@@ -17,7 +17,8 @@ import { SpoolCommand } from '../support/spool-command.ts';
 /** The password is not in it. */
 const CONNECTIONS = `
   select count(*)::integer as all, count(*) filter (where ssl)::integer as encrypted,
-    count(*) filter (where client_addr is null)::integer as local
+    count(*) filter (where client_addr is null)::integer as local,
+    count(*) filter (where application_name = 'spool leases')::integer as leases
   from pg_stat_activity join pg_stat_ssl using (pid)
   where backend_type = 'client backend' and application_name like 'spool%'`;
 
@@ -35,7 +36,7 @@ describe('a PostgreSQL with TLS and a Unix socket', () => {
     postgres = await startPrivatePostgres({ settings: { unix_socket_directories: folder } });
     const owner = await stat(join(postgres.dataDir, 'pgdata'));
     certificates = await makeTestCertificates(folder, { subject: 'DNS:localhost', owner });
-    observer = await openDatabase({ url: postgres.url, applicationName: 'observer', maxConnections: 1 });
+    observer = await openDatabase({ url: postgres.ownerUrl, applicationName: 'observer', maxConnections: 1 });
     await observer.pool.query(`alter system set ssl_cert_file = '${certificates.certificate}'`);
     await observer.pool.query(`alter system set ssl_key_file = '${certificates.key}'`);
     await observer.pool.query('alter system set ssl = on');
@@ -53,7 +54,7 @@ describe('a PostgreSQL with TLS and a Unix socket', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const password = (): string => new URL(postgres.url).password;
+  const password = (): string => new URL(postgres.ownerUrl).password;
   const tlsUrl = (query: string): string =>
     `postgres://postgres:${password()}@localhost:${postgres.port}/spool?${query}`;
   const withAuthority = (sslmode: string, authority: string): string =>
@@ -78,9 +79,11 @@ describe('a PostgreSQL with TLS and a Unix socket', () => {
       'select count(*)::integer from run_summaries',
     );
     await inParallel(runs, runs, (i) => createAcknowledged(caller, `/pause 0 ${i}`));
-    await allRunsCompleted(observer, before[0]!.count + runs, 60_000);
+    // The lease thread reads its claims once a second, and keeps its connection for 10 s.
+    await createAcknowledged(caller, '/think 2000ms');
+    await allRunsCompleted(observer, before[0]!.count + runs + 1, 60_000);
+    const { rows } = await observer.pool.query<Record<'all' | 'encrypted' | 'local' | 'leases', number>>(CONNECTIONS);
     await expectHealthy(observer);
-    const { rows } = await observer.pool.query<{ all: number; encrypted: number; local: number }>(CONNECTIONS);
     return rows[0]!;
   }
 
@@ -96,13 +99,14 @@ describe('a PostgreSQL with TLS and a Unix socket', () => {
   const migrate = (databaseUrl: string) => new SpoolCommand({ DATABASE_URL: databaseUrl }).run(['migrate']);
 
   test('runs over TLS with verify-full, all connections encrypted, with a pool of 1', async () => {
-    const { all, encrypted } = await completeRuns(verified(certificates.authority), 20, 1);
-    expect(all).toBeGreaterThan(0);
+    const { all, encrypted, leases } = await completeRuns(verified(certificates.authority), 20, 1);
+    expect(leases).toBeGreaterThan(0);
     expect(encrypted).toBe(all);
   }, 120_000);
 
   test('runs over a Unix socket, all connections local, with a pool of 30', async () => {
-    const { all, local } = await completeRuns(socketUrl(), 60, 30);
+    const { all, local, leases } = await completeRuns(socketUrl(), 60, 30);
+    expect(leases).toBeGreaterThan(0);
     // More than a process could open with the former pool maximum of 10.
     expect(all).toBeGreaterThan(20);
     expect(local).toBe(all);
@@ -123,6 +127,16 @@ describe('a PostgreSQL with TLS and a Unix socket', () => {
     );
     expect(err).not.toContain(password());
     expect(code).toBe(5);
+  });
+
+  test('takes the password of the owner from PGPASSWORD, which no argument shows', async () => {
+    const ownerUrl = new URL(postgres.ownerUrl);
+    ownerUrl.password = '';
+    const asOwner = ['migrate', '--owner-url', ownerUrl.href];
+    const spool = (more: Record<string, string>) => new SpoolCommand({ DATABASE_URL: postgres.url, ...more });
+    expect(await spool({}).run(asOwner)).toMatchObject({ code: 5 });
+    expect(await spool({ PGPASSWORD: password() }).run(asOwner)).toMatchObject({ code: 0, err: '' });
+    expect(await spool({}).run(['migrate'])).toMatchObject({ code: 0, err: '' });
   });
 
   test.each(['prefer', 'require', 'verify-ca'])('checks as much with sslmode=%s as with verify-full', async (mode) => {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { AccessStore } from '#access';
 import {
   describeWithPrivateRedis,
@@ -47,6 +49,8 @@ describeWithPrivateRedis('metrics', () => {
     const env = {
       ...{ MODEL_KEY: provider.apiKey, ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1', METRICS_PORT: '0' },
       ...{ LEASE_MS: String(LEASE_MS), WORKER_SLOTS: String(SLOTS) },
+      // Room for one Run of 8 MiB.
+      ...{ RUN_MEMORY_BYTES: String(64 * 1024 ** 2), RUN_MEMORY_PERCENT_PER_ORGANIZATION: '100' },
     };
     system = await startSystem({ queueUrl: redis.url, env });
     toDatabase = await faultProxy(Number(new URL(system.databaseUrl).port || 5432));
@@ -280,6 +284,45 @@ describeWithPrivateRedis('metrics', () => {
     const other = await fetch(`${metricsUrlOf(worker.output())}/`);
     expect(other.status).toBe(404);
   });
+
+  it('count files whose bytes are lost', async () => {
+    const { threadId } = await createAcknowledged(api.caller, 'hello');
+    const headers = { authorization: `Bearer ${api.caller.token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'a.txt', contentType: 'text/plain', contentBase64: 'aGk=' });
+    const posted = await fetch(`${api.caller.baseUrl}/threads/${threadId}/files`, { method: 'POST', headers, body });
+    const { file } = (await posted.json()) as { file: { id: string } };
+    await system.database.pool.query('update files set blob_key = $2 where id = $1', [file.id, `aa/${'0'.repeat(30)}`]);
+    expect((await fetch(`${api.caller.baseUrl}/files/${file.id}/content`, { headers })).status).toBe(410);
+    await seen(api.process, some, 'spool_lost_file_reads_total');
+  });
+
+  it('count bytes of bodies in flight, and bodies that the task pool parses', async () => {
+    const { baseUrl, token } = api.caller;
+    const body = JSON.stringify({ events: [{ type: 'user_message', text: 'x', unknown: 'x'.repeat(512 * 1024) }] });
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+    };
+    const sending = request(`${baseUrl}/threads/${'0'.repeat(26)}/events`, { method: 'POST', headers });
+    const answered = once(sending, 'response') as Promise<[IncomingMessage]>;
+    sending.write(body.slice(0, 1_000));
+    await seen(api.process, some, 'spool_body_bytes');
+    sending.end(body.slice(1_000));
+    const [{ statusCode }] = await answered;
+    expect(statusCode).toBe(400);
+    await seen(api.process, some, 'spool_pool_tasks_total', 'outcome="ok"');
+  });
+
+  it('tell of memory that Runs hold, and of Runs that wait for it', async () => {
+    const text = '/think 2s /fail '.padEnd(7 * 1024 ** 2, 'x');
+    const failing = await inParallel(3, 3, () => createAcknowledged(api.caller, text));
+    await seen(worker, some, 'spool_run_memory_bytes');
+    await seen(worker, some, 'spool_runs_waiting_for_memory');
+    for (const { threadId } of failing) await until(threadId, 'failed');
+    await seen(worker, none, 'spool_run_memory_bytes');
+    await seen(worker, none, 'spool_runs_waiting_for_memory');
+  }, 60_000);
 
   it('have all moved by now, as documented', () => {
     const documented = documentedMetrics();

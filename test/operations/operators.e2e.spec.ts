@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { createTestDatabase, eventually, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
+import { asOwner, createTestDatabase, eventually, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
 import { createThread, getThread, send, waitForEntry, type Caller } from '../support/client.ts';
 import { SpoolCommand } from '../support/spool-command.ts';
 
@@ -42,14 +42,14 @@ describe('operators', () => {
   beforeAll(async () => {
     neighbour = await createTestDatabase();
     const url = new URL(neighbour.url);
-    admin = new Client({ connectionString: neighbour.url });
+    admin = new Client({ connectionString: neighbour.ownerUrl });
     await admin.connect();
     await admin.query(`create database ${url.pathname.slice(1)}_empty`);
     url.pathname += '_empty';
     databaseUrl = url.href;
     folder = await mkdtemp(join(tmpdir(), 'spool-operators-'));
     tokenFile = join(folder, 'token');
-    pool = new Client({ connectionString: databaseUrl });
+    pool = new Client({ connectionString: asOwner(databaseUrl) });
     await pool.connect();
   });
 
@@ -104,6 +104,12 @@ describe('operators', () => {
   test('make everything from an empty database, and callers are answered as they must be', async () => {
     const onDatabase = { ...local, DATABASE_URL: databaseUrl };
     spool = new SpoolCommand({ SPOOL_TOKEN_FILE: tokenFile });
+    expect(await spool.run(['migrate'], { env: onDatabase })).toMatchObject({
+      code: 5,
+      err: expect.stringContaining(': run spool migrate --owner-url with the URL of its owner.') as string,
+    });
+    const asTheOwner = ['migrate', '--owner-url', asOwner(databaseUrl)];
+    expect(await spool.run(asTheOwner, { env: onDatabase })).toMatchObject({ code: 0 });
     expect(await spool.run(['migrate'], { env: onDatabase })).toMatchObject({ code: 0 });
     const first = await spool.run(['token', 'create', '--operator', '--name', 'first', '--local'], { env: onDatabase });
     expect(first).toMatchObject({ code: 0, out: expect.stringMatching(/^spool_op_[\w-]{48}\n$/) as string });

@@ -90,7 +90,7 @@ describe('a secret that a manifest refers to', () => {
     await once(refusing, 'listening');
     collector = await TraceCollector.start();
     const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' };
-    const env = { ...SECRETS, ...tracing, LOG_LEVEL: 'trace' };
+    const env = { ...SECRETS, ...tracing, LOG_LEVEL: 'trace', MANIFEST_FILES: folder };
     models = await startModelSystem({ apiKey: SECRETS.MODEL_KEY, scripts: SCRIPTS, env });
     session = await signIn(models);
     spool = new SpoolCommand({ ...SECRETS, DATABASE_URL: models.system.databaseUrl });
@@ -242,11 +242,12 @@ describe('a secret that a manifest refers to', () => {
 /** Signs an operator in as the console does, and shows that it worked; answers what the cookie says. */
 async function signIn({ api, system }: ModelSystem): Promise<string> {
   const { origin } = new URL(api.caller.baseUrl);
-  const headers = { 'content-type': 'application/json', origin };
+  const headers = { 'content-type': 'application/json', origin, 'spool-page-key': '' };
   const body = JSON.stringify({ token: system.operatorToken });
   const signedIn = await fetch(`${origin}/console/session`, { method: 'POST', headers, body });
   const cookie = signedIn.headers.getSetCookie()[0]!.split(';')[0]!;
-  const used = await fetch(`${origin}/admin/v1/overview`, { headers: { cookie } });
+  const { pageKey } = (await signedIn.json()) as { pageKey: string };
+  const used = await fetch(`${origin}/admin/v1/overview`, { headers: { cookie, 'spool-page-key': pageKey } });
   expect([signedIn.status, used.status]).toEqual([200, 200]);
   return cookie.split('=')[1]!;
 }

@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { AccessStore } from '#access';
+import { createAgent, publishAgentVersion } from '#agents';
+import { eventually } from '#testing';
+import { createThread, type Caller } from '../support/client.ts';
+import { MetricsReader } from '../support/metrics-reader.ts';
+import { startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
+
+/**
+ * One token stalls 150 JSON bodies of 8 MiB, each of which has arrived but for its end. Before bodies were admitted, this held
+ * 1.1 GB and ended a process with 1 GiB. The API has a memory limit (RLIMIT_DATA, the private memory of the process).
+ */
+
+const MIB = 1024 * 1024;
+const BODY_BYTES = 8 * MIB;
+const BODIES = 150;
+/** An API starts with less: docs/operations/run-memory.md. */
+const LIMIT_BYTES = 256 * MIB;
+
+let system: System;
+let api: ApiProcess;
+let neighbour: Caller;
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  system = await startSystem({ memoryLimits: { api: LIMIT_BYTES, worker: LIMIT_BYTES } });
+  api = await system.startApi({ METRICS_PORT: '0' });
+  neighbour = await newNeighbour(system, api.caller);
+}, 120_000);
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  await system.stop();
+});
+
+it(
+  '150 stalled bodies of 8 MiB leave the process alive, and another token served',
+  async () => {
+    const bystander = serveWhile();
+    const answers = await Promise.all(Array.from({ length: BODIES }, () => stall(api.caller)));
+    // The share of an organization has room for four at most, and for one with so little memory. All others are refused.
+    expect(answers.filter((status) => status === 503).length).toBeGreaterThanOrEqual(BODIES - 4);
+    // Those with room are refused when they stall for too long.
+    expect(answers.every((status) => status === 503 || status === 408)).toBe(true);
+    expect(await bystander.stop()).toBeGreaterThan(10);
+    expect(peakBytes(api)).toBeLessThan(LIMIT_BYTES);
+    for (const socket of sockets) socket.destroy();
+    const reader = new MetricsReader();
+    await eventually(async () => (await reader.read(api.process)).get('spool_body_bytes') === 0, {
+      what: 'all bytes are given back',
+    });
+    expect((await createThread(api.caller, 'still there')).status).toBe(201);
+  },
+  upTo(120_000),
+);
+
+/** Sends all but the end of a body, and returns the status of the answer. */
+async function stall({ baseUrl, token, agentId }: Caller): Promise<number> {
+  const { hostname, port, pathname } = new URL(baseUrl);
+  const socket = connect(Number(port), hostname);
+  sockets.push(socket);
+  let answer = '';
+  socket.setEncoding('utf8').on('data', (data: string) => (answer += data));
+  socket.on('error', () => undefined);
+  const head = [
+    `POST ${pathname}/agents/${agentId}/threads HTTP/1.1`,
+    ...['Host: x', `Authorization: Bearer ${token}`, 'Content-Type: application/json'],
+    `Content-Length: ${BODY_BYTES}`,
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n{"userId":"`);
+  socket.write(Buffer.alloc(BODY_BYTES - 1_024, 'x'));
+  await eventually(() => answer.includes('\r\n'), { what: 'an answer', timeoutMs: 60_000 });
+  return Number(answer.split(' ')[1]);
+}
+
+/** Lets the neighbour create Threads one after the other; `stop` returns how many. */
+function serveWhile(): { stop: () => Promise<number> } {
+  let served = 0;
+  let isOver = false;
+  const serving = (async () => {
+    while (!isOver) {
+      expect((await createThread(neighbour, 'hi')).status).toBe(201);
+      served++;
+    }
+  })();
+  serving.catch(() => undefined);
+  return {
+    stop: async () => {
+      isOver = true;
+      await serving;
+      return served;
+    },
+  };
+}
+
+async function newNeighbour({ database: { pool } }: System, caller: Caller): Promise<Caller> {
+  const access = new AccessStore(pool);
+  const organizationId = await access.createOrganization('Neighbours');
+  const personId = await access.createPerson('Neighbour');
+  await access.addMember(organizationId, personId);
+  const manifest = { name: 'echo', harness: { name: 'echo' } };
+  const agentId = await createAgent(pool, { organizationId, ownerPersonId: personId, manifest });
+  await publishAgentVersion(pool, agentId, manifest);
+  const { token } = await access.mintToken({ kind: 'person', personId, name: 'e2e' });
+  return { ...caller, agentId, token };
+}
+
+function peakBytes({ process: { pid } }: ApiProcess): number {
+  const [, kibibytes] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kibibytes) * 1024;
+}
