@@ -13,12 +13,11 @@ export interface LeaderLoopOptions {
   /** What else a tick needs that may be away, where the error says so. */
   outageOf?: (error: unknown) => string | null;
   logger: Logger;
+  /** How often a follower tries for the lock, unless it is told that the lock is free. Milliseconds, default 1,000. */
+  tryMs?: number;
 }
 
-/**
- * How often a follower tries for the lock unless it is told that the lock is free. Kept short: the leader
- * may be killed just before the leases of another lost worker end, and those Runs then wait for the next leader.
- */
+/** Short, because the leader may be killed just before other leases end, and those Runs then wait for the next leader. */
 const TRY_MS = 1_000;
 /** How often a leader shows PostgreSQL that it is alive. */
 const BEAT_MS = 2_000;
@@ -81,7 +80,7 @@ export class LeaderLoop {
           await this.lead(client);
           if (this.stopping.signal.aborted) await this.tellOthers(client);
           client = hangUp(client);
-        } else if (!this.vacant) await this.pause(TRY_MS);
+        } else if (!this.vacant) await this.pause(this.options.tryMs ?? TRY_MS);
       } catch (error) {
         this.options.logger.warn({ err: error }, `${this.options.name}: no connection to lead with`);
         client = client && hangUp(client);
