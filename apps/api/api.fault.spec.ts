@@ -1,12 +1,4 @@
-import {
-  describeWithPrivateRedis,
-  eventually,
-  expectWithin,
-  faultProxy,
-  startPrivateRedis,
-  timedTest,
-  type FaultProxy,
-} from '#testing';
+import { describeWithPrivateRedis, eventually, faultProxy, type FaultProxy, startPrivateRedis } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 
 const create = (userId: string) => ({
@@ -94,14 +86,11 @@ describe('PostgreSQL away', () => {
   const isSilent = async (): Promise<void> => {
     const threadId = await api.newThread();
     proxy.stall();
-    const askedAt = performance.now();
     const reply = await api.get(`/threads/${threadId}`);
-    const tookMs = performance.now() - askedAt;
     proxy.resume();
     expect([reply.status, reply.json.error.code]).toEqual([503, 'internal_error']);
-    expectWithin(6_000, tookMs, 'the response came after');
   };
-  timedTest('returns 503 within 6 s while PostgreSQL is silent', isSilent, 30_000);
+  test('returns 503 while PostgreSQL is silent', isSilent, 30_000);
 });
 
 describeWithPrivateRedis('Redis away', () => {

@@ -1,6 +1,6 @@
 import { DatabaseAway } from '#platform';
 import { verify } from '#projections';
-import { eventually, eventuallyWithin, expectWithin, faultProxy, timedTest, type FaultProxy } from '#testing';
+import { eventually, faultProxy, type FaultProxy } from '#testing';
 import { CommandHandler } from './handle-commands.ts';
 import {
   addMessage,
@@ -98,49 +98,41 @@ test('an append that commits only after it was given up for lost, while it is se
   expect(stored.slice(thread.version).map(({ id }) => id)).toEqual(events.map(({ id }) => id));
 });
 
-/** A command waits 5 s for the database (handle-commands.ts). */
-const GIVEN_UP_MS = 6_000;
-
 for (const [how, fail] of [
   ['refuses connections', () => proxy.cut()],
   ['does not answer', () => proxy.stall()],
 ] as const) {
-  const name = `a database that ${how} fails all waiting commands within ${GIVEN_UP_MS / 1_000} s, and works 2 s after it is back`;
-  timedTest(name, () => failsAndHeals(fail), 60_000);
+  test(
+    `a database that ${how} fails all waiting commands, and works once it is back`,
+    () => failsAndHeals(fail),
+    60_000,
+  );
 }
 
 async function failsAndHeals(fail: () => void): Promise<void> {
   const { threadId } = await idleThread(on);
   await behind.handler.handle({ threadId, commands: [{ type: 'archive' }] });
   fail();
-  const startedAt = performance.now();
   const asked = Array.from({ length: 20 }, () => behind.handler.handle({ threadId, commands: [addMessage()] }));
   for (const outcome of await Promise.allSettled([...asked, behind.store.load(threadId, 2_000)])) {
     expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseAway) as unknown });
   }
-  const tookMs = performance.now() - startedAt;
   proxy.resume();
   const healed = () => behind.handler.handle({ threadId, commands: [{ type: 'unarchive' }] });
-  await eventuallyWithin(2_000, healed, 'the pool has healed');
-  expectWithin(GIVEN_UP_MS, tookMs, 'commands failed after');
+  await eventually(healed, { what: 'the pool has healed' });
 }
 
-timedTest(
-  'a clock that is put back while the database is away does not lengthen the wait for it',
-  clockPutBack,
-  30_000,
-);
+// A wait by this clock would take an hour.
+test('a clock that is put back while the database is away does not lengthen the wait for it', clockPutBack, 30_000);
 
 async function clockPutBack(): Promise<void> {
   const { threadId } = await idleThread(on);
   let setBackMs = 0;
   const handler = new CommandHandler({ store: behind.store, leaseMs: 1_000, now: () => Date.now() - setBackMs });
   proxy.cut();
-  const startedAt = performance.now();
   const asked = handler.handle({ threadId, commands: [addMessage()] });
   setBackMs = 3_600_000;
   await expect(asked).rejects.toThrow(DatabaseAway);
-  expectWithin(GIVEN_UP_MS, performance.now() - startedAt, 'commands failed after');
 }
 
 test('a database that comes back within the time that a command has is not missed', async () => {

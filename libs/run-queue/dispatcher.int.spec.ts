@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Pool, QueryConfig } from 'pg';
 import { openDatabase } from '#platform';
 import { createTestDatabase, eventually, expectWithin, timedTest, type TestDatabase } from '#testing';
-import { Dispatcher } from './dispatcher.ts';
 import { Installation } from './run-queue.testing.ts';
 import { jobIdOf, type RunQueue } from './run-queue.ts';
 

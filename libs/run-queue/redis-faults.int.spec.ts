@@ -6,11 +6,8 @@ import {
   createTestDatabase,
   describeWithPrivateRedis,
   eventually,
-  eventuallyWithin,
-  expectWithin,
-  startPrivateRedis,
-  timedTest,
   type PrivateRedis,
+  startPrivateRedis,
   type TestDatabase,
 } from '#testing';
 import { openRunQueue } from './open-run-queue.ts';
@@ -46,7 +43,6 @@ describeWithPrivateRedis('a Redis that fails', () => {
     process.off('unhandledRejection', noteUnhandled);
     expect(unhandled.splice(0)).toEqual([]);
   };
-  const again = (): Promise<void> => close().then(open);
   beforeEach(open);
   afterEach(close);
 
@@ -105,23 +101,18 @@ describeWithPrivateRedis('a Redis that fails', () => {
     });
 
     await redis.start();
-    const backAt = performance.now();
     await on.waitFor(consumed, before + 50);
-    const wentOnMs = performance.now() - backAt;
     const count = await commits.stop();
     await on.waitFor(consumed, count);
     expect(new Set(consumed).size).toBe(count);
     await eventually(async () => !(await on.controls.isHeld()), { what: 'queue time goes on' });
-    expectWithin(3_000, wentOnMs, 'Runs went on after');
   };
-  timedTest('killed and back empty: Runs go on within 3 s', killed, 30_000, again);
+  it('killed and back empty: Runs go on', killed, 30_000);
 
   const silent = async (): Promise<void> => {
     await on.queue.offer([offerOf('before')]);
     redis.pause();
-    const begin = performance.now();
     for (let i = 0; i < 20_000; i++) on.offers.offerSoon(offerOf(`silent${i}`));
-    const tookMs = performance.now() - begin;
     expect(on.offers.inFlight).toBe(1_000);
     await eventually(() => on.offers.inFlight === 0, { what: 'the offers are given up' });
     await expect(on.queue.waitingCount()).rejects.toThrow(QueueAway);
@@ -131,10 +122,8 @@ describeWithPrivateRedis('a Redis that fails', () => {
     const consumed = on.consumeRuns(8);
     on.startDispatcher();
     await on.waitFor(consumed, runs.length);
-    expectWithin(500, tookMs, '20,000 offers returned after');
   };
-  const name = 'silent: an offer returns at once, at most 1,000 are in memory, and Runs go on when it speaks again';
-  timedTest(name, silent, 30_000, again);
+  it('silent: at most 1,000 offers are in memory, and Runs go on when it speaks again', silent, 30_000);
 
   const silentToWorker = async (): Promise<void> => {
     const consumed = on.consumeRuns(8);
@@ -145,9 +134,9 @@ describeWithPrivateRedis('a Redis that fails', () => {
     await on.addReadyRuns('org', 20);
     await eventually(() => on.log.includes('a tick failed'), { what: 'the dispatcher has noticed' });
     redis.resume();
-    await eventuallyWithin(3_000, () => consumed.length >= 21, 'Runs go on');
+    await on.waitFor(consumed, 21);
   };
-  timedTest('silent while a worker waits: it goes on when it speaks again', silentToWorker, 30_000, again);
+  it('silent while a worker waits: it goes on when it speaks again', silentToWorker, 30_000);
 
   it('keeps the connections of a worker whose process was blocked for longer than Redis may be silent', async () => {
     const disconnect = jest.spyOn(Redis.prototype, 'disconnect');

@@ -1,12 +1,4 @@
-import {
-  createTestDatabase,
-  describeWithRedis,
-  eventually,
-  eventuallyWithin,
-  redisUrl,
-  timedTest,
-  type TestDatabase,
-} from '#testing';
+import { createTestDatabase, describeWithRedis, eventually, redisUrl, type TestDatabase } from '#testing';
 import { Installation } from './run-queue.testing.ts';
 import { describeRunQueue, onRedis } from './run-queue.testsuite.ts';
 
@@ -65,8 +57,8 @@ describe('the connections to PostgreSQL', () => {
     // The one that listens has the queue's name.
     expect(rows.map(({ name }) => name).sort()).toEqual(['spool queue', 'spool queue', 'spool queue', on.name]);
     await on.addReadyRuns('org', 50);
-    await eventuallyWithin(4_000, () => consumed.length >= added + 50, 'all is consumed');
+    await on.waitFor(consumed, added + 50);
   };
   const name = 'are four at most, and when they are cut workers and dispatcher go on';
-  timedTest(name, goOn, 30_000, () => on.close().then(openOne));
+  it(name, goOn, 30_000);
 });

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ByteBudget } from '#platform';
-import { eventually, expectWithin, timedTest } from '#testing';
+import { eventually } from '#testing';
 import { allowing } from '../allowances.testing.ts';
 import { NoRoom } from '../harness.ts';
 import {
@@ -90,24 +90,18 @@ describe('the tools of a public server', () => {
     expect(outside).toEqual({ text: expect.stringMatching(/denied/) as string, isError: true });
   });
 
-  timedTest(
-    'stop within milliseconds, and the server goes on serving others',
-    async () => {
-      const tools = await servers.tools(contextOf([everything]));
-      const abort = new AbortController();
-      const input = { duration: 60, steps: 60 };
-      const long = callTool(tools, 'everything__trigger-long-running-operation', input, { signal: abort.signal });
-      const ended = long.catch((error: unknown) => ({ error, at: performance.now() }));
-      await callTool(tools, 'everything__echo', { message: 'hi' });
-      const abortedAt = performance.now();
-      abort.abort(new Error('enough'));
-      const end = (await ended) as { error: Error; at: number };
-      expect(end.error.message).toBe('enough');
-      expect((await callTool(tools, 'everything__echo', { message: 'ho' })).text).toBe('Echo: ho');
-      expectWithin(100, end.at - abortedAt, 'the call ended after');
-    },
-    30_000,
-  );
+  test('stop before they end, and the server goes on serving others', async () => {
+    const tools = await servers.tools(contextOf([everything]));
+    const abort = new AbortController();
+    // Longer than the test may take.
+    const input = { duration: 60, steps: 60 };
+    const long = callTool(tools, 'everything__trigger-long-running-operation', input, { signal: abort.signal });
+    const ended = long.catch((error: unknown) => error);
+    await callTool(tools, 'everything__echo', { message: 'hi' });
+    abort.abort(new Error('enough'));
+    expect(await ended).toMatchObject({ message: 'enough' });
+    expect((await callTool(tools, 'everything__echo', { message: 'ho' })).text).toBe('Echo: ho');
+  }, 30_000);
 });
 
 describe('the list of tools', () => {
