@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { defineConfig } from 'eslint/config';
 import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
@@ -14,6 +15,24 @@ const inTests = [
   {
     selector: 'MemberExpression[object.name=/^(it|test|describe)$/][property.name="only"]',
     message: 'This switches all other tests off.',
+  },
+];
+
+/** Test files that may still read a clock. The list only shrinks (test/clocks.unit.spec.ts). */
+const clocksInTests = JSON.parse(readFileSync(new URL('scripts/clocks-in-tests.json', import.meta.url), 'utf8'));
+const NO_CLOCK =
+  'A shared machine makes any time long. Assert the cause or stored facts, or report a latency (reportLatency).';
+const noClock = [
+  {
+    selector:
+      'CallExpression[callee.object.name=/^(performance|Date)$/][callee.property.name="now"], MemberExpression[property.name="hrtime"]',
+    message: NO_CLOCK,
+  },
+  { selector: 'NewExpression[callee.name="Date"][arguments.length=0]', message: NO_CLOCK },
+  {
+    selector:
+      'ImportSpecifier[imported.name=/^(timedTest|expectWithin|eventuallyWithin|unpausedTest|withinBounds|withoutPauses)$/]',
+    message: NO_CLOCK,
   },
 ];
 
@@ -50,8 +69,9 @@ export default defineConfig(
   { files: ['apps/cli/**', 'bench/**'], rules: { 'no-console': 'off' } },
   {
     files: testFiles,
-    rules: { 'max-lines-per-function': 'off', 'no-restricted-syntax': ['error', ...inTests] },
+    rules: { 'max-lines-per-function': 'off', 'no-restricted-syntax': ['error', ...inTests, ...noClock] },
   },
+  { files: clocksInTests, rules: { 'no-restricted-syntax': ['error', ...inTests] } },
   {
     files: ['libs/domain/**/*.ts'],
     ignores: testFiles,
