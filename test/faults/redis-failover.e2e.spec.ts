@@ -1,11 +1,11 @@
 import {
   describeWithPrivateRedis,
   eventually,
-  expectWithin,
   type RedisCluster,
   type RedisSentinels,
   type RedisServer,
   reportFigure,
+  reportLatency,
   startRedisCluster,
   startRedisSentinels,
 } from '#testing';
@@ -63,7 +63,7 @@ describeWithPrivateRedis('the standard load while Redis fails over', () => {
       const takenMs = Date.now() - killedAt;
       const tookMs = takenMs + (await goesOnAfter(Date.now()));
       reportFigure(`${title}: a replica took over after ${takenMs} ms, Runs continued after ${tookMs} ms`);
-      expectWithin(GOES_ON_MS, tookMs, 'Runs continued after');
+      reportLatency(GOES_ON_MS, tookMs, 'Runs continued after');
     });
   }
 
@@ -79,7 +79,7 @@ describeWithPrivateRedis('the standard load while Redis fails over', () => {
     });
 
     test(
-      'loses nothing when the master is killed: streams continue, and Runs within 15 s (I1 I8 I9)',
+      'loses nothing when the master is killed: streams and Runs continue (I1 I8 I9)',
       () =>
         losesMaster('Sentinel fail-over', {
           current: () => sentinels.master(),
@@ -112,7 +112,7 @@ describeWithPrivateRedis('the standard load while Redis fails over', () => {
           for (const to of cluster.nodes.slice(0, 3)) {
             if ((await cluster.masterOf(queueKey())) !== to) await cluster.migrateSlotOf(queueKey(), to);
             visited.add(await cluster.masterOf(queueKey()));
-            expectWithin(GOES_ON_MS, await goesOnAfter(Date.now()), 'Runs continued after');
+            reportLatency(GOES_ON_MS, await goesOnAfter(Date.now()), 'Runs continued after');
           }
           expect(visited.size).toBe(3);
         }),
@@ -120,7 +120,7 @@ describeWithPrivateRedis('the standard load while Redis fails over', () => {
     );
 
     test(
-      'loses nothing when the master of the queue is killed: streams continue, and Runs within 15 s (I1 I8 I9)',
+      'loses nothing when the master of the queue is killed: streams and Runs continue (I1 I8 I9)',
       () =>
         losesMaster('cluster fail-over', {
           current: () => cluster.masterOf(queueKey()),

@@ -1,11 +1,10 @@
 import {
   describeWithPrivateRedis,
   eventually,
-  expectWithin,
   type PrivateRedis,
   reportFigure,
+  reportLatency,
   startPrivateRedis,
-  timedTest,
 } from '#testing';
 import { allRunsCompleted, expectHealthy, expectStored } from '../support/checks.ts';
 import {
@@ -82,8 +81,8 @@ describeWithPrivateRedis('Redis may lose everything', () => {
     await expectHealthy(system.database);
   }
 
-  timedTest(
-    'emptied under load: claims go on within 5 s, and all Runs complete (F4)',
+  test(
+    'emptied under load: claims go on, and all Runs complete (F4)',
     async () => {
       await inParallel(QUEUED, 16, (i) => create(`queued ${i}`));
       await redis.flushAll();
@@ -99,7 +98,7 @@ describeWithPrivateRedis('Redis may lose everything', () => {
       }
       await expectNothingLost();
       await worker.kill();
-      expectWithin(5_000, Math.max(...wentOnMs), 'claims went on after');
+      reportLatency(5_000, Math.max(...wentOnMs), 'claims went on after');
     },
     upTo(120_000),
   );
@@ -110,8 +109,8 @@ describeWithPrivateRedis('Redis may lose everything', () => {
   };
 
   for (const [how, { begin, end }] of Object.entries(outages))
-    timedTest(
-      `Redis ${how}: p99 of creates is at most ${CREATED_P99_MS} ms, streams continue, and Runs within 3 s after its return (F5)`,
+    test(
+      `Redis ${how}: creates and streams continue, and Runs after its return (F5)`,
       async () => {
         const worker = await system.startWorker();
         await inParallel(50, 8, (i) => create(`warm ${i}`));
@@ -140,8 +139,8 @@ describeWithPrivateRedis('Redis may lose everything', () => {
         reportFigure(
           `F5, Redis ${how}: creates ${toldTimes(unavailable)} while unavailable, ${toldTimes(beside)} before; Runs went on after ${Math.round(wentOnMs)} ms`,
         );
-        expectWithin(CREATED_P99_MS, percentile(unavailable, 0.99), 'p99 of creates was');
-        expectWithin(3_000, wentOnMs, 'Runs went on after');
+        reportLatency(CREATED_P99_MS, percentile(unavailable, 0.99), 'p99 of creates was');
+        reportLatency(3_000, wentOnMs, 'Runs went on after');
       },
       upTo(120_000),
     );

@@ -29,7 +29,7 @@ const PAIRS = isLong ? 2 : 1;
 const THREADS = isLong ? 10 : 5;
 const WAITING = isLong ? 10 : 4;
 /** How long both releases work side by side, under load. */
-const TOGETHER_MS = isLong ? 10_000 : 2_500;
+const TOGETHER_MS = isLong ? 10_000 : 1_000;
 /** The lease of the workers that the test kills, milliseconds. */
 const LEASE_MS = 3_000;
 /** Long enough for the balancer to have probed, even if it is late. */

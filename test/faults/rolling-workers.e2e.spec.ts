@@ -1,12 +1,4 @@
-import {
-  describeWithRedis,
-  eventually,
-  expectWithin,
-  redisUrl,
-  reportFigure,
-  type SpawnedNode,
-  timedTest,
-} from '#testing';
+import { describeWithRedis, eventually, redisUrl, reportFigure, reportLatency, type SpawnedNode } from '#testing';
 import { allRunsCompleted, expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, type Caller } from '../support/client.ts';
 import type { Hold } from '../support/holds.ts';
@@ -53,8 +45,8 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
     await Promise.all(holds.map(({ reached }) => reached));
   }
 
-  timedTest(
-    `each Run is claimed by another worker within ${NEXT_EVENT_MS} ms at ${isLong ? 'most' : 'p99'}, after its step or the grace period`,
+  test(
+    'each Run is claimed by another worker after its step or the grace period',
     () => whileStarted(handsOver),
     upTo(60_000),
   );
@@ -93,9 +85,9 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
     );
     for (const { handedOverAt } of late) expect(handedOverAt - toldAt).toBeGreaterThanOrEqual(GRACE_MS);
     await expectHealthy(system.database);
-    expectWithin(GRACE_MS / 2, Math.max(...soon.map((run) => run.handedOverAt - endedAt)), 'handed over after');
-    expectWithin(NEXT_EVENT_MS, percentile(untilNext, isLong ? 1 : 0.99), 'claimed by the next worker after');
-    expectWithin(GRACE_MS + 2_000, stoppedMs, 'stopped after');
+    reportLatency(GRACE_MS / 2, Math.max(...soon.map((run) => run.handedOverAt - endedAt)), 'handed over after');
+    reportLatency(NEXT_EVENT_MS, percentile(untilNext, isLong ? 1 : 0.99), 'claimed by the next worker after');
+    reportLatency(GRACE_MS + 2_000, stoppedMs, 'stopped after');
   }
 
   /** In the order of the messages. */
