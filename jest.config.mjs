@@ -50,14 +50,10 @@ const withServices = {
 /** Sizes that also start processes of Spool, two spec files at a time. */
 const withProcesses = { ...withServices, runner: '<rootDir>/test-runner.mjs' };
 
-/** Files whose bounds leave little room: they run one at a time, because a file beside them would count as slowness. */
-const timed = ['test/faults/{model-workers,redis-faults,workers}.e2e.spec.ts'];
-const notTimed = timed.map((glob) => `!**/${glob}`);
-
 /** The other projects of `npm run test:all`, which `npm test` leaves out (CONTRIBUTING.md, "Tiers"). */
 const slow = {
-  faults: ['test/faults/**/*.e2e.spec.ts', '{apps,libs}/**/*.fault.spec.ts', ...notTimed],
-  console: ['test/console/**/*.e2e.spec.ts', ...notTimed],
+  faults: ['test/faults/**/*.e2e.spec.ts', '{apps,libs}/**/*.fault.spec.ts'],
+  console: ['test/console/**/*.e2e.spec.ts'],
   fuzzing: ['test/fuzzing/**/*.e2e.spec.ts', '{apps,test}/**/*.fuzz.spec.ts'],
   operations: ['test/operations/**/*.e2e.spec.ts', 'bench/**/*.e2e.spec.ts'],
   docs: ['test/docs/**/*.e2e.spec.ts'],
@@ -74,7 +70,6 @@ export default {
       testPathIgnorePatterns: [...nightOnly, `<rootDir>/test/(${Object.keys(slow).join('|')})/`],
     }),
     ...Object.entries(slow).map(([name, globs]) => project(name, globs, withProcesses)),
-    project('timed', timed, { ...withServices, runner: '<rootDir>/test-runner-alone.mjs' }),
     project('night', undefined, { ...withProcesses, testRegex: nightOnly, testPathIgnorePatterns: [] }),
   ],
   // Twice the cores of a small machine, because tests often wait.

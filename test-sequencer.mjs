@@ -1,6 +1,6 @@
 import Sequencer from '@jest/test-sequencer';
 
-const PROJECTS = ['timed', 'faults', 'console', 'fuzzing', 'operations', 'docs', 'e2e', 'int', 'unit'];
+const PROJECTS = ['faults', 'console', 'fuzzing', 'operations', 'docs', 'e2e', 'int', 'unit'];
 /**
  * The long ones first, so that at the end all workers are busy: an e2e file takes up to a minute, a unit file a second. Jest
  * goes by the durations in its cache, which a clean clone has none of, and then by the size of files, which says nothing.

@@ -92,6 +92,7 @@ export const NIGHT_PARTS = {
     what: 'all pages of the console, speed, restarts',
     nightOnly: ['test/console/(harness|on-call|pages|restarts|speed)\\.e2e'],
   },
+  lists: { what: 'lists of the admin API with many Threads', nightOnly: ['apps/api/admin/many-threads\\.int'] },
   operations: {
     what: 'traces, database URLs, benchmarks in small',
     nightOnly: ['test/operations/(traces|database-url)\\.e2e', 'bench/.*\\.e2e'],
