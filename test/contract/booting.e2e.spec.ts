@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Overview, RunTimeline } from '#contract';
@@ -39,6 +39,8 @@ describe('a Run whose tool server takes 3 s to start', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'spool-booting-'));
+    // Tool servers of a worker that is root run as nobody, and look for a file here.
+    await chmod(folder, 0o755);
     models = await startModelSystem({
       env: { QUEUE_URL: redisUrl().url, METRICS_PORT: '0', LEASE_MS: String(LEASE_MS) },
       scripts: { 'says-it': { steps: [{ text: ['It is ', 'done.'] }] } },

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AccessStore } from '#access';
 import {
   describeWithPrivateRedis,
@@ -171,7 +172,8 @@ describeWithPrivateRedis('metrics', () => {
       const { threadId, runId } = await createAcknowledged(api.caller, 'hello /pause 20 /pieces 500');
       await until(threadId, 'running');
       toDatabase.stall();
-      // Meanwhile the worker, which has pieces to append, sends some that do not arrive.
+      // The worker gathers pieces for 50 ms, and then sends an append that does not arrive. If it has sent none, the next try may.
+      await sleep(75);
       await postEvents(api.caller, threadId, { type: 'user_interrupt', runId });
       toDatabase.resume();
       await seen(worker, none, 'spool_slots_in_use');
