@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { stepId, toExtendedLogEntry, type Command } from '#domain';
 import { createLogger } from '#platform';
 import { QueueControls } from '#run-queue';
@@ -50,6 +52,26 @@ it('names a step of the lost worker that is stored while the Run is taken back',
   expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2 });
   const entries = (await world.stream(threadId)).map((event) => toExtendedLogEntry(event));
   expect(entries.at(-1)).toMatchObject({ voidedStepId: stepId(runId, 1, 1) });
+});
+
+it('looks for the step of the lost worker no further back than its claim', async () => {
+  const { threadId, runId } = await world.say('a');
+  await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
+  await world.ownerPool.query(
+    `insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
+     select $1, -n, 'earlier ' || n, 'assistant.text_added', 1, '{}', 'earlier', 1, false, now() from generate_series(1, 5000) n`,
+    [threadId],
+  );
+  await world.ownerPool.query('analyze events');
+  const statement = readFileSync(join(import.meta.dirname, 'find-open-step.sql'), 'utf8');
+  const { rows } = await world.pool.query<{ 'QUERY PLAN': string }>(`explain (analyze) ${statement}`, [
+    threadId,
+    runId,
+    1,
+  ]);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  const removed = [...plan.matchAll(/Rows Removed by Filter: (\d+)/g)].map(([, count]) => Number(count));
+  expect(Math.max(0, ...removed)).toBeLessThan(10);
 });
 
 it('leaves in the logs what became of each claim', async () => {
