@@ -92,6 +92,7 @@ export const NIGHT_PARTS = {
     what: 'all pages of the console, speed, restarts',
     nightOnly: ['test/console/(harness|on-call|pages|restarts|speed)\\.e2e'],
   },
+  access: { what: 'each caller, agent, Thread and route', long: ['apps/api/access-matrix\\.fuzz'] },
   lists: { what: 'lists of the admin API with many Threads', nightOnly: ['apps/api/admin/many-threads\\.int'] },
   operations: {
     what: 'traces, database URLs, benchmarks in small',

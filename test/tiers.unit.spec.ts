@@ -55,7 +55,9 @@ it('runs each spec file that has a long form, and no other file twice, at night'
   expect(night).toEqual([...new Set(night)]);
   const isLong = await Promise.all(
     files.map(async (file) =>
-      /\bisLong\b|SPOOL_LONG|\brandomRuns\(|\bmeasureTurns\(|\bnightTest\b/.test(await readFile(file, 'utf8')),
+      /\bisLong\b|SPOOL_LONG|\brandomRuns\(|\bmeasureTurns\(|\b(isNight|nightTest)\b/.test(
+        await readFile(file, 'utf8'),
+      ),
     ),
   );
   expect(files.filter((file, i) => isLong[i] && !night.includes(file) && file !== import.meta.filename)).toEqual([]);

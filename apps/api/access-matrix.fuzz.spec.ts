@@ -1,4 +1,5 @@
 import { operations } from '#contract';
+import { isNight } from '#testing';
 import {
   MatrixWorld,
   ROUTES,
@@ -128,6 +129,8 @@ interface Cell {
 
 let world: MatrixWorld;
 let things: Made[];
+/** All cells, and those that are asked: the gate asks one for each caller, kind of Thread or file, route and outcome. */
+let every: Cell[];
 let cells: Cell[];
 const failures: string[][] = [];
 const counts = { cells: 0, accepted: 0 };
@@ -137,7 +140,8 @@ beforeAll(async () => {
   things = await makeThings();
   await world.enterStates();
   const all = [...agentCells(), ...things.flatMap(({ caller, thing }) => thingCells(caller, thing))];
-  cells = all.map((cell, i) => ({ ...cell, isLower: i % 2 === 1 }));
+  every = all.map((cell, i) => ({ ...cell, isLower: i % 2 === 1 }));
+  cells = isNight ? every : onePerOutcome(every);
 }, 60_000);
 
 afterAll(() => world.stop());
@@ -147,6 +151,13 @@ afterEach(() => {
   const found = failures.splice(0);
   if (found.length > 0) throw new Error(tableOf(found));
 });
+
+function onePerOutcome(all: Cell[]): Cell[] {
+  const byOutcome = new Map<string, Cell>();
+  for (const cell of all)
+    byOutcome.set([cell.caller.name, cell.thing?.what, routeName(cell.route), cell.expected].join(), cell);
+  return [...byOutcome.values()];
+}
 
 function ownerOf({ kind, personId, tokenId }: MatrixCaller): Owner {
   return kind === 'person' ? { personId, serviceTokenId: null } : { personId: null, serviceTokenId: tokenId };
@@ -361,7 +372,7 @@ test('a token that is none is 401 for what is there and what is not, and changes
 
 test('a list has what its caller may see of the Agent, and nothing else', async () => {
   const route = ROUTES.find(({ operation }) => operation === 'listThreads')!;
-  const lists = cells.filter((cell) => cell.route === route && isAccepted(cell));
+  const lists = every.filter((cell) => cell.route === route && isAccepted(cell));
   await each(lists, async ({ caller, agent }) => {
     const { text } = await world.ask(route, { ...unknownIds(), agentId: agent.id }, `Bearer ${caller.token}`);
     const listed = (JSON.parse(text) as { threads: { id: string }[] }).threads.map(({ id }) => id);
@@ -452,5 +463,5 @@ test('writes that are allowed are done', async () => {
 }, 60_000);
 
 test('all of it was asked', () => {
-  expect(counts).toEqual({ cells: 22_102, accepted: 808 });
+  expect(counts).toEqual(isNight ? { cells: 22_102, accepted: 808 } : { cells: 4_506, accepted: 469 });
 });
