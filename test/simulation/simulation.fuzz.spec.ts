@@ -28,7 +28,7 @@ jest.mock('ulid', () => {
   return { ...jest.requireActual<object>('ulid'), monotonicFactory };
 });
 
-const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 1_000);
+const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 400);
 const ONE_SEED = process.env['SPOOL_SEED'];
 const CALM = process.env['SPOOL_CALM'] === '1';
 const FROM_SEED = Number(process.env['SPOOL_FROM_SEED'] ?? 1);
