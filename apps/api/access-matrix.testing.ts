@@ -30,7 +30,13 @@ export interface MatrixCaller {
 
 /** `never published`: off too, and without a version. */
 export type AgentState =
-  'live' | 'unpublished' | 'never published' | 'off' | 'no live version' | 'deleted' | 'never published, deleted';
+  | 'live'
+  | 'unpublished'
+  | 'never published'
+  | 'off'
+  | 'no live version'
+  | 'deleted'
+  | 'never published, deleted';
 
 export interface MatrixAgent {
   name: string;

@@ -9,7 +9,8 @@ import type { FloorJob, FloorQueue } from './queue.ts';
 
 /** The message that starts the process, or requests one round. */
 export type ComposedQuestion =
-  { start: { databaseUrl: string; poolSize: number; queue: FloorQueue } } | { clients: number; forMs: number };
+  | { start: { databaseUrl: string; poolSize: number; queue: FloorQueue } }
+  | { clients: number; forMs: number };
 
 /** A Run that takes longer fails the round. */
 const RUN_WITHIN_MS = 30_000;

@@ -67,7 +67,7 @@ it('has nothing to show of the same in another order, as jsonb gives it back', a
   };
   expect(await diffManifests(one, other)).toBe('');
   // The first pattern that fits decides, so here the order is a difference.
-  const tools = [{ pattern: 'a', policy: 'ask' as const }, { pattern: 'b', policy: 'deny' as const }]; // prettier-ignore
+  const tools = [{ pattern: 'a', policy: 'ask' as const }, { pattern: 'b', policy: 'deny' as const }]; // oxfmt-ignore
   expect(await diffManifests(manifest({ tools }), manifest({ tools: tools.toReversed() }))).not.toBe('');
 });
 
@@ -81,7 +81,7 @@ it('gives up on the shortest diff of long texts that have nothing in common', as
 
 /** A new manifest is shown whole: without the signs, that is its YAML. */
 async function yamlOf(shown: AgentManifest): Promise<string> {
-  return (await diffManifests(null, shown)).split('\n').slice(3).map((line) => line.slice(1)).join('\n'); // prettier-ignore
+  return (await diffManifests(null, shown)).split('\n').slice(3).map((line) => line.slice(1)).join('\n'); // oxfmt-ignore
 }
 
 const text = fc.string({ unit: 'grapheme', maxLength: 40 });

@@ -20,7 +20,7 @@ export class DiskBlobStore implements BlobStore {
     const incoming = this.incoming(key);
     const file = await this.create(incoming);
     try {
-      const written = await writeAll(file, source, maxBytes).finally(() => file.close());
+      const written = await writeAndClose(file, source, maxBytes);
       await orAway(() => moveDurably(incoming, join(this.folder, key)));
       return written;
     } catch (error) {
@@ -76,10 +76,14 @@ export class DiskBlobStore implements BlobStore {
 }
 
 /** Its own failures only are BlobStoreAway. */
-async function writeAll(file: FileHandle, source: BlobSource, maxBytes: number): Promise<StoredBlob> {
-  const written = await takeSource(source, maxBytes, (chunk) => orAway(() => file.writeFile(chunk)));
-  await orAway(() => file.sync());
-  return written;
+async function writeAndClose(file: FileHandle, source: BlobSource, maxBytes: number): Promise<StoredBlob> {
+  try {
+    const written = await takeSource(source, maxBytes, (chunk) => orAway(() => file.writeFile(chunk)));
+    await orAway(() => file.sync());
+    return written;
+  } finally {
+    await file.close();
+  }
 }
 
 async function makeDurably(folder: string): Promise<void> {
@@ -96,7 +100,11 @@ async function moveDurably(from: string, to: string): Promise<void> {
 
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
-  await directory.sync().finally(() => directory.close());
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
 }
 
 async function orAway<T>(act: () => Promise<T>): Promise<T> {

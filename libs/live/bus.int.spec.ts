@@ -159,7 +159,11 @@ describe('on PostgreSQL', () => {
   async function asAdmin<T>(act: (client: Client) => Promise<T>): Promise<T> {
     const client = new Client({ connectionString: database.url });
     await client.connect();
-    return act(client).finally(() => client.end());
+    try {
+      return await act(client);
+    } finally {
+      await client.end();
+    }
   }
 
   const OF_BUSES = `application_name = 'spool live' and datname = current_database()`;

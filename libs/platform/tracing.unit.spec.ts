@@ -99,7 +99,7 @@ it.each([
   [Object.assign(new Odd('secret'), { code: 'a secret sentence' }), 'Odd'],
   ['secret', 'unknown'],
 ])('tells of %p by its code or its class alone', async (error, type) => {
-  // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
+  // oxlint-disable-next-line typescript/prefer-promise-reject-errors
   const failing = tracedFrom(from(ONE), 'fails', {}, () => Promise.reject(error));
   await expect(failing).rejects.toBe(error);
   const [span] = spans();

@@ -17,7 +17,18 @@ import { emptyReplay, replay, type Replay } from './replay.ts';
  * the state says), `fold` (every event can be folded) and `usage` (the files of an organization are counted right).
  */
 export type Invariant =
-  'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I9' | 'I12' | 'begin' | 'public' | 'work' | 'fold' | 'usage';
+  | 'I2'
+  | 'I3'
+  | 'I4'
+  | 'I6'
+  | 'I7'
+  | 'I9'
+  | 'I12'
+  | 'begin'
+  | 'public'
+  | 'work'
+  | 'fold'
+  | 'usage';
 
 export type Report = (invariant: Invariant, message: string) => void;
 

@@ -205,7 +205,7 @@ function toEvent(row: Column[]): StoredEvent | UnknownEvent {
     id: text(id),
     type: text(type),
     schemaVersion: Number(schemaVersion),
-    data: data ? JSON.parse(data) : NO_DATA,
+    data: data ? (JSON.parse(data) as StoredEvent['data']) : NO_DATA,
     runId: runId ?? null,
     attempt: attempt ? Number(attempt) : null,
     public: isPublic === 't',

@@ -212,9 +212,13 @@ it('stores the start with the next append if it could not be stored alone', asyn
   const { harness, booted, said } = slowHarness();
   const { runId, execution, commits } = await boot(harness, { logger });
   booted.open();
-  await eventually(() => lines.some((line) => line.includes('run start not stored; the next append retries it')), {
-    what: 'the start was refused',
-  }).finally(() => world.ownerPool.query('drop function refuse_start cascade'));
+  try {
+    await eventually(() => lines.some((line) => line.includes('run start not stored; the next append retries it')), {
+      what: 'the start was refused',
+    });
+  } finally {
+    await world.ownerPool.query('drop function refuse_start cascade');
+  }
   expect(await statusOf(runId)).toBe('booting');
   said.open();
   await execution;

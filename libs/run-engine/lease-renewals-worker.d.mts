@@ -10,7 +10,8 @@ export interface HeldLease {
 
 /** Claims by `keyOf`. `renewedAt` is when the renewal was sent, milliseconds; null if the leases were only read. */
 export type LeaseReport =
-  { kept: string[]; gone: string[]; renewedAt: number | null } | { failed: string; claims: number };
+  | { kept: string[]; gone: string[]; renewedAt: number | null }
+  | { failed: string; claims: number };
 
 export interface LeaseStatements {
   renew: QueryConfig;

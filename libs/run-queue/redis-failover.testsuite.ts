@@ -68,7 +68,13 @@ export function describeFailOver(start: () => Promise<Servers>): void {
     await on.registerWorker('worker', 8);
   };
   beforeEach(begin, 60_000);
-  afterEach(() => on.close().finally(() => servers.stop()));
+  afterEach(async () => {
+    try {
+      await on.close();
+    } finally {
+      await servers.stop();
+    }
+  });
 
   const fails = {
     killed: (master: RedisServer) => master.kill(),

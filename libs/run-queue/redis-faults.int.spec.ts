@@ -39,7 +39,11 @@ describeWithPrivateRedis('a Redis that fails', () => {
   };
   const close = async (): Promise<void> => {
     redis.resume();
-    await on.close().finally(() => redis.stop());
+    try {
+      await on.close();
+    } finally {
+      await redis.stop();
+    }
     process.off('unhandledRejection', noteUnhandled);
     expect(unhandled.splice(0)).toEqual([]);
   };

@@ -28,7 +28,13 @@ describeWithPrivateRedis('run queue while a Redis cluster moves its slot', () =>
     on = await Installation.open(database.url, cluster.url);
     await on.registerWorker('worker', 8);
   }, 60_000);
-  afterEach(() => on.close().finally(() => cluster.stop()));
+  afterEach(async () => {
+    try {
+      await on.close();
+    } finally {
+      await cluster.stop();
+    }
+  });
 
   test('loses no Run under load, and continues after each move', async () => {
     await underLoad(on, async (consumed) => {

@@ -48,7 +48,11 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
   }, 120_000);
 
   afterAll(async () => {
-    await expectHealthy(system.database).finally(() => system.stop());
+    try {
+      await expectHealthy(system.database);
+    } finally {
+      await system.stop();
+    }
   });
 
   const newTenant = (name: string, more: Partial<AgentManifestInput> = {}): Promise<Tenant> =>

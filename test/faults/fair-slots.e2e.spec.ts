@@ -60,7 +60,13 @@ async function startBacklog(lengths: readonly number[]): Promise<Tenant> {
 }
 
 /** Also while Runs are under way. */
-const stopHealthy = (): Promise<void> => expectHealthy(system.database).finally(() => system.stop());
+async function stopHealthy(): Promise<void> {
+  try {
+    await expectHealthy(system.database);
+  } finally {
+    await system.stop();
+  }
+}
 
 async function slotsOf({ organizationId }: Tenant): Promise<number> {
   const { rows } = await pool().query<{ count: number }>(

@@ -132,8 +132,11 @@ describe('a program outside of the folders', () => {
     const link = `/usr/local/bin/${basename(folder)}`;
     await copyFile('/bin/sh', join(folder, 'shell'));
     await symlink(join(folder, 'shell'), link);
-    const output = await start(link).finally(() => rm(link));
-    expect(output).toBe('started\n');
+    try {
+      expect(await start(link)).toBe('started\n');
+    } finally {
+      await rm(link);
+    }
   });
 });
 

@@ -25,7 +25,11 @@ export function describeContract(world: World, { areas = 'all' }: { areas?: 'all
   beforeAll(() => world.start(), 120_000);
   afterAll(async () => {
     // Whatever was asked for and refused: every invariant holds.
-    await expectHealthy(world.database).finally(() => world.stop());
+    try {
+      await expectHealthy(world.database);
+    } finally {
+      await world.stop();
+    }
   }, 60_000);
 
   describeEvents(world);

@@ -148,10 +148,12 @@ export function describeRuns(world: World): void {
         // While the queue is paused, no worker claims the Run again.
         await world.controls.pauseQueue();
         const isBack = ({ run }: { run: Run }) => run.status === 'queued';
-        const queued = world.becomes(id, isBack, 'the Run is queued again');
-        const { run, thread } = await queued.finally(() => world.controls.resumeQueue());
-        expect(thread.status).toBe('RESCHEDULING');
-        expect([run.status, run.startedAt]).toEqual(['queued', null]);
+        try {
+          const { run, thread } = await world.becomes(id, isBack, 'the Run is queued again');
+          expect([thread.status, run.status, run.startedAt]).toEqual(['RESCHEDULING', 'queued', null]);
+        } finally {
+          await world.controls.resumeQueue();
+        }
         expect((await world.ended(id)).run.status).toBe('completed');
         const log = await world.log(id);
         const statuses = log.filter(({ type }) => type === 'session.status').map(({ content }) => content);
