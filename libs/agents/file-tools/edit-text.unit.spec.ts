@@ -1,5 +1,5 @@
 import { createLogger } from '#platform';
-import { TaskPool } from '#task-pool';
+import { TaskPool, type RunTask } from '#task-pool';
 import { measureTurns, nightTest } from '#testing';
 import { editFile } from './edit-text.ts';
 
@@ -12,7 +12,10 @@ beforeAll(() => edit('a'.repeat(MEBIBYTE), 'a', 'b'));
 afterAll(() => pool.close());
 
 async function edit(text: string, oldText: string, newText: string, replaceAll = true) {
-  const context = { runTask: pool.runnerFor('one'), signal: new AbortController().signal };
+  // Shorter limits than in production, so that an endless search ends soon.
+  const runTask: RunTask = (task, input, signal) =>
+    pool.run({ ...task, limits: { ...task.limits, cpuMs: 500 } }, input, { organizationId: 'one', signal });
+  const context = { runTask, signal: new AbortController().signal };
   const bytes = new Uint8Array(Buffer.from(text));
   const before = process.memoryUsage.rss();
   const edited = await editFile(bytes, { oldText, newText, replaceAll, maxBytes: 5 * MEBIBYTE }, context);

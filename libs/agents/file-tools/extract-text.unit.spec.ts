@@ -105,15 +105,17 @@ describe('the text of a document', () => {
 });
 
 it('of another organization’s document does not wait for a bomb', async () => {
-  const order: string[] = [];
+  const stopping = new AbortController();
+  const ended: string[] = [];
   const read = async (name: string, organizationId: string, bytes: Uint8Array): Promise<void> => {
-    const context = { runTask: pool.runnerFor(organizationId), signal: new AbortController().signal };
+    const context = { runTask: pool.runnerFor(organizationId), signal: stopping.signal };
     await extractText('docx', async () => Uint8Array.from(bytes), context);
-    order.push(name);
+    ended.push(name);
   };
   const bomb = docxOf('<w:t>'.repeat(12_000_000));
-  const small = docxOf('<w:p><w:t>x</w:t></w:p>');
-  const bombs = Array.from({ length: 3 }, () => read('bomb', 'one', bomb));
-  await Promise.all([...bombs, read('other', 'two', small)]);
-  expect(order.indexOf('other')).toBeLessThanOrEqual(1);
+  const bombs = Array.from({ length: 3 }, () => read('bomb', 'one', bomb).catch(() => undefined));
+  await read('other', 'two', docxOf('<w:p><w:t>x</w:t></w:p>'));
+  expect(ended.indexOf('other')).toBeLessThanOrEqual(1);
+  stopping.abort();
+  await Promise.all(bombs);
 });
