@@ -33,7 +33,7 @@ export const NIGHT_PARTS = {
     what: 'generated clients, EventSource libraries',
     nightOnly: ['test/docs/clients\\.e2e', 'test/faults/generic-clients\\.e2e'],
   },
-  workers: { what: '100 kills of workers', long: ['test/faults/workers\\.e2e'] },
+  workers: { what: '100 kills of workers', long: ['libs/run-engine/lease-stall\\.int', 'test/faults/workers\\.e2e'] },
   'model-workers': { what: 'kills of workers of `model` Runs', long: ['test/faults/model-workers\\.e2e'] },
   database: { what: 'PostgreSQL restarted, stalled, cut', long: ['test/faults/database\\.e2e'] },
   queue: {
@@ -44,10 +44,11 @@ export const NIGHT_PARTS = {
     what: 'Sentinel, Cluster, slot migration',
     nightOnly: [
       'test/faults/redis-failover\\.e2e',
-      'libs/run-queue/redis-(cluster-failover|sentinel-failover|slot-migration)\\.fault',
+      'libs/run-queue/(run-queue-groups|redis-(cluster-failover|sentinel-failover|slot-migration))\\.fault',
       'libs/platform/connect-redis\\.fault',
       'libs/admin/doctor-redis\\.fault',
     ],
+    long: ['libs/access/rate-limiter\\.int', 'libs/live/bus\\.int'],
   },
   clocks: { what: 'clocks 10 minutes apart', nightOnly: ['test/faults/clocks\\.e2e'] },
   'fair-share': { what: '10,000 Runs of one tenant beside another', nightOnly: ['test/faults/fair-share\\.e2e'] },
@@ -57,6 +58,7 @@ export const NIGHT_PARTS = {
       'test/faults/(event-loop-api|event-loop-worker|fair-slots|finished-bodies|hostile-tenant|run-memory)\\.e2e',
       'test/standalone-large-bodies\\.e2e',
     ],
+    long: ['test/faults/stalled-bodies\\.e2e'],
   },
   turns: {
     what: 'the longest turn of the event loop for the largest inputs',
@@ -85,7 +87,11 @@ export const NIGHT_PARTS = {
   callers: {
     what: 'interrupts, waiting Runs, keys, one Thread',
     nightOnly: ['test/faults/rate-limit\\.e2e'],
-    long: ['test/(interrupt|main-job|waiting)\\.e2e', 'test/faults/(idempotency|one-thread)\\.e2e'],
+    long: [
+      'apps/api/limits-first\\.int',
+      'test/(interrupt|main-job|waiting)\\.e2e',
+      'test/faults/(idempotency|one-thread)\\.e2e',
+    ],
   },
   providers: { what: 'providers that fail', nightOnly: ['test/faults/provider\\.e2e'] },
   console: {
@@ -106,7 +112,11 @@ export const NIGHT_PARTS = {
       'libs/live/(live-hub\\.int|open-thread\\.unit)',
     ],
   },
-  install: { what: '`npm ci && npm start` in a fresh clone, as root', nightOnly: ['test/fresh-clone\\.e2e'] },
+  install: {
+    what: '`npm ci && npm start` in a fresh clone, as root',
+    nightOnly: ['test/fresh-clone\\.e2e'],
+    long: ['libs/platform/embedded-postgres-root\\.int'],
+  },
   'node-22': {
     what: 'unit tests, contract and main flow on Node 22',
     script: 'on-node.mjs',

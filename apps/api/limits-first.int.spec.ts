@@ -1,12 +1,12 @@
 import { makeSessionSecrets, makeToken } from '#access';
 import { PolicyWatch } from '#platform';
-import { eventually } from '#testing';
+import { eventually, isNight } from '#testing';
 import { ApiUnderTest, type Reply } from './api-under-test.testing.ts';
 import { recordStatements } from './sent-statements.testing.ts';
 
 // Real: HTTP, PostgreSQL.
 
-const LIMIT = 20;
+const LIMIT = isNight ? 20 : 6;
 /** The statements that look up credentials. */
 const LOOK_UPS = ['find-token', 'find-session'];
 

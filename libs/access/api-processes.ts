@@ -6,6 +6,12 @@ const REGISTER_API_PROCESS = namedStatement(import.meta.dirname, 'register-api-p
 /** How long a count stays in use after a lower one. Every process that can reach PostgreSQL beats meanwhile. */
 const KEEP_MS = 10_000;
 
+export interface ApiProcessTimes {
+  /** The interval of heartbeats. */
+  beatMs?: number;
+  keepMs?: number;
+}
+
 /** The API processes of the installation. */
 export interface ApiProcesses {
   /**
@@ -21,12 +27,16 @@ export interface ApiProcesses {
  * Registers this API process with a heartbeat, so that the processes can divide a rate limit. The rows are in `rate_limits`,
  * where they expire like counts; the previous release ignores them.
  */
-export async function registerApiProcess(pool: Pool, logger: Logger): Promise<ApiProcesses> {
+export async function registerApiProcess(
+  pool: Pool,
+  logger: Logger,
+  { beatMs, keepMs = KEEP_MS }: ApiProcessTimes = {},
+): Promise<ApiProcesses> {
   const id = newId();
   let counts = [{ alive: 1, until: Infinity }];
   const count = (): number => Math.max(...counts.map(({ alive }) => alive));
   const add = (alive: number, now: number): void => {
-    counts.at(-1)!.until = now + KEEP_MS;
+    counts.at(-1)!.until = now + keepMs;
     counts = [...counts.filter(({ until }) => until > now), { alive, until: Infinity }];
   };
   let isFailing = false;
@@ -40,7 +50,7 @@ export async function registerApiProcess(pool: Pool, logger: Logger): Promise<Ap
       isFailing = true;
     }
   };
-  const heartbeat = await startHeartbeat(beat);
+  const heartbeat = await startHeartbeat(beat, beatMs);
   return {
     count,
     close: async () => {

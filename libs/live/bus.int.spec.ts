@@ -8,6 +8,7 @@ import {
   eventually,
   faultProxy,
   type FaultProxy,
+  nightTest,
   type PrivateRedis,
   startPrivateRedis,
   startRedisCluster,
@@ -238,7 +239,7 @@ describeWithPrivateRedis('on Redis', () => {
 });
 
 describeWithPrivateRedis('live bus on a Redis cluster', () => {
-  it('delivers wake-ups published on another node, also after nodes die', async () => {
+  nightTest('delivers wake-ups published on another node, also after nodes die', async () => {
     const cluster = await startRedisCluster();
     try {
       const buses = Array.from({ length: 6 }, () => openBus({ REDIS_URL: cluster.url }));

@@ -9,12 +9,15 @@ export interface Heartbeat {
   stop(): Promise<void>;
 }
 
-/** Calls `beat` now, and every 3 s unless a beat is in progress. Resolves after the first beat. `beat` must not fail. */
-export async function startHeartbeat(beat: () => Promise<void>): Promise<Heartbeat> {
+/**
+ * Calls `beat` now, and every `beatMs` milliseconds unless a beat is in progress. Resolves after the first beat. `beat` must
+ * not fail.
+ */
+export async function startHeartbeat(beat: () => Promise<void>, beatMs = BEAT_MS): Promise<Heartbeat> {
   let beating: Promise<void> | null = null;
   const beatOnce = (): Promise<void> => (beating ??= beat().finally(() => (beating = null)));
   await beatOnce();
-  const timer = setInterval(() => void beatOnce(), BEAT_MS);
+  const timer = setInterval(() => void beatOnce(), beatMs);
   return {
     stop: async () => {
       clearInterval(timer);

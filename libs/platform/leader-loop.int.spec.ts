@@ -31,9 +31,9 @@ afterEach(async () => {
 
 function newLoop(
   tick: (signal: AbortSignal) => Promise<number>,
-  { databaseUrl = database.url, tryMs }: { databaseUrl?: string; tryMs?: number } = {},
+  { databaseUrl = database.url, ...times }: { databaseUrl?: string; tryMs?: number; silenceMs?: number } = {},
 ): LeaderLoop {
-  const loop = new LeaderLoop({ databaseUrl, lockId, name: 'test', tick, logger, ...(tryMs && { tryMs }) });
+  const loop = new LeaderLoop({ databaseUrl, lockId, name: 'test', tick, logger, ...times });
   loops.push(loop);
   loop.start();
   return loop;
@@ -126,7 +126,7 @@ it('stops the tick when its connection is cut, and may lead again', async () => 
 });
 
 it('loses to another when its network is dead, though nobody closes the connection', async () => {
-  const cutOff = newLoop(async () => 60_000, { databaseUrl: proxy.through(database.url) });
+  const cutOff = newLoop(async () => 60_000, { databaseUrl: proxy.through(database.url), silenceMs: 1_500 });
   await leads(cutOff);
   const other = newLoop(async () => 60_000);
   proxy.stall();

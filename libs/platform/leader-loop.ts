@@ -15,19 +15,24 @@ export interface LeaderLoopOptions {
   logger: Logger;
   /** How often a follower tries for the lock, unless it is told that the lock is free. Milliseconds, default 1,000. */
   tryMs?: number;
+  /** After how long a silence PostgreSQL ends the leader's session. Milliseconds, default 6,000. */
+  silenceMs?: number;
 }
 
 /** Short, because the leader may be killed just before other leases end, and those Runs then wait for the next leader. */
 const TRY_MS = 1_000;
-/** How often a leader shows PostgreSQL that it is alive. */
-const BEAT_MS = 2_000;
 /**
  * PostgreSQL ends a session that is silent for so long, and with it the lock. A killed leader's socket is closed by its
  * kernel; one that is stopped, blocked or behind a dead network would lead for ever without this.
  */
 const SILENCE_MS = 6_000;
+/** How often in this time a leader shows PostgreSQL that it is alive. */
+const BEATS = 3;
+/** How long an answer may take, as a part of this time. */
+const ANSWER_PART = 0.5;
+/** The pause after a failure to connect. */
+const RECONNECT_MS = 2_000;
 const CONNECT_TIMEOUT_MS = 2_000;
-const ANSWER_TIMEOUT_MS = 3_000;
 const MAX_BACK_OFF_MS = 1_000;
 /** A tick that goes on failing is logged the first time, and then every so many. */
 const LOG_EVERY = 30;
@@ -84,7 +89,7 @@ export class LeaderLoop {
       } catch (error) {
         this.options.logger.warn({ err: error }, `${this.options.name}: no connection to lead with`);
         client = client && hangUp(client);
-        await this.pause(BEAT_MS);
+        await this.pause(RECONNECT_MS);
       }
     }
     if (client) hangUp(client);
@@ -96,8 +101,8 @@ export class LeaderLoop {
       application_name: `spool ${this.options.name}`,
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
-      options: `-c idle_session_timeout=${SILENCE_MS}`,
+      query_timeout: this.silenceMs * ANSWER_PART,
+      options: `-c idle_session_timeout=${this.silenceMs}`,
     });
     // What it means is told by 'end' and by the next query.
     client.on('error', () => undefined);
@@ -108,6 +113,10 @@ export class LeaderLoop {
     await client.connect();
     await client.query(`listen ${this.channel}`);
     return client;
+  }
+
+  private get silenceMs(): number {
+    return this.options.silenceMs ?? SILENCE_MS;
   }
 
   private get channel(): string {
@@ -140,7 +149,7 @@ export class LeaderLoop {
     };
     this.stopping.signal.addEventListener('abort', lose);
     client.once('end', lose);
-    const beat = setInterval(() => void client.query('select 1').catch(lose), BEAT_MS);
+    const beat = setInterval(() => void client.query('select 1').catch(lose), this.silenceMs / BEATS);
     this.leading = !this.stopping.signal.aborted;
     logger.info(`${name}: leading`);
     try {

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { registerWorker } from '#run-queue';
 import { createLogger } from '#platform';
-import { eventually } from '#testing';
+import { eventually, isNight } from '#testing';
 import type { Claim } from './claim.ts';
 import { makeWorld, type World } from './engine.testing.ts';
 import { message, ok, scripted, scriptedHarness, tool, useTools } from './scripted-harness.testing.ts';
@@ -9,6 +9,8 @@ import { message, ok, scripted, scriptedHarness, tool, useTools } from './script
 // Every stall blocks the thread of this spec, which is the main thread of the worker under test.
 
 const LEASE_MS = 2_000;
+/** How often one Run stalls. The second time begins with a lease that was renewed in a stall. */
+const STALLS = isNight ? 3 : 2;
 
 let world: World;
 beforeAll(async () => {
@@ -58,7 +60,7 @@ async function workLateInLease() {
 describe('a stall of the main thread', () => {
   it('shorter than a lease loses no claim', async () => {
     const { claim, threadId, runId, leases, end } = await workLateInLease();
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < STALLS; i++) {
       stall(0.9);
       leases.look();
       expect(claim.stopReason).toBeNull();
@@ -152,7 +154,7 @@ describe('the lease thread', () => {
   it('keeps the claim of a harness that stalls in each of its pieces', async () => {
     const stalling = scriptedHarness(async function* () {
       await isRenewed(leases.claims()[0]!);
-      for (let i = 0; i < 3; i++) {
+      for (let i = 0; i < STALLS; i++) {
         stall(0.8);
         yield { type: 'text', text: 'x' };
         await new Promise((resolve) => setTimeout(resolve, 10));

@@ -289,12 +289,14 @@ export function describeRunQueue(backend: Backend): void {
       await on.lookedOnceMore();
       expect(await on.queue.waitingCount()).toBeLessThanOrEqual(windowOf(8) + 2);
       const consumed: string[] = [];
-      on.queue.consume(async (offer) => {
+      const consumer = on.queue.consume(async (offer) => {
         if (await on.claim(offer)) consumed.push(offer.runId);
         // Leaves the dispatcher time to find the next one.
         await on.lookedOnceMore();
       }, 1);
       await on.waitFor(consumed, 4);
+      // Before the dispatcher stops, because the handler waits for its looks.
+      await consumer.close();
       // B and C hold no slot, because a claimed Run ends at once here.
       expect(consumed.slice(0, 4).toSorted()).toEqual([...late, ...later].map(({ runId }) => runId).toSorted());
       expect(consumed[0]).toBe(late[0]!.runId);

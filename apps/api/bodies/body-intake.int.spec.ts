@@ -56,9 +56,14 @@ interface Sender {
 /** Sends the head of a request only. */
 function open(
   headers: string[],
-  { token = api.token, method = 'POST', path = `/agents/${api.agentId}/threads` } = {},
+  {
+    of = api,
+    token = of.token,
+    method = 'POST',
+    path = `/agents/${of.agentId}/threads`,
+  }: { of?: ApiUnderTest; token?: string; method?: string; path?: string } = {},
 ): Sender {
-  const url = new URL(api.url);
+  const url = new URL(of.url);
   const socket = connect(Number(url.port), '127.0.0.1');
   opened.push(socket);
   let text = '';
@@ -182,12 +187,14 @@ describe('the time to arrive', () => {
   });
 
   it('refuses a JSON body that does not arrive within its time, however fast it is', async () => {
-    const sender = open(ofLength(4 * MIB));
+    const impatient = await ApiUnderTest.start({ settings: { BODY_TIMEOUT_MS: 2_000, BODY_BYTES_PER_SECOND: 10_000 } });
+    const sender = open(ofLength(4 * MIB), { of: impatient });
     const timer = setInterval(() => sender.socket.write(' '.repeat(20_000)), 200);
     try {
-      expect(await expectAnswer(sender, 408, 'request_timeout')).toContain('within 8 s');
+      expect(await expectAnswer(sender, 408, 'request_timeout')).toContain('within 2 s');
     } finally {
       clearInterval(timer);
+      await impatient.stop();
     }
   });
 
