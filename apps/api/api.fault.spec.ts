@@ -125,20 +125,21 @@ describeWithPrivateRedis('Redis away', () => {
 
 describe('a body that is refused before it is read', () => {
   const MEBIBYTE = 1024 * 1024;
+  let api: ApiUnderTest;
+
+  beforeAll(async () => {
+    api = await ApiUnderTest.start({ settings: { BODY_LIMIT_BYTES: MEBIBYTE } });
+  });
+  afterAll(() => api.stop());
 
   it.each([
     ['too large', 413, 'application/json'],
     ['of a type that is not taken', 415, 'text/plain'],
   ])('%s gets its answer though its sender is still sending: the connection stays', async (_, status, type) => {
-    const api = await ApiUnderTest.start({ settings: { BODY_LIMIT_BYTES: MEBIBYTE } });
-    try {
-      const body = 'x'.repeat(8 * MEBIBYTE);
-      const headers = { 'content-type': type };
-      const refused = await api.post(`/agents/${api.agentId}/threads`, { body, headers });
-      // Who is hung up on while sending may not see it: of 60 such requests from another process 19 did not.
-      expect([refused.status, refused.headers.get('connection')]).toEqual([status, null]);
-    } finally {
-      await api.stop();
-    }
+    const body = 'x'.repeat(8 * MEBIBYTE);
+    const headers = { 'content-type': type };
+    const refused = await api.post(`/agents/${api.agentId}/threads`, { body, headers });
+    // Who is hung up on while sending may not see it: of 60 such requests from another process 19 did not.
+    expect([refused.status, refused.headers.get('connection')]).toEqual([status, null]);
   });
 });

@@ -27,7 +27,7 @@ const HEALED_WITHIN_MS = 2_000;
 const STALL_MS = isLong ? 20_000 : LEASE_MS + 1_000;
 /** A call may close late if the worker or this process was paused for so long. Milliseconds. */
 const PAUSED_MS = 500;
-const LOST_ANSWERS = isLong ? 100 : 10;
+const LOST_ANSWERS = isLong ? 100 : 5;
 /** A Thread's messages take about a second each. */
 const LOAD: StandardLoadOptions = isLong
   ? { threads: 30, messages: 6, pieces: 40, pauseMs: 100 }
@@ -94,7 +94,8 @@ describeWithRedis('PostgreSQL breaks under load', () => {
   test(
     'it is killed and back, again and again: 503 at worst, apis recover, and Runs go on (F6)',
     async () => {
-      const load = startLoad('F6', { messages: isLong ? 30 : 6 });
+      let isBreaking = true;
+      const load = startLoad('F6', { messages: isLong ? 30 : 1, keepOn: () => isBreaking });
       await eventually(() => load.ended > 2, { what: 'the load is under way', timeoutMs: 20_000 });
       probe = startProbe(callers, `/threads/${load.said[0]!.threadId}`);
       const healedMs: number[] = [];
@@ -114,7 +115,7 @@ describeWithRedis('PostgreSQL breaks under load', () => {
         load.healthy();
         await waitUntil(next);
       }
-      expect(load.ended).toBeLessThan(load.threads * load.messages);
+      isBreaking = false;
       await load.finished(upTo(60_000));
       const answers = await probe.stop();
       reportFigure(
@@ -154,7 +155,7 @@ describeWithRedis('PostgreSQL breaks under load', () => {
   test(
     'the line of a worker is silent: it stops its work before its leases end, another one goes on (F7)',
     async () => {
-      const load = startLoad('F7, stalled', { pieces: 100 });
+      const load = startLoad('F7, stalled', { pieces: 100, messages: isLong ? 6 : 1 });
       const isBusy = (): boolean => openCallsOf(workers[0]!).length >= 2;
       await eventually(isBusy, { what: 'the worker has Runs', timeoutMs: 20_000 });
       load.faulty();

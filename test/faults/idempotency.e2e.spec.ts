@@ -15,9 +15,9 @@ import { Pod } from '../support/pod.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
 
-const CREATES = isLong ? 1_000 : 200;
+const CREATES = isLong ? 1_000 : 120;
 const KILLED = isLong ? 30 : 3;
-const LOST = isLong ? 100 : 10;
+const LOST = isLong ? 100 : 6;
 /** Seeds that once failed. */
 const KEPT: number[] = [];
 

@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeWithRedis, eventually, redisUrl, reportFigure, reportLatency, type SpawnedNode } from '#testing';
+import {
+  describeWithRedis,
+  eventually,
+  nightTest,
+  redisUrl,
+  reportFigure,
+  reportLatency,
+  type SpawnedNode,
+} from '#testing';
 import { expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, postEvents, readLog, send, waitForEntry } from '../support/client.ts';
 import type { Acknowledged, Caller, LogEntry } from '../support/client.ts';
@@ -29,7 +37,7 @@ import {
   type Recovery,
 } from '../support/worker-kills.ts';
 
-const LEASE_MS = 2_000;
+const LEASE_MS = isLong ? 2_000 : 1_500;
 const GRACE_MS = 1_000;
 /** After a worker is lost, its Runs go on within the lease and this (quality.md, F1). */
 const MARGIN_MS = 2_000;
@@ -40,13 +48,14 @@ const HANDED_OVER_WITHIN_MS = 1_000;
 /** Servers over stdio notice that nobody speaks to them any more. */
 const SERVERS_END_MS = 1_000;
 const ENDED = { what: 'its tool servers end', timeoutMs: 15_000 };
-const RUNS = 60;
+/** Of the hand-over. */
+const RUNS = isLong ? 60 : 10;
 /** Of a worker that is to have all Runs of a test at once. */
-const MANY_SLOTS = { WORKER_SLOTS: String(RUNS) };
+const MANY_SLOTS = { WORKER_SLOTS: '60' };
 const KILL_EVERY_MS = 1_500;
 /** Of one load. */
 const KILLING_MS = 15_000;
-const ROUNDS = isLong ? 20 : 1;
+const ROUNDS = 20;
 
 /** A Run at its moment. */
 interface RunAt extends Acknowledged {
@@ -302,7 +311,8 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
     upTo(60_000),
   );
 
-  test(
+  // In the gate, each moment of these Runs is above, and kills under load are in workers.e2e.spec.ts.
+  nightTest(
     'killed at random again and again under load, it loses nothing, and nothing is done twice (F1)',
     async () => {
       const random = seededRandom(freshSeed(), 'F1, models under load');

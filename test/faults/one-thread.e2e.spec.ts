@@ -17,7 +17,7 @@ const CONCURRENT = 64;
 const CALLS = 3 * CONCURRENT;
 const REQUESTS = 3;
 const DELETES = 6;
-const ROUNDS = isLong ? 20 : 2;
+const ROUNDS = isLong ? 20 : 1;
 /** Seeds that once failed. */
 const KEPT: number[] = [];
 const WHEN_BUSY = ['reject', 'enqueue', 'interrupt'] as const;

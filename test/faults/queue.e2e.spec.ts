@@ -36,7 +36,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
     async () => {
       random = seededRandom(freshSeed(), 'F8');
       const copies = copyJobs();
-      const load = system.startLoad(random, isLong ? {} : { threads: 10, messages: 2 });
+      const load = system.startLoad(random, isLong ? {} : { threads: 8, messages: 1, readers: 3 });
       // A Run taken back from it has a second dispatch, while jobs of the first are still to come.
       const call = await system.outside.hold('half said').reached;
       await killWorker(system, call.pid);

@@ -19,15 +19,18 @@ import {
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
 import { percentile, toldTimes } from '../support/times.ts';
 
-const QUEUED = 200;
+const QUEUED = isLong ? 200 : 50;
+const WARM = isLong ? 50 : 20;
 const SLOTS = 4;
 /** The bound for creates while Redis is unavailable. */
 const CREATED_P99_MS = 50;
 const FLUSHES = isLong ? 20 : 2;
+/** How many longer Runs are added before each. */
+const BESIDE = isLong ? 40 : 25;
 /** How long Redis is away; at least until the Runs under way have ended. */
 const AWAY_MS = isLong ? 60_000 : 0;
 /** Of an answer that is still being written when Redis goes away, one every 50 ms. */
-const PIECES = isLong ? 900 : 60;
+const PIECES = isLong ? 900 : 40;
 
 describeWithPrivateRedis('Redis may lose everything', () => {
   let redis: PrivateRedis;
@@ -89,7 +92,7 @@ describeWithPrivateRedis('Redis may lose everything', () => {
       const worker = await system.startWorker();
       const wentOnMs: number[] = [];
       for (let flush = 0; flush < FLUSHES; flush++) {
-        await inParallel(40, 8, (i) => create(`/pieces 10 /pause 20 beside ${i}`, i === 0));
+        await inParallel(BESIDE, 8, (i) => create(`/pieces 10 /pause 20 beside ${i}`, i === 0));
         await redis.flushAll();
         const emptiedAt = performance.now();
         const waiting = await countRuns('queued');
@@ -113,7 +116,7 @@ describeWithPrivateRedis('Redis may lose everything', () => {
       `Redis ${how}: creates and streams continue, and Runs after its return (F5)`,
       async () => {
         const worker = await system.startWorker();
-        await inParallel(50, 8, (i) => create(`warm ${i}`));
+        await inParallel(WARM, 8, (i) => create(`warm ${i}`));
         const beside = await createQueued();
         await allRunsCompleted(system.database, created.length, 60_000);
         await inParallel(SLOTS, SLOTS, (i) => create(`/pieces ${PIECES} /pause 50 read ${i}`, true));

@@ -21,6 +21,8 @@ const STOPS_WITHIN_MS = 1_000;
 /** One that leads the reaper and falls silent leads on for so long at most (leader-loop.ts): less than the default lease. */
 const SILENT_LEADER_MS = 8_000;
 const ROUNDS = isLong ? 10 : 1;
+/** How many moments share a kill. Their Runs have the same worker. */
+const MOMENTS_A_KILL = isLong ? 1 : 3;
 const KILLS_A_BATCH = 10;
 
 type Call = ModelCall | ToolUse;
@@ -35,6 +37,8 @@ interface Moment {
   /** What the tool that was under way did in all, and what the model was told of it. */
   tool?: { uses: number; effects: number; told: string };
 }
+
+type Place = Pick<Moment, 'point' | 'wanted'>;
 
 const MOMENTS: Moment[] = [
   { moment: 'after the claim', point: 'step asked', wanted: inStep(0) },
@@ -68,14 +72,15 @@ describeWithRedis('a worker is lost', () => {
     system = await startStandardSystem({ queueUrl: redisUrl().url, env });
   };
 
-  /** Kills the worker that a call like this comes from, while it does. */
-  async function killAt({
-    point,
-    wanted,
-  }: Pick<Moment, 'point' | 'wanted'>): Promise<{ call: Call; lost: LostClaim[] }> {
-    const call = await system.outside.hold(point, wanted).reached;
+  /** Kills the worker that a call like the first comes from, while it has such a call at each other place too. */
+  async function killAt(first: Place, ...others: Place[]): Promise<{ calls: Call[]; lost: LostClaim[] }> {
+    const { outside } = system;
+    const call = await outside.hold(first.point, first.wanted).reached;
+    const isOfVictim = ({ pid }: Call): boolean => pid === call.pid;
+    const more = others.map(({ point, wanted }) => outside.hold(point, (one) => isOfVictim(one) && wanted(one)));
+    const calls = [call, ...(await Promise.all(more.map(({ reached }) => reached)))];
     const lost = await killWorker(system, call.pid);
-    return { call, lost };
+    return { calls, lost };
   }
 
   describe('of two', () => {
@@ -88,13 +93,18 @@ describeWithRedis('a worker is lost', () => {
         random = seededRandom(freshSeed(), 'F1');
         let isKilling = true;
         const load = system.startLoad(random, { threads: 8, messages: 1, keepOn: () => isKilling });
+        const losses: LostClaim[] = [];
         const kills: { moment: Moment; call: Call; lost: LostClaim[] }[] = [];
         for (let round = 0; round < ROUNDS; round++) {
-          for (const moment of MOMENTS) kills.push({ moment, ...(await killAt(moment)) });
+          for (let from = 0; from < MOMENTS.length; from += MOMENTS_A_KILL) {
+            const moments = MOMENTS.slice(from, from + MOMENTS_A_KILL) as [Moment, ...Moment[]];
+            const { calls, lost } = await killAt(...moments);
+            losses.push(...lost);
+            kills.push(...moments.map((moment, i) => ({ moment, call: calls[i]!, lost })));
+          }
         }
         isKilling = false;
         await load.finished(60_000);
-        const losses = kills.flatMap(({ lost }) => lost);
         const recoveries = await recoveriesOf(system, losses);
         for (const { moment, call, lost } of kills) {
           const own = lost.find(({ runId }) => runId === call.runId)!;
