@@ -93,10 +93,15 @@ export const NIGHT_PARTS = {
       'test/faults/(idempotency|one-thread)\\.e2e',
     ],
   },
-  providers: { what: 'providers that fail', nightOnly: ['test/faults/provider\\.e2e'] },
+  providers: {
+    what: 'providers that fail',
+    nightOnly: ['test/faults/provider\\.e2e'],
+    long: ['test/model-runs\\.e2e'],
+  },
   console: {
     what: 'all pages of the console, speed, restarts',
     nightOnly: ['test/console/(harness|on-call|pages|restarts|speed)\\.e2e'],
+    long: ['test/console/board\\.e2e'],
   },
   access: { what: 'each caller, agent, Thread and route', long: ['apps/api/access-matrix\\.fuzz'] },
   lists: { what: 'lists of the admin API with many Threads', nightOnly: ['apps/api/admin/many-threads\\.int'] },
@@ -115,7 +120,7 @@ export const NIGHT_PARTS = {
   install: {
     what: '`npm ci && npm start` in a fresh clone, as root',
     nightOnly: ['test/fresh-clone\\.e2e'],
-    long: ['libs/platform/embedded-postgres-root\\.int'],
+    long: ['libs/platform/embedded-postgres-root\\.int', 'test/(standalone|docs/docs)\\.e2e'],
   },
   'node-22': {
     what: 'unit tests, contract and main flow on Node 22',

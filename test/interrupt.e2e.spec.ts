@@ -18,7 +18,7 @@ import { startStandardSystem, type StandardSystem } from './support/standard-sys
 import { isLong, upTo } from './support/system.ts';
 import { percentile, toldTimes } from './support/times.ts';
 
-const INTERRUPTS = isLong ? 1_000 : 100;
+const INTERRUPTS = isLong ? 1_000 : 32;
 const CONNECTIONS = 4;
 /** Bounds from the interrupt request to the end of the provider's connection. */
 const CLOSED_P50_MS = 100;
@@ -27,7 +27,7 @@ const CLOSED_P99_MS = 500;
 const CLOSED_AFTER_ANSWER_P50_MS = 50;
 const CLOSED_WITHOUT_WAKES_MS = 2_000;
 /** Threads whose messages come faster than their Runs end, and how many each. */
-const BUSY_THREADS = isLong ? 100 : 16;
+const BUSY_THREADS = isLong ? 100 : 6;
 const MESSAGES = 6;
 /** How long the next Run waits for a worker that does not acknowledge (decisions, section 3). */
 const ACKNOWLEDGE_MS = 2_000;

@@ -152,8 +152,8 @@ afterEach(() => {
   if (found.length > 0) throw new Error(tableOf(found));
 });
 
-function onePerOutcome(all: Cell[]): Cell[] {
-  const byOutcome = new Map<string, Cell>();
+function onePerOutcome<C extends Cell>(all: C[]): C[] {
+  const byOutcome = new Map<string, C>();
   for (const cell of all)
     byOutcome.set([cell.caller.name, cell.thing?.what, routeName(cell.route), cell.expected].join(), cell);
   return [...byOutcome.values()];
@@ -163,16 +163,12 @@ function ownerOf({ kind, personId, tokenId }: MatrixCaller): Owner {
   return kind === 'person' ? { personId, serviceTokenId: null } : { personId: null, serviceTokenId: tokenId };
 }
 
+type Wanted = Pick<Thing, 'agent' | 'owner' | 'lifecycle' | 'what'> & { askers: MatrixCaller[] };
+
 /** For every agent: what others have, which every caller asks for, and what each caller has. */
 async function makeThings(): Promise<Made[]> {
   const { callers, otherPersonId: personId, otherServiceTokenId: serviceTokenId } = world;
-  const wanted: {
-    askers: MatrixCaller[];
-    agent: MatrixAgent;
-    owner: Owner;
-    lifecycle: Thing['lifecycle'];
-    what: string;
-  }[] = [];
+  const wanted: Wanted[] = [];
   for (const agent of world.agents) {
     const add = (askers: MatrixCaller[], owner: Owner, lifecycle: Thing['lifecycle'], what: string) =>
       wanted.push({ askers, agent, owner, lifecycle, what });
@@ -197,11 +193,21 @@ async function makeThings(): Promise<Made[]> {
     }
   }
   const made: Made[][] = [];
-  await each(wanted.entries(), async ([i, { askers, ...rest }]) => {
+  await each((isNight ? wanted : onlyAsked(wanted)).entries(), async ([i, { askers, ...rest }]) => {
     const thing = await world.makeThing(rest);
     made[i] = askers.map((caller) => ({ caller, thing }));
   });
   return made.flat();
+}
+
+/** Those that a cell of the gate asks for, and all of the first agent. */
+function onlyAsked(wanted: Wanted[]): Wanted[] {
+  const cells = wanted.flatMap((one) => {
+    const thing = { ...one, ...unknownIds() };
+    return one.askers.flatMap((caller) => thingCells(caller, thing).map((cell) => ({ ...cell, one, isLower: false })));
+  });
+  const asked = new Set(onePerOutcome(cells).map(({ one }) => one));
+  return wanted.filter((one) => one.agent === world.agents[0] || asked.has(one));
 }
 
 function agentCells(): Omit<Cell, 'isLower'>[] {

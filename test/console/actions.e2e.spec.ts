@@ -34,7 +34,7 @@ describeInBrowser('what operators do in the console', () => {
         allow(/401.*\/console\/session/);
         await button(page, 'Sign in').click();
         expect(await page.getByRole('alert').innerText()).toMatch(/not the token of an operator/);
-        await look('login-refused');
+        // How that looks: sessions.e2e.spec.ts.
         await field(page).fill(world.operatorToken);
         await page.keyboard.press('Enter');
         await page.getByRole('heading', { name: 'Runs' }).waitFor();

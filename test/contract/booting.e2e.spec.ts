@@ -12,9 +12,9 @@ import { SpoolCommand } from '../support/spool-command.ts';
 import { oddServer, slowToStart } from '../support/tool-servers.ts';
 import type { Run, Thread } from './support/client.ts';
 
-// Real PostgreSQL, Redis, processes, browser and MCP server. Each Agent has a tool server of its own that takes 3 s to start.
+// Real PostgreSQL, Redis, processes, browser and MCP server. Each Agent has a tool server of its own that takes its time to start.
 
-const BOOT_MS = 3_000;
+const BOOT_MS = 1_000;
 /** Long enough for a busy machine: a claim that is lost by chance would add an attempt. */
 const LEASE_MS = 6_000;
 const EITHER_WAIT = expect.stringMatching(/^(delay|queue)$/) as unknown;
@@ -30,7 +30,7 @@ interface Shown {
   run: Run;
 }
 
-describe('a Run whose tool server takes 3 s to start', () => {
+describe('a Run whose tool server takes its time to start', () => {
   let models: ModelSystem;
   let operator: Caller;
   let spool: SpoolCommand;
@@ -100,53 +100,48 @@ describe('a Run whose tool server takes 3 s to start', () => {
   }
 
   test(
-    'is booting in the public API',
+    'is booting in the public API, in the admin API, in metrics and in the CLI',
     () =>
-      whileBooting(async ({ caller, threadId, runId }) => {
-        const { thread, run } = await read<Shown>(caller, `/threads/${threadId}`);
-        expect([thread.status, run]).toEqual(['RUNNING', expect.objectContaining({ id: runId, ...BOOTING })]);
-        const shown = await read<{ run: Run }>(caller, `/threads/${threadId}/runs/${runId}`);
-        expect(shown.run).toMatchObject(BOOTING);
-        expect((await read<{ runs: Run[] }>(caller, `/threads/${threadId}/runs`)).runs).toMatchObject([BOOTING]);
-        const running = await read<{ threads: Thread[] }>(caller, `/agents/${caller.agentId}/threads?status=RUNNING`);
-        expect(running.threads.map(({ id }) => id)).toEqual([threadId]);
-        expect((await readLog(caller, threadId)).map(({ type }) => type)).not.toContain('run.started');
+      whileBooting(async (begun) => {
+        await expectInPublicApi(begun);
+        await Promise.all([expectInAdminApi(begun), expectInCli(begun)]);
       }),
     60_000,
   );
 
-  test(
-    'is booting in the admin API and in metrics',
-    () =>
-      whileBooting(async ({ runId }) => {
-        const { runs } = await read<{ runs: { id: string }[] }>(operator, '/runs?status=booting');
-        expect(runs).toEqual([expect.objectContaining({ id: runId, ...BOOTING })]);
-        const { overview } = await read<{ overview: Overview }>(operator, '/overview');
-        expect(overview.runs).toMatchObject({ booting: 1, running: 0 });
-        expect((await timelineOf(runId)).spans.at(-1)).toMatchObject({ kind: 'boot', attempt: 1, endedAt: null });
-        const isCounted = async () => {
-          const scraped = await metrics.read(models.api.process);
-          return total(scraped, 'spool_live_runs', 'status="booting"') === 1;
-        };
-        await eventually(isCounted, { what: 'metrics count it' });
-      }),
-    60_000,
-  );
+  async function expectInPublicApi({ caller, threadId, runId }: Begun): Promise<void> {
+    const { thread, run } = await read<Shown>(caller, `/threads/${threadId}`);
+    expect([thread.status, run]).toEqual(['RUNNING', expect.objectContaining({ id: runId, ...BOOTING })]);
+    const shown = await read<{ run: Run }>(caller, `/threads/${threadId}/runs/${runId}`);
+    expect(shown.run).toMatchObject(BOOTING);
+    expect((await read<{ runs: Run[] }>(caller, `/threads/${threadId}/runs`)).runs).toMatchObject([BOOTING]);
+    const running = await read<{ threads: Thread[] }>(caller, `/agents/${caller.agentId}/threads?status=RUNNING`);
+    expect(running.threads.map(({ id }) => id)).toEqual([threadId]);
+    expect((await readLog(caller, threadId)).map(({ type }) => type)).not.toContain('run.started');
+  }
 
-  test(
-    'is booting in the CLI',
-    () =>
-      whileBooting(async ({ runId }) => {
-        const [listed, details, summary] = await Promise.all(
-          [['run', 'list', '--status', 'booting'], ['run', 'show', runId], ['overview']].map((args) => spool.run(args)),
-        );
-        expect(listed!.out).toMatch(new RegExp(`${runId}.* booting `));
-        expect(details!.out).toMatch(/status +booting/);
-        expect(details!.out).toMatch(/goes on +boot /);
-        expect(summary!.out).toContain('0 queued, 1 booting, 0 running');
-      }),
-    60_000,
-  );
+  async function expectInAdminApi({ runId }: Begun): Promise<void> {
+    const { runs } = await read<{ runs: { id: string }[] }>(operator, '/runs?status=booting');
+    expect(runs).toEqual([expect.objectContaining({ id: runId, ...BOOTING })]);
+    const { overview } = await read<{ overview: Overview }>(operator, '/overview');
+    expect(overview.runs).toMatchObject({ booting: 1, running: 0 });
+    expect((await timelineOf(runId)).spans.at(-1)).toMatchObject({ kind: 'boot', attempt: 1, endedAt: null });
+    const isCounted = async () => {
+      const scraped = await metrics.read(models.api.process);
+      return total(scraped, 'spool_live_runs', 'status="booting"') === 1;
+    };
+    await eventually(isCounted, { what: 'metrics count it' });
+  }
+
+  async function expectInCli({ runId }: Begun): Promise<void> {
+    const [listed, details, summary] = await Promise.all(
+      [['run', 'list', '--status', 'booting'], ['run', 'show', runId], ['overview']].map((args) => spool.run(args)),
+    );
+    expect(listed!.out).toMatch(new RegExp(`${runId}.* booting `));
+    expect(details!.out).toMatch(/status +booting/);
+    expect(details!.out).toMatch(/goes on +boot /);
+    expect(summary!.out).toContain('0 queued, 1 booting, 0 running');
+  }
 
   describeInBrowser('in a browser', () => {
     const { visit } = useConsole(() => ({ ...models.system, caller: models.api.caller }));
@@ -178,7 +173,7 @@ describe('a Run whose tool server takes 3 s to start', () => {
     );
   });
 
-  test('has a boot of at least 3 s in its timeline, without the time of a slow model', async () => {
+  test('has a boot in its timeline, as long as the server takes, without the time of a slow model', async () => {
     const { caller, threadId, runId } = await begin();
     const silent = models.provider.hold('asked');
     await silent.reached;
@@ -201,7 +196,7 @@ describe('a Run whose tool server takes 3 s to start', () => {
     const started = (await readLog(caller, threadId)).filter(({ type }) => type === 'run.started');
     expect(started).toMatchObject([{ content: runId, occurredAt: run.startedAt }]);
     const { out } = await spool.run(['run', 'show', runId]);
-    expect(out).toMatch(/ [3-9]\.\d{3} s +boot /);
+    expect(out).toMatch(/ [1-9]\.\d{3} s +boot /);
   }, 60_000);
 
   test('goes back to queued when its worker is killed, and the next worker starts it once', async () => {

@@ -185,7 +185,7 @@ describeWithPrivateRedis('metrics', () => {
   });
 
   it('tell of a worker that stands still, what is due meanwhile, and who takes over', async () => {
-    const { threadId } = await createAcknowledged(api.caller, 'hello /pause 20 /pieces 300');
+    const { threadId } = await createAcknowledged(api.caller, 'hello /pause 20 /pieces 150');
     await until(threadId, 'running');
     worker.signal('SIGSTOP');
     // Nobody takes them: its slots are still known, so they wait in the queue.

@@ -346,7 +346,7 @@ describe('operators', () => {
       SPOOL_TOKEN_FILE: '',
       SPOOL_TOKEN: operator,
     };
-    for (const json of [[], ['--json']]) {
+    const misuse = async (...json: string[]): Promise<void> => {
       expect((await spool.run(['org', 'list', '--local', ...json], { env: wrongDatabase })).code).toBe(5);
       expect((await spool.run(['org', 'show', 'nobody', ...json])).code).toBe(3);
       expect((await spool.run(['org', 'show', operator.slice(0, -3), ...json])).code).toBe(2);
@@ -357,7 +357,8 @@ describe('operators', () => {
       const checked = await spool.run(['token', 'check', ...json], { input: rotated.secret });
       expect(checked).toMatchObject({ code: 0, out: expect.stringContaining(ann.token.id) as string });
       expect(holds(checked.out)).toBe(false);
-    }
+    };
+    await Promise.all([misuse(), misuse('--json')]);
     await spool.json('token', 'revoke', 'ann', '--yes');
     await becomes(caller(rotated, echo), 401);
 

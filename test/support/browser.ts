@@ -173,8 +173,10 @@ const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 /** By axe-core, with all its rules or some: nothing that keeps people from using the page with a keyboard, a screen reader or weak eyes. */
 export async function expectNoSeriousFault(page: Page, rules?: string[]): Promise<void> {
   // Evaluated by the debugger: the page's own policy lets no script in.
-  axeSource ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  await page.evaluate(await axeSource);
+  if (!(await page.evaluate<boolean>(`'axe' in window`))) {
+    axeSource ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+    await page.evaluate(await axeSource);
+  }
   const options = { resultTypes: ['violations'], ...(rules && { runOnly: { type: 'rule', values: rules } }) };
   const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');

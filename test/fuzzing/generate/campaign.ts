@@ -33,7 +33,9 @@ const CONNECTIONS = 6;
 /** Plans are made that many at a time, and the world is replenished between. */
 const CHUNK = 250;
 const ROUNDS_OF_LARGE = 3;
-const MOST_PARTS_FOR_GAPS = 4;
+/** Small, because few gaps are left and most parts leave none. */
+const CHUNK_FOR_GAPS = 50;
+const MOST_PARTS_FOR_GAPS = 20;
 const SHRINK_MS = 30_000;
 /** Shrinking takes its time. */
 const MOST_EXPLAINED = 6;
@@ -43,7 +45,7 @@ const FEWEST_THREADS = 24;
 const FEWEST_DRAFTS = 12;
 const CANCELLED_A_CHUNK = 4;
 
-/** Each part of a run has plans of its own, and so has each run. */
+/** Each part of a run has plans of its own, wherever it begins, and so has each run. */
 const partSeed = (seed: number, part: number): number => (Math.imul(seed, 0x9e3779b1) + part) | 0;
 
 /** Sends generated requests, several at a time, to all targets, and holds each answer against the rules. */
@@ -83,7 +85,7 @@ export class Campaign {
   /** Throws where answers broke a rule, with the smallest requests that still do. */
   async run(seed: number, count: number, from = 0): Promise<void> {
     for (let done = from; done < count; done += CHUNK) {
-      await this.sendPart(this.plans, seed, done / CHUNK, Math.min(CHUNK, count - done));
+      await this.sendPart(this.plans, seed, done, Math.min(CHUNK, count - done));
     }
   }
 
@@ -92,7 +94,7 @@ export class Campaign {
     for (let part = -1; part >= -MOST_PARTS_FOR_GAPS; part--) {
       const gaps = this.tally.untried(this.operations).map(({ operation }) => operation);
       if (gaps.length === 0) return;
-      await this.sendPart(requestPlans(this.document, gaps), seed, part, CHUNK);
+      await this.sendPart(requestPlans(this.document, gaps), seed, part, CHUNK_FOR_GAPS);
     }
   }
 
