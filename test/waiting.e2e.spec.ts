@@ -18,7 +18,7 @@ import { KB, ProcessGauge, type Sample } from './support/process-gauge.ts';
 import { freshSeed, seededRandom, type Random } from './support/random.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
 
-const WAITING = isLong ? 1_000 : 60;
+const WAITING = isLong ? 1_000 : 200;
 const CONNECTIONS = isLong ? 32 : 8;
 /** Of live memory, by which a process may grow: what it would keep of each Run would be several KB, its Thread's state alone. */
 const KEPT_PER_RUN = 1 * KB;

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LATER_OPTIMIZING } from '#testing';
 
 export interface SpoolResult {
   code: number | null;
@@ -28,9 +27,7 @@ export class SpoolCommand {
 
   run(args: string[], { env = {}, input = '', onOutput }: SpoolOptions = {}): Promise<SpoolResult> {
     const { PATH, HOME } = process.env;
-    const child = spawn(process.execPath, [...LATER_OPTIMIZING, MAIN, ...args], {
-      env: { PATH, HOME, ...this.env, ...env },
-    });
+    const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH, HOME, ...this.env, ...env } });
     this.said.push(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'));
     let [out, err] = ['', ''];
     let interrupted = false; // a second signal would end the process as it stands
