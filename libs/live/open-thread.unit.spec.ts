@@ -239,3 +239,26 @@ it.each([
     }
   }
 });
+
+it('lets a reader that joins read on, if a wake-up came while its last page was read', async () => {
+  const answers: ((page: FramedPage) => void)[] = [];
+  const thread = new OpenThread('T', {
+    readPage: () => new Promise((resolve) => answers.push(resolve)),
+    failed: () => undefined,
+    released: () => undefined,
+  });
+  thread.add({
+    threadId: 'T',
+    afterEventId: '',
+    knownUpTo: 0,
+    untilIdle: false,
+    deliver: () => true,
+    end: () => undefined,
+  });
+  thread.wake(2);
+  const end = { version: 1, eventId: idOf(1), idle: false };
+  const framesOf = () => ({ frames: Buffer.alloc(0), starts: [] });
+  answers.shift()!({ framesOf, lastId: '', lastVersion: 0, end });
+  await settled();
+  expect(answers).toHaveLength(1);
+});

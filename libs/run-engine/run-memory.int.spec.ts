@@ -72,8 +72,7 @@ it('lets Runs beyond the memory wait, and all of them complete', async () => {
   const said = [];
   for (let i = 0; i < 6; i++) said.push(await world.sayTo(agent, long(`${i}`)));
   const executions = said.map((one) => executeToEnd(engine, one));
-  await eventually(() => seen.waiting === 4, { what: 'four wait' });
-  expect(inStep.now).toBe(2);
+  await eventually(() => seen.waiting === 4 && inStep.now === 2, { what: 'four wait, and two are in their steps' });
   held.open();
   expect(await Promise.all(executions)).toEqual(Array(6).fill(1));
   expect(await Promise.all(said.map(statusOf))).toEqual(Array(6).fill('completed'));

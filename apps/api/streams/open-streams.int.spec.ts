@@ -23,7 +23,10 @@ afterEach(async () => {
 });
 afterAll(() => api.stop());
 
-/** A stream that has shown all, and is then given more by the hub in a process that knows nothing any more. */
+/** As old as a permission to read may not be. Milliseconds. */
+const TOO_OLD_MS = 2_000;
+
+/** A stream that has shown all, and is then given more by the hub when it last asked too long ago whether it may. */
 async function hold(query = '', happens = () => api.record(threadId, runId, 'held')): Promise<number> {
   const person = await api.newPerson();
   ({ token, tokenId } = person);
@@ -32,7 +35,7 @@ async function hold(query = '', happens = () => api.record(threadId, runId, 'hel
   stream = await api.openStream(threadId, query, { token });
   const { length } = await api.log(threadId);
   await stream.untilHas(length);
-  const age = jest.spyOn(api.app.get(PolicyWatch), 'ageOf').mockReturnValue(Infinity);
+  const age = jest.spyOn(api.app.get(PolicyWatch), 'ageOf').mockReturnValue(TOO_OLD_MS);
   goOn = () => age.mockRestore();
   const delivered = jest.spyOn(EventStream.prototype, 'deliver');
   await happens();
