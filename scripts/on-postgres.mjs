@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { memoryFolder } from '../libs/testing/memory-folder.mjs';
 import { jestArguments, postgresFolder, root } from './platforms.mjs';
 
 /** The other integration tests send the same statements, or none. */
@@ -33,7 +34,8 @@ const SENDING_SQL = [
 const [major, ...given] = process.argv.slice(2);
 const args = jestArguments(given, ['--selectProjects', 'int', '--testPathPatterns', ...SENDING_SQL]);
 
-const directory = mkdtempSync(join(tmpdir(), `spool-postgres-${major}-`));
+const directories = [tmpdir(), memoryFolder()].map((parent) => mkdtempSync(join(parent, `spool-postgres-${major}-`)));
+const [directory, dataDirectory] = directories;
 let server;
 try {
   server = await start();
@@ -46,15 +48,15 @@ try {
   process.exitCode = status ?? 1;
 } finally {
   await server?.stop();
-  rmSync(directory, { recursive: true, force: true });
+  for (const one of directories) rmSync(one, { recursive: true, force: true });
 }
 
 async function start() {
-  chmodSync(directory, 0o755);
+  for (const one of directories) chmodSync(one, 0o755);
   // PostgreSQL does not run as root, and another user may not have access to node_modules.
   const programs = join(directory, 'native');
   cpSync(postgresFolder(major), programs, { recursive: true, verbatimSymlinks: true });
-  const data = join(directory, 'data');
+  const data = join(dataDirectory, 'data');
   mkdirSync(data, { mode: 0o700 });
   const user = process.getuid() === 0 ? ordinaryUser() : {};
   if (user.uid !== undefined) chownSync(data, user.uid, user.gid);

@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../platform/index.ts';
 import { isChromiumInstalled } from './chromium.ts';
+import { memoryFolder } from './memory-folder.mjs';
 import { isRedisServerInstalled, startPrivateRedis } from './private-redis.ts';
 import { deleteLeftoverKeys } from './redis.ts';
 import { asAdmin, connectAdmin, dropLeftoverDatabases, lockRun } from './test-database.ts';
@@ -75,7 +75,7 @@ const directoryPrefix = 'spool-test-postgres-';
 
 async function startPostgres(): Promise<string> {
   await removeDeadServers();
-  const directory = await mkdtemp(join(tmpdir(), `${directoryPrefix}${process.pid}-`));
+  const directory = await mkdtemp(join(memoryFolder(), `${directoryPrefix}${process.pid}-`));
   await chmod(directory, 0o755); // started by root, the server runs as another user, who must get in
   const server = await startEmbeddedPostgres({
     dataDir: join(directory, 'postgres'),
@@ -92,12 +92,13 @@ async function startPostgres(): Promise<string> {
 
 /** Of runs that were killed: the server lives on until someone adopts and stops it. */
 async function removeDeadServers(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
+  const folder = memoryFolder();
+  for (const name of await readdir(folder)) {
     if (!name.startsWith(directoryPrefix) || isAlive(parseInt(name.slice(directoryPrefix.length), 10))) continue;
-    const dataDir = join(tmpdir(), name, 'postgres');
+    const dataDir = join(folder, name, 'postgres');
     const mayRun = await stat(join(dataDir, 'pgdata', 'postmaster.pid')).catch(() => undefined);
     if (mayRun) await (await startEmbeddedPostgres({ dataDir, log: () => undefined })).stop();
-    await rm(join(tmpdir(), name), { recursive: true, force: true });
+    await rm(join(folder, name), { recursive: true, force: true });
   }
 }
 
