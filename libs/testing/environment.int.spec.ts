@@ -19,6 +19,7 @@ async function runJest(spec: string): Promise<{ status: number | null; output: s
   const config = {
     rootDir: directory,
     testEnvironment: join(import.meta.dirname, 'environment.ts'),
+    runtime: join(import.meta.dirname, 'test-runtime.mjs'),
     transform: { '\\.ts$': [resolve('@swc/jest'), { jsc: { parser: { syntax: 'typescript' }, target: 'es2023' } }] },
   };
   const args = [resolve('jest/bin/jest'), '--config', JSON.stringify(config)];

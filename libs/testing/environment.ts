@@ -1,35 +1,70 @@
-import { setFlagsFromString } from 'node:v8';
-import { TestEnvironment } from 'jest-environment-node';
+import type { JestEnvironment, JestEnvironmentConfig } from '@jest/environment';
+import { ModernFakeTimers } from '@jest/fake-timers';
+import { ModuleMocker } from 'jest-mock';
 import { runningIn } from './running.ts';
-import { LATER_OPTIMIZING } from './spawn-node.ts';
-
-// Code is short-lived here too, because Jest loads each module again for each spec file. The flag is set here, because
-// Node 22 rejects it on the command line.
-LATER_OPTIMIZING.forEach((flag) => setFlagsFromString(flag));
 
 /**
- * Jest's Node environment; a spec file that leaves a process, proxy or server behind fails. Not an `afterAll` of a
- * setup file: Jest runs that before the spec file's own.
+ * The environment of spec files. Their globals are the worker's own, because modules are loaded once for each worker
+ * (test-runtime.mjs). What Jest and the spec file change in them is restored. A spec file that leaves a process, proxy or server behind fails. Not
+ * an `afterAll` of a setup file: Jest runs that before the spec file's own.
  */
-export default class extends TestEnvironment {
-  // Jest's worker may be stopped in the middle of a test.
-  private readonly endAll = (): void => runningIn(this.global).forEach((left) => left.end());
+export default class implements JestEnvironment {
+  readonly global = globalThis as unknown as JestEnvironment['global'];
+  readonly moduleMocker = new ModuleMocker(globalThis);
+  readonly fakeTimers = null;
+  readonly fakeTimersModern: ModernFakeTimers;
+  private readonly globalsBefore = Object.getOwnPropertyDescriptors(globalThis);
+  private readonly variablesBefore = { ...process.env };
+  private readonly exitBefore = Object.getOwnPropertyDescriptor(process, 'exit')!;
+  /** In Jest's main process, the services of the whole run. */
+  private readonly runningBefore = new Set(runningIn(globalThis));
+  private ofJest: PropertyKey[] = [];
 
-  override async setup(): Promise<void> {
-    await super.setup();
+  constructor({ projectConfig }: JestEnvironmentConfig) {
+    this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+  }
+
+  exportConditions(): string[] {
+    return ['node', 'node-addons'];
+  }
+
+  getVmContext(): null {
+    return null;
+  }
+
+  async setup(): Promise<void> {
+    // Jest's worker may be stopped in the middle of a test.
     process.once('exit', this.endAll);
   }
 
   handleTestEvent({ name }: { name: string }): void {
+    if (name === 'setup') this.ofJest = Reflect.ownKeys(globalThis).filter((key) => !(key in this.globalsBefore));
     if (name !== 'run_finish') return;
-    const left = [...runningIn(this.global)].map(({ what }) => what);
+    const left = this.left().map(({ what }) => what);
     this.endAll();
     if (left.length > 0)
       throw new Error(`Left running by this file, stop it in afterEach or afterAll: ${left.join(', ')}`);
   }
 
-  override async teardown(): Promise<void> {
+  async teardown(): Promise<void> {
     process.off('exit', this.endAll);
-    await super.teardown();
+    this.endAll(); // `run_finish` does not come when Jest itself fails
+    this.fakeTimersModern.dispose();
+    // Added globals may belong to a module, which is not loaded again.
+    this.ofJest.forEach((key) => Reflect.deleteProperty(globalThis, key));
+    Object.entries(this.globalsBefore)
+      .filter(([, { configurable }]) => configurable)
+      .forEach(([key, before]) => Object.defineProperty(globalThis, key, before));
+    Object.defineProperty(process, 'exit', this.exitBefore);
+    Object.keys(process.env)
+      .filter((name) => !(name in this.variablesBefore))
+      .forEach((name) => delete process.env[name]);
+    Object.assign(process.env, this.variablesBefore);
   }
+
+  private left() {
+    return [...runningIn(globalThis)].filter((running) => !this.runningBefore.has(running));
+  }
+
+  private readonly endAll = (): void => this.left().forEach((left) => left.end());
 }

@@ -24,8 +24,7 @@ export interface SpawnedNode {
 }
 
 /** Node 20 has a flag that makes V8 optimize later. In a short-lived process the optimizer costs a third of the CPU time and hardly pays off. */
-export const LATER_OPTIMIZING = process.versions.node.startsWith('20.') ? ['--interrupt-budget=660000'] : [];
-
+const LATER_OPTIMIZING = process.versions.node.startsWith('20.') ? ['--interrupt-budget=660000'] : [];
 const NODE_FLAGS = ['--enable-source-maps', ...LATER_OPTIMIZING];
 
 export interface SpawnOptions {

@@ -1,4 +1,3 @@
-/** @jest-environment <rootDir>/test/simulation/fast-environment.ts */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type * as Clients from './database-clients.ts';
 import type * as Mocks from './mocks.ts';
