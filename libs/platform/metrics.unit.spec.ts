@@ -3,6 +3,8 @@ import { join } from 'node:path';
 
 import { describeMetrics, metrics, onScrape, scrape } from './metrics.ts';
 
+jest.resetModules(); // other spec files have counted
+
 const docs = readFileSync(join(import.meta.dirname, '../../docs/operations/metrics.md'), 'utf8');
 
 describe('metrics', () => {

@@ -3,7 +3,8 @@
  * spec file: loading took half of the tests' CPU time. So modules have the worker's own globals (environment.ts), and their state
  * lasts from one spec file to the next.
  *
- * In a spec file that calls `jest.mock`, our modules are its own, because they must get what is mocked.
+ * A spec file that calls `jest.mock` or `jest.resetModules` has its own copy of our modules: they must get what is mocked, or be as
+ * in a new process.
  */
 import { readFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
@@ -39,7 +40,7 @@ export default class extends Runtime {
     super(config, environment, ...rest);
     current = this;
     const testPath = rest.at(-2);
-    this.hasMocks = readFileSync(testPath, 'utf8').includes('jest.mock(');
+    this.hasOwnModules = /jest\.(mock|resetModules)\(/.test(readFileSync(testPath, 'utf8'));
     this.mappings = config.moduleNameMapper.map(([pattern, target]) => [new RegExp(pattern), target]);
     const { executor } = this;
     executor.compile = (code, filename) => compileFunction(code, executor.injectedModuleParameters, { filename });
@@ -52,7 +53,7 @@ export default class extends Runtime {
     if (Module.isBuiltin(name) || this.mockState.shouldMockCjs(from, name).shouldMock)
       return super.requireModuleOrMock(from, name);
     const file = createRequire(from).resolve(name);
-    return isOurs(file) && (this.hasMocks || definesTests(file))
+    return isOurs(file) && (this.hasOwnModules || definesTests(file))
       ? super.requireModuleOrMock(from, name)
       : require(file);
   }
