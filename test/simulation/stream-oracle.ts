@@ -31,7 +31,8 @@ export class StreamOracle {
   /** Who decided each request. */
   readonly decidedBy = new Map<string, string>();
   readonly allowed = new Set<string>();
-  readonly started = new Set<string>();
+  /** The attempt that started each tool call first. */
+  readonly started = new Map<string, number>();
   private last: StoredEvent | null = null;
 
   live(): SeenRun[] {
@@ -104,7 +105,7 @@ export class StreamOracle {
     must(run.status === (isDecision ? 'waiting_input' : 'running'), `${type} while the Run is ${run.status}`);
     if (type === 'assistant.message_added' || type === 'tool.completed') run.losses = 0;
     const { toolCallId, requestId, decision, by } = data as Record<string, string>;
-    if (type === 'tool.started') this.started.add(toolCallId!);
+    if (type === 'tool.started' && !this.started.has(toolCallId!)) this.started.set(toolCallId!, run.attempt);
     if (!isDecision) return;
     must(run.open.delete(requestId!), `request ${requestId} is decided, but not open`);
     this.decidedBy.set(requestId!, by!);
