@@ -33,11 +33,9 @@ async function allSpecFiles(): Promise<string[]> {
   return names.flat().filter((name) => /\.spec\.tsx?$/.test(name) && !name.includes('node_modules'));
 }
 
-/** Jest cannot import an ES module without a build step, so Node prints the table. */
-async function nightParts(): Promise<NightPart[]> {
-  const print = `import('./scripts/night-parts.mjs').then(({ NIGHT_PARTS }) => console.log(JSON.stringify(NIGHT_PARTS)))`;
-  const { stdout } = await run(process.execPath, ['-e', print], { cwd: root });
-  return Object.values(JSON.parse(stdout) as Record<string, NightPart>);
+async function nightParts(): Promise<Record<string, NightPart>> {
+  const table = (await import(join(root, 'scripts/night-parts.mjs'))) as { NIGHT_PARTS: Record<string, NightPart> };
+  return table.NIGHT_PARTS;
 }
 
 it('runs each spec file in exactly one Jest project', async () => {
@@ -47,7 +45,7 @@ it('runs each spec file in exactly one Jest project', async () => {
 });
 
 it('runs each spec file that has a long form, and no other file twice, at night', async () => {
-  const parts = await nightParts();
+  const parts = Object.values(await nightParts());
   const files = await allSpecFiles();
   const matching = (patterns: string[]): string[] =>
     files.filter((file) => patterns.some((pattern) => new RegExp(pattern).test(file)));
@@ -63,4 +61,20 @@ it('runs each spec file that has a long form, and no other file twice, at night'
   expect(files.filter((file, i) => isLong[i] && !night.includes(file) && file !== import.meta.filename)).toEqual([]);
   const patterns = parts.flatMap(({ nightOnly = [], long = [] }) => [...nightOnly, ...long]);
   expect(patterns.filter((pattern) => matching([pattern]).length === 0)).toEqual([]);
+});
+
+it('runs what docs/reliability.md names in the gate, and at night', async () => {
+  const page = await readFile(join(root, 'docs/reliability.md'), 'utf8');
+  const parts = await nightParts();
+  const nightOnly = Object.values(parts).flatMap((part) => part.nightOnly ?? []);
+  const gate = (await allSpecFiles()).filter((file) => !nightOnly.some((pattern) => new RegExp(pattern).test(file)));
+  const lines = page.slice(0, page.indexOf('## Results of the night')).split('\n');
+  const rows = lines.filter((line) => line.endsWith(' |')).map((line) => line.split(' | ').slice(-2));
+  const named = (cells: (string | undefined)[]): string[] =>
+    cells.flatMap((cell) => [...cell!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!));
+  const specs = named(rows.map(([spec]) => spec));
+  expect(specs.length).toBeGreaterThan(40);
+  expect(specs.filter((spec) => !gate.includes(join(root, spec)))).toEqual([]);
+  const notParts = named(rows.map(([, night]) => night)).filter((name) => !(name in parts));
+  expect(notParts).toEqual(['npm run bench -- long-run']);
 });
