@@ -57,6 +57,8 @@ export interface DispatcherOptions {
   queue: RunQueue;
   controls: QueueControls;
   logger: Logger;
+  /** From one look to the next while there is nothing to do. Milliseconds, default 1,000. */
+  idleMs?: number | undefined;
 }
 
 /** The state of the queue when the look began. */
@@ -192,7 +194,7 @@ export class Dispatcher {
     if (offered || waiting > 0 || limited) this.busyAt = now;
     if (this.backlog) return DRAIN_MS;
     if (waiting > 0) return AHEAD_MS;
-    return now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : IDLE_MS;
+    return now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : (this.options.idleMs ?? IDLE_MS);
   }
 
   /**

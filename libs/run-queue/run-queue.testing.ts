@@ -49,14 +49,14 @@ export class Installation {
     return this.database.pool;
   }
 
-  startDispatcher(queue: RunQueue = this.queue): Dispatcher {
+  startDispatcher(queue: RunQueue = this.queue, idleMs?: number): Dispatcher {
     const { databaseUrl, pool, controls, logger } = this;
     const asked = (): Promise<number> => {
       this.looks++;
       return queue.waitingCount();
     };
     const counted = Object.create(queue, { waitingCount: { value: asked } }) as RunQueue;
-    const dispatcher = new Dispatcher({ databaseUrl, pool, queue: counted, controls, logger });
+    const dispatcher = new Dispatcher({ databaseUrl, pool, queue: counted, controls, logger, idleMs });
     this.dispatchers.push(dispatcher);
     dispatcher.start();
     return dispatcher;
