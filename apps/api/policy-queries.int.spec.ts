@@ -1,8 +1,10 @@
-import { eventually, unpausedTest } from '#testing';
+import { PolicyWatch } from '#platform';
+import { eventually } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 import { recordStatements } from './sent-statements.testing.ts';
 
-// Real: HTTP, PostgreSQL.
+// Real: HTTP, PostgreSQL. Not real: the age of a look at the policy version, because after a pause of the machine the process
+// correctly trusts no look, and reads everything again.
 
 const LOOK = 'select version::text as version from policy_version';
 /** What else a process sends that nobody asks for: the heartbeat of the connection that listens for wake-ups. */
@@ -14,6 +16,7 @@ let sent: string[];
 
 beforeAll(async () => {
   sent = recordStatements();
+  jest.spyOn(PolicyWatch.prototype, 'ageOf').mockReturnValue(0);
   api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
   threadId = await api.newThread();
   // Then all is read under the version that stays, for nothing here changes who may do what. Two: the first look may have
@@ -36,25 +39,23 @@ async function get(path: string): Promise<void> {
   expect((await api.get(path)).status).toBe(200);
 }
 
-/** What requests send to PostgreSQL, beyond the looks, of which there is one a second. */
+/** What requests send to PostgreSQL, beyond the looks. Their number depends on the time, and not on that of the requests. */
 async function sentFor(requests: number, path: string): Promise<string[]> {
   sent.length = 0;
-  const startedAt = performance.now();
   for (let i = 0; i < requests; i++) await get(path);
-  expect(looks()).toBeLessThanOrEqual((performance.now() - startedAt) / 1_000 + 1);
+  expect(looks()).toBeLessThan(requests / 2);
   return others();
 }
 
-// After a pause, the process correctly stops trusting its last look at the policy version, and reads everything again.
-const sendsNothing = async () => expect(await sentFor(500, `/agents/${api.agentId}`)).toEqual([]);
-unpausedTest('500 requests of GET /agents/{id} send no query', sendsNothing, 30_000);
+it('500 requests of GET /agents/{id} send no query', async () => {
+  expect(await sentFor(500, `/agents/${api.agentId}`)).toEqual([]);
+});
 
-const reads = async () => expect(await sentFor(50, `/threads/${threadId}`)).toEqual(Array(50).fill('find-thread'));
-unpausedTest('GET /threads/{id} sends one query, find-thread', reads, 30_000);
+it('GET /threads/{id} sends one query, find-thread', async () => {
+  expect(await sentFor(50, `/threads/${threadId}`)).toEqual(Array(50).fill('find-thread'));
+});
 
-unpausedTest('checking the access of an open stream again sends no query', followForTwoLooks, 30_000);
-
-async function followForTwoLooks(): Promise<void> {
+it('checking the access of an open stream again sends no query', async () => {
   sent.length = 0;
   const headers = { authorization: `Bearer ${api.token}` };
   const stream = await fetch(`${api.url}/threads/${threadId}/events/stream`, { headers });
@@ -64,4 +65,4 @@ async function followForTwoLooks(): Promise<void> {
   const ofHub = new Set(['find-thread', 'read-log-page', 'read-moved-threads']);
   expect(others().filter((statement) => !ofHub.has(statement))).toEqual([]);
   expect(others()).toContain('find-thread');
-}
+});

@@ -5,14 +5,21 @@ import { monotonicFactory } from 'ulid';
 import type { Command, LogEntry, RecordedFact } from '#domain';
 import { CommandHandler, ThreadStore } from '#event-store';
 import { createLogger, loadConfig, openDatabase, type Database } from '#platform';
-import { createTestDatabase, eventually, eventuallyWithin, faultProxy, timedTest, type TestDatabase } from '#testing';
+import { createTestDatabase, eventually, faultProxy, type TestDatabase } from '#testing';
 import type { LiveBus } from './bus.ts';
 import { LiveHub } from './live-hub.ts';
 import type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
 import { openLiveBus } from './open-live-bus.ts';
 import { seededRandom } from './seeded-random.testing.ts';
 
-// Real: PostgreSQL, LISTEN/NOTIFY, appends by CommandHandler. Not real: `deafBus`, which is the fault of its test.
+// Real: PostgreSQL, LISTEN/NOTIFY, appends by CommandHandler. Not real: `deafBus`, which is the fault of its test, and the time
+// between polls: a hub polls only when `poll` is called, so everything else comes by a wake-up or a read of its own.
+
+const POLL_MS = 2_000;
+const poll = (ms = POLL_MS): Promise<void> => jest.advanceTimersByTimeAsync(ms);
+
+const CLOCKS = ['Date', 'hrtime', 'performance'] as const;
+const TIMERS = ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate', 'setTimeout', 'clearTimeout'] as const;
 
 const newId = monotonicFactory();
 const logger = createLogger('silent', 'test');
@@ -44,9 +51,11 @@ beforeAll(async () => {
   await untilHeard();
 });
 beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: [...CLOCKS, ...TIMERS] });
   hub = new LiveHub({ store, bus: readersBus, render, logger });
 });
 afterEach(() => hub.close());
+afterEach(() => void jest.useRealTimers());
 afterAll(async () => {
   await Promise.all([readersBus.close(), writersBus.close()]);
   await database.close();
@@ -143,10 +152,9 @@ async function logIds(threadId: string): Promise<string[]> {
   return events.map(({ id }) => id);
 }
 
-/** The bound is for timed tests; of others it is far away. */
-async function untilCaughtUp(reader: TestReader, boundMs = 30_000): Promise<void> {
+async function untilCaughtUp(reader: TestReader): Promise<void> {
   const expected = (await logIds(reader.threadId)).filter((id) => id > reader.afterEventId);
-  await eventuallyWithin(boundMs, () => reader.ids.length >= expected.length, 'the reader has all of the log');
+  await eventually(() => reader.ids.length >= expected.length, { what: 'it has all of the log', timeoutMs: 30_000 });
   expect(reader.ids).toEqual(expected);
 }
 
@@ -288,7 +296,7 @@ describe('one who is known to have everything', () => {
     return { threadId, lastId, version, goOn };
   }
 
-  const isWoken = async (): Promise<void> => {
+  it('is read nothing, and then what is new', async () => {
     const { threadId, lastId, version, goOn } = await known();
     const pages = counting('read-log-page');
     const reader = new TestReader(threadId, lastId, false, hub, version);
@@ -296,22 +304,21 @@ describe('one who is known to have everything', () => {
     expect(pages.count()).toBe(0);
     pages.stop();
     await goOn();
-    // Sooner than the poll would find it.
-    await untilCaughtUp(reader, 1_500);
+    await untilCaughtUp(reader);
     expect(reader.ids).not.toEqual([]);
-  };
-  timedTest('is read nothing, and then what is new', isWoken, 30_000);
+  });
 
   it('is given what came since, before it was there', async () => {
     const { threadId, lastId, version, goOn } = await known();
     await goOn();
     const reader = new TestReader(threadId, lastId, false, hub, version);
+    await poll();
     await untilCaughtUp(reader);
     expect(reader.ids).not.toEqual([]);
   });
 });
 
-const findsByPoll = async (): Promise<void> => {
+it('finds by the poll what a lost wake-up would have told, with one query for all Threads', async () => {
   hub.close();
   hub = new LiveHub({ store, bus: deafBus, render, logger });
   const threadIds = await Promise.all(Array.from({ length: 20 }, newThread));
@@ -319,15 +326,14 @@ const findsByPoll = async (): Promise<void> => {
   const readers = threadIds.map((threadId) => new TestReader(threadId));
   await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
   const polls = counting('read-moved-threads');
-  const startedAt = performance.now();
   await Promise.all(threadIds.map((threadId, i) => record(threadId, runIds[i]!, 'unheard of')));
-  await Promise.all(readers.map((reader) => untilCaughtUp(reader, 2_500)));
-  // One each two seconds.
-  expect(polls.count()).toBeLessThanOrEqual(1 + Math.ceil((performance.now() - startedAt) / 2_000));
+  await poll(POLL_MS - 1);
+  expect(polls.count()).toBe(0);
+  await poll(1);
+  await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
+  expect(polls.count()).toBe(1);
   polls.stop();
-};
-const foundByPoll = 'finds by the poll what a lost wake-up would have told, with one query for all Threads';
-timedTest(foundByPoll, findsByPoll, 30_000, async () => void jest.restoreAllMocks());
+});
 
 it('does not let a reader without room hold up another; it reads on when it has', async () => {
   const threadId = await newThread();
@@ -362,15 +368,15 @@ it('keeps readers while the database is away, and goes on when it is back', asyn
   await complete(threadId, runId);
   await eventually(() => proxy.connectionCount() === 0, { what: 'the connections are cut' });
   proxy.resume();
+  await eventually(() => poll().then(() => late.ended === 'idle'), { what: 'it learns that the Thread is idle' });
   await Promise.all([untilCaughtUp(early), untilCaughtUp(late)]);
-  await eventually(() => late.ended === 'idle', { what: 'it learns that the Thread is idle' });
   expect(early.ended).toBeNull();
   awayHub.close();
   await away.close();
   await proxy.close();
 });
 
-const goesOnBeside = async (): Promise<void> => {
+it('goes on while another transaction stays open (F19)', async () => {
   const threadId = await newThread();
   const runId = await startRun(threadId);
   const other = await newThread();
@@ -392,56 +398,51 @@ const goesOnBeside = async (): Promise<void> => {
   await client.query('update streams set version = version + 1 where thread_id = $1', [other]);
   await client.query('commit');
   await client.end();
-  await untilCaughtUp(othersReader, 2_500);
+  await poll();
+  await untilCaughtUp(othersReader);
   expect(othersReader.entries.at(-1)?.status).toBe('unsupported');
-};
-timedTest('goes on while another transaction stays open (F19)', goesOnBeside, 30_000);
+});
 
 it('ends the readers of a Thread that was deleted', async () => {
   const threadId = await newThread();
   const reader = new TestReader(threadId);
   await untilCaughtUp(reader);
   await pool.query('delete from streams where thread_id = $1', [threadId]);
+  await poll();
   await eventually(() => reader.ended === 'thread_gone', { what: 'the reader is told' });
   expect(hub.readers).toBe(0);
 });
 
 describe('until idle', () => {
-  const endsAtOnce = async (): Promise<void> => {
+  it('ends at once where no Run is active, with all delivered', async () => {
     const threadId = await newThread();
     await complete(threadId, await startRun(threadId));
     const log = await logIds(threadId);
     const readers = ['', log.at(-1)!, log.at(-3)!].map((id) => new TestReader(threadId, id, true));
-    await eventuallyWithin(1_000, () => readers.every(({ ended }) => ended === 'idle'), 'all are ended');
+    await eventually(() => readers.every(({ ended }) => ended === 'idle'), { what: 'all are ended' });
     for (const reader of readers) expect(reader.ids).toEqual(log.filter((id) => id > reader.afterEventId));
-  };
-  timedTest('ends at once where no Run is active, with all delivered', endsAtOnce, 30_000);
+  });
 
-  const endsWithoutEntries = async (): Promise<void> => {
+  it('ends where there is not one entry', async () => {
     const reader = new TestReader(await newThread(), '', true);
-    await eventuallyWithin(1_000, () => reader.ended === 'idle', 'it is ended');
-  };
-  timedTest('ends where there is not one entry', endsWithoutEntries, 30_000);
+    await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
+  });
 
-  timedTest(
-    'waits for the Run, which may be waiting for a person, and ends right after its last entry',
-    async () => {
-      const threadId = await newThread();
-      const queued = await queueRun(threadId);
-      const reader = new TestReader(threadId, '', true);
-      const other = new TestReader(threadId);
-      await untilCaughtUp(reader);
-      await happen(threadId, { type: 'claim_run', runId: queued, dispatch: 1, holder: 'w' });
-      await happen(threadId, { type: 'start_run', runId: queued, attempt: 1 });
-      const requests = [{ requestId: 'R', toolCallId: 'C' }];
-      await happen(threadId, { type: 'wait_for_decisions', runId: queued, attempt: 1, requests });
-      await untilCaughtUp(reader);
-      expect(reader.ended).toBeNull();
-      await happen(threadId, { type: 'interrupt', runId: null, by: null });
-      await eventuallyWithin(1_000, () => reader.ended === 'idle', 'it is ended');
-      expect(reader.ids).toEqual(await logIds(threadId));
-      expect(other.ended).toBeNull();
-    },
-    30_000,
-  );
+  it('waits for the Run, which may be waiting for a person, and ends right after its last entry', async () => {
+    const threadId = await newThread();
+    const queued = await queueRun(threadId);
+    const reader = new TestReader(threadId, '', true);
+    const other = new TestReader(threadId);
+    await untilCaughtUp(reader);
+    await happen(threadId, { type: 'claim_run', runId: queued, dispatch: 1, holder: 'w' });
+    await happen(threadId, { type: 'start_run', runId: queued, attempt: 1 });
+    const requests = [{ requestId: 'R', toolCallId: 'C' }];
+    await happen(threadId, { type: 'wait_for_decisions', runId: queued, attempt: 1, requests });
+    await untilCaughtUp(reader);
+    expect(reader.ended).toBeNull();
+    await happen(threadId, { type: 'interrupt', runId: null, by: null });
+    await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
+    expect(reader.ids).toEqual(await logIds(threadId));
+    expect(other.ended).toBeNull();
+  });
 });

@@ -205,8 +205,6 @@ export class EventStream {
   readonly comments: string[] = [];
   text = '';
   retryMs: number | undefined;
-  /** When the first keepalive came, by performance.now(). */
-  keepaliveAt: number | undefined;
   /** Null while it is open; `cut` where it did not end by itself. */
   end: 'ended' | 'cut' | null = null;
   private problem: Error | undefined;
@@ -257,10 +255,7 @@ export class EventStream {
   private async read(): Promise<void> {
     const parser = createParser({
       onEvent: ({ event, id, data }) => this.take({ event, id, data }),
-      onComment: (comment) => {
-        this.comments.push(comment);
-        if (comment === 'keepalive') this.keepaliveAt ??= performance.now();
-      },
+      onComment: (comment) => this.comments.push(comment),
       onRetry: (retryMs) => (this.retryMs = retryMs),
     });
     const decoder = new TextDecoder();
