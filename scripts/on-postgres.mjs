@@ -18,13 +18,14 @@ import { jestArguments, postgresFolder, root } from './platforms.mjs';
 
 /** The other integration tests send the same statements, or none. */
 const SENDING_SQL = [
-  'apps/api/(access|events|list-plans|policy-queries|thread-lists)\\.int',
+  'apps/api/(access|events|list-plans|policy-queries)\\.int',
   'apps/api/admin/(agents|confirmations|overview|run-timeline|thread-content|threads|tokens)\\.int',
   'apps/api/files/files\\.int',
   'apps/worker/housekeeping\\.int',
   'libs/access/(authenticator|operator-sessions)\\.int',
   'libs/(admin|event-store|projections)/.*\\.int',
   'libs/agents/(agent-catalogue|readiness)\\.int',
+  'libs/files/verify-files\\.int',
   'libs/live/bus\\.int',
   'libs/platform/policy-versions\\.int',
   'libs/run-engine/(concurrency|reaper|run-engine|steps|transcript-bounds)\\.int',

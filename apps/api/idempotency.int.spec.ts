@@ -63,16 +63,25 @@ it('has one effect when a batch is sent many times at once: none is told of a co
   expect((await api.get(`/threads/${threadId}/runs`)).json.runs).toHaveLength(1);
 });
 
-it('is in progress for as long as the transaction that does the work', async () => {
+it.each([
+  ['a create', async () => create],
+  [
+    'a batch of events',
+    async () => {
+      const threadId = await api.newThread();
+      return (key: string) => send(threadId, key, message('hi'));
+    },
+  ],
+])('%s is in progress for as long as a transaction holds the lock of its key', async (_, prepare) => {
   const { rows } = await api.pool.query<{ id: string }>(`select id from tokens where person_id = $1`, [api.personId]);
-  const key = newKey();
+  const [request, key] = [await prepare(), newKey()];
   const before = await api.rowCounts();
   const other = new Client({ connectionString: api.databaseUrl });
   await other.connect();
   try {
     await other.query('begin');
     await other.query(`select pg_advisory_xact_lock(hashtextextended($1::text || ' ' || $2, 0))`, [rows[0]?.id, key]);
-    const busy = await create(key);
+    const busy = await request(key);
     expect([busy.status, busy.json.error.code, busy.headers.get('retry-after')]).toEqual([
       409,
       'idempotency_conflict',
@@ -80,22 +89,19 @@ it('is in progress for as long as the transaction that does the work', async () 
     ]);
     expect(busy.json.error.message).toContain('in progress');
     expect(await api.rowCounts()).toEqual(before);
+    expect((await create(newKey())).status).toBe(201);
   } finally {
     // As if the process that does the work was killed.
     await other.end();
   }
-  await eventually(async () => (await create(key)).status === 201, { what: 'the key is free again' });
-});
-
-it('keeps the answer of a batch without an effect', async () => {
-  const threadId = await api.newThread({ text: 'hi' });
-  const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
-  await api.completeRun(threadId, runId);
-  const key = newKey();
-  const first = await send(threadId, key, { type: 'user_interrupt', runId });
-  const again = await send(threadId, key, { type: 'user_interrupt', runId });
-  expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([200, first.text, 'true']);
-  expect(again.json.warnings).toHaveLength(1);
+  const done = await eventually(
+    async () => {
+      const reply = await request(key);
+      return reply.status < 300 ? reply : null;
+    },
+    { what: 'the key is free again' },
+  );
+  expect(done.headers.get('idempotency-replayed')).toBeNull();
 });
 
 it('replays the stored warnings even if a new request would have none', async () => {

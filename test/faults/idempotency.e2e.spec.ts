@@ -1,7 +1,6 @@
 import { Client } from 'pg';
 import { eventually, nightTest } from '#testing';
 import { expectHealthy } from '../support/checks.ts';
-import { type Json, type ThreadAnswer } from '../support/client.ts';
 import {
   createThreads,
   expectMostlyOk,
@@ -93,13 +92,6 @@ describe('a key, over two api processes', () => {
   let keys = 0;
   const newKey = (): string => `key-${++keys}.`;
   const create = (key = newKey(), text = 'hi'): KeyedRequest => createRequest(system, key, text);
-  const eventsOf = (threadId: string, ...events: Json[]): KeyedRequest => ({
-    key: newKey(),
-    path: `/threads/${threadId}/events`,
-    body: { events },
-  });
-  const message = (text: string): Json => ({ type: 'user_message', text });
-  const threadOf = ({ text }: Sent): ThreadAnswer => JSON.parse(text) as ThreadAnswer;
 
   /** How many rows there are in all tables that requests write. */
   async function rowCounts(): Promise<unknown> {
@@ -134,25 +126,6 @@ describe('a key, over two api processes', () => {
       await open.end();
     }
   }
-
-  test.each([
-    ['a create', async () => create()],
-    [
-      'events',
-      async () => eventsOf(threadOf(await client.call(0, emptyThread(system, newKey()))).thread.id, message('hi')),
-    ],
-  ])('%s is in progress as long as a transaction holds its lock, and is not stored until then', async (_, make) => {
-    const request = await make();
-    await withTransaction(async (open) => {
-      const lock = `select pg_advisory_xact_lock(hashtextextended($1::text || ' ' || $2, 0))`;
-      await open.query(lock, [await tokenId(), request.key]);
-      await expectEach(request, inProgress);
-      expect((await client.send(0, create())).outcome).toBe('ok');
-      await open.query('rollback');
-    });
-    const status = request.path.endsWith('/events') ? 200 : 201;
-    expect(await client.send(1, request)).toMatchObject({ outcome: 'ok', status, replayed: false });
-  });
 
   test.each([
     ['the statement ends with its connection: nothing was done, and the key is free', true],
@@ -202,8 +175,4 @@ describe('a key, over two api processes', () => {
 function createRequest({ agentId }: Pick<System, 'agentId'>, key: string, text: string): KeyedRequest {
   const input = { type: 'user.message', content: [{ type: 'text', text }] };
   return { key, path: `/agents/${agentId}/threads`, body: { userId: 'tester', input } };
-}
-
-function emptyThread({ agentId }: Pick<System, 'agentId'>, key: string): KeyedRequest {
-  return { key, path: `/agents/${agentId}/threads`, body: { userId: 'tester' } };
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { refusal, type World } from './world.ts';
 
 const BYTES = Buffer.from(Array.from({ length: 1_000 }, (_, i) => i % 256));
@@ -22,6 +23,9 @@ export function describeDownloads(world: World): void {
       expect(headers.get('content-type')).toBe('application/octet-stream');
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('content-length')).toBe('1000');
+      expect(headers.get('accept-ranges')).toBe('bytes');
+      // Downloads ignore `extended`.
+      expect((await world.client.get(`${path}?extended=1`)).status).toBe(200);
     });
 
     test('always application/octet-stream: the detected type is only in mimeType', async () => {
@@ -58,16 +62,20 @@ export function describeDownloads(world: World): void {
         expect(extended === undefined ? quoted : decodeURIComponent(extended)).toBe(name);
         expect(header).toMatch(/^[\x20-\x7E]+$/);
       }
+      const { file } = (await world.attach(id, 'Bericht – März.txt', 'x')).json;
+      expect((await world.client.get(`/files/${file.id}/content`)).headers.get('content-disposition')).toBe(
+        `attachment; filename="Bericht ? M?rz.txt"; filename*=UTF-8''Bericht%20%E2%80%93%20M%C3%A4rz.txt`,
+      );
     });
 
-    test('ETag: equal if and only if the bytes are', async () => {
+    test('ETag: the SHA-256 of the bytes, so equal if and only if they are', async () => {
       const { id } = await world.newThread();
       const tagOf = async (name: string, bytes: string): Promise<string | null> => {
         const { file } = (await world.attach(id, name, bytes)).json;
         return (await world.client.get(`/files/${file.id}/content`)).headers.get('etag');
       };
       const tag = await tagOf('a.txt', 'same');
-      expect(tag).toMatch(/^"[^"]+"$/);
+      expect(tag).toBe(`"${hash('sha256', 'same')}"`);
       expect(await tagOf('b.md', 'same')).toBe(tag);
       expect(await tagOf('a.txt', 'Same')).not.toBe(tag);
     });
@@ -95,6 +103,25 @@ export function describeDownloads(world: World): void {
       expect(headers.get('content-range')).toBe(`bytes ${first}-${last}/1000`);
       expect([headers.get('content-length'), headers.get('etag')]).toEqual([String(last - first + 1), etag]);
       expect(headers.get('content-type')).toBe('application/octet-stream');
+    });
+
+    test('Range: several ranges, or another unit, are 200 with all bytes; one past the end is 416', async () => {
+      for (const range of ['bytes=0-1,4-5', 'lines=0-1']) {
+        const { status, bytes, headers } = await world.client.get(path, { headers: { range } });
+        expect([range, status, bytes.equals(BYTES), headers.get('content-range')]).toEqual([range, 200, true, null]);
+      }
+      const { status, headers } = await world.client.get(path, { headers: { range: 'bytes=1000-' } });
+      expect([status, headers.get('content-range')]).toEqual([416, 'bytes */1000']);
+    });
+
+    test('If-Range: the range where the tag is that of the bytes, else all of them', async () => {
+      const read = async (tag: string) => {
+        const headers = { range: 'bytes=1-1', 'if-range': tag };
+        const reply = await world.client.get(path, { headers });
+        return [reply.status, reply.bytes.length, reply.headers.get('content-range')];
+      };
+      expect(await read(etag)).toEqual([206, 1, 'bytes 1-1/1000']);
+      expect(await read('"old"')).toEqual([200, 1_000, null]);
     });
 
     test('Range: parts fetched one by one are the whole', async () => {

@@ -83,11 +83,14 @@ export function describeErrors(world: World): void {
 
     test('readiness_blocked 409: known before the Run is queued, so no Run is made', async () => {
       const agentId = await world.newAgent({ harness: { name: 'missing-harness' } });
-      const before = await world.rowCounts();
-      expect(refusal(await world.create({ agentId, text: 'hi' }))).toEqual([409, 'readiness_blocked']);
-      expect(await world.rowCounts()).toEqual(before);
       const { id } = await world.newThread({ agentId });
-      expect(refusal(await world.send(id, userMessage('hi')))).toEqual([409, 'readiness_blocked']);
+      const before = await world.rowCounts();
+      for (const reply of [await world.create({ agentId, text: 'hi' }), await world.send(id, userMessage('hi'))]) {
+        expect(refusal(reply)).toEqual([409, 'readiness_blocked']);
+        expect(reply.json.error.message).toBe('The Agent cannot run now: its harness is missing.');
+      }
+      expect(await world.rowCounts()).toEqual(before);
+      expect(await world.log(id)).toEqual([]);
       expect((await world.client.get(`/threads/${id}/runs`)).json.runs).toEqual([]);
     });
 
@@ -235,7 +238,8 @@ export function describeErrors(world: World): void {
 
     test('an operation without a body takes any Content-Type, or none, with an empty body', async () => {
       const { id } = await world.newThread();
-      for (const headers of [{}, { 'content-type': 'text/plain' }, { 'content-type': 'multipart/form-data' }]) {
+      const types = ['application/json', 'text/plain', 'multipart/form-data'];
+      for (const headers of [{}, ...types.map((type) => ({ 'content-type': type }))]) {
         expect((await world.client.post(`/threads/${id}/archive`, undefined, { headers })).status).toBe(200);
       }
     });

@@ -26,9 +26,11 @@ export function describeFiles(world: World): void {
         expect(read).toEqual(json);
       });
 
-      test('name: the original file name, any Unicode', async () => {
+      test('name: the original file name without its folder, any Unicode', async () => {
         for (const name of ['naïve ключ 😀.txt', 'a b (1);.txt', "o'neil.txt", '100%.txt']) {
-          expect((await world.upload(name, 'x')).json.file.name).toBe(name);
+          for (const folder of ['', 'dir/']) {
+            expect((await world.upload(folder + name, 'x')).json.file.name).toBe(name);
+          }
         }
       });
 
@@ -36,9 +38,15 @@ export function describeFiles(world: World): void {
         const types = await Promise.all([
           world.upload('not-a-text.txt', PNG),
           world.upload('data.json', '{}'),
+          world.upload('empty.txt', ''),
           world.upload('nothing-known', 'x'),
         ]);
-        expect(types.map(({ json }) => json.file.mimeType)).toEqual(['image/png', 'application/json', null]);
+        expect(types.map(({ json }) => json.file.mimeType)).toEqual([
+          'image/png',
+          'application/json',
+          'text/plain',
+          null,
+        ]);
       });
 
       test('size: bytes, 0 too', async () => {
@@ -145,10 +153,10 @@ export function describeFiles(world: World): void {
 
       test('declare a draft: fileId; kind attachment, committed true from then on', async () => {
         const { id } = await world.newThread();
-        const draft = await world.draft('order.txt', 'seven');
+        const draft = (await world.upload('order.txt', 'seven')).json.file;
         const { status, json } = await world.client.post(`/threads/${id}/files`, { fileId: draft.id.toLowerCase() });
         expect(status).toBe(201);
-        expectAttached(json.file, { id: draft.id, name: 'order.txt', mimeType: 'text/plain', size: 5 });
+        expect(json.file).toEqual({ ...draft, kind: 'attachment', committed: true });
         expect(await world.files(id)).toEqual([json.file]);
         expect((await world.client.get(`/files/${draft.id}/content`)).text).toBe('seven');
       });
@@ -174,6 +182,17 @@ export function describeFiles(world: World): void {
         const { id } = await world.newThread();
         expect(refusal(await world.client.post(`/threads/${id}/files`, body))).toEqual([400, 'invalid_request']);
         expect(await world.files(id)).toEqual([]);
+      });
+
+      test('the message of a refusal names the field and what it must be', async () => {
+        const { id } = await world.newThread();
+        for (const [body, text] of [
+          [{ name: 'a', contentType: 'text/plain', contentBase64: '@@@@' }, 'contentBase64: must be base64'],
+          [{ fileId: 'x' }, 'ULID'],
+        ] as const) {
+          const { json } = await world.client.post(`/threads/${id}/files`, body);
+          expect(json.error.message).toContain(text);
+        }
       });
 
       test('a draft that is unknown, another caller’s or no longer one is refused, and nothing changes', async () => {

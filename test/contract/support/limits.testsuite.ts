@@ -116,11 +116,21 @@ export function describeLimits(world: World): void {
           FILE_LIMIT_BYTES: '1000',
           INLINE_FILE_LIMIT_BYTES: '500',
           DRAFTS_PER_TOKEN: '3',
+          EVENTS_PER_BATCH: '1',
+          MESSAGE_TEXT_LIMIT: '3',
         });
         client = started.client;
         stop = () => started.api.process.kill('SIGTERM');
       });
       afterAll(() => stop());
+
+      test('fewer events in a batch, and fewer characters in a message', async () => {
+        const { id } = await world.newThread();
+        const say = (...texts: string[]) =>
+          client.post(`/threads/${id}/events`, { events: texts.map((text) => userMessage(text)) });
+        for (const texts of [['🐟🐟🐟🐟'], ['a', 'b']]) expect((await say(...texts)).status).toBe(400);
+        expect((await say('🐟🐟🐟')).status).toBe(200);
+      });
 
       test('a file of the limit is accepted, one byte more is 413 and leaves nothing', async () => {
         const { token } = await world.newPerson();
@@ -134,10 +144,10 @@ export function describeLimits(world: World): void {
         await eventually(async () => (await world.blobsWith(canary)) === 0, { what: 'no bytes are left' });
       });
 
-      test('inline: a file of the limit is accepted, one byte more is refused', async () => {
+      test('inline: a file of the limit is accepted, one byte more is 413', async () => {
         const { id } = await world.newThread();
         expect((await world.attach(id, 'f', 'x'.repeat(500), client)).status).toBe(201);
-        tooMuch((await world.attach(id, 'f', 'x'.repeat(501), client)).status);
+        expect((await world.attach(id, 'f', 'x'.repeat(501), client)).status).toBe(413);
       });
 
       test('unclaimed drafts: one more is refused, until one is claimed or deleted', async () => {

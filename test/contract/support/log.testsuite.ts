@@ -1,5 +1,5 @@
 import type { Entry } from './client.ts';
-import { DATE_TIME, decide, interrupt, refusal, ULID, userMessage, type World } from './world.ts';
+import { DATE_TIME, decide, interrupt, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
 const PAIRS = 50;
 
@@ -45,7 +45,7 @@ export function describeLog(world: World): void {
       expect((await read('')).events).toEqual(all.slice(-100));
       expect((await read('?limit=1')).events).toEqual(all.slice(-1));
       expect((await read('?limit=1000')).events).toEqual(all.slice(-1_000));
-      for (const limit of ['0', '1001', '-1', '1.5', '1e2', 'all', '']) {
+      for (const limit of ['0', '1001', '-1', '1.5', '1e2', 'all', '', '1&limit=2']) {
         const reply = await world.client.get(`/threads/${threadId}/events?limit=${limit}`);
         expect([limit, ...refusal(reply)]).toEqual([limit, 400, 'invalid_request']);
       }
@@ -82,7 +82,8 @@ export function describeLog(world: World): void {
     });
 
     test('decisions §1: after and before are event ids, else 400; one that is in no log is a place too', async () => {
-      for (const query of ['?after=x', '?before=x', '?after=', `?before=${'8'.repeat(26)}`]) {
+      const both = `?after=${UNKNOWN}&before=${UNKNOWN}`;
+      for (const query of ['?after=x', '?before=x', '?after=', `?before=${'8'.repeat(26)}`, both]) {
         expect(refusal(await world.client.get(`/threads/${threadId}/events${query}`))).toEqual([
           400,
           'invalid_request',
@@ -305,7 +306,8 @@ export function describeLog(world: World): void {
       await rename('future.event');
       try {
         const entries = await world.log(thread.id);
-        expect(entries.at(-1)).toMatchObject({ id: rows[0]!.id, status: 'unsupported' });
+        const unsupported = { id: rows[0]!.id, type: 'session.status', status: 'unsupported', content: '' };
+        expect(entries.at(-1)).toMatchObject(unsupported);
         const stream = await world.client.readStream(`/threads/${thread.id}/events/stream?until=idle`);
         expect(stream.entries).toEqual(entries);
       } finally {

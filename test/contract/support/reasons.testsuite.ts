@@ -67,10 +67,14 @@ export function describeReasons(world: World): void {
       const { status, json } = await world.send(thread.id, interrupt({ runId: run.id }));
       expect([status, json.warnings]).toEqual([200, [ended]]);
       const { thread: other, run: waiting } = await world.waitingThread();
-      const named = interrupt({ runId: waiting.id });
-      const twice = await world.send(other.id, named, named);
-      expect(twice.json.events.map(({ run: { status } }) => status)).toEqual(['cancelled', 'cancelled']);
+      const twice = await world.send(other.id, interrupt(), interrupt({ runId: waiting.id }));
+      expect([twice.status, ...twice.json.events.map(({ run: { id, status } }) => [id, status])]).toEqual([
+        200,
+        [waiting.id, 'cancelled'],
+        [waiting.id, 'cancelled'],
+      ]);
       expect(twice.json.warnings).toMatchObject([{ code: 'run_already_ended' }]);
+      expect((await world.log(other.id)).filter(({ type }) => type === 'run.failed')).toHaveLength(1);
     });
 
     test('message_queued: a message behind others (whenBusy: enqueue), and not into an idle Thread', async () => {
@@ -100,7 +104,7 @@ export function describeReasons(world: World): void {
         await world.client.post(`/threads/${thread.id}/events`, body, { headers }),
       ];
       expect(first.json.warnings).toHaveLength(1);
-      expect([again.text, again.headers.get('idempotency-replayed')]).toEqual([first.text, 'true']);
+      expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([200, first.text, 'true']);
     });
   });
 }

@@ -97,6 +97,7 @@ export function describeRuns(world: World): void {
         const first = await list();
         const rest = await list(`?cursor=${first.nextCursor}`);
         expect([first.runs.length, rest.runs.length, rest.nextCursor]).toEqual([100, 1, null]);
+        expect(await list(`?limit=1&cursor=${first.nextCursor}`)).toEqual(rest);
         expect([...first.runs, ...rest.runs].map(({ id }) => id)).toEqual(ids.toReversed());
         expect((await list('?limit=3')).runs).toEqual(first.runs.slice(0, 3));
         for (const limit of ['0', '101', 'x']) {

@@ -16,6 +16,18 @@ export function describeThreadList(world: World): void {
     };
     const listed = async (query?: string, client = world.client) =>
       (await list(query, client)).threads.map(({ id }) => id);
+    /** The ids of all pages, none of which may be empty. */
+    const listedInPages = async (limit: number): Promise<string[]> => {
+      const ids: string[] = [];
+      for (let query = `?limit=${limit}`, more = true; more;) {
+        const { threads, nextCursor } = await list(query);
+        expect(threads).not.toEqual([]);
+        ids.push(...threads.map(({ id }) => id));
+        more = nextCursor !== null;
+        query = `?limit=${limit}&cursor=${encodeURIComponent(nextCursor ?? '')}`;
+      }
+      return ids;
+    };
     const make = async (count: number): Promise<string[]> => {
       const ids: string[] = [];
       for (let i = 0; i < count; i++) ids.push((await world.newThread({ agentId })).id);
@@ -36,7 +48,9 @@ export function describeThreadList(world: World): void {
       const its = await world.newThread({ agentId, client: world.as(service.token) });
       expect(await listed()).toEqual([mine]);
       expect(await listed('', world.as(other.token))).toEqual([theirs.id]);
-      expect(await listed('', world.as(service.token))).toEqual([its.id]);
+      for (const query of ['', '?userId=user-1']) {
+        expect(await listed(query, world.as(service.token))).toEqual([its.id]);
+      }
     });
 
     test('decisions §8: a person sees the same with each of their tokens', async () => {
@@ -61,13 +75,7 @@ export function describeThreadList(world: World): void {
       const setTime = (time: string) =>
         world.pool.query(`update thread_summaries set updated_at = ${time} where agent_id = $1`, [agentId]);
       await setTime('to_timestamp(0)');
-      const pages: string[] = [];
-      for (let query = '?limit=2', more = true; more;) {
-        const { threads, nextCursor } = await list(query);
-        pages.push(...threads.map(({ id }) => id));
-        more = nextCursor !== null;
-        query = `?limit=2&cursor=${encodeURIComponent(nextCursor ?? '')}`;
-      }
+      const pages = await listedInPages(2);
       await setTime('created_at');
       expect([ids.toSorted(), ids.toSorted().reverse()]).toContainEqual(pages);
     });
@@ -88,17 +96,19 @@ export function describeThreadList(world: World): void {
     });
 
     test('cursor: one that was never given is 400 invalid_request', async () => {
-      for (const cursor of ['nonsense', '%00', 'a'.repeat(5_000)]) {
+      for (const cursor of ['', 'nonsense', '%00', 'a'.repeat(5_000)]) {
         const reply = await world.client.get(`/agents/${agentId}/threads?cursor=${cursor}`);
         expect([cursor, ...refusal(reply)]).toEqual([cursor, 400, 'invalid_request']);
       }
     });
 
-    test('nextCursor is null when the last page is full', async () => {
-      await make(2);
-      expect((await list('?limit=2')).nextCursor).toBeNull();
-      expect((await list('?limit=1')).nextCursor).not.toBeNull();
-    });
+    test.each([1, 2, 3, 4])(
+      'pages of %d have the same Threads; nextCursor is null when the last page is full',
+      async (limit) => {
+        const ids = await make(4);
+        expect(await listedInPages(limit)).toEqual(ids.toReversed());
+      },
+    );
 
     test('a Thread that does not change while one pages is neither skipped nor doubled', async () => {
       const ids = await make(9);

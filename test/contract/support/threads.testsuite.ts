@@ -1,5 +1,5 @@
 import type { Thread } from './client.ts';
-import { DATE_TIME, interrupt, message, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
+import { DATE_TIME, decide, interrupt, message, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
 const CONTRACT_FIELDS = [
   ...['id', 'agent_id', 'userId', 'kind', 'source', 'status', 'title', 'last_run_id', 'created_at', 'updated_at'],
@@ -139,11 +139,12 @@ export function describeThreads(world: World): void {
         expect(await world.rowCounts()).toEqual(before);
       });
 
-      test('body: text of 1 and of 32000 characters, userId of 1 and of 255', async () => {
+      test('body: text of 1 and of 32000 characters, userId of 1 and of 255; every character is kept', async () => {
         const path = `/agents/${world.agentId}/threads`;
         for (const [userId, text] of [
           ['u', 'a'],
           ['😀'.repeat(255), '😀'.repeat(32_000)],
+          ['u', '😀 \u2028 "quoted" \\ \u0001 \u{10FFFF} é'],
         ] as const) {
           const { status, json } = await world.client.post(path, { userId, input: message(text) });
           expect(status).toBe(201);
@@ -240,9 +241,13 @@ export function describeThreads(world: World): void {
       test('decisions §2: any event to an archived Thread is 409 idempotency_conflict', async () => {
         const { thread, run } = await world.endedThread();
         await archive(thread.id);
-        for (const event of [userMessage('hi'), interrupt(), interrupt({ runId: run.id })]) {
-          expect(refusal(await world.send(thread.id, event))).toEqual([409, 'idempotency_conflict']);
+        const before = await world.log(thread.id);
+        for (const event of [userMessage('hi'), interrupt(), decide('r1'), interrupt({ runId: run.id })]) {
+          const reply = await world.send(thread.id, event);
+          expect(refusal(reply)).toEqual([409, 'idempotency_conflict']);
+          expect(reply.json.error.message).toContain('archived');
         }
+        expect(await world.log(thread.id)).toEqual(before);
       });
 
       test('decisions §2: archiving a Thread with an active Run is 409 idempotency_conflict', async () => {
