@@ -3,6 +3,7 @@ import type { Profiler } from 'node:inspector';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CountResult } from './counts/count-result.ts';
+import type { LatencyResult } from './latency-result.ts';
 import { compare, ROUND_MS, type Comparison } from './measure.ts';
 import type { NodeProcess } from './processes.ts';
 import { formatSummary, startProfile, summarise } from './profile.ts';
@@ -18,13 +19,15 @@ export interface Bench {
   compare: (comparison: Comparison, processes?: NodeProcess[]) => Promise<void>;
   /** Prints the counts. */
   count: (result: CountResult) => void;
+  /** Prints the latency. */
+  addLatency: (result: LatencyResult) => void;
 }
 
 export type Benchmark = (bench: Bench) => Promise<void>;
 
 /** Prints each result as a line of JSON, and keeps it for the tables at the end. */
 export function createReporter(services: Services, profiled: boolean) {
-  const report: Report = { results: [], counts: [] };
+  const report: Report = { results: [], counts: [], latencies: [] };
   const print = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
   const benchFor = (benchmark: string): Bench => ({
     services,
@@ -38,6 +41,10 @@ export function createReporter(services: Services, profiled: boolean) {
     },
     count: (result) => {
       report.counts.push(result);
+      print({ benchmark, ...result });
+    },
+    addLatency: (result) => {
+      report.latencies.push(result);
       print({ benchmark, ...result });
     },
   });

@@ -2,7 +2,7 @@ import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTestDatabase, describeWithPrivateRedis, describeWithRedis, redisUrl, spawnNode } from '#testing';
-import { BENCHMARKS } from './benchmarks.ts';
+import { BENCHMARKS, ON_PAGE } from './benchmarks.ts';
 import type { CountResult } from './counts/count-result.ts';
 import { FLOOR_NAMES } from './measure.ts';
 import { generatedPart } from './page.ts';
@@ -10,7 +10,6 @@ import type { NamedResult } from './report.ts';
 
 const MAIN = 'dist/bench/main.js';
 const PAGE = join(import.meta.dirname, '../docs/benchmarks.md');
-const NAMES = Object.keys(BENCHMARKS);
 /** Generous: some twenty processes start one after the other, on two cores. */
 const RUN_WITHIN_MS = 280_000;
 
@@ -50,7 +49,7 @@ const tiny = (): Record<string, string> => ({
 const isPositive = (figure: number | undefined): boolean => Number.isFinite(figure) && (figure ?? 0) > 0;
 
 // `counts` starts a PostgreSQL and a Redis of its own.
-describeWithPrivateRedis('every benchmark in a tiny form', () => {
+describeWithPrivateRedis('every benchmark of the page in a tiny form', () => {
   let lines: Line[];
   let page: string;
   const resultsOf = (name: string) => lines.filter(({ benchmark, by }) => benchmark === name && by !== undefined);
@@ -64,7 +63,7 @@ describeWithPrivateRedis('every benchmark in a tiny form', () => {
     lines = printed.map((line) => JSON.parse(line) as Line);
   }, RUN_WITHIN_MS);
 
-  it.each(NAMES)('%s prints results whose compared figures are finite', (name) => {
+  it.each(ON_PAGE)('%s prints results whose compared figures are finite', (name) => {
     expect(lines.filter(({ benchmark }) => benchmark === name)).not.toEqual([]);
     for (const { name: measured, by, subject, floors } of resultsOf(name)) {
       const present = FLOOR_NAMES.flatMap((floor) => floors?.[floor] ?? []);
@@ -110,11 +109,18 @@ describeWithPrivateRedis('every benchmark in a tiny form', () => {
 
   it('writes the tables to the page, and says that the size means nothing', async () => {
     const written = generatedPart(await readFile(page, 'utf8'));
-    for (const name of NAMES.filter((benchmark) => benchmark !== 'counts')) expect(written).toContain(`| ${name} `);
+    for (const name of ON_PAGE.filter((benchmark) => benchmark !== 'counts')) expect(written).toContain(`| ${name} `);
     expect(written).toContain('| accepted Thread ');
     expect(written).toContain('BENCH_SIZE=tiny');
     expect(written).not.toMatch(/NaN|undefined|Infinity/);
   });
+});
+
+it('latency prints a row for each latency that the tests report', async () => {
+  const { code, output } = await run(['latency'], tiny());
+  expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/^\| latency +\| samples /m) as string });
+  for (const app of ['api', 'worker', 'standalone'])
+    expect(output).toMatch(new RegExp(`^\\| CPU of a start: the ${app} took +\\| 1 .*\\| (held|missed) `, 'm'));
 });
 
 it('refuses to write the page when only some benchmarks are named', async () => {
@@ -124,7 +130,7 @@ it('refuses to write the page when only some benchmarks are named', async () => 
 });
 
 it('lists all benchmarks', async () => {
-  expect(await run(['--list'])).toEqual({ code: 0, output: `${NAMES.join('\n')}\n` });
+  expect(await run(['--list'])).toEqual({ code: 0, output: `${Object.keys(BENCHMARKS).join('\n')}\n` });
 });
 
 describeWithRedis('a benchmark whose requests are refused', () => {

@@ -12,4 +12,8 @@ export const BENCHMARKS: Record<string, Benchmark> = {
   rebuild: async (bench) => (await import('./rebuild.ts')).rebuild(bench),
   'long-run': async (bench) => (await import('./long-run.ts')).longRun(bench),
   counts: async (bench) => (await import('./counts/counts.ts')).counts(bench),
+  latency: async (bench) => (await import('./latency.ts')).latency(bench),
 };
+
+/** The benchmarks of docs/benchmarks.md. `latency` runs only if it is named: the night writes it into docs/reliability.md. */
+export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => name !== 'latency');

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createReporter } from './bench.ts';
-import { BENCHMARKS } from './benchmarks.ts';
+import { BENCHMARKS, ON_PAGE } from './benchmarks.ts';
 import { describeConditions, type Conditions } from './conditions.ts';
 import { formatResults, replaceResults } from './page.ts';
 import { formatTables, type Report } from './report.ts';
@@ -23,8 +23,8 @@ async function main(): Promise<void> {
   if (values.list) return void process.stdout.write(`${ALL.join('\n')}\n`);
   const unknown = positionals.filter((name) => !ALL.includes(name));
   if (unknown.length > 0) throw new Error(`Unknown benchmark ${unknown.join(', ')}; known are ${ALL.join(', ')}`);
-  const names = positionals.length > 0 ? positionals : ALL;
-  if (values.write && ALL.some((name) => !names.includes(name))) {
+  const names = positionals.length > 0 ? positionals : ON_PAGE;
+  if (values.write && names !== ON_PAGE) {
     throw new Error('--write needs all benchmarks, because the page states one commit; omit the names.');
   }
   // Checks the markers first, so that a page without them fails before the run.

@@ -1,4 +1,5 @@
 import type { CountResult, Traffic } from './counts/count-result.ts';
+import type { LatencyResult } from './latency-result.ts';
 import { FLOOR_NAMES, type Figures, type FloorResult, type Result, type Target } from './measure.ts';
 
 export interface NamedResult extends Result {
@@ -9,6 +10,7 @@ export interface NamedResult extends Result {
 export interface Report {
   results: NamedResult[];
   counts: CountResult[];
+  latencies: LatencyResult[];
 }
 
 export const COLUMNS = [
@@ -21,11 +23,14 @@ export const COUNT_COLUMNS = [
   ...['PostgreSQL bytes', 'Redis bytes', 'HTTP bytes', 'API CPU', 'worker CPU', 'PostgreSQL CPU', 'Redis CPU'],
 ];
 
-/** Formats results and counts as the Markdown tables of docs/benchmarks.md. Leaves out a table without rows. */
-export function formatTables({ results, counts }: Report): string {
+const LATENCY_COLUMNS = ['latency', 'samples', 'p50', 'p99', 'spread', 'bound', 'verdict'];
+
+/** Formats the results as Markdown tables, as in docs/benchmarks.md. Leaves out a table without rows. */
+export function formatTables({ results, counts, latencies }: Report): string {
   const tables = [
     ...(results.length > 0 ? [formatTable(COLUMNS, results.map(rowOf))] : []),
     ...(counts.length > 0 ? [formatTable(COUNT_COLUMNS, counts.map(countRowOf))] : []),
+    ...(latencies.length > 0 ? [formatTable(LATENCY_COLUMNS, latencies.map(latencyRowOf))] : []),
   ];
   return tables.join('\n\n');
 }
@@ -76,6 +81,18 @@ function countRowOf({ name, clients, operations, statements, transactions, ...of
   ];
 }
 
+function latencyRowOf({ name, samples, p50Ms, p99Ms, spread, boundMs, verdict }: LatencyResult): string[] {
+  return [name, `${samples}`, showMs(p50Ms), showMs(p99Ms), showPercent(spread), showMs(boundMs), verdict];
+}
+
+/** Formats a latency as one line, for the row of a night part. */
+export function describeLatency(result: LatencyResult): string {
+  const [name, , p50, p99, spread, bound, verdict] = latencyRowOf(result);
+  if (result.verdict === 'no result') return `${name}: no result`;
+  return `${name}: p50 ${p50}, p99 ${p99}, spread ${spread} (bound ${bound}: ${verdict})`;
+}
+
 const showTraffic = ({ sent, received }: Traffic): string => `${showCount(sent)} out, ${showCount(received)} in`;
 const showCount = (count: number): string => Math.round(count).toLocaleString('en');
-const showPercent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+const showPercent = (share: number): string => (Number.isFinite(share) ? `${(share * 100).toFixed(0)} %` : '–');
+const showMs = (ms: number): string => (Number.isFinite(ms) ? `${ms.toFixed(0)} ms` : '–');

@@ -6,8 +6,9 @@
  * - `long` matches spec files that the gate runs in a short form.
  * - `env` is added to the environment of the tests.
  * - `script` and `args` replace Jest by a script of this folder, which passes options on to Jest.
+ * - `bench` replaces Jest by a benchmark, which writes the figures of the row.
  *
- * @typedef {{ what: string, nightOnly?: string[], long?: string[], env?: Record<string, string>, script?: string, args?: string[] }} NightPart
+ * @typedef {{ what: string, nightOnly?: string[], long?: string[], env?: Record<string, string>, script?: string, args?: string[], bench?: string }} NightPart
  */
 
 /** @type {Record<string, NightPart>} */
@@ -110,6 +111,7 @@ export const NIGHT_PARTS = {
     nightOnly: ['test/operations/(traces|database-url)\\.e2e', 'bench/.*\\.e2e'],
   },
   contract: { what: 'the whole contract on both queues', long: ['test/contract/contract'] },
+  latency: { what: 'latencies of three rounds in real processes', bench: 'latency' },
   random: {
     what: 'unit tests with 50 times as many random inputs',
     long: [

@@ -44,7 +44,7 @@ function runPart(name) {
     const commit = describeCommit();
     const startedAt = Date.now();
     const [report, figures] = [join(folder, 'report.json'), join(folder, 'figures')];
-    const { status } = spawnSync(process.execPath, [...programOf(part), '--json', `--outputFile=${report}`], {
+    const { status } = spawnSync(process.execPath, programOf(part, report), {
       cwd: root,
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { ...process.env, ...part.env, SPOOL_LONG: '1', SPOOL_FIGURES_FILE: figures },
@@ -53,7 +53,7 @@ function runPart(name) {
     const row = {
       part: name,
       what: part.what,
-      result: `${countTests(report, status)}, ${minutes} min`,
+      result: `${describeResult(part, report, status)}, ${minutes} min`,
       figures: existsSync(figures) ? readFileSync(figures, 'utf8').split('\n').filter(Boolean) : [],
       commit,
       date: new Date(startedAt).toISOString().slice(0, 10),
@@ -67,19 +67,23 @@ function runPart(name) {
 }
 
 /** Returns Node's arguments. Spec files run one after the other, because many of them measure. */
-function programOf({ script, args = [], nightOnly = [], long = [] }) {
-  if (script !== undefined) return [join(root, 'scripts', script), ...args];
+function programOf({ bench, script, args = [], nightOnly = [], long = [] }, report) {
+  if (bench !== undefined) return ['--enable-source-maps', join(root, 'dist', 'bench', 'main.js'), bench];
+  const options = ['--json', `--outputFile=${report}`];
+  if (script !== undefined) return [join(root, 'scripts', script), ...args, ...options];
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
   return [
     jest,
     '--no-watchman',
     '--maxWorkers=1',
     ...[...nightOnly, ...long].map((pattern) => `--testPathPatterns=${pattern}`),
+    ...options,
   ];
 }
 
 /** Returns the counts, or FAILED with them: also if Jest ran no test, or failed without a failed test. */
-function countTests(report, status) {
+function describeResult({ bench }, report, status) {
+  if (bench !== undefined) return status === 0 ? 'measured' : 'FAILED';
   if (!existsSync(report)) return 'FAILED: no test ran';
   const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
   const skipped = numPendingTests > 0 ? `, ${numPendingTests} skipped` : '';

@@ -125,8 +125,8 @@ describeWithRedis('PostgreSQL breaks under load', () => {
       expect(answers.other).toEqual([]);
       expect(answers.away).toBeGreaterThan(0);
       await load.holds();
-      reportLatency(HEALED_WITHIN_MS, Math.max(...healedMs), 'apis answered again after');
-      reportLatency(LEASE_MS + 2_000, Math.max(...wentOnMs), 'Runs went on after');
+      reportLatency(HEALED_WITHIN_MS, healedMs, 'apis answered again after');
+      reportLatency(LEASE_MS + 2_000, wentOnMs, 'Runs went on after');
     },
     upTo(120_000),
   );

@@ -71,7 +71,7 @@ test(`${RUNS} Runs with transcripts of 8 MiB leave a worker with 512 MiB alive, 
   expect(await statuses(threads)).toEqual(Array(RUNS).fill('completed'));
   expect(mostWaiting).toBeGreaterThan(0);
   expect([...(await requeued('lease_expired')), ...(await requeued('retryable_failure'))]).toEqual([]);
-  reportLatency(Math.max(...alone) + MORE_DELAY_MS, Math.max(...beside), 'a Run of the neighbour took');
+  reportLatency(Math.max(...alone) + MORE_DELAY_MS, beside, 'a Run of the neighbour took');
   await eventually(async () => (await reader.read(worker)).get('spool_run_memory_bytes') === 0, {
     what: 'all memory is given back',
   });

@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { reportFigure, type ReportedLatency } from '#testing';
+import type { Bench } from './bench.ts';
+import { summariseLatencies } from './latency-result.ts';
+import { describeLatency } from './report.ts';
+import { SIZE_NAME } from './sizes.ts';
+
+/** A round takes minutes, so three are the default. */
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** The tests that measure one promise. Patterns are regular expressions. */
+interface LatencyPromise {
+  name: string;
+  file: string;
+  tests: string;
+}
+
+/** The shortest first: the tiny size runs only that one. */
+const PROMISES: LatencyPromise[] = [
+  { name: 'CPU of a start', file: 'test/start\\.e2e', tests: 'starts the (api|worker|standalone)' },
+  { name: 'interrupt', file: 'test/interrupt\\.e2e', tests: 'under load closes provider and tool calls' },
+  { name: 'recovery after kill -9', file: 'test/faults/workers\\.e2e', tests: 'killed at each moment of a Run' },
+  { name: 'hand-over', file: 'test/faults/rolling-workers\\.e2e', tests: 'is claimed by another worker' },
+  { name: 'fair share', file: 'test/faults/fair-slots\\.e2e', tests: 'beside a backlog .* in Redis' },
+  { name: 'console pages', file: 'test/console/speed\\.e2e', tests: 'each page shows first data' },
+  { name: 'creates without Redis', file: 'test/faults/redis-faults\\.e2e', tests: 'creates and streams continue' },
+];
+
+/** Measures latency promises in real processes: runs the tests that report them, in turn, and summarises the rounds. */
+export async function latency({ addLatency }: Bench): Promise<void> {
+  const promises = SIZE_NAME === 'tiny' ? PROMISES.slice(0, 1) : PROMISES;
+  const rounds = promises.map((promise) => ({ promise, reported: [] as ReportedLatency[][] }));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const { promise, reported } of rounds) reported.push(await measure(promise));
+  }
+  const results = rounds.flatMap(({ promise, reported }) => summariseLatencies(promise.name, reported));
+  for (const result of results) {
+    addLatency(result);
+    reportFigure(describeLatency(result));
+  }
+  const missing = results.filter(({ verdict }) => verdict === 'no result').map(({ name }) => name);
+  if (missing.length > 0) throw new Error(`No result for: ${missing.join('; ')}`);
+}
+
+/** Returns what the tests report; nothing, if one of them fails. */
+async function measure({ name, file, tests }: LatencyPromise): Promise<ReportedLatency[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'spool-latency-'));
+  const latencies = join(folder, 'latencies');
+  // Figures of single tests do not belong into the row of the night part. A long form takes minutes.
+  const { SPOOL_FIGURES_FILE: _figures, SPOOL_LONG: _long, ...env } = process.env;
+  const options = ['--no-watchman', '--maxWorkers=1', `--testPathPatterns=${file}`, `--testNamePattern=${tests}`];
+  try {
+    const startedAt = performance.now();
+    const jest = spawn(process.execPath, [join(ROOT, 'node_modules/jest/bin/jest.js'), ...options], {
+      cwd: ROOT,
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...env, SPOOL_LATENCIES_FILE: latencies },
+    });
+    const [status] = (await once(jest, 'exit')) as [number | null];
+    process.stderr.write(`${name}: ${((performance.now() - startedAt) / 1_000).toFixed(0)} s\n`);
+    if (status !== 0 || !existsSync(latencies)) return [];
+    const lines = readFileSync(latencies, 'utf8').trim().split('\n');
+    return lines.map((line) => JSON.parse(line) as ReportedLatency);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
