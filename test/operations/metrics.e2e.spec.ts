@@ -92,7 +92,7 @@ describeWithPrivateRedis('metrics', () => {
     eventually(async () => (await statusOf(threadId)) === status, { what: `the Run is ${status}`, timeoutMs: 30_000 });
 
   it('tell of a Run, its steps and who follows it', async () => {
-    const { threadId } = await createAcknowledged(api.caller, 'hello /tool /pause 20 /pieces 250');
+    const { threadId } = await createAcknowledged(api.caller, 'hello /tool /pause 20 /pieces 150');
     const stream = readStream(api.caller, `/threads/${threadId}/events/stream?until=idle`);
     await seen(api.process, some, 'spool_streams_open');
     await seen(api.process, some, 'spool_http_requests_open');
@@ -318,7 +318,7 @@ describeWithPrivateRedis('metrics', () => {
 
   it('tell of memory that Runs hold, and of Runs that wait for it', async () => {
     const text = '/think 2s /fail '.padEnd(7 * 1024 ** 2, 'x');
-    const failing = await inParallel(3, 3, () => createAcknowledged(api.caller, text));
+    const failing = await inParallel(2, 2, () => createAcknowledged(api.caller, text));
     await seen(worker, some, 'spool_run_memory_bytes');
     await seen(worker, some, 'spool_runs_waiting_for_memory');
     for (const { threadId } of failing) await until(threadId, 'failed');

@@ -143,8 +143,11 @@ describe('operators', () => {
     const secluded = agents.find(({ name }) => name === 'private')!;
     await spool.json('agent', 'access', 'private', 'invited');
     ann = await mint('--user', 'Ann', '--name', 'ann', '--expires', '30d');
-    const [cid, ben] = [await mint('--user', 'Cid', '--name', 'cid'), await mint('--user', 'Ben', '--name', 'ben')];
-    const service = await mint('--service', 'Acme', '--agent', 'echo', '--name', 'ci');
+    const [cid, ben, service] = await Promise.all([
+      mint('--user', 'Cid', '--name', 'cid'),
+      mint('--user', 'Ben', '--name', 'ben'),
+      mint('--service', 'Acme', '--agent', 'echo', '--name', 'ci'),
+    ]);
 
     // Two Agents are called echo: who means one says whose.
     const ambiguous = await spool.run(['agent', 'show', 'echo']);
@@ -157,16 +160,19 @@ describe('operators', () => {
       for (const minted of [ann, cid, ben, service]) statuses.push(await statusOf(caller(minted, agent)));
     }
     expect(statuses).toEqual([201, 201, 403, 201, 201, 403, 403, 403]);
-    await spool.json('agent', 'invite', 'private', 'Cid');
-    await becomes(caller(cid, secluded), 201);
-    await spool.json('token', 'allow', 'ci', 'private');
-    await becomes(caller(service, secluded), 201);
-    await spool.json('token', 'revoke', 'ci', '--yes');
-    await becomes(caller(service, echo), 401);
-    await spool.json('org', 'remove-member', 'Acme', 'Cid', '--yes');
-    await becomes(caller(cid, echo), 403);
-    await spool.json('agent', 'api', 'private', 'off', '--yes');
-    await becomes(caller(ann, secluded), 409);
+    // The service sees a change a second later, so all of a kind are made first.
+    await Promise.all([spool.json('agent', 'invite', 'private', 'Cid'), spool.json('token', 'allow', 'ci', 'private')]);
+    await Promise.all([cid, service].map((minted) => becomes(caller(minted, secluded), 201)));
+    await Promise.all([
+      spool.json('token', 'revoke', 'ci', '--yes'),
+      spool.json('org', 'remove-member', 'Acme', 'Cid', '--yes'),
+      spool.json('agent', 'api', 'private', 'off', '--yes'),
+    ]);
+    await Promise.all([
+      becomes(caller(service, echo), 401),
+      becomes(caller(cid, echo), 403),
+      becomes(caller(ann, secluded), 409),
+    ]);
     expect((await spool.run(['org', 'list'], { env: { SPOOL_TOKEN_FILE: '', SPOOL_TOKEN: ann.secret } })).code).toBe(4);
     // Every change has an entry, with who has made it.
     const audit = await spool.json<{ action: string; actor: { name: string } }[]>('audit', '--all');

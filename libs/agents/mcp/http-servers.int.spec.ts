@@ -28,14 +28,21 @@ const at = (port: number, path = '/mcp', more = {}) => ({
 const listeningEverything = (port: number) => listening(EVERYTHING, ['streamableHttp'], {}, port);
 
 /** The odd server over HTTP, and what it noted. */
-async function odd(more = {}, variables: Record<string, string> = {}) {
+async function odd(more = {}, variables: Record<string, string> = {}, ends?: (() => Promise<unknown>)[]) {
   const { journal, entries } = oddServer();
   const env = { JOURNAL: journal, SECRET: 'a-long-secret', ...variables };
-  const { port, kill } = await listeningOdd(env, await findFreePort());
+  const { port, kill } = await listeningOdd(env, await findFreePort(), ends);
   return { server: at(port, '/', more), entries, kill, again: () => listeningOdd(env, port) };
 }
 
+/** For tests that leave their server as it was. */
+let shared: Awaited<ReturnType<typeof odd>>;
+const ends: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  shared = await odd({}, {}, ends);
+});
 afterEach(closeAll);
+afterAll(() => Promise.all(ends.map((end) => end())));
 
 describe('the tools of a public server over HTTP', () => {
   it('are listed and called, with text, errors and images', async () => {
@@ -85,7 +92,7 @@ describe('the tools of a public server over HTTP', () => {
 
 describe('a call over HTTP', () => {
   it('carries the headers of the manifest, whose secrets are hidden, and who it is for', async () => {
-    const { server } = await odd({ headers: { Authorization: { env: 'WEB_AUTH' }, 'X-Plain': 'plain' } });
+    const server = { ...shared.server, headers: { Authorization: { env: 'WEB_AUTH' }, 'X-Plain': 'plain' } };
     const { servers, log } = openServers({ allowances: allowing({ WEB_AUTH: 'Bearer a-long-secret' }) });
     const tools = await servers.tools(contextOf([server]));
     const { headers } = JSON.parse((await callTool(tools, 'web__env')).text) as { headers: Record<string, string> };
@@ -96,9 +103,10 @@ describe('a call over HTTP', () => {
   });
 
   it('follows a redirect within the origin, and to no other, so that no header goes elsewhere', async () => {
-    const { server } = await odd({ headers: { 'X-Plain': 'plain' } });
+    const { server } = shared;
     const elsewhere = await odd();
-    const movedTo = (url: string) => ({ ...server, url: `${server.url}moved?${encodeURIComponent(url)}` });
+    const headers = { 'X-Plain': 'plain' };
+    const movedTo = (url: string) => ({ ...server, headers, url: `${server.url}moved?${encodeURIComponent(url)}` });
     const tools = await openServers().servers.tools(contextOf([movedTo('/')]));
     expect((await callTool(tools, 'web__meta')).isError).toBe(false);
     const away = openServers().servers.tools(contextOf([movedTo(elsewhere.server.url)]));
@@ -116,7 +124,7 @@ describe('a call over HTTP', () => {
   });
 
   it('has an unknown outcome when its answer ends without a result', async () => {
-    const { server } = await odd();
+    const { server } = shared;
     const tools = await openServers().servers.tools(contextOf([server]));
     expect(await callTool(tools, 'web__cut_off')).toEqual({
       text: expect.stringMatching(LOST) as string,
@@ -148,7 +156,7 @@ describe('a call over HTTP', () => {
   });
 
   it('fails alone a call whose result finds no room in memory, and gives all back', async () => {
-    const { server } = await odd();
+    const { server } = shared;
     let held = 0;
     let most = 0;
     const limits = { process: 24 * 1024 ** 2, share: 24 * 1024 ** 2 };
@@ -172,7 +180,7 @@ describe('a call over HTTP', () => {
   });
 
   it('takes a large result, and refuses a huge one with little memory', async () => {
-    const { server } = await odd();
+    const { server } = shared;
     const tools = await openServers().servers.tools(contextOf([server]));
     expect((await callTool(tools, 'web__large')).text).toHaveLength(8 * 1024 * 1024);
     const before = process.memoryUsage();
@@ -191,7 +199,7 @@ describe('a call over HTTP', () => {
 
 describe('a server over HTTP that cannot be reached', () => {
   it('cannot be used at a private address, unless the operator allows it', async () => {
-    const { server } = await odd();
+    const { server } = shared;
     const outbound = openOutbound({});
     const tools = openServers({ fetch: outbound.fetch }).servers.tools(contextOf([server]));
     await expect(tools).rejects.toMatchObject({

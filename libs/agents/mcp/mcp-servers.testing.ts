@@ -141,8 +141,17 @@ export function oddServer({ mode = 'stdio', ...more }: { mode?: string } & Recor
   return { input, entries, journal, processes: () => processesWith(`JOURNAL=${journal}`) };
 }
 
-/** A server process that listens: that of `script`, on a port that it is given, so that it can be there again. */
-export async function listening(script: string, args: string[], env: Record<string, string>, port: number) {
+/**
+ * A server process that listens: that of `script`, on a port that it is given, so that it can be there again. What ends it is
+ * added to `ends`. By default the end of the test does.
+ */
+export async function listening(
+  script: string,
+  args: string[],
+  env: Record<string, string>,
+  port: number,
+  ends: (() => Promise<unknown>)[] = opened,
+) {
   const child: ChildProcess = spawn(process.execPath, [script, ...args], {
     env: { PATH: process.env['PATH'], PORT: String(port), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -155,12 +164,13 @@ export async function listening(script: string, args: string[], env: Record<stri
     child.kill('SIGKILL');
     return exited;
   };
-  opened.push(kill);
+  ends.push(kill);
   await eventually(() => output.includes(`listening on port ${port}`), { what: `${script} listens` });
   return { port, kill, output: () => output };
 }
 
-export const listeningOdd = (env: Record<string, string>, port: number) => listening(ODD, ['http'], env, port);
+export const listeningOdd = (env: Record<string, string>, port: number, ends = opened) =>
+  listening(ODD, ['http'], env, port, ends);
 
 /** The processes with a variable: a server in a sandbox does not know its own number outside. */
 function processesWith(variable: string): number[] {

@@ -236,7 +236,7 @@ describe('a server process', () => {
     ['clinging', 1],
   ])('leaves nothing of what it has started when all are closed, %s itself', async (mode, sigterms) => {
     const { input, entries, processes } = oddServer({ mode });
-    const { servers } = openServers({ endMs: mode === 'leaving' ? 10_000 : 1_500 });
+    const { servers } = openServers({ endMs: mode === 'leaving' ? 10_000 : 800 });
     await servers.tools(contextOf([input]));
     await eventually(() => entries('spawn')[0], { what: 'it has started another' });
     const pids = await eventually(() => (processes().length === 2 ? processes() : undefined), { what: 'both run' });
@@ -323,9 +323,13 @@ describe('a call', () => {
   });
 
   it('leaves a server that does not answer any more, and the next one finds a new server', async () => {
-    const { input, processes } = oddServer({ timeoutMs: 1_500 });
+    const { input, entries, processes } = oddServer();
     const tools = await openServers({ pingMs: 100, endMs: 100 }).servers.tools(contextOf([input]));
-    await callTool(tools, 'odd__freeze');
+    const abort = new AbortController();
+    const call = callTool(tools, 'odd__freeze', {}, { signal: abort.signal });
+    await eventually(() => entries('call')[0], { what: 'it has begun' });
+    abort.abort(new Error('enough'));
+    await expect(call).rejects.toThrow('enough');
     await eventually(() => processes().length === 0, { what: 'it was ended', timeoutMs: 30_000 });
     expect((await callTool(tools, 'odd__meta')).isError).toBe(false);
   });

@@ -83,7 +83,15 @@ const HELD: [string, Parameters<typeof endless>, Partial<ModelChoice>][] = [
     CLAUDE,
   ],
   ['blocks that do not end', [[anthropic.start()], (i) => started(i, { type: 'text', text: '' })], CLAUDE],
-  ['empty thoughts', [[anthropic.start()], (i) => delta(i, { type: 'thinking_delta', thinking: '' })], CLAUDE],
+  [
+    'empty thoughts',
+    [
+      // Almost as large as an answer may be, so that few thoughts are too many.
+      [anthropic.start(), ...anthropic.text(0, 'x'.repeat(1_024_000))],
+      (i) => delta(i + 1, { type: 'thinking_delta', thinking: '' }),
+    ],
+    CLAUDE,
+  ],
 ];
 
 describe('a stream of what is held and never shown', () => {
@@ -134,11 +142,11 @@ describe('a stream of what is held and never shown', () => {
 it('a provider that only sends ping is silent, also when the answer has a limit', async () => {
   const respond: Respond = (response) => {
     streams([anthropic.start()], { end: false })(response, { url: '', headers: {}, body: {}, cut: false });
-    const timer = setInterval(() => response.write('event: ping\ndata: {"type":"ping"}\n\n'), 100);
+    const timer = setInterval(() => response.write('event: ping\ndata: {"type":"ping"}\n\n'), 20);
     response.on('close', () => clearInterval(timer));
   };
   for (const more of [{}, { tokensLeft: 100 }]) {
-    const { steps } = await stepWith(respond, { ...CLAUDE, silenceMs: 1_000 }, more);
+    const { steps } = await stepWith(respond, { ...CLAUDE, silenceMs: 200 }, more);
     await expect(eventsOf(steps)).rejects.toMatchObject({ code: 'provider_unavailable' });
   }
 }, 15_000);

@@ -32,7 +32,6 @@ const TIMEOUT_MS = 10_000;
 const CONNECTIONS = 6;
 /** Plans are made that many at a time, and the world is replenished between. */
 const CHUNK = 250;
-const ROUNDS_OF_LARGE = 3;
 /** Small, because few gaps are left and most parts leave none. */
 const CHUNK_FOR_GAPS = 50;
 const MOST_PARTS_FOR_GAPS = 20;
@@ -72,11 +71,11 @@ export class Campaign {
    * Sends every kind of large body to each target, several times: until it has had to do with them, a process holds less
    * memory than it does from then on (glibc keeps what it was given, and takes freed blocks of 8 MiB into its heap).
    */
-  async growUp(): Promise<void> {
+  async growUp(rounds: number): Promise<void> {
     const plans = this.operations.flatMap((operation) =>
       LARGE_TWISTS.flatMap((twist) => this.targets.map((_, api) => planToSendLarge(operation, twist, api))),
     );
-    for (let round = 0; round < ROUNDS_OF_LARGE; round++) {
+    for (let round = 0; round < rounds; round++) {
       const found = await this.sendAll(plans.filter((plan) => plan !== null));
       if (found.length > 0) throw new Error(found.map((one) => this.describe(one)).join('\n\n'));
     }
