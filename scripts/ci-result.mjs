@@ -1,16 +1,13 @@
 /**
  * Prints the last lines of .ci/run from Jest's JSON reports. The very last line is `N passed, N failed[, N skipped]`. The exit
- * status is 1 if anything failed. Earlier lines name the slowest spec files, other failures and the repeated timed tests. Each failed gate counts as
- * one failure. So does each spec file that did not run, and each Jest that ran no test or failed without a failed test.
+ * status is 1 if anything failed. Earlier lines name the slowest spec files and other failures. Each failed gate counts as one
+ * failure. So does each spec file that did not run, and each Jest that ran no test or failed without a failed test.
  *
- *   node scripts/ci-result.mjs --report <file> --status <n> [--report <file> --status <n>]…
- *                              [--failed-gate <name>]… [--repeats <file>]
+ *   node scripts/ci-result.mjs --report <file> --status <n> [--report <file> --status <n>]… [--failed-gate <name>]…
  *
  * --report       a file that Jest wrote with --json --outputFile; a missing file counts as no test
  * --status       the exit status of the Jest that wrote the report; one for each report, in the same order
  * --failed-gate  the name of a gate that failed
- * --repeats      the file that SPOOL_TIMED_TESTS_FILE named for all reports (libs/testing/timed-test.ts); a missing file
- *                means no repeated test
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -24,7 +21,6 @@ const { values } = parseArgs({
     report: { type: 'string', multiple: true, default: [] },
     status: { type: 'string', multiple: true, default: [] },
     'failed-gate': { type: 'string', multiple: true, default: [] },
-    repeats: { type: 'string' },
   },
 });
 const failedGates = values['failed-gate'];
@@ -68,7 +64,6 @@ for (const { silent, isEmpty } of reports) {
   if (silent !== null) console.log(`Jest exited with ${silent} without a failed test`);
   else if (isEmpty) console.log('Jest ran no test');
 }
-printRepeats();
 console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exitCode = failed > 0 ? 1 : 0;
 
@@ -78,17 +73,4 @@ function printSlowest() {
   if (slowest.length > 0) console.log('The slowest spec files:');
   for (const { name, ms } of slowest.slice(0, SLOWEST))
     console.log(`  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${relative('.', name)}`);
-}
-
-/** Prints each repeated timed test, and the times that exceeded its bound. */
-function printRepeats() {
-  if (values.repeats === undefined) return;
-  const lines = existsSync(values.repeats) ? readFileSync(values.repeats, 'utf8').split('\n').filter(Boolean) : [];
-  const messagesByTest = new Map();
-  for (const { test, message } of lines.map((line) => JSON.parse(line)))
-    messagesByTest.set(test, [...(messagesByTest.get(test) ?? []), message]);
-  const count = messagesByTest.size;
-  if (count === 0) return console.log('0 timed tests were measured again');
-  console.log(count === 1 ? '1 timed test was measured again:' : `${count} timed tests were measured again:`);
-  for (const [test, messages] of messagesByTest) console.log(`  ${test}: ${messages.join('; ')}`);
 }

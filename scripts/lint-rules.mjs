@@ -26,8 +26,6 @@ const rules = {
     'CallExpression[callee.object.name=/^(performance|Date)$/][callee.property.name="now"]': NO_CLOCK,
     'MemberExpression[property.name="hrtime"]': NO_CLOCK,
     'NewExpression[callee.name="Date"][arguments.length=0]': NO_CLOCK,
-    'ImportSpecifier[imported.name=/^(timedTest|expectWithin|eventuallyWithin|unpausedTest|withinBounds|withoutPauses)$/]':
-      NO_CLOCK,
   },
   'no-clock-in-domain': {
     'NewExpression[callee.name="Date"][arguments.length=0]': NO_CLOCK_IN_DOMAIN,

@@ -74,33 +74,6 @@ it('fails when Jest exits with an error without a failed test', () => {
   expect(result).toEqual({ status: 1, lines: ['Jest exited with 134 without a failed test', '7 passed, 1 failed'] });
 });
 
-it('prints each repeated timed test before the last line', () => {
-  const repeats = write(
-    [
-      { test: 'a stream resumes', message: 'it resumed after 300 ms (bound: 250 ms)' },
-      { test: 'a Run stops', message: 'it stopped after 70 ms (bound: 50 ms)' },
-      { test: 'a stream resumes', message: 'it resumed after 260 ms (bound: 250 ms)' },
-    ]
-      .map((repeat) => `${JSON.stringify(repeat)}\n`)
-      .join(''),
-  );
-  const result = ciResult('--report', report({ numPassedTests: 7 }), '--status', '0', '--repeats', repeats);
-  expect(result).toEqual({
-    status: 0,
-    lines: [
-      '2 timed tests were measured again:',
-      '  a stream resumes: it resumed after 300 ms (bound: 250 ms); it resumed after 260 ms (bound: 250 ms)',
-      '  a Run stops: it stopped after 70 ms (bound: 50 ms)',
-      '7 passed, 0 failed',
-    ],
-  });
-});
-
-it('prints that no timed test was measured again', () => {
-  const result = ciResult('--report', report({ numPassedTests: 7 }), '--status', '0', '--repeats', missing());
-  expect(result.lines).toEqual(['0 timed tests were measured again', '7 passed, 0 failed']);
-});
-
 it.each([[[]], [['--report', 'a', '--report', 'b', '--status', '0']], [['jest.json', '0']]])(
   'rejects the arguments %j without a result line',
   (args) => {

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 export interface EventuallyOptions {
   /** What is waited for, as a sentence: "the Run is claimed". */
   what: string;
-  /** Long enough for a machine that is busy with much else: how long something may take, `timedTest` says. */
+  /** Long enough for a machine that is busy with much else. It is no bound for the product. */
   timeoutMs?: number;
 }
 
