@@ -3,6 +3,8 @@ import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { tellInstallation } from './installation-metrics.ts';
 import { Installation } from './run-queue.testing.ts';
 
+jest.resetModules(); // other spec files of this worker have metrics too
+
 // Real: PostgreSQL, BullMQ on it.
 
 let database: TestDatabase;

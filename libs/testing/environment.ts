@@ -5,8 +5,8 @@ import { runningIn } from './running.ts';
 
 /**
  * The environment of spec files. Their globals are the worker's own, because modules are loaded once for each worker
- * (test-runtime.mjs). What Jest and the spec file change in them is restored. A spec file that leaves a process, proxy or server behind fails. Not
- * an `afterAll` of a setup file: Jest runs that before the spec file's own.
+ * (test-runtime.mjs). Restores what Jest and the spec file changed in them. Fails a spec file that leaves a process, proxy or
+ * server running. An `afterAll` in a setup file could not check that, because Jest runs it before the spec file's own.
  */
 export default class implements JestEnvironment {
   readonly global = globalThis as unknown as JestEnvironment['global'];
@@ -15,8 +15,9 @@ export default class implements JestEnvironment {
   readonly fakeTimersModern: ModernFakeTimers;
   private readonly globalsBefore = Object.getOwnPropertyDescriptors(globalThis);
   private readonly variablesBefore = { ...process.env };
+  private readonly exitCodeBefore = process.exitCode;
   private readonly exitBefore = Object.getOwnPropertyDescriptor(process, 'exit')!;
-  /** In Jest's main process, the services of the whole run. */
+  /** What ran before the spec file. In Jest's main process, these are the services of the whole run. */
   private readonly runningBefore = new Set(runningIn(globalThis));
   private ofJest: PropertyKey[] = [];
 
@@ -33,7 +34,7 @@ export default class implements JestEnvironment {
   }
 
   async setup(): Promise<void> {
-    // Jest's worker may be stopped in the middle of a test.
+    // Jest may end its worker in the middle of a test.
     process.once('exit', this.endAll);
   }
 
@@ -48,14 +49,15 @@ export default class implements JestEnvironment {
 
   async teardown(): Promise<void> {
     process.off('exit', this.endAll);
-    this.endAll(); // `run_finish` does not come when Jest itself fails
+    this.endAll(); // Jest sends no `run_finish` if it fails itself
     this.fakeTimersModern.dispose();
-    // Added globals may belong to a module, which is not loaded again.
+    // Deletes only Jest's globals. The others may belong to a module, which is not loaded again.
     this.ofJest.forEach((key) => Reflect.deleteProperty(globalThis, key));
     Object.entries(this.globalsBefore)
       .filter(([, { configurable }]) => configurable)
       .forEach(([key, before]) => Object.defineProperty(globalThis, key, before));
     Object.defineProperty(process, 'exit', this.exitBefore);
+    process.exitCode = this.exitCodeBefore;
     Object.keys(process.env)
       .filter((name) => !(name in this.variablesBefore))
       .forEach((name) => delete process.env[name]);

@@ -1,10 +1,10 @@
 /**
- * Jest's module loader for spec files and testsuites only. What they import is loaded by Node, once for each worker instead of once for each
- * spec file: loading took half of the tests' CPU time. So modules have the worker's own globals (environment.ts), and their state
- * lasts from one spec file to the next.
+ * Jest's module loader for spec files and testsuites only. Node loads what they import, once for each worker instead of once for
+ * each spec file, because loading took half of the tests' CPU time. So modules have the worker's own globals (environment.ts),
+ * and their state lasts from one spec file to the next.
  *
- * A spec file that calls `jest.mock` or `jest.resetModules` has its own copy of our modules: they must get what is mocked, or be as
- * in a new process.
+ * A spec file that calls `jest.mock` or `jest.resetModules` has its own copy of our modules, because they must import the mocks,
+ * or start from their initial state.
  */
 import { readFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
@@ -15,9 +15,9 @@ import Runtime from 'jest-runtime';
 const require = createRequire(import.meta.url);
 const root = dirname(dirname(import.meta.dirname));
 
-/** Of the present spec file. Transforms what Node loads. */
+/** The runtime of the current spec file. It also transforms the files that Node loads. */
 let current;
-/** Where the maps of all transformed modules are stored, by the module's path. */
+/** The source map file of each module that Node loaded, by the path of the module. */
 const sourceMaps = new Map();
 
 const isOurs = (file) => file.startsWith(root) && !file.startsWith(join(root, 'node_modules'));
@@ -40,11 +40,13 @@ export default class extends Runtime {
     super(config, environment, ...rest);
     current = this;
     const testPath = rest.at(-2);
-    this.hasOwnModules = /jest\.(mock|resetModules)\(/.test(readFileSync(testPath, 'utf8'));
+    this.hasOwnModules = /jest\.((do|unstable_)?mock(Module)?|setMock|isolateModules(Async)?|resetModules)\(/i.test(
+      readFileSync(testPath, 'utf8'),
+    );
     this.mappings = config.moduleNameMapper.map(([pattern, target]) => [new RegExp(pattern), target]);
     const { executor } = this;
     executor.compile = (code, filename) => compileFunction(code, executor.injectedModuleParameters, { filename });
-    // Jest passes it to the modules that it loads. The others need it as a global.
+    // Jest passes `jest` to the modules that it loads. The others need it as a global.
     environment.global.jest = this.jestGlobals.jestObjectFor(testPath);
     sourceMaps.forEach((map, file) => this.getSourceMaps().set(file, map));
   }
@@ -58,7 +60,7 @@ export default class extends Runtime {
       : require(file);
   }
 
-  /** Loads Jest's own modules. Its runner asks for the first without a name: the one with the state of a spec file. */
+  /** Loads Jest's own modules. Without a name, Jest asks for its runner, which keeps the state of a spec file. */
   requireInternalModule(from, name) {
     if (name !== undefined) return createRequire(from)(name);
     delete require.cache[from];

@@ -6,6 +6,8 @@ import { eventually } from '#testing';
 import { ApiUnderTest } from '../api-under-test.testing.ts';
 import { BodyIntake } from './body-intake.ts';
 
+jest.resetModules(); // other spec files of this worker have metrics too
+
 // Real: HTTP over raw connections, PostgreSQL, task pool.
 
 const KIB = 1024;
