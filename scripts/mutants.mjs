@@ -1,10 +1,10 @@
 /**
- * Shows that the tests find mistakes: `npm run mutants [-- NUMBER…]`. Applies one mistake to the source, runs the spec that
- * should find it, and restores the source. First all these specs must pass without a mistake. Exits with 1 if more than one
- * mistake is not found.
+ * Shows that the tests find mistakes: `npm run mutants [-- NUMBER…]`. Applies each mistake to the source, one at a time, runs the
+ * spec that should find it, and restores the source. Before that, all these specs must pass without a mistake. Exits with 1 if
+ * more than one mistake is not found.
  *
- * The mistakes were chosen by reading the product, before looking at the tests. Specs of test/ run what is built, so their
- * mistakes are built too; other specs run on the source.
+ * The mistakes were chosen by reading the product, before looking at the tests. Specs of test/ run the built code, so their
+ * mistakes are built too. Other specs run the source.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './platforms.mjs';
 
-/** At most so many may be missed. */
+/** The most mistakes that the specs may miss. */
 const MISSES = 1;
 
 /** @type {{ area: string, file: string, from: string, to: string, spec: string }[]} */
@@ -211,6 +211,7 @@ for (const { number, ...mutant } of chosen) {
     `${isFound ? 'found    ' : 'NOT FOUND'} ${number} ${mutant.area}: ${mutant.file} (${mutant.spec}, ${seconds} s)`,
   );
 }
+await buildFor(specs);
 console.log(`${missed.length} not found${missed.length > 0 ? `: ${missed.join(', ')}` : ''}`);
 process.exitCode = missed.length > MISSES ? 1 : 0;
 
@@ -237,17 +238,31 @@ async function findsMistake({ file, from, to, spec }) {
   }
 }
 
-/** Runs the spec files that match; Jest fails if one of them fails, or none matches. */
+/**
+ * Runs the spec files that match the patterns. Returns whether all pass. Throws if Jest fails without a failed test, for example
+ * because PostgreSQL does not start: that finds no mistake.
+ */
 async function passes(...patterns) {
-  if (patterns.some((pattern) => pattern.startsWith('test/'))) {
-    const build = await exitOf(join(root, 'scripts', 'build.mjs'), '--if-stale');
-    if (build !== 0) throw new Error('The build failed. A mistake must compile.');
-  }
+  await buildFor(patterns);
   const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
-  return (await exitOf(jest, '--no-watchman', '--bail', '--testPathPatterns', ...patterns)) === 0;
+  // With --bail Jest writes no report in JSON.
+  const { status, output } = await run(jest, '--no-watchman', '--bail', '--testPathPatterns', ...patterns);
+  if (status === 0) return true;
+  if (!/^FAIL /m.test(output) || output.includes('Test suite failed to run')) throw new Error(output);
+  return false;
 }
 
-async function exitOf(...args) {
-  const [status] = await once(spawn(process.execPath, args, { cwd: root, stdio: 'ignore' }), 'exit');
-  return status;
+/** Specs of test/ run what is built. */
+async function buildFor(patterns) {
+  if (!patterns.some((pattern) => pattern.startsWith('test/'))) return;
+  const { status, output } = await run(join(root, 'scripts', 'build.mjs'), '--if-stale');
+  if (status !== 0) throw new Error(`The build failed. A mistake must compile.\n${output}`);
+}
+
+async function run(...args) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
+  const [status] = await once(child, 'close');
+  return { status, output };
 }
