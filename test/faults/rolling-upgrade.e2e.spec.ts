@@ -187,6 +187,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
   }, 300_000);
 
   afterAll(async () => {
+    for (const { worker } of workers) expect(await worker.kill('SIGTERM')).toEqual({ code: 0, signal: null });
     await system.stop();
     await outside.close();
     await rm(programs, { recursive: true, force: true });

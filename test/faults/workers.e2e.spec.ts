@@ -108,7 +108,7 @@ describeWithRedis('a worker is lost', () => {
         const recoveries = await recoveriesOf(system, losses);
         for (const { moment, call, lost } of kills) {
           const own = lost.find(({ runId }) => runId === call.runId)!;
-          await expectResumed(moment, call, (await lastAttemptOf(own.runId)) - own.attempt - 1);
+          await expectResumed(moment, call, await lossesAfter(own));
         }
         await load.holds();
         expectRecovered(LEASE_MS + MARGIN_MS, recoveries, `F1, lease ${LEASE_MS} ms`);
@@ -116,11 +116,15 @@ describeWithRedis('a worker is lost', () => {
       upTo(120_000),
     );
 
-    /** A Run may be lost again to a later kill, and to a worker that the machine has stopped for longer than its lease. */
-    async function lastAttemptOf(runId: string): Promise<number> {
-      const find = `select max(attempt) as last from events where run_id = $1 and type = 'run.claimed'`;
-      const { rows } = await system.database.pool.query<{ last: number }>(find, [runId]);
-      return rows[0]!.last;
+    /**
+     * The number of later claims of this Run whose lease ended: to a later kill, or because the machine stopped the worker for
+     * longer than its lease.
+     */
+    async function lossesAfter({ runId, attempt }: LostClaim): Promise<number> {
+      const find = `select count(*)::integer as count from events
+        where run_id = $1 and type = 'run.requeued' and data ->> 'reason' = 'lease_expired' and attempt > $2`;
+      const { rows } = await system.database.pool.query<{ count: number }>(find, [runId, attempt]);
+      return rows[0]!.count;
     }
 
     /** Prints why a tool was used more often than its Run was lost. */
