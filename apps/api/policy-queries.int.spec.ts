@@ -39,7 +39,10 @@ async function get(path: string): Promise<void> {
   expect((await api.get(path)).status).toBe(200);
 }
 
-/** What requests send to PostgreSQL, beyond the looks. Their number depends on the time, and not on that of the requests. */
+/**
+ * What requests send to PostgreSQL, beyond the looks at the policy version. There is one look a second, however many requests:
+ * policy-versions.int.spec.ts. Here it only matters that not each request looks.
+ */
 async function sentFor(requests: number, path: string): Promise<string[]> {
   sent.length = 0;
   for (let i = 0; i < requests; i++) await get(path);

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../platform/index.ts';
 import { isChromiumInstalled } from './chromium.ts';
-import { memoryFolder } from './memory-folder.mjs';
+import { memoryFolder, SHARED_MEMORY } from './memory-folder.mjs';
 import { isRedisServerInstalled, startPrivateRedis } from './private-redis.ts';
 import { deleteLeftoverKeys } from './redis.ts';
 import { asAdmin, connectAdmin, dropLeftoverDatabases, lockRun } from './test-database.ts';
@@ -92,8 +94,12 @@ async function startPostgres(): Promise<string> {
 
 /** Of runs that were killed: the server lives on until someone adopts and stops it. */
 async function removeDeadServers(): Promise<void> {
-  const folder = memoryFolder();
-  for (const name of await readdir(folder)) {
+  // The run before may have had less memory, or more.
+  const folders = [...new Set([memoryFolder(), SHARED_MEMORY, tmpdir()])].filter((folder) => existsSync(folder));
+  const names = await Promise.all(
+    folders.map(async (folder) => (await readdir(folder)).map((name) => ({ folder, name }))),
+  );
+  for (const { folder, name } of names.flat()) {
     if (!name.startsWith(directoryPrefix) || isAlive(parseInt(name.slice(directoryPrefix.length), 10))) continue;
     const dataDir = join(folder, name, 'postgres');
     const mayRun = await stat(join(dataDir, 'pgdata', 'postmaster.pid')).catch(() => undefined);

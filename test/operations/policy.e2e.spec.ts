@@ -140,7 +140,7 @@ const changes: [string, (subject: Subject) => Promise<unknown>, number, string, 
 
 // At once: each takes its seconds, in which nothing is to be done.
 test.concurrent.each(changes)(
-  '%s: both refuse, and end open streams, within 5 s',
+  '%s: from 5 s later on both refuse, and open streams show nothing',
   async (_, change, status, code, service = false) => {
     const subject = await newSubject(service);
     await seenAfter(subject, { status, code }, async () => {

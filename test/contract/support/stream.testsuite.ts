@@ -94,6 +94,13 @@ export function describeStream(world: World): void {
           'Last-Event-ID in lower case',
           (last: string) => ({ query: '', headers: { 'last-event-id': last.toLowerCase() } }),
         ],
+        [
+          'Last-Event-ID, whatever after says,',
+          (last: string) => ({
+            query: `&after=${log[0]}`,
+            headers: { 'last-event-id': last },
+          }),
+        ],
         ['after', (last: string) => ({ query: `&after=${last}`, headers: {} })],
       ])('%s resumes strictly after that id, at every place', async (_, resume) => {
         for (const [i, last] of log.entries()) {
