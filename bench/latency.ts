@@ -9,18 +9,18 @@ import { summariseLatencies } from './latency-result.ts';
 import { describeLatency } from './report.ts';
 import { SIZE_NAME } from './sizes.ts';
 
-/** A round takes minutes, so three are the default. */
+/** Three by default, because a round takes minutes. */
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The tests that measure one promise. Patterns are regular expressions. */
+/** The tests that measure one promise. `file` and `tests` are regular expressions. */
 interface LatencyPromise {
   name: string;
   file: string;
   tests: string;
 }
 
-/** The shortest first: the tiny size runs only that one. */
+/** The tiny size runs only the first, which takes the least time. */
 const PROMISES: LatencyPromise[] = [
   { name: 'CPU of a start', file: 'test/start\\.e2e', tests: 'starts the (api|worker|standalone)' },
   { name: 'interrupt', file: 'test/interrupt\\.e2e', tests: 'under load closes provider and tool calls' },
@@ -31,7 +31,7 @@ const PROMISES: LatencyPromise[] = [
   { name: 'creates without Redis', file: 'test/faults/redis-faults\\.e2e', tests: 'creates and streams continue' },
 ];
 
-/** Measures latency promises in real processes: runs the tests that report them, in turn, and summarises the rounds. */
+/** Measures latency promises in real processes. In each round it runs the tests that report them, one after the other. */
 export async function latency({ addLatency }: Bench): Promise<void> {
   const promises = SIZE_NAME === 'tiny' ? PROMISES.slice(0, 1) : PROMISES;
   const rounds = promises.map((promise) => ({ promise, reported: [] as ReportedLatency[][] }));
@@ -47,11 +47,11 @@ export async function latency({ addLatency }: Bench): Promise<void> {
   if (missing.length > 0) throw new Error(`No result for: ${missing.join('; ')}`);
 }
 
-/** Returns what the tests report; nothing, if one of them fails. */
+/** Returns the latencies that the tests report, or none if a test fails. */
 async function measure({ name, file, tests }: LatencyPromise): Promise<ReportedLatency[]> {
   const folder = mkdtempSync(join(tmpdir(), 'spool-latency-'));
   const latencies = join(folder, 'latencies');
-  // Figures of single tests do not belong into the row of the night part. A long form takes minutes.
+  // The row of the night part gets the summary, not the figures of single tests. Long forms take minutes.
   const { SPOOL_FIGURES_FILE: _figures, SPOOL_LONG: _long, ...env } = process.env;
   const options = ['--no-watchman', '--maxWorkers=1', `--testPathPatterns=${file}`, `--testNamePattern=${tests}`];
   try {

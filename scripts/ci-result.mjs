@@ -1,11 +1,11 @@
 /**
- * Prints the last lines of .ci/run from Jest's JSON reports. The very last line is `N passed, N failed[, N skipped]`. The exit
- * status is 1 if anything failed. Earlier lines name the slowest spec files and other failures. Each failed gate counts as one
- * failure. So does each spec file that did not run, and each Jest that ran no test or failed without a failed test.
+ * Prints the last lines of .ci/run from Jest's JSON reports: the slowest spec files, failures other than tests, and last
+ * `N passed, N failed[, N skipped]`. The exit status is 1 if anything failed. Each failed gate counts as one failure. So does
+ * each spec file that did not run, and each run of Jest that passed no test or failed without a failed test.
  *
  *   node scripts/ci-result.mjs --report <file> --status <n> [--report <file> --status <n>]… [--failed-gate <name>]…
  *
- * --report       a file that Jest wrote with --json --outputFile; a missing file counts as no test
+ * --report       a file that Jest wrote with --json --outputFile; a missing file counts as a run without tests
  * --status       the exit status of the Jest that wrote the report; one for each report, in the same order
  * --failed-gate  the name of a gate that failed
  */
@@ -67,7 +67,7 @@ for (const { silent, isEmpty } of reports) {
 console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exitCode = failed > 0 ? 1 : 0;
 
-/** Prints the spec files that took longest. A file that several Jests ran is listed once for each. */
+/** Prints the slowest spec files. A file in several reports is listed once for each. */
 function printSlowest() {
   const slowest = reports.flatMap(({ files }) => files).toSorted((a, b) => b.ms - a.ms);
   if (slowest.length > 0) console.log('The slowest spec files:');

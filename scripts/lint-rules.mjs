@@ -1,6 +1,6 @@
 /**
- * Rules of this project, as a plugin of oxlint (.oxlintrc.json): each is a list of syntax selectors with the reason why they
- * are refused. Oxlint has no `no-restricted-syntax` of its own.
+ * Rules of this project, as a plugin of oxlint (.oxlintrc.json). Each rule maps syntax selectors to the messages that it reports.
+ * Oxlint has no `no-restricted-syntax` of its own.
  */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -13,7 +13,7 @@ const NO_CLOCK =
   'A shared machine makes any time long. Assert the cause or stored facts, or report a latency (reportLatency).';
 const NO_CLOCK_IN_DOMAIN = 'The domain has no clock: time comes in as an argument.';
 
-/** Each rule: its selectors with their messages, and the files that it leaves out. */
+/** The selectors of each rule, with their messages. */
 const rules = {
   'no-sleep-in-tests': {
     'CallExpression[callee.name=/^(setTimeout|delay|sleep|wait)$/] > Literal.arguments[value>=100]':

@@ -1,5 +1,5 @@
 /**
- * The table of night results in docs/reliability.md, between two markers. One row a part; a part that never ran has no row.
+ * The table of night results in docs/reliability.md, between two markers. Each part that has run has one row.
  *
  * @typedef {{ part: string, what: string, result: string, figures: string[], commit: string, date: string }} NightRow
  */
@@ -23,7 +23,7 @@ export function parseRows(page) {
     }));
 }
 
-/** Returns the page with this row instead of the row of the same part. The rows are sorted by part. @param {NightRow} row */
+/** Returns the page with this row in place of the row of the same part, sorted by part. @param {NightRow} row */
 export function replaceRow(page, row) {
   const { before, after } = sections(page);
   const rows = [...parseRows(page).filter(({ part }) => part !== row.part), row];

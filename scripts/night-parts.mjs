@@ -1,12 +1,12 @@
 /**
- * The night parts: what `.ci/run` leaves out, each part at full length and in at most 30 minutes (CONTRIBUTING.md, "Tiers").
+ * The night parts: what `.ci/run` leaves out, at full length. No part may take more than 30 minutes (CONTRIBUTING.md, "Tiers").
  *
  * - `what` describes the part in docs/reliability.md.
  * - `nightOnly` matches spec files that run in no other tier. Patterns are regular expressions, as Jest's are.
  * - `long` matches spec files that the gate runs in a short form.
  * - `env` is added to the environment of the tests.
- * - `script` and `args` replace Jest by a script of this folder, which passes options on to Jest.
- * - `bench` replaces Jest by a benchmark, which writes the figures of the row.
+ * - `script` and `args` replace Jest with a script of this folder, which passes options on to Jest.
+ * - `bench` replaces Jest with a benchmark, which writes the figures of the row.
  *
  * @typedef {{ what: string, nightOnly?: string[], long?: string[], env?: Record<string, string>, script?: string, args?: string[], bench?: string }} NightPart
  */

@@ -2,7 +2,7 @@
  * Runs one night part at full length, and writes its row into docs/reliability.md: `npm run test:night -- PART`.
  * Without a part it lists the parts, the oldest result first. `--oldest` prints only the first of these lines.
  *
- * A failed part writes its row too, so that the page does not go on to show an older success.
+ * A failed part writes its row too. Otherwise the page would still show an older success.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ if (argument === undefined) console.log(partsByAge().join('\n'));
 else if (argument === '--oldest') console.log(`The oldest night part: ${partsByAge()[0]}`);
 else process.exitCode = runPart(argument);
 
-/** Returns one line a part: those that never ran, then the others by date. */
+/** Returns one line for each part: first the parts that never ran, then the others by date. */
 function partsByAge() {
   const rows = new Map(parseRows(readFileSync(page, 'utf8')).map((row) => [row.part, row]));
   const ageOf = (part) => rows.get(part)?.date ?? '';
@@ -81,7 +81,7 @@ function programOf({ bench, script, args = [], nightOnly = [], long = [] }, repo
   ];
 }
 
-/** Returns the counts, or FAILED with them: also if Jest ran no test, or failed without a failed test. */
+/** Returns the counts of tests. Adds FAILED if a test failed, if no test passed, or if Jest failed without a failed test. */
 function describeResult({ bench }, report, status) {
   if (bench !== undefined) return status === 0 ? 'measured' : 'FAILED';
   if (!existsSync(report)) return 'FAILED: no test ran';
@@ -90,7 +90,7 @@ function describeResult({ bench }, report, status) {
   return `${status === 0 && numPassedTests > 0 ? '' : 'FAILED: '}${numPassedTests} passed, ${numFailedTests} failed${skipped}`;
 }
 
-/** Returns the commit that is tested. The page itself may have changed, because earlier parts wrote to it. */
+/** Returns the tested commit. Ignores changes of the page, because earlier parts wrote to it. */
 function describeCommit() {
   const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout.trim();
   const isDirty = git('status', '--porcelain', '--', '.', ':!docs/reliability.md') !== '';

@@ -3,7 +3,7 @@
  * arguments it runs integration tests that together send the statements of each library. The server does not sync its files.
  * They are deleted at the end.
  *
- * It does not use the embedded PostgreSQL of libs/platform, which needs built-in locales; PostgreSQL 15 has none.
+ * The embedded PostgreSQL of libs/platform does not fit: it needs built-in locales, and PostgreSQL 15 has none.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ import pg from 'pg';
 import { memoryFolder } from '../libs/testing/memory-folder.mjs';
 import { jestArguments, postgresFolder, root } from './platforms.mjs';
 
-/** The other integration tests send the same statements, or none. */
+/** Integration tests that send SQL. The others send the same statements, or none. */
 const SENDING_SQL = [
   'apps/api/(access|events|list-plans|policy-queries)\\.int',
   'apps/api/admin/(agents|confirmations|overview|run-timeline|thread-content|threads|tokens)\\.int',
@@ -43,7 +43,7 @@ try {
   console.error(`PostgreSQL ${await version(server.url)}`);
   const env = { ...process.env, DATABASE_URL: server.url };
   const jest = spawn(process.execPath, args, { cwd: root, stdio: 'inherit', env });
-  // Pass the signal on, so that Jest ends first and the server after it.
+  // Passes the signal on, so that Jest ends before the server.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => jest.kill(signal));
   const [status] = await once(jest, 'exit');
   process.exitCode = status ?? 1;

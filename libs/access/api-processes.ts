@@ -9,6 +9,7 @@ const KEEP_MS = 10_000;
 export interface ApiProcessTimes {
   /** The interval of heartbeats. */
   beatMs?: number;
+  /** How long a count stays in use after a lower one; 10 s by default. */
   keepMs?: number;
 }
 

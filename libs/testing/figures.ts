@@ -7,18 +7,18 @@ export function reportFigure(text: string): void {
   if (file !== undefined) appendFileSync(file, `${text}\n`);
 }
 
-/** A latency as `npm run bench -- latency` reads it: one line of JSON in the file that SPOOL_LATENCIES_FILE names. */
+/** One line of JSON in the file that SPOOL_LATENCIES_FILE names. `npm run bench -- latency` reads it. */
 export interface ReportedLatency {
   what: string;
   boundMs: number;
-  /** The bounded figure. */
+  /** The figure that the bound applies to. */
   tookMs: number;
   samplesMs: readonly number[];
 }
 
 /**
- * Prints a latency beside its bound. A latency is a figure: a missed bound fails no test. Milliseconds.
- * Of several samples, the bound is for their `quantile`: 0.5 is the median, 1 the longest.
+ * Prints a latency and its bound, in milliseconds. A missed bound fails no test. With several samples, the bound applies to
+ * their `quantile`: 0.5 is the median, 1 the longest.
  */
 export function reportLatency(boundMs: number, took: number | readonly number[], what: string, quantile = 1): void {
   const samplesMs = typeof took === 'number' ? [took] : took;

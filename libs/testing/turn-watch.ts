@@ -7,8 +7,8 @@ import { isNight } from './night-test.ts';
 const TURN_MS = 5;
 
 /**
- * Records the turns of this process's event loop. A pause of the machine stops the loop. A check can therefore distinguish
- * a process that could not run from one that ran and failed.
+ * Records the turns of this process's event loop. A pause of the machine stops the loop, so a check can distinguish a process
+ * that could not run from one that ran and failed.
  */
 export class TurnWatch {
   /** When the last complete turn ended, by `performance.now()`. Timers that were due ran before it. */
@@ -24,8 +24,8 @@ export class TurnWatch {
   }
 
   /**
-   * The most CPU time of the main thread between two turns so far, milliseconds. A busy machine changes it little. A page fault
-   * counts as on a usual machine.
+   * The most CPU time of the main thread between two turns so far, in milliseconds. A busy machine changes it little. Page faults
+   * count as on a machine without slow memory (docs/reliability.md#slow-memory).
    */
   get longestCpuMs(): number {
     return Math.max(this.longestTurnMs, mainThreadCpuMs() - this.cpuMs);
@@ -44,21 +44,21 @@ export class TurnWatch {
   }
 }
 
-/** The goal for a turn, whatever a tenant sends (docs/reliability.md). CPU time, milliseconds. */
+/** The goal for the CPU time of a turn with any input of a tenant, in milliseconds (docs/reliability.md). */
 const MAX_TURN_CPU_MS = 100;
 const TRIES = 3;
 
 interface TurnOptions<Input> {
-  /** The goal for the longest turn of the event loop. CPU time of the main thread, milliseconds. */
+  /** The goal for the longest turn of the event loop: CPU time of the main thread, in milliseconds. */
   maxMs?: number;
-  /** Makes the input of each try, outside of what is measured. */
+  /** Prepares the input of each try. Not measured. */
   prepare?: () => Input;
 }
 
 /**
- * Runs the work once. At night, runs it three times and reports the shortest of the longest turns beside the goal. The first
- * try also compiles the code, and other work on the machine makes a turn longer, never shorter. A missed goal is a figure and
- * no failure.
+ * Runs the work once. At night, runs it three times and reports the lowest of the three longest turns with the goal. The lowest,
+ * because the first try also compiles the code, and other work on the machine makes a turn longer, never shorter. A missed goal
+ * fails no test.
  */
 export async function measureTurns<Input>(
   work: (input: Input) => unknown,

@@ -48,7 +48,7 @@ const HANDED_OVER_WITHIN_MS = 1_000;
 /** Servers over stdio notice that nobody speaks to them any more. */
 const SERVERS_END_MS = 1_000;
 const ENDED = { what: 'its tool servers end', timeoutMs: 15_000 };
-/** Of the hand-over. */
+/** The number of Runs that the stopping worker hands over. */
 const RUNS = isLong ? 60 : 10;
 /** Of a worker that is to have all Runs of a test at once. */
 const MANY_SLOTS = { WORKER_SLOTS: '60' };

@@ -31,7 +31,7 @@ export class StreamOracle {
   /** Who decided each request. */
   readonly decidedBy = new Map<string, string>();
   readonly allowed = new Set<string>();
-  /** The attempt that started each tool call first. */
+  /** The attempt that first started each tool call. */
   readonly started = new Map<string, number>();
   private last: StoredEvent | null = null;
 
