@@ -73,15 +73,16 @@ export class Oracle {
   }
 
   /** A tool takes effect. */
-  effect({ threadId, runId, toolCallId, toolName }: Effect): void {
+  effect({ threadId, toolCallId, toolName }: Effect): void {
     const { stream } = this.threads.get(threadId)!;
-    const startedBy = stream.started.get(toolCallId) ?? Infinity;
-    must(startedBy < Infinity, `I10: ${toolName} takes effect, but its start is not stored`);
+    const startedUnder = stream.started.get(toolCallId) ?? Infinity;
+    must(startedUnder < Infinity, `I10: ${toolName} takes effect, but its start is not stored`);
     if (ASKED.includes(toolName)) must(stream.allowed.has(toolCallId), `${toolName} takes effect and was not allowed`);
     const count = (this.effects.get(toolCallId) ?? 0) + 1;
     this.effects.set(toolCallId, count);
     must(count === 1 || IDEMPOTENT.includes(toolName), `I10: ${toolName} takes effect ${count} times`);
-    const claims = stream.runs.get(runId)!.attempt - startedBy + 1;
+    // Also a later Run may go on with a call that was cut off.
+    const claims = stream.claims - startedUnder + 1;
     must(count <= claims, `I10: ${toolName} takes effect ${count} times under ${claims} claims`);
   }
 

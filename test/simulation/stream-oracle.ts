@@ -31,7 +31,9 @@ export class StreamOracle {
   /** Who decided each request. */
   readonly decidedBy = new Map<string, string>();
   readonly allowed = new Set<string>();
-  /** The attempt that first started each tool call. */
+  /** How many claims the Thread has had. */
+  claims = 0;
+  /** How many claims it had had when each tool call started first, with the one that started it. */
   readonly started = new Map<string, number>();
   private last: StoredEvent | null = null;
 
@@ -71,6 +73,7 @@ export class StreamOracle {
       must((data as { dispatch: number }).dispatch === run.dispatch, `a claim is under an old dispatch`);
       must(this.live()[0] === run, `I4: a Run is claimed that waits behind another`);
       run.attempt += 1;
+      this.claims += 1;
       return;
     }
     if (attempt === null) return;
@@ -105,7 +108,7 @@ export class StreamOracle {
     must(run.status === (isDecision ? 'waiting_input' : 'running'), `${type} while the Run is ${run.status}`);
     if (type === 'assistant.message_added' || type === 'tool.completed') run.losses = 0;
     const { toolCallId, requestId, decision, by } = data as Record<string, string>;
-    if (type === 'tool.started' && !this.started.has(toolCallId!)) this.started.set(toolCallId!, run.attempt);
+    if (type === 'tool.started' && !this.started.has(toolCallId!)) this.started.set(toolCallId!, this.claims);
     if (!isDecision) return;
     must(run.open.delete(requestId!), `request ${requestId} is decided, but not open`);
     this.decidedBy.set(requestId!, by!);
