@@ -187,10 +187,11 @@ describeUpgrade('a Thread and a Run of both releases', () => {
   }, 300_000);
 
   afterAll(async () => {
-    for (const { worker } of workers) expect(await worker.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    const exits = await Promise.all(workers.map(({ worker }) => worker.kill('SIGTERM')));
     await system.stop();
     await outside.close();
     await rm(programs, { recursive: true, force: true });
+    expect(exits).toEqual([{ code: 0, signal: null }]);
   });
 
   /** Leaves one worker, of that release. The survivor of one test is the worker that the next one kills. */
@@ -266,6 +267,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
       expect(await shownMessages(newApi, threadId)).toContain('Piece 2');
       await expectSameAnswers(threadId);
       await doomed.kill('SIGKILL');
+      workers = workers.filter(({ worker }) => worker !== doomed);
       const isDone = async (): Promise<boolean> => (await getThread(oldApi, threadId)).body.run?.status === 'completed';
       await eventually(isDone, { what: 'the Run is completed', timeoutMs: 30_000 });
 

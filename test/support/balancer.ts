@@ -5,12 +5,16 @@ import type { Caller } from './client.ts';
 /** How often each pod is asked whether it is ready, and how long it may take to say so, milliseconds. */
 const PROBE_MS = 100;
 const PROBE_LIMIT_MS = 1_000;
+/** A pod is out after so many failed looks in a row. Kubernetes waits for three. */
+const MISSES = 2;
 
 interface Target {
   origin: string;
   /** Keeps its connections, as balancers do. */
   agent: Agent;
   isReady: boolean;
+  /** Failed looks in a row. */
+  misses: number;
 }
 
 /**
@@ -44,7 +48,7 @@ export class Balancer {
   /** Resolves when requests are sent to it too. */
   async add({ baseUrl }: Caller): Promise<void> {
     const kept = { origin: new URL(baseUrl).origin, agent: new Agent({ keepAlive: true }) };
-    const target: Target = { ...kept, isReady: false };
+    const target: Target = { ...kept, isReady: false, misses: 0 };
     while (!target.isReady) await this.probe(target);
     this.targets.push(target);
   }
@@ -66,11 +70,12 @@ export class Balancer {
 
   private async probe(target: Target): Promise<void> {
     const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
-    target.isReady = await fetch(`${target.origin}/health/ready`, { signal }).then(
+    const isReady = await fetch(`${target.origin}/health/ready`, { signal }).then(
       async (response) => (await response.arrayBuffer(), response.ok),
-      // One look that takes too long says nothing yet.
-      () => target.isReady && signal.aborted,
+      () => false,
     );
+    target.misses = isReady ? 0 : target.misses + 1;
+    target.isReady = isReady || (target.isReady && target.misses < MISSES);
   }
 
   private forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
