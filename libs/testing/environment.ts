@@ -3,6 +3,9 @@ import { ModernFakeTimers } from '@jest/fake-timers';
 import { ModuleMocker } from 'jest-mock';
 import { runningIn } from './running.ts';
 
+/** Jest's events of a failed test, hook or file. */
+const FAILURES = ['test_fn_failure', 'hook_failure', 'error'];
+
 /**
  * The environment of spec files. Their globals are the worker's own, because modules are loaded once for each worker
  * (test-runtime.mjs). Restores what Jest and the spec file changed in them. Fails a spec file that leaves a process, proxy or
@@ -20,6 +23,7 @@ export default class implements JestEnvironment {
   /** What ran before the spec file. In Jest's main process, these are the services of the whole run. */
   private readonly runningBefore = new Set(runningIn(globalThis));
   private ofJest: PropertyKey[] = [];
+  private hasFailed = false;
 
   constructor({ projectConfig }: JestEnvironmentConfig) {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
@@ -40,11 +44,15 @@ export default class implements JestEnvironment {
 
   handleTestEvent({ name }: { name: string }): void {
     if (name === 'setup') this.ofJest = Reflect.ownKeys(globalThis).filter((key) => !(key in this.globalsBefore));
+    if (FAILURES.includes(name)) this.hasFailed = true;
     if (name !== 'run_finish') return;
     const left = this.left().map(({ what }) => what);
     this.endAll();
-    if (left.length > 0)
-      throw new Error(`Left running by this file, stop it in afterEach or afterAll: ${left.join(', ')}`);
+    if (left.length === 0) return;
+    const message = `Left running by this file, stop it in afterEach or afterAll: ${left.join(', ')}`;
+    // An error would replace what has failed, which may be the reason.
+    if (this.hasFailed) process.stderr.write(`${message}\n`);
+    else throw new Error(message);
   }
 
   async teardown(): Promise<void> {
