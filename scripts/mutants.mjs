@@ -198,6 +198,10 @@ const numbers = process.argv.slice(2).map(Number);
 const chosen = MUTANTS.map((mutant, i) => ({ ...mutant, number: i + 1 })).filter(
   ({ number }) => numbers.length === 0 || numbers.includes(number),
 );
+if (chosen.length === 0 || chosen.length < numbers.length) {
+  console.error(`Choose numbers from 1 to ${MUTANTS.length}, or none for all.`);
+  process.exit(2);
+}
 const specs = [...new Set(chosen.map(({ spec }) => spec))];
 if (!(await passes(...specs))) throw new Error(`A spec fails without a mistake, or is missing: ${specs.join(', ')}`);
 

@@ -28,7 +28,8 @@ function partsByAge() {
     .toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))
     .map((part) => {
       const row = rows.get(part);
-      return `${part}: ${row === undefined ? NEVER : `${row.date}, commit ${row.commit}, ${row.result}`}`;
+      const last = row === undefined ? NEVER : `${row.date}, commit ${row.commit}, ${row.result}`;
+      return `${part} (${NIGHT_PARTS[part].what}): ${last}`;
     });
 }
 
