@@ -10,6 +10,8 @@ import { installRequestTraces } from './request-traces.ts';
 const exporter = new InMemorySpanExporter();
 trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
 beforeEach(() => exporter.reset());
+// Other spec files of this worker may have one too.
+afterAll(() => trace.disable());
 
 test('requests of operations have a span by their route, and no others', async () => {
   const app = Fastify();

@@ -25,6 +25,11 @@ beforeEach(() => {
   turnTracingOn(true);
   exporter.reset();
 });
+// Other spec files of this worker have these globals too.
+afterAll(() => {
+  turnTracingOn(false);
+  [context, propagation, trace].forEach((api) => api.disable());
+});
 
 it('makes no span, and asks nothing, where nothing is traced', async () => {
   turnTracingOn(false);
