@@ -219,8 +219,11 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
         lost = await killWorker({ ...system, startWorker: () => Promise.resolve(next) }, victim.pid);
       });
       expect(servers).toHaveLength(2 * WIRES.length);
-      expect(lost.map(({ runId }) => runId).toSorted()).toEqual(runs.map(({ runId }) => runId).toSorted());
       await allCompleted(runs);
+      // A lease may have ended before the kill, if the machine stopped the worker for longer.
+      const lostIds = new Set(lost.map(({ runId }) => runId));
+      for (const { runId } of runs) if (!lostIds.has(runId)) expect(await requeuesOf(runId)).toBeGreaterThan(0);
+      expect(lostIds.size).toBeGreaterThan(0);
       for (const run of runs) await expectResumed(run);
       const endedMs = await ended!;
       reportFigure(`F1: its tool servers had ended after ${endedMs} ms`);
