@@ -24,6 +24,10 @@ export const NIGHT_PARTS = {
     long: ['test/simulation/replay\\.fuzz'],
     env: { SPOOL_SEEDS: '100' },
   },
+  'sloppy-servers': {
+    what: '10,000 answers as sloppy providers send them',
+    long: ['libs/agents/model/sloppy-answers\\.unit'],
+  },
   fleet: { what: '10,000 Threads on a fleet', nightOnly: ['test/faults/fleet\\.e2e'] },
   streams: {
     what: '10,000 streams, slow readers, cut streams',

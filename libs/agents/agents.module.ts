@@ -68,6 +68,7 @@ function realAgents(config: Config, logger: Logger): Harness {
   return modelHarness({
     fetch: outbound.fetch as typeof fetch,
     allowances,
+    logger,
     tools: async (context) => {
       if (context.manifest.toolServers.length === 0) return FILE_TOOLS;
       servers ??= toolServers();

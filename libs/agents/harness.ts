@@ -93,7 +93,10 @@ export type StepEvent =
 export interface RequestedTool {
   toolName: string;
   toolInput: Record<string, unknown>;
-  /** What the model wrote instead of a JSON object; `toolInput` is empty then, and the call is answered, not run. */
+  /**
+   * What the model wrote instead of a JSON object, or the number in its object that a double cannot hold. `toolInput` is empty
+   * then, and the call is answered, not run.
+   */
   invalidInput?: string;
 }
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { ToolCall } from '#domain';
 import { TaskFailed, type RunTask, type Task } from '#task-pool';
 import { compileCheck, cut } from './check-input-worker.mjs';
+import { firstInexact } from './exact-numbers.ts';
 import type { Tool } from './harness.ts';
 import { MAX_DEPTH, MAX_PARTS } from './json-shape.ts';
 import { jsonWeight } from './json-weight.ts';
@@ -50,8 +51,7 @@ export async function toolInputProblem(
   { toolInput, invalidInput }: Pick<ToolCall, 'toolInput' | 'invalidInput'>,
   context: CheckContext,
 ): Promise<string | null> {
-  if (invalidInput !== undefined)
-    return `The input must be a JSON object (${INPUT_BOUNDS}). What was written begins: ${cut(invalidInput, MAX_SHOWN)}`;
+  if (invalidInput !== undefined) return invalidInputProblem(invalidInput);
   try {
     const problems = await problemsOf(inputSchema, toolInput, context);
     return problems.length === 0 ? null : [`The input does not fit the tool ${name}:`, ...problems].join('\n');
@@ -62,6 +62,13 @@ export async function toolInputProblem(
     context.onUnchecked(error);
     return null;
   }
+}
+
+function invalidInputProblem(written: string): string {
+  const shown = cut(written, MAX_SHOWN);
+  return firstInexact(written) === written
+    ? `The number ${shown} is too large to be passed on exactly. Write it as text, in quotation marks.`
+    : `The input must be a JSON object (${INPUT_BOUNDS}). What was written begins: ${shown}`;
 }
 
 /** Throws the problem of the schema. */

@@ -153,7 +153,7 @@ export interface ToolCall {
   /** What people see: the tool's title. */
   title: string;
   toolInput: Record<string, unknown>;
-  /** The arguments as the model wrote them, where they are no JSON object: then `toolInput` is empty and nothing is run. */
+  /** What the model wrote in place of a JSON object, or a number in it that cannot be kept: `toolInput` is empty, nothing is run. */
   invalidInput?: string;
 }
 

@@ -32,9 +32,18 @@ export async function countAppend(send: () => Promise<AppendOutcome>): Promise<A
   }
 }
 
-/** Counts what was committed, in the process that committed it: each event once, whoever hears of it. */
+/**
+ * Counts what was committed, in the process that committed it: each event once, whoever hears of it. Never throws: what a metric
+ * refuses, such as a negative number, is not counted, because the commit stands.
+ */
 export function countEvents(before: LoadedThread, events: readonly StoredEvent[]): void {
-  for (const event of events) countEvent(before, event);
+  for (const event of events) {
+    try {
+      countEvent(before, event);
+    } catch {
+      // The other events still count.
+    }
+  }
 }
 
 function countEvent({ summaries }: LoadedThread, event: StoredEvent): void {

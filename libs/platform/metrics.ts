@@ -116,6 +116,11 @@ export const metrics = {
     LONG,
     { provider: PROVIDERS },
   ),
+  providerOddities: counter(
+    'spool_provider_oddities_total',
+    'What a model provider sent against its protocol, and the answer did not need.',
+    { provider: PROVIDERS, kind: ['frame', 'part', 'field', 'number', 'end'] },
+  ),
   tokens: counter('spool_tokens_total', 'Tokens; cached ones are part of the input.', {
     direction: ['input', 'output', 'cached'],
   }),

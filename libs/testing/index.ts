@@ -22,4 +22,4 @@ export { trackRunning } from './running.ts';
 export * from './spawn-node.ts';
 export { makeTestCertificates, type TestCertificates } from './test-certificates.ts';
 export { asOwner, createTestDatabase, type TestDatabase } from './test-database.ts';
-export { collectGarbage, measureTurns, TurnWatch } from './turn-watch.ts';
+export { collectGarbage, measureTurns } from './turn-watch.ts';

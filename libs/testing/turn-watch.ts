@@ -6,22 +6,11 @@ import { isNight } from './night-test.ts';
 
 const TURN_MS = 5;
 
-/**
- * Records the turns of this process's event loop. A pause of the machine stops the loop, so a check can distinguish a process
- * that could not run from one that ran and failed.
- */
-export class TurnWatch {
-  /** When the last complete turn ended, by `performance.now()`. Timers that were due ran before it. */
-  lastTurnAt = performance.now();
-  private longestMs = 0;
+/** Records the turns of this process's event loop. */
+class TurnWatch {
   private longestTurnMs = 0;
   private cpuMs = mainThreadCpuMs();
   private readonly timer = setInterval(() => setImmediate(() => this.turn()), TURN_MS);
-
-  /** The longest time between two turns so far. */
-  get longestPauseMs(): number {
-    return Math.max(this.longestMs, performance.now() - this.lastTurnAt);
-  }
 
   /**
    * The most CPU time of the main thread between two turns so far, in milliseconds. A busy machine changes it little. Page faults
@@ -36,9 +25,6 @@ export class TurnWatch {
   }
 
   private turn(): void {
-    const now = performance.now();
-    this.longestMs = Math.max(this.longestMs, now - this.lastTurnAt);
-    this.lastTurnAt = now;
     this.longestTurnMs = this.longestCpuMs;
     this.cpuMs = mainThreadCpuMs();
   }

@@ -4,6 +4,7 @@ import type { AnswerBlock } from './continuation.ts';
 import type { TokenUsage } from '#domain';
 import { BYTES_A_TOKEN, sum, textTokens } from './estimate.ts';
 import { firstBytes } from '../first-bytes.ts';
+import { firstInexact } from '../exact-numbers.ts';
 import { checkShape } from '../json-shape.ts';
 import { StreamCut } from './watched-stream.ts';
 
@@ -107,10 +108,12 @@ export class Answer {
 
   /** Once, whatever the stream repeats. Estimated where the provider does not say, so that budgets count at all. */
   usage({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage {
-    const { total: input = 0, cacheRead: cached = 0 } = inputTokens;
+    const input = countOf(inputTokens.total) || this.estimatedTokens;
+    const cached = Math.min(countOf(inputTokens.cacheRead), input);
     return {
-      inputTokens: input > 0 ? input : this.estimatedTokens,
-      outputTokens: outputTokens.total ?? sum(this.said().map(textTokens)),
+      inputTokens: input,
+      // Some report 0 whatever they have said.
+      outputTokens: countOf(outputTokens.total) || sum(this.said().map(textTokens)),
       ...(cached > 0 ? { cachedInputTokens: cached } : {}),
     };
   }
@@ -223,16 +226,17 @@ const INPUT_FIELDS = [
 const OUTPUT_FIELDS = ['completion_tokens', 'output_tokens'] as const;
 type Reported = Partial<Record<(typeof INPUT_FIELDS | typeof OUTPUT_FIELDS)[number], unknown>> | null;
 
+/** Tokens as they are reported: 0 for what no number of tokens can be. */
 function countOf(value: unknown): number {
-  return typeof value === 'number' && value > 0 ? value : 0;
+  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 }
 
 /** The model's call; its name too as the model wrote it. */
 function requestedTool(toolName: string, input: string): RequestedTool {
   const toolInput = objectOf(input);
-  return toolInput === null
-    ? { toolName, toolInput: {}, invalidInput: firstBytes(input, MAX_INVALID_BYTES) }
-    : { toolName, toolInput };
+  const inexact = toolInput === null ? null : firstInexact(input);
+  if (toolInput !== null && inexact === null) return { toolName, toolInput };
+  return { toolName, toolInput: {}, invalidInput: firstBytes(inexact ?? input, MAX_INVALID_BYTES) };
 }
 
 /** Null where it is no JSON object, or too complex. Nothing at all is how some say that there are no arguments. */

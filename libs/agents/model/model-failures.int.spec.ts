@@ -46,9 +46,14 @@ describe('a step that fails', () => {
       { code: 'provider_quota_exhausted' },
     ],
     ['an error without JSON', refuses(502, '<html>bad gateway</html>'), {}, { code: 'provider_unavailable' }],
-    ['HTML instead of a stream', refuses(200, '<html>hello</html>'), {}, { code: 'provider_unavailable' }],
-    ['JSON that is no piece', streams([{ hello: 'world' }]), {}, { code: 'provider_unavailable' }],
-    ['a stream without an end', streams([openAi.text('Half an')]), {}, { code: 'provider_unavailable' }],
+    ['HTML instead of a stream', refuses(200, '<html>hello</html>'), {}, { code: 'provider_rejected' }],
+    ['JSON that is no piece', streams([{ hello: 'world' }]), {}, { code: 'provider_rejected' }],
+    [
+      'a stream without an end',
+      refuses(200, `data: ${JSON.stringify(openAi.text('Half an'))}\n\n`),
+      {},
+      { code: 'provider_unavailable' },
+    ],
     [
       'an error amid a stream',
       streams([openAi.text('Half'), { error: { message: 'Too long', code: 'context_length_exceeded' } }]),

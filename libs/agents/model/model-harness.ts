@@ -16,6 +16,7 @@ import {
   windowTokens,
   type ModelChoice,
 } from './model-settings.ts';
+import { oddityReport, type OddityLog } from './oddities.ts';
 import { toFunctionTools, toPrompt } from './prompt.ts';
 import { providerError } from './provider-errors.ts';
 import type { Fetch } from './providers.ts';
@@ -31,6 +32,8 @@ export interface ModelHarnessOptions {
   close?: () => Promise<void>;
   /** Which variables and files may hold keys. Default: none. */
   allowances?: Allowances;
+  /** Where it says what a provider sends against its protocol. Default: nowhere. */
+  logger?: OddityLog;
   /** Milliseconds since 1970: what dates of `Retry-After` are compared with. */
   now?: () => number;
 }
@@ -41,6 +44,7 @@ export function modelHarness({
   tools,
   close = () => Promise.resolve(),
   allowances = NOTHING_ALLOWED,
+  logger,
   now = Date.now,
 }: ModelHarnessOptions): Harness {
   return {
@@ -49,14 +53,19 @@ export function modelHarness({
     // Keys are looked for with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,
-    step: (context) => modelStep(context, { fetch, allowances, now }),
+    step: (context) => modelStep(context, { fetch, allowances, logger, now }),
     close,
   };
 }
 
-type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'now'>>;
+type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'now'>> & {
+  logger: OddityLog | undefined;
+};
 
-async function* modelStep(context: StepContext, { fetch, allowances, now }: StepParts): AsyncGenerator<StepEvent> {
+async function* modelStep(
+  context: StepContext,
+  { fetch, allowances, logger, now }: StepParts,
+): AsyncGenerator<StepEvent> {
   const { manifest, signal, tokensLeft } = context;
   const { model } = manifest;
   if (model === undefined) throw new Error('An agent without a model has settings that are wrong.');
@@ -66,7 +75,11 @@ async function* modelStep(context: StepContext, { fetch, allowances, now }: Step
   const apiKey = await resolveKey(model, allowances);
   const { prompt, estimatedTokens } = await preparePrompt(model, context);
   const large = new LargeParts();
-  const answering = languageModel(model, { apiKey, fetch: large.writing(fetch) });
+  const answering = languageModel(model, {
+    apiKey,
+    fetch: large.writing(fetch),
+    onOddity: oddityReport(context, logger),
+  });
   const options = {
     prompt: await large.take(prompt),
     tools: toFunctionTools(context.tools),

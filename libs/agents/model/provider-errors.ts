@@ -5,6 +5,7 @@ import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
 import { retryAfterMs } from './retry-after.ts';
+import { ReportedInAnswer, UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const MAX_MESSAGE = 300;
@@ -19,8 +20,12 @@ interface Failure {
   message: string;
 }
 
-const is = (failure: Failure, words: readonly string[]): boolean =>
-  words.includes(failure.type) || words.includes(failure.code);
+/** Whether its type or code is one of the words; some write them as names of classes (`BadRequestError`). */
+const is = ({ type, code }: Failure, words: readonly string[]): boolean => {
+  const bare = words.map(letters);
+  return [type, code].some((word) => word !== '' && bare.includes(letters(word)));
+};
+const letters = (word: string): string => word.replaceAll(/[^a-z]/g, '');
 
 const CONTEXT_WORDS =
   /maximum context length|prompt is too long|context[ _]length|exceeds?\b.{0,40}\bcontext|context (window|limit|size)/i;
@@ -28,6 +33,8 @@ const FILTER_WORDS = /content[ _](filter|management policy|policy)/i;
 const BALANCE_WORDS = /credit balance|insufficient (balance|credits|quota|funds)/i;
 /** Of refusals that say what is wrong with the request in words only. */
 const ABOUT_REQUEST: readonly (number | null)[] = [null, 400, 413, 422, 500];
+/** Of an answer that cannot be read. */
+const UNREADABLE = 'unreadable';
 /** Refusals that pass. */
 const PASSING: readonly number[] = [408, 409, 425];
 
@@ -69,7 +76,7 @@ const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
     'provider_rejected',
     (failure) =>
       (failure.status !== null && failure.status >= 300) ||
-      is(failure, ['invalid_request_error', 'not_found_error', 'address_refused']),
+      is(failure, ['invalid_request_error', 'bad_request_error', 'not_found_error', 'address_refused', UNREADABLE]),
   ],
 ];
 
@@ -108,14 +115,15 @@ function failureOf(error: unknown): Failure {
   // By its name: who guards the network is no part of this harness.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
   if (refused !== undefined) return { status: null, type: 'address_refused', code: '', message: refused.message };
+  const reported = chain.find((cause) => cause instanceof ReportedInAnswer);
+  if (reported !== undefined) return { ...toldBy(reported.body), status: statusIn(reported.body) };
+  const unreadable = chain.find((cause) => cause instanceof UnreadableAnswer);
+  if (unreadable !== undefined) return { status: null, type: UNREADABLE, code: '', message: unreadable.message };
   if (APICallError.isInstance(error)) {
     const status = error.statusCode !== undefined && error.statusCode >= 300 ? error.statusCode : null;
     const told = toldBy(parsed(error.responseBody));
-    // Anthropic's error in place of the first piece of an answer: the status is made up by the package.
-    if (told.isBare && (status === 500 || status === 529)) return { ...told, status: null };
     return { ...told, status, message: told.message || messageOf(chain) };
   }
-  if (chain.length === 0) return { ...toldBy(error), status: null };
   return { status: null, type: '', code: '', message: messageOf(chain) };
 }
 
@@ -139,22 +147,31 @@ interface Told {
   type: string;
   code: string;
   message: string;
-  /** Not within a field `error`. */
-  isBare: boolean;
 }
 
-/** `{error: {type, code, message}}`, the same without `error`, or with a text in its place (Ollama). */
+/** `{error: {type, code, message}}`, the same without `error`, with a text in its place (Ollama), or `{detail}` (FastAPI). */
 function toldBy(body: unknown): Told {
   const outer = isRecord(body) ? body : {};
-  const isBare = !('error' in outer) && 'type' in outer && 'message' in outer;
   const inner = isRecord(outer.error) ? outer.error : outer;
-  const message = typeof outer.error === 'string' ? outer.error : inner.message;
+  const message = typeof outer.error === 'string' ? outer.error : (inner.message ?? inner.detail);
   return {
     type: wordOf(inner.type),
     code: wordOf(inner.code),
     message: typeof message === 'string' ? message : '',
-    isBare,
   };
+}
+
+/** The status that an error within an answer has by its code, null where it tells none. */
+function statusIn(body: unknown): number | null {
+  const outer = isRecord(body) ? body : {};
+  const inner = isRecord(outer.error) ? outer.error : {};
+  for (const field of ['code', 'status', 'statusCode', 'status_code', 'http_code']) {
+    for (const value of [inner[field], outer[field]]) {
+      const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value;
+      if (typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599) return status;
+    }
+  }
+  return null;
 }
 
 function wordOf(value: unknown): string {

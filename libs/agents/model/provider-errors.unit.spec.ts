@@ -2,6 +2,7 @@ import { APICallError } from '@ai-sdk/provider';
 import type { RunErrorCode } from '#domain';
 import { HarnessError } from '../harness.ts';
 import { providerError } from './provider-errors.ts';
+import { ReportedInAnswer, UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const now = Date.parse('2026-11-22T10:00:00Z');
@@ -22,6 +23,8 @@ const refusal = (statusCode: number, body: unknown, responseHeaders: Record<stri
 const openAi = (status: number, error: object) => refusal(status, { error: { message: 'x', ...error } });
 const anthropic = (status: number, type: string, message = 'x') =>
   refusal(status, { type: 'error', error: { type, message } });
+
+const reported = (body: unknown) => new ReportedInAnswer(body);
 
 const codeOf = (error: unknown) => providerError(error, { apiKey, now }).code;
 
@@ -63,18 +66,33 @@ const CASES: Record<string, [RunErrorCode, unknown][]> = {
     ['provider_rate_limited', openAi(429, { message: 'Request exceeds the context limit of a minute' })],
   ],
   'errors amid a stream': [
-    ['provider_unavailable', { type: 'overloaded_error', message: 'Overloaded' }],
-    ['provider_unavailable', { type: 'api_error', message: 'Internal' }],
-    ['provider_unavailable', { message: 'no idea', code: 500 }],
-    ['provider_unavailable', null],
-    ['provider_rate_limited', { type: 'rate_limit_error', message: 'x' }],
-    ['provider_rejected', { type: 'invalid_request_error', message: 'x' }],
-    ['context_too_long', { message: 'prompt is too long' }],
-    ['provider_auth', refusal(500, { type: 'authentication_error', message: 'x' })],
+    ['provider_unavailable', reported({ type: 'overloaded_error', message: 'Overloaded' })],
+    ['provider_unavailable', reported({ type: 'api_error', message: 'Internal' })],
+    ['provider_unavailable', reported(null)],
+    ['provider_rate_limited', reported({ type: 'error', error: { type: 'rate_limit_error', message: 'x' } })],
+    ['provider_rejected', reported({ type: 'invalid_request_error', message: 'x' })],
+    ['context_too_long', reported({ message: 'prompt is too long' })],
+    ['provider_auth', reported({ error: { type: 'authentication_error', message: 'x' } })],
+  ],
+  'errors amid a stream by their codes': [
+    ['provider_unavailable', reported({ error: { message: 'no idea', code: 500 } })],
+    ['provider_unavailable', reported({ error: { message: 'Provider returned error', code: 502 } })],
+    ['provider_unavailable', reported({ error: { message: 'x', code: '408' } })],
+    ['provider_rejected', reported({ error: { message: 'x', code: 400, type: 'BadRequestError' } })],
+    ['provider_rejected', reported({ object: 'error', message: 'x', type: 'NotFoundError', code: 404 })],
+    ['provider_rejected', reported({ object: 'error', message: 'x', type: 'BadRequestError' })],
+    ['provider_quota_exhausted', reported({ error: { message: 'Payment required', code: 402 }, choices: [] })],
+    ['provider_rate_limited', reported({ error: { message: 'x', code: '429' } })],
+    ['provider_rate_limited', reported({ message: 'x', statusCode: 429 })],
+    ['provider_auth', reported({ error: { message: 'x', status: 401 } })],
+    // No statuses of errors.
+    ['provider_unavailable', reported({ error: { message: 'x', code: 200 } })],
+    ['provider_unavailable', reported({ error: { message: 'x', code: 1113 } })],
   ],
   'what broke': [
     ['provider_unavailable', new ProviderSilent(50)],
     ['provider_unavailable', new StreamCut('cut')],
+    ['provider_rejected', new UnreadableAnswer('no event')],
     [
       'provider_unavailable',
       new TypeError('terminated', { cause: Object.assign(new Error('x'), { code: 'ECONNRESET' }) }),

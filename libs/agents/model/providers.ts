@@ -7,7 +7,9 @@ import { HarnessError } from '../harness.ts';
 import { JsonShape } from '../json-shape.ts';
 import { resolveSecret, SecretMissing } from '../secrets.ts';
 import { baseUrlOf } from './continuation.ts';
-import { answerTokens, type ModelChoice } from './model-settings.ts';
+import { answerTokens, type ModelChoice, type ProviderName } from './model-settings.ts';
+import type { OnOddity } from './oddities.ts';
+import { readTolerantly } from './tolerant-answer.ts';
 
 export type Fetch = typeof globalThis.fetch;
 
@@ -35,9 +37,16 @@ export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances
   return key;
 }
 
+export interface AskedBy {
+  /** Null where the manifest names none. */
+  apiKey: string | null;
+  fetch: Fetch;
+  onOddity: OnOddity;
+}
+
 /** What answers for the agent's model. Nothing is taken from the process's variables but the key. */
-export function languageModel(model: ModelChoice, { apiKey, fetch }: { apiKey: string | null; fetch: Fetch }) {
-  const options = { baseURL: baseUrlOf(model), fetch: withBounds(fetch) };
+export function languageModel(model: ModelChoice, { apiKey, fetch, onOddity }: AskedBy) {
+  const options = { baseURL: baseUrlOf(model), fetch: withReadableAnswers(fetch, model.provider, onOddity) };
   return model.provider === 'anthropic'
     ? createAnthropic({ ...options, apiKey: apiKey ?? '' })(model.name)
     : openAiCompatible(model, { ...options, ...(apiKey === null ? {} : { apiKey }) });
@@ -92,11 +101,12 @@ export function callSettings(
   return { ...common, ...limit, providerOptions: { anthropic: { thinking } } };
 }
 
-function withBounds(fetch: Fetch): Fetch {
+/** Bounds what is read before anything parses it, and passes on what the provider's package can read. */
+function withReadableAnswers(fetch: Fetch, provider: ProviderName, onOddity: OnOddity): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
     if (response.body === null) return response;
-    if (response.ok) return withBoundedEvents(response);
+    if (response.ok) return readTolerantly(withBoundedEvents(response), { provider, onOddity });
     const { status, statusText, headers } = response;
     return new Response(await firstOf(response.body), { status, statusText, headers });
   };

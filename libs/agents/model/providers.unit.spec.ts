@@ -14,7 +14,10 @@ async function askedOf(model: ModelChoice, apiKey: string | null = 'sk-1') {
     return Promise.resolve(new Response(''));
   };
   const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello' }] }];
-  await languageModel(model, { apiKey, fetch }).doStream({ prompt, ...callSettings(model, true) });
+  await languageModel(model, { apiKey, fetch, onOddity: () => undefined }).doStream({
+    prompt,
+    ...callSettings(model, true),
+  });
   return asked[0];
 }
 

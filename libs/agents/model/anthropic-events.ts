@@ -1,0 +1,195 @@
+import { isFields, type EventsOfProtocol, type Fields, type Reader } from './json-fields.ts';
+
+/** The blocks that are asked for, with the field that has their content. Others are left out with all that they contain. */
+const BLOCKS = { text: 'text', thinking: 'thinking', redacted_thinking: 'data', tool_use: 'input' } as const;
+/** What adds to them, by which field. */
+const DELTAS = {
+  text_delta: 'text',
+  thinking_delta: 'thinking',
+  signature_delta: 'signature',
+  input_json_delta: 'partial_json',
+} as const;
+/** Where a text comes from, which nobody is shown. */
+const UNUSED_DELTA = 'citations_delta';
+
+/** A block that has begun and not ended. */
+interface OpenBlock {
+  type: keyof typeof BLOCKS | null;
+  /** Input of a call that came with its start: it counts if no delta has any. */
+  input: string;
+}
+
+/** The events of Anthropic's messages, with only what the answer needs. What cannot be read is reported and left out. */
+export class AnthropicEvents implements EventsOfProtocol {
+  isEnding = false;
+  isOver = false;
+  isReadable = false;
+  private hasStarted = false;
+  private readonly open = new Map<number, OpenBlock>();
+  private last = -1;
+  private stopReason: string | undefined;
+  private outputTokens = 0;
+
+  constructor(private readonly read: Reader) {}
+
+  take(value: Fields, name: string | undefined): Fields[] {
+    const { read } = this;
+    if (value.type === undefined || value.type === null) read.odd('field', 'type');
+    const type = value.type ?? name;
+    if (type === 'ping') return [];
+    const events = this.eventsOf(type, value);
+    if (events === null) return read.odd('part', 'type') ?? [];
+    this.isReadable = true;
+    return events;
+  }
+
+  end(): Fields[] {
+    this.isOver = true;
+    if (!this.isEnding) return [];
+    this.read.odd('end', 'message_stop');
+    return this.stop();
+  }
+
+  private eventsOf(type: unknown, value: Fields): Fields[] | null {
+    switch (type) {
+      case 'message_start':
+        return this.start(value);
+      case 'content_block_start':
+        return this.startBlock(value);
+      case 'content_block_delta':
+        return this.delta(value);
+      case 'content_block_stop':
+        return this.stopBlock(this.indexOf(value));
+      case 'message_delta':
+        return this.messageDelta(value);
+      case 'message_stop':
+        this.isOver = true;
+        return this.stop();
+      case 'message':
+        return this.whole(value);
+      default:
+        return null;
+    }
+  }
+
+  /** Some answer in one piece, although they are asked for a stream. */
+  private whole(message: Fields): Fields[] {
+    const { read } = this;
+    read.odd('part', 'message');
+    const blocks = read.list(message.content, 'content').flatMap((block, index) => [
+      { type: 'content_block_start', index, content_block: block },
+      { type: 'content_block_stop', index },
+    ]);
+    const ended = [{ type: 'message_delta', delta: message, usage: message.usage }, { type: 'message_stop' }];
+    const events: Fields[] = [{ type: 'message_start', message }, ...blocks, ...ended];
+    return events.flatMap((event) => this.eventsOf(event.type, event) ?? []);
+  }
+
+  private start({ message }: Fields): Fields[] {
+    const { read } = this;
+    if (this.hasStarted) return read.odd('part', 'message_start') ?? [];
+    this.hasStarted = true;
+    const { usage } = read.fields(message, 'message');
+    if (!isFields(usage)) read.odd('field', 'message.usage');
+    const told = this.usage(isFields(usage) ? usage : {}, 'message.usage');
+    return [{ type: 'message_start', message: { usage: { input_tokens: 0, ...told } } }];
+  }
+
+  private startBlock(value: Fields): Fields[] {
+    const { read } = this;
+    const index = read.index(value.index, 'index') ?? this.last + 1;
+    const block = read.fields(value.content_block, 'content_block');
+    const type = keyOf(BLOCKS, block.type);
+    const before = this.open.has(index) ? this.stopBlock(index) : [];
+    this.last = index;
+    this.open.set(index, { type, input: '' });
+    if (type === null) return read.odd('part', 'content_block.type') ?? before;
+    return [...before, ...this.begun(type, block, index)];
+  }
+
+  private begun(type: keyof typeof BLOCKS, block: Fields, index: number): Fields[] {
+    const { read } = this;
+    const content = block[BLOCKS[type]];
+    const begins = (more: Fields): Fields => ({ type: 'content_block_start', index, content_block: { type, ...more } });
+    if (type === 'tool_use') {
+      const hasInput = isFields(content) ? Object.keys(content).length > 0 : typeof content === 'string';
+      if (hasInput) this.open.get(index)!.input = read.json(content, 'content_block.input') ?? '';
+      const id = read.word(block.id, 'content_block.id') ?? `call_${index}`;
+      return [begins({ id, name: read.text(block.name, 'content_block.name') ?? '', input: {} })];
+    }
+    const text = read.text(content, `content_block.${BLOCKS[type]}`) ?? '';
+    if (type === 'redacted_thinking') return [begins({ data: text })];
+    const signature = type === 'thinking' ? (read.text(block.signature, 'content_block.signature') ?? '') : '';
+    return [
+      begins({ [type]: '' }),
+      ...(text === '' ? [] : [deltaOf(index, { type: `${type}_delta`, [type]: text })]),
+      ...(signature === '' ? [] : [deltaOf(index, { type: 'signature_delta', signature })]),
+    ];
+  }
+
+  private delta(value: Fields): Fields[] {
+    const { read } = this;
+    const index = this.indexOf(value);
+    const block = this.open.get(index);
+    if (block?.type === null) return [];
+    const delta = read.fields(value.delta, 'delta');
+    const type = keyOf(DELTAS, delta.type);
+    if (type === null) return delta.type === UNUSED_DELTA ? [] : (read.odd('part', 'delta.type') ?? []);
+    const field = DELTAS[type];
+    const text = read.json(delta[field], `delta.${field}`) ?? '';
+    if (block !== undefined && field === 'partial_json' && text !== '') block.input = '';
+    // Some pass on a text without its start.
+    const isUnnamed = block === undefined && (field === 'text' || field === 'thinking');
+    const start = isUnnamed ? this.startBlock({ index, content_block: { type: field } }) : [];
+    return [...start, deltaOf(index, { type, [field]: text })];
+  }
+
+  private stopBlock(index: number): Fields[] {
+    const block = this.open.get(index);
+    this.open.delete(index);
+    if (block === undefined || block.type === null) return [];
+    const input = block.input === '' ? [] : [deltaOf(index, { type: 'input_json_delta', partial_json: block.input })];
+    return [...input, { type: 'content_block_stop', index }];
+  }
+
+  private messageDelta(value: Fields): Fields[] {
+    const { read } = this;
+    const { stop_reason: reason } = read.fields(value.delta, 'delta');
+    this.stopReason = read.text(reason, 'delta.stop_reason') ?? this.stopReason;
+    if (this.stopReason !== undefined) this.isEnding = true;
+    const usage = isFields(value.usage) ? value.usage : {};
+    const told = this.usage(usage, 'usage');
+    this.outputTokens = read.tokens(usage.output_tokens, 'usage.output_tokens') ?? this.outputTokens;
+    const ended = { type: 'message_delta', delta: { stop_reason: this.stopReason } };
+    return [{ ...ended, usage: { ...told, output_tokens: this.outputTokens } }];
+  }
+
+  /** Ends what is open too: a call counts once its block has ended. */
+  private stop(): Fields[] {
+    const { read } = this;
+    const blocks = [...this.open.keys()].flatMap((index) => {
+      read.odd('end', 'content_block_stop');
+      return this.stopBlock(index);
+    });
+    return [...blocks, { type: 'message_stop' }];
+  }
+
+  /** Without what is missing, which is estimated, and without zeros, which would replace what was told before. */
+  private usage(usage: Fields, at: string): Fields {
+    const names = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'];
+    const told = names.map((name) => [name, this.read.tokens(usage[name], `${at}.${name}`)] as const);
+    return Object.fromEntries(told.filter(([, tokens = 0]) => tokens > 0));
+  }
+
+  private indexOf(value: Fields): number {
+    return this.read.index(value.index, 'index') ?? this.last;
+  }
+}
+
+function deltaOf(index: number, delta: Fields): Fields {
+  return { type: 'content_block_delta', index, delta };
+}
+
+function keyOf<Table extends object>(table: Table, key: unknown): keyof Table | null {
+  return typeof key === 'string' && Object.hasOwn(table, key) ? (key as keyof Table) : null;
+}

@@ -1,0 +1,132 @@
+import { isFields, parsed, type EventsOfProtocol, type Fields, type Reader } from './json-fields.ts';
+
+/** The one choice that is asked for. */
+const CHOICE = 'choices[0]';
+/** Not in reasons: some send them with every chunk. */
+const NO_REASONS = ['', 'null'];
+
+/** The chunks of OpenAI's chat completions, with only what the answer needs. What cannot be read is reported and left out. */
+export class ChatChunks implements EventsOfProtocol {
+  isEnding = false;
+  isOver = false;
+  isReadable = false;
+  private hasText = false;
+  /** The tokens that were last reported: what a later report lacks stays. */
+  private readonly known: Partial<Record<'input' | 'output' | 'cached', number | undefined>> = {};
+  /** The arguments of each call so far, by its index or id. */
+  private readonly calls = new Map<string | number, string>();
+
+  constructor(private readonly read: Reader) {}
+
+  take(value: Fields): Fields[] {
+    const { read } = this;
+    if ('error' in value) read.odd('field', 'error');
+    if (value.choices === null || !('choices' in value)) read.odd('usage' in value ? 'field' : 'part', 'choices');
+    const [choice, ...others] = read.list(value.choices, 'choices');
+    if (others.length > 0) read.odd('part', 'choices[1]');
+    const told = read.fields(choice, CHOICE);
+    const usage = this.usage(value, told);
+    const chunk = isFields(choice) ? this.choice(choice) : undefined;
+    if (usage === undefined && chunk === undefined) return [];
+    this.isReadable = true;
+    return [{ choices: chunk === undefined ? [] : [chunk], usage }];
+  }
+
+  end(isWhole: boolean): Fields[] {
+    this.isOver = true;
+    if (!isWhole || this.isEnding || !this.isComplete()) return [];
+    this.read.odd('end', `${CHOICE}.finish_reason`);
+    return [{ choices: [{ delta: {}, finish_reason: this.calls.size > 0 ? 'tool_calls' : 'stop' }] }];
+  }
+
+  /** Whether something was said, and each call has all its arguments. */
+  private isComplete(): boolean {
+    const { calls } = this;
+    return (
+      (this.hasText || calls.size > 0) &&
+      [...calls.values()].every((json) => json.trim() === '' || parsed(json) !== undefined)
+    );
+  }
+
+  private choice(choice: Fields): Fields {
+    const { read } = this;
+    if (choice.delta === null) read.odd('field', `${CHOICE}.delta`);
+    // Some answer in one piece, although they are asked for a stream.
+    const isWhole = isFields(choice.message) && !isFields(choice.delta);
+    if (isWhole) read.odd('field', `${CHOICE}.message`);
+    const delta = this.delta(read.fields(isWhole ? choice.message : choice.delta, `${CHOICE}.delta`));
+    const reason = read.text(choice.finish_reason, `${CHOICE}.finish_reason`);
+    const isReason = reason !== undefined && !NO_REASONS.includes(reason);
+    if (reason !== undefined && !isReason) read.odd('field', `${CHOICE}.finish_reason`);
+    if (isReason) this.isEnding = true;
+    return { delta, finish_reason: isReason ? reason : undefined };
+  }
+
+  private delta(delta: Fields): Fields {
+    const { read } = this;
+    const at = `${CHOICE}.delta`;
+    const { text, thoughts } = this.content(delta.content, `${at}.content`);
+    if (text !== '') this.hasText = true;
+    const calls = read.list(delta.tool_calls, `${at}.tool_calls`);
+    const old = delta.function_call ?? null;
+    if (old !== null) calls.push({ index: 0, function: old });
+    const toolCalls = calls.flatMap((call) => this.toolCall(call, `${at}.tool_calls`));
+    return {
+      content: text,
+      reasoning_content: thoughts || read.text(delta.reasoning_content, `${at}.reasoning_content`),
+      reasoning: read.text(delta.reasoning, `${at}.reasoning`),
+      tool_calls: toolCalls,
+    };
+  }
+
+  /** A text, or a list of parts: texts, and Mistral's thoughts. */
+  private content(content: unknown, at: string): { text: string; thoughts: string } {
+    if (!isFields(content) && !Array.isArray(content)) return { text: this.read.text(content, at) ?? '', thoughts: '' };
+    let text = '';
+    let thoughts = '';
+    for (const part of this.read.list(content, at)) {
+      if (typeof part === 'string') text += this.read.text(part, at) ?? '';
+      else if (isFields(part) && part.type === 'thinking') thoughts += this.content(part.thinking, at).text;
+      else if (isFields(part) && typeof part.text === 'string') text += part.text;
+      else this.read.odd('part', `${at}[]`);
+    }
+    return { text, thoughts };
+  }
+
+  private toolCall(call: unknown, at: string): Fields[] {
+    const { read } = this;
+    if (!isFields(call)) return read.odd('field', `${at}[]`) ?? [];
+    const called = read.fields(call.function, `${at}[].function`);
+    const index = read.index(call.index, `${at}[].index`);
+    const id = read.word(call.id, `${at}[].id`);
+    const name = read.text(called.name, `${at}[].function.name`);
+    const json = read.json(called.arguments, `${at}[].function.arguments`);
+    const key = index ?? id ?? this.calls.size - (name === undefined ? 1 : 0);
+    this.calls.set(key, (this.calls.get(key) ?? '') + (json ?? ''));
+    const signature = signatureOf(call);
+    const extra = signature && { google: { thought_signature: signature } };
+    return [{ index, id, function: { name, arguments: json }, extra_content: extra }];
+  }
+
+  /** Beside the choices; Groq and Kimi have it elsewhere. */
+  private usage(value: Fields, choice: Fields): Fields | undefined {
+    const { read } = this;
+    const groq = isFields(value.x_groq) ? value.x_groq.usage : undefined;
+    const usage = [value.usage, choice.usage, groq].find((one) => one !== undefined && one !== null);
+    if (!isFields(usage)) return usage === undefined ? undefined : read.odd('field', 'usage');
+    const details = read.fields(usage.prompt_tokens_details, 'usage.prompt_tokens_details');
+    const { known } = this;
+    known.input = read.tokens(usage.prompt_tokens, 'usage.prompt_tokens') ?? known.input;
+    known.output = read.tokens(usage.completion_tokens, 'usage.completion_tokens') ?? known.output;
+    known.cached = read.tokens(details.cached_tokens, 'usage.prompt_tokens_details.cached_tokens') ?? known.cached;
+    const told = { prompt_tokens: known.input, completion_tokens: known.output };
+    return { ...told, prompt_tokens_details: { cached_tokens: known.cached } };
+  }
+}
+
+/** What Gemini wants back with a call. */
+function signatureOf({ extra_content: extra }: Fields): string | undefined {
+  const google = isFields(extra) ? extra.google : undefined;
+  const signature = isFields(google) ? google.thought_signature : undefined;
+  return typeof signature === 'string' ? signature : undefined;
+}

@@ -1,0 +1,54 @@
+import { metrics } from '#platform';
+import { anthropic, openAi } from './provider.testing.ts';
+import { frames, stepOf } from './tolerant-answers.testing.ts';
+
+const DONE = 'data: [DONE]';
+const { text, finish, usage, delta } = openAi;
+const stop = finish('stop');
+const message = [anthropic.start(), ...anthropic.text(0, 'hello'), ...anthropic.end('end_turn')];
+
+describe('a connection that stays open', () => {
+  const comment = ': still here\n\n';
+
+  it.each([
+    ['openai-compatible' as const, [text('hello'), stop, DONE]],
+    ['anthropic' as const, message],
+  ])('is closed at the end of the answer (%s)', async (provider, sent) => {
+    const made = await stepOf({ provider, pieces: [frames(...sent)], ends: false });
+    expect(made).toMatchObject({ text: 'hello', closed: true });
+    expect(made).not.toHaveProperty('code');
+  });
+
+  describe('without the end of the protocol', () => {
+    beforeEach(() => void jest.useFakeTimers());
+    afterEach(() => void jest.useRealTimers());
+
+    it.each([
+      ['openai-compatible' as const, [text('hello'), stop, usage(5, 3)], [5, 3]],
+      ['anthropic' as const, message.slice(0, -1), [10, 20]],
+    ])('is closed once nothing but comments has come for 2 s (%s)', async (provider, sent, used) => {
+      const making = stepOf({ provider, pieces: [frames(...sent)], ends: false, comment });
+      let isOver = false;
+      void making.finally(() => (isOver = true));
+      await jest.advanceTimersByTimeAsync(1_999);
+      expect(isOver).toBe(false);
+      await jest.advanceTimersByTimeAsync(1);
+      expect(await making).toMatchObject({ text: 'hello', usage: used, closed: true });
+    });
+  });
+});
+
+it('is counted by its kind, and logged once for each version of the agent', async () => {
+  const lines: object[] = [];
+  const count = async () =>
+    (await metrics.providerOddities.get()).values.find(
+      ({ labels }) => labels.provider === 'openai-compatible' && labels.kind === 'part',
+    )!.value;
+  const before = await count();
+  const logger = { warn: (fields: object) => void lines.push(fields) };
+  const odd = [delta({ content: [{ type: 'hologram' }] }), text('hello'), stop];
+  for (let i = 0; i < 2; i++)
+    await stepOf({ provider: 'openai-compatible', pieces: [frames(...odd)], logger, model: 'new' });
+  expect(await count()).toBe(before + 2);
+  expect(lines).toEqual([expect.objectContaining({ kind: 'part', place: 'choices[0].delta.content[]' })]);
+});
