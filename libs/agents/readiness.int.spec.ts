@@ -178,11 +178,26 @@ it('remembers the answer for two seconds a manifest, and a failure not at all', 
   expect(await check.of(asked)).toEqual([]);
 });
 
-it('gives a secret to whoever resolves it, and shows it nowhere', async () => {
-  const file = await secretFile('key', `${CANARY}\r\n\n`);
-  expect(await resolveSecret(file, allowed({}))).toBe(CANARY);
-  expect(await resolveSecret({ env: 'KEY' }, allowed({ KEY: CANARY }))).toBe(CANARY);
+it.each([
+  ['', CANARY],
+  ['\n', CANARY],
+  ['\r\n', CANARY],
+  ['\r', CANARY],
+  ['\r\n\n', CANARY],
+  [' \n', `${CANARY} `],
+  ['\nsecond line\n', `${CANARY}\nsecond line`],
+])('trims line breaks, and nothing else, at the end of a secret that ends with %j', async (end, secret) => {
+  expect(await resolveSecret(await secretFile('key', CANARY + end), allowed({}))).toBe(secret);
+  expect(await resolveSecret({ env: 'KEY' }, allowed({ KEY: CANARY + end }))).toBe(secret);
+});
 
+it('takes a variable of line breaks alone for a missing secret', async () => {
+  const resolved = resolveSecret({ env: 'KEY' }, allowed({ KEY: '\r\n' }));
+  await expect(resolved).rejects.toThrow('The variable KEY is not set, or is empty.');
+});
+
+it('shows a secret nowhere', async () => {
+  const file = await secretFile('key', CANARY);
   const env = { KEY: CANARY };
   const shown = [];
   for (const reference of [file, { env: 'KEY' }, { env: 'NONE' }, { file: `${file.file}/x` }]) {

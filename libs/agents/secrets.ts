@@ -7,26 +7,28 @@ import type { AgentManifest, SecretReference } from './manifest.ts';
 
 const MAX_SECRET_BYTES = 64 * 1024;
 
-/** There is no secret where a manifest says. `message` is one sentence for operators: where, and never what was there. */
+/** Thrown if a manifest names a secret that is not there. `message` tells operators where, and never what was there. */
 export class SecretMissing extends Error {
   override name = 'SecretMissing';
 }
 
 /**
- * Returns the secret, never empty, and without the line break at the end of a file. Throws SecretMissing, and NotAllowed if
- * the installation does not let manifests name it.
+ * Returns the secret, never empty and without line breaks at its end: `echo` and editors leave them, and no provider takes
+ * them. Throws SecretMissing, and NotAllowed if the installation does not let manifests name it.
  */
 export async function resolveSecret(reference: SecretReference, allowances: Allowances): Promise<string> {
   if ('env' in reference) {
     requireVariable(reference.env, allowances);
-    const secret = allowances.env[reference.env] ?? '';
+    const secret = trimLineEnd(allowances.env[reference.env] ?? '');
     if (secret.trim() === '') throw new SecretMissing(`The variable ${reference.env} is not set, or is empty.`);
     return secret;
   }
-  const secret = (await readSecret(reference.file, allowances)).replace(/(\r?\n)+$/, '');
+  const secret = trimLineEnd(await readSecret(reference.file, allowances));
   if (secret.trim() === '') throw new SecretMissing(`The file ${reference.file} is empty.`);
   return secret;
 }
+
+const trimLineEnd = (secret: string): string => secret.replace(/[\r\n]+$/, '');
 
 function requireVariable(name: string, { variables }: Allowances): void {
   if (variables.includes(name)) return;
