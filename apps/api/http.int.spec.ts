@@ -130,6 +130,21 @@ describe('a body', () => {
     expect(chunked).toMatch(/^HTTP\/1.1 413 /);
   });
 
+  it.each([
+    ['the same', 'k', 'k', 400],
+    ['two', 'a', 'b', 400],
+    ['an empty one and one', '', 'b', 400],
+    ['one', 'a, b', null, 201],
+  ])('with %s Idempotency-Key (%j and %j) gets %s', async (_, first, second, status) => {
+    const lines = [first, second].flatMap((key) => (key === null ? [] : [`Idempotency-Key: ${key}\r\n`])).join('');
+    const head = `POST /api/v1${threads()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.token}\r\nConnection: close\r\n`;
+    const answer = await sendRaw(
+      `${head}${lines}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{"userId":"u"}`,
+    );
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    if (status === 400) expect(answer).toContain('Idempotency-Key: is given more than once');
+  });
+
   it('is not read without a token', async () => {
     const head = `POST /api/v1${threads()} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n`;
     expect(await sendRaw(`${head}Content-Length: 9000\r\n\r\n`)).toMatch(/^HTTP\/1.1 401 /);

@@ -91,13 +91,17 @@ function operationOf({ routeOptions: { config } }: FastifyRequest): CheckedOpera
 }
 
 /** Requires exactly one Host header: Node takes the first of several, a proxy may take the last. Throws ApiError. */
-function requireOneHost({ raw: { httpVersion, rawHeaders } }: FastifyRequest): void {
-  const count = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length;
-  if (count === 1 || (count === 0 && httpVersion !== '1.1')) return;
+function requireOneHost(request: FastifyRequest): void {
+  const count = countLines(request, 'host');
+  if (count === 1 || (count === 0 && request.raw.httpVersion !== '1.1')) return;
   const headers = { Connection: 'close' };
   if (count === 0) throw new ApiError('host_missing', 'Host: is missing', { headers });
   throw new ApiError('host_repeated', 'Host: is given more than once', { headers });
 }
+
+/** Counts the lines of a header, whose name is given in lower case. */
+const countLines = ({ raw: { rawHeaders } }: FastifyRequest, header: string): number =>
+  rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === header).length;
 
 /** Returns whether the headers say that no body follows. */
 function isEmpty({ headers }: FastifyRequest): boolean {
@@ -128,6 +132,9 @@ function parseHead(
   // Downloads have no optional fields, so `extended` is ignored like any unknown parameter.
   const mayExtend = request.routeOptions.config.operation !== undefined && answer !== 'bytes';
   const key = takesIdempotencyKey ? request.headers['idempotency-key'] : undefined;
+  // Node joins several lines to one value, which the client never chose as its key.
+  if (key !== undefined && countLines(request, 'idempotency-key') > 1)
+    throw new ApiError('invalid_field', 'Idempotency-Key: is given more than once');
   return {
     params: parse(params, request.params, 'path'),
     query: parse(query, request.query, 'query'),

@@ -50,8 +50,8 @@ export class FileSender {
     });
     const isHead = request.method === 'HEAD';
     if (isNotModified(request, etag)) return void reply.code(304).send(isHead ? noBytes() : undefined);
-    // Of HEAD too, which answers what GET would (decisions, section 1).
-    const range = rangeOf(file, headers.range, headers['if-range'], etag);
+    // Ranges are defined for GET only (RFC 9110, section 14.2).
+    const range = isHead ? null : rangeOf(file, headers.range, headers['if-range'], etag);
     const { size } = file;
     // Before the headers are set: a refusal must not be sent as the file's bytes.
     const bytes = await this.open(file, range, isHead);

@@ -85,6 +85,22 @@ describe('an upload', () => {
     expect(await storedBlobs()).toEqual([]);
   });
 
+  test.each([
+    ['no name', 'name="file"', 'application/octet-stream', 'file'],
+    ['no name, but a type', 'name="file"', 'image/png', 'file'],
+    ['no name, and text that is no field', 'name=file', 'application/json; charset=utf-8', 'file'],
+    ['an empty name', 'name="file"; filename=""', 'application/octet-stream', 'file'],
+    ['an empty name of text', 'name="file"; filename=""', 'text/plain', 'file'],
+    ['only an extended name', `name="file"; filename*=UTF-8''na%C3%AFve.txt`, 'text/plain', 'naïve.txt'],
+  ])('of a part with %s is taken', async (_, disposition, type, name) => {
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    const body = `--x\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\nhi\r\n--x--\r\n`;
+    const sent = await api.post(`/agents/${api.agentId}/files`, { headers, body });
+    const { status, json } = sent as unknown as FileReply;
+    expect([status, json.file.name]).toEqual([201, name]);
+    expect((await api.call('DELETE', `/files/${json.file.id}`)).status).toBe(200);
+  });
+
   test('of as many bytes as are allowed is taken, and they go with it at once', async () => {
     const { json } = await upload([filePart(randomBytes(1_000))]);
     expect(json.file.size).toBe(1_000);

@@ -3,14 +3,22 @@ import type { FastifyRequest } from 'fastify';
 import { watchArrival } from '../bodies/arrival.ts';
 import { ApiError, fileTooLarge } from '../http-errors.ts';
 
-/** What of a multipart body is not the file: boundaries and headers of its part, bytes. */
+/** Bytes of a multipart body around the file: boundaries and headers of its part. */
 const AROUND_FILE_BYTES = 16 * 1024;
 
-/** Room for one part more than is taken, so that it is us who refuse it. */
+/** One part more than is accepted, so that Spool and not the parser refuses it. */
 const LIMITS = { fileSize: Infinity, files: 2, fields: 1, parts: 3, fieldSize: 1_024, fieldNameSize: 100 };
+
+/**
+ * Clients leave out the name of a file that has none. Such a part differs from a field of a form only by its type, and a part
+ * without a type is `text/plain` (RFC 7578, section 4.4).
+ */
+const isPartAFile = (_field: string | undefined, type: string | undefined, name: string | undefined): boolean =>
+  name !== undefined || type !== 'text/plain';
 
 /** The file of an upload, as it comes in. */
 export interface Incoming {
+  /** Empty if the part has none. */
   name: string;
   bytes: AsyncIterable<Uint8Array>;
 }
@@ -42,12 +50,12 @@ export async function receiveUpload<T>(
   const minBytes = Math.max(0, Number(request.headers['content-length'] ?? 0) - AROUND_FILE_BYTES);
   if (minBytes > maxBytes) throw fileTooLarge(`A file can have at most ${maxBytes} bytes.`);
   await admit(minBytes);
-  const parts = request.parts({ limits: LIMITS });
+  const parts = request.parts({ limits: LIMITS, isPartAFile });
   const arriving = untilTooSlow(request, bytesPerSecond);
   const next = () => arriving(parts.next().catch(refuseMalformed));
   const first = await next();
   if (first.done || first.value.type !== 'file' || first.value.fieldname !== 'file') throw wrongParts();
-  const stored = await store({ name: first.value.filename, bytes: whole(first.value.file, arriving) });
+  const stored = await store({ name: nameOf(first.value), bytes: whole(first.value.file, arriving) });
   try {
     if (!(await next()).done) throw wrongParts();
   } catch (error) {
@@ -56,6 +64,9 @@ export async function receiveUpload<T>(
   }
   return stored;
 }
+
+/** The type of the parser says that there is a name. */
+const nameOf = (part: { filename: string | undefined }): string => part.filename ?? '';
 
 const wrongParts = () => new ApiError('invalid_upload', 'body: must have one part, a file named `file`');
 
