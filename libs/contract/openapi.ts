@@ -160,7 +160,8 @@ const LAST_EVENT_ID = describeParameter(
   'Last-Event-ID',
   'header',
   ulid.meta({
-    description: 'Resumes strictly after this event id; `limit` is ignored. Browsers send it by themselves.',
+    description:
+      'Resumes strictly after this event id; `limit` is ignored. An EventSource sends it when it reconnects.',
   }),
 );
 

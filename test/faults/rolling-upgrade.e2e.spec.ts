@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,6 +40,11 @@ const previous = previousRelease();
 const isThere = hasCommit(previous.commit);
 const missing = `The previous release is not in this clone; run git fetch --depth=1 origin ${previous.commit}`;
 const describeUpgrade = isThere ? describeWithRedis : describe.skip;
+
+test('this release has another version than the previous one', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(version).not.toBe(previous.version);
+});
 
 if (isThere) {
   test('previous-release.json names the version that its commit has', () => {
