@@ -16,12 +16,10 @@ afterAll(() => world.close());
 type Call = [toolName: string, toolInput: Record<string, unknown>];
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
-/** One Run that makes these calls, one after the other; what the model is told of each. */
-async function use(
-  calls: Call[],
-  attached: [name: string, bytes: Uint8Array | string][] = [],
-  options: WorkerOptions = {},
-): Promise<ToolMessage[]> {
+type Attached = [name: string, bytes: Uint8Array | string];
+
+/** One Run that makes these calls, one after the other; returns what the model is told of each. */
+async function use(calls: Call[], attached: Attached[] = [], options: WorkerOptions = {}): Promise<ToolMessage[]> {
   const results = (transcript: StepContext['transcript']) => transcript.filter((entry) => entry.role === 'tool');
   let told: ToolMessage[] = [];
   async function* step({ transcript }: StepContext): AsyncGenerator<StepEvent> {
@@ -163,6 +161,48 @@ describe('the file tools', () => {
     expect(end?.startsWith(line)).toBe(true);
     expect(past).toBe(`[attachments/large.txt has only ${Math.ceil(last)} lines.]`);
     expect([latin, windows]).toEqual(['naïve;1\n', 'naïve\r\n']);
+  });
+
+  it('find a file by its name with other spaces, if only one has such a name', async () => {
+    const names = [
+      'Screenshot at 9.41.00\u202fAM.txt',
+      'a\u00a0b.txt',
+      'c\u2009d.txt',
+      'cafe\u0301.txt',
+      '\u200efrom phone.txt',
+    ];
+    const twins = ['x y.txt', 'x\u00a0y.txt', 'two\u2009names.txt', 'two\u202fnames.txt'];
+    const plain = ['Screenshot at 9.41.00 AM.txt', 'a b.txt', 'c d.txt', 'caf\u00e9.txt', 'from phone.txt'];
+    const told = await use(
+      [...plain, 'a\u2009b.txt', 'x y.txt', 'x\u00a0y.txt', 'two names.txt', 'a  b.txt'].map((name) => [
+        'read_file',
+        { path: `attachments/${name}` },
+      ]),
+      [...names, ...twins].map((name): Attached => [name, name]),
+    );
+    expect(textsOf(told)).toEqual([
+      ...names.map((name) => ['ok', name]),
+      ['ok', 'a\u00a0b.txt'],
+      ['ok', 'x y.txt'],
+      ['ok', 'x\u00a0y.txt'],
+      [
+        'error',
+        'There is no file attachments/two names.txt. The paths of 2 files differ from it only in their spaces.',
+      ],
+      ['error', 'There is no file attachments/a  b.txt.'],
+    ]);
+    const own = await use([
+      ['write_file', { path: 'my\u202fnotes/to\u00a0do.txt', content: 'One' }],
+      ['edit_file', { path: 'my notes/to do.txt', old_text: 'One', new_text: 'Two' }],
+      ['list_files', { path: 'my notes' }],
+      ['delete_file', { path: 'my notes/to do.txt' }],
+    ]);
+    const path = 'my\u202fnotes/to\u00a0do.txt';
+    expect(textsOf(own).slice(1)).toEqual([
+      ['ok', `Replaced 1 piece of ${path}.`],
+      ['ok', `${path} (3 bytes, text/plain)`],
+      ['ok', `Deleted ${path}.`],
+    ]);
   });
 
   it('read documents as text, show images, and say what cannot be shown', async () => {

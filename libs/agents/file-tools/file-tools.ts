@@ -80,9 +80,9 @@ export const FILE_TOOLS: readonly Tool[] = [
     title: 'Delete a file',
     description: 'Deletes a file.',
     input: z.strictObject({ path }),
-    execute: async ({ path: given }, { files }) => {
-      const deleted = pathOf(given);
-      await files.remove(deleted);
+    execute: async ({ path: given }, context) => {
+      const { path: deleted } = await findFile(given, context);
+      await context.files.remove(deleted);
       return answer(`Deleted ${deleted}.`);
     },
   }),
@@ -118,19 +118,36 @@ function pathOf(given: string): string {
   return found.path;
 }
 
-/** Throws FileRefused. */
+/**
+ * Returns the file of a path, or the one file whose path looks the same: models write an ordinary space where macOS has put a
+ * narrow one. Throws FileRefused.
+ */
 async function findFile(given: string, { files }: ToolContext): Promise<FolderFile> {
   const wanted = pathOf(given);
-  const file = (await files.list()).find(({ path: of }) => of === wanted);
-  if (file === undefined) throw new FileRefused(`There is no file ${wanted}.`);
-  return file;
+  const all = await files.list();
+  const exact = all.find(({ path: of }) => of === wanted);
+  if (exact !== undefined) return exact;
+  const [similar, ...others] = all.filter(({ path: of }) => appearanceOf(of) === appearanceOf(wanted));
+  if (similar === undefined) throw new FileRefused(`There is no file ${wanted}.`);
+  if (others.length === 0) return similar;
+  const count = others.length + 1;
+  throw new FileRefused(`There is no file ${wanted}. The paths of ${count} files differ from it only in their spaces.`);
 }
+
+/** Returns a path with ordinary spaces, and without characters that are not seen. */
+const appearanceOf = (path: string): string =>
+  path
+    .replaceAll(/\p{Zs}/gu, ' ')
+    .replaceAll(/\p{Cf}/gu, '')
+    .normalize('NFC');
 
 /** Throws FileRefused. */
 function listed(files: readonly FolderFile[], given: string): ToolResult {
   const stripped = given.replace(/^(\.?\/|\.$)/, '').replace(/\/$/, '');
   const folder = stripped === '' ? '' : pathOf(stripped);
-  const inFolder = files.filter(({ path: of }) => folder === '' || of === folder || of.startsWith(`${folder}/`));
+  const wanted = appearanceOf(folder);
+  const isInFolder = (of: string): boolean => of === wanted || of.startsWith(`${wanted}/`);
+  const inFolder = files.filter(({ path: of }) => folder === '' || isInFolder(appearanceOf(of)));
   if (inFolder.length === 0) return answer(folder === '' ? 'There are no files.' : `There are no files in ${folder}.`);
   const lines = inFolder.slice(0, MAX_LISTED).map(({ path: of, size, mimeType, readOnly }) => {
     const about = [`${size} bytes`, ...(mimeType === null ? [] : [mimeType]), ...(readOnly ? ['read-only'] : [])];
