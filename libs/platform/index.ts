@@ -42,6 +42,7 @@ export {
   type SpanAbout,
   type TraceOrigin,
 } from './tracing.ts';
+export { encodingOf, wholeCharacters, type TextEncoding } from './text-encoding.ts';
 export * from './transaction.ts';
 export * from './turns.ts';
 export * from './until-aborted.ts';

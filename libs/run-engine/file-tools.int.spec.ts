@@ -16,7 +16,8 @@ afterAll(() => world.close());
 type Call = [toolName: string, toolInput: Record<string, unknown>];
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
-type Attached = [name: string, bytes: Uint8Array | string];
+/** A stored type is that of an earlier release, which believed names. */
+type Attached = [name: string, bytes: Uint8Array | string, storedType?: string];
 
 /** One Run that makes these calls, one after the other; returns what the model is told of each. */
 async function use(calls: Call[], attached: Attached[] = [], options: WorkerOptions = {}): Promise<ToolMessage[]> {
@@ -30,9 +31,10 @@ async function use(calls: Call[], attached: Attached[] = [], options: WorkerOpti
   }
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])], ...options });
   const said = await world.say('x', scripted);
-  for (const [name, content] of attached) {
+  for (const [name, content, storedType] of attached) {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-    const file = await storeAttachment(world.blobs, { name, bytes, maxBytes: 64 * 1024 * 1024 });
+    const stored = await storeAttachment(world.blobs, { name, bytes, maxBytes: 64 * 1024 * 1024 });
+    const file = storedType === undefined ? stored : { ...stored, mime_type: storedType };
     const commands = [{ type: 'attach_file' as const, fileId: file.id }];
     await world.handler.handle({ threadId: said.threadId, commands, files: { added: [file] } });
   }
@@ -160,7 +162,79 @@ describe('the file tools', () => {
     expect(much).toMatch(/\[Lines 1 to 2621 of attachments\/large\.txt\. It goes on: read with offset 2622\.\]$/);
     expect(end?.startsWith(line)).toBe(true);
     expect(past).toBe(`[attachments/large.txt has only ${Math.ceil(last)} lines.]`);
-    expect([latin, windows]).toEqual(['naïve;1\n', 'naïve\r\n']);
+    expect([latin, windows]).toEqual([
+      'naïve;1\n[The encoding of attachments/latin.csv was guessed: windows-1252.]',
+      'naïve\r\n',
+    ]);
+  });
+
+  it('say that bytes were replaced or an encoding was guessed, where the text that is read has such', async () => {
+    const gbk = Buffer.from('d6d0cec4b1e0c2eb', 'hex');
+    const ascii = `${'x'.repeat(99)}\n`.repeat(1_000);
+    const told = await use(
+      [
+        ['read_file', { path: 'attachments/damaged.txt' }],
+        ['read_file', { path: 'attachments/damaged.txt', limit: 1 }],
+        ['read_file', { path: 'attachments/late.txt', offset: 1_000 }],
+        ['read_file', { path: 'attachments/gbk.txt' }],
+        ['read_file', { path: 'attachments/late-gbk.txt', offset: 1_001 }],
+        ['read_file', { path: 'attachments/cut.txt' }],
+        ['read_file', { path: 'attachments/odd.txt' }],
+        ['read_file', { path: 'attachments/real.txt' }],
+        ['read_file', { path: 'attachments/quotes.txt' }],
+      ],
+      [
+        ['damaged.txt', Buffer.concat([Buffer.from('naïve\n中文 '), Buffer.from([0xff, 0xfe]), Buffer.from('文本')])],
+        ['late.txt', Buffer.concat([Buffer.from(`${ascii}é`), Buffer.from([0x80]), Buffer.from('中')])],
+        ['gbk.txt', gbk],
+        ['late-gbk.txt', Buffer.concat([Buffer.from(ascii), gbk])],
+        ['cut.txt', Buffer.from('naïve 中').subarray(0, -1)],
+        ['odd.txt', Buffer.concat([Buffer.from('\uFEFFab', 'utf16le'), Buffer.from('c')])],
+        ['real.txt', 'A � of its own'],
+        ['quotes.txt', Buffer.from('93486994209620803520998e0a', 'hex')],
+      ],
+    );
+    const replaced = (count: number, label = 'utf-8') => `[Bytes that are not ${label} were replaced by �: ${count}.]`;
+    expect(told.map(({ result }) => result)).toEqual([
+      `naïve\n中文 ��文本\n${replaced(2)}`,
+      'naïve\n[Lines 1 to 1 of attachments/damaged.txt. It goes on: read with offset 2.]',
+      `${'x'.repeat(99)}\né�中\n${replaced(1)}`,
+      '中文编码\n[The encoding of attachments/gbk.txt was guessed: gb18030.]',
+      '中文编码\n[The encoding of attachments/late-gbk.txt was guessed: gb18030.]',
+      `naïve �\n${replaced(1)}`,
+      `ab�\n${replaced(1, 'utf-16le')}`,
+      'A � of its own',
+      '“Hi” – €5 ™Ž\n[The encoding of attachments/quotes.txt was guessed: windows-1252.]',
+    ]);
+  });
+
+  it('say how many pages of a PDF have no text', async () => {
+    const pdfs: Attached[] = [
+      ['scan.pdf', pdfOf(['', '', ''])],
+      ['page.pdf', pdfOf([' '])],
+      ['partly.pdf', pdfOf(['One', '', 'Three', ''])],
+      ['cover.pdf', pdfOf(['', 'Two'])],
+      ['long.pdf', pdfOf(['One', ...Array<string>(25).fill('')])],
+    ];
+    const told = await use(
+      [
+        ...pdfs.map(([name]): Call => ['read_file', { path: `attachments/${name}` }]),
+        ['read_file', { path: 'attachments/partly.pdf', limit: 2 }],
+      ],
+      pdfs,
+    );
+    const [scan, page, partly, cover, long, part] = told.map(({ result }) => result);
+    expect(scan).toBe('[attachments/scan.pdf has no text on 3 pages. They may be scanned images.]');
+    expect(page).toBe('[attachments/page.pdf has no text on 1 page. It may be a scanned image.]');
+    const note = '[attachments/partly.pdf has no text on 2 pages of 4: 2, 4. They may be scanned images.]';
+    expect(partly).toBe(
+      `--- Page 1 of 4 ---\nOne\n\n--- Page 2 of 4 ---\n\n\n--- Page 3 of 4 ---\nThree\n\n--- Page 4 of 4 ---\n${note}`,
+    );
+    expect(cover).toContain('has no text on 1 page of 2: 1.');
+    expect(long).toMatch(/has no text on 25 pages of 26: 2, 3, [\d, ]+ 21, …\. They may/);
+    expect(part).toBe(
+      `--- Page 1 of 4 ---\nOne\n[Lines 1 to 2 of attachments/partly.pdf. It goes on: read with offset 3.]\n${note}`,
+    );
   });
 
   it('find a file by its name with other spaces, if only one has such a name', async () => {
@@ -202,6 +276,29 @@ describe('the file tools', () => {
       ['ok', `Replaced 1 piece of ${path}.`],
       ['ok', `${path} (3 bytes, text/plain)`],
       ['ok', `Deleted ${path}.`],
+    ]);
+  });
+
+  it('read files by their bytes, whatever an earlier release stored of their names', async () => {
+    const files: Attached[] = [
+      ['x.png', 'just text', 'image/png'],
+      ['gbk.jpg', Buffer.from('d6d0cec4b1e0c2eb', 'hex'), 'image/jpeg'],
+      ['bytes.gif', Buffer.from([0, 1, 2]), 'image/gif'],
+      ['x.pdf', 'just text', 'application/pdf'],
+      ['x.docx', 'just text', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
+      ['app.ts', 'let a;\n', 'video/mp2t'],
+    ];
+    const told = await use(
+      files.map(([name]) => ['read_file', { path: `attachments/${name}` }]),
+      files,
+    );
+    expect(told.map(({ result, fileIds }) => [result, fileIds])).toEqual([
+      ['just text', undefined],
+      ['中文编码\n[The encoding of attachments/gbk.jpg was guessed: gb18030.]', undefined],
+      ['attachments/bytes.gif (3 bytes) is not text and cannot be shown.', undefined],
+      ['just text', undefined],
+      ['just text', undefined],
+      ['let a;\n', undefined],
     ]);
   });
 

@@ -1,6 +1,7 @@
 /**
- * The task `extract-text`: the text of a PDF or a DOCX, as UTF-8. Answers `{ cut }`, or `{ refused }`, a sentence. The cost is
- * linear in what is unpacked, and unpacking stops when there is enough text. Plain JavaScript, because the task pool loads it.
+ * The task `extract-text`: returns the text of a PDF or a DOCX as UTF-8, with `About` of extract-text.ts; or `{ refused }`, a
+ * sentence. The cost is linear in what is unpacked, and unpacking stops when there is enough text. Plain JavaScript, because the
+ * task pool loads it.
  */
 import { createInflateRaw } from 'node:zlib';
 
@@ -16,15 +17,19 @@ const MAX_ENTITY = 12;
 async function textOfPdf(bytes) {
   const { getDocumentProxy } = await import('unpdf');
   const pdf = await getDocumentProxy(bytes, { verbosity: 0, isEvalSupported: false, stopAtErrors: false });
+  const blankPages = [];
   let text = '';
   for (let number = 1; number <= pdf.numPages && text.length <= MAX_TEXT; number++) {
     const page = await pdf.getPage(number);
     const { items } = await page.getTextContent();
     text += `${number > 1 ? '\n\n' : ''}--- Page ${number} of ${pdf.numPages} ---\n`;
-    text += items.map((item) => (item.str ?? '') + (item.hasEOL ? '\n' : '')).join('');
+    const ofPage = items.map((item) => (item.str ?? '') + (item.hasEOL ? '\n' : '')).join('');
+    if (!/\S/.test(ofPage)) blankPages.push(number);
+    text += ofPage;
     page.cleanup();
   }
-  return { cut: text.length > MAX_TEXT, bytes: new TextEncoder().encode(text.slice(0, MAX_TEXT)) };
+  const value = { cut: text.length > MAX_TEXT, ...(blankPages.length > 0 && { pages: pdf.numPages, blankPages }) };
+  return { value, bytes: new TextEncoder().encode(text.slice(0, MAX_TEXT)) };
 }
 
 async function textOfDocx(bytes) {
@@ -40,7 +45,7 @@ async function textOfDocx(bytes) {
     if (text.isFull) break;
   }
   if (!text.isFull) scanner.scan(decoder.decode());
-  return { cut: text.isFull, bytes: text.bytes() };
+  return { value: { cut: text.isFull }, bytes: text.bytes() };
 }
 
 function inflated(packed) {
@@ -190,8 +195,7 @@ function entity(whole, name, decimal, hexadecimal) {
 
 export default async ({ kind }, bytes) => {
   try {
-    const { cut, bytes: text } = await (kind === 'pdf' ? textOfPdf(bytes) : textOfDocx(bytes));
-    return { value: { cut }, bytes: text };
+    return await (kind === 'pdf' ? textOfPdf(bytes) : textOfDocx(bytes));
   } catch (error) {
     // The task pool limits the memory.
     if (error instanceof RangeError && /allocation|invalid (array|string) length/i.test(error.message)) throw error;

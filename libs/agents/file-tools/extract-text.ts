@@ -3,10 +3,20 @@ import { TaskFailed, type RunTask, type Task, type TaskFailure } from '#task-poo
 
 export type DocumentKind = 'pdf' | 'docx';
 
-/** UTF-8 text, `cut` if the document has more; or a sentence that says why there is no text. */
-export type Extracted = { text: Uint8Array; cut: boolean } | { refused: string };
+/** What is said of the text of a document. */
+interface About {
+  /** Whether the document has more text. */
+  cut: boolean;
+  /** Of a PDF that has pages without text: how many pages there are. */
+  pages?: number;
+  /** The numbers of those pages, 1 for the first. */
+  blankPages?: number[];
+}
 
-const EXTRACT_TEXT: Task<{ kind: DocumentKind }, { cut: boolean } | { refused: string }> = {
+/** UTF-8 text; or a sentence that says why there is no text. */
+export type Extracted = ({ text: Uint8Array } & About) | { refused: string };
+
+const EXTRACT_TEXT: Task<{ kind: DocumentKind }, About | { refused: string }> = {
   name: 'extract-text',
   module: join(import.meta.dirname, 'extract-text-worker.mjs'),
   limits: { wallMs: 30_000, cpuMs: 10_000 },
@@ -32,7 +42,7 @@ export async function extractText(
   const load = async () => ({ value: { kind }, bytes: await readAll() });
   try {
     const { value, bytes = new Uint8Array() } = await runTask(EXTRACT_TEXT, load, signal);
-    return 'refused' in value ? value : { text: bytes, cut: value.cut };
+    return 'refused' in value ? value : { text: bytes, ...value };
   } catch (error) {
     if (error instanceof TaskFailed) return { refused: REFUSALS[error.reason] };
     throw error;

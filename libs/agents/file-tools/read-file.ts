@@ -1,20 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
+import { encodingOf, type TextEncoding } from '#platform';
 import type { FolderFile, ThreadFiles, ToolContext, ToolResult } from '../harness.ts';
+import { imageTypeOf, isImageType } from '../image-type.ts';
+import { TextDecoding } from './decode-text.ts';
 import { extractText, type DocumentKind } from './extract-text.ts';
 import { readWhole } from './read-whole.ts';
-import { decoded, encodingOf } from './text-encoding.ts';
 import { takeWindow, type TextWindow } from './text-window.ts';
 
 const MAX_BYTES = 256 * 1024;
-/** So many bytes tell an encoding. */
+/** Enough bytes to tell what a file is, and its encoding. */
 const HEAD_BYTES = 8 * 1024;
+const PDF_MARK = '%PDF-';
 /** Documents are read whole, in the task pool. */
 const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
 /** Copies of a document that are held in memory while it is read. */
 const DOCUMENT_COPIES = 2;
 /** A piece that takes some milliseconds. Bytes. */
 const STEP_BYTES = 64 * 1024;
-const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const DOCX = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
 interface Wanted {
@@ -24,30 +26,79 @@ interface Wanted {
   limit: number;
 }
 
-/** What a model is given of a file. Throws FileRefused. */
+/**
+ * Returns what a model is given of a file. The bytes decide: a stored type may come from the file's name alone. Throws
+ * FileRefused.
+ */
 export async function readFolderFile(file: FolderFile, wanted: Wanted, context: ToolContext): Promise<ToolResult> {
   const { path, size, mimeType, fileId } = file;
-  const about = `${path} (${[...(mimeType === null ? [] : [mimeType]), `${size} bytes`].join(', ')})`;
-  if (mimeType !== null && IMAGES.includes(mimeType)) {
+  const head = await headOf(context.files, file);
+  const isImage = isImageType(mimeType) && imageTypeOf(head) !== null;
+  const type = isImage || !isImageType(mimeType) ? mimeType : null;
+  const about = `${path} (${[...(type === null ? [] : [type]), `${size} bytes`].join(', ')})`;
+  if (isImage)
     return { text: `${about} is an image. It is shown where images can be.`, isError: false, fileIds: [fileId] };
-  }
-  const { files } = context;
+  const encoding = encodingOf(head, head.byteLength === HEAD_BYTES);
   const kind = documentKind(file);
-  if (kind !== null) {
-    const load = async () => {
-      context.makeRoom(DOCUMENT_COPIES * Math.min(size, MAX_DOCUMENT_BYTES));
-      return readWhole(files, file, MAX_DOCUMENT_BYTES);
-    };
-    const text = await extractText(kind, load, context);
-    if ('refused' in text) return { text: `The text of ${about} cannot be read. ${text.refused}`, isError: true };
-    const window = await takeWindow(decoded(inSteps(text.text), 'utf-8'), { ...wanted, maxBytes: MAX_BYTES });
-    const note = text.cut && !window.more ? `\n[${path} has more text, which is not read.]` : '';
-    return { text: shown(path, window, wanted) + note, isError: false };
-  }
-  const encoding = encodingOf(await headOf(files, file));
+  // Some PDFs have nothing but ASCII characters at their beginning.
+  if (kind !== null && (encoding === null || head.includes(PDF_MARK)))
+    return readDocument(file, kind, about, wanted, context);
   if (encoding === null) return { text: `${about} is not text and cannot be shown.`, isError: false };
-  const window = await takeWindow(decoded(await files.read(file), encoding), { ...wanted, maxBytes: MAX_BYTES });
-  return { text: shown(path, window, wanted), isError: false };
+  return { text: await readText(file, encoding, wanted, context.files), isError: false };
+}
+
+async function readDocument(
+  file: FolderFile,
+  kind: DocumentKind,
+  about: string,
+  wanted: Wanted,
+  context: ToolContext,
+): Promise<ToolResult> {
+  const { path, size } = file;
+  const load = async () => {
+    context.makeRoom(DOCUMENT_COPIES * Math.min(size, MAX_DOCUMENT_BYTES));
+    return readWhole(context.files, file, MAX_DOCUMENT_BYTES);
+  };
+  const read = await extractText(kind, load, context);
+  if ('refused' in read) return { text: `The text of ${about} cannot be read. ${read.refused}`, isError: true };
+  const { text, cut, pages = 0, blankPages = [] } = read;
+  const blank = blankPages.length === 0 ? [] : [blankNote(path, pages, blankPages)];
+  if (pages > 0 && blankPages.length === pages) return { text: `[${blank.join()}]`, isError: false };
+  const pieces = new TextDecoding('utf-8').read(inSteps(text));
+  const window = await takeWindow(pieces, { ...wanted, maxBytes: MAX_BYTES });
+  const more = cut && !window.more ? [`${path} has more text, which is not read.`] : [];
+  return { text: shown(path, window, wanted, [...more, ...blank]), isError: false };
+}
+
+/** Page numbers that a note lists. */
+const MAX_NUMBERS = 20;
+
+function blankNote(path: string, pages: number, blankPages: readonly number[]): string {
+  const count = blankPages.length;
+  const numbers = blankPages.slice(0, MAX_NUMBERS).join(', ') + (count > MAX_NUMBERS ? ', …' : '');
+  const which = count === pages ? '' : ` of ${pages}: ${numbers}`;
+  return count === 1
+    ? `${path} has no text on 1 page${which}. It may be a scanned image.`
+    : `${path} has no text on ${count} pages${which}. They may be scanned images.`;
+}
+
+async function readText(file: FolderFile, encoding: TextEncoding, wanted: Wanted, files: ThreadFiles): Promise<string> {
+  const decoding = new TextDecoding(encoding.label);
+  const pieces = decoding.read(await files.read(file));
+  const window = await takeWindow(pieces, { ...wanted, maxBytes: MAX_BYTES });
+  const { invalid } = decoding;
+  if (invalid !== null) {
+    // The head may be ASCII alone, which tells nothing.
+    const guessed = encodingOf(invalid, true);
+    if (guessed !== null && guessed.label !== encoding.label) return readText(file, guessed, wanted, files);
+  }
+  const isWhole = encoding.label === 'utf-8' && invalid === null;
+  const replaced = isWhole ? 0 : window.text.split('\ufffd').length - 1;
+  const notes = [
+    ...(encoding.isGuess ? [`The encoding of ${file.path} was guessed: ${encoding.label}.`] : []),
+    ...(replaced > 0 ? [`Bytes that are not ${encoding.label} were replaced by \ufffd: ${replaced}.`] : []),
+  ];
+  return shown(file.path, window, wanted, notes.length === 0 ? [] : [notes.join(' ')]);
 }
 
 /** Lets the event loop run after each piece. */
@@ -58,24 +109,26 @@ async function* inSteps(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** By the name where the first bytes only tell that it is packed. */
+/** Returns the kind of document that a file claims to be: by its name if the type says only that it is packed. */
 function documentKind({ mimeType, path }: FolderFile): DocumentKind | null {
   if (mimeType === 'application/pdf') return 'pdf';
   const isDocx = mimeType === DOCX || (mimeType === 'application/zip' && path.toLowerCase().endsWith('.docx'));
   return isDocx ? 'docx' : null;
 }
 
-async function headOf(files: ThreadFiles, file: FolderFile): Promise<Uint8Array> {
+async function headOf(files: ThreadFiles, file: FolderFile): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of await files.read(file, { start: 0, end: HEAD_BYTES - 1 })) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** The text, and where there is something to tell of it a note in brackets. */
-function shown(path: string, { text, lines, skipped, more }: TextWindow, { offset }: Wanted): string {
+/** Returns the text, and below it each note in brackets. */
+function shown(path: string, window: TextWindow, { offset }: Wanted, notes: readonly string[]): string {
+  const { text, lines, skipped, more } = window;
   if (lines === 0) return skipped === 0 ? `[${path} is empty.]` : `[${path} has only ${skipped} lines.]`;
-  if (!more) return text;
   const last = offset + lines - 1;
-  const gap = text.endsWith('\n') ? '' : '\n';
-  return `${text}${gap}[Lines ${offset} to ${last} of ${path}. It goes on: read with offset ${last + 1}.]`;
+  const goesOn = `Lines ${offset} to ${last} of ${path}. It goes on: read with offset ${last + 1}.`;
+  const all = [...(more ? [goesOn] : []), ...notes];
+  const gap = all.length === 0 || text.endsWith('\n') ? '' : '\n';
+  return text + gap + all.map((note) => `[${note}]`).join('\n');
 }

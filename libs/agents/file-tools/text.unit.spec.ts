@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { editText } from './edit-text-worker.mjs';
-import { decoded, encodingOf } from './text-encoding.ts';
 import { takeWindow } from './text-window.ts';
 
 describe('a window of a text', () => {
@@ -54,35 +53,6 @@ describe('a window of a text', () => {
       more: true,
     });
   });
-});
-
-describe('the encoding of a text', () => {
-  it.each([
-    ['naïve', Buffer.from('naïve'), 'utf-8', 'naïve'],
-    ['a mark', Buffer.from('\uFEFFnaïve'), 'utf-8', 'naïve'],
-    ['UTF-16', Buffer.from('\uFEFFnaïve', 'utf16le'), 'utf-16le', 'naïve'],
-    ['UTF-16, the other way round', Buffer.from('\uFEFFnaïve', 'utf16le').swap16(), 'utf-16be', 'naïve'],
-    ['Latin 1', Buffer.from('naïve', 'latin1'), 'windows-1252', 'naïve'],
-    ['nothing', Buffer.alloc(0), 'utf-8', ''],
-    ['a terminal', Buffer.from('\x1b[1mbold'), 'utf-8', '\x1b[1mbold'],
-  ])('of %s is found', async (_, bytes, encoding, text) => {
-    expect(encodingOf(bytes)).toBe(encoding);
-    const bytewise = (async function* () {
-      for (const byte of bytes) yield Uint8Array.of(byte);
-    })();
-    let read = '';
-    for await (const piece of decoded(bytewise, encoding)) read += piece;
-    expect(read).toBe(text);
-  });
-
-  it('is found though the bytes are cut off within a character', () => {
-    expect(encodingOf(Buffer.from('aä').subarray(0, 2))).toBe('utf-8');
-  });
-
-  it.each([Buffer.from('a\0b'), Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a]), Buffer.from('a\x7f')])(
-    'of what is no text is none (%#)',
-    (bytes) => expect(encodingOf(bytes)).toBeNull(),
-  );
 });
 
 describe('an edit', () => {

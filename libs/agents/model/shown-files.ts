@@ -1,14 +1,8 @@
 import { FileRefused, type FolderFile, type ThreadFiles, type TranscriptMessage } from '../harness.ts';
+import { imageTypeOf, isImageType } from '../image-type.ts';
 import type { ProviderName } from './model-settings.ts';
 
 const MIB = 1024 * 1024;
-/** What providers take, and how such files begin; `.` is any byte. */
-const IMAGE_TYPES: Record<string, RegExp> = {
-  'image/png': /^\x89PNG\r\n\x1a\n/,
-  'image/jpeg': /^\xff\xd8\xff/,
-  'image/gif': /^GIF8[79]a/,
-  'image/webp': /^RIFF.{4}WEBP/s,
-};
 /** Anthropic counts its 5 MiB in base64, which is a third longer. */
 const MAX_IMAGE_BYTES: Record<ProviderName, number> = { anthropic: (5 * MIB * 3) / 4, 'openai-compatible': 5 * MIB };
 /** Of one call: Anthropic takes 32 MB in all, and a worker holds them in memory. */
@@ -73,16 +67,7 @@ export function shownImages(
 }
 
 function isImage({ mimeType, size }: FolderFile, provider: ProviderName): boolean {
-  return mimeType !== null && Object.hasOwn(IMAGE_TYPES, mimeType) && size <= MAX_IMAGE_BYTES[provider];
-}
-
-/**
- * By its bytes, null for none: a file's type may be the word of whoever made it, and a provider that refuses one image refuses
- * every later call of the Thread.
- */
-function imageTypeOf(bytes: Buffer): string | null {
-  const head = bytes.toString('latin1', 0, 16);
-  return Object.keys(IMAGE_TYPES).find((type) => IMAGE_TYPES[type]?.test(head)) ?? null;
+  return isImageType(mimeType) && size <= MAX_IMAGE_BYTES[provider];
 }
 
 /** Null for one that was deleted since, or whose bytes are lost: the Thread goes on without it. */

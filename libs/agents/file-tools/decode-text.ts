@@ -1,0 +1,40 @@
+import { isUtf8 } from 'node:buffer';
+import { wholeCharacters } from '#platform';
+
+/** The characters of the bytes 0x80 to 0x9f. Node 20 decodes windows-1252 as Latin 1, which has control characters there. */
+const C1_OF_WINDOWS_1252 =
+  '\u20ac\x81\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\x8d\u017d\x8f' +
+  '\x90\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\x9d\u017e\u0178';
+
+/** A text while it is decoded. */
+export class TextDecoding {
+  /** The first chunk that is not UTF-8, although the text is decoded as that. Begins with a character. */
+  invalid: Uint8Array | null = null;
+  private rest: Uint8Array = new Uint8Array();
+
+  constructor(private readonly label: string) {}
+
+  /** Yields the text. Bytes that the encoding does not have become U+FFFD. */
+  async *read(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+    const decoder = new TextDecoder(this.label);
+    for await (const chunk of chunks) {
+      this.check(chunk);
+      yield this.corrected(decoder.decode(chunk, { stream: true }));
+    }
+    if (this.rest.byteLength > 0) this.invalid ??= this.rest;
+    yield this.corrected(decoder.decode());
+  }
+
+  private corrected(piece: string): string {
+    if (this.label !== 'windows-1252') return piece;
+    return piece.replaceAll(/[\x80-\x9f]/g, (control) => C1_OF_WINDOWS_1252[control.charCodeAt(0) - 0x80] ?? control);
+  }
+
+  private check(chunk: Uint8Array): void {
+    if (this.label !== 'utf-8' || this.invalid !== null) return;
+    const bytes = this.rest.byteLength === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    const whole = wholeCharacters(bytes);
+    if (!isUtf8(whole)) this.invalid = bytes;
+    this.rest = Uint8Array.from(bytes.subarray(whole.byteLength));
+  }
+}
