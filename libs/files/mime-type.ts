@@ -1,31 +1,108 @@
-import { fileTypeFromBuffer } from 'file-type';
+import { fileTypeFromBuffer, supportedMimeTypes } from 'file-type';
 import mime from 'mime';
+import { encodingOf } from '#platform';
 
-/** So many bytes tell a type, if any do. */
+/** Enough bytes to tell a type, if any do. */
 const HEAD_BYTES = 4_100;
 
-/** The MIME type by the first bytes, then by the name; null where neither tells (decisions, section 7). */
-export async function detectMimeType(head: Uint8Array, name: string): Promise<string | null> {
-  // Of so many only, however many there are: the same file must have the same type on every way.
-  const byBytes = await fileTypeFromBuffer(head.subarray(0, HEAD_BYTES));
-  return byBytes?.mime ?? mime.getType(name);
+/** Types of source code by extension, where the table of `mime` has none, or that of a rarer file. */
+const SOURCE_TYPES = new Map(
+  Object.entries({
+    'text/plain': 'key tpl',
+    'text/vnd.graphviz': 'dot',
+    'text/x-c': 'hpp hxx c++',
+    'text/x-clojure': 'clj cljs cljc edn',
+    'text/x-cmake': 'cmake',
+    'text/x-common-lisp': 'lisp',
+    'text/x-csharp': 'cs',
+    'text/x-cuda': 'cu',
+    'text/x-dart': 'dart',
+    'text/x-diff': 'diff patch',
+    'text/x-elixir': 'ex exs',
+    'text/x-emacs-lisp': 'el',
+    'text/x-erlang': 'erl hrl',
+    'text/x-fsharp': 'fs fsi fsx',
+    'text/x-gettext-translation': 'po pot',
+    'text/x-go': 'go',
+    'text/x-graphql': 'graphql gql',
+    'text/x-groovy': 'groovy gradle',
+    'text/x-haskell': 'hs',
+    'text/x-hcl': 'hcl tf tfvars',
+    'text/x-julia': 'jl',
+    'text/x-kotlin': 'kt kts',
+    'text/x-makefile': 'mk mak',
+    'text/x-msdos-batch': 'bat cmd',
+    'text/x-nim': 'nim',
+    'text/x-ocaml': 'ml mli',
+    'text/x-powershell': 'ps1 psm1',
+    'text/x-protobuf': 'proto',
+    'text/x-python': 'py pyi pyw',
+    'text/x-r': 'r',
+    'text/x-ruby': 'rb rake gemspec',
+    'text/x-rust': 'rs',
+    'text/x-scala': 'scala',
+    'text/x-scheme': 'scm',
+    'text/x-shellscript': 'bash zsh fish',
+    'text/x-solidity': 'sol',
+    'text/x-svelte': 'svelte',
+    'text/x-swift': 'swift',
+    'text/x-typescript': 'ts tsx mts cts',
+    'text/x-vb': 'vb',
+    'text/x-verilog': 'v sv',
+    'text/x-vhdl': 'vhd vhdl',
+    'text/x-vue': 'vue',
+    'text/x-zig': 'zig',
+  }).flatMap(([type, extensions]) => extensions.split(' ').map((extension) => [extension, type] as const)),
+);
+
+/** Types of text alone. */
+const TEXT =
+  /^(text\/|application\/(json5?|hjson|xml|xml-dtd|javascript|ecmascript|node|toml|yaml|sql|x-(sh|csh|perl|httpd-php|tcl|ndjson))$)|\+(json|xml|yaml)$/;
+/** Further types whose files may be text: formats of documents, keys, mail, models, play lists and plain images. */
+const MAYBE_TEXT =
+  /^(message\/|model\/|chemical\/|image\/(x-portable-|x-xbitmap|x-xpixmap)|audio\/(x-)?mpegurl|application\/(rtf|postscript|eps|mathematica|mbox|sdp|sieve|yang|express|cwl|trig|n-triples|n-quads|sparql-query|relax-ng-compact-syntax|octet-stream|pgp-|pkcs|pkix-|x-x509-|x-pkcs7-|x-(tex|texinfo|latex|subrip|shar|xfig|font-bdf|chess-pgn|ms-regedit|research-info-systems|ns-proxy-autoconfig|install-instructions)$|vnd\.(apple\.mpegurl|dart)$))/;
+/** Types whose files always begin with what `file-type` knows: images, and `.ts` of videos. */
+const IN_BYTES = new Set([...[...supportedMimeTypes].filter((type) => type.startsWith('image/')), 'video/mp2t']);
+/** A PDF may have some bytes before its header. */
+const PDF_MARK = '%PDF-';
+
+/**
+ * Returns the MIME type by the first bytes, then by the name, then as the sender declares it; null if none tells. A name or a
+ * declaration counts only if the bytes do not contradict it.
+ */
+export async function detectMimeType(whole: Uint8Array, name: string, declared?: string): Promise<string | null> {
+  // However many bytes there are, so that the same file has the same type in whatever pieces it comes.
+  const head = Buffer.from(whole.subarray(0, HEAD_BYTES));
+  const encoding = encodingOf(head, whole.byteLength > HEAD_BYTES);
+  const mayBe = (type: string): boolean => {
+    if (encoding === null) return !TEXT.test(type) && !IN_BYTES.has(type);
+    return TEXT.test(type) || MAYBE_TEXT.test(type) || (type === 'application/pdf' && head.includes(PDF_MARK));
+  };
+  const byBytes = (await fileTypeFromBuffer(head))?.mime;
+  // Some signatures are two or three letters, with which a text may begin too.
+  if (byBytes !== undefined && (encoding?.label !== 'utf-8' || mayBe(byBytes))) return byBytes;
+  const extension = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? '';
+  const claimed = [SOURCE_TYPES.get(extension), mime.getType(name), plainMimeType(declared)].flatMap(
+    (type) => type ?? [],
+  );
+  return claimed.find(mayBe) ?? (encoding !== null && claimed.length > 0 ? 'text/plain' : null);
 }
 
-/** `type/subtype` without parameters; null for what is none, and for what says nothing. */
-export function plainMimeType(declared = ''): string | null {
+/** Returns `type/subtype` without parameters; null if it is none, or says nothing. */
+function plainMimeType(declared = ''): string | null {
   const [type = ''] = declared.toLowerCase().split(';');
   const plain = /^\s*([\w!#$&^.+-]+\/[\w!#$&^.+-]+)\s*$/.exec(type)?.[1];
   return plain === undefined || plain === 'application/octet-stream' ? null : plain;
 }
 
-/** The source once more, from its beginning, and its first bytes. */
+/** Returns the source once more, from its beginning, and its first bytes: more than tell a type, if there are more. */
 export async function withHead(
   source: AsyncIterable<Uint8Array>,
 ): Promise<{ head: Uint8Array; whole: AsyncIterable<Uint8Array> }> {
   const chunks = source[Symbol.asyncIterator]();
   const begun: Uint8Array[] = [];
   let length = 0;
-  while (length < HEAD_BYTES) {
+  while (length <= HEAD_BYTES) {
     const next = await chunks.next();
     if (next.done) break;
     begun.push(next.value);

@@ -2,12 +2,12 @@ import { storableText } from '#domain';
 import { newId } from '#platform';
 import type { BlobKeeper } from './blob-keeper.ts';
 import type { BlobSource } from './blob-store.ts';
-import { detectMimeType, plainMimeType, withHead } from './mime-type.ts';
+import { detectMimeType, withHead } from './mime-type.ts';
 
-/** A file to be: what it is called, what is in it, and how much at most, bytes. */
+/** A file to be stored: its name, its content, and how many bytes it can have. */
 export interface FileSource {
   name: string;
-  /** What its sender says, for where nothing else tells. */
+  /** What its sender says, which counts if neither its bytes nor its name tell. */
   declaredType?: string;
   bytes: BlobSource;
   maxBytes: number;
@@ -54,7 +54,7 @@ async function storeFile(
 ): Promise<PreparedFile> {
   const plainName = plainFileName(name);
   const { head, whole } = bytes instanceof Uint8Array ? { head: bytes, whole: bytes } : await withHead(bytes);
-  const mime_type = (await detectMimeType(head, plainName)) ?? plainMimeType(declaredType);
+  const mime_type = await detectMimeType(head, plainName, declaredType);
   const { key, size, sha256 } = await blobs.put(whole, { maxBytes, claimWithinMs });
   return { id: newId(), ...of, name: plainName, mime_type, size, sha256, blob_key: key };
 }
