@@ -5,12 +5,11 @@ import { monotonicFactory } from 'ulid';
 import type { Command, LogEntry, RecordedFact } from '#domain';
 import { CommandHandler, ThreadStore } from '#event-store';
 import { createLogger, loadConfig, openDatabase, type Database } from '#platform';
-import { createTestDatabase, eventually, faultProxy, type TestDatabase } from '#testing';
+import { createTestDatabase, eventually, faultProxy, seededRandom, type TestDatabase } from '#testing';
 import type { LiveBus } from './bus.ts';
 import { LiveHub } from './live-hub.ts';
 import type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
 import { openLiveBus } from './open-live-bus.ts';
-import { seededRandom } from './seeded-random.testing.ts';
 
 // Real: PostgreSQL, LISTEN/NOTIFY, appends by CommandHandler. Not real: `deafBus`, which is the fault of its test, and the time
 // between polls: a hub polls only when `poll` is called, so everything else comes by a wake-up or a read of its own.

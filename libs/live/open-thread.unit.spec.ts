@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { setImmediate as settled } from 'node:timers/promises';
+import { seededRandom } from '#testing';
 import type { FramedPage } from './framed-page.ts';
 import { OpenThread, type LogReader, type Reading, type ReaderEnd, type ThreadReads } from './open-thread.ts';
-import { seededRandom } from './seeded-random.testing.ts';
 
 /**
  * One Thread and its readers, with everything that is asynchronous in the hands of the test: each read looks at the log

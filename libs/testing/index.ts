@@ -15,6 +15,7 @@ export { startRedisCluster, type RedisCluster } from './redis-cluster.ts';
 export { startRedisSentinels, type RedisSentinels } from './redis-sentinels.ts';
 export { RedisGroup, type RedisServer } from './redis-server.ts';
 export { describeWithPrivateRedis, describeWithRedis, redisUrl } from './redis.ts';
+export { seededRandom } from './seeded-random.ts';
 export { startS3Server, type S3Server } from './s3-server.ts';
 export { copyThread } from './copy-threads.ts';
 export { seedManyThreads, type ManyThreads } from './seed-many-threads.ts';
