@@ -13,7 +13,7 @@ it('shows what changes, with its place, defaults filled in and secrets as refere
   const after = manifest({ toolServers: [server], limits: { workMs: '10m' } });
   expect(await diffManifests(manifest(), after)).toBe(`--- before
 +++ after
-@@ -4,11 +4,20 @@
+@@ -4,11 +4,21 @@
  harness:
    name: echo
  instructions: ""
@@ -21,6 +21,7 @@ it('shows what changes, with its place, defaults filled in and secrets as refere
 +toolServers:
 +  - name: mail
 +    required: true
++    startMs: 20000
 +    timeoutMs: 60000
 +    idempotent: []
 +    url: https://x
@@ -59,6 +60,7 @@ it('has nothing to show of the same in another order, as jsonb gives it back', a
         command: 'x',
         network: false,
         idempotent: [],
+        startMs: 20_000,
         timeoutMs: 60_000,
         required: true,
         name: 'a',

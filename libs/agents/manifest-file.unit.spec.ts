@@ -69,6 +69,7 @@ describe('problems with what a field holds', () => {
     ['toolServers: [{name: A, command: x}]', `3:22 toolServers.0.name: ${NAME}`],
     ['toolServers: [{name: a, command: x, headers: {}}]', '3:37 toolServers.0.headers: is not a known field'],
     ['toolServers: [{name: a, command: x}, {name: a, url: http://x}]', '3:45 toolServers.1.name: must be unique'],
+    ['toolServers: [{name: a, command: x, startMs: 11m}]', '3:46 toolServers.0.startMs: must be at most 10m'],
     ['toolServers: [{command: x}]', '3:15 toolServers.0.name: is missing'],
     [
       'toolServers: [{name: a, command: x, env: {PORT: 80}}]',

@@ -28,9 +28,15 @@ const limit = (fallbackMs: number, maxMs: number) =>
         .number()
         .int()
         .min(1, 'must be at least 1ms')
-        .max(maxMs, `must be at most ${maxMs / DAY_MS}d`),
+        .max(maxMs, `must be at most ${showDuration(maxMs)}`),
     )
     .default(fallbackMs);
+
+/** In the largest unit that gives a whole number. */
+function showDuration(ms: number): string {
+  const [unit = 'ms', unitMs = 1] = Object.entries(UNITS_MS).findLast(([, unitMs]) => ms % unitMs === 0) ?? [];
+  return `${ms / unitMs}${unit}`;
+}
 
 const url = z.string().max(2_048).refine(isPlainUrl, NOT_A_URL);
 const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, 'must be the name of a variable');
@@ -74,6 +80,8 @@ const toolServers = (map: MapOf) => {
     name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -'),
     /** Whether the agent cannot run without it. */
     required: z.boolean().default(true),
+    /** How long its start and each reading of its list of tools may take, milliseconds. */
+    startMs: limit(20_000, 10 * 60_000),
     /** How long one of its calls may take, milliseconds. */
     timeoutMs: limit(60_000, DAY_MS),
     /** Which of its tools may run twice under one `toolCallId`, besides those that say so themselves; by its own names. */

@@ -79,9 +79,9 @@ export class ConnectionPool {
   }
 
   private async openEntry(entry: Entry, { server, secrets }: ReadyServer): Promise<void> {
-    const { openMs } = this.options;
+    const { startMs } = server;
     try {
-      await untilAborted(entry.connection.open(openMs), AbortSignal.timeout(openMs));
+      await untilAborted(entry.connection.open(startMs), AbortSignal.timeout(startMs));
     } catch (error) {
       void this.end(entry);
       throw new ServerAway(`The tool server ${server.name} cannot be connected to.`, {

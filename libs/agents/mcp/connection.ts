@@ -37,7 +37,6 @@ export interface ConnectionParts {
   sandbox: ToolSandbox;
   logger: Logger;
   /** Of `McpServersOptions`, like the next ones. */
-  openMs: number;
   pingMs: number;
   endMs: number;
   maxAgeMs: number;
@@ -230,7 +229,7 @@ export class McpConnection {
     this.expect(MAX_LIST_BYTES);
     this.isListAlone = this.calls.size === 0;
     // Whoever asked has stopped waiting then.
-    const signal = AbortSignal.timeout(this.parts.openMs);
+    const signal = AbortSignal.timeout(this.target.server.startMs);
     const failed = new Promise<never>((_resolve, reject) => (this.failList = reject));
     failed.catch(() => undefined);
     const reading = this.list.read((cursor) =>

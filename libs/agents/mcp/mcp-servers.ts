@@ -28,8 +28,6 @@ export interface McpServersOptions {
   logger: Logger;
   idleMs?: number;
   maxOpen?: number;
-  /** How long connecting to a server and asking for its tools may take. */
-  openMs?: number;
   /** How long an optional server that cannot be reached is left alone: Runs would wait for it one by one. */
   avoidMs?: number;
   /** How long a process may take to answer a ping after a call on it was given up. */
@@ -46,18 +44,16 @@ export interface McpServersOptions {
  */
 export class McpServers {
   private readonly pool: ConnectionPool;
-  private readonly openMs: number;
   private readonly avoidMs: number;
   /** Until when optional servers are left alone. */
   private readonly avoided = new Map<string, number>();
   private readonly described = new WeakMap<readonly ListedTool[], Promise<Described>>();
 
   constructor(private readonly options: McpServersOptions) {
-    const { fetch, sandbox, logger, idleMs = 60_000, maxOpen = 100, openMs = 20_000, avoidMs = 30_000 } = options;
+    const { fetch, sandbox, logger, idleMs = 60_000, maxOpen = 100, avoidMs = 30_000 } = options;
     const { pingMs = 5_000, endMs = 2_000, maxAgeMs = 60 * 60_000 } = options;
-    this.openMs = openMs;
     this.avoidMs = avoidMs;
-    this.pool = new ConnectionPool({ fetch, sandbox, logger, idleMs, maxOpen, openMs, pingMs, endMs, maxAgeMs });
+    this.pool = new ConnectionPool({ fetch, sandbox, logger, idleMs, maxOpen, pingMs, endMs, maxAgeMs });
   }
 
   /**
@@ -85,7 +81,7 @@ export class McpServers {
     this.avoided.delete(key);
     try {
       const target = await readyServer(server, allowances);
-      const listing = untilAborted(this.list(context, target), AbortSignal.timeout(this.openMs));
+      const listing = untilAborted(this.list(context, target), AbortSignal.timeout(server.startMs));
       const listed = await untilAborted(listing, signal);
       const { tools, leftOut } = await this.describe(target, listed);
       for (const why of leftOut) logger.warn({ ...about, why }, 'a tool was left out');

@@ -45,8 +45,9 @@ describe('a server that cannot be reached', () => {
   });
 
   it('is waited for only so long, and not by each Run that can do without it', async () => {
-    const silent = { name: 'silent', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1e6)'] };
-    const { servers, log } = openServers({ openMs: 200, endMs: 100 });
+    const args = ['-e', 'setInterval(() => {}, 1e6)'];
+    const silent = { name: 'silent', command: process.execPath, args, startMs: 200 };
+    const { servers, log } = openServers({ endMs: 100 });
     await expect(servers.tools(contextOf([silent]))).rejects.toMatchObject({ code: 'tool_server_unavailable' });
     const context = contextOf([{ ...silent, required: false }]);
     expect(await servers.tools(context)).toEqual([]);
