@@ -103,6 +103,11 @@ export const NIGHT_PARTS = {
     nightOnly: ['test/faults/provider\\.e2e'],
     long: ['test/model-runs\\.e2e'],
   },
+  'sloppy-servers': {
+    what: '10,000 seeds of sloppy providers and tool servers',
+    long: ['libs/agents/mcp/sloppy-servers\\.unit'],
+    env: { SPOOL_SEEDS: '10000' },
+  },
   console: {
     what: 'all pages of the console, speed, restarts',
     nightOnly: ['test/console/(harness|on-call|pages|restarts|speed)\\.e2e'],

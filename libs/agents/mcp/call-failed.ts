@@ -1,5 +1,5 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { McpError } from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { AddressRefused, BodyTooLarge } from '#platform';
 import { NoRoom } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
@@ -48,6 +48,14 @@ export function limitOf(error: unknown): Limit | null {
   const isTooLarge =
     error instanceof BodyTooLarge || error instanceof MessageTooLarge || error instanceof MessageTooComplex;
   return isTooLarge ? 'too_large' : null;
+}
+
+/** Codes of errors that the SDK makes itself. */
+const OWN_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout];
+
+/** Whether a server answered a request with an error. With the codes of the SDK only where its HTTP status shows that. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof McpError && (error.cause !== undefined || !OWN_CODES.includes(error.code));
 }
 
 function kindOf(error: unknown): FailureKind {

@@ -1,21 +1,16 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import {
-  ResultSchema,
-  ToolListChangedNotificationSchema,
-  type CallToolResult,
-  type Tool as ListedTool,
-} from '@modelcontextprotocol/sdk/types.js';
+import { ResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { readVersion, type ByteHold, type Fetch, type Logger } from '#platform';
 import { NoRoom, type RunContext } from '../harness.ts';
 import { CallFailed, failureOf, limitOf, type Limit } from './call-failed.ts';
 import { hideInError, hideSecrets } from './hide-secrets.ts';
 import { httpTransport, TOOL_CALL_ID } from './http-transport.ts';
 import { MessageTooLarge } from './message-lines.ts';
-import { checkResult } from './read-result.ts';
+import { checkResult, type ServerResult } from './read-result.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import type { ToolSandbox } from './sandbox.ts';
-import { LIST_TOO_LARGE, ListTooLarge, MAX_LIST_BYTES, ToolList } from './tool-list.ts';
+import { LIST_TOO_LARGE, ListTooLarge, MAX_LIST_BYTES, ToolList, type ToolListing } from './tool-list.ts';
 import type { ReadyServer } from './tool-server.ts';
 
 /** Largest message of a server; more is never kept. */
@@ -62,7 +57,7 @@ interface OpenCall {
   resumable: boolean;
 }
 
-type Listed = { tools: Promise<readonly ListedTool[]>; at: number };
+type Listed = { listing: Promise<ToolListing>; at: number };
 
 /** A connection to one tool server, from `open` to its end; it is never opened again. */
 export class McpConnection {
@@ -118,19 +113,19 @@ export class McpConnection {
   }
 
   /** All tools that the server has, or the first 1,000, or those of the first 2 MiB. */
-  tools(): Promise<readonly ListedTool[]> {
-    if (this.listed !== null && performance.now() - this.listed.at < LIST_AGE_MS) return this.listed.tools;
+  tools(): Promise<ToolListing> {
+    if (this.listed !== null && performance.now() - this.listed.at < LIST_AGE_MS) return this.listed.listing;
     // One after the other, because the bytes of a page are counted for the list that is read.
-    const listed: Listed = { tools: this.listing.then(() => this.listTools()), at: performance.now() };
+    const listed: Listed = { listing: this.listing.then(() => this.listTools()), at: performance.now() };
     this.listed = listed;
-    this.listing = listed.tools.catch(() => undefined);
+    this.listing = listed.listing.catch(() => undefined);
     // Asking is cheap on a new connection, and this one may have lost its session.
-    listed.tools.catch(() => this.markUnusable());
-    return listed.tools;
+    listed.listing.catch(() => this.markUnusable());
+    return listed.listing;
   }
 
   /** Calls a tool once. Rejects with CallFailed, and with the signal's reason at its abort. */
-  async call({ name, input, toolCallId, meta, timeoutMs, signal }: ToolRequest): Promise<CallToolResult> {
+  async call({ name, input, toolCallId, meta, timeoutMs, signal }: ToolRequest): Promise<ServerResult> {
     signal.throwIfAborted();
     if (this.closed !== null) throw new CallFailed('not_sent');
     // One for this call alone: the SDK listens to it for ever.
@@ -224,8 +219,8 @@ export class McpConnection {
     return http;
   }
 
-  private async listTools(): Promise<readonly ListedTool[]> {
-    if (this.client.getServerCapabilities()?.tools === undefined) return [];
+  private async listTools(): Promise<ToolListing> {
+    if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], leftOut: [], isCut: false };
     this.expect(MAX_LIST_BYTES);
     this.isListAlone = this.calls.size === 0;
     // Whoever asked has stopped waiting then.
@@ -238,11 +233,12 @@ export class McpConnection {
       }),
     );
     try {
-      const { tools, isCut } = await Promise.race([reading, failed]);
+      const listing = await Promise.race([reading, failed]);
+      const { tools, isCut } = listing;
       if (isCut) this.logger.warn({ tools: tools.length }, 'a tool server has more tools than are taken');
       const bytes = this.list.bytes * BYTES_A_MESSAGE_BYTE;
       if (!this.listHold.growTo(bytes)) throw new NoRoom(bytes);
-      return tools;
+      return listing;
     } catch (error) {
       reading.catch(() => undefined);
       const limit = limitOf(error) ?? this.closed;

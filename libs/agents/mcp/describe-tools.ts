@@ -1,9 +1,8 @@
-import { getDisplayName } from '@modelcontextprotocol/sdk/shared/metadataUtils.js';
-import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
 import { storableText } from '#domain';
 import { firstBytes } from '../first-bytes.ts';
 import type { Tool } from '../harness.ts';
 import { fitsPattern } from '../tool-policy.ts';
+import { showName, type ListedTool } from './read-tool.ts';
 import { toolNames } from './tool-names.ts';
 import type { ToolServer } from './tool-server.ts';
 
@@ -14,7 +13,7 @@ const MAX_SCHEMA_BYTES = 64 * 1024;
 /** A tool, and what its server calls it. */
 export type ServerTool = Omit<Tool, 'execute'> & { serverName: string };
 
-/** What a server lists as agents see it. `leftOut` says why of each tool that they do not see. */
+/** Returns the tools of a server as agents see them. `leftOut` has the reason for each tool that they do not see. */
 export function describeTools(
   server: Pick<ToolServer, 'name' | 'idempotent'>,
   listed: readonly ListedTool[],
@@ -25,7 +24,12 @@ export function describeTools(
   );
   const tools: ServerTool[] = [];
   const leftOut: string[] = [];
-  const byName = new Map(listed.toReversed().map((tool) => [tool.name, tool]));
+  const byName = new Map<string, ListedTool>();
+  for (const tool of listed) {
+    if (byName.has(tool.name))
+      leftOut.push(`The tool ${showName(tool.name)} is listed more than once; the first is kept.`);
+    else byName.set(tool.name, tool);
+  }
   const taken = new Set<string>();
   for (const [serverName, name] of names) {
     const tool = byName.get(serverName);
@@ -34,7 +38,7 @@ export function describeTools(
       leftOut.push(`Another tool has the name ${name} already.`);
       continue;
     }
-    const { annotations = {}, description = '', inputSchema } = tool;
+    const { title, annotations = {}, description = '', inputSchema } = tool;
     if (Buffer.byteLength(JSON.stringify(inputSchema)) > MAX_SCHEMA_BYTES) {
       leftOut.push(`The input schema of ${name} is larger than ${MAX_SCHEMA_BYTES} bytes.`);
       continue;
@@ -45,7 +49,7 @@ export function describeTools(
       serverName,
       name,
       // It is stored with each call.
-      title: storableText(getDisplayName(tool).slice(0, MAX_TITLE)),
+      title: storableText((title || annotations.title || serverName).slice(0, MAX_TITLE)),
       description: firstBytes(description, MAX_DESCRIPTION_BYTES),
       inputSchema,
       // A hint is the server's word, and so is all that its tools do: the owner chose it, and can say otherwise.

@@ -12,6 +12,12 @@ describe('the tools that a server lists', () => {
     expect(leftOut).toEqual([`Another tool has the name web__a_b_${hash} already.`]);
   });
 
+  it('are the first of two with one name', () => {
+    const { tools, leftOut } = describeTools(server, [listed('a', { title: 'First' }), listed('a'), listed('b')]);
+    expect(tools.map(({ title }) => title)).toEqual(['First', 'b']);
+    expect(leftOut).toEqual(['The tool "a" is listed more than once; the first is kept.']);
+  });
+
   it.each([
     ['the title', { title: 'Own', annotations: { title: 'Annotated' } }, 'Own'],
     ['the annotated title without a title', { annotations: { title: 'Annotated' } }, 'Annotated'],

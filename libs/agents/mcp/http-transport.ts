@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { limitBody, type Fetch } from '#platform';
 import { JsonShape } from '../json-shape.ts';
+import { isEventStream, tidyResponse } from './tidy-response.ts';
 
 /** The field of a call's `_meta` by which its request is recognised. */
 export const TOOL_CALL_ID = 'spool/toolCallId';
@@ -28,16 +29,16 @@ export interface HttpServer {
 }
 
 /**
- * The SDK's transport, which waits for ever for the result of a call whose answer ended without one, and takes messages of
- * any size: so its `fetch` limits answers and tells of their end.
+ * The SDK's transport. By itself it waits for ever for a result when an answer ends without one, takes messages of any size,
+ * and drops messages that do not fit its schemas. So its `fetch` limits and tidies answers and reports their end.
  */
 export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
   const watched: Fetch = async (input, init) => {
     const response = await fetch(input, init);
-    const { toolCallId, isList } = requestOf(init?.body === undefined ? undefined : sending.getStore());
+    const { id, toolCallId, isList } = requestOf(init?.body === undefined ? undefined : sending.getStore());
     const shape = new JsonShape(isEventStream(response) ? 'event' : 'body');
     const first = new FirstByte();
-    return limitBody(response, {
+    const limited = limitBody(response, {
       maxBytes: isList ? bounds.maxListBytes : bounds.maxMessageBytes,
       onPiece: (piece) => {
         bounds.onBytes(piece.length);
@@ -52,6 +53,7 @@ export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
         if (isList && error !== undefined) bounds.onListEnd(error);
       },
     });
+    return tidyResponse(limited, id);
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: watched, requestInit: { headers } });
   const send = transport.send.bind(transport);
@@ -61,9 +63,6 @@ export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
 
 /** The message whose request is sent: parsing the body again would take as long as the message is large. */
 const sending = new AsyncLocalStorage<unknown>();
-
-const isEventStream = ({ headers }: Response): boolean =>
-  /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
 
 const OPEN_LIST = 91;
 /** Spaces and a byte order mark, which may stand before JSON. */
@@ -84,8 +83,15 @@ class FirstByte {
   }
 }
 
-function requestOf(message: unknown): { toolCallId: string | null; isList: boolean } {
-  const { method, params } = (message ?? {}) as { method?: string; params?: { _meta?: Record<string, unknown> } };
-  const id = params?._meta?.[TOOL_CALL_ID];
-  return { toolCallId: typeof id === 'string' ? id : null, isList: method === 'tools/list' };
+interface Sent {
+  /** Missing in a notification. */
+  id?: string | number;
+  method?: string;
+  params?: { _meta?: Record<string, unknown> };
+}
+
+function requestOf(message: unknown): { id: string | number | null; toolCallId: string | null; isList: boolean } {
+  const { id = null, method, params } = (message ?? {}) as Sent;
+  const toolCallId = params?._meta?.[TOOL_CALL_ID];
+  return { id, toolCallId: typeof toolCallId === 'string' ? toolCallId : null, isList: method === 'tools/list' };
 }

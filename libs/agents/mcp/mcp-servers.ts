@@ -1,8 +1,7 @@
-import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js';
 import { ownTurn, untilAborted, type Fetch, type Logger } from '#platform';
 import { HarnessError, NoRoom, type RunContext, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
 import type { Allowances } from '../allowances.ts';
-import { CallFailed, type FailureKind } from './call-failed.ts';
+import { CallFailed, isRefusal, type FailureKind } from './call-failed.ts';
 import type { ConnectionOwner } from './connection.ts';
 import { ConnectionPool, ServerAway } from './connection-pool.ts';
 import { isMisconfigured } from './misconfigured.ts';
@@ -11,12 +10,18 @@ import { describeTools, type ServerTool } from './describe-tools.ts';
 import { readResult, resultBytes } from './read-result.ts';
 import { readyServer, type ReadyServer, type ToolServer } from './tool-server.ts';
 import type { ToolSandbox } from './sandbox.ts';
-import { ListTooLarge } from './tool-list.ts';
+import { ListTooLarge, NoToolList, type ToolListing } from './tool-list.ts';
 import { tracedToolCall } from './traced-tool-call.ts';
 
 type Described = ReturnType<typeof describeTools>;
 
 const MAX_REFUSAL = 2 * 1024;
+/** Tools that are left out, in one Run. */
+const MAX_LOGGED = 20;
+
+/** Whether asking for the list again would not help. */
+const isFinal = (error: unknown): boolean =>
+  isRefusal(error) || [ServerAway, ListTooLarge, NoToolList, NoRoom].some((kind) => error instanceof kind);
 
 export interface McpServersOptions {
   /** A guarded one (`openOutbound`): where servers are, manifests say. */
@@ -47,7 +52,7 @@ export class McpServers {
   private readonly avoidMs: number;
   /** Until when optional servers are left alone. */
   private readonly avoided = new Map<string, number>();
-  private readonly described = new WeakMap<readonly ListedTool[], Promise<Described>>();
+  private readonly described = new WeakMap<ToolListing, Promise<Described>>();
 
   constructor(private readonly options: McpServersOptions) {
     const { fetch, sandbox, logger, idleMs = 60_000, maxOpen = 100, avoidMs = 30_000 } = options;
@@ -84,7 +89,7 @@ export class McpServers {
       const listing = untilAborted(this.list(context, target), AbortSignal.timeout(server.startMs));
       const listed = await untilAborted(listing, signal);
       const { tools, leftOut } = await this.describe(target, listed);
-      for (const why of leftOut) logger.warn({ ...about, why }, 'a tool was left out');
+      for (const why of leftOut.slice(0, MAX_LOGGED)) logger.warn({ ...about, why }, 'a tool was left out');
       return tools.map((tool) => this.toolOf(tool, target));
     } catch (error) {
       signal.throwIfAborted();
@@ -97,17 +102,19 @@ export class McpServers {
   }
 
   /** Once for each list that a connection has: a list of 2 MiB takes milliseconds, and Runs share what they learn of a tool. */
-  private describe({ server, secrets }: ReadyServer, listed: readonly ListedTool[]): Promise<Described> {
-    const described = this.described.get(listed) ?? describeInTurns(server, listed, secrets);
+  private describe({ server, secrets }: ReadyServer, listed: ToolListing): Promise<Described> {
+    const known = this.described.get(listed);
+    if (known !== undefined) return known;
+    const described = describeInTurns(server, listed, secrets);
     this.described.set(listed, described);
     return described;
   }
 
   /** Once more on a new connection: the server may have been restarted. */
-  private async list(owner: ConnectionOwner, target: ReadyServer): Promise<readonly ListedTool[]> {
+  private async list(owner: ConnectionOwner, target: ReadyServer): Promise<ToolListing> {
     const list = () => this.pool.use(owner, target, (connection) => connection.tools());
     return list().catch((error: unknown) => {
-      if (error instanceof ServerAway || error instanceof ListTooLarge || error instanceof NoRoom) throw error;
+      if (isFinal(error)) throw isRefusal(error) ? hideInError(error, target.secrets) : error;
       return list().catch((again: unknown) => {
         throw hideInError(again, target.secrets);
       });
@@ -159,12 +166,14 @@ export class McpServers {
 
 async function describeInTurns(
   server: ToolServer,
-  listed: readonly ListedTool[],
+  listed: ToolListing,
   secrets: readonly string[],
 ): Promise<Described> {
   const shown = await hideInSlices(listed, secrets);
   await ownTurn();
-  return describeTools(server, shown);
+  const { tools, leftOut } = describeTools(server, shown.tools);
+  const more = shown.isCut ? ['The server has more tools than are taken; the first are kept.'] : [];
+  return { tools, leftOut: [...shown.leftOut, ...leftOut, ...more] };
 }
 
 /** What the model is told. */

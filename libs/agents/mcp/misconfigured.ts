@@ -9,6 +9,7 @@ const LASTING_NAMES = [
   'SandboxMissing',
   'ConfigError',
   'ListTooLarge',
+  'NoToolList',
 ];
 const MAX_CAUSES = 10;
 

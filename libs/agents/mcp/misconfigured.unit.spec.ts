@@ -1,4 +1,5 @@
 import { isMisconfigured } from './misconfigured.ts';
+import { NoToolList } from './tool-list.ts';
 
 const failed = (more: object): Error => Object.assign(new Error('It failed.'), more);
 
@@ -6,6 +7,7 @@ it.each([
   ['an address that is not allowed', failed({ name: 'AddressRefused' }), true],
   ['a program that does not exist', failed({ code: 'ENOENT' }), true],
   ['a credential that is refused', failed({ code: 401 }), true],
+  ['a list of tools that is none', new NoToolList(), true],
   ['a service that refuses for now', failed({ code: 503 }), false],
   ['a service that does not listen', failed({ code: 'ECONNREFUSED' }), false],
   ['what is no error', 'ENOENT', false],

@@ -1,19 +1,10 @@
-import {
-  AudioContentSchema,
-  CallToolResultSchema,
-  ContentBlockSchema,
-  EmbeddedResourceSchema,
-  ImageContentSchema,
-  ResourceLinkSchema,
-  TextContentSchema,
-  type CallToolResult,
-  type ContentBlock,
-  type EmbeddedResource,
-} from '@modelcontextprotocol/sdk/types.js';
 import mime from 'mime';
 import { ownTurn, pauseIfLong } from '#platform';
 import type { ToolContext, ToolResult } from '../harness.ts';
+import { CallFailed } from './call-failed.ts';
+import { decodeData } from './decode-data.ts';
 import { hideInText, hideSecrets } from './hide-secrets.ts';
+import { isMap, type JsonMap } from './message.ts';
 
 /** Of a resource, UTF-16 units: what is longer names nothing. */
 const MAX_URI = 8 * 1024;
@@ -27,42 +18,21 @@ const MAX_FILES = 100;
 /** Of one result: each is checked and read. */
 const MAX_BLOCKS = 1_000;
 
-const BLOCKS = {
-  text: TextContentSchema,
-  image: ImageContentSchema,
-  audio: AudioContentSchema,
-  resource_link: ResourceLinkSchema,
-  resource: EmbeddedResourceSchema,
-};
-
-/**
- * Checks a server's result in slices, up to the first block that does not fit. Rejects as zod. The SDK would check all of it in
- * one turn, against five schemas.
- */
-export async function checkResult(given: Record<string, unknown>): Promise<CallToolResult> {
-  const all = given['content'];
-  const result = CallToolResultSchema.parse({ ...given, content: Array.isArray(all) ? [] : all });
-  if (!Array.isArray(all)) return result;
-  for (const block of all.slice(0, MAX_BLOCKS)) result.content.push(await checkBlock(block));
-  const more = all.length - MAX_BLOCKS;
-  if (more > 0) result.content.push({ type: 'text', text: `[${more} parts are not kept: there are too many]` });
-  return result;
+/** The result of a call as its server sent it. Each of its parts is checked when it is read. */
+export interface ServerResult {
+  content: readonly unknown[];
+  structuredContent?: unknown;
+  isError?: unknown;
 }
 
-async function checkBlock(block: unknown): Promise<ContentBlock> {
-  if (typeof block !== 'object' || block === null) return ContentBlockSchema.parse(block);
-  // Nobody reads these, and each may have thousands of parts.
-  const { annotations: _a, icons: _i, _meta: _m, ...rest } = block as Record<string, unknown>;
-  const { type } = rest;
-  const isKnown = typeof type === 'string' && Object.hasOwn(BLOCKS, type);
-  // Checking base64 decodes it.
-  await (isLarge(rest) ? ownTurn() : pauseIfLong());
-  return (isKnown ? BLOCKS[type as keyof typeof BLOCKS] : ContentBlockSchema).parse(rest);
-}
-
-function isLarge({ data, resource }: Record<string, unknown>): boolean {
-  const found = data ?? (resource as { blob?: unknown } | null | undefined)?.blob;
-  return typeof found === 'string' && found.length > LARGE_DATA;
+/** Throws CallFailed (`invalid`) for an answer without a list of parts. Of a longer list the first 1,000 are kept. */
+export function checkResult({ content: given, ...rest }: JsonMap): ServerResult {
+  const content: unknown = given ?? [];
+  if (!Array.isArray(content)) throw new CallFailed('invalid', new Error('The content of a result is no list.'));
+  const more = content.length - MAX_BLOCKS;
+  if (more <= 0) return { ...rest, content };
+  const last = { type: 'text', text: `[${more} parts are not kept: there are too many]` };
+  return { ...rest, content: [...(content.slice(0, MAX_BLOCKS) as unknown[]), last] };
 }
 
 type Keep = Pick<ToolContext, 'saveArtifact'>;
@@ -73,98 +43,117 @@ interface Part {
   fileId?: string;
 }
 
-/** A server's result as models are given it. Images, sounds and binary resources become files of the Thread. */
+/**
+ * Returns a server's result as models are given it. Images, sounds and binary resources become files of the Thread. A part
+ * that is unknown or incomplete becomes one line.
+ */
 export async function readResult(
-  { content, structuredContent, isError = false }: CallToolResult,
+  { content, structuredContent, isError }: ServerResult,
   secrets: readonly string[],
   keep: Keep,
 ): Promise<ToolResult> {
   const parts: Part[] = [];
+  const blocks = content.filter((block) => block !== null).map((block) => (isMap(block) ? block : {}));
   // One after the other: each may be megabytes.
   let files = 0;
-  for (const block of content) {
+  for (const block of blocks) {
+    await pauseIfLong();
     if (isFile(block) && ++files > MAX_FILES) parts.push({ text: '[a file that is not kept: there are too many]' });
-    else parts.push(await readBlock(block, keep, secrets));
+    else parts.push((await readBlock(block, keep, secrets)) ?? { text: unreadable(block) });
   }
-  const said = content.some(({ type }) => type === 'text');
+  const said = blocks.some(({ type, text }) => type === 'text' && typeof text === 'string');
   await pauseIfLong();
-  if (!said && structuredContent !== undefined) parts.unshift({ text: JSON.stringify(structuredContent) });
+  if (!said && isPresent(structuredContent)) parts.unshift({ text: JSON.stringify(structuredContent) });
   const fileIds = parts.flatMap(({ fileId }) => fileId ?? []);
   const text = await hideInText(parts.map((part) => part.text).join('\n'), secrets);
-  return { text, isError, ...(fileIds.length > 0 && { fileIds }) };
+  return { text, isError: isError === true, ...(fileIds.length > 0 && { fileIds }) };
 }
 
 /** Bytes of memory for each of a result: as it came, and as it is on its way to the transcript and the blob store. */
 const BYTES_A_RESULT_BYTE = 3;
 
 /** The memory that reading a result takes. */
-export function resultBytes({ content }: CallToolResult): number {
-  return BYTES_A_RESULT_BYTE * content.reduce((sum, block) => sum + blockBytes(block), 0);
+export function resultBytes({ content }: ServerResult): number {
+  return BYTES_A_RESULT_BYTE * content.reduce<number>((sum, block) => sum + blockBytes(block), 0);
 }
 
-function blockBytes(block: ContentBlock): number {
-  switch (block.type) {
+function blockBytes(block: unknown): number {
+  if (!isMap(block)) return 0;
+  const { text, data, uri, resource } = block;
+  const own = [text, data, uri].reduce<number>((sum, part) => sum + (typeof part === 'string' ? part.length : 0), 0);
+  if (!isMap(resource)) return own;
+  return own + (textOf(resource['text']) ?? textOf(resource['blob']) ?? '').length;
+}
+
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+function isFile({ type, resource }: JsonMap): boolean {
+  if (type === 'image' || type === 'audio') return true;
+  return type === 'resource' && isMap(resource) && typeof resource['text'] !== 'string';
+}
+
+/** Returns null for a part that is unknown or lacks what it needs. */
+async function readBlock(block: JsonMap, keep: Keep, secrets: readonly string[]): Promise<Part | null> {
+  const { type, text, data, mimeType, name, uri, resource } = block;
+  switch (type) {
     case 'text':
-      return block.text.length;
+      return typeof text === 'string' ? { text } : null;
     case 'image':
     case 'audio':
-      return block.data.length;
-    case 'resource':
-      return 'text' in block.resource ? block.resource.text.length : block.resource.blob.length;
+      return keepFile(keep, { data, mimeType, nameOf: (kind) => fileName(type, kind) });
     case 'resource_link':
-      return block.uri.length;
+      return typeof uri === 'string' ? { text: `[link: ${[textOf(name), uri].filter(Boolean).join(', ')}]` } : null;
+    case 'resource':
+      return isMap(resource) ? readResource(resource, keep, secrets) : null;
+    default:
+      return null;
   }
 }
 
-function isFile(block: ContentBlock): boolean {
-  return block.type === 'image' || block.type === 'audio' || (block.type === 'resource' && 'blob' in block.resource);
+/** One line: the type is the server's word, and may have any characters. */
+function unreadable({ type, mimeType }: JsonMap): string {
+  const shown = [type, mimeType].map((part) =>
+    (textOf(part) ?? '').slice(0, MAX_TYPE).replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' '),
+  );
+  return `[${['a part that cannot be read', ...shown.filter(Boolean)].join(', ')}]`;
 }
 
-async function readBlock(block: ContentBlock, keep: Keep, secrets: readonly string[]): Promise<Part> {
-  switch (block.type) {
-    case 'text':
-      return { text: block.text };
-    case 'image':
-    case 'audio':
-      return keepFile(keep, { data: block.data, mimeType: block.mimeType, name: fileName(block.type, block.mimeType) });
-    case 'resource_link':
-      return { text: `[link: ${block.name}, ${block.uri}]` };
-    case 'resource':
-      return readResource(block.resource, keep, secrets);
-  }
-}
-
-async function readResource(
-  resource: EmbeddedResource['resource'],
-  keep: Keep,
-  secrets: readonly string[],
-): Promise<Part> {
-  const { mimeType } = resource;
-  const uri = resource.uri.length > MAX_URI ? '' : resource.uri;
-  if ('text' in resource) return { text: `[resource: ${uri}]\n${resource.text}` };
-  const name = nameOfUri(hideSecrets(uri, secrets)) ?? fileName('resource', mimeType);
-  return keepFile(keep, { data: resource.blob, mimeType, name });
+async function readResource(resource: JsonMap, keep: Keep, secrets: readonly string[]): Promise<Part | null> {
+  const given = textOf(resource['uri']) ?? '';
+  const uri = given.length > MAX_URI ? '' : given;
+  const { text, blob, mimeType } = resource;
+  if (typeof text === 'string') return { text: `[resource: ${uri}]\n${text}` };
+  const nameOf = (kind: string | undefined): string =>
+    nameOfUri(hideSecrets(uri, secrets)) ?? fileName('resource', kind);
+  return keepFile(keep, { data: blob, mimeType, nameOf });
 }
 
 interface KeptFile {
-  /** Base64. */
-  data: string;
-  mimeType: string | undefined;
-  name: string;
+  /** Base64, base64url or a data URI. */
+  data: unknown;
+  mimeType: unknown;
+  nameOf: (mimeType: string | undefined) => string;
 }
 
-async function keepFile({ saveArtifact }: Keep, { data, mimeType: given = '', name }: KeptFile): Promise<Part> {
-  const mimeType = given.length > 0 && given.length <= MAX_TYPE ? given : undefined;
+async function keepFile({ saveArtifact }: Keep, { data, mimeType: given, nameOf }: KeptFile): Promise<Part | null> {
+  if (typeof data !== 'string') return null;
   // Decoding, hashing and storing it are steps of milliseconds each.
   if (data.length > LARGE_DATA) await ownTurn();
-  const bytes = Buffer.from(data, 'base64');
+  const decoded = decodeData(data);
+  if (decoded === null) return null;
   if (data.length > LARGE_DATA) await ownTurn();
-  const { fileId } = await saveArtifact({ name, mimeType: mimeType ?? null, bytes });
+  const mimeType = [given, decoded.mimeType].find(isType);
+  const name = nameOf(mimeType);
+  const { fileId } = await saveArtifact({ name, mimeType: mimeType ?? null, bytes: decoded.bytes });
   const [kind = ''] = mimeType?.split('/') ?? [];
   const what = kind === 'image' || kind === 'audio' ? kind : 'file';
   const text = `[${what}: ${[name, mimeType].filter(Boolean).join(', ')}, file ${fileId}]`;
   return what === 'image' ? { text, fileId } : { text };
 }
+
+const isType = (given: unknown): given is string =>
+  typeof given === 'string' && given.length > 0 && given.length <= MAX_TYPE;
 
 function fileName(base: string, mimeType: string | undefined): string {
   const extension = mimeType === undefined ? null : mime.getExtension(mimeType);

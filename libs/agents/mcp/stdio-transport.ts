@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { JSONRPCMessageSchema, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { ownTurn, pauseIfLong } from '#platform';
 import { JsonShape } from '../json-shape.ts';
+import { parseMessage } from './message.ts';
 import { MessageLines } from './message-lines.ts';
 import type { Launch } from './sandbox.ts';
 import { killProcess, signalServer, startServer, type ServerProcess } from './server-process.ts';
@@ -185,8 +186,10 @@ export class StdioTransport implements Transport {
   /** Returns null for a line that is no message. */
   private parse(line: string): JSONRPCMessage | null {
     try {
-      return JSONRPCMessageSchema.parse(JSON.parse(line));
+      return parseMessage(line);
     } catch {
+      // Nothing but spaces, the end of a line, or a byte order mark.
+      if (line.trim() === '') return null;
       if (++this.unreadable > MAX_UNREADABLE)
         throw new Error('The standard output has too many lines that are no messages.');
       // It is not repeated: it may be anything.

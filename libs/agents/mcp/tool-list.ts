@@ -1,10 +1,6 @@
-import {
-  ListToolsResultSchema,
-  ToolSchema,
-  type Result,
-  type Tool as ListedTool,
-} from '@modelcontextprotocol/sdk/types.js';
+import type { Result } from '@modelcontextprotocol/sdk/types.js';
 import { pauseIfLong } from '#platform';
+import { readTool, type ListedTool } from './read-tool.ts';
 
 /** Of all pages together: descriptions and schemas are given to models, and are kept while the connection is. */
 export const MAX_LIST_BYTES = 2 * 1024 * 1024;
@@ -17,6 +13,18 @@ export class ListTooLarge extends Error {
 }
 
 export const LIST_TOO_LARGE = `The list of tools is larger than ${MAX_LIST_BYTES} bytes, or has too many parts.`;
+
+/** The answer to `tools/list` has no list of tools. */
+export class NoToolList extends Error {
+  override name = 'NoToolList';
+}
+
+/** What a server lists: its tools, why entries of its list are left out, and whether it has more tools than are taken. */
+export interface ToolListing {
+  tools: readonly ListedTool[];
+  leftOut: readonly string[];
+  isCut: boolean;
+}
 
 /** Reads a server's list of tools, page by page, as far as it may go: bytes, tools and pages are bounded in total. */
 export class ToolList {
@@ -33,12 +41,14 @@ export class ToolList {
   }
 
   /**
-   * The tools, and whether there are more. One at a time. `ask` resolves to a page as it came. Rejects as `ask`, with
-   * ListTooLarge, and as zod.
+   * Reads the whole list, one at a time. `ask` resolves to a page as it came. Rejects as `ask`, with ListTooLarge and with
+   * NoToolList.
    */
-  async read(ask: (cursor: string | undefined) => Promise<Result>): Promise<{ tools: ListedTool[]; isCut: boolean }> {
+  async read(ask: (cursor: string | undefined) => Promise<Result>): Promise<ToolListing> {
     this.received = 0;
     const tools: ListedTool[] = [];
+    const leftOut: string[] = [];
+    let count = 0;
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const before = this.received;
@@ -48,37 +58,22 @@ export class ToolList {
       if (this.received > MAX_LIST_BYTES) {
         if (page === 0) throw new ListTooLarge(LIST_TOO_LARGE);
         // A page that goes beyond the bound is not kept: what is read of one is bounded on its way.
-        return { tools, isCut: true };
+        return { tools, leftOut, isCut: true };
       }
-      const given = listOf(found);
-      cursor = ListToolsResultSchema.parse({ ...found, tools: [] }).nextCursor;
-      for (const tool of given.slice(0, MAX_TOOLS - tools.length + 1)) {
+      const { tools: given, nextCursor } = found;
+      if (!Array.isArray(given)) throw new NoToolList('The field "tools" of the answer to tools/list is no list.');
+      cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
+      const room = MAX_TOOLS - count;
+      for (const entry of given.slice(0, room)) {
         await pauseIfLong();
-        tools.push(checkTool(tool));
+        const tool = readTool(entry, count++);
+        if (typeof tool === 'string') leftOut.push(tool);
+        else tools.push(tool);
       }
-      if (cursor === undefined || tools.length > MAX_TOOLS) break;
+      if (given.length > room) return { tools, leftOut, isCut: true };
+      if (cursor === undefined) return { tools, leftOut, isCut: false };
+      if (count === MAX_TOOLS) break;
     }
-    return { tools: tools.slice(0, MAX_TOOLS), isCut: tools.length > MAX_TOOLS || cursor !== undefined };
+    return { tools, leftOut, isCut: true };
   }
-}
-
-function listOf({ tools }: Result): readonly unknown[] {
-  return Array.isArray(tools) ? tools : ListToolsResultSchema.parse({ tools }).tools;
-}
-
-function checkTool(tool: unknown): ListedTool {
-  if (typeof tool !== 'object' || tool === null) return ToolSchema.parse(tool);
-  // Nobody reads these, and each may have thousands of parts.
-  const { icons: _i, _meta: _m, outputSchema: _o, ...rest } = tool as Record<string, unknown>;
-  const misfit = misfitOf(rest['inputSchema']);
-  return ToolSchema.parse(misfit === null ? rest : { ...rest, inputSchema: { type: 'object', ...misfit } });
-}
-
-/** The first entry of a schema's lists that does not fit, because zod would describe each of thousands; null for none. */
-function misfitOf(schema: unknown): object | null {
-  const { required, properties } = (schema ?? {}) as { required?: unknown; properties?: unknown };
-  if (Array.isArray(required) && required.some((name) => typeof name !== 'string')) return { required: [null] };
-  const isMap = typeof properties === 'object' && properties !== null;
-  const property = isMap && Object.entries(properties).find(([, of]) => typeof of !== 'object' || of === null);
-  return property ? { properties: Object.fromEntries([property]) } : null;
 }

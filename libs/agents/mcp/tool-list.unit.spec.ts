@@ -1,5 +1,5 @@
 import { measureTurns } from '#testing';
-import { ListTooLarge, MAX_LIST_BYTES, ToolList } from './tool-list.ts';
+import { MAX_LIST_BYTES, NoToolList, ListTooLarge, ToolList } from './tool-list.ts';
 
 const page = (name: string, nextCursor?: string) => ({
   tools: [{ name, inputSchema: { type: 'object' as const } }],
@@ -31,29 +31,37 @@ it('refuses a page whose bytes were not counted, because it came in another answ
   await expect(new ToolList().read(async () => page('a'))).rejects.toThrow(ListTooLarge);
 });
 
-it('checks no more tools than it keeps, up to the first that does not fit', async () => {
-  const tool = { name: 'a', inputSchema: { type: 'object', required: [] as unknown[] } };
+/** Reads one page. */
+function readPage(result: Record<string, unknown>) {
+  const list = new ToolList();
+  return list.read(async () => {
+    list.take(1);
+    return result;
+  });
+}
+
+const tool = { name: 'a', inputSchema: { type: 'object', required: [] as unknown[] } };
+
+it('reads no more than 1,000 entries, in short turns, whatever is in them', async () => {
   const icons = Array.from({ length: 24_000 }, () => ({}));
   const numbers = Array.from({ length: 24_000 }, () => 0);
-  const readPage = (tools: unknown) => {
-    const list = new ToolList();
-    return list.read(async () => {
-      list.take(1);
-      return { tools };
-    });
-  };
-  const noFit = { issues: expect.any(Array) as unknown[] };
   await measureTurns(async () => {
-    await expect(readPage(icons)).rejects.toMatchObject(noFit);
-    const { tools, isCut } = await readPage([...Array.from({ length: 1_001 }, () => tool), ...icons]);
-    expect([tools.length, isCut]).toEqual([1_000, true]);
-    expect(
-      await readPage([{ ...tool, icons, _meta: icons, outputSchema: { type: 'object', required: icons } }]),
-    ).toEqual({ tools: [tool], isCut: false });
+    expect(await readPage({ tools: icons })).toMatchObject({ tools: [], isCut: true });
+    const long = await readPage({ tools: [...Array.from({ length: 1_001 }, () => tool), ...icons] });
+    expect([long.tools.length, long.leftOut, long.isCut]).toEqual([1_000, [], true]);
+    const unused = { icons, _meta: icons, outputSchema: { type: 'object', required: icons } };
+    expect(await readPage({ tools: [{ ...tool, ...unused }] })).toEqual({ tools: [tool], leftOut: [], isCut: false });
     for (const more of [{ required: numbers }, { properties: { ...numbers } }]) {
-      const inputSchema = { type: 'object', ...more };
-      await expect(readPage([{ ...tool, inputSchema }])).rejects.toMatchObject(noFit);
+      const { tools, leftOut } = await readPage({ tools: [{ ...tool, inputSchema: { type: 'object', ...more } }] });
+      expect([tools, leftOut.length]).toEqual([[], 1]);
     }
   });
-  await expect(readPage('none')).rejects.toMatchObject({ issues: [{ path: ['tools'] }] });
+});
+
+it.each(['none', { a: tool }, null, undefined, 5])('refuses %j as a list of tools', async (tools) => {
+  await expect(readPage({ tools })).rejects.toThrow(NoToolList);
+});
+
+it.each([null, '', 5])('takes a page with the cursor %j as the last', async (nextCursor) => {
+  expect(await readPage({ tools: [tool], nextCursor })).toEqual({ tools: [tool], leftOut: [], isCut: false });
 });

@@ -1,6 +1,6 @@
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { SpanKind, traced, traceHeaders } from '#platform';
 import type { McpConnection, ToolRequest } from './connection.ts';
+import type { ServerResult } from './read-result.ts';
 import type { ToolServer } from './tool-server.ts';
 
 /** One call of a server's tool. The server is told of the trace in `_meta`, as MCP has it (SEP-414), and may go on with it. */
@@ -8,7 +8,7 @@ export function tracedToolCall(
   server: ToolServer,
   request: ToolRequest,
   connection: McpConnection,
-): Promise<CallToolResult> {
+): Promise<ServerResult> {
   return traced(
     `tools/call ${request.name}`,
     () => ({

@@ -1,0 +1,68 @@
+import { JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
+import { tidyMessage } from './message.ts';
+
+/** Passes server-sent events on, with the messages in them as `tidyMessage` returns them. Also the last one if it has no empty line. */
+export function tidyEvents(): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  const events = new EventText();
+  const pass = (text: string, controller: TransformStreamDefaultController<Uint8Array>): void => {
+    const tidy = events.take(text);
+    if (tidy !== '') controller.enqueue(encoder.encode(tidy));
+  };
+  return new TransformStream<Uint8Array, Uint8Array>({
+    transform: (piece, controller) => pass(decoder.decode(piece, { stream: true }), controller),
+    flush: (controller) => pass(`${decoder.decode()}\n\n`, controller),
+  });
+}
+
+class EventText {
+  /** Of the line that is coming. Joined once: a line may have megabytes. */
+  private pieces: string[] = [];
+  /** The data lines of the event that is coming. */
+  private data: string[] = [];
+  private endedWithCr = false;
+
+  /** Returns the lines that this piece ends; those of data with the end of their event. */
+  take(piece: string): string {
+    if (piece === '') return '';
+    let tidy = '';
+    // The second half of a line end.
+    let from = this.endedWithCr && piece.startsWith('\n') ? 1 : 0;
+    const rest = piece.slice(from);
+    for (const { 0: end, index } of rest.matchAll(/\r\n|\n|\r/g)) {
+      const at = index + piece.length - rest.length;
+      tidy += this.takeLine(this.pieces.join('') + piece.slice(from, at));
+      this.pieces = [];
+      from = at + end.length;
+    }
+    this.pieces.push(piece.slice(from));
+    this.endedWithCr = piece.endsWith('\r');
+    return tidy;
+  }
+
+  private takeLine(line: string): string {
+    const [, data] = /^data(?:: ?([^]*))?$/.exec(line) ?? [];
+    if (data !== undefined || line === 'data') {
+      this.data.push(data ?? '');
+      return '';
+    }
+    if (line !== '') return `${line}\n`;
+    const text = this.data.length === 0 ? '' : `data: ${tidyText(this.data.join('\n')).replaceAll('\n', '\ndata: ')}\n`;
+    this.data = [];
+    return `${text}\n`;
+  }
+}
+
+/** A longer message that the SDK takes is passed on as it came: writing it again takes long. UTF-16 units. */
+const LONG_TEXT = 256 * 1024;
+
+function tidyText(text: string): string {
+  try {
+    const value = JSON.parse(text.trim()) as unknown;
+    const isKept = text.length > LONG_TEXT && JSONRPCMessageSchema.safeParse(value).success;
+    return isKept ? text : JSON.stringify(tidyMessage(value));
+  } catch {
+    return text;
+  }
+}
