@@ -59,7 +59,7 @@ export function agentHandlers({
         return { agent, manifest, readiness: [], warnings: [], toolPolicies: [], toolServers: [] };
       }
       const readiness = [...(await agents.readiness(manifest))];
-      const warnings = [...(await agents.warnings(manifest))];
+      const warnings = [...(await agents.warnings(manifest)), ...(await agents.toolWarnings(agentId, manifest))];
       const toolServers = manifest.toolServers.map(({ name, required }) => ({ name, required }));
       return { agent, manifest, readiness, warnings, toolPolicies: manifest.tools, toolServers };
     },

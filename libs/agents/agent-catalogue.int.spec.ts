@@ -4,8 +4,9 @@ import { createTestDatabase, type TestDatabase } from '#testing';
 import { AgentCatalogue } from './agent-catalogue.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { harnessesByName } from './harness.ts';
-import { runLimits } from './manifest.ts';
+import { agentManifestSchema, runLimits } from './manifest.ts';
 import { createAgent, publishAgentVersion } from './change-agents.ts';
+import { noteToolWarnings } from './tool-warnings.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -103,4 +104,26 @@ it('says why an agent cannot run: to callers that, to operators what', async () 
   const missing = { message: 'its harness is missing', detail: 'There is no harness "none".' };
   const detail = 'The settings of the harness are wrong: harness.pauseMs: must be a number.';
   expect(reasons).toEqual([[], [missing], [{ message: 'the settings of its harness are wrong', detail }]]);
+});
+
+it('knows the last warnings of each tool server in a manifest', async () => {
+  const { pool } = database;
+  const catalogue = makeCatalogue();
+  const agentId = await createAgent(pool, { organizationId, manifest });
+  const toolServers = ['web', 'mail'].map((name) => ({ name, url: 'https://any' }));
+  const live = agentManifestSchema.parse({ ...manifest, toolServers });
+  const details = async () => (await catalogue.toolWarnings(agentId, live)).map(({ detail }) => detail);
+  expect(await details()).toEqual([]);
+  await noteToolWarnings(pool, agentId, 'mail', ['A.']);
+  await noteToolWarnings(pool, agentId, 'gone', ['Of a server that the manifest does not name.']);
+  await noteToolWarnings(pool, agentId, 'web', ['B.']);
+  await noteToolWarnings(pool, agentId, 'web', ['C.', 'D.']);
+  expect(await details()).toEqual(['toolServers.0 (web): C.', 'toolServers.0 (web): D.', 'toolServers.1 (mail): A.']);
+  await noteToolWarnings(pool, agentId, 'web', []);
+  expect(await details()).toEqual(['toolServers.1 (mail): A.']);
+  await noteToolWarnings(pool, agentId, 'mail', Array<string>(1_000).fill('A.'));
+  expect((await details()).slice(19)).toEqual([
+    'toolServers.1 (mail): A.',
+    'toolServers.1 (mail): And 980 more warnings.',
+  ]);
 });

@@ -5,6 +5,7 @@ import { NOTHING_ALLOWED, type Allowances } from './allowances.ts';
 import type { Harnesses, Lack } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
 import { ReadinessCheck } from './readiness.ts';
+import { findToolWarnings } from './tool-warnings.ts';
 
 const FIND_AGENT = namedStatement(import.meta.dirname, 'find-agent.sql');
 const FIND_AGENT_VERSION = namedStatement(import.meta.dirname, 'find-agent-version.sql');
@@ -90,6 +91,11 @@ export class AgentCatalogue {
   /** What it lacks now and can do without: optional tool servers whose secrets are missing. */
   warnings(manifest: AgentManifest): Promise<readonly Lack[]> {
     return this.readinessCheck.warnings(manifest);
+  }
+
+  /** Which parts of the lists of its tool servers workers left out when they last read them. Throws DatabaseAway. */
+  toolWarnings(agentId: string, manifest: AgentManifest): Promise<readonly Lack[]> {
+    return findToolWarnings(this.pool, agentId, manifest);
   }
 
   private async readAgent(agentId: string): Promise<Agent | null> {

@@ -8,6 +8,7 @@ import {
   type Config,
   type Database,
   type Logger,
+  type Queryable,
 } from '#platform';
 import { AgentCatalogue } from './agent-catalogue.ts';
 import { allowancesOf } from './allowances.ts';
@@ -17,6 +18,7 @@ import { harnessesByName, type Harness, type Harnesses } from './harness.ts';
 import type { McpServers } from './mcp/mcp-servers.ts';
 import { toolSandbox } from './mcp/sandbox.ts';
 import { modelHarness } from './model/model-harness.ts';
+import { noteToolWarnings } from './tool-warnings.ts';
 
 /** Injection token of the process's harnesses, by name. */
 export const HARNESSES = Symbol('HARNESSES');
@@ -25,9 +27,9 @@ export const HARNESSES = Symbol('HARNESSES');
   providers: [
     {
       provide: HARNESSES,
-      inject: [CONFIG, LOGGER],
-      useFactory: (config: Config, logger: Logger) =>
-        harnessesByName([echoHarness(), realAgents(config, logger), ...preloadedHarnesses()]),
+      inject: [CONFIG, LOGGER, DATABASE],
+      useFactory: (config: Config, logger: Logger, { pool }: Database) =>
+        harnessesByName([echoHarness(), realAgents(config, logger, pool), ...preloadedHarnesses()]),
     },
     {
       provide: AgentCatalogue,
@@ -56,14 +58,16 @@ function preloadedHarnesses(): Harness[] {
 }
 
 /** Models, with the tools of their agents' MCP servers and those for files. */
-function realAgents(config: Config, logger: Logger): Harness {
+function realAgents(config: Config, logger: Logger, database: Queryable): Harness {
   const outbound = openOutbound({ allowed: config.ALLOWED_PRIVATE_ADDRESSES });
   const allowances = allowancesOf(config, process.env);
   let servers: Promise<McpServers> | null = null;
   // When they are first needed: the SDK takes 200 ms of CPU to load, and most processes never start one.
   const toolServers = async (): Promise<McpServers> => {
     const { McpServers } = await import('./mcp/mcp-servers.ts');
-    return new McpServers({ fetch: outbound.fetch, allowances, sandbox: toolSandbox(config, process.env), logger });
+    const sandbox = toolSandbox(config, process.env);
+    const noteWarnings = noteToolWarnings.bind(null, database);
+    return new McpServers({ fetch: outbound.fetch, allowances, sandbox, logger, noteWarnings });
   };
   return modelHarness({
     fetch: outbound.fetch as typeof fetch,

@@ -6,7 +6,8 @@ from unnest(array[
   'agent_people', 'agent_versions', 'agents', 'audit_entries', 'concurrency_limits', 'deleted_streams',
   'events', 'file_quotas', 'file_usage', 'files', 'idempotency_keys', 'memberships', 'migrations',
   'operator_sessions', 'organizations', 'people', 'policy_version', 'queue_controls', 'rate_limits',
-  'run_summaries', 'run_work', 'streams', 'thread_summaries', 'token_agents', 'tokens', 'unclaimed_blobs', 'workers'
+  'run_summaries', 'run_work', 'streams', 'thread_summaries', 'token_agents', 'tokens',
+  'tool_server_warnings', 'unclaimed_blobs', 'workers'
 ]) as name
 where not has_table_privilege(to_regclass(name), 'select')
 union all

@@ -25,6 +25,7 @@ import { FileUsage1763700000014 } from './migrations/0014-file-usage.ts';
 import { FileIndices1763700000015 } from './migrations/0015-file-indices.ts';
 import { DatabaseRoles1763700000016 } from './migrations/0016-database-roles.ts';
 import { WorkerSandbox1763700000017 } from './migrations/0017-worker-sandbox.ts';
+import { ToolServerWarnings1763700000018 } from './migrations/0018-tool-server-warnings.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -45,6 +46,7 @@ const MIGRATIONS = [
   FileIndices1763700000015,
   DatabaseRoles1763700000016,
   WorkerSandbox1763700000017,
+  ToolServerWarnings1763700000018,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

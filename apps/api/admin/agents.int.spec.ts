@@ -232,6 +232,20 @@ test('tells what an Agent does without, and what its tools may do', async () => 
   expect(await get(required.agentId!)).toMatchObject({ readiness: [{}], warnings: [], toolPolicies: [] });
 });
 
+test('tells which tools of a server were left out', async () => {
+  const { agentId } = await applyOne(manifestOf(newName(), { toolServers: [{ name: 'web', url: 'https://x' }] }));
+  await admin.pool.query(`insert into tool_server_warnings values ($1, 'web', '{It has no name.}')`, [agentId]);
+  expect(await get(agentId!)).toMatchObject({
+    readiness: [],
+    warnings: [
+      {
+        message: 'a part of the list of tools of a tool server was left out',
+        detail: 'toolServers.0 (web): It has no name.',
+      },
+    ],
+  });
+});
+
 test('readiness tells operators exactly what is missing', async () => {
   const name = newName();
   const missing = manifestOf(name, { harness: { name: 'absent' } });

@@ -48,7 +48,8 @@ export function startServers(options: Partial<McpServersOptions> = {}) {
   const { allowances = allowing({}), sandbox = testSandbox(), ...more } = options;
   const commands = [process.execPath, ...allowances.commands];
   const given = { allowances: { ...allowances, commands }, sandbox };
-  const servers = new McpServers({ fetch: outbound.fetch, logger, ...given, ...more });
+  const noteWarnings = () => Promise.resolve();
+  const servers = new McpServers({ fetch: outbound.fetch, logger, noteWarnings, ...given, ...more });
   const close = async (): Promise<void> => {
     await servers.close();
     await outbound.close();

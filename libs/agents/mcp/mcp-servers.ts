@@ -31,6 +31,8 @@ export interface McpServersOptions {
   /** Where programs of servers run. */
   sandbox: ToolSandbox;
   logger: Logger;
+  /** Stores why tools of an agent's server were left out, each time its list was read; nothing where none was. */
+  noteWarnings: (agentId: string, toolServer: string, warnings: readonly string[]) => Promise<void>;
   idleMs?: number;
   maxOpen?: number;
   /** How long an optional server that cannot be reached is left alone: Runs would wait for it one by one. */
@@ -88,7 +90,7 @@ export class McpServers {
       const target = await readyServer(server, allowances);
       const listing = untilAborted(this.list(context, target), AbortSignal.timeout(server.startMs));
       const listed = await untilAborted(listing, signal);
-      const { tools, leftOut } = await this.describe(target, listed);
+      const { tools, leftOut } = await this.describe(target, listed, agentId);
       for (const why of leftOut.slice(0, MAX_LOGGED)) logger.warn({ ...about, why }, 'a tool was left out');
       return tools.map((tool) => this.toolOf(tool, target));
     } catch (error) {
@@ -102,11 +104,14 @@ export class McpServers {
   }
 
   /** Once for each list that a connection has: a list of 2 MiB takes milliseconds, and Runs share what they learn of a tool. */
-  private describe({ server, secrets }: ReadyServer, listed: ToolListing): Promise<Described> {
+  private describe({ server, secrets }: ReadyServer, listed: ToolListing, agentId: string): Promise<Described> {
     const known = this.described.get(listed);
     if (known !== undefined) return known;
     const described = describeInTurns(server, listed, secrets);
     this.described.set(listed, described);
+    const noted = described.then(({ leftOut }) => this.options.noteWarnings(agentId, server.name, leftOut));
+    // A Run neither waits for it nor fails with it.
+    noted.catch((error: unknown) => this.options.logger.warn({ err: error, agentId }, 'tool warnings were not stored'));
     return described;
   }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { findFreePort } from '#platform';
+import { eventually } from '#testing';
 import { callTool, closeAll, contextOf, listening, oddServer, openServers } from './mcp-servers.testing.ts';
 
 // Real: a process that speaks the protocol as no SDK does.
@@ -19,8 +20,13 @@ async function sloppy(mode: string, more: { startMs?: number } = {}, variables: 
 describe.each(['stdio', 'http', 'events'])('a server that is sloppy over %s', (mode) => {
   it('keeps its good tools, and each result as far as it can be read', async () => {
     const { server, entries } = await sloppy(mode);
-    const { servers, log } = openServers();
+    const noteWarnings = jest.fn(() => Promise.resolve());
+    const { servers, log } = openServers({ noteWarnings });
     const tools = await servers.tools(contextOf([server]));
+    const badSchema = 'The input schema of "bad" does not have the type "object".';
+    const second = 'The tool "good" is listed more than once; the first is kept.';
+    await eventually(() => noteWarnings.mock.calls.length === 1, { what: 'the warnings are stored' });
+    expect(noteWarnings).toHaveBeenCalledWith('agent-1', 'odd', [badSchema, second, second]);
     expect(tools.map(({ name }) => name).slice(0, 2)).toEqual(['odd__good', 'odd__none']);
     expect(log()).toContain('The input schema of \\"bad\\" does not have the type');
     const text = 'the useful part\n[a part that cannot be read, video]';

@@ -69,9 +69,10 @@ export const agentOperations = {
       agent: managedAgent,
       manifest: manifest.nullable(),
       readiness: z.array(readinessProblem).meta({ description: 'Empty: it can run.' }),
-      warnings: z
-        .array(readinessProblem)
-        .meta({ description: 'What it lacks and can do without, such as a tool server that is not required.' }),
+      warnings: z.array(readinessProblem).meta({
+        description:
+          'What it lacks and can do without, such as a tool server that is not required, or a tool that was left out of a list.',
+      }),
       toolPolicies: z
         .array(z.strictObject({ pattern: z.string(), policy: z.enum(['allow', 'ask', 'deny']) }))
         .meta({ description: 'The first that fits a tool’s name decides; else the tool’s own default.' }),

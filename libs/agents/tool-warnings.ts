@@ -1,0 +1,42 @@
+import { namedStatement, throwAway, type Queryable } from '#platform';
+import type { Lack } from './harness.ts';
+import type { AgentManifest } from './manifest.ts';
+
+const NOTE_TOOL_WARNINGS = namedStatement(import.meta.dirname, 'note-tool-warnings.sql');
+const FIND_TOOL_WARNINGS = namedStatement(import.meta.dirname, 'find-tool-warnings.sql');
+
+/** Of one tool server; more are counted. */
+const MAX_WARNINGS = 20;
+
+/**
+ * Stores why tools of a server were left out when its list was read last. Only workers read lists, and operators see the
+ * warnings in the API process. No warnings remove the earlier ones. Throws DatabaseAway.
+ */
+export async function noteToolWarnings(
+  database: Queryable,
+  agentId: string,
+  toolServer: string,
+  warnings: readonly string[],
+): Promise<void> {
+  const more = warnings.length - MAX_WARNINGS;
+  const noted = [...warnings.slice(0, MAX_WARNINGS), ...(more > 0 ? [`And ${more} more warnings.`] : [])];
+  await database.query({ ...NOTE_TOOL_WARNINGS, values: [agentId, toolServer, noted] }).catch(throwAway);
+}
+
+/** Returns the stored warnings of the tool servers in a manifest. Throws DatabaseAway. */
+export async function findToolWarnings(
+  database: Queryable,
+  agentId: string,
+  { toolServers }: AgentManifest,
+): Promise<Lack[]> {
+  const { rows } = await database
+    .query<{ toolServer: string; warnings: string[] }>({ ...FIND_TOOL_WARNINGS, values: [agentId] })
+    .catch(throwAway);
+  const found = new Map(rows.map(({ toolServer, warnings }) => [toolServer, warnings]));
+  return toolServers.flatMap(({ name }, i) =>
+    (found.get(name) ?? []).map((warning) => ({
+      message: 'a part of the list of tools of a tool server was left out',
+      detail: `toolServers.${i} (${name}): ${warning}`,
+    })),
+  );
+}
