@@ -1,11 +1,12 @@
 import type { LanguageModelV3StreamPart, LanguageModelV3Usage, SharedV3ProviderMetadata } from '@ai-sdk/provider';
 import { HarnessError, type RequestedTool, type StepEvent } from '../harness.ts';
-import type { AnswerBlock } from './continuation.ts';
+import type { AnswerBlock, Reasoning } from './continuation.ts';
 import type { TokenUsage } from '#domain';
 import { BYTES_A_TOKEN, sum, textTokens } from './estimate.ts';
 import { firstBytes } from '../first-bytes.ts';
 import { firstInexact } from '../exact-numbers.ts';
 import { checkShape } from '../json-shape.ts';
+import { reportedField } from './reasoning.ts';
 import { StreamCut } from './watched-stream.ts';
 
 /** What a model wrote instead of a JSON object is kept up to here. */
@@ -104,6 +105,12 @@ export class Answer {
       throw new HarnessError(raw === 'model_context_window_exceeded' ? 'context_too_long' : 'output_too_large');
     }
     return finished;
+  }
+
+  /** What the model thought, if its server wants it back under the name of the field in which it sent it. */
+  get reasoning(): Reasoning | undefined {
+    const field = reportedField(this.finished?.providerMetadata);
+    return field === undefined ? undefined : { field, text: [...this.thoughts.values()].join('') };
   }
 
   /** Once, whatever the stream repeats. Estimated where the provider does not say, so that budgets count at all. */

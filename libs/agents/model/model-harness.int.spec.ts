@@ -35,7 +35,10 @@ describe('a step with an openai-compatible provider', () => {
       { type: 'text', text: 'there.' },
       { type: 'usage', inputTokens: 100, outputTokens: 7, cachedInputTokens: 60 },
     ]);
-    expect(events.at(-1)).toMatchObject({ type: 'message', text: 'Hello there.', toolCalls: [] });
+    expect(events.at(-1)).toMatchObject({
+      ...{ type: 'message', text: 'Hello there.', toolCalls: [] },
+      continuation: { reasoning: { field: 'reasoning_content', text: 'Hm. ' } },
+    });
     expect(provider.asked).toHaveLength(1);
     expect(provider.asked[0]).toMatchObject({
       url: '/v1/chat/completions',

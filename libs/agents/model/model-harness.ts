@@ -114,8 +114,9 @@ async function* modelStep(
   } finally {
     counted('stopped');
   }
-  const { text, toolCalls, blocks } = answer;
-  yield { type: 'message', text, toolCalls, continuation: toContinuation(model, { estimatedTokens, blocks }) };
+  const { text, toolCalls, blocks, reasoning } = answer;
+  const continuation = toContinuation(model, { estimatedTokens, blocks, reasoning });
+  yield { type: 'message', text, toolCalls, continuation };
 }
 
 interface Prepared {

@@ -9,6 +9,7 @@ import { resolveSecret, SecretMissing } from '../secrets.ts';
 import { baseUrlOf } from './continuation.ts';
 import { answerTokens, type ModelChoice, type ProviderName } from './model-settings.ts';
 import type { OnOddity } from './oddities.ts';
+import { reasoningFieldExtractor } from './reasoning.ts';
 import { readTolerantly } from './tolerant-answer.ts';
 
 export type Fetch = typeof globalThis.fetch;
@@ -62,6 +63,7 @@ function openAiCompatible(
     ...options,
     name: 'openaiCompatible',
     includeUsage: true,
+    metadataExtractor: reasoningFieldExtractor,
     transformRequestBody: ({ max_tokens: maxTokens, ...body }: Record<string, unknown>) =>
       maxTokens === undefined ? body : { ...body, [renames ? 'max_completion_tokens' : 'max_tokens']: maxTokens },
   })(model.name);
