@@ -52,7 +52,7 @@ it('says how much of each is allowed', () => {
 const smallest = `
 name: any
 harness: { name: any }
-model: { provider: anthropic, name: any, settings: {}, prices: { input: 1, output: 1 } }
+model: { provider: anthropic, name: any, settings: {}, quirks: {}, prices: { input: 1, output: 1 } }
 toolServers: [{ name: stdio, command: any }, { name: http, url: 'https://any' }]
 tools: [{ pattern: any, policy: ask }]
 limits: {}

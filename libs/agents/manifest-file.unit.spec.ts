@@ -63,6 +63,18 @@ describe('problems with what a field holds', () => {
       'model: {provider: anthropic, name: y, settings: {temperature: 3}}',
       '3:63 model.settings.temperature: must be at most 2',
     ],
+    [
+      'model: {provider: openai-compatible, name: y, quirks: {leaveout: []}}',
+      '3:56 model.quirks.leaveout: is not a known field',
+    ],
+    [
+      'model: {provider: openai-compatible, name: y, quirks: {leaveOut: [x]}}',
+      '3:67 model.quirks.leaveOut.0: must be stream_options, parallel_tool_calls, reasoning_effort or temperature',
+    ],
+    [
+      'model: {provider: openai-compatible, name: y, quirks: {roles: x}}',
+      '3:63 model.quirks.roles: must be stored, merged or alternating',
+    ],
     ['toolServers: [{name: a}]', `3:15 toolServers.0: ${TRANSPORT}`],
     ['toolServers: [{name: a, command: x, url: http://y}]', `3:15 toolServers.0: ${TRANSPORT}`],
     ['toolServers: [x]', `3:15 toolServers.0: ${TRANSPORT}`],

@@ -106,6 +106,26 @@ const toolServers = (map: MapOf) => {
 
 const price = z.number().min(0).max(1_000_000);
 
+/** How requests to an `openai-compatible` server differ; what is not given follows from its host (docs/models.md). */
+const quirks = (map: MapOf) =>
+  map({
+    /** Fields that are never sent. */
+    leaveOut: z
+      .array(z.enum(['stream_options', 'parallel_tool_calls', 'reasoning_effort', 'temperature']))
+      .max(10)
+      .optional(),
+    /** The field that limits an answer. */
+    answerLimit: z.enum(['max_tokens', 'max_completion_tokens', 'none']).optional(),
+    /** Which messages may follow one another. */
+    roles: z.enum(['stored', 'merged', 'alternating']).optional(),
+    /** Ids of tool calls: nine letters and digits, or as they are stored. */
+    callIds: z.enum(['short', 'stored']).optional(),
+    /** Which messages have their reasoning with them. */
+    reasoning: z.enum(['none', 'turn', 'all']).optional(),
+    /** JSON Schema, or the part of OpenAPI 3.0 that Gemini takes. */
+    schemas: z.enum(['json-schema', 'openapi']).optional(),
+  });
+
 /** Which model runs the agent, for harnesses that use one. */
 const model = (map: MapOf) =>
   map({
@@ -124,6 +144,7 @@ const model = (map: MapOf) =>
       /** How much it thinks (openai-compatible). */
       reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']).optional(),
     }).optional(),
+    quirks: quirks(map).optional(),
     /** The model's window, tokens of input and output together; default: of the provider's usual models. */
     contextTokens: z.number().int().min(1_000).max(10_000_000).optional(),
     /** Whether it takes images; default: with anthropic only. */

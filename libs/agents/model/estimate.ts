@@ -1,6 +1,6 @@
 import type { Tool, TranscriptMessage } from '../harness.ts';
 import { oncePer } from '../once-per.ts';
-import { readContinuation, type AnswerBlock } from './continuation.ts';
+import { readContinuation, type AnswerBlock, type Reasoning } from './continuation.ts';
 import type { ModelChoice } from './model-settings.ts';
 
 /** What an image counts, tokens: one of 1,200 pixels a side, as Anthropic counts; providers make larger ones smaller. */
@@ -21,9 +21,11 @@ export interface CountedFor {
   model: ModelChoice;
   /** Whether it is shown the file as an image. */
   isShown: (fileId: string) => boolean;
+  /** The reasoning that goes back with its message. */
+  reasoning?: ReadonlyMap<TranscriptMessage, Reasoning>;
 }
 
-export function messageTokens(message: TranscriptMessage, { model, isShown }: CountedFor): number {
+export function messageTokens(message: TranscriptMessage, { model, isShown, reasoning }: CountedFor): number {
   switch (message.role) {
     case 'user':
       return FRAME_TOKENS + textTokens(message.text) + imageTokens(message.fileIds, isShown);
@@ -31,7 +33,8 @@ export function messageTokens(message: TranscriptMessage, { model, isShown }: Co
       return FRAME_TOKENS + resultTokens(message) + imageTokens(message.fileIds ?? [], isShown);
     case 'assistant': {
       const blocks = readContinuation(model, message.continuation)?.blocks ?? [];
-      return FRAME_TOKENS + saidTokens(message) + sum(blocks.map(givenBackTokens));
+      const thought = textTokens(reasoning?.get(message)?.text ?? '');
+      return FRAME_TOKENS + saidTokens(message) + thought + sum(blocks.map(givenBackTokens));
     }
   }
 }

@@ -7,6 +7,7 @@ import { fitContext } from './context-window.ts';
 import { readContinuation, toContinuation } from './continuation.ts';
 import { withBoundedHeld } from './held-units.ts';
 import { LargeParts } from './large-parts.ts';
+import { LearnedQuirks } from './learned-quirks.ts';
 import { correction, messageTokens, sum, textTokens, toolTokens } from './estimate.ts';
 import {
   answerLimit,
@@ -20,6 +21,8 @@ import { oddityReport, type OddityLog } from './oddities.ts';
 import { toFunctionTools, toPrompt } from './prompt.ts';
 import { providerError } from './provider-errors.ts';
 import type { Fetch } from './providers.ts';
+import { returnedReasoning } from './reasoning.ts';
+import type { Quirks } from './server-profiles.ts';
 import { imageBytes, readImages, shownImages, tellFiles } from './shown-files.ts';
 import { watchedStream } from './watched-stream.ts';
 
@@ -38,7 +41,10 @@ export interface ModelHarnessOptions {
   now?: () => number;
 }
 
-/** Runs agents by a model: each step is one call of its provider. It remembers nothing; the transcript has it all. */
+/**
+ * Runs agents by a model: each step is one call of its provider. The transcript holds all that a step needs. What servers have
+ * refused is remembered besides, so that a process asks them only once.
+ */
 export function modelHarness({
   fetch,
   tools,
@@ -47,24 +53,26 @@ export function modelHarness({
   logger,
   now = Date.now,
 }: ModelHarnessOptions): Harness {
+  const learned = new LearnedQuirks();
   return {
     name: 'model',
     checkSettings: modelIssues,
     // Keys are looked for with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,
-    step: (context) => modelStep(context, { fetch, allowances, logger, now }),
+    step: (context) => modelStep(context, { fetch, allowances, logger, now, learned }),
     close,
   };
 }
 
 type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'now'>> & {
   logger: OddityLog | undefined;
+  learned: LearnedQuirks;
 };
 
 async function* modelStep(
   context: StepContext,
-  { fetch, allowances, logger, now }: StepParts,
+  { fetch, allowances, logger, now, learned }: StepParts,
 ): AsyncGenerator<StepEvent> {
   const { manifest, signal, tokensLeft } = context;
   const { model } = manifest;
@@ -73,12 +81,14 @@ async function* modelStep(
   // When it is first needed: the providers' packages take 130 ms of CPU to load, and most processes never ask one.
   const { callSettings, languageModel, resolveKey } = await import('./providers.ts');
   const apiKey = await resolveKey(model, allowances);
-  const { prompt, estimatedTokens } = await preparePrompt(model, context);
+  const server = learned.serverOf(context.agentId, model);
+  const { prompt, estimatedTokens } = await preparePrompt(model, context, server.quirks);
   const large = new LargeParts();
   const answering = languageModel(model, {
     apiKey,
     fetch: large.writing(fetch),
     onOddity: oddityReport(context, logger),
+    server,
   });
   const options = {
     prompt: await large.take(prompt),
@@ -125,12 +135,13 @@ interface Prepared {
 }
 
 /** Throws HarnessError (`context_too_long`, `storage_unavailable`) and NoRoom. */
-async function preparePrompt(model: ModelChoice, context: StepContext): Promise<Prepared> {
+async function preparePrompt(model: ModelChoice, context: StepContext, quirks: Quirks): Promise<Prepared> {
   const { manifest, signal, tools } = context;
   const files = new Map((await context.files.list()).map((file) => [file.fileId, file]));
   const told = tellFiles(context.transcript, files);
   const shown = takesImages(model) ? shownImages(told, files, model.provider) : new Set<string>();
-  const countedFor = { model, isShown: (fileId: string) => shown.has(fileId) };
+  const reasoning = returnedReasoning(model, quirks.reasoning, told);
+  const countedFor = { model, isShown: (fileId: string) => shown.has(fileId), reasoning };
   const tokensOf = (message: TranscriptMessage): number => messageTokens(message, countedFor);
   const fixed = textTokens(manifest.instructions) + sum(tools.map(toolTokens));
   // Each is counted once, and a transcript may have megabytes: so what follows only adds.
@@ -142,7 +153,7 @@ async function preparePrompt(model: ModelChoice, context: StepContext): Promise<
   const transcript = fitContext(told, { budget: room - fixed, tokensOf });
   context.makeRoom(imageBytes(shown, files));
   const images = await readImages(transcript, shown, { files, read: (file) => context.files.read(file), signal });
-  const prompt = toPrompt({ model, instructions: manifest.instructions, transcript, images });
+  const prompt = toPrompt({ model, instructions: manifest.instructions, transcript, images, quirks });
   return { prompt, estimatedTokens: fixed + sum(transcript.map(tokensOf)) };
 }
 

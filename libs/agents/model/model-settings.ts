@@ -93,6 +93,11 @@ const RULES: Rule[] = [
     isBroken: (model) => model.provider !== 'openai-compatible' && model.settings?.reasoningEffort !== undefined,
   },
   {
+    path: ['model', 'quirks'],
+    message: 'is for openai-compatible only',
+    isBroken: (model) => model.provider !== 'openai-compatible' && model.quirks !== undefined,
+  },
+  {
     path: setting('maxOutputTokens'),
     message: 'must leave room in the model’s window (contextTokens), with thinkingTokens',
     isBroken: (model) => answerTokens(model) >= windowTokens(model),

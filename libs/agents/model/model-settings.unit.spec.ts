@@ -27,6 +27,7 @@ describe('the settings of an agent with a model', () => {
       ['model.settings.reasoningEffort: is for openai-compatible only'],
       [{ ...anthropic, settings: { reasoningEffort: 'low' } }],
     ],
+    [['model.quirks: is for openai-compatible only'], [{ ...anthropic, quirks: { callIds: 'short' } }]],
     [
       ['model.settings.maxOutputTokens: must leave room in the model’s window (contextTokens), with thinkingTokens'],
       [{ contextTokens: 4_000, settings: { maxOutputTokens: 4_000 } }],

@@ -7,11 +7,17 @@ import type {
   SharedV3ProviderOptions,
 } from '@ai-sdk/provider';
 import type { Tool, TranscriptMessage } from '../harness.ts';
-import { readContinuation, type AnswerBlock } from './continuation.ts';
+import { shortCallIds } from './call-ids.ts';
+import { readContinuation, type AnswerBlock, type Reasoning } from './continuation.ts';
+import { REASONING_FIELD } from './fit-request.ts';
 import type { ModelChoice } from './model-settings.ts';
+import { returnedReasoning } from './reasoning.ts';
+import { quirksOf, type Quirks } from './server-profiles.ts';
 import type { ShownImage } from './shown-files.ts';
+import { toInputSchema } from './tool-schemas.ts';
 
-type AssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'];
+type AssistantPrompt = Extract<LanguageModelV3Message, { role: 'assistant' }>;
+type AssistantContent = AssistantPrompt['content'];
 type UserContent = Extract<LanguageModelV3Message, { role: 'user' }>['content'];
 type Assistant = Extract<TranscriptMessage, { role: 'assistant' }>;
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
@@ -20,20 +26,43 @@ type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 const MAX_NAME = 64;
 const NOT_IN_NAMES = /[^A-Za-z0-9_-]/g;
 
-/** Everything up to here is to be found in the provider's cache by the next call. */
+/** Marks the end of the part of a prompt that Anthropic caches. */
 const CACHED_HERE: SharedV3ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } };
+
+/** What the user says last, where the assistant would: providers take no prompt that ends with an answer. */
+const GO_ON: LanguageModelV3Message = { role: 'user', content: [{ type: 'text', text: 'Go on.' }] };
 
 export interface PromptParts {
   model: ModelChoice;
   instructions: string;
-  /** As it fits; texts tell of files. */
+  /** The messages that fit the window. Their texts list the files. */
   transcript: readonly TranscriptMessage[];
   images: ReadonlyMap<string, ShownImage>;
+  /** Default: those of the model's server as far as they are known without asking it. */
+  quirks?: Quirks;
 }
 
-/** The transcript as the provider is told of it. */
-export function toPrompt({ model, instructions, transcript, images }: PromptParts): LanguageModelV3Prompt {
+/** What the messages of one prompt have in common. */
+interface Told {
+  model: ModelChoice;
+  idOf: (toolCallId: string) => string;
+  reasoning: ReadonlyMap<TranscriptMessage, Reasoning>;
+}
+
+/** Returns the transcript in the form of the provider's package. */
+export function toPrompt({
+  model,
+  instructions,
+  transcript,
+  images,
+  quirks = quirksOf(model),
+}: PromptParts): LanguageModelV3Prompt {
   const prompt: LanguageModelV3Prompt = [];
+  const told = {
+    model,
+    idOf: callIdsOf(model, transcript, quirks),
+    reasoning: returnedReasoning(model, quirks.reasoning, transcript),
+  };
   if (!isBlank(instructions)) prompt.push({ role: 'system', content: instructions });
   let imagesOfTools: ShownImage[] = [];
   const showImagesOfTools = (): void => {
@@ -44,8 +73,8 @@ export function toPrompt({ model, instructions, transcript, images }: PromptPart
     if (message.role === 'tool') {
       const shown = imagesOf(message.fileIds ?? [], images);
       const together = model.provider === 'anthropic' ? shown : [];
-      prompt.push({ role: 'tool', content: [toolResult(message, together)] });
-      // OpenAI takes no images with results. They follow once all results are told: nothing may stand between those.
+      prompt.push({ role: 'tool', content: [toolResult(message, together, told)] });
+      // OpenAI takes no images with results. They follow all results, because nothing may stand between those.
       if (model.provider !== 'anthropic') imagesOfTools.push(...shown);
       continue;
     }
@@ -54,23 +83,71 @@ export function toPrompt({ model, instructions, transcript, images }: PromptPart
       const files = imagesOf(message.fileIds, images).map(filePart);
       prompt.push({ role: 'user', content: [{ type: 'text', text: textOfUser(message.text) }, ...files] });
     } else {
-      const content = assistantContent(model, message);
-      // Providers refuse a message that says nothing.
-      if (content.length > 0) prompt.push({ role: 'assistant', content });
+      const answer = assistantMessage(message, told);
+      if (answer !== null) prompt.push(answer);
     }
   }
   showImagesOfTools();
-  return model.provider === 'anthropic' ? withCachePoints(prompt) : prompt;
+  if (prompt.at(-1)?.role === 'assistant') prompt.push(GO_ON);
+  return model.provider === 'anthropic' ? withCachePoints(prompt) : merged(prompt, quirks.roles);
 }
 
-/** The tools as the provider is told of them. */
+/** Returns the tools in the form of the provider's package. */
 export function toFunctionTools(tools: readonly Tool[]): LanguageModelV3FunctionTool[] {
   return tools.map(({ name, description, inputSchema }) => ({
     type: 'function',
     name,
     description,
-    inputSchema,
+    inputSchema: toInputSchema(inputSchema),
   }));
+}
+
+/** Anthropic takes every stored id. */
+function callIdsOf(
+  { provider }: ModelChoice,
+  transcript: readonly TranscriptMessage[],
+  { callIds }: Quirks,
+): Told['idOf'] {
+  if (provider === 'anthropic' || callIds === 'stored') return (id) => id;
+  const ids = transcript.flatMap((message) => {
+    if (message.role === 'assistant') return message.toolCalls.map(({ toolCallId }) => toolCallId);
+    return message.role === 'tool' ? [message.toolCallId] : [];
+  });
+  const shortIds = shortCallIds(ids);
+  return (id) => shortIds.get(id) ?? id;
+}
+
+/** Joins messages of one role in a row, as after an interrupt, an empty answer, a failed Run, and images of tools. */
+function merged(prompt: LanguageModelV3Prompt, roles: Quirks['roles']): LanguageModelV3Prompt {
+  if (roles === 'stored') return prompt;
+  const joined: LanguageModelV3Prompt = [];
+  for (const message of prompt) {
+    const last = joined.at(-1);
+    const both = last === undefined ? null : joinedMessage(last, message);
+    if (both !== null) joined.pop();
+    joined.push(both ?? message);
+  }
+  return joined;
+}
+
+/** Returns both messages as one; null if their roles differ, or results have to stand between them. */
+function joinedMessage(first: LanguageModelV3Message, second: LanguageModelV3Message): LanguageModelV3Message | null {
+  if (first.role === 'user' && second.role === 'user')
+    return { ...first, content: joinedParts(first.content, second.content) };
+  if (first.role !== 'assistant' || second.role !== 'assistant') return null;
+  if (first.content.some(({ type }) => type === 'tool-call')) return null;
+  return { ...first, ...second, content: joinedParts(first.content, second.content) };
+}
+
+/** Two texts that meet become one, because servers take a text more often than a list of parts. */
+function joinedParts<Part extends { type: string }>(first: Part[], second: Part[]): Part[] {
+  const [last, next] = [first.at(-1), second[0]];
+  if (!isText(last) || !isText(next)) return [...first, ...second];
+  return [...first.slice(0, -1), { ...last, text: `${last.text}\n\n${next.text}` }, ...second.slice(1)];
+}
+
+function isText<Part extends { type: string }>(part: Part | undefined): part is Part & { type: 'text'; text: string } {
+  return part?.type === 'text';
 }
 
 function withCachePoints(prompt: LanguageModelV3Prompt): LanguageModelV3Prompt {
@@ -82,11 +159,12 @@ function withCachePoints(prompt: LanguageModelV3Prompt): LanguageModelV3Prompt {
 function toolResult(
   { toolCallId, toolName, outcome, result }: ToolMessage,
   images: readonly ShownImage[],
+  { idOf }: Told,
 ): LanguageModelV3ToolResultPart {
-  const part = { type: 'tool-result' as const, toolCallId, toolName: providerToolName(toolName) };
+  const part = { type: 'tool-result' as const, toolCallId: idOf(toolCallId), toolName: providerToolName(toolName) };
   // Anthropic refuses an error that says nothing.
   const value = isBlank(result) ? '(an empty result)' : result;
-  // What was refused, and what nobody knows the outcome of, is no success either.
+  // A refused call and one with an unknown outcome are errors, too.
   if (outcome !== 'ok') return { ...part, output: { type: 'error-text', value } };
   if (images.length === 0) return { ...part, output: { type: 'text', value } };
   const text = { type: 'text' as const, text: value };
@@ -98,8 +176,22 @@ function toolResult(
   return { ...part, output: { type: 'content', value: [text, ...shown] } };
 }
 
-/** In the order in which the model said it, where its continuation tells that. */
-function assistantContent(model: ModelChoice, message: Assistant): AssistantContent {
+/** Returns null for a message that says nothing, because providers refuse it. */
+function assistantMessage(message: Assistant, told: Told): AssistantPrompt | null {
+  const content = assistantContent(message, told);
+  if (content.length === 0) return null;
+  const reasoning = told.reasoning.get(message);
+  if (reasoning === undefined) return { role: 'assistant', content };
+  return {
+    role: 'assistant',
+    content: [{ type: 'reasoning', text: reasoning.text }, ...content],
+    // The package writes the options of a message into it.
+    providerOptions: { openaiCompatible: { [REASONING_FIELD]: reasoning.field } },
+  };
+}
+
+/** Returns the parts in the order in which the model said them, if its continuation has that order. */
+function assistantContent(message: Assistant, { model, idOf }: Told): AssistantContent {
   const parts: AssistantContent = [];
   let rest = message.text;
   const calls = [...message.toolCalls];
@@ -113,9 +205,9 @@ function assistantContent(model: ModelChoice, message: Assistant): AssistantCont
     if (call === undefined) return;
     parts.push({
       type: 'tool-call',
-      toolCallId: call.toolCallId,
+      toolCallId: idOf(call.toolCallId),
       toolName: providerToolName(call.toolName),
-      // Empty where what the model wrote was no object: the call's result tells it so.
+      // Empty if the model wrote no object; the call's result says so.
       input: call.toolInput,
       ...(signature === undefined ? {} : { providerOptions: { google: { thoughtSignature: signature } } }),
     });
@@ -151,7 +243,7 @@ function labelled(images: readonly ShownImage[]): UserContent {
   ]);
 }
 
-/** Providers refuse other names, also those that a model made up. */
+/** Returns a name that providers accept; a model can make up any name. */
 function providerToolName(name: string): string {
   return name.replace(NOT_IN_NAMES, '_').slice(0, MAX_NAME);
 }

@@ -1,5 +1,5 @@
 import type { TranscriptMessage } from '../harness.ts';
-import { toContinuation, type AnswerBlock } from './continuation.ts';
+import { REASONING_FIELDS, toContinuation, type AnswerBlock } from './continuation.ts';
 import { toFunctionTools, toPrompt } from './prompt.ts';
 import { manifestWith } from './provider.testing.ts';
 import type { ShownImage } from './shown-files.ts';
@@ -31,11 +31,11 @@ const promptOf = (model: ModelChoice, transcript: TranscriptMessage[], instructi
   toPrompt({ model, instructions, transcript, images });
 
 describe('the prompt', () => {
-  it('tells instructions, messages, calls by our ids, and results by their outcome', () => {
+  it('has instructions, messages, calls by our ids, and results by their outcome', () => {
     const outcomes = ['ok', 'error', 'refused', 'unknown'] as const;
     const results = outcomes.map((outcome, i) => result(`call-${i}`, { outcome }));
     const prompt = promptOf(
-      openAi,
+      modelOf({ quirks: { callIds: 'stored' } }),
       [user('Look'), asked('Yes', 'call-0', 'call-1', 'call-2', 'call-3'), ...results],
       'Be kind',
     );
@@ -113,9 +113,11 @@ describe('the prompt', () => {
       },
     ]);
     const prompt = promptOf(openAi, transcript);
-    expect(prompt.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'user', 'user']);
-    expect(prompt[4]?.content).toEqual([{ type: 'text', text: 'Image of a tool’s result: artifacts/a.png' }, image]);
-    expect(promptOf(openAi, transcript.slice(0, 4)).at(-1)?.content).toHaveLength(2);
+    const images = [{ type: 'text', text: 'Image of a tool’s result: artifacts/a.png' }, image];
+    expect(prompt.slice(4).map(({ role, content }) => [role, content])).toEqual([
+      ['user', [...images, { type: 'text', text: 'And?' }]],
+    ]);
+    expect(promptOf(openAi, transcript.slice(0, 4)).at(-1)?.content).toEqual(images);
   });
 
   it('describes tools as they are', () => {
@@ -123,14 +125,144 @@ describe('the prompt', () => {
       name: 'look',
       title: 'Look',
       description: 'Looks.',
-      inputSchema: { type: 'object' },
+      inputSchema: { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] },
       policy: 'allow' as const,
       idempotent: true,
       execute: () => Promise.reject(new Error('not now')),
     };
     expect(toFunctionTools([tool])).toEqual([
-      { type: 'function', name: 'look', description: 'Looks.', inputSchema: { type: 'object' } },
+      { type: 'function', name: 'look', description: 'Looks.', inputSchema: tool.inputSchema },
     ]);
+  });
+});
+
+describe('the order of roles', () => {
+  const image: TranscriptMessage[] = [asked('', 'call-1'), result('call-1', { fileIds: ['image-1'] })];
+  const calls: TranscriptMessage[] = [asked('', 'call-1'), result('call-1', { outcome: 'unknown' })];
+  const cases: [what: string, transcript: TranscriptMessage[], roles: string][] = [
+    ['an interrupt before the first word', [user('a'), user('b')], 'U'],
+    ['an empty answer', [user('a'), asked(''), user('b')], 'U'],
+    ['a white answer', [user('a'), asked(' \n'), user('b'), asked('c'), user('d')], 'UAU'],
+    ['three failed Runs', [user('a'), user('b'), user('c')], 'U'],
+    ['an interrupt of tools', [user('a'), ...calls, user('b')], 'UCTU'],
+    ['tools and an empty answer', [user('a'), ...calls, asked(''), user('b')], 'UCTU'],
+    ['images of tools', [user('a'), ...image], 'UCTU'],
+    ['images of tools and an interrupt', [user('a'), ...image, user('b')], 'UCTU'],
+    ['two answers in a row', [user('a'), asked('b'), asked('c'), user('d')], 'UAU'],
+    ['an answer before calls', [user('a'), asked('b'), ...calls], 'UCT'],
+    ['an answer at the end', [user('a'), asked('b')], 'UAU'],
+    ['parallel calls', [user('a'), asked('b', 'c', 'd'), result('c'), result('d')], 'UCTT'],
+  ];
+  const letters = (prompt: ReturnType<typeof promptOf>): string =>
+    prompt
+      .map(({ role, content }) => {
+        const calls = typeof content !== 'string' && content.some(({ type }) => type === 'tool-call');
+        return calls ? 'C' : role.charAt(0).toUpperCase();
+      })
+      .join('');
+
+  it.each(cases)('has no two messages of one role in a row after %s', (_, transcript, roles) => {
+    expect(letters(promptOf(openAi, transcript))).toBe(roles);
+  });
+
+  it('keeps all that was said, texts that meet as one', () => {
+    const said = [user('a'), user('b', 'image-1'), user('c'), asked('d'), asked('e')];
+    expect(
+      promptOf(openAi, said)
+        .slice(0, 2)
+        .map(({ content }) => content),
+    ).toEqual([
+      [
+        { type: 'text', text: 'a\n\nb' },
+        { type: 'file', mediaType: 'image/png', data: bytes },
+        { type: 'text', text: 'c' },
+      ],
+      [{ type: 'text', text: 'd\n\ne' }],
+    ]);
+  });
+
+  it('stays as stored where the manifest says so, and with anthropic', () => {
+    const transcript = [user('a'), user('b')];
+    for (const model of [modelOf({ quirks: { roles: 'stored' } }), anthropic])
+      expect(letters(promptOf(model, transcript))).toBe('UU');
+  });
+});
+
+describe('ids of calls', () => {
+  const transcript = (...ids: string[]) => ids.flatMap((id) => [asked('', id), result(id)]);
+  const idsOf = (model: ModelChoice, ...ids: string[]) =>
+    promptOf(model, [user('a'), ...transcript(...ids)]).flatMap(({ content }) =>
+      typeof content === 'string' ? [] : content.flatMap((part) => ('toolCallId' in part ? [part.toolCallId] : [])),
+    );
+
+  it('are nine letters and digits that follow from the stored id, in call and result alike', () => {
+    const ids = ['01ARZ3NDEKTSV4RRFFQ69G5FAV', '01ARZ3NDEKTSV4RRFFQ69G5FAW'];
+    const [call, itsResult, ...others] = idsOf(openAi, ...ids);
+    expect(call).toMatch(/^[a-zA-Z0-9]{9}$/);
+    expect(itsResult).toBe(call);
+    expect(new Set(others).size).toBe(1);
+    expect(others[0]).not.toBe(call);
+    // Whatever else the request holds.
+    expect(idsOf(openAi, ids[1]!)).toEqual(others);
+  });
+
+  it.each([['anthropic', anthropic] as const, ['a manifest that says so', modelOf({ quirks: { callIds: 'stored' } })]])(
+    'stay as stored with %s',
+    (_, model) => expect(idsOf(model, 'call-1')).toEqual(['call-1', 'call-1']),
+  );
+});
+
+describe('reasoning', () => {
+  const thought = (
+    model: ModelChoice,
+    text: string,
+    more: Partial<Extract<TranscriptMessage, { role: 'assistant' }>>,
+  ) => {
+    const reasoning = { field: REASONING_FIELDS[0], text };
+    const continuation: unknown = toContinuation(model, { estimatedTokens: 1, blocks: [], reasoning });
+    return { role: 'assistant' as const, text: '', toolCalls: [], ...more, continuation };
+  };
+  const transcriptOf = (model: ModelChoice): TranscriptMessage[] => [
+    user('a'),
+    thought(model, 'old', { toolCalls: [call('call-1')] }),
+    result('call-1'),
+    thought(model, 'older answer', { text: 'b' }),
+    user('c'),
+    thought(model, 'new', { toolCalls: [call('call-2')] }),
+    result('call-2'),
+    asked('', 'call-3'),
+    result('call-3'),
+    thought(model, 'newest', { toolCalls: [call('call-4')] }),
+    result('call-4'),
+  ];
+  const returned = (model: ModelChoice, transcript: TranscriptMessage[]) =>
+    promptOf(model, transcript).flatMap(({ role, content }) =>
+      role === 'assistant' ? content.flatMap((part) => (part.type === 'reasoning' ? [part.text] : [])) : [],
+    );
+
+  it.each([
+    ['of the turn', openAi, ['new', 'newest']],
+    [
+      'of all turns of DeepSeek',
+      modelOf({ baseUrl: 'https://api.deepseek.com' }),
+      ['old', 'older answer', 'new', 'newest'],
+    ],
+    ['of none at Groq', modelOf({ baseUrl: 'https://api.groq.com/openai/v1' }), []],
+    ['of none where the manifest says so', modelOf({ quirks: { reasoning: 'none' } }), []],
+    ['of none with anthropic', anthropic, []],
+  ])('goes back: that %s', (_, model, texts) => {
+    expect(returned(model, transcriptOf(model))).toEqual(texts);
+  });
+
+  it('does not go to another model or server', () => {
+    const transcript = transcriptOf(openAi);
+    expect(returned(modelOf({ name: 'm-2' }), transcript)).toEqual([]);
+    expect(returned(modelOf({ baseUrl: 'http://127.0.0.1/v1' }), transcript)).toEqual([]);
+  });
+
+  it('is no answer by itself', () => {
+    const transcript = [user('a'), thought(openAi, 'Hm', {}), user('b')];
+    expect(promptOf(openAi, transcript)).toEqual([{ role: 'user', content: [{ type: 'text', text: 'a\n\nb' }] }]);
   });
 });
 

@@ -7,9 +7,12 @@ import { HarnessError } from '../harness.ts';
 import { JsonShape } from '../json-shape.ts';
 import { resolveSecret, SecretMissing } from '../secrets.ts';
 import { baseUrlOf } from './continuation.ts';
+import { fitRequest } from './fit-request.ts';
+import { serverOf, type Server } from './learned-quirks.ts';
 import { answerTokens, type ModelChoice, type ProviderName } from './model-settings.ts';
 import type { OnOddity } from './oddities.ts';
 import { reasoningFieldExtractor } from './reasoning.ts';
+import { askingAgain } from './refused-fields.ts';
 import { readTolerantly } from './tolerant-answer.ts';
 
 export type Fetch = typeof globalThis.fetch;
@@ -18,9 +21,6 @@ export type Fetch = typeof globalThis.fetch;
 const MAX_EVENT_BYTES = 8 * 1024 * 1024;
 /** Of an answer that is an error: nobody reads more of it, and a server may never end it. */
 const MAX_ERROR_BYTES = 64 * 1024;
-
-/** Hosts whose newer models refuse `max_tokens` and whose older ones know `max_completion_tokens` too: OpenAI's, and its at Azure. */
-const COMPLETION_TOKENS_HOSTS = /^((.+\.)?api\.openai\.com|.+\.openai\.azure\.com)$/;
 
 /** The key for the agent's provider, null where the manifest names none. Throws HarnessError (`provider_auth`). */
 export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances): Promise<string | null> {
@@ -43,29 +43,25 @@ export interface AskedBy {
   apiKey: string | null;
   fetch: Fetch;
   onOddity: OnOddity;
+  /** What is known of the model's server; by default what its host says. */
+  server?: Server;
 }
 
-/** What answers for the agent's model. Nothing is taken from the process's variables but the key. */
-export function languageModel(model: ModelChoice, { apiKey, fetch, onOddity }: AskedBy) {
-  const options = { baseURL: baseUrlOf(model), fetch: withReadableAnswers(fetch, model.provider, onOddity) };
-  return model.provider === 'anthropic'
-    ? createAnthropic({ ...options, apiKey: apiKey ?? '' })(model.name)
-    : openAiCompatible(model, { ...options, ...(apiKey === null ? {} : { apiKey }) });
-}
-
-function openAiCompatible(
+/** Returns the client of the agent's model. It takes nothing from the process's variables but the key. */
+export function languageModel(
   model: ModelChoice,
-  options: { baseURL: string; fetch: Fetch; apiKey?: string },
+  { apiKey, fetch, onOddity, server = serverOf(model) }: AskedBy,
 ): LanguageModelV3 {
-  const { hostname } = new URL(options.baseURL);
-  const renames = COMPLETION_TOKENS_HOSTS.test(hostname);
+  const options = { baseURL: baseUrlOf(model), fetch: withReadableAnswers(fetch, model.provider, onOddity) };
+  if (model.provider === 'anthropic') return createAnthropic({ ...options, apiKey: apiKey ?? '' })(model.name);
   return createOpenAICompatible({
     ...options,
+    ...(apiKey === null ? {} : { apiKey }),
+    fetch: askingAgain(options.fetch, server),
     name: 'openaiCompatible',
     includeUsage: true,
     metadataExtractor: reasoningFieldExtractor,
-    transformRequestBody: ({ max_tokens: maxTokens, ...body }: Record<string, unknown>) =>
-      maxTokens === undefined ? body : { ...body, [renames ? 'max_completion_tokens' : 'max_tokens']: maxTokens },
+    transformRequestBody: (body) => fitRequest(body, server.quirks),
   })(model.name);
 }
 

@@ -1,5 +1,8 @@
 import type { MetadataExtractor } from '@ai-sdk/openai-compatible';
-import { REASONING_FIELDS, type Reasoning } from './continuation.ts';
+import type { TranscriptMessage } from '../harness.ts';
+import { REASONING_FIELDS, readContinuation, type Reasoning } from './continuation.ts';
+import type { ModelChoice } from './model-settings.ts';
+import type { Quirks } from './server-profiles.ts';
 
 type ReasoningField = Reasoning['field'];
 
@@ -32,4 +35,24 @@ export function reportedField(
   metadata: Record<string, Record<string, unknown>> | undefined,
 ): ReasoningField | undefined {
   return REASONING_FIELDS.find((field) => field === metadata?.[PROVIDER]?.reasoningField);
+}
+
+/**
+ * Returns the reasoning that goes back to the server, by its message: in `turn` that since the last user message, in `all` that
+ * of every message. Reasoning of another model or server is never among it.
+ */
+export function returnedReasoning(
+  model: ModelChoice,
+  which: Quirks['reasoning'],
+  transcript: readonly TranscriptMessage[],
+): ReadonlyMap<TranscriptMessage, Reasoning> {
+  const returned = new Map<TranscriptMessage, Reasoning>();
+  if (which === 'none' || model.provider !== 'openai-compatible') return returned;
+  const from = which === 'all' ? 0 : transcript.findLastIndex(({ role }) => role === 'user') + 1;
+  for (const message of transcript.slice(from)) {
+    if (message.role !== 'assistant') continue;
+    const reasoning = readContinuation(model, message.continuation)?.reasoning;
+    if (reasoning !== undefined) returned.set(message, reasoning);
+  }
+  return returned;
 }

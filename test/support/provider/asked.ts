@@ -36,9 +36,11 @@ export function whatIsAsked(turns: readonly Turn[]): Asked | undefined {
   };
 }
 
-/** One message may hold several texts: Anthropic's has those of all messages in a row, and the last one asks. */
+/** Messages of a user in a row come as one, with several texts or with one that has an empty line between them. The last one asks. */
 function scriptText(turn: Turn | undefined): string | undefined {
-  return turn?.role === 'user' ? turn.texts.findLast((one) => one.startsWith('script: ')) : undefined;
+  if (turn?.role !== 'user') return undefined;
+  const texts = turn.texts.flatMap((one) => one.split(/\n\n(?=script: )/));
+  return texts.findLast((one) => one.startsWith('script: '));
 }
 
 /** Content in either protocol: a string, or parts of which only texts say something here. */

@@ -1,0 +1,54 @@
+import type { OptionalField, Quirks } from './server-profiles.ts';
+import { toOpenApiSchema } from './tool-schemas.ts';
+
+/** A request as the provider's package has made it. */
+export type RequestBody = Record<string, unknown>;
+type Message = Record<string, unknown>;
+
+/** The field of a message that names the one in which its reasoning goes back. It is never sent. */
+export const REASONING_FIELD = 'spool_reasoning_field';
+
+/** What the assistant says between a tool's result and a user message, where the roles have to alternate. */
+const UNDERSTOOD: Message = { role: 'assistant', content: 'Understood.' };
+
+/** Returns the request as its server takes it. Doing it twice changes nothing more. */
+export function fitRequest(body: RequestBody, quirks: Quirks): RequestBody {
+  const { max_tokens: maxTokens, max_completion_tokens: limit = maxTokens, messages, tools, ...rest } = body;
+  const kept = Object.entries(rest).filter(([name]) => !quirks.leaveOut.includes(name as OptionalField));
+  return {
+    ...Object.fromEntries(kept),
+    ...(limit === undefined || quirks.answerLimit === 'none' ? {} : { [quirks.answerLimit]: limit }),
+    ...(Array.isArray(messages) ? { messages: fitMessages(messages as Message[], quirks) } : {}),
+    ...(Array.isArray(tools) ? { tools: tools.map((tool: Tool) => fitTool(tool, quirks)) } : {}),
+  };
+}
+
+function fitMessages(messages: readonly Message[], quirks: Quirks): Message[] {
+  return messages.flatMap((message, i) => {
+    const isUnanswered = message.role === 'user' && messages[i - 1]?.role === 'tool';
+    const before = isUnanswered && quirks.roles === 'alternating' ? [UNDERSTOOD] : [];
+    return [...before, fitMessage(message, quirks)];
+  });
+}
+
+/** The package writes reasoning as `reasoning_content`. */
+function fitMessage(message: Message, { reasoning: which }: Quirks): Message {
+  if (message.role !== 'assistant') return message;
+  const { [REASONING_FIELD]: named, reasoning_content: written, reasoning: renamed, ...rest } = message;
+  if (which === 'none') return rest;
+  const field = named === 'reasoning' || renamed !== undefined ? 'reasoning' : 'reasoning_content';
+  // Servers that want all of it take a message without reasoning by an empty one.
+  const text = renamed ?? written ?? (which === 'all' && rest.tool_calls !== undefined ? '' : undefined);
+  return text === undefined ? rest : { ...rest, [field]: text };
+}
+
+interface Tool {
+  function?: { parameters?: Record<string, unknown> };
+}
+
+function fitTool(tool: Tool, { schemas }: Quirks): Tool {
+  if (schemas === 'json-schema' || tool.function?.parameters === undefined) return tool;
+  const { parameters, ...rest } = tool.function;
+  const lowered = toOpenApiSchema(parameters);
+  return { ...tool, function: { ...rest, ...(lowered === null ? {} : { parameters: lowered }) } };
+}

@@ -1,0 +1,158 @@
+import { checkShape } from '../json-shape.ts';
+import { fitRequest, type RequestBody } from './fit-request.ts';
+import type { Server } from './learned-quirks.ts';
+import { quirksOf, type OptionalField, type Quirks } from './server-profiles.ts';
+
+type Fetch = typeof globalThis.fetch;
+
+/** Requests that may follow the first one of a call. Servers name one field at a time, and rarely refuse more than two. */
+const MAX_MORE_REQUESTS = 2;
+const REFUSALS: readonly number[] = [400, 422];
+/** llama.cpp reports an error of a template so. */
+const TEMPLATE_FAILED = 500;
+
+/** Words by which servers say that they do not take a field at all, or not with this model. */
+const NOT_TAKEN =
+  /unsupported|not supported|unknown|unrecogni[sz]ed|not recogni[sz]ed|unexpected|not permitted|not allowed|cannot find field|extra[ _](inputs?|fields?|forbidden)|additional propert|(does not|doesn't|do not|cannot) (support|exist|accept|recogni[sz]e|allow)|invalid (parameter|argument|field|property|key)\b/i;
+/** Words by which they say that its value is wrong: then it stays. */
+const WRONG_VALUE =
+  /too (large|high|small|low|big|long)|exceed|must be (a|an|at|less|greater|between|in|one|>|<|=|\d)/i;
+/** Words by which they ask for reasoning that was not sent. */
+const WANTED = /must be (passed|provided|included|sent)|passed back|missing|required|must include/i;
+/** Words by which they refuse the schema of a tool. Bounded, because a server can send any text. */
+const SCHEMA =
+  /invalid schema for function|invalid_function_parameters|function_?declarations\b.{0,20}parameters|tools\b.{0,40}(parameters|input_schema)/i;
+
+/** Words by which they refuse the order of messages. */
+const ROLES = /roles? must alternate|alternate user|unexpected role|after role|message_order/i;
+
+/** What each field that may be refused changes; undefined if nothing is left to change. */
+const CHANGES: Record<string, (quirks: Quirks, usual: Quirks) => Partial<Quirks> | undefined> = {
+  ...Object.fromEntries(
+    (['stream_options', 'parallel_tool_calls', 'reasoning_effort', 'temperature'] as const).map((field) => [
+      field,
+      ({ leaveOut }: Quirks) => ({ leaveOut: [...leaveOut, field] satisfies OptionalField[] }),
+    ]),
+  ),
+  max_tokens: (quirks, usual) => ({ answerLimit: otherLimit(quirks, usual) }),
+  max_completion_tokens: (quirks, usual) => ({ answerLimit: otherLimit(quirks, usual) }),
+  reasoning_content: () => ({ reasoning: 'none' }),
+  reasoning: () => ({ reasoning: 'none' }),
+};
+
+/** The other name, and none once that has been refused too: Spool itself cuts an answer that is too long. */
+function otherLimit({ answerLimit }: Quirks, usual: Quirks): Quirks['answerLimit'] {
+  if (answerLimit !== usual.answerLimit) return 'none';
+  return answerLimit === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+}
+
+/**
+ * Returns a `fetch` that asks again when the server refuses a field by its name, without that field. It remembers what was refused
+ * once the server has answered.
+ */
+export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Server): Fetch {
+  return async (input, init) => {
+    let response = await fetch(input, init);
+    if (typeof init?.body !== 'string') return response;
+    let quirks = known;
+    let learned: Partial<Quirks> = {};
+    for (let more = 0; more < MAX_MORE_REQUESTS && mayBeRefused(response); more++) {
+      const error = await response.text();
+      const { status, statusText, headers } = response;
+      response = new Response(error, { status, statusText, headers });
+      const body = fitRequest(JSON.parse(init.body) as RequestBody, quirks);
+      const usual = quirksOf(model);
+      const changes = quirksAfter({ status, error }, { body, quirks, usual, fixed: model.quirks ?? {} });
+      if (changes === null) return response;
+      learned = { ...learned, ...changes };
+      quirks = { ...quirks, ...changes };
+      response = await fetch(input, { ...init, body: JSON.stringify(fitRequest(body, quirks)) });
+      if (response.ok) learn(learned);
+    }
+    return response;
+  };
+}
+
+function mayBeRefused({ status }: Response): boolean {
+  return REFUSALS.includes(status) || status === TEMPLATE_FAILED;
+}
+
+interface Refused {
+  body: RequestBody;
+  /** By which the body was made. */
+  quirks: Quirks;
+  /** Those without what the server has shown. */
+  usual: Quirks;
+  /** What the manifest sets is never changed. */
+  fixed: object;
+}
+
+/** Returns what has to change before the server takes the request; null if its error names nothing that may be left out. */
+function quirksAfter(
+  { status, error }: { status: number; error: string },
+  { body, quirks, usual, fixed }: Refused,
+): Partial<Quirks> | null {
+  const sent = fieldsOf(body);
+  const changes: Partial<Quirks> = {};
+  const change = (more: Partial<Quirks> | undefined): void => {
+    for (const [name, value] of Object.entries(more ?? {}))
+      if (!(name in fixed)) Object.assign(changes, { [name]: value });
+  };
+  for (const words of statementsOf(error)) {
+    const text = words.join(' ');
+    if (ROLES.test(text) && quirks.roles !== 'alternating') change({ roles: 'alternating' });
+    if (status === TEMPLATE_FAILED) continue;
+    if (SCHEMA.test(text) && Array.isArray(body.tools) && quirks.schemas !== 'openapi') change({ schemas: 'openapi' });
+    if (/\breasoning(_content)?\b/.test(text) && WANTED.test(text) && quirks.reasoning !== 'all') {
+      change({ reasoning: 'all' });
+      continue;
+    }
+    if (!NOT_TAKEN.test(text) || WRONG_VALUE.test(text)) continue;
+    for (const field of namedFields(words, sent)) change(CHANGES[field]?.({ ...quirks, ...changes }, usual));
+  }
+  return Object.keys(changes).length === 0 ? null : changes;
+}
+
+/** The fields of the request, and of its messages, that may be refused. */
+function fieldsOf(body: RequestBody): string[] {
+  const messages = Array.isArray(body.messages) ? (body.messages as object[]) : [];
+  const ofMessages = messages.flatMap((message) => Object.keys(message));
+  return [...new Set([...Object.keys(body), ...ofMessages])].filter((field) => field in CHANGES);
+}
+
+/** A field that stands alone (`param`, `loc`) is meant; otherwise those that the text names. */
+function namedFields(words: readonly string[], sent: readonly string[]): string[] {
+  const alone = sent.filter((field) => words.includes(field));
+  if (alone.length > 0) return alone;
+  const text = words.join(' ');
+  return sent.filter((field) => {
+    // `temperature` is also a word of the language.
+    const named = field.includes('_') ? `\\b${field}\\b` : `['"\`.\\[]${field}\\b|[:=] ?${field}\\b`;
+    return new RegExp(named).test(text);
+  });
+}
+
+/** Returns the texts of each object of an error. What it repeats of the request (`input`) is no part of them. */
+function statementsOf(error: string): string[][] {
+  const statements: string[][] = [];
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const entries = Object.entries(value).filter(([name]) => name !== 'input');
+    const words = entries.flatMap(([, one]): unknown[] => (Array.isArray(one) ? one : [one])).filter(isWord);
+    statements.push(words);
+    for (const [, one] of entries) visit(one);
+  };
+  visit({ error: parsed(error) ?? error });
+  return statements;
+}
+
+const isWord = (value: unknown): value is string => typeof value === 'string';
+
+function parsed(text: string): unknown {
+  try {
+    checkShape(text);
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,90 @@
+import { toInputSchema, toOpenApiSchema } from './tool-schemas.ts';
+
+type Schema = Record<string, unknown>;
+
+const text = { type: 'string' };
+const number = { type: 'number' };
+
+it.each<[what: string, given: Schema, taken: Schema]>([
+  ['no properties', { type: 'object' }, { type: 'object', properties: {} }],
+  ['properties that are null', { type: 'object', properties: null }, { type: 'object', properties: {} }],
+  ['no type', { properties: { a: text } }, { type: 'object', properties: { a: text } }],
+  ['a list of types', { type: ['object', 'null'] }, { type: 'object', properties: {} }],
+  [
+    'a choice',
+    { type: 'object', properties: { a: text }, anyOf: [{ required: ['a'] }, { properties: { b: number } }] },
+    { type: 'object', properties: { a: text, b: number } },
+  ],
+  [
+    'variants of one property',
+    { type: 'object', oneOf: ['x', 'y', 'x'].map((kind) => ({ properties: { kind: { const: kind } } })) },
+    { type: 'object', properties: { kind: { anyOf: [{ const: 'x' }, { const: 'y' }, { const: 'x' }] } } },
+  ],
+  [
+    'a reference',
+    { type: 'object', $ref: '#/$defs/a~1b', $defs: { 'a/b': { properties: { a: text } } } },
+    { type: 'object', properties: { a: text }, $defs: { 'a/b': { properties: { a: text } } } },
+  ],
+  ['a reference to nothing', { type: 'object', allOf: [{ $ref: '#/x' }, 5] }, { type: 'object', properties: {} }],
+  [
+    'objects within it',
+    { type: 'object', properties: { a: { type: 'object' } } },
+    { type: 'object', properties: { a: { type: 'object' } } },
+  ],
+])('makes a schema with %s one that every server takes', (_, given, taken) => {
+  expect(toInputSchema(given)).toEqual(taken);
+});
+
+const property = (schema: Schema): Schema => ({ type: 'object', properties: { a: schema } });
+
+it.each<[what: string, given: Schema, lowered: Schema]>([
+  [
+    'keywords that it refuses',
+    { ...number, exclusiveMinimum: 0, multipleOf: 2, title: 'A', minimum: 1 },
+    { ...number, minimum: 1 },
+  ],
+  ['additional properties', { ...property(text), additionalProperties: false }, property(text)],
+  ['names of properties like keywords', property({ ...property(text), $schema: 'x' }), property(property(text))],
+  ['null in a list of types', { type: ['string', 'null'] }, { ...text, nullable: true }],
+  [
+    'null in a choice',
+    { anyOf: [number, { type: 'null' }], description: 'A' },
+    { ...number, description: 'A', nullable: true },
+  ],
+  ['several types', { type: ['string', 'number'] }, { anyOf: [text, number] }],
+  ['oneOf', { oneOf: [text, number], description: 'A' }, { anyOf: [text, number], description: 'A' }],
+  ['allOf', { allOf: [property(text), { required: ['a'] }] }, { ...property(text), required: ['a'] }],
+  ['a choice of what goes together', { ...property(text), anyOf: [{ required: ['a'] }] }, property(text)],
+  ['a constant', { const: 'x' }, { ...text, enum: ['x'] }],
+  ['numbers to choose from', { ...number, enum: [1, 2] }, { ...number, description: 'One of 1, 2.' }],
+  ['formats', { ...text, format: 'uri' }, text],
+  ['a format that it knows', { ...text, format: 'date-time' }, { ...text, format: 'date-time' }],
+  ['lists without items', { type: 'array' }, { type: 'array', items: text }],
+  ['tuples', { type: 'array', prefixItems: [number, text] }, { type: 'array', items: number }],
+  ['what is required and unknown', { ...property(text), required: ['a', 'b'] }, { ...property(text), required: ['a'] }],
+  ['objects without properties', { type: 'object', additionalProperties: text }, { type: 'object' }],
+  ['anything', {}, text],
+])('lowers %s to what Gemini takes', (_, given, lowered) => {
+  expect(toOpenApiSchema(property(given))).toEqual(property(lowered));
+});
+
+it('follows references, and ends where they lead back', () => {
+  const $defs = { node: { type: 'object', properties: { next: { $ref: '#/$defs/node' }, at: text } } };
+  expect(toOpenApiSchema({ type: 'object', properties: { a: { $ref: '#/$defs/node' } }, $defs })).toEqual(
+    property({ type: 'object', properties: { next: { type: 'object' }, at: text } }),
+  );
+});
+
+it('lowers references that multiply, and deep ones, to something small', () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 40 }, (_, i) => [`d${i}`, { anyOf: Array(3).fill({ $ref: `#/$defs/d${i + 1}` }) }]),
+  );
+  const lowered = toOpenApiSchema({ ...property({ $ref: '#/$defs/d0' }), $defs: many });
+  expect(JSON.stringify(lowered).length).toBeLessThan(1_000_000);
+  const self = { type: 'object', properties: { a: text }, allOf: [{ $ref: '#' }] };
+  expect(toOpenApiSchema(property(self))).not.toBeNull();
+});
+
+it('has no schema for a tool without input', () => {
+  expect(toOpenApiSchema({ type: 'object', properties: {} })).toBeNull();
+});
