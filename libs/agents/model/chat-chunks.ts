@@ -71,9 +71,14 @@ export class ChatChunks implements EventsOfProtocol {
     const old = delta.function_call ?? null;
     if (old !== null) calls.push({ index: 0, function: old });
     const toolCalls = calls.flatMap((call) => this.toolCall(call, `${at}.tool_calls`));
+    // As thoughts of the content: a server that has no field for them does not take one back.
+    const parts = [
+      { type: 'thinking', thinking: [{ type: 'text', text: thoughts }] },
+      { type: 'text', text },
+    ];
     return {
-      content: text,
-      reasoning_content: thoughts || read.text(delta.reasoning_content, `${at}.reasoning_content`),
+      content: thoughts === '' ? text : parts,
+      reasoning_content: read.text(delta.reasoning_content, `${at}.reasoning_content`),
       reasoning: read.text(delta.reasoning, `${at}.reasoning`),
       tool_calls: toolCalls,
     };
