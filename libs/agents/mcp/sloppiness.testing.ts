@@ -44,7 +44,7 @@ export class Sloppiness {
     const framed = messages.map((message) => this.frame(message, framing).replaceAll('\n', end));
     const mark = framing === 'events' ? this.pick(['', '\uFEFF']) : '';
     const bytes = Buffer.from(`${mark}${framed.join('')}`);
-    const most = this.pick([50, 500, 20_000]);
+    const most = this.pick([200, 2_000, 20_000]);
     const pieces: Uint8Array[] = [];
     for (let at = 0; at < bytes.length;) {
       const size = 1 + Math.floor(this.random() * most);

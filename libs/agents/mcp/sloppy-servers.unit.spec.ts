@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { InitializeResultSchema, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { seededRandom } from '#testing';
 import { describeTools } from './describe-tools.ts';
@@ -10,7 +11,7 @@ import { FRAMINGS, Sloppiness, type Framing } from './sloppiness.testing.ts';
 import { tidyResponse } from './tidy-response.ts';
 import { ToolList } from './tool-list.ts';
 
-// Real: answers of server-everything and server-filesystem, recorded on 2026-11-26, and all that reads them. Not real: their
+// Real: answers of server-everything and server-filesystem, recorded on 2026-11-26 (every second tool of their lists), and all that reads them. Not real: their
 // processes. `SPOOL_SEED=7 npx jest sloppy-servers.unit` runs one seed, `SPOOL_SEEDS=10000` more.
 
 const recorded = readFileSync(join(import.meta.dirname, 'recorded-answers.testing.jsonl'), 'utf8')
@@ -21,6 +22,8 @@ const messages = recorded.map(({ message }) => message);
 
 const ONE_SEED = process.env['SPOOL_SEED'];
 const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 300);
+/** For 10,000 seeds. */
+const NIGHT_MS = 20 * 60_000;
 const UNREADABLE = /^\[a part that cannot be read.*\n?/gm;
 
 /** Returns what stands for each recorded answer once all of it has been read. */
@@ -85,25 +88,31 @@ const clean = read(
 it('reads recorded answers', async () => {
   const readings = await clean;
   expect(readings.slice(0, 1)).toEqual([{ protocolVersion: '2025-06-18', hasTools: true }]);
-  expect(readings.filter(Array.isArray).map(({ length }) => length)).toEqual([13, 14]);
+  expect(readings.filter(Array.isArray).map(({ length }) => length)).toEqual([7, 7]);
   expect(readings.filter((reading) => isMap(reading) && 'text' in reading)).toHaveLength(13);
   expect(JSON.stringify(readings)).toContain('"mimeType":"image/png","bytes":"89504e47');
 });
 
-it(`reads the same from sloppy servers, whatever the framing (${ONE_SEED ?? SEEDS} seeds)`, async () => {
-  const seeds = ONE_SEED === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE_SEED)];
-  const wanted = await clean;
-  for (const seed of seeds) {
-    const sloppiness = new Sloppiness(seededRandom(seed));
-    const framing = FRAMINGS[seed % FRAMINGS.length]!;
-    const sloppy = messages.map((message) => sloppiness.message(message));
-    const found =
-      framing === 'body'
-        ? await readBodies(sloppiness, sloppy)
-        : await read(sloppiness.bytes(sloppy, framing), framing);
-    expect({ seed, framing, found }).toEqual({ seed, framing, found: wanted });
-  }
-});
+it(
+  `reads the same from sloppy servers, whatever the framing (${ONE_SEED ?? SEEDS} seeds)`,
+  async () => {
+    const seeds = ONE_SEED === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE_SEED)];
+    const wanted = await clean;
+    for (const seed of seeds) {
+      const sloppiness = new Sloppiness(seededRandom(seed));
+      const framing = FRAMINGS[seed % FRAMINGS.length]!;
+      const sloppy = messages.map((message) => sloppiness.message(message));
+      const found =
+        framing === 'body'
+          ? await readBodies(sloppiness, sloppy)
+          : await read(sloppiness.bytes(sloppy, framing), framing);
+      // Much faster than the comparison of Jest, which shows the difference.
+      if (isDeepStrictEqual(found, wanted)) continue;
+      expect({ seed, framing, found }).toEqual({ seed, framing, found: wanted });
+    }
+  },
+  NIGHT_MS,
+);
 
 /** Each body is one message. */
 async function readBodies(sloppiness: Sloppiness, sloppy: readonly JsonMap[]): Promise<unknown[]> {
