@@ -24,10 +24,6 @@ export const NIGHT_PARTS = {
     long: ['test/simulation/replay\\.fuzz'],
     env: { SPOOL_SEEDS: '100' },
   },
-  'sloppy-servers': {
-    what: '10,000 answers as sloppy providers send them',
-    long: ['libs/agents/model/sloppy-answers\\.unit'],
-  },
   fleet: { what: '10,000 Threads on a fleet', nightOnly: ['test/faults/fleet\\.e2e'] },
   streams: {
     what: '10,000 streams, slow readers, cut streams',
@@ -105,7 +101,7 @@ export const NIGHT_PARTS = {
   },
   'sloppy-servers': {
     what: '10,000 seeds of sloppy providers and tool servers',
-    long: ['libs/agents/mcp/sloppy-servers\\.unit'],
+    long: ['libs/agents/(mcp/sloppy-servers|model/sloppy-answers)\\.unit'],
     env: { SPOOL_SEEDS: '10000' },
   },
   console: {

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
-import { isNight } from '#testing';
 import { stepOf, type Made } from './tolerant-answers.testing.ts';
 
 /** Of each protocol. */
-const SEEDS = isNight ? 10_000 : 300;
+const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 300);
 
 type Provider = 'openai-compatible' | 'anthropic';
 type Event = Record<string, unknown>;
