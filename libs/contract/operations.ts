@@ -278,10 +278,10 @@ export const operations = {
   retryRun: {
     method: 'POST',
     path: '/threads/{threadId}/runs/{runId}/retry',
-    summary: 'Run again what failed, or go on from where a Run was ended',
+    summary: 'Continue a Run that failed or was ended, by a new Run',
     description:
-      'Of the newest Run: a failed one whose error is retryable is answered anew (`retry`), a cancelled or expired one goes on where ' +
-      'the transcript stops (`resume`).',
+      'Takes the newest Run: a failed one whose error is retryable (`retry`), or a cancelled or expired one (`resume`). The new Run ' +
+      'continues after the last stored step. Completed tool calls keep their results and are not repeated.',
     params: runParams,
     query: nothing,
     body: noBody,

@@ -85,7 +85,7 @@ export const runSummary = z
       .meta({ description: 'The last four are final. `waiting_input`: a person has to decide (permission_decision).' }),
     trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']).meta({
       description:
-        'A message; a retry of a failed Run; one that goes on after a cancelled or expired Run. `system` is reserved for Runs ' +
+        'A message; a Run that continues a failed one; a Run that continues a cancelled or expired one. `system` is reserved for Runs ' +
         'that the service starts itself; it starts none today.',
     }),
     createdAt: dateTime,

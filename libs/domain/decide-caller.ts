@@ -137,7 +137,7 @@ function retryRun({ runId, run }: RetryRun, thread: Thread): ThreadEvent[] | Rej
   return [queueRun(run, trigger, 0)];
 }
 
-/** A failed Run's message is answered anew, a cancelled or expired Run continues; null for what cannot be retried. */
+/** Returns the trigger of the Run that continues the newest one, or null if that one cannot be retried. */
 function retryTrigger({ status, retryable }: NonNullable<Thread['newestRun']>): RunTrigger | null {
   if (status === 'failed') return retryable ? 'retry' : null;
   return status === 'cancelled' || status === 'expired' ? 'resume' : null;

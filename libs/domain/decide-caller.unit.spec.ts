@@ -187,9 +187,9 @@ describe('retry', () => {
   const retryable = failed('A', runError('provider_unavailable'));
 
   test.each([
-    ['a failed Run is answered anew', retryable, 'retry' as const],
-    ['a cancelled Run goes on', cancelled('A'), 'resume' as const],
-    ['an expired Run goes on', expired('A', 'wait'), 'resume' as const],
+    ['continues a failed Run', retryable, 'retry' as const],
+    ['continues a cancelled Run', cancelled('A'), 'resume' as const],
+    ['continues an expired Run', expired('A', 'wait'), 'resume' as const],
   ])('%s', (_what, ending, trigger) => {
     given(...RUNNING, ending, entered('IDLE', 'A'))
       .when(command.retry('A', 'B'))

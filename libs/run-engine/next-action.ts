@@ -16,7 +16,7 @@ export type NextAction =
 
 export interface CallToRun {
   call: ToolCall;
-  /** Whether its start is stored already, by an attempt that was lost. */
+  /** Whether its start is stored already, by an attempt that was lost or by a Run that is retried. */
   started: boolean;
 }
 
@@ -29,7 +29,7 @@ const MAX_TOGETHER = 8;
 export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']; text: string }> = {
   lost: {
     outcome: 'unknown',
-    text: 'The outcome is unknown: the worker was lost during the call. It may have taken effect and was not repeated.',
+    text: 'The outcome is unknown: the call was cut off. It may have taken effect and was not repeated.',
   },
   rejected: { outcome: 'refused', text: 'The call was refused by the person who was asked.' },
   denied: { outcome: 'refused', text: 'The agent’s policy does not allow this tool.' },
@@ -55,7 +55,7 @@ export interface ToolRules {
 }
 
 /**
- * Follows from what is stored, so it is the same before and after a crash. Calls that need no permission come first, in
+ * Follows from what is stored, so it is the same before and after a crash, and for a Run that retries another. Calls that need no permission come first, in
  * their order; then all the others are asked for together; then those run that were allowed (decisions, section 3). What
  * follows one another and only reads runs at the same time: so a call sees what the calls before it have changed, and two
  * never change the same at once.

@@ -126,20 +126,3 @@ it('a Run whose workers are all lost fails', async () => {
   expect((await world.summary(runId)).error).toMatchObject({ code: 'worker_lost', retryable: true });
   expectInvariants(await world.stream(threadId));
 });
-
-it('a cancelled Run that is resumed goes on where it stopped', async () => {
-  const { crash, effects, harness } = crashingHarness('after the effect of once');
-  const { engine } = await world.makeWorker({ harnesses: [harness] });
-  const { offer, threadId, runId, agentVersion, limits } = await world.say('work', scripted);
-  const execution = engine.executeOffer(offer);
-  await crash.reached;
-  await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
-  crash.open();
-  await execution;
-  const resumed = { runId: '01BX5ZZKBKACTAV9WEVGEMMVRZ', agentVersion, limits };
-  await world.handle(threadId, { type: 'retry_run', runId, run: resumed });
-  await engine.executeOffer({ threadId, runId: resumed.runId, dispatch: 1 });
-  expect((await world.summary(resumed.runId)).status).toBe('completed');
-  expect(effects.map((effect) => effect.split(' ')[0])).toEqual(['once', 'again']);
-  expectInvariants(await world.stream(threadId));
-});

@@ -2,7 +2,6 @@ import { HarnessError, type TranscriptMessage } from '#agents';
 import {
   SCHEMA_VERSIONS,
   type EventOf,
-  type RunTrigger,
   type ThreadEventType,
   type TokenUsage,
   type ToolCall,
@@ -20,20 +19,19 @@ type Given<Type extends ThreadEventType, Data> = Omit<EventOf<Type>, 'data'> & {
 
 export interface TranscriptOf {
   runId: string;
-  trigger: RunTrigger;
-  /** The Runs that have not ended; those behind this one are not its business. */
+  /** The Runs that have not ended. Messages of those behind this one are left out. */
   liveRunIds: ReadonlySet<string>;
 }
 
 /**
- * The transcript that a Run goes on from. Messages stand in the stream where they were sent, which may be amid an earlier
- * Run's steps (`whenBusy: enqueue`); here each stands before the steps of its own Run, and those of Runs still queued are
- * left out. Only a `retry` answers its message anew: what came after that message is dropped. Throws `thread_unreadable` for
- * what is not as this version stores it: going on without it might repeat a tool.
+ * Returns the transcript that a Run continues. Messages are stored when they are sent, which may be amid an earlier Run's
+ * steps (`whenBusy: enqueue`). Here each precedes the steps of its own Run, and those of queued Runs are left out. A Run that
+ * retries or resumes another continues after the last step of that Run, as a Run does after a crash. Throws
+ * `thread_unreadable` for events that this version does not store, because a Run that ignored them might repeat a tool.
  */
 export function transcriptOf(
   events: readonly TranscriptEvent[],
-  { runId, trigger, liveRunIds }: TranscriptOf,
+  { runId, liveRunIds }: TranscriptOf,
 ): TranscriptEvent[] {
   if (!events.every(isReadable)) throw new HarnessError('thread_unreadable');
   const stepped = new Set(events.flatMap((event) => (event.type === 'message.added' ? [] : [event.runId])));
@@ -58,7 +56,7 @@ export function transcriptOf(
   const own = early.get(runId);
   early.delete(runId);
   ordered.push(...early.values(), ...(own ? [own] : []));
-  return trigger === 'retry' ? answeredAnew(ordered, runId) : ordered;
+  return ordered;
 }
 
 /** Of a newer release, or spoilt: the types of what is stored are a promise that nobody has checked. */
@@ -101,11 +99,6 @@ const areListedTexts = (value: unknown): boolean => Array.isArray(value) && areT
 const areTexts = (...values: unknown[]): boolean => values.every((value) => typeof value === 'string');
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function answeredAnew(events: TranscriptEvent[], runId: string): TranscriptEvent[] {
-  const message = events.findLastIndex(({ type }) => type === 'message.added');
-  return events.filter((event, i) => i <= message || event.runId === runId);
-}
 
 /**
  * The transcript as messages for a model. A call that an ended Run left open gets an answer too: providers refuse a

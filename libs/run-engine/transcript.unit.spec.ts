@@ -4,15 +4,13 @@ import { toMessages, transcriptOf, type TranscriptEvent } from './transcript.ts'
 const wordsOf = (events: readonly TranscriptEvent[]) =>
   events.map((event) => ('text' in event.data ? event.data.text : `${event.type} ${event.data.toolCallId}`));
 
-function order(
-  events: TranscriptEvent[],
-  runId: string,
-  { live = [runId], trigger = 'user_prompt' as const } = {},
-): string[] {
-  return wordsOf(transcriptOf(events, { runId, trigger, liveRunIds: new Set(live) }));
+function order(events: TranscriptEvent[], runId: string, { live = [runId] } = {}): string[] {
+  return wordsOf(transcriptOf(events, { runId, liveRunIds: new Set(live) }));
 }
 
 describe('transcriptOf', () => {
+  const called = answered('old', [call('1')]);
+
   it('is the stream where Runs follow one another', () => {
     const events = [said('a'), answered('A'), said('b', 'B')];
     expect(order(events, 'B')).toEqual(['a', 'A', 'b']);
@@ -39,18 +37,33 @@ describe('transcriptOf', () => {
     expect(order(events, 'D')).toEqual(['a', 'A', 'b', 'c', 'C', 'd']);
   });
 
-  it('drops what a failed Run left when its message is answered anew', () => {
-    const events = [said('a'), answered('old', [call('1')]), completed('1')];
-    const of = { runId: 'B', liveRunIds: new Set(['B']) };
-    expect(wordsOf(transcriptOf(events, { ...of, trigger: 'retry' }))).toEqual(['a']);
-    expect(wordsOf(transcriptOf(events, { ...of, trigger: 'resume' }))).toEqual(['a', 'old', 'tool.completed 1']);
-    const later = [...events, answered('new', [], 'B')];
-    expect(wordsOf(transcriptOf(later, { ...of, trigger: 'retry' }))).toEqual(['a', 'new']);
+  it.each<[string, TranscriptEvent[], string[]]>([
+    ['stored no step', [], ['a']],
+    ['stored a call and its result', [called, completed('1')], ['a', 'old', 'tool.completed 1']],
+    ['left a call unfinished', [called, started('1')], ['a', 'old', 'tool.started 1']],
+    [
+      'was itself a retry',
+      [called, completed('1'), answered('more', [call('2')], 'R'), completed('2', { runId: 'R' })],
+      ['a', 'old', 'tool.completed 1', 'more', 'tool.completed 2'],
+    ],
+    [
+      'was retried by an earlier release, which dropped its steps',
+      [called, started('1'), answered('again', [call('2')], 'R'), completed('2', { runId: 'R' })],
+      ['a', 'old', 'tool.started 1', 'again', 'tool.completed 2'],
+    ],
+  ])('keeps every step for a Run that retries one that %s', (_what, steps, words) => {
+    expect(order([said('a'), ...steps], 'B')).toEqual(words);
+  });
+
+  it('leaves a message that waits behind a retry to its own Run', () => {
+    const events = [said('a'), called, completed('1'), said('c', 'C'), answered('B', [], 'B')];
+    expect(order(events, 'B', { live: ['B', 'C'] })).toEqual(['a', 'old', 'tool.completed 1', 'B']);
+    expect(order(events, 'C')).toEqual(['a', 'old', 'tool.completed 1', 'B', 'c']);
   });
 });
 
 describe('an event that is not as this version stores it', () => {
-  const of = { runId: 'B', trigger: 'user_prompt' as const, liveRunIds: new Set(['B']) };
+  const of = { runId: 'B', liveRunIds: new Set(['B']) };
   const sound = [said('a'), answered('', [call('1')]), decided('1', 'allow_once'), started('1'), completed('1')];
   const nonsense = [undefined, null, 7, [], [null], [{}], {}];
   const refused = (event: object): boolean => {

@@ -127,7 +127,7 @@ export const runs: Group = {
     command(
       {
         usage: 'retry <runId>',
-        description: 'Run again what failed, or go on from where a Run was ended, by a new Run of its Thread.',
+        description: 'Continue a Run that failed or was ended, by a new Run of its Thread.',
         examples: [['run retry 01JD0000000000000000000000']],
       },
       'retryRun',

@@ -169,8 +169,9 @@ export const threadOperations = {
   retryRun: {
     method: 'POST',
     path: '/runs/{runId}/retry',
-    summary: 'Run again what failed, or go on from where a Run was ended, by a new Run',
-    description: 'Of the Thread’s newest Run, as callers can (`retry`, `resume`).',
+    summary: 'Continue a Run that failed or was ended, by a new Run',
+    description:
+      'Takes the Thread’s newest Run, as callers can (`retry`, `resume`). Completed tool calls are not repeated.',
     params: runParams,
     query: nothing,
     body: noBody,

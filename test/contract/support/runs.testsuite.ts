@@ -245,7 +245,7 @@ export function describeRuns(world: World): void {
       const retry = (threadId: string, runId: string, headers = {}) =>
         world.client.post(`/threads/${threadId}/runs/${runId}/retry`, undefined, { headers });
 
-      test('of a failed Run whose error is retryable: 201 {run}, trigger retry; its message is answered anew', async () => {
+      test('of a failed Run whose error is retryable: 201 {run}, trigger retry; its message is not repeated', async () => {
         const agentId = await world.newAgent({ limits: { maxLosses: 1 } });
         const { thread, run } = await world.endedThread({ agentId, text: '/flaky 1 hello' });
         expect(run.error?.retryable).toBe(true);
