@@ -213,7 +213,7 @@ describe.each(PROTOCOLS)('an agent whose model speaks %s', (protocol) => {
     expect(bodyOf(answered).includes(bytes.toString('base64'))).toBe(images);
   });
 
-  it('is interrupted in the middle of a text: the connection to its provider is closed', async () => {
+  it('is interrupted in the middle of a text: the connection is closed, and the next Run is told what was seen', async () => {
     const caller = await models.publish(protocol);
     const line = `${lineOf('hello')} interrupted`;
     const half = models.provider.hold('half said', (request) => request.line === line);
@@ -226,6 +226,13 @@ describe.each(PROTOCOLS)('an agent whose model speaks %s', (protocol) => {
     await say(caller, threadId, `${lineOf('hello')} again`);
     expect((await endOf(caller, threadId)).finalOutput?.text).toBe('Hello, I am here.');
     expect(models.requestsOf(line)).toHaveLength(1);
+    const log = await readLog(caller, threadId);
+    const stoppedAt = log.findIndex(({ content }) => content === 'cancelled');
+    const seen = joined(log.slice(0, stoppedAt), 'agent.message.delta');
+    expect(seen).not.toBe('');
+    const [next] = models.requestsOf(`${lineOf('hello')} again`);
+    expect(bodyOf(next)).toContain(JSON.stringify(seen));
+    expect(bodyOf(next)).toContain('[The user stopped this answer here.]');
     half.release();
   });
 });

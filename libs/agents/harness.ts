@@ -74,10 +74,13 @@ export interface StepContext extends RunContext {
   makeRoom: (bytes: number) => void;
 }
 
-/** The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. */
+/**
+ * The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. `stopped`:
+ * the user stopped this message, and its text is as much of it as was visible.
+ */
 export type TranscriptMessage =
   | { role: 'user'; text: string; fileIds: string[] }
-  | ({ role: 'assistant' } & AssistantMessage)
+  | ({ role: 'assistant'; stopped?: true } & AssistantMessage)
   | ({ role: 'tool' } & Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'result' | 'fileIds'>);
 
 export type StepEvent =

@@ -87,6 +87,7 @@ test.each([
   ['RunLists1763700000008', 'run_summaries_%'],
   ['ExternalRefIndices1763700000013', 'thread_summaries_%ref%'],
   ['FileIndices1763700000015', 'files_%'],
+  ['StopIndex1763700000019', 'events_stops'],
 ])('%s leaves indices that an operator has built beforehand as they are', async (name, pattern) => {
   await migrate(database.ownerUrl);
   const before = await describeSchema();
@@ -106,6 +107,7 @@ test.each([
     'thread_summaries_external_ref, thread_summaries_by_reference',
   ],
   ['FileIndices1763700000015', 'files', 'files_uncounted, files_lost'],
+  ['StopIndex1763700000019', 'events', 'events_stops'],
 ])('%s lets reads of %s go on while it builds, and while a reader holds the table', async (name, table, indices) => {
   await migrate(database.ownerUrl);
   await client.query(`drop index ${indices}`);

@@ -26,6 +26,7 @@ import { FileIndices1763700000015 } from './migrations/0015-file-indices.ts';
 import { DatabaseRoles1763700000016 } from './migrations/0016-database-roles.ts';
 import { WorkerSandbox1763700000017 } from './migrations/0017-worker-sandbox.ts';
 import { ToolServerWarnings1763700000018 } from './migrations/0018-tool-server-warnings.ts';
+import { StopIndex1763700000019 } from './migrations/0019-stop-index.ts';
 
 /** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
@@ -47,6 +48,7 @@ const MIGRATIONS = [
   DatabaseRoles1763700000016,
   WorkerSandbox1763700000017,
   ToolServerWarnings1763700000018,
+  StopIndex1763700000019,
 ];
 
 /** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */

@@ -1,14 +1,39 @@
--- About how many bytes `read-transcript.sql` reads: of what people said, and of all else, the newest $2 bytes whole, and of what
--- is older at most $3 characters an event. Sizes are those of the binary form, unpacked: that takes no conversion to text, and
--- grows with the number of values, as parsed values do. `data || '{}'` unpacks what is stored compressed.
+-- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read: of what people said, of what they saw before
+-- a stop, and of all else, the newest $2 bytes whole, and of what is older at most $3 characters an event. Sizes are those of the
+-- binary form, unpacked: that takes no conversion to text, and grows with the number of values, as parsed values do. `data || '{}'`
+-- unpacks what is stored compressed.
 select coalesce(sum(case when newer <= $2::bigint then size else least(size, 4 * $3::bigint) end), 0)::float8 as bytes
 from (
   select size, sum(size) over (partition by kind order by version desc rows unbounded preceding) as newer
   from (
-    select version, type = 'message.added' as kind,
+    select version, case type when 'message.added' then 'said' else 'done' end as kind,
            pg_column_size(case when jsonb_typeof(data) = 'object' then data || '{}' else data end)::bigint as size
     from events
     where thread_id = $1
       and type in ('message.added', 'assistant.message_added', 'tool.confirmation_decided', 'tool.started', 'tool.completed')
+    union all
+    select stops.version, 'seen' as kind, cut.size
+    from (
+      select version, run_id
+      from events
+      where thread_id = $1 and type = 'run.cancelled' and data ->> 'durationMs' is not null
+      order by version desc
+      limit 100
+    ) stops
+    cross join lateral (
+      select sum(octet_length(deltas.data ->> 'text')) as size
+      from events deltas
+      where deltas.thread_id = $1 and deltas.run_id = stops.run_id and deltas.type = 'assistant.text_added'
+        and deltas.version < stops.version
+        and deltas.version > (
+          select steps.version
+          from events steps
+          where steps.thread_id = $1 and steps.run_id = stops.run_id and steps.version < stops.version
+            and steps.type in ('run.claimed', 'run.requeued', 'assistant.message_added')
+          order by steps.version desc
+          limit 1
+        )
+    ) cut
+    where cut.size is not null
   ) events
 ) sized

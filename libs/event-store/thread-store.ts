@@ -37,6 +37,7 @@ const READ_LOG_PAGE = sql('read-log-page.sql');
 const FIND_LOG_START = sql('find-log-start.sql');
 const READ_MOVED_THREADS = sql('read-moved-threads.sql');
 const READ_TRANSCRIPT = sql('read-transcript.sql');
+const READ_STOPPED_TEXTS = sql('read-stopped-texts.sql');
 const READ_TRANSCRIPT_BYTES = sql('read-transcript-bytes.sql');
 const READ_STREAM = sql('read-stream.sql');
 const PURGE_KEYS = sql('purge-keys.sql');
@@ -68,7 +69,7 @@ export interface LogWindow {
   isCut: boolean;
 }
 
-/** How much of a Thread is read for a harness, whatever its length (read-transcript.sql). */
+/** How much of a Thread is read for a harness, whatever its length (read-transcript.sql, read-stopped-texts.sql). */
 export interface TranscriptBounds {
   /** So many are read as they are, newest first: of what people said, and as many of all else. */
   bytes: number;
@@ -253,10 +254,16 @@ export class ThreadStore {
     return this.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()]], timeoutMs);
   }
 
-  /** Stored messages, decisions and tool events, oldest first: what a harness is given. Starts of calls have their id only. */
+  /**
+   * Returns what a harness is given: stored messages, decisions and tool events, oldest first. Starts of calls have their id
+   * only. A `run.cancelled` has only the visible text of the message that it cut, and is left out if it cut none.
+   */
   async readTranscript(threadId: string, { bytes, characters, note }: TranscriptBounds): Promise<StoredEvent[]> {
-    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [threadId, bytes, characters, note]);
-    return newestFirst.reverse();
+    const values = [threadId, bytes, characters, note];
+    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, values);
+    const stops = await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values);
+    const events = newestFirst.reverse();
+    return stops.length === 0 ? events : [...events, ...stops].sort((a, b) => a.version - b.version);
   }
 
   /** Returns about how many bytes `readTranscript` will read, without reading them. */

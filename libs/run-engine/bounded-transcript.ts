@@ -18,8 +18,8 @@ export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
 const SLACK = 2 * 1024 * 1024;
 
 /**
- * The transcript of a Run that goes on, bounded as `read-transcript.sql` bounds it when the Run is booted again: each step
- * is known for ever, and only the newest ones with all that they said. What people said is bounded there already.
+ * The transcript of a Run that goes on, bounded as `ThreadStore.readTranscript` bounds it when the Run is booted again: each
+ * step is known for ever, and only the newest ones with all that they said. What people said is bounded there already.
  */
 export class BoundedTranscript {
   /** Of the events from `whole` on, UTF-16 units of what can be cut. */
@@ -109,6 +109,7 @@ function unitsOf(event: TranscriptEvent): number {
 
 function countUnits({ type, data }: TranscriptEvent): number {
   if (type === 'tool.completed') return data.result.length;
+  if (type === 'run.cancelled') return data.text.length;
   if (type !== 'assistant.message_added') return 0;
   return data.text.length + JSON.stringify([data.toolCalls, data.continuation]).length;
 }
@@ -118,6 +119,10 @@ function cutEvent(event: TranscriptEvent, bounds: TranscriptBounds): TranscriptE
   if (event.type === 'tool.completed') {
     const result = cutText(event.data.result, bounds);
     return result === event.data.result ? event : { ...event, data: { ...event.data, result } };
+  }
+  if (event.type === 'run.cancelled') {
+    const text = cutText(event.data.text, bounds);
+    return text === event.data.text ? event : { ...event, data: { text } };
   }
   if (event.type !== 'assistant.message_added') return event;
   const { continuation: _, ...data } = event.data;

@@ -2,7 +2,7 @@ import type { RecordedFact } from '#domain';
 import { collectGarbage } from '#testing';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import { nextAction, type Rules } from './next-action.ts';
-import { answered, call, completed, said } from './transcript.testing.ts';
+import { answered, call, completed, said, stopped } from './transcript.testing.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
 
 const BOUNDS = { bytes: 1_000, characters: 10, note: '…' };
@@ -65,6 +65,14 @@ it('cuts what the model wrote instead of a JSON object, and never half a charact
   });
   expect(events[1]!.data).toEqual({ text: '', toolCalls: [{ ...call('1'), invalidInput: 'xxxxxxxxx' }] });
   expect(events[2]!.data).toEqual({ text: 'xxxxxxxxx…', toolCalls: [] });
+});
+
+it('cuts what people saw of an old stopped message, and counts it', () => {
+  const events = [said('q'), stopped(long('x')), stopped('short'), ...step('1')];
+  const transcript = new BoundedTranscript(events, { ...BOUNDS, bytes: 0 }, 300);
+  expect(transcript.events.slice(1, 3).map(({ data }) => data)).toEqual([{ text: 'xxxxxxxxxx…' }, { text: 'short' }]);
+  expect(new BoundedTranscript([stopped(long('x'))], { ...BOUNDS, bytes: 0 }, 300).events.some(isCut)).toBe(false);
+  expect(new BoundedTranscript([stopped(long('x', 301))], { ...BOUNDS, bytes: 0 }, 300).events.some(isCut)).toBe(true);
 });
 
 it('changes nothing of what a Run does next, nor of which messages there are', () => {

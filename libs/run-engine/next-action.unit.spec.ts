@@ -1,5 +1,5 @@
 import { nextAction, type NextAction, type Rules } from './next-action.ts';
-import { answered, call, completed, decided, said, started } from './transcript.testing.ts';
+import { answered, call, completed, decided, said, started, stopped } from './transcript.testing.ts';
 import type { TranscriptEvent } from './transcript.ts';
 
 const rules: Rules = {
@@ -104,6 +104,12 @@ const cases: [string, TranscriptEvent[], NextAction][] = [
   [
     'steps of another Run do not count',
     [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)], 'B'), completed(id)])],
+    modelStep,
+  ],
+  ['a stopped message', [hello, stopped('half')], modelStep],
+  [
+    'a message that was stopped after the calls of the one before it',
+    [hello, answered('', [call('1')]), completed('1'), stopped('half')],
     modelStep,
   ],
   ['calls that only read: together', [hello, answered('', looks('1', '2', '3'))], together('1', '2', '3')],

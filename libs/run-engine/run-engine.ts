@@ -200,7 +200,8 @@ export class RunEngine {
     await room.reserve(await claim.read(() => store.readTranscriptBytes(threadId, TRANSCRIPT_BOUNDS)), claim.signal);
     const events = (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS))) as TranscriptEvent[];
     const liveRunIds = new Set(state.runs.map(({ id }) => id));
-    const transcript = transcriptOf(events, { runId, liveRunIds });
+    const queuedAt = summaries.runs.get(runId)?.created_at;
+    const transcript = transcriptOf(events, { runId, queuedAt, liveRunIds });
     await measure(transcript);
     const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
     const folder = new ThreadFolder({ files, blobs, limits, place });

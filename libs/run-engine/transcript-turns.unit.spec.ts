@@ -40,7 +40,7 @@ const rules: Rules = {
   limits: { maxSteps: 1_000_000 },
   prices: { input: 0, output: 0 },
 };
-const asked = { runId: 'A', liveRunIds: new Set(['A']) };
+const asked = { runId: 'A', queuedAt: '2026-01-01T00:00:00.000Z', liveRunIds: new Set(['A']) };
 
 describe.each(Object.entries(TRANSCRIPTS))('a transcript of %s', (_name, make) => {
   // New events for each try, because what is known of an event is not counted again.

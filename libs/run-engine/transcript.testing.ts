@@ -30,6 +30,10 @@ export function completed(
   return { type: 'tool.completed', data, runId, attempt: 1 };
 }
 
+export function stopped(text: string, runId = 'A'): TranscriptEvent {
+  return { type: 'run.cancelled', data: { text }, runId, attempt: null };
+}
+
 export function decided(toolCallId: string, decision: PermissionDecision, runId = 'A'): TranscriptEvent {
   const data = { requestId: `request of ${toolCallId}`, toolCallId, decision, by: 'someone' };
   return { type: 'tool.confirmation_decided', data, runId, attempt: null };

@@ -1,5 +1,6 @@
 import { HarnessError, type TranscriptMessage } from '#agents';
 import {
+  removeCitations,
   SCHEMA_VERSIONS,
   type EventOf,
   type ThreadEventType,
@@ -8,55 +9,66 @@ import {
   type ToolCompleted,
 } from '#domain';
 
-/** What `read-transcript.sql` reads: messages, decisions and tool calls of a whole Thread. */
-export type TranscriptEvent =
+/** An event of `ThreadStore.readTranscript`: messages, decisions and tool calls of a whole Thread, and texts that a stop cut. */
+export type TranscriptEvent = { occurredAt?: string } & (
   | EventOf<'message.added' | 'assistant.message_added' | 'tool.confirmation_decided'>
+  | Given<'run.cancelled', { text: string }>
   | Given<'tool.started', Pick<ToolCall, 'toolCallId'>>
-  | Given<'tool.completed', Omit<ToolCompleted, 'summary'>>;
+  | Given<'tool.completed', Omit<ToolCompleted, 'summary'>>
+);
 
 /** An event with only that of its data which a transcript needs. */
 type Given<Type extends ThreadEventType, Data> = Omit<EventOf<Type>, 'data'> & { data: Data };
 
 export interface TranscriptOf {
   runId: string;
+  /** When the Run was queued (RFC 3339), if it is known. Messages that were sent later are behind it, and left out. */
+  queuedAt: string | undefined;
   /** The Runs that have not ended. Messages of those behind this one are left out. */
   liveRunIds: ReadonlySet<string>;
 }
 
 /**
  * Returns the transcript that a Run continues. Messages are stored when they are sent, which may be amid an earlier Run's
- * steps (`whenBusy: enqueue`). Here each precedes the steps of its own Run, and those of queued Runs are left out. A Run that
- * retries or resumes another continues after the last step of that Run, as a Run does after a crash. Throws
- * `thread_unreadable` for events that this version does not store, because a Run that ignored them might repeat a tool.
+ * steps (`whenBusy: enqueue`). Here each precedes the steps of its own Run and follows those of earlier Runs, so that nothing
+ * comes between a call and its result. Messages behind the Run are left out. A Run that retries or resumes another continues
+ * after the last step of that Run, as a Run does after a crash. Throws `thread_unreadable` for events that this version does
+ * not store, because a Run that ignored them might repeat a tool.
  */
 export function transcriptOf(
   events: readonly TranscriptEvent[],
-  { runId, liveRunIds }: TranscriptOf,
+  { runId, queuedAt, liveRunIds }: TranscriptOf,
 ): TranscriptEvent[] {
   if (!events.every(isReadable)) throw new HarnessError('thread_unreadable');
   const stepped = new Set(events.flatMap((event) => (event.type === 'message.added' ? [] : [event.runId])));
+  /** The place of the first event of each Run. */
+  const begun = new Map<string | null, number>();
   const ordered: TranscriptEvent[] = [];
-  /** Messages whose Run has not stepped yet. */
-  const early = new Map<string | null, TranscriptEvent>();
-  for (const event of events) {
-    if (event.type === 'message.added') {
-      const behind = event.runId !== runId && liveRunIds.has(event.runId ?? '');
-      if (!behind) early.set(event.runId, event);
+  /** Messages whose Run has not stepped yet, and their places. */
+  const early = new Map<string | null, { message: TranscriptEvent; place: number }>();
+  for (const [place, event] of events.entries()) {
+    const { runId: id, type } = event;
+    const begunAt = begun.get(id) ?? place;
+    begun.set(id, begunAt);
+    if (type === 'message.added') {
+      const isBehind = liveRunIds.has(id ?? '') || Date.parse(event.occurredAt ?? '') > Date.parse(queuedAt ?? '');
+      if (id === runId || !isBehind) early.set(id, { message: event, place });
       continue;
     }
-    for (const [id, message] of early) {
-      // Its own message, and those that were never answered: their Runs ended before this step.
-      if (id === event.runId || (id !== runId && !stepped.has(id))) {
+    // Calls belong to the message before them, perhaps that of a Run that is retried.
+    const beginsMessage = type === 'assistant.message_added' || type === 'run.cancelled';
+    for (const [other, { message, place: sentAt }] of beginsMessage ? early : []) {
+      // Its own message, and those before it that were never answered.
+      if (other === id || (other !== runId && !stepped.has(other) && sentAt < begunAt)) {
         ordered.push(message);
-        early.delete(id);
+        early.delete(other);
       }
     }
     ordered.push(event);
   }
   const own = early.get(runId);
   early.delete(runId);
-  ordered.push(...early.values(), ...(own ? [own] : []));
-  return ordered;
+  return [...ordered, ...[...early.values(), ...(own ? [own] : [])].map(({ message }) => message)];
 }
 
 /** Of a newer release, or spoilt: the types of what is stored are a promise that nobody has checked. */
@@ -72,6 +84,8 @@ function isReadable(event: TranscriptEvent & { schemaVersion?: number }): boolea
     }
     case 'tool.confirmation_decided':
       return areTexts(event.data.toolCallId) && ['allow_once', 'reject_once'].includes(event.data.decision);
+    case 'run.cancelled':
+      return areTexts(event.data.text);
     case 'tool.started':
       return areTexts(event.data.toolCallId);
     case 'tool.completed': {
@@ -123,6 +137,9 @@ export function toMessages(events: readonly TranscriptEvent[]): TranscriptMessag
       settle();
       messages.push(messageOf(event, ({ data }) => ({ role: 'assistant', ...data })));
       open = new Map(event.data.toolCalls.map((call) => [call.toolCallId, call]));
+    } else if (event.type === 'run.cancelled') {
+      settle();
+      messages.push(messageOf(event, stoppedMessage));
     } else if (event.type === 'tool.started') {
       started.add(event.data.toolCallId);
     } else if (event.type === 'tool.completed' && open.delete(event.data.toolCallId)) {
@@ -150,6 +167,11 @@ function messageOf<Event extends TranscriptEvent>(
   const message = messages.get(event) ?? make(event);
   messages.set(event, message);
   return message;
+}
+
+/** Returns what a person saw of the message that the stop cut. */
+function stoppedMessage({ data }: Extract<TranscriptEvent, { type: 'run.cancelled' }>): TranscriptMessage {
+  return { role: 'assistant', text: removeCitations(data.text).text, toolCalls: [], stopped: true };
 }
 
 function toolMessage({ data }: Extract<TranscriptEvent, { type: 'tool.completed' }>): ToolMessage {

@@ -1,11 +1,15 @@
-import { answered, call, completed, decided, said, started } from './transcript.testing.ts';
+import { answered, call, completed, decided, said, started, stopped } from './transcript.testing.ts';
+import type { TranscriptMessage } from '#agents';
 import { toMessages, transcriptOf, type TranscriptEvent } from './transcript.ts';
+
+const AT = '2026-01-01T00:00:00.000Z';
+const LATER = '2026-01-01T00:00:00.001Z';
 
 const wordsOf = (events: readonly TranscriptEvent[]) =>
   events.map((event) => ('text' in event.data ? event.data.text : `${event.type} ${event.data.toolCallId}`));
 
 function order(events: TranscriptEvent[], runId: string, { live = [runId] } = {}): string[] {
-  return wordsOf(transcriptOf(events, { runId, liveRunIds: new Set(live) }));
+  return wordsOf(transcriptOf(events, { runId, queuedAt: AT, liveRunIds: new Set(live) }));
 }
 
 describe('transcriptOf', () => {
@@ -55,6 +59,41 @@ describe('transcriptOf', () => {
     expect(order([said('a'), ...steps], 'B')).toEqual(words);
   });
 
+  it.each<[string, TranscriptEvent[], string, string[]]>([
+    [
+      'amid the calls of the Run before it',
+      [said('a'), called, said('b', 'B'), started('1'), completed('1'), answered('A'), said('c', 'C')],
+      'C',
+      ['a', 'old', 'tool.started 1', 'tool.completed 1', 'A', 'b', 'c'],
+    ],
+    [
+      'before the first step of the Run before it',
+      [said('a'), said('b', 'B'), answered('A'), said('c', 'C'), answered('C', [], 'C'), said('d', 'D')],
+      'D',
+      ['a', 'A', 'b', 'c', 'C', 'd'],
+    ],
+    [
+      'behind a retry that began with a result',
+      [said('a'), called, said('b', 'B'), completed('1', { runId: 'R' }), answered('R', [], 'R'), said('c', 'C')],
+      'C',
+      ['a', 'old', 'tool.completed 1', 'b', 'R', 'c'],
+    ],
+  ])('never parts a call from its result by a message that was never answered: %s', (_what, events, runId, words) => {
+    expect(order(events, runId)).toEqual(words);
+  });
+
+  it('leaves out a message behind the Run also where it was cancelled: the calls of the Run go on', () => {
+    const events = [said('a'), called, started('1'), { ...said('b', 'B'), occurredAt: LATER }];
+    expect(order(events, 'A')).toEqual(['a', 'old', 'tool.started 1']);
+    expect(order(events, 'R')).toEqual(['a', 'old', 'tool.started 1']);
+  });
+
+  it('has a stopped message among the steps of its Run', () => {
+    const events = [said('a'), said('b', 'B'), called, completed('1'), stopped('half'), answered('B', [], 'B')];
+    expect(order(events, 'B')).toEqual(['a', 'old', 'tool.completed 1', 'half', 'b', 'B']);
+    expect(order([said('a'), stopped('half'), said('c', 'C')], 'C')).toEqual(['a', 'half', 'c']);
+  });
+
   it('leaves a message that waits behind a retry to its own Run', () => {
     const events = [said('a'), called, completed('1'), said('c', 'C'), answered('B', [], 'B')];
     expect(order(events, 'B', { live: ['B', 'C'] })).toEqual(['a', 'old', 'tool.completed 1', 'B']);
@@ -63,8 +102,11 @@ describe('transcriptOf', () => {
 });
 
 describe('an event that is not as this version stores it', () => {
-  const of = { runId: 'B', liveRunIds: new Set(['B']) };
-  const sound = [said('a'), answered('', [call('1')]), decided('1', 'allow_once'), started('1'), completed('1')];
+  const of = { runId: 'B', queuedAt: AT, liveRunIds: new Set(['B']) };
+  const sound = [
+    ...[said('a'), answered('', [call('1')]), decided('1', 'allow_once'), started('1'), completed('1')],
+    stopped('half'),
+  ];
   const nonsense = [undefined, null, 7, [], [null], [{}], {}];
   const refused = (event: object): boolean => {
     try {
@@ -132,6 +174,20 @@ describe('toMessages', () => {
       { role: 'tool', toolCallId: '3', outcome: 'refused' },
       { role: 'user', text: 'b' },
     ]);
+  });
+
+  const half: TranscriptMessage = { role: 'assistant', text: 'half', toolCalls: [], stopped: true };
+  it.each<[string, TranscriptEvent[], TranscriptMessage[]]>([
+    ['what a person saw of a stopped message', [stopped('half')], [half]],
+    [
+      'it before the messages of the Run that resumes it',
+      [stopped('half'), answered('again', [], 'B')],
+      [half, { role: 'assistant', text: 'again', toolCalls: [] }],
+    ],
+    ['it without citations', [stopped('ha\uE200cite\uE202x\uE201lf')], [half]],
+    ['an unfinished citation as it was seen', [stopped('half\uE200cite')], [{ ...half, text: 'half\uE200cite' }]],
+  ])('has %s', (_what, events, messages) => {
+    expect(toMessages([said('a'), ...events])).toEqual([{ role: 'user', text: 'a', fileIds: [] }, ...messages]);
   });
 
   it('gives the same message for the same result again, so that what was counted of it is known', () => {

@@ -5,7 +5,7 @@ import type { Worker } from './nodes.ts';
 import { LimitOracle } from './limit-oracle.ts';
 import { must, StreamOracle } from './stream-oracle.ts';
 import type { Stored, StreamRow, Tables, WorkRowStored } from './tables.ts';
-import { ASKED, IDEMPOTENT, type Effect } from './tools.ts';
+import { ASKED, IDEMPOTENT, type Effect, type GivenStep } from './tools.ts';
 
 /** A Thread as its events alone say it is. */
 interface Followed {
@@ -70,6 +70,20 @@ export class Oracle {
       ![...keys.values()].some((row) => row.threadId === threadId && row.body !== ''),
       'I12: a body of a deleted Thread',
     );
+  }
+
+  /**
+   * A model step begins. It is given what was stored before its Run was claimed, also by earlier Runs: the result of each call,
+   * because it would make an unknown one again under another id, and once what people saw of each message that a stop cut.
+   */
+  step({ threadId, runId, attempt, transcript }: GivenStep): void {
+    const given = new Set(
+      transcript.map((entry) => (entry.role === 'tool' ? `${entry.toolCallId} ${entry.outcome}` : '')),
+    );
+    const { results, seen } = this.threads.get(threadId)!.stream.knownBefore(runId, attempt);
+    for (const result of results) must(given.has(result), `I10: a step of ${runId} is not told of ${result}`);
+    const stopped = transcript.flatMap((entry) => (entry.role === 'assistant' && entry.stopped ? [entry.text] : []));
+    same(JSON.stringify(stopped), seen, `what a step of ${runId} is told of stopped messages`);
   }
 
   /** A tool takes effect. */

@@ -17,7 +17,7 @@ import { EPOCH_MS, simulateTime } from './simulated-time.ts';
 import type { StatementLog } from './statement-log.ts';
 import { must } from './stream-oracle.ts';
 import { Tables, type StatementBug } from './tables.ts';
-import { simulatedHarness } from './tools.ts';
+import { simulatedHarness, type GivenStep } from './tools.ts';
 import { TurnOracle } from './turn-oracle.ts';
 
 export interface SimulationOptions {
@@ -133,7 +133,7 @@ class Simulation {
     const onWaiting = (count: number): void => this.checkWindow(count);
     const onTaken = (offer: RunOffer): void => this.checkTurn(offer);
     this.queue = new QueueServer({ scheduler, faults, trace, onWaiting, onTaken });
-    const world = { onEffect: this.noteEffect, slowness: (agentId: string) => this.slownessOf(agentId) };
+    const world = { onEffect: this.noteEffect, onStep: this.checkStep, slowness: this.slownessOf };
     this.site = {
       database: this.database,
       queue: this.queue,
@@ -260,14 +260,15 @@ class Simulation {
     });
   }
 
-  private slownessOf(agentId: string): number {
-    return this.options.calm && agentId.startsWith('ORG1-') ? SLOWNESS : 1;
-  }
+  private readonly slownessOf = (agentId: string): number =>
+    this.options.calm && agentId.startsWith('ORG1-') ? SLOWNESS : 1;
 
   private readonly noteEffect = (effect: Parameters<Oracle['effect']>[0]): void => {
     this.note(() => `${this.scheduler.current!.name}: ${effect.toolName} ${effect.toolCallId} takes effect`);
     this.check(() => this.oracle.effect(effect));
   };
+
+  private readonly checkStep = (step: GivenStep): void => this.check(() => this.oracle.step(step));
 
   private count(what: string): void {
     this.seen.set(what, (this.seen.get(what) ?? 0) + 1);

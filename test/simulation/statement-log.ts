@@ -86,6 +86,6 @@ function sortKeysOf({ work }: Tables, { name }: Statement, { rows }: Result): st
   if (name === 'find-due-runs') return stored.map((row) => String(row?.dueAt));
   if (name === 'find-ready-runs') return stored.map((row, i) => String([rows[i]!.hasSlot, row?.since]));
   if (name === 'find-limited-organizations') return rows.map(({ id }) => id as string);
-  if (name === 'read-transcript') return rows.map(({ version }) => String(version));
+  if (name === 'read-transcript' || name === 'read-stopped-texts') return rows.map(({ version }) => String(version));
   return null;
 }

@@ -42,9 +42,11 @@ const NAMED: Record<string, Execute> = {
   'read-transcript': (tables, [threadId]) =>
     (tables.streams.get(threadId as string)?.events ?? [])
       .filter(({ type }) => TRANSCRIBED.includes(type))
+      .filter(({ type, runId }) => !isResultOfEndedRun(tables, threadId as string, { type, runId }))
       .toReversed()
       .map((event) => ({ ...event, data: transcribed(event) })),
   'read-transcript-bytes': () => [{ bytes: 0 }],
+  'read-stopped-texts': (tables, [threadId]) => readStoppedTexts(tables, threadId as string),
   'find-due-runs': (tables, values) => findDueRuns(tables, values as [boolean, string[], number]),
   'find-open-step': (tables, [threadId, runId, attempt]) => {
     const row = tables.streams.get(threadId as string);
@@ -190,6 +192,29 @@ const TRANSCRIBED: readonly string[] = [
   'tool.started',
   'tool.completed',
 ];
+
+/** Of each cancelled Run the deltas since its last claim, requeue or message, newest Run first. */
+function readStoppedTexts(tables: Tables, threadId: string): Row[] {
+  if (tables.has('a transcript lacks the text that a stop cut')) return [];
+  const texts = new Map<string | null, string>();
+  const rows: Row[] = [];
+  for (const event of tables.streams.get(threadId)?.events ?? []) {
+    const { type, runId } = event;
+    if (type === 'assistant.text_added') texts.set(runId, (texts.get(runId) ?? '') + event.data.text);
+    else if (type === 'assistant.message_added' || (isClaimOrRequeue(type) && !tables.has('void text counts as seen')))
+      texts.delete(runId);
+    else if (type === 'run.cancelled' && texts.has(runId)) rows.push({ ...event, data: { text: texts.get(runId) } });
+  }
+  return rows.reverse();
+}
+
+const isClaimOrRequeue = (type: string): boolean => type === 'run.claimed' || type === 'run.requeued';
+
+function isResultOfEndedRun(tables: Tables, threadId: string, event: Pick<StoredEvent, 'type' | 'runId'>): boolean {
+  if (event.type !== 'tool.completed' || !tables.has('a transcript lacks the results of ended Runs')) return false;
+  const state = tables.stateOf(threadId);
+  return state.lifecycle === 'none' || state.runs.every(({ id }) => id !== event.runId);
+}
 
 /** The start of a call is its id, and summaries are for people. */
 function transcribed({ type, data }: StoredEvent): unknown {

@@ -9,6 +9,8 @@ export interface SeenRun {
   losses: number;
   maxLosses: number;
   open: Set<string>;
+  /** The text of the message that its worker is writing, as people see it. */
+  visible: string;
 }
 
 /** decisions, section 3, once more: an oracle that asks the domain knows nothing. */
@@ -35,10 +37,22 @@ export class StreamOracle {
   claims = 0;
   /** How many claims it had had when each tool call started first, with the one that started it. */
   readonly started = new Map<string, number>();
+  /** The results of tool calls, in their order: the call and its outcome. */
+  readonly results: string[] = [];
+  /** The texts that people saw of messages before a stop cut them, in their order. */
+  private readonly seen: string[] = [];
+  /** How many results and texts there were at each claim. */
+  private readonly knownAt = new Map<string, { results: number; seen: number }>();
   private last: StoredEvent | null = null;
 
   live(): SeenRun[] {
     return [...this.runs.values()].filter(({ status }) => LIVE.includes(status));
+  }
+
+  /** What was stored before the claim, by whatever Run. */
+  knownBefore(runId: string, attempt: number): { results: string[]; seen: string[] } {
+    const known = this.knownAt.get(`${runId} ${attempt}`);
+    return { results: this.results.slice(0, known?.results), seen: this.seen.slice(0, known?.seen) };
   }
 
   see(event: StoredEvent): void {
@@ -64,7 +78,16 @@ export class StreamOracle {
   private seeQueued({ data }: StoredEvent, id: string): void {
     must(!this.runs.has(id), `I3: Run ${id} is queued again`);
     const { maxLosses } = (data as { limits: { maxLosses: number } }).limits;
-    this.runs.set(id, { id, status: 'queued', attempt: 0, dispatch: 1, losses: 0, maxLosses, open: new Set() });
+    this.runs.set(id, {
+      id,
+      status: 'queued',
+      attempt: 0,
+      dispatch: 1,
+      losses: 0,
+      maxLosses,
+      open: new Set(),
+      visible: '',
+    });
   }
 
   private seeAttempt({ type, attempt, data }: StoredEvent, run: SeenRun): void {
@@ -74,6 +97,8 @@ export class StreamOracle {
       must(this.live()[0] === run, `I4: a Run is claimed that waits behind another`);
       run.attempt += 1;
       this.claims += 1;
+      this.knownAt.set(`${run.id} ${attempt}`, { results: this.results.length, seen: this.seen.length });
+      run.visible = '';
       return;
     }
     if (attempt === null) return;
@@ -86,6 +111,8 @@ export class StreamOracle {
     const after = ENDINGS.find((ending) => ending === move) ?? AFTER[`${run.status} ${move}`];
     if (after === undefined) throw new Broken(`a Run that is ${run.status} cannot be ${move}`);
     run.status = after;
+    if (move === 'cancelled' && run.visible !== '') this.seen.push(run.visible);
+    if (move === 'requeued') run.visible = '';
     const { dispatch, reason, losses, requests } = data as {
       dispatch: number;
       reason: string;
@@ -107,7 +134,13 @@ export class StreamOracle {
     const isDecision = type === 'tool.confirmation_decided';
     must(run.status === (isDecision ? 'waiting_input' : 'running'), `${type} while the Run is ${run.status}`);
     if (type === 'assistant.message_added' || type === 'tool.completed') run.losses = 0;
-    const { toolCallId, requestId, decision, by } = data as Record<string, string>;
+    const { toolCallId, requestId, decision, by, outcome, text } = data as Record<string, string>;
+    if (type === 'assistant.text_added') run.visible += text;
+    if (type === 'assistant.message_added') run.visible = '';
+    if (type === 'tool.completed') {
+      must(!this.results.some((result) => result.startsWith(toolCallId!)), `I10: ${toolCallId} has two results`);
+      this.results.push(`${toolCallId} ${outcome}`);
+    }
     if (type === 'tool.started' && !this.started.has(toolCallId!)) this.started.set(toolCallId!, this.claims);
     if (!isDecision) return;
     must(run.open.delete(requestId!), `request ${requestId} is decided, but not open`);

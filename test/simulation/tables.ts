@@ -113,6 +113,9 @@ export const STATEMENT_BUGS = [
   'newcomers pass those who wait',
   'a place in a limit is kept for ever',
   'the queue time of a limited Run goes on',
+  'a transcript lacks the results of ended Runs',
+  'a transcript lacks the text that a stop cut',
+  'void text counts as seen',
 ] as const;
 /** Found only without faults, because the order of turns is promised for no other time. */
 export const TURN_BUGS = ['organizations without a slot are taken for others', 'no slot-seconds are counted'] as const;

@@ -6,9 +6,13 @@ import type { Scheduler } from './scheduler.ts';
 export interface World {
   /** How many times as long the steps of an agent take. */
   slowness: (agentId: string) => number;
+  /** A model step begins, with what it is given of its Thread. */
+  onStep: (step: GivenStep) => void;
   /** A tool takes effect; it cannot be taken back. */
   onEffect: (effect: Effect) => void;
 }
+
+export type GivenStep = Pick<StepContext, 'threadId' | 'runId' | 'attempt' | 'transcript'>;
 
 export interface Effect {
   threadId: string;
@@ -54,7 +58,9 @@ export function simulatedHarness(scheduler: Scheduler, faults: Faults, world: Wo
     });
   };
   const pauseMs = (): number => (oneIn(30) ? faults.between(500, 4_000) : faults.between(1, 60));
-  async function* step({ agentId, transcript, signal }: StepContext): AsyncGenerator<StepEvent> {
+  async function* step(context: StepContext): AsyncGenerator<StepEvent> {
+    const { agentId, transcript, signal } = context;
+    world.onStep(context);
     const steps = transcript.filter(({ role }) => role === 'assistant').length;
     let text = '';
     for (let pieces = random.below(4); pieces > 0; pieces--) {

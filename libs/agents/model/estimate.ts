@@ -2,6 +2,7 @@ import type { Tool, TranscriptMessage } from '../harness.ts';
 import { oncePer } from '../once-per.ts';
 import { readContinuation, type AnswerBlock, type Reasoning } from './continuation.ts';
 import type { ModelChoice } from './model-settings.ts';
+import { STOP_MARK } from './prompt.ts';
 
 /** What an image counts, tokens: one of 1,200 pixels a side, as Anthropic counts; providers make larger ones smaller. */
 const IMAGE_TOKENS = 1_600;
@@ -34,7 +35,8 @@ export function messageTokens(message: TranscriptMessage, { model, isShown, reas
     case 'assistant': {
       const blocks = readContinuation(model, message.continuation)?.blocks ?? [];
       const thought = textTokens(reasoning?.get(message)?.text ?? '');
-      return FRAME_TOKENS + saidTokens(message) + thought + sum(blocks.map(givenBackTokens));
+      const mark = message.stopped ? FRAME_TOKENS + textTokens(STOP_MARK) : 0;
+      return FRAME_TOKENS + saidTokens(message) + thought + mark + sum(blocks.map(givenBackTokens));
     }
   }
 }

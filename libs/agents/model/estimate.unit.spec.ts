@@ -2,6 +2,7 @@ import type { TranscriptMessage } from '../harness.ts';
 import { toContinuation } from './continuation.ts';
 import { correction, messageTokens, textTokens } from './estimate.ts';
 import type { ModelChoice } from './model-settings.ts';
+import { STOP_MARK } from './prompt.ts';
 import { manifestWith } from './provider.testing.ts';
 
 const model = manifestWith({}).model as ModelChoice;
@@ -30,6 +31,11 @@ describe('the estimate', () => {
     expect(tokensOf({ ...empty, continuation: kept('x'.repeat(400)) })).toBe(tokensOf(empty) + 102);
     // Nobody is given back what another harness wanted.
     expect(tokensOf({ ...empty, continuation: { thoughts: 'x'.repeat(400) } })).toBe(tokensOf(empty));
+  });
+
+  it('counts the mark of a stopped message', () => {
+    const half: TranscriptMessage = { role: 'assistant', text: 'half', toolCalls: [] };
+    expect(tokensOf({ ...half, stopped: true })).toBe(tokensOf(half) + 8 + textTokens(STOP_MARK));
   });
 
   it.each<[number, TranscriptMessage[]]>([

@@ -162,7 +162,9 @@ async function preparePrompt(model: ModelChoice, context: StepContext, quirks: Q
  * change of the model between a Run and the one that resumes it.
  */
 function mayThink(model: ModelChoice, { transcript }: StepContext): boolean {
-  const turn = transcript.slice(transcript.findLastIndex(({ role }) => role === 'user') + 1);
+  const beginsTurn = (message: TranscriptMessage): boolean =>
+    message.role === 'user' || (message.role === 'assistant' && message.stopped === true);
+  const turn = transcript.slice(transcript.findLastIndex(beginsTurn) + 1);
   const answers = turn.filter((message) => message.role === 'assistant');
   const thoughts = answers.flatMap(({ continuation }) => readContinuation(model, continuation)?.blocks ?? []);
   return answers.length === 0 || thoughts.some(({ type }) => type === 'thinking' || type === 'redacted');

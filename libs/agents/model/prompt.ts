@@ -31,6 +31,8 @@ const CACHED_HERE: SharedV3ProviderOptions = { anthropic: { cacheControl: { type
 
 /** What the user says last, where the assistant would: providers take no prompt that ends with an answer. */
 const GO_ON: LanguageModelV3Message = { role: 'user', content: [{ type: 'text', text: 'Go on.' }] };
+/** Follows the visible text of a stopped message. It is the user's, so that models do not write it themselves. */
+export const STOP_MARK = '[The user stopped this answer here.]';
 
 export interface PromptParts {
   model: ModelChoice;
@@ -84,7 +86,9 @@ export function toPrompt({
       prompt.push({ role: 'user', content: [{ type: 'text', text: textOfUser(message.text) }, ...files] });
     } else {
       const answer = assistantMessage(message, told);
-      if (answer !== null) prompt.push(answer);
+      if (answer === null) continue;
+      prompt.push(answer);
+      if (message.stopped) prompt.push({ role: 'user', content: [{ type: 'text', text: STOP_MARK }] });
     }
   }
   showImagesOfTools();

@@ -1,6 +1,6 @@
 import type { TranscriptMessage } from '../harness.ts';
 import { REASONING_FIELDS, toContinuation, type AnswerBlock } from './continuation.ts';
-import { toFunctionTools, toPrompt } from './prompt.ts';
+import { STOP_MARK, toFunctionTools, toPrompt } from './prompt.ts';
 import { manifestWith } from './provider.testing.ts';
 import type { ShownImage } from './shown-files.ts';
 import type { ModelChoice } from './model-settings.ts';
@@ -65,6 +65,19 @@ describe('the prompt', () => {
     expect(prompt.map(({ role }) => role)).toEqual(['user', 'user', 'assistant', 'tool']);
     expect(prompt[0]?.content).toEqual([{ type: 'text', text: '(an empty message)' }]);
     expect(prompt[2]?.content).toMatchObject([{ type: 'tool-call' }]);
+  });
+
+  it('lets the user mark what was stopped, so that it never ends with words of the model', () => {
+    const stopped = (text: string): TranscriptMessage => ({ role: 'assistant', text, toolCalls: [], stopped: true });
+    const mark = { role: 'user', content: [{ type: 'text', text: STOP_MARK }] };
+    const half = { role: 'assistant', content: [{ type: 'text', text: 'half' }] };
+    for (const model of [openAi, anthropic]) {
+      expect(promptOf(model, [user('Look'), stopped('half')]).slice(1)).toMatchObject([half, mark]);
+      const next = promptOf(model, [user('Look'), stopped('half'), user('And?')]).slice(1);
+      expect(next).toMatchObject([half, mark, { role: 'user' }]);
+      // Nobody saw anything.
+      expect(promptOf(model, [user('Look'), stopped(' \n')])).toHaveLength(1);
+    }
   });
 
   it('has only names that providers take, in call and result alike', () => {

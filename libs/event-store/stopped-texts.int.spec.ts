@@ -1,0 +1,148 @@
+import { ulid } from 'ulid';
+import { runError, type Command } from '#domain';
+import { addMessage, apply, createThread, newRun, openFixture, piece, record, type Fixture } from './store.testing.ts';
+import { absentThread } from './handle-commands.ts';
+
+let on: Fixture;
+beforeAll(async () => {
+  on = await openFixture();
+});
+afterAll(() => on.close());
+
+const WHOLE = { bytes: 1_000, characters: 5, note: '…' };
+
+/** Turns short lines into commands on one Thread: `say x`, `lose`, `interrupt` and so on are about the newest claim. */
+class Story {
+  private runId = ulid();
+  private attempt = 0;
+  private dispatch = 1;
+
+  begin(): Command[] {
+    return [createThread(), addMessage('Hello', newRun(this.runId)), ...this.claim()];
+  }
+
+  commandsOf(line: string): Command[] {
+    const [word, text = ''] = line.split(/ (.*)/s);
+    const fence = { runId: this.runId, attempt: this.attempt };
+    const toolCallId = text;
+    switch (word) {
+      case 'say':
+        return [record(fence, piece(text))];
+      case 'think':
+        return [record(fence, { type: 'assistant.thinking_added', data: { text } })];
+      case 'message':
+        return [record(fence, { type: 'assistant.message_added', data: { text, toolCalls: [] } })];
+      case 'ask':
+        return [{ ...fence, type: 'wait_for_decisions', requests: [{ requestId: ulid(), toolCallId }] }];
+      case 'lose':
+        this.dispatch += 1;
+        return [{ ...fence, type: 'hand_over_run' }];
+      case 'claim':
+        return this.claim();
+      case 'interrupt':
+        return [{ type: 'interrupt', runId: null, by: 'P' }];
+      case 'fail':
+        return [{ ...fence, type: 'fail_run', error: runError('provider_auth'), jitter: 0 }];
+      case 'expire':
+        return [{ ...fence, type: 'expire_run', limit: 'work', dispatch: this.dispatch }];
+      case 'enqueue':
+        return [addMessage('And?', newRun(), 'enqueue')];
+      case 'interrupt-by-message':
+        return this.next((run) => ({ ...addMessage('No', run), whenBusy: 'interrupt' }) as Command);
+      case 'next':
+        return [...this.next((run) => addMessage('Next', run)), ...this.claim()];
+      case 'wait-in-queue':
+        return this.next((run) => addMessage('Next', run));
+      case 'retry': {
+        const { runId } = this;
+        return [...this.next((run) => ({ type: 'retry_run', runId, run })), ...this.claim()];
+      }
+      default:
+        throw new Error(`no such line: ${line}`);
+    }
+  }
+
+  private next(command: (run: ReturnType<typeof newRun>) => Command): Command[] {
+    Object.assign(this, { runId: ulid(), attempt: 0, dispatch: 1 });
+    return [command(newRun(this.runId))];
+  }
+
+  private claim(): Command[] {
+    const { runId, dispatch } = this;
+    this.attempt += 1;
+    const { attempt } = this;
+    return [
+      { type: 'claim_run', runId, dispatch, holder: 'worker' },
+      { type: 'start_run', runId, attempt },
+    ];
+  }
+}
+
+async function tell(lines: string[]): Promise<string> {
+  const threadId = ulid();
+  const story = new Story();
+  await apply(on.handler, { threadId, from: absentThread(threadId), commands: story.begin() });
+  for (const line of lines) await apply(on.handler, { threadId, commands: story.commandsOf(line) });
+  return threadId;
+}
+
+const stoppedIn = async (threadId: string, bounds = WHOLE) =>
+  (await on.store.readTranscript(threadId, bounds)).flatMap(({ type, data }) =>
+    type === 'run.cancelled' ? [(data as unknown as { text: string }).text] : [],
+  );
+
+it.each<[string, string[], string[]]>([
+  ['the message under way', ['say Half ', 'say an answer', 'interrupt'], ['Half an answer']],
+  ['a message that a message stops', ['say Half', 'interrupt-by-message'], ['Half']],
+  ['each of several stops', ['say One', 'interrupt', 'next', 'say Two', 'interrupt'], ['One', 'Two']],
+  ['a stop after a retry', ['say One', 'interrupt', 'retry', 'say Two', 'interrupt'], ['One', 'Two']],
+  ['what follows the last message', ['say First.', 'message First.', 'say Second', 'interrupt'], ['Second']],
+  ['what follows the last claim', ['say Void', 'lose', 'claim', 'say Seen', 'interrupt'], ['Seen']],
+  ['what is said amid other messages', ['say One ', 'enqueue', 'say two', 'interrupt'], ['One two']],
+  ['nothing void: the Run is queued again', ['say Void', 'lose', 'interrupt'], []],
+  ['nothing void: the next claim said nothing', ['say Void', 'lose', 'claim', 'interrupt'], []],
+  ['nothing of a stored message', ['say Whole.', 'message Whole.', 'interrupt'], []],
+  ['nothing while a person is asked', ['say Shall I?', 'message Shall I?', 'ask call', 'interrupt'], []],
+  ['no thoughts', ['think Hm', 'interrupt'], []],
+  ['nothing of a Run that never started', ['say Half', 'interrupt', 'wait-in-queue', 'interrupt'], ['Half']],
+  ['nothing of a Run that failed', ['say Half', 'fail'], []],
+  ['nothing of a Run that expired', ['say Half', 'expire'], []],
+])('a transcript has of cancelled Runs %s', async (_what, lines, texts) => {
+  expect(await stoppedIn(await tell(lines))).toEqual(texts);
+});
+
+it('has each stopped text where it was stopped', async () => {
+  const threadId = await tell(['say Half', 'interrupt', 'next', 'say Done.', 'message Done.']);
+  const types = (await on.store.readTranscript(threadId, WHOLE)).map(({ type }) => type);
+  expect(types).toEqual(['message.added', 'run.cancelled', 'message.added', 'assistant.message_added']);
+});
+
+describe('the bounds of stopped texts', () => {
+  const lines = (text: string) => [`say ${text}`, 'interrupt', 'next'];
+
+  it('keep the newest whole, and the beginnings of the others', async () => {
+    const threadId = await tell(['an older one', 'a short one', 'the newest'].flatMap(lines));
+    expect(await stoppedIn(threadId, { ...WHOLE, bytes: 12 })).toEqual(['an ol…', 'a sho…', 'the newest']);
+    expect(await stoppedIn(threadId, { ...WHOLE, bytes: 0, characters: 11 })).toEqual([
+      'an older one',
+      'a short one',
+      'the newest',
+    ]);
+  });
+
+  it('leave out all but the newest 100', async () => {
+    const threadId = await tell(Array.from({ length: 102 }, (_, i) => lines(`Text ${i}`)).flat());
+    const texts = await stoppedIn(threadId);
+    expect([texts.length, texts[0], texts.at(-1)]).toEqual([100, 'Text 2', 'Text 101']);
+  });
+
+  it('are counted before they are read', async () => {
+    const bytesOf = async (text: string, bounds = WHOLE) =>
+      on.store.readTranscriptBytes(await tell(lines(text)), bounds);
+    const [short, long] = ['x', 'x'.repeat(901)];
+    expect((await bytesOf(long)) - (await bytesOf(short))).toBe(900);
+    // Four bytes for each of at most five characters.
+    const old = { ...WHOLE, bytes: 0 };
+    expect((await bytesOf(long, old)) - (await bytesOf(short, old))).toBe(19);
+  });
+});
