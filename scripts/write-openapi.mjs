@@ -1,15 +1,16 @@
 /** Writes the OpenAPI documents of docs/ from the contract in dist/. libs/contract/openapi.unit.spec.ts compares them. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { format } from 'oxfmt';
 
 const { adminOpenApiDocument, openApiDocument } = await import('../dist/libs/contract/index.js');
 const documents = { 'docs/api': openApiDocument('/api/v1'), 'docs/admin': adminOpenApiDocument('/admin/v1') };
-const options = JSON.parse(await readFile(new URL('../.oxfmtrc.json', import.meta.url), 'utf8'));
+const root = dirname(import.meta.dirname);
 
 for (const [folder, document] of Object.entries(documents)) {
-  const path = join(dirname(import.meta.dirname), folder, 'openapi.json');
+  const path = join(root, folder, 'openapi.json');
   await mkdir(dirname(path), { recursive: true });
-  const { code } = await format(path, JSON.stringify(document, null, 2), options);
-  await writeFile(path, code);
+  await writeFile(path, JSON.stringify(document, null, 2));
+  // By the command, because only that reads the comments of its settings.
+  execFileSync(join(root, 'node_modules/.bin/oxfmt'), [path], { cwd: root });
 }

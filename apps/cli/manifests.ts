@@ -9,10 +9,24 @@ import { countOf, showControls } from './text.ts';
 const MANIFEST = /\.(ya?ml|json)$/i;
 
 /**
- * The manifests in these files, in all *.yaml, *.yml and *.json below these folders, and for `-` on standard input. Throws
- * CommandError, which tells all that is wrong with all of them.
+ * Returns the manifests in these files, in all *.yaml, *.yml and *.json below these folders, and for `-` on standard input.
+ * Throws CommandError, which tells all that is wrong with all of them.
  */
 export async function readManifests(sources: readonly string[]): Promise<ManifestFile[]> {
+  const { manifests, problems } = await tryManifests(sources);
+  if (problems.length === 0) return manifests;
+  const summary = `${countOf(problems.length, 'problem')}; nothing was sent.`;
+  throw new CommandError('usage', [...problems.map(showControls), summary].join('\n'));
+}
+
+/**
+ * Returns the manifests of those files that are right, and the problems of the others, each with its place. Throws
+ * CommandError if a file cannot be read, or if there is none.
+ */
+export async function tryManifests(sources: readonly string[]): Promise<{
+  manifests: ManifestFile[];
+  problems: string[];
+}> {
   const { formatProblem, MAX_MANIFEST_BYTES, parseManifests } = await import('#agents');
   const manifests: ManifestFile[] = [];
   const problems: string[] = [];
@@ -23,12 +37,8 @@ export async function readManifests(sources: readonly string[]): Promise<Manifes
     manifests.push(...parsed.manifests);
     problems.push(...parsed.problems.map(formatProblem));
   }
-  if (problems.length > 0) {
-    const summary = `${countOf(problems.length, 'problem')}; nothing was sent.`;
-    throw new CommandError('usage', [...problems.map(showControls), summary].join('\n'));
-  }
-  if (manifests.length === 0) throw new CommandError('usage', 'There is no manifest there.');
-  return manifests;
+  if (manifests.length + problems.length === 0) throw new CommandError('usage', 'There is no manifest there.');
+  return { manifests, problems };
 }
 
 /**

@@ -8,16 +8,16 @@ import {
   type Config,
   type Database,
   type Logger,
-  type Queryable,
 } from '#platform';
 import { AgentCatalogue } from './agent-catalogue.ts';
 import { allowancesOf } from './allowances.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { FILE_TOOLS } from './file-tools/file-tools.ts';
 import { harnessesByName, type Harness, type Harnesses } from './harness.ts';
-import type { McpServers } from './mcp/mcp-servers.ts';
+import type { McpServers, McpServersOptions } from './mcp/mcp-servers.ts';
 import { toolSandbox } from './mcp/sandbox.ts';
 import { modelHarness } from './model/model-harness.ts';
+import type { Fetch } from './model/providers.ts';
 import { noteToolWarnings } from './tool-warnings.ts';
 
 /** Injection token of the process's harnesses, by name. */
@@ -29,7 +29,11 @@ export const HARNESSES = Symbol('HARNESSES');
       provide: HARNESSES,
       inject: [CONFIG, LOGGER, DATABASE],
       useFactory: (config: Config, logger: Logger, { pool }: Database) =>
-        harnessesByName([echoHarness(), realAgents(config, logger, pool), ...preloadedHarnesses()]),
+        harnessesByName([
+          echoHarness(),
+          realAgents(config, logger, { noteWarnings: noteToolWarnings.bind(null, pool) }),
+          ...preloadedHarnesses(),
+        ]),
     },
     {
       provide: AgentCatalogue,
@@ -57,20 +61,32 @@ function preloadedHarnesses(): Harness[] {
   return (globalThis as { [key: symbol]: Harness[] | undefined })[Symbol.for('spool.harnesses')] ?? [];
 }
 
+interface RealAgentsOptions {
+  /** Keeps what was left out of the list of a tool server; nowhere by default. */
+  noteWarnings?: McpServersOptions['noteWarnings'];
+  /** The variables of the process, by default. */
+  env?: Record<string, string | undefined>;
+  /** Wraps the `fetch` by which providers are asked. */
+  watch?: (fetch: Fetch) => Fetch;
+}
+
 /** Models, with the tools of their agents' MCP servers and those for files. */
-function realAgents(config: Config, logger: Logger, database: Queryable): Harness {
+export function realAgents(
+  config: Config,
+  logger: Logger,
+  { noteWarnings = () => Promise.resolve(), env = process.env, watch = (fetch) => fetch }: RealAgentsOptions = {},
+): Harness {
   const outbound = openOutbound({ allowed: config.ALLOWED_PRIVATE_ADDRESSES });
-  const allowances = allowancesOf(config, process.env);
+  const allowances = allowancesOf(config, env);
   let servers: Promise<McpServers> | null = null;
   // When they are first needed: the SDK takes 200 ms of CPU to load, and most processes never start one.
   const toolServers = async (): Promise<McpServers> => {
     const { McpServers } = await import('./mcp/mcp-servers.ts');
-    const sandbox = toolSandbox(config, process.env);
-    const noteWarnings = noteToolWarnings.bind(null, database);
+    const sandbox = toolSandbox(config, env);
     return new McpServers({ fetch: outbound.fetch, allowances, sandbox, logger, noteWarnings });
   };
   return modelHarness({
-    fetch: outbound.fetch as typeof fetch,
+    fetch: watch(outbound.fetch as Fetch),
     allowances,
     logger,
     tools: async (context) => {

@@ -1,5 +1,6 @@
 export * from './agent-catalogue.ts';
-export * from './agents.module.ts';
+export { AgentsModule, HARNESSES } from './agents.module.ts';
+export { checkAgent, wouldRun, type CheckRow } from './check/check-agent.ts';
 export * from './echo/echo-commands.ts';
 export * from './echo/echo-harness.ts';
 export { FILE_TOOLS } from './file-tools/file-tools.ts';

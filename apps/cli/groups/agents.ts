@@ -8,6 +8,7 @@ import type { Paging, Session } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
 import { colourDiff, countOf, showControls, showInLine } from '../text.ts';
 import { apply } from './agent-apply.ts';
+import { check } from './agent-check.ts';
 import { PAGING } from './paging.ts';
 
 type InOrganization = Options & { org?: string };
@@ -266,6 +267,7 @@ async function update(session: Session, given: string, options: InOrganization, 
 
 const commands = [
   apply,
+  check,
   list,
   show,
   versions,

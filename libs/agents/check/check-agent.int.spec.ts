@@ -1,0 +1,291 @@
+import { findFreePort, loadConfig } from '#platform';
+import { agentManifestSchema, type AgentManifest } from '../manifest.ts';
+import { closeAll, listeningOdd, oddServer } from '../mcp/mcp-servers.testing.ts';
+import type { ModelChoice } from '../model/model-settings.ts';
+import {
+  anthropic,
+  apiKey,
+  env,
+  KEY,
+  manifestWith,
+  openAi,
+  refuses,
+  stepsAndProviders,
+  streams,
+  type AskedRequest,
+  type Respond,
+} from '../model/provider.testing.ts';
+import { checkAgent, wouldRun, type CheckRow } from './check-agent.ts';
+
+const { start } = stepsAndProviders();
+afterEach(closeAll);
+
+const config = loadConfig({ ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1', MANIFEST_VARIABLES: 'KEY' });
+const checkLive = (manifest: AgentManifest): Promise<CheckRow[]> => checkAgent(manifest, { config, env, live: true });
+
+type Kind = 'text' | 'tools' | 'results' | 'image';
+
+function kindOf({ body }: AskedRequest): Kind {
+  const messages = JSON.stringify(body['messages']);
+  if (/"role":"tool"|"tool_result"/.test(messages)) return 'results';
+  if (/"image_url"|"type":"image"/.test(messages)) return 'image';
+  return body['tools'] === undefined ? 'text' : 'tools';
+}
+
+/** A server that answers each kind of request as the check hopes for, but for what is given. */
+const server =
+  (answers: Record<Kind, Respond>, more: Partial<Record<Kind, Respond>> = {}): Respond =>
+  (response, request) => {
+    response.setHeader('x-ratelimit-remaining-requests', '59');
+    response.setHeader('x-ratelimit-owner', KEY);
+    ({ ...answers, ...more })[kindOf(request)](response, request);
+  };
+
+const [red, blue] = ['{"word":"red"}', '{"word":"blue"}'];
+const chat = (pieces: object[], reason = 'stop', usage: object[] = [openAi.usage(40, 5)]): Respond =>
+  streams([...pieces, openAi.finish(reason), ...usage]);
+const CHAT: Record<Kind, Respond> = {
+  text: chat([openAi.text('one '), openAi.text('two')]),
+  tools: chat([openAi.call('spool_check', red, 0), openAi.call('spool_check', blue, 1)], 'tool_calls'),
+  results: chat([openAi.text('done')]),
+  image: chat([openAi.text('Red.')]),
+};
+const WITHOUT_USAGE: Record<Kind, Respond> = {
+  text: chat([openAi.text('one '), openAi.text('two')], 'stop', []),
+  tools: chat([openAi.call('spool_check', red, 0), openAi.call('spool_check', blue, 1)], 'tool_calls', []),
+  results: chat([openAi.text('done')], 'stop', []),
+  image: chat([openAi.text('Red.')], 'stop', []),
+};
+
+const messages = (blocks: object[], reason: string): Respond =>
+  streams([anthropic.start(), ...blocks, ...anthropic.end(reason)]);
+const MESSAGES: Record<Kind, Respond> = {
+  text: messages([...anthropic.text(0, 'one '), ...anthropic.text(1, 'two')], 'end_turn'),
+  tools: messages(
+    [
+      ...anthropic.thinking(0, 'Two calls.', 'signed'),
+      ...anthropic.call(1, 'spool_check', red),
+      ...anthropic.call(2, 'spool_check', blue),
+    ],
+    'tool_use',
+  ),
+  results: messages(anthropic.text(0, 'done'), 'end_turn'),
+  image: messages(anthropic.text(0, 'red'), 'end_turn'),
+};
+
+const error = (message: string) => ({ error: { message, type: 'invalid_request_error' } });
+const THINKS = { thinkingTokens: 1_024, maxOutputTokens: 4_000 };
+
+const GOOD = {
+  ...{ settings: 'works', text: 'works', streaming: 'works', tools: 'works', 'parallel tools': 'works' },
+  ...{ 'tool results': 'works', images: 'not known', usage: 'works', reasoning: 'not known', limits: 'works' },
+  protocol: 'works',
+};
+/** Nothing else is asked for where there is no text. */
+const NO_TEXT = {
+  ...{ text: 'does not work', streaming: 'not known', tools: 'not known', 'parallel tools': 'not known' },
+  ...{ 'tool results': 'not known', usage: 'not known', protocol: 'not known' },
+};
+const NO_TOOLS = { tools: 'does not work', 'parallel tools': 'not known', 'tool results': 'not known' };
+
+interface Case {
+  respond: Respond;
+  model?: Partial<ModelChoice>;
+  states?: Partial<Record<keyof typeof GOOD, string>>;
+  runs?: boolean;
+  requests?: number;
+  /** What one of the rows says. */
+  says?: RegExp;
+}
+
+describe('checking an agent with its provider', () => {
+  it.each<[string, Case]>([
+    ['a good server of OpenAI’s protocol', { respond: server(CHAT), says: /x-ratelimit-remaining-requests: 59\./ }],
+    [
+      'one that takes images',
+      { respond: server(CHAT), model: { images: true }, states: { images: 'works' }, requests: 4 },
+    ],
+    [
+      'one that takes an image and does not see it',
+      {
+        respond: server(CHAT, { image: chat([openAi.text('I see nothing.')]) }),
+        model: { images: true },
+        states: { images: 'does not work' },
+        requests: 4,
+      },
+    ],
+    [
+      'a good server of Anthropic’s protocol',
+      {
+        respond: server(MESSAGES),
+        model: { provider: 'anthropic', settings: THINKS },
+        states: { images: 'works', reasoning: 'works' },
+        requests: 4,
+        says: /An answer may have 4000 tokens/,
+      },
+    ],
+    [
+      'one that refuses the key',
+      {
+        respond: server(CHAT, { text: refuses(401, error(`Incorrect API key: ${KEY}`)) }),
+        states: NO_TEXT,
+        runs: false,
+        requests: 1,
+        says: /refused the agent’s credential.*Incorrect API key: \[key\]/,
+      },
+    ],
+    [
+      'one that refuses tools',
+      {
+        respond: server(CHAT, { tools: refuses(400, error('m-1 does not support tools')) }),
+        states: NO_TOOLS,
+        runs: false,
+        requests: 2,
+        says: /HTTP 400 .*does not support tools/,
+      },
+    ],
+    [
+      'one that refuses the results of tools',
+      {
+        respond: server(CHAT, { results: refuses(422, error('roles must alternate')) }),
+        states: { 'tool results': 'does not work' },
+        runs: false,
+        says: /roles must alternate/,
+      },
+    ],
+    [
+      'one without usage',
+      { respond: server(WITHOUT_USAGE), states: { usage: 'does not work' }, says: /they are estimated/ },
+    ],
+    [
+      'one that makes one call an answer',
+      {
+        respond: server(CHAT, { tools: chat([openAi.call('spool_check', red)], 'tool_calls') }),
+        states: { 'parallel tools': 'does not work' },
+      },
+    ],
+    [
+      'one that writes of calls instead of making them',
+      { respond: server(CHAT, { tools: chat([openAi.text(red)]) }), states: NO_TOOLS, requests: 2 },
+    ],
+    [
+      'one that ignores the schema of a tool',
+      {
+        respond: server(CHAT, { tools: chat([openAi.call('spool_check', '{"w":1}')], 'tool_calls') }),
+        states: { tools: 'does not work', 'parallel tools': 'does not work' },
+      },
+    ],
+    [
+      'one that sends its text in one piece',
+      { respond: server(CHAT, { text: chat([openAi.text('one two')]) }), states: { streaming: 'does not work' } },
+    ],
+    [
+      'one that has no text',
+      {
+        respond: server(CHAT, { text: chat([]) }),
+        states: NO_TEXT,
+        runs: false,
+        requests: 1,
+      },
+    ],
+    [
+      'one whose limit of requests ends the check',
+      {
+        respond: server(CHAT, { tools: refuses(429, error('Slow down')) }),
+        states: { ...NO_TOOLS, tools: 'not known' },
+        requests: 2,
+      },
+    ],
+    [
+      'one that sends more than its protocol has',
+      {
+        respond: server(CHAT, { results: chat([{ hello: 1 }, openAi.text('done')]) }),
+        says: /without what their protocol does not have: part at choices/,
+      },
+    ],
+    [
+      'one whose window nobody knows',
+      {
+        respond: server(CHAT),
+        model: { contextTokens: undefined },
+        states: { limits: 'not known' },
+        says: /set contextTokens/,
+      },
+    ],
+  ])('%s', async (_, { respond, model, states, runs = true, requests = 3, says = /./ }) => {
+    const provider = await start(respond);
+    const rows = await checkLive(manifestWith({ baseUrl: provider.url, apiKey, contextTokens: 32_000, ...model }));
+    expect(statesOf(rows)).toEqual({ ...GOOD, ...states });
+    expect(wouldRun(rows)).toBe(runs);
+    expect(rows.map(({ detail }) => detail).join('\n')).toMatch(says);
+    expect(JSON.stringify(rows)).not.toContain(KEY);
+    expect(provider.asked).toHaveLength(requests);
+    for (const { body } of provider.asked) expect(body['max_tokens']).toBeLessThanOrEqual(2_048);
+  });
+
+  it('gives thoughts back with the results of calls', async () => {
+    const provider = await start(server(MESSAGES));
+    await checkLive(manifestWith({ provider: 'anthropic', baseUrl: provider.url, apiKey, settings: THINKS }));
+    const results = provider.asked.filter((request) => kindOf(request) === 'results');
+    expect(results.map(({ body }) => JSON.stringify(body['messages']))).toEqual([expect.stringContaining('"signed"')]);
+  });
+
+  it('sends the tools of the agent that are not denied', async () => {
+    const provider = await start(server(CHAT));
+    const manifest = manifestWith({ baseUrl: provider.url, apiKey }, { tools: [{ pattern: '*', policy: 'deny' }] });
+    await checkLive(manifest);
+    await checkLive({ ...manifest, tools: [{ pattern: 'read_*', policy: 'allow' }, ...manifest.tools] });
+    const names = provider.asked
+      .filter((request) => kindOf(request) === 'tools')
+      .map(({ body }) => (body['tools'] as { function: { name: string } }[]).map((tool) => tool.function.name));
+    expect(names).toEqual([['spool_check'], ['read_file', 'spool_check']]);
+  });
+});
+
+describe('checking the tool servers of an agent', () => {
+  it('names the tools of one that works, and says why another does not', async () => {
+    const provider = await start(server(CHAT));
+    const { port } = await listeningOdd({ JOURNAL: oddServer().journal }, await findFreePort());
+    const servers = [
+      { name: 'good', url: `http://127.0.0.1:${port}/` },
+      { name: 'optional', url: `http://127.0.0.1:${await findFreePort()}/`, required: false },
+    ];
+    const manifest = manifestWith({ baseUrl: provider.url, apiKey }, { toolServers: servers });
+    const rows = await checkLive(manifest);
+    expect(rows.slice(-2)).toEqual([
+      expect.objectContaining({
+        check: 'tool server good',
+        state: 'works',
+        detail: expect.stringContaining('good__') as string,
+      }),
+      expect.objectContaining({ check: 'tool server optional', state: 'does not work', needed: false }),
+    ]);
+    expect(wouldRun(rows)).toBe(true);
+    const required = { ...manifest, toolServers: manifest.toolServers.map((one) => ({ ...one, required: true })) };
+    expect(wouldRun(await checkLive(required))).toBe(false);
+  });
+
+  it('asks nobody if the agent would not run anyway', async () => {
+    const provider = await start(server(CHAT));
+    const model = { baseUrl: provider.url, apiKey: { env: 'OTHER' } };
+    const rows = await checkLive(manifestWith(model, { toolServers: [{ name: 'files', command: 'npx' }] }));
+    expect(rows).toEqual([
+      expect.objectContaining({ state: 'does not work', detail: expect.stringContaining('model.apiKey: ') as string }),
+      expect.objectContaining({
+        state: 'does not work',
+        detail: expect.stringContaining('toolServers.0.command: ') as string,
+      }),
+    ]);
+    expect([wouldRun(rows), provider.asked]).toEqual([false, []]);
+  });
+
+  it('asks no provider for a harness without a model', async () => {
+    expect(statesOf(await checkLive(agentManifestSchema.parse({ name: 'Echo', harness: { name: 'echo' } })))).toEqual({
+      settings: 'works',
+    });
+  });
+});
+
+function statesOf(rows: readonly CheckRow[]): Record<string, string> {
+  return Object.fromEntries(rows.map(({ check, state }) => [check, state]));
+}

@@ -1,0 +1,113 @@
+import { ByteBudget, createLogger, newId, type Config } from '#platform';
+import { realAgents } from '../agents.module.ts';
+import { allowancesOf } from '../allowances.ts';
+import { echoHarness } from '../echo/echo-harness.ts';
+import { HarnessError, harnessesByName, type Harness, type RunContext, type Tool } from '../harness.ts';
+import type { AgentManifest } from '../manifest.ts';
+import { ReadinessCheck } from '../readiness.ts';
+import { toolPolicy } from '../tool-policy.ts';
+import { checkModel } from './check-model.ts';
+import { fails, reasonOf, works, type CheckRow } from './check-row.ts';
+import { watchAnswers } from './watch-answers.ts';
+
+export type { CheckRow };
+
+export interface AgentCheckOptions {
+  config: Config;
+  /** The variables of the process: what manifests may name of them, `config` says. */
+  env: Record<string, string | undefined>;
+  /** Whether the provider and the tool servers are asked too. */
+  live: boolean;
+}
+
+/** Returns whether the agent would run, as far as the rows tell. */
+export const wouldRun = (rows: readonly CheckRow[]): boolean =>
+  !rows.some(({ needed, state }) => needed && state === 'does not work');
+
+/**
+ * Says what of an agent works in this process, by the code that Runs use. It needs no database. With `live` it asks the provider
+ * three or four times, once more for images, and each tool server once.
+ */
+export async function checkAgent(
+  manifest: AgentManifest,
+  { config, env, live }: AgentCheckOptions,
+): Promise<CheckRow[]> {
+  const { seen, watch } = watchAnswers();
+  const log: LogLine[] = [];
+  const logger = createLogger('warn', 'check', { write: (line) => void log.push(JSON.parse(line) as LogLine) });
+  const harnesses = harnessesByName([echoHarness(), realAgents(config, logger, { env, watch })]);
+  const readiness = new ReadinessCheck({ harnesses, allowances: allowancesOf(config, env), now: Date.now });
+  try {
+    const rows = await settingsRows(manifest, readiness);
+    const harness = harnesses.get(manifest.harness.name);
+    if (!live || harness === undefined || !wouldRun(rows)) return rows;
+    const context = contextOf(manifest);
+    const { serverRows, tools } = await checkServers(harness, context, log);
+    const { model } = manifest;
+    // Only this harness asks a provider.
+    if (harness.name !== 'model' || model === undefined) return [...rows, ...serverRows];
+    const sent = tools.filter((tool) => toolPolicy(manifest, tool) !== 'deny');
+    const modelRows = await checkModel({ harness, context, model, tools: sent, seen, oddities: () => odditiesIn(log) });
+    return [...rows, ...modelRows, ...serverRows];
+  } finally {
+    for (const harness of harnesses.values()) await harness.close?.();
+  }
+}
+
+/** What the harness and the tool servers log of what they left out. */
+interface LogLine {
+  toolServer?: string;
+  why?: string;
+  kind?: string;
+  place?: string;
+}
+
+async function settingsRows(manifest: AgentManifest, readiness: ReadinessCheck): Promise<CheckRow[]> {
+  const lacks = (await readiness.of(manifest)).map(({ detail }) => fails('settings', detail, true));
+  const warnings = (await readiness.warnings(manifest)).map(({ detail }) => fails('settings', detail));
+  const found = [...lacks, ...warnings];
+  return found.length > 0
+    ? found
+    : [works('settings', 'The settings are right, and the secrets and programs are there and allowed.')];
+}
+
+function contextOf(manifest: AgentManifest): RunContext {
+  const budget = new ByteBudget({ process: Infinity, share: Infinity });
+  return {
+    ...{ agentId: newId(), threadId: newId(), runId: newId(), attempt: 1, userId: 'spool-agent-check', manifest },
+    runTask: () => Promise.reject(new Error('A check runs no tool.')),
+    openHold: () => budget.hold('check'),
+    signal: new AbortController().signal,
+  };
+}
+
+/** Each server for itself, as if it were required: then the failure comes as it is. */
+async function checkServers(harness: Harness, context: RunContext, log: readonly LogLine[]) {
+  const { manifest } = context;
+  const toolsOf = (toolServers: AgentManifest['toolServers']) =>
+    harness.tools({ ...context, manifest: { ...manifest, toolServers } });
+  const own = await toolsOf([]);
+  const checked = await Promise.all(
+    manifest.toolServers.map(async (server): Promise<{ row: CheckRow; tools: readonly Tool[] }> => {
+      const check = `tool server ${server.name}`;
+      try {
+        const tools = (await toolsOf([{ ...server, required: true }])).filter((tool) => !own.includes(tool));
+        const leftOut = log.flatMap(({ toolServer, why }) => (toolServer === server.name && why ? [why] : []));
+        return { row: works(check, describeTools(tools, leftOut)), tools };
+      } catch (error) {
+        if (!(error instanceof HarnessError)) throw error;
+        return { row: fails(check, reasonOf(error), server.required), tools: [] };
+      }
+    }),
+  );
+  return { serverRows: checked.map(({ row }) => row), tools: [...own, ...checked.flatMap(({ tools }) => tools)] };
+}
+
+function describeTools(tools: readonly Tool[], leftOut: readonly string[]): string {
+  const names = tools.map(({ name }) => name).join(', ');
+  const left = leftOut.length === 0 ? '' : ` Left out: ${leftOut.join(' ')}`;
+  return `${tools.length === 0 ? 'It has no tools.' : `Its tools: ${names}.`}${left}`;
+}
+
+const odditiesIn = (log: readonly LogLine[]): string[] =>
+  log.flatMap(({ kind, place }) => (kind && place ? [`${kind} at ${place}`] : []));
