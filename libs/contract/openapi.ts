@@ -108,13 +108,16 @@ function describeOperation(name: string, operation: Operation): Json {
 
 /** What has bytes can be asked for their headers alone (RFC 9110, 9.3.2). */
 function describeHead(name: string, operation: Operation): Json {
+  const answers = { ...describeSuccess(operation, undefined, { withoutBytes: true }), ...refusalsOf(name, operation) };
+  const { 206: _part, 416: _outside, ...responses } = answers as Record<number, Json>;
   return {
     operationId: `${name}Head`,
     summary: 'Ask what a download would answer',
-    description: 'Status and headers of the same request with GET, without the bytes; refusals have no body either.',
+    description:
+      'Status and headers of the same request with GET, without the bytes. Ignores `Range`. Refusals have no body either.',
     tags: [tagOf(operation.path)],
     parameters: parametersOf(operation),
-    responses: { ...describeSuccess(operation, undefined, { withoutBytes: true }), ...refusalsOf(name, operation) },
+    responses,
   };
 }
 

@@ -132,8 +132,10 @@ it('describes every operation, and how it refuses', () => {
 it('has the download once more as HEAD, without bytes', () => {
   const { get, head } = document.paths['/files/{fileId}/content']!;
   expect(head?.parameters).toEqual(get?.parameters);
-  expect(Object.keys(head!.responses)).toEqual(Object.keys(get!.responses));
-  for (const status of ['200', '206', '304']) {
+  // It ignores `Range`.
+  const withoutRanges = Object.keys(get!.responses).filter((status) => !['206', '416'].includes(status));
+  expect(Object.keys(head!.responses)).toEqual(withoutRanges);
+  for (const status of ['200', '304']) {
     expect(head!.responses[status]?.content).toBeUndefined();
     expect(head!.responses[status]?.headers).toEqual(get!.responses[status]?.headers);
   }

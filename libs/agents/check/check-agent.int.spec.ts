@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { findFreePort, loadConfig } from '#platform';
 import { agentManifestSchema, type AgentManifest } from '../manifest.ts';
 import { closeAll, listeningOdd, oddServer } from '../mcp/mcp-servers.testing.ts';
@@ -18,7 +22,11 @@ import {
 import { checkAgent, wouldRun, type CheckRow } from './check-agent.ts';
 
 const { start } = stepsAndProviders();
-afterEach(closeAll);
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await closeAll();
+  await Promise.all(ends.splice(0).map((end) => end()));
+});
 
 const config = loadConfig({ ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1', MANIFEST_VARIABLES: 'KEY' });
 const checkLive = (manifest: AgentManifest): Promise<CheckRow[]> => checkAgent(manifest, { config, env, live: true });
@@ -147,10 +155,10 @@ describe('checking an agent with its provider', () => {
     [
       'one that refuses the results of tools',
       {
-        respond: server(CHAT, { results: refuses(422, error('roles must alternate')) }),
+        respond: server(CHAT, { results: refuses(422, error('No call has this id')) }),
         states: { 'tool results': 'does not work' },
         runs: false,
-        says: /roles must alternate/,
+        says: /No call has this id/,
       },
     ],
     [
@@ -186,6 +194,25 @@ describe('checking an agent with its provider', () => {
         states: NO_TEXT,
         runs: false,
         requests: 1,
+      },
+    ],
+    [
+      'one that thinks until the tokens of the check are used up',
+      {
+        respond: server(CHAT, { text: chat([openAi.delta({ reasoning_content: 'Hm.' })], 'length') }),
+        states: { text: 'not known', streaming: 'not known' },
+        says: /used up the tokens of this check/,
+      },
+    ],
+    [
+      'one that reports the tokens of the input only',
+      {
+        respond: server({
+          ...WITHOUT_USAGE,
+          text: chat([openAi.text('one '), openAi.text('two')], 'stop', [openAi.usage(40, 0)]),
+        }),
+        states: { usage: 'does not work' },
+        says: /does not report the tokens of output/,
       },
     ],
     [
@@ -258,11 +285,27 @@ describe('checking the tool servers of an agent', () => {
         state: 'works',
         detail: expect.stringContaining('good__') as string,
       }),
-      expect.objectContaining({ check: 'tool server optional', state: 'does not work', needed: false }),
+      {
+        ...{ check: 'tool server optional', state: 'does not work', needed: false },
+        detail: expect.stringMatching(/^The tool server optional cannot be connected to\. .*ECONNREFUSED/) as string,
+      },
     ]);
     expect(wouldRun(rows)).toBe(true);
     const required = { ...manifest, toolServers: manifest.toolServers.map((one) => ({ ...one, required: true })) };
     expect(wouldRun(await checkLive(required))).toBe(false);
+  });
+
+  it('says which tools are left out', async () => {
+    const large = { type: 'object', description: 'x'.repeat(65_536) };
+    const url = await listing([
+      { name: 'small', inputSchema: { type: 'object' } },
+      { name: 'large', inputSchema: large },
+    ]);
+    const manifest = { name: 'Echo', harness: { name: 'model' }, toolServers: [{ name: 'web', url }] };
+    const provider = await start(server(CHAT));
+    const { model } = manifestWith({ baseUrl: provider.url, apiKey });
+    const rows = await checkLive(agentManifestSchema.parse({ ...manifest, model }));
+    expect(rows.at(-1)?.detail).toMatch(/^Its tools: web__small\. Left out: The input schema of web__large is larger/);
   });
 
   it('asks nobody if the agent would not run anyway', async () => {
@@ -285,6 +328,35 @@ describe('checking the tool servers of an agent', () => {
     });
   });
 });
+
+/** Returns the address of an MCP server that has these tools, until the end of the test. */
+async function listing(tools: object[]): Promise<string> {
+  const http = createServer((request, response) => {
+    void text(request).then((body) => {
+      const { id, method, params } = JSON.parse(body || '{}') as JsonRpc;
+      if (id === undefined) return response.writeHead(request.method === 'POST' ? 202 : 405).end();
+      const ready = { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: INFO };
+      const result = method === 'initialize' ? ready : { tools };
+      return response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });
+  });
+  await once(http.listen(0, '127.0.0.1'), 'listening');
+  ends.push(async () => {
+    http.closeAllConnections();
+    await once(http.close(), 'close');
+  });
+  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/`;
+}
+
+interface JsonRpc {
+  id?: number;
+  method?: string;
+  params?: { protocolVersion?: string };
+}
+
+const INFO = { name: 'listing', version: '1' };
 
 function statesOf(rows: readonly CheckRow[]): Record<string, string> {
   return Object.fromEntries(rows.map(({ check, state }) => [check, state]));

@@ -7,7 +7,7 @@ import type { AgentManifest } from '../manifest.ts';
 import { ReadinessCheck } from '../readiness.ts';
 import { toolPolicy } from '../tool-policy.ts';
 import { checkModel } from './check-model.ts';
-import { fails, reasonOf, works, type CheckRow } from './check-row.ts';
+import { causeOf, fails, works, type CheckRow } from './check-row.ts';
 import { watchAnswers } from './watch-answers.ts';
 
 export type { CheckRow };
@@ -96,7 +96,7 @@ async function checkServers(harness: Harness, context: RunContext, log: readonly
         return { row: works(check, describeTools(tools, leftOut)), tools };
       } catch (error) {
         if (!(error instanceof HarnessError)) throw error;
-        return { row: fails(check, reasonOf(error), server.required), tools: [] };
+        return { row: fails(check, causeOf(error) || error.message, server.required), tools: [] };
       }
     }),
   );

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { HarnessError } from '../harness.ts';
 
 /** One thing that `spool agent check` has looked at. */
@@ -11,7 +12,9 @@ export interface CheckRow {
   needed: boolean;
 }
 
-const MAX_CAUSE = 500;
+const MAX_CAUSES = 5;
+/** UTF-16 units. */
+const MAX_TEXT = 500;
 
 export const works = (check: string, detail: string): CheckRow => ({ check, state: 'works', detail, needed: false });
 
@@ -29,7 +32,19 @@ export const unknown = (check: string, detail: string): CheckRow => ({
   needed: false,
 });
 
-/** Returns what a failure says to operators: its code's message, and the cause as the log has it. */
-export function reasonOf({ message, cause }: HarnessError): string {
-  return cause instanceof Error ? `${message} ${cause.message.slice(0, MAX_CAUSE)}` : message;
+/** Returns what a failure says to operators: its code's message, and the causes as the log has them. */
+export function reasonOf(error: HarnessError): string {
+  return [error.message, causeOf(error)].filter((text) => text !== '').join(' ');
+}
+
+/** Returns the messages of the causes alone, empty if there are none. They hold no secrets, as those of the log. */
+export function causeOf({ cause }: HarnessError): string {
+  const messages: string[] = [];
+  // Not by `instanceof`: under Jest those of Node have another class Error.
+  for (let next = cause; types.isNativeError(next) && messages.length < MAX_CAUSES; next = next.cause)
+    if (!messages.includes(next.message)) messages.push(next.message);
+  return messages
+    .filter((message) => message !== '')
+    .join(' ')
+    .slice(0, MAX_TEXT);
 }
