@@ -148,8 +148,8 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
     }).toEqual({
       ...{ what, wire, messages: textsOf(text), usage: usageOf(text), cuts: 1 + again, refusals: [] },
       ...{ asked: exactly(steps), uses: exactly(uses), isUnknown: exactly(isUnknown) },
-      // The provider refuses one whose signature is not its own.
-      isThoughtBack: wire === 'anthropic' && steps.includes(1),
+      // Anthropic's provider refuses one whose signature is not its own.
+      isThoughtBack: steps.includes(1),
     });
     expect(asked.length).toBeLessThanOrEqual(steps.length + again);
     // One that was asked once is asked once, however often its Run was lost.
