@@ -47,7 +47,6 @@ const FAULTS: Fault[] = [
   { script: 'server-error', says: 'It was not me.', requests: 2, cut: [''] },
   { script: 'hangs', says: 'Where was I?', requests: 3, cut: ['', 'Where '], apart: [SILENCE_MS, SILENCE_MS] },
   { script: 'reset', says: 'We were cut off.', requests: 3, cut: ['We were cut ', 'We were cut off.'] },
-  { script: 'html', says: 'Back again.', requests: 2, cut: [''] },
   {
     script: 'cut-after-tools',
     says: 'It said Echo: once',
@@ -64,6 +63,7 @@ const FAULTS: Fault[] = [
     requests: 2,
     usages: [USED, USED],
   },
+  { script: 'html', fails: 'provider_rejected', requests: 1 },
   { script: 'unauthorized', fails: 'provider_auth', requests: 1 },
   { script: 'no-quota', fails: 'provider_quota_exhausted', requests: 1 },
   { script: 'too-long', fails: 'context_too_long', requests: 1 },

@@ -147,12 +147,18 @@ describeWithPrivateRedis('metrics', () => {
     const caller = { ...api.caller, agentId: await addAgent(system, manifest) };
     const good = await createAcknowledged(caller, 'script: hello');
     const refused = await createAcknowledged(caller, 'script: unauthorized');
-    await Promise.all([until(good.threadId, 'completed'), until(refused.threadId, 'failed')]);
+    const page = await createAcknowledged(caller, 'script: html');
+    await Promise.all([
+      until(good.threadId, 'completed'),
+      ...[refused, page].map(({ threadId }) => until(threadId, 'failed')),
+    ]);
     const ofWorker = await reader.read(worker);
+    expect(total(ofWorker, 'spool_provider_oddities_total', 'kind="frame"')).toBeGreaterThan(0);
     const name = 'spool_provider_requests_total';
     // On a busy machine a lease can be lost while the providers' packages are loaded: that call is stopped, and made again.
     expect(total(ofWorker, name, 'provider="openai-compatible"', 'outcome="ok"')).toBe(1);
     expect(total(ofWorker, name, 'provider="openai-compatible"', 'outcome="provider_auth"')).toBe(1);
+    expect(total(ofWorker, name, 'provider="openai-compatible"', 'outcome="provider_rejected"')).toBe(1);
     expect(total(ofWorker, 'spool_provider_request_duration_seconds_count')).toBe(total(ofWorker, name));
   });
 

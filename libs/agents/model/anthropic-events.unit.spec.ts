@@ -188,7 +188,7 @@ const ANTHROPIC: Odd = {
     [
       'a code that is a status',
       [...message.slice(0, 3), { type: 'error', error: { code: 402, message: 'x' } }],
-      { code: 'provider_quota_exhausted' },
+      { text: 'hello', code: 'provider_quota_exhausted' },
     ],
     ['an error without a type', [{ error: { message: 'x', status: 404 } }], { code: 'provider_rejected' }],
     ['nothing of the protocol', [{ type: 'hello' }], { code: 'provider_rejected' }],

@@ -209,7 +209,7 @@ const CHAT: Odd = {
     [
       'a quota, after text',
       [text('hello'), { error: { code: 402, message: 'Payment required' }, choices: [{ delta: {} }] }],
-      { code: 'provider_quota_exhausted' },
+      { ...hello, code: 'provider_quota_exhausted' },
     ],
     [
       'a server’s bare form',

@@ -5,7 +5,7 @@ import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
 import { retryAfterMs } from './retry-after.ts';
-import { ReportedInAnswer, UnreadableAnswer } from './tolerant-answer.ts';
+import { REPORTED, UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const MAX_MESSAGE = 300;
@@ -115,8 +115,8 @@ function failureOf(error: unknown): Failure {
   // By its name: who guards the network is no part of this harness.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
   if (refused !== undefined) return { status: null, type: 'address_refused', code: '', message: refused.message };
-  const reported = chain.find((cause) => cause instanceof ReportedInAnswer);
-  if (reported !== undefined) return { ...toldBy(reported.body), status: statusIn(reported.body) };
+  const reported = reportedIn(error);
+  if (reported !== undefined) return { ...toldBy(reported), status: statusIn(reported) };
   const unreadable = chain.find((cause) => cause instanceof UnreadableAnswer);
   if (unreadable !== undefined) return { status: null, type: UNREADABLE, code: '', message: unreadable.message };
   if (APICallError.isInstance(error)) {
@@ -141,6 +141,12 @@ function causesOf(error: unknown): Error[] {
   // Not by `instanceof`: under Jest those of Node's own fetch have another class Error.
   for (let next = error; types.isNativeError(next) && chain.length < 10; next = next.cause) chain.push(next);
   return chain;
+}
+
+/** Returns what the provider sent as an error in its answer. In place of the first event, Anthropic's package wraps it. */
+function reportedIn(error: unknown): unknown {
+  const event = APICallError.isInstance(error) ? parsed(error.responseBody) : error;
+  return isRecord(event) && event.type === REPORTED ? parsed(String(event.message)) : undefined;
 }
 
 interface Told {

@@ -2,7 +2,7 @@ import { APICallError } from '@ai-sdk/provider';
 import type { RunErrorCode } from '#domain';
 import { HarnessError } from '../harness.ts';
 import { providerError } from './provider-errors.ts';
-import { ReportedInAnswer, UnreadableAnswer } from './tolerant-answer.ts';
+import { REPORTED, UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const now = Date.parse('2026-11-22T10:00:00Z');
@@ -24,7 +24,7 @@ const openAi = (status: number, error: object) => refusal(status, { error: { mes
 const anthropic = (status: number, type: string, message = 'x') =>
   refusal(status, { type: 'error', error: { type, message } });
 
-const reported = (body: unknown) => new ReportedInAnswer(body);
+const reported = (body: unknown) => ({ type: REPORTED, message: JSON.stringify(body) });
 
 const codeOf = (error: unknown) => providerError(error, { apiKey, now }).code;
 

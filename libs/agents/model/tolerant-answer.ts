@@ -11,26 +11,17 @@ const QUIET_MS = 2_000;
 /** Of an answer may be left out, UTF-16 units: a server could send for ever what nobody takes. */
 const MAX_LEFT_OUT = 4 * 1024 * 1024;
 
-/** The provider reports an error in an answer that began well. */
-export class ReportedInAnswer extends Error {
-  override name = 'ReportedInAnswer';
-
-  /** `body`: what it sent, for provider-errors.ts. */
-  constructor(readonly body: unknown) {
-    super('The provider reported an error in its answer.');
-  }
-}
+/** The type of an error that the provider sent in its answer. Its message is the JSON of what was sent. */
+export const REPORTED = 'reported_in_answer';
 
 /** The answer has nothing that its protocol knows. Asking again would bring the same. */
-export class UnreadableAnswer extends Error {
-  override name = 'UnreadableAnswer';
-}
+export class UnreadableAnswer extends Error {}
 
 /**
  * Returns the answer as the provider's package wants it: events that its schemas know, each with no more than it needs, and an end.
  * Providers and those who imitate them send more, less and other things than their protocols have. The package would throw the
- * whole answer away for that. The connection is closed as soon as the answer is complete. The body fails with ReportedInAnswer,
- * UnreadableAnswer, BodyTooLarge, and with whatever the answer's body fails with.
+ * whole answer away for that. The connection is closed as soon as the answer is complete. An error that the provider sends
+ * becomes an event of both protocols (`REPORTED`), behind what came before it. The body fails with UnreadableAnswer, BodyTooLarge, and with whatever the answer's body fails with.
  */
 export function readTolerantly(
   response: Response,
@@ -45,7 +36,7 @@ export function readTolerantly(
     let timer: NodeJS.Timeout | undefined;
     let quiet: Promise<null> | undefined;
     try {
-      while (!frames.events.isOver) {
+      while (!frames.isOver) {
         // No event may come any more, and only the server could close the connection.
         if (frames.events.isEnding) quiet ??= new Promise((resolve) => (timer = setTimeout(resolve, QUIET_MS, null)));
         const piece = await Promise.race([reader.read(), ...(quiet === undefined ? [] : [quiet])]);
@@ -89,6 +80,7 @@ class Frames {
   private readonly reader: Reader;
   private given: Fields[] = [];
   private frames = 0;
+  private hasFailed = false;
   private hasOther = false;
   private leftOut = 0;
   /** Whether it is a stream, or one answer of JSON; null until that is clear. */
@@ -100,6 +92,10 @@ class Frames {
     this.events = provider === 'anthropic' ? new AnthropicEvents(this.reader) : new ChatChunks(this.reader);
   }
 
+  get isOver(): boolean {
+    return this.hasFailed || this.events.isOver;
+  }
+
   /** Returns whether it had an event. */
   feed(text: string): boolean {
     const before = this.frames;
@@ -109,14 +105,13 @@ class Frames {
     return this.frames > before;
   }
 
-  /** `isClosed`: by the provider. */
   end(isClosed: boolean, rest: string): void {
     this.feed(rest);
     if (this.isStream === false) this.takeText(this.json.join(''), undefined);
     // The last event may lack the empty line after it.
     else if (isClosed) this.parser.feed('\n\n');
     if (!isClosed) this.odd('end', 'connection');
-    if (!this.events.isOver) this.finish(false);
+    if (!this.isOver) this.finish(false);
   }
 
   /** Returns what the package is given next, as server-sent events. */
@@ -138,7 +133,7 @@ class Frames {
   }
 
   private take({ event, data }: EventSourceMessage): void {
-    if (this.events.isOver) return;
+    if (this.isOver) return;
     this.frames++;
     if (data.trim() === '[DONE]') this.finish(true);
     else this.takeText(data, event);
@@ -150,18 +145,23 @@ class Frames {
     // Without the empty lines between them, events are the lines of one.
     const lines = value === undefined ? text.split('\n').filter((line) => line.trim() !== '') : [];
     if (lines.length > 1) return lines.forEach((data) => this.take({ data, event: name }));
-    if (name === 'error') throw new ReportedInAnswer({ message: text });
+    if (name === 'error') return this.report({ message: text });
     this.odd('frame', 'data');
     this.leaveOut(text);
   }
 
   private takeValue(value: Fields, text: string, name: string | undefined): void {
     const error = errorIn(value) ?? (name === 'error' ? value : undefined);
-    if (error !== undefined) throw new ReportedInAnswer(error);
+    if (error !== undefined) return this.report(error);
     const events = this.events.take(value, name);
     if (!this.events.isReadable) this.hasOther = true;
     if (events.length === 0) this.leaveOut(text);
     this.given.push(...events);
+  }
+
+  private report(body: Fields): void {
+    this.hasFailed = true;
+    this.given.push({ type: 'error', error: { type: REPORTED, message: JSON.stringify(body) } });
   }
 
   private leaveOut(text: string): void {
