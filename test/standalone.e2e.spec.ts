@@ -114,7 +114,7 @@ describe('standalone', () => {
     expect((await spool('verify', '--local')).stdout).toMatch(healthy);
   }, 120_000);
 
-  test('holds at most 21 connections with the default pool while every connection is in use', async () => {
+  test('holds at most 22 connections with the default pool while every connection is in use', async () => {
     const me = await caller();
     const database = await openOwnDatabase();
     // Counts all connections of the server, which is its own. One of them is the owner's, and its name is hidden.
@@ -144,9 +144,10 @@ describe('standalone', () => {
         'spool housekeeping': 1,
         'spool live': 1,
         'spool policy': 1,
-        'spool leases': 1,
       });
-      expect([...held.values()].reduce((sum, part) => sum + part)).toBeLessThanOrEqual(21);
+      // The second one only while the first one hangs, as on a busy machine (docs/operations/postgresql.md).
+      expect([1, 2]).toContain(held.get('spool leases'));
+      expect([...held.values()].reduce((sum, part) => sum + part)).toBeLessThanOrEqual(22);
     } finally {
       await database.close();
     }
