@@ -62,6 +62,7 @@ function DeleteAgent({ agent }: { agent: ManagedAgent }) {
       return answer;
     },
     {
+      deletes: agent.id,
       done: ({ ended, complete }) =>
         `${agent.name} is deleted, and ${counted(ended, 'Thread')} ended.${complete ? '' : ' The workers end the rest.'}`,
     },

@@ -11,6 +11,8 @@ interface Settings<Answer> {
   done: string | ((answer: Answer) => string);
   /** Asked before; without it nothing is. */
   ask?: Question;
+  /** The id of what it deletes: going back to its page, nothing that was read before is shown. */
+  deletes?: string;
 }
 
 export interface Action<Answer = unknown> {
@@ -20,7 +22,10 @@ export interface Action<Answer = unknown> {
 }
 
 /** Does something by the API: asks first if it must, tells what became of it, and has all that is shown read again. */
-export function useAction<Answer>(call: () => Promise<Answer>, { done, ask }: Settings<Answer>): Action<Answer> {
+export function useAction<Answer>(
+  call: () => Promise<Answer>,
+  { done, ask, deletes }: Settings<Answer>,
+): Action<Answer> {
   const confirm = useConfirm();
   const queries = useQueryClient();
   const { mutateAsync, isPending } = useMutation({ mutationFn: call });
@@ -28,6 +33,7 @@ export function useAction<Answer>(call: () => Promise<Answer>, { done, ask }: Se
     if (ask && !(await confirm(ask))) return undefined;
     try {
       const answer = await mutateAsync();
+      if (deletes) queries.removeQueries({ predicate: ({ queryHash }) => queryHash.includes(deletes) });
       notifications.show({ color: 'teal', message: typeof done === 'string' ? done : done(answer) });
       return answer;
     } catch (error) {

@@ -50,7 +50,7 @@ function DeleteThread({ thread: { id } }: { thread: ManagedThread }) {
       go('/threads');
       return answer;
     },
-    { done: 'The Thread is deleted.' },
+    { done: 'The Thread is deleted.', deletes: id },
   );
   const wanted = id.slice(-TYPED);
   return (
