@@ -33,17 +33,11 @@ export async function countAppend(send: () => Promise<AppendOutcome>): Promise<A
 }
 
 /**
- * Counts what was committed, in the process that committed it: each event once, whoever hears of it. Never throws: what a metric
- * refuses, such as a negative number, is not counted, because the commit stands.
+ * Counts committed events, in the process that committed them: each event once. Never throws, because the commit stands: numbers
+ * that a counter would refuse are not counted.
  */
 export function countEvents(before: LoadedThread, events: readonly StoredEvent[]): void {
-  for (const event of events) {
-    try {
-      countEvent(before, event);
-    } catch {
-      // The other events still count.
-    }
-  }
+  for (const event of events) countEvent(before, event);
 }
 
 function countEvent({ summaries }: LoadedThread, event: StoredEvent): void {
@@ -70,12 +64,17 @@ function countEvent({ summaries }: LoadedThread, event: StoredEvent): void {
     case 'tool.completed':
       return metrics.toolCalls.inc({ outcome: event.data.outcome });
     case 'usage.recorded':
-      metrics.tokens.inc({ direction: 'input' }, event.data.inputTokens);
-      metrics.tokens.inc({ direction: 'output' }, event.data.outputTokens);
-      return metrics.tokens.inc({ direction: 'cached' }, event.data.cachedInputTokens ?? 0);
+      countTokens('input', event.data.inputTokens);
+      countTokens('output', event.data.outputTokens);
+      return countTokens('cached', event.data.cachedInputTokens);
     default:
       return;
   }
+}
+
+/** Events of older releases may have any number: usage was stored as the provider reported it. */
+function countTokens(direction: 'input' | 'output' | 'cached', tokens: unknown): void {
+  if (typeof tokens === 'number' && Number.isFinite(tokens) && tokens > 0) metrics.tokens.inc({ direction }, tokens);
 }
 
 const secondsBetween = (from: string, to: string): number => (Date.parse(to) - Date.parse(from)) / 1_000;
