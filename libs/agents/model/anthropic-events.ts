@@ -36,7 +36,6 @@ export class AnthropicEvents implements EventsOfProtocol {
     const { read } = this;
     if (value.type === undefined || value.type === null) read.odd('field', 'type');
     const type = value.type ?? name;
-    if (type === 'ping') return [];
     const events = this.eventsOf(type, value);
     if (events === null) return read.odd('part', 'type') ?? [];
     this.isReadable = true;
@@ -52,6 +51,8 @@ export class AnthropicEvents implements EventsOfProtocol {
 
   private eventsOf(type: unknown, value: Fields): Fields[] | null {
     switch (type) {
+      case 'ping':
+        return [];
       case 'message_start':
         return this.start(value);
       case 'content_block_start':

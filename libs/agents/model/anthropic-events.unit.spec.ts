@@ -192,6 +192,8 @@ const ANTHROPIC: Odd = {
     ],
     ['an error without a type', [{ error: { message: 'x', status: 404 } }], { code: 'provider_rejected' }],
     ['nothing of the protocol', [{ type: 'hello' }], { code: 'provider_rejected' }],
+    ['no more than pings before it is cut', [{ type: 'ping' }, { type: 'ping' }], { code: 'provider_unavailable' }],
+    ['a page between blank events', ['data: ', 'data: <html>', 'data: '], { code: 'provider_rejected' }],
   ],
 };
 

@@ -27,8 +27,8 @@ export class ChatChunks implements EventsOfProtocol {
     const told = read.fields(choice, CHOICE);
     const usage = this.usage(value, told);
     const chunk = isFields(choice) ? this.choice(choice) : undefined;
+    this.isReadable ||= Array.isArray(value.choices) || usage !== undefined || chunk !== undefined;
     if (usage === undefined && chunk === undefined) return [];
-    this.isReadable = true;
     return [{ choices: chunk === undefined ? [] : [chunk], usage }];
   }
 
@@ -108,9 +108,7 @@ export class ChatChunks implements EventsOfProtocol {
     const json = read.json(called.arguments, `${at}[].function.arguments`);
     const key = index ?? id ?? this.calls.size - (name === undefined ? 1 : 0);
     this.calls.set(key, (this.calls.get(key) ?? '') + (json ?? ''));
-    const signature = signatureOf(call);
-    const extra = signature && { google: { thought_signature: signature } };
-    return [{ index, id, function: { name, arguments: json }, extra_content: extra }];
+    return [{ index, id, function: { name, arguments: json }, extra_content: signatureOf(call) }];
   }
 
   /** Beside the choices; Groq and Kimi have it elsewhere. */
@@ -129,9 +127,9 @@ export class ChatChunks implements EventsOfProtocol {
   }
 }
 
-/** What Gemini wants back with a call. */
-function signatureOf({ extra_content: extra }: Fields): string | undefined {
+/** Gemini refuses a call that is sent back without its signature. */
+function signatureOf({ extra_content: extra }: Fields): Fields | undefined {
   const google = isFields(extra) ? extra.google : undefined;
   const signature = isFields(google) ? google.thought_signature : undefined;
-  return typeof signature === 'string' ? signature : undefined;
+  return typeof signature === 'string' ? { google: { thought_signature: signature } } : undefined;
 }

@@ -235,6 +235,8 @@ const CHAT: Odd = {
       { code: 'provider_rejected' },
     ],
     ['nothing of the protocol', [{ hello: 'world' }], { code: 'provider_rejected' }],
+    ['no more than empty lists before it is cut', [{ choices: [] }], { code: 'provider_unavailable' }],
+    ['no more than blank events before it is cut', ['data: ', null, 'data:'], { code: 'provider_unavailable' }],
   ],
   'numbers in arguments': [
     [

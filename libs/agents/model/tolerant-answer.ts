@@ -74,7 +74,7 @@ export function readTolerantly(
 class Frames {
   private readonly parser = createParser({
     onEvent: (event) => this.take(event),
-    onError: () => this.odd('frame', 'line'),
+    onError: () => this.odd('line'),
   });
   readonly events: EventsOfProtocol;
   private readonly reader: Reader;
@@ -110,7 +110,7 @@ class Frames {
     if (this.isStream === false) this.takeText(this.json.join(''), undefined);
     // The last event may lack the empty line after it.
     else if (isClosed) this.parser.feed('\n\n');
-    if (!isClosed) this.odd('end', 'connection');
+    if (!isClosed) this.reader.odd('end', 'connection');
     if (!this.isOver) this.finish(false);
   }
 
@@ -127,9 +127,9 @@ class Frames {
       throw new UnreadableAnswer('The answer has no event of its protocol.');
   }
 
-  private odd(kind: 'frame' | 'end', place: string): void {
-    this.hasOther = true;
-    this.reader.odd(kind, place);
+  private odd(place: string, isBlank = false): void {
+    this.hasOther ||= !isBlank;
+    this.reader.odd('frame', place);
   }
 
   private take({ event, data }: EventSourceMessage): void {
@@ -146,7 +146,8 @@ class Frames {
     const lines = value === undefined ? text.split('\n').filter((line) => line.trim() !== '') : [];
     if (lines.length > 1) return lines.forEach((data) => this.take({ data, event: name }));
     if (name === 'error') return this.report({ message: text });
-    this.odd('frame', 'data');
+    // Blank events keep the connection open: an answer of nothing else was cut off.
+    this.odd('data', value === null || text.trim() === '');
     this.leaveOut(text);
   }
 
