@@ -17,6 +17,7 @@ import { harnessesByName, type Harness, type Harnesses } from './harness.ts';
 import type { McpServers, McpServersOptions } from './mcp/mcp-servers.ts';
 import { toolSandbox } from './mcp/sandbox.ts';
 import { modelHarness } from './model/model-harness.ts';
+import type { OnOddity } from './model/oddities.ts';
 import type { Fetch } from './model/providers.ts';
 import { noteToolWarnings } from './tool-warnings.ts';
 
@@ -68,13 +69,20 @@ interface RealAgentsOptions {
   env?: Record<string, string | undefined>;
   /** Wraps the `fetch` by which providers are asked. */
   watch?: (fetch: Fetch) => Fetch;
+  /** Told what providers do against their protocols. */
+  onOddity?: OnOddity;
 }
 
 /** Models, with the tools of their agents' MCP servers and those for files. */
 export function realAgents(
   config: Config,
   logger: Logger,
-  { noteWarnings = () => Promise.resolve(), env = process.env, watch = (fetch) => fetch }: RealAgentsOptions = {},
+  {
+    noteWarnings = () => Promise.resolve(),
+    env = process.env,
+    watch = (fetch) => fetch,
+    onOddity,
+  }: RealAgentsOptions = {},
 ): Harness {
   const outbound = openOutbound({ allowed: config.ALLOWED_PRIVATE_ADDRESSES });
   const allowances = allowancesOf(config, env);
@@ -89,6 +97,7 @@ export function realAgents(
     fetch: watch(outbound.fetch as Fetch),
     allowances,
     logger,
+    ...(onOddity === undefined ? {} : { onOddity }),
     tools: async (context) => {
       if (context.manifest.toolServers.length === 0) return FILE_TOOLS;
       servers ??= toolServers();

@@ -118,8 +118,8 @@ export const metrics = {
   ),
   providerOddities: counter(
     'spool_provider_oddities_total',
-    'What a model provider sent against its protocol, and the answer did not need.',
-    { provider: PROVIDERS, kind: ['frame', 'part', 'field', 'number', 'end'] },
+    'What a model provider sent against its protocol, and the answer did not need; and parts of requests that it refused.',
+    { provider: PROVIDERS, kind: ['frame', 'part', 'field', 'number', 'end', 'refused'] },
   ),
   tokens: counter('spool_tokens_total', 'Tokens; cached ones are part of the input.', {
     direction: ['input', 'output', 'cached'],

@@ -81,6 +81,11 @@ const MESSAGES: Record<Kind, Respond> = {
   image: messages(anthropic.text(0, 'red'), 'end_turn'),
 };
 
+const refusesField =
+  (field: string, otherwise: Respond): Respond =>
+  (response, request) =>
+    (field in request.body ? refuses(400, error(`Unknown parameter: ${field}`)) : otherwise)(response, request);
+
 const error = (message: string) => ({ error: { message, type: 'invalid_request_error' } });
 const THINKS = { thinkingTokens: 1_024, maxOutputTokens: 4_000 };
 
@@ -227,7 +232,15 @@ describe('checking an agent with its provider', () => {
       'one that sends more than its protocol has',
       {
         respond: server(CHAT, { results: chat([{ hello: 1 }, openAi.text('done')]) }),
-        says: /without what their protocol does not have: part at choices/,
+        says: /Not in their protocol: part at choices/,
+      },
+    ],
+    [
+      'one that refuses a field',
+      {
+        respond: server(CHAT, { text: refusesField('stream_options', CHAT.text) }),
+        requests: 4,
+        says: /refused a part of the request.*set model\.quirks\.leaveOut: stream_options/,
       },
     ],
     [

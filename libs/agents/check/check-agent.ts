@@ -6,7 +6,7 @@ import { HarnessError, harnessesByName, type Harness, type RunContext, type Tool
 import type { AgentManifest } from '../manifest.ts';
 import { ReadinessCheck } from '../readiness.ts';
 import { toolPolicy } from '../tool-policy.ts';
-import { checkModel } from './check-model.ts';
+import { checkModel, type Oddity } from './check-model.ts';
 import { causeOf, fails, works, type CheckRow } from './check-row.ts';
 import { watchAnswers } from './watch-answers.ts';
 
@@ -33,33 +33,31 @@ export async function checkAgent(
   { config, env, live }: AgentCheckOptions,
 ): Promise<CheckRow[]> {
   const { seen, watch } = watchAnswers();
-  const log: LogLine[] = [];
-  const logger = createLogger('warn', 'check', { write: (line) => void log.push(JSON.parse(line) as LogLine) });
-  const harnesses = harnessesByName([echoHarness(), realAgents(config, logger, { env, watch })]);
+  const oddities = new Map<string, Oddity>();
+  const leftOut = new Map<string, readonly string[]>();
+  const agents = realAgents(config, createLogger('silent', 'check'), {
+    env,
+    watch,
+    onOddity: (kind, place) => oddities.set(`${kind} at ${place}`, { kind, place }),
+    noteWarnings: async (_agentId, toolServer, warnings) => void leftOut.set(toolServer, warnings),
+  });
+  const harnesses = harnessesByName([echoHarness(), agents]);
   const readiness = new ReadinessCheck({ harnesses, allowances: allowancesOf(config, env), now: Date.now });
   try {
     const rows = await settingsRows(manifest, readiness);
     const harness = harnesses.get(manifest.harness.name);
     if (!live || harness === undefined || !wouldRun(rows)) return rows;
     const context = contextOf(manifest);
-    const { serverRows, tools } = await checkServers(harness, context, log);
+    const { serverRows, tools } = await checkServers(harness, context, leftOut);
     const { model } = manifest;
     // Only this harness asks a provider.
     if (harness.name !== 'model' || model === undefined) return [...rows, ...serverRows];
     const sent = tools.filter((tool) => toolPolicy(manifest, tool) !== 'deny');
-    const modelRows = await checkModel({ harness, context, model, tools: sent, seen, oddities: () => odditiesIn(log) });
+    const modelRows = await checkModel({ harness, context, model, tools: sent, seen, oddities });
     return [...rows, ...modelRows, ...serverRows];
   } finally {
     for (const harness of harnesses.values()) await harness.close?.();
   }
-}
-
-/** What the harness and the tool servers log of what they left out. */
-interface LogLine {
-  toolServer?: string;
-  why?: string;
-  kind?: string;
-  place?: string;
 }
 
 async function settingsRows(manifest: AgentManifest, readiness: ReadinessCheck): Promise<CheckRow[]> {
@@ -82,7 +80,7 @@ function contextOf(manifest: AgentManifest): RunContext {
 }
 
 /** Each server for itself, as if it were required: then the failure comes as it is. */
-async function checkServers(harness: Harness, context: RunContext, log: readonly LogLine[]) {
+async function checkServers(harness: Harness, context: RunContext, leftOut: ReadonlyMap<string, readonly string[]>) {
   const { manifest } = context;
   const toolsOf = (toolServers: AgentManifest['toolServers']) =>
     harness.tools({ ...context, manifest: { ...manifest, toolServers } });
@@ -92,8 +90,7 @@ async function checkServers(harness: Harness, context: RunContext, log: readonly
       const check = `tool server ${server.name}`;
       try {
         const tools = (await toolsOf([{ ...server, required: true }])).filter((tool) => !own.includes(tool));
-        const leftOut = log.flatMap(({ toolServer, why }) => (toolServer === server.name && why ? [why] : []));
-        return { row: works(check, describeTools(tools, leftOut)), tools };
+        return { row: works(check, describeTools(tools, leftOut.get(server.name) ?? [])), tools };
       } catch (error) {
         if (!(error instanceof HarnessError)) throw error;
         return { row: fails(check, causeOf(error) || error.message, server.required), tools: [] };
@@ -108,6 +105,3 @@ function describeTools(tools: readonly Tool[], leftOut: readonly string[]): stri
   const left = leftOut.length === 0 ? '' : ` Left out: ${leftOut.join(' ')}`;
   return `${tools.length === 0 ? 'It has no tools.' : `Its tools: ${names}.`}${left}`;
 }
-
-const odditiesIn = (log: readonly LogLine[]): string[] =>
-  log.flatMap(({ kind, place }) => (kind && place ? [`${kind} at ${place}`] : []));

@@ -1,6 +1,7 @@
 import { HarnessError, type Tool } from '../harness.ts';
 import { answerLimit, answerTokens, takesImages, windowTokens, type ModelChoice } from '../model/model-settings.ts';
 import { askWith, CALLED, MADE_UP, RED_FILE, resultsOf, user, type Asked, type AskedModel } from './ask-model.ts';
+import type { OddityKind } from '../model/oddities.ts';
 import { fails, reasonOf, unknown, works, type CheckRow } from './check-row.ts';
 import type { SeenInAnswers } from './watch-answers.ts';
 
@@ -8,8 +9,13 @@ export interface CheckedModel extends AskedModel {
   /** What a Run of the agent would send besides. */
   tools: readonly Tool[];
   seen: SeenInAnswers;
-  /** What was left out of the answers so far, with the places. */
-  oddities: () => readonly string[];
+  /** What the provider has done against its protocol so far. */
+  oddities: ReadonlyMap<string, Oddity>;
+}
+
+export interface Oddity {
+  kind: OddityKind;
+  place: string;
 }
 
 /** Asks the provider three or four times, each as a step of a Run does. */
@@ -40,7 +46,7 @@ export async function checkModel(checked: CheckedModel): Promise<CheckRow[]> {
     imagesRow(fourth),
     usageRow(seen, first),
     reasoningRow(model, asked),
-    protocolRow(checked.oddities()),
+    protocolRow([...checked.oddities.values()]),
     limits,
   ];
 }
@@ -126,10 +132,18 @@ function reasoningRow({ settings }: ModelChoice, asked: readonly Asked[]): Check
     : fails('reasoning', 'No thoughts came, although thinkingTokens is set.');
 }
 
-function protocolRow(oddities: readonly string[]): CheckRow {
-  return oddities.length === 0
-    ? works('protocol', 'The answers are as their protocol has them.')
-    : works('protocol', `The answers are read, without what their protocol does not have: ${oddities.join(', ')}.`);
+function protocolRow(oddities: readonly Oddity[]): CheckRow {
+  const refused = oddities.filter(({ kind }) => kind === 'refused').map(({ place }) => place);
+  const sent = oddities.filter(({ kind }) => kind !== 'refused').map(({ kind, place }) => `${kind} at ${place}`);
+  const sentences = [
+    sent.length === 0
+      ? 'The answers follow their protocol.'
+      : `The answers can be read. Not in their protocol: ${sent.join(', ')}.`,
+    refused.length === 0
+      ? ''
+      : `The server refused a part of the request, and took it without. To save the refused request, set ${refused.join(', ')}.`,
+  ];
+  return works('protocol', sentences.filter((sentence) => sentence !== '').join(' '));
 }
 
 /** The window of a server that the manifest names is known only if the manifest tells it too. */

@@ -17,7 +17,7 @@ import {
   windowTokens,
   type ModelChoice,
 } from './model-settings.ts';
-import { oddityReport, type OddityLog } from './oddities.ts';
+import { oddityReport, type OddityLog, type OnOddity } from './oddities.ts';
 import { toFunctionTools, toPrompt } from './prompt.ts';
 import { providerError } from './provider-errors.ts';
 import type { Fetch } from './providers.ts';
@@ -37,6 +37,8 @@ export interface ModelHarnessOptions {
   allowances?: Allowances;
   /** Where it says what a provider sends against its protocol. Default: nowhere. */
   logger?: OddityLog;
+  /** Told of it each time. */
+  onOddity?: OnOddity;
   /** Milliseconds since 1970: what dates of `Retry-After` are compared with. */
   now?: () => number;
 }
@@ -51,6 +53,7 @@ export function modelHarness({
   close = () => Promise.resolve(),
   allowances = NOTHING_ALLOWED,
   logger,
+  onOddity = () => undefined,
   now = Date.now,
 }: ModelHarnessOptions): Harness {
   const learned = new LearnedQuirks();
@@ -60,19 +63,19 @@ export function modelHarness({
     // Keys are looked for with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,
-    step: (context) => modelStep(context, { fetch, allowances, logger, now, learned }),
+    step: (context) => modelStep(context, { fetch, allowances, logger, onOddity, now, learned }),
     close,
   };
 }
 
-type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'now'>> & {
+type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'onOddity' | 'now'>> & {
   logger: OddityLog | undefined;
   learned: LearnedQuirks;
 };
 
 async function* modelStep(
   context: StepContext,
-  { fetch, allowances, logger, now, learned }: StepParts,
+  { fetch, allowances, logger, onOddity, now, learned }: StepParts,
 ): AsyncGenerator<StepEvent> {
   const { manifest, signal, tokensLeft } = context;
   const { model } = manifest;
@@ -83,11 +86,15 @@ async function* modelStep(
   const apiKey = await resolveKey(model, allowances);
   const server = learned.serverOf(context.agentId, model);
   const { prompt, estimatedTokens } = await preparePrompt(model, context, server.quirks);
+  const report = oddityReport(context, logger);
   const large = new LargeParts();
   const answering = languageModel(model, {
     apiKey,
     fetch: large.writing(fetch),
-    onOddity: oddityReport(context, logger),
+    onOddity: (kind, place) => {
+      report(kind, place);
+      onOddity(kind, place);
+    },
     server,
   });
   const options = {

@@ -5,14 +5,17 @@ import type { AgentManifest } from '../manifest.ts';
 import { oncePer } from '../once-per.ts';
 
 /**
- * What a provider sends that its protocol does not have, and the answer does not need:
+ * What a provider does that its protocol does not have, and that is worked around:
  * `frame`: an event that is blank, null, no JSON or no object; `part`: an event, block or delta of an unknown type; `field`: a field
  * that is missing, null or of another type; `number`: usage that cannot be; `end`: an answer without the protocol's own end, or a
- * connection that stays open after it.
+ * connection that stays open after it; `refused`: a part of the request that the server refused, sent differently from then on.
  */
-export type OddityKind = 'frame' | 'part' | 'field' | 'number' | 'end';
+export type OddityKind = 'frame' | 'part' | 'field' | 'number' | 'end' | 'refused';
 
-/** Told of each oddity, with its place in the event (`choices[0].delta.content`). Never with anything that the provider sent. */
+/**
+ * Told of each oddity, with its place: in the event (`choices[0].delta.content`), or for `refused` the manifest's setting that
+ * avoids it (`model.quirks.leaveOut: stream_options`). Never with anything that the provider sent.
+ */
 export type OnOddity = (kind: OddityKind, place: string) => void;
 
 /** Where oddities are counted and logged. */
@@ -36,7 +39,11 @@ export function oddityReport(
     if (logged.has(key)) return;
     if (logged.size >= MAX_PLACES) logged.clear();
     logged.add(key);
-    log?.warn({ agentId, provider, kind, place }, 'a model provider sends what its protocol does not have');
+    const message =
+      kind === 'refused'
+        ? 'a model provider refused a part of the request; it is sent differently from now on'
+        : 'a model provider sends what its protocol does not have';
+    log?.warn({ agentId, provider, kind, place }, message);
   };
 }
 

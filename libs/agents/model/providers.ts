@@ -57,7 +57,7 @@ export function languageModel(
   return createOpenAICompatible({
     ...options,
     ...(apiKey === null ? {} : { apiKey }),
-    fetch: askingAgain(options.fetch, server),
+    fetch: askingAgain(options.fetch, server, onOddity),
     name: 'openaiCompatible',
     includeUsage: true,
     metadataExtractor: reasoningFieldExtractor,

@@ -1,6 +1,7 @@
 import { checkShape } from '../json-shape.ts';
 import { fitRequest, type RequestBody } from './fit-request.ts';
 import type { Server } from './learned-quirks.ts';
+import type { OnOddity } from './oddities.ts';
 import { quirksOf, type OptionalField, type Quirks } from './server-profiles.ts';
 
 type Fetch = typeof globalThis.fetch;
@@ -47,10 +48,10 @@ function otherLimit({ answerLimit }: Quirks, usual: Quirks): Quirks['answerLimit
 }
 
 /**
- * Returns a `fetch` that asks again when the server refuses a field by its name, without that field. It remembers what was refused
- * once the server has answered.
+ * Returns a `fetch` that asks again when the server refuses a field by its name, without that field. Once the server has answered,
+ * what it refused is remembered and reported.
  */
-export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Server): Fetch {
+export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Server, onOddity: OnOddity): Fetch {
   return async (input, init) => {
     let response = await fetch(input, init);
     if (typeof init?.body !== 'string') return response;
@@ -67,7 +68,10 @@ export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Serve
       learned = { ...learned, ...changes };
       quirks = { ...quirks, ...changes };
       response = await fetch(input, { ...init, body: JSON.stringify(fitRequest(body, quirks)) });
-      if (response.ok) learn(learned);
+      if (!response.ok) continue;
+      learn(learned);
+      for (const [name, value] of Object.entries(learned))
+        onOddity('refused', `model.quirks.${name}: ${String(value)}`);
     }
     return response;
   };

@@ -34,6 +34,7 @@ type Refusal = [status: number, error: unknown];
 async function ask(refusals: Refusal[], model = modelOf()) {
   const asked: RequestBody[] = [];
   let learned: Partial<Quirks> | null = null;
+  const told: string[] = [];
   const fetch: Fetch = (_, init) => {
     asked.push(JSON.parse(init?.body as string) as RequestBody);
     const [status, error] = refusals[asked.length - 1] ?? [200, 'fine'];
@@ -41,8 +42,11 @@ async function ask(refusals: Refusal[], model = modelOf()) {
   };
   const server = { ...serverOf(model), learn: (quirks: Partial<Quirks>) => void (learned = quirks) };
   const body = JSON.stringify(fitRequest(sent, server.quirks));
-  const response = await askingAgain(fetch, server)('http://127.0.0.1/', { method: 'POST', body });
-  return { asked, learned, status: response.status, text: await response.text() };
+  const response = await askingAgain(fetch, server, (kind, place) => told.push(`${kind} ${place}`))(
+    'http://127.0.0.1/',
+    { method: 'POST', body },
+  );
+  return { asked, learned, told, status: response.status, text: await response.text() };
 }
 
 const leaveOut = (...fields: Quirks['leaveOut']): Partial<Quirks> => ({ leaveOut: fields });
@@ -217,7 +221,8 @@ it.each<[what: string, refusal: Refusal, learned: Partial<Quirks>]>([
   ],
 ])('asks once more without what is refused %s, and remembers it', async (_, refusal, learned) => {
   const answer = await ask([refusal]);
-  expect(answer).toMatchObject({ status: 200, text: 'fine', learned });
+  const told = Object.entries(learned).map(([name, value]) => `refused model.quirks.${name}: ${String(value)}`);
+  expect(answer).toMatchObject({ status: 200, text: 'fine', learned, told });
   expect(answer.asked).toHaveLength(2);
   expect(answer.asked[1]).toEqual(fitRequest(sent, { ...serverOf(modelOf()).quirks, ...learned }));
   expect(answer.asked[1]).not.toEqual(answer.asked[0]);
