@@ -32,8 +32,9 @@ class EventText {
     const rest = piece.slice(from);
     for (const { 0: end, index } of rest.matchAll(/\r\n|\n|\r/g)) {
       const at = index + piece.length - rest.length;
-      tidy += this.takeLine(this.pieces.join('') + piece.slice(from, at));
-      this.pieces = [];
+      this.pieces.push(piece.slice(from, at));
+      // Emptied before: a long line is not held twice.
+      tidy += this.takeLine(this.pieces.splice(0).join(''));
       from = at + end.length;
     }
     this.pieces.push(piece.slice(from));
@@ -48,9 +49,8 @@ class EventText {
       return '';
     }
     if (line !== '') return `${line}\n`;
-    const text = this.data.length === 0 ? '' : `data: ${tidyText(this.data.join('\n')).replaceAll('\n', '\ndata: ')}\n`;
-    this.data = [];
-    return `${text}\n`;
+    if (this.data.length === 0) return '\n';
+    return `data: ${tidyText(this.data.splice(0).join('\n')).replaceAll('\n', '\ndata: ')}\n\n`;
   }
 }
 
