@@ -79,8 +79,9 @@ export async function detectMimeType(whole: Uint8Array, name: string, declared?:
     return TEXT.test(type) || MAYBE_TEXT.test(type) || (type === 'application/pdf' && head.includes(PDF_MARK));
   };
   const byBytes = (await fileTypeFromBuffer(head))?.mime;
-  // Some signatures are two or three letters, with which a text may begin too.
-  if (byBytes !== undefined && (encoding?.label !== 'utf-8' || mayBe(byBytes))) return byBytes;
+  // Some signatures are two or three bytes, with which a text may begin too; the mark of UTF-16LE is one of audio.
+  const isSurelyText = encoding !== null && !encoding.isGuess;
+  if (byBytes !== undefined && (!isSurelyText || mayBe(byBytes))) return byBytes;
   const extension = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? '';
   const claimed = [SOURCE_TYPES.get(extension), mime.getType(name), plainMimeType(declared)].flatMap(
     (type) => type ?? [],

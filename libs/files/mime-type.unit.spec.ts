@@ -40,6 +40,8 @@ describe('the type of a file', () => {
     ['text named as a sound', 'x.mp3', 'just text', 'text/plain'],
     ['text that begins like a bitmap', 'cars.txt', 'BMW, Audi\n', 'text/plain'],
     ['text that begins like a program', 'a.csv', 'MZ,1\n', 'text/csv'],
+    ['UTF-16 with a mark', 'a.csv', Buffer.from('\uFEFFa;b\n', 'utf16le'), 'text/csv'],
+    ['UTF-16 with a mark, named as a sound', 'a.mp3', Buffer.from('\uFEFFhello', 'utf16le'), 'text/plain'],
     ['text in GBK named as an image', 'x.png', Buffer.from('d6d0cec4b1e0c2eb', 'hex'), 'text/plain'],
     ['an image named as text', 'x.txt', PNG, 'image/png'],
     ['an image named as another', 'x.jpg', PNG, 'image/png'],
