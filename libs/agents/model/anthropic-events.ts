@@ -9,8 +9,11 @@ const DELTAS = {
   signature_delta: 'signature',
   input_json_delta: 'partial_json',
 } as const;
-/** Where a text comes from, which nobody is shown. */
-const UNUSED_DELTA = 'citations_delta';
+
+type EventType =
+  | `message${'' | '_start' | '_delta' | '_stop'}`
+  | `content_block_${'start' | 'delta' | 'stop'}`
+  | 'ping';
 
 /** A block that has begun and not ended. */
 interface OpenBlock {
@@ -24,6 +27,16 @@ export class AnthropicEvents implements EventsOfProtocol {
   isEnding = false;
   isOver = false;
   isReadable = false;
+  private readonly events: Record<EventType, (value: Fields) => Fields[]> = {
+    ping: () => [],
+    message_start: (value) => this.start(value),
+    content_block_start: (value) => this.startBlock(value),
+    content_block_delta: (value) => this.delta(value),
+    content_block_stop: (value) => this.stopBlock(this.read.index(value.index, 'index') ?? this.last),
+    message_delta: (value) => this.messageDelta(value),
+    message_stop: () => this.stop(),
+    message: (value) => this.whole(value),
+  };
   private hasStarted = false;
   private readonly open = new Map<number, OpenBlock>();
   private last = -1;
@@ -35,11 +48,10 @@ export class AnthropicEvents implements EventsOfProtocol {
   take(value: Fields, name: string | undefined): Fields[] {
     const { read } = this;
     if (value.type === undefined || value.type === null) read.odd('field', 'type');
-    const type = value.type ?? name;
-    const events = this.eventsOf(type, value);
-    if (events === null) return read.odd('part', 'type') ?? [];
+    const type = String(value.type ?? name ?? ('content' in value ? 'message' : ''));
+    if (!Object.hasOwn(this.events, type)) return read.odd('part', 'type') ?? [];
     this.isReadable = true;
-    return events;
+    return this.events[type as EventType](value);
   }
 
   end(): Fields[] {
@@ -49,41 +61,19 @@ export class AnthropicEvents implements EventsOfProtocol {
     return this.stop();
   }
 
-  private eventsOf(type: unknown, value: Fields): Fields[] | null {
-    switch (type) {
-      case 'ping':
-        return [];
-      case 'message_start':
-        return this.start(value);
-      case 'content_block_start':
-        return this.startBlock(value);
-      case 'content_block_delta':
-        return this.delta(value);
-      case 'content_block_stop':
-        return this.stopBlock(this.indexOf(value));
-      case 'message_delta':
-        return this.messageDelta(value);
-      case 'message_stop':
-        this.isOver = true;
-        return this.stop();
-      case 'message':
-        return this.whole(value);
-      default:
-        return null;
-    }
-  }
-
   /** Some answer in one piece, although they are asked for a stream. */
   private whole(message: Fields): Fields[] {
     const { read } = this;
     read.odd('part', 'message');
-    const blocks = read.list(message.content, 'content').flatMap((block, index) => [
-      { type: 'content_block_start', index, content_block: block },
-      { type: 'content_block_stop', index },
+    const { content } = message;
+    const list = typeof content === 'string' ? [{ text: content }] : read.list(content, 'content');
+    const blocks = list.flatMap((block, index) => [
+      { type: 'content_block_start' as const, index, content_block: block },
+      { type: 'content_block_stop' as const, index },
     ]);
-    const ended = [{ type: 'message_delta', delta: message, usage: message.usage }, { type: 'message_stop' }];
-    const events: Fields[] = [{ type: 'message_start', message }, ...blocks, ...ended];
-    return events.flatMap((event) => this.eventsOf(event.type, event) ?? []);
+    const end = { type: 'message_delta', delta: message, usage: message.usage } as const;
+    const events = [{ type: 'message_start', message } as const, ...blocks, end, { type: 'message_stop' } as const];
+    return events.flatMap((event) => this.events[event.type](event));
   }
 
   private start({ message }: Fields): Fields[] {
@@ -100,11 +90,13 @@ export class AnthropicEvents implements EventsOfProtocol {
     const { read } = this;
     const index = read.index(value.index, 'index') ?? this.last + 1;
     const block = read.fields(value.content_block, 'content_block');
-    const type = keyOf(BLOCKS, block.type);
+    const type = typeOf(block, BLOCKS);
     const before = this.open.has(index) ? this.stopBlock(index) : [];
     this.last = index;
-    this.open.set(index, { type, input: '' });
-    if (type === null) return read.odd('part', 'content_block.type') ?? before;
+    if (type === null) read.odd('part', 'content_block.type');
+    // Its deltas tell a type that is not named.
+    if (type !== null || typeof block.type === 'string') this.open.set(index, { type, input: '' });
+    if (type === null) return before;
     return [...before, ...this.begun(type, block, index)];
   }
 
@@ -130,12 +122,13 @@ export class AnthropicEvents implements EventsOfProtocol {
 
   private delta(value: Fields): Fields[] {
     const { read } = this;
-    const index = this.indexOf(value);
+    const index = read.index(value.index, 'index') ?? this.last;
     const block = this.open.get(index);
     if (block?.type === null) return [];
     const delta = read.fields(value.delta, 'delta');
-    const type = keyOf(DELTAS, delta.type);
-    if (type === null) return delta.type === UNUSED_DELTA ? [] : (read.odd('part', 'delta.type') ?? []);
+    const type = typeOf(delta, DELTAS);
+    // Nobody is shown where a text comes from.
+    if (type === null) return delta.type === 'citations_delta' ? [] : (read.odd('part', 'delta.type') ?? []);
     const field = DELTAS[type];
     const text = read.json(delta[field], `delta.${field}`) ?? '';
     if (block !== undefined && field === 'partial_json' && text !== '') block.input = '';
@@ -167,9 +160,9 @@ export class AnthropicEvents implements EventsOfProtocol {
 
   /** Ends what is open too: a call counts once its block has ended. */
   private stop(): Fields[] {
-    const { read } = this;
+    this.isOver = true;
     const blocks = [...this.open.keys()].flatMap((index) => {
-      read.odd('end', 'content_block_stop');
+      this.read.odd('end', 'content_block_stop');
       return this.stopBlock(index);
     });
     return [...blocks, { type: 'message_stop' }];
@@ -181,16 +174,14 @@ export class AnthropicEvents implements EventsOfProtocol {
     const told = names.map((name) => [name, this.read.tokens(usage[name], `${at}.${name}`)] as const);
     return Object.fromEntries(told.filter(([, tokens = 0]) => tokens > 0));
   }
-
-  private indexOf(value: Fields): number {
-    return this.read.index(value.index, 'index') ?? this.last;
-  }
 }
 
 function deltaOf(index: number, delta: Fields): Fields {
   return { type: 'content_block_delta', index, delta };
 }
 
-function keyOf<Table extends object>(table: Table, key: unknown): keyof Table | null {
-  return typeof key === 'string' && Object.hasOwn(table, key) ? (key as keyof Table) : null;
+/** Returns its type if the table has it. One without a type is told by its field. */
+function typeOf<Table extends Record<string, string>>({ type, ...fields }: Fields, table: Table): keyof Table | null {
+  const isType = (name: string) => (typeof type === 'string' ? name === type : Boolean(fields[table[name]!]));
+  return Object.keys(table).find(isType) ?? null;
 }

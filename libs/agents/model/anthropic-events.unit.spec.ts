@@ -41,6 +41,37 @@ const ANTHROPIC: Odd = {
       said,
     ],
     [
+      'a delta without a type',
+      between({ type: 'content_block_delta', index: 0, delta: { text: 'Oh, ' } }),
+      { text: 'Oh, hello' },
+    ],
+    [
+      'a block without a type, named by its deltas',
+      [
+        anthropic.start(),
+        { type: 'content_block_start', index: 0, content_block: null },
+        ...anthropic.text(0, 'hello').slice(1),
+        ...ended,
+      ],
+      said,
+    ],
+    [
+      'a call without a type',
+      [
+        anthropic.start(),
+        { ...toolUse({}), content_block: { id: 't', name: 'go', input: {} } },
+        json('{"a":1}'),
+        stopBlock,
+        ...ended,
+      ],
+      called,
+    ],
+    [
+      'an answer in one piece, whose content is a text',
+      [{ role: 'assistant', content: 'hello', stop_reason: 'end_turn' }],
+      { text: 'hello' },
+    ],
+    [
       'a block that the server executes',
       between(
         ...anthropic.block(0, { type: 'server_tool_use', id: 's', name: 'web' }, [
@@ -192,6 +223,16 @@ const ANTHROPIC: Odd = {
     ],
     ['an error without a type', [{ error: { message: 'x', status: 404 } }], { code: 'provider_rejected' }],
     ['nothing of the protocol', [{ type: 'hello' }], { code: 'provider_rejected' }],
+    [
+      'a bare message',
+      [anthropic.start(), { message: 'too many requests', code: 429 }],
+      { code: 'provider_rate_limited' },
+    ],
+    [
+      'none in events of other types that have a message',
+      [{ type: 'status', message: 'still thinking' }, { type: 'ping', detail: 'x' }, ...message],
+      { text: 'hello' },
+    ],
     ['no more than pings before it is cut', [{ type: 'ping' }, { type: 'ping' }], { code: 'provider_unavailable' }],
     ['a page between blank events', ['data: ', 'data: <html>', 'data: '], { code: 'provider_rejected' }],
   ],

@@ -2,8 +2,6 @@ import { isFields, parsed, type EventsOfProtocol, type Fields, type Reader } fro
 
 /** The one choice that is asked for. */
 const CHOICE = 'choices[0]';
-/** Not in reasons: some send them with every chunk. */
-const NO_REASONS = ['', 'null'];
 
 /** The chunks of OpenAI's chat completions, with only what the answer needs. What cannot be read is reported and left out. */
 export class ChatChunks implements EventsOfProtocol {
@@ -22,14 +20,13 @@ export class ChatChunks implements EventsOfProtocol {
     const { read } = this;
     if ('error' in value) read.odd('field', 'error');
     if (value.choices === null || !('choices' in value)) read.odd('usage' in value ? 'field' : 'part', 'choices');
-    const [choice, ...others] = read.list(value.choices, 'choices');
-    if (others.length > 0) read.odd('part', 'choices[1]');
-    const told = read.fields(choice, CHOICE);
-    const usage = this.usage(value, told);
-    const chunk = isFields(choice) ? this.choice(choice) : undefined;
-    this.isReadable ||= Array.isArray(value.choices) || usage !== undefined || chunk !== undefined;
-    if (usage === undefined && chunk === undefined) return [];
-    return [{ choices: chunk === undefined ? [] : [chunk], usage }];
+    const choices = read.list(value.choices, 'choices').filter(isFields);
+    const choice = choices.find(({ index }) => Number(index ?? 0) === 0);
+    if (choices.length > (choice === undefined ? 0 : 1)) read.odd('part', 'choices[1]');
+    const usage = this.usage(value, choice ?? {});
+    const chunk = choice && this.choice(choice);
+    this.isReadable ||= Array.isArray(value.choices) || (usage ?? chunk) !== undefined;
+    return (usage ?? chunk) === undefined ? [] : [{ choices: chunk === undefined ? [] : [chunk], usage }];
   }
 
   end(isWhole: boolean): Fields[] {
@@ -41,25 +38,23 @@ export class ChatChunks implements EventsOfProtocol {
 
   /** Whether something was said, and each call has all its arguments. */
   private isComplete(): boolean {
-    const { calls } = this;
-    return (
-      (this.hasText || calls.size > 0) &&
-      [...calls.values()].every((json) => json.trim() === '' || parsed(json) !== undefined)
-    );
+    const isSaid = this.hasText || this.calls.size > 0;
+    return isSaid && [...this.calls.values()].every((json) => json.trim() === '' || parsed(json) !== undefined);
   }
 
   private choice(choice: Fields): Fields {
     const { read } = this;
     if (choice.delta === null) read.odd('field', `${CHOICE}.delta`);
-    // Some answer in one piece, although they are asked for a stream.
+    // Some answer in one piece, although they are asked for a stream; some repeat all at the end of a stream.
     const isWhole = isFields(choice.message) && !isFields(choice.delta);
     if (isWhole) read.odd('field', `${CHOICE}.message`);
-    const delta = this.delta(read.fields(isWhole ? choice.message : choice.delta, `${CHOICE}.delta`));
-    const reason = read.text(choice.finish_reason, `${CHOICE}.finish_reason`);
-    const isReason = reason !== undefined && !NO_REASONS.includes(reason);
-    if (reason !== undefined && !isReason) read.odd('field', `${CHOICE}.finish_reason`);
-    if (isReason) this.isEnding = true;
-    return { delta, finish_reason: isReason ? reason : undefined };
+    const whole = this.hasText || this.calls.size > 0 ? {} : choice.message;
+    const delta = this.delta(read.fields(isWhole ? whole : choice.delta, `${CHOICE}.delta`));
+    const reason = read.text(choice.finish_reason, `${CHOICE}.finish_reason`) ?? '';
+    // Some send one of these with every chunk.
+    if (['', 'null'].includes(reason)) return { delta };
+    this.isEnding = true;
+    return { delta, finish_reason: reason };
   }
 
   private delta(delta: Fields): Fields {
@@ -78,8 +73,9 @@ export class ChatChunks implements EventsOfProtocol {
     ];
     return {
       content: thoughts === '' ? text : parts,
-      reasoning_content: read.text(delta.reasoning_content, `${at}.reasoning_content`),
-      reasoning: read.text(delta.reasoning, `${at}.reasoning`),
+      // Some send both, one of them empty.
+      reasoning_content: read.text(delta.reasoning_content, `${at}.reasoning_content`) || undefined,
+      reasoning: read.text(delta.reasoning, `${at}.reasoning`) || undefined,
       tool_calls: toolCalls,
     };
   }
@@ -106,7 +102,7 @@ export class ChatChunks implements EventsOfProtocol {
     const id = read.word(call.id, `${at}[].id`);
     const name = read.text(called.name, `${at}[].function.name`);
     const json = read.json(called.arguments, `${at}[].function.arguments`);
-    const key = index ?? id ?? this.calls.size - (name === undefined ? 1 : 0);
+    const key = index ?? id ?? (name === undefined ? ([...this.calls.keys()].at(-1) ?? 0) : this.calls.size);
     this.calls.set(key, (this.calls.get(key) ?? '') + (json ?? ''));
     return [{ index, id, function: { name, arguments: json }, extra_content: signatureOf(call) }];
   }

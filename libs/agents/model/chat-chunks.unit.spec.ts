@@ -155,6 +155,27 @@ const CHAT: Odd = {
       [JSON.stringify({ choices: [{ message: { content: 'hello' }, finish_reason: 'stop' }] }, null, 2)],
       hello,
     ],
+    [
+      'the whole message once more at its end',
+      [text('hello'), { choices: [{ message: { content: 'hello' }, finish_reason: 'stop' }] }],
+      hello,
+    ],
+    [
+      'another choice, that nobody asked for',
+      [text('hello'), { choices: [{ index: 1, delta: { content: 'OTHER' } }] }, stop],
+      hello,
+    ],
+    ['thoughts in one of two fields', [delta({ reasoning_content: '', reasoning: 'Hm' }), stop], { thinking: 'Hm' }],
+    [
+      'a call in pieces, without index and without its id in the second',
+      [
+        partOfCall({ id: 'a', function: { name: 'go', arguments: '{"a"' } }),
+        partOfCall({ function: { arguments: ':1}' } }),
+        DONE,
+      ],
+      { calls: [['go', { a: 1 }]] },
+    ],
+    ['a byte order mark before a later event', [text('hello'), `\uFEFFdata: ${JSON.stringify(stop)}`], hello],
   ],
   usage: [
     ['negative', [text('hello'), stop, usage(5, -1)], { usage: [5, 2] }],
@@ -235,6 +256,41 @@ const CHAT: Odd = {
       { code: 'provider_rejected' },
     ],
     ['nothing of the protocol', [{ hello: 'world' }], { code: 'provider_rejected' }],
+    ['a list, as Gemini has it', [[{ error: { code: 429, message: 'x' } }]], { code: 'provider_rate_limited' }],
+    [
+      'a list after text',
+      [text('hello'), [{ error: { code: 400, message: 'x' } }]],
+      { ...hello, code: 'provider_rejected' },
+    ],
+    [
+      'a field of its own, as llama.cpp has it',
+      ['error: {"code":503,"message":"Loading model"}'],
+      { code: 'provider_unavailable' },
+    ],
+    [
+      'the same after text',
+      [text('hello'), 'error: {"code":400,"message":"the request exceeds the available context size"}'],
+      { ...hello, code: 'context_too_long' },
+    ],
+    [
+      'none in events that have only a message besides',
+      [
+        { object: 'status', message: 'queued' },
+        text('hello'),
+        stop,
+        { usage: { prompt_tokens: 5, completion_tokens: 3 }, message: 'ok' },
+      ],
+      { ...hello, usage: [5, 3] },
+    ],
+    [
+      'none in an error without a word, or with the code of success',
+      [
+        { ...text('hel'), error: { message: null, code: null } },
+        { ...text('lo'), error: { message: 'success', code: 0 } },
+        stop,
+      ],
+      hello,
+    ],
     ['no more than empty lists before it is cut', [{ choices: [] }], { code: 'provider_unavailable' }],
     ['no more than blank events before it is cut', ['data: ', null, 'data:'], { code: 'provider_unavailable' }],
   ],

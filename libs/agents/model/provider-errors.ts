@@ -5,7 +5,8 @@ import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
 import { retryAfterMs } from './retry-after.ts';
-import { REPORTED, UnreadableAnswer } from './tolerant-answer.ts';
+import { REPORTED } from './reported-error.ts';
+import { UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const MAX_MESSAGE = 300;

@@ -2,7 +2,8 @@ import { APICallError } from '@ai-sdk/provider';
 import type { RunErrorCode } from '#domain';
 import { HarnessError } from '../harness.ts';
 import { providerError } from './provider-errors.ts';
-import { REPORTED, UnreadableAnswer } from './tolerant-answer.ts';
+import { REPORTED } from './reported-error.ts';
+import { UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const now = Date.parse('2026-11-22T10:00:00Z');

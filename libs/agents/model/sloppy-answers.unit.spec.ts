@@ -122,7 +122,9 @@ const UNKNOWN: Record<Provider, Frame[]> = {
     ],
     ...[
       {},
-      { object: 'chat.status' },
+      { object: 'chat.status', message: 'queued' },
+      { type: 'status', detail: 'still thinking' },
+      { choices: [{ index: 7, delta: { content: 'another' } }] },
       { choices: null },
       { choices: [] },
       { choices: [{ delta: null }] },
@@ -140,7 +142,12 @@ const UNKNOWN: Record<Provider, Frame[]> = {
       'event: ping\ndata: {"type":"ping"}',
       'x-nothing',
     ],
-    ...[{}, { type: 'something_new', x: [1] }, { type: 'ping' }, { type: 'content_block_stop', index: 99 }],
+    ...[
+      {},
+      { type: 'something_new', message: 'x' },
+      { type: 'ping', detail: 'x' },
+      { type: 'content_block_stop', index: 99 },
+    ],
     ...[
       { type: 'content_block_start', index: 99, content_block: { type: 'new_kind', text: 'no' } },
       { type: 'content_block_delta', index: 99, delta: { type: 'new_delta', text: 'no' } },

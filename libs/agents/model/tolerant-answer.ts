@@ -5,23 +5,24 @@ import { ChatChunks } from './chat-chunks.ts';
 import { isFields, parsed, Reader, type EventsOfProtocol, type Fields } from './json-fields.ts';
 import type { ProviderName } from './model-settings.ts';
 import type { OnOddity } from './oddities.ts';
+import { errorIn, REPORTED } from './reported-error.ts';
 
 /** An answer that says how it ended is over when nothing more of it has come for so long, milliseconds. */
 const QUIET_MS = 2_000;
-/** Of an answer may be left out, UTF-16 units: a server could send for ever what nobody takes. */
+/** The most of an answer that is left out, or comes as one JSON text, UTF-16 units: a server could send without end. */
 const MAX_LEFT_OUT = 4 * 1024 * 1024;
-
-/** The type of an error that the provider sent in its answer. Its message is the JSON of what was sent. */
-export const REPORTED = 'reported_in_answer';
+/** A byte order mark before a line of a stream, not within its text. */
+const LINE_MARK = /\uFEFF(?=(data|event)?:)/g;
 
 /** The answer has nothing that its protocol knows. Asking again would bring the same. */
 export class UnreadableAnswer extends Error {}
 
 /**
- * Returns the answer as the provider's package wants it: events that its schemas know, each with no more than it needs, and an end.
- * Providers and those who imitate them send more, less and other things than their protocols have. The package would throw the
- * whole answer away for that. The connection is closed as soon as the answer is complete. An error that the provider sends
- * becomes an event of both protocols (`REPORTED`), behind what came before it. The body fails with UnreadableAnswer, BodyTooLarge, and with whatever the answer's body fails with.
+ * Returns the answer as the provider's package wants it: events that its schemas know, each with no more than it needs, and an
+ * end. Providers and compatible servers send more, less and other things than their protocols have, and the package would
+ * discard the whole answer for that. The connection is closed as soon as the answer is complete. An error in the stream becomes
+ * an event of both protocols (`REPORTED`), after what came before it. The body fails with UnreadableAnswer, BodyTooLarge, and
+ * with whatever the answer's body fails with.
  */
 export function readTolerantly(
   response: Response,
@@ -29,19 +30,25 @@ export function readTolerantly(
 ): Response {
   if (response.body === null) return response;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  const frames = new Frames(provider, onOddity);
+  const frames = new Frames(provider, new Reader(onOddity));
   const decoder = new TextDecoder();
   /** Reads on until there is something to pass on; null at the end. */
   const next = async (): Promise<string | null> => {
     let timer: NodeJS.Timeout | undefined;
     let quiet: Promise<null> | undefined;
+    let reading: ReturnType<typeof reader.read> | undefined;
     try {
       while (!frames.isOver) {
         // No event may come any more, and only the server could close the connection.
-        if (frames.events.isEnding) quiet ??= new Promise((resolve) => (timer = setTimeout(resolve, QUIET_MS, null)));
-        const piece = await Promise.race([reader.read(), ...(quiet === undefined ? [] : [quiet])]);
-        if (piece === null || piece.done) frames.end(piece !== null, decoder.decode());
-        else if (frames.feed(decoder.decode(piece.value, { stream: true }))) {
+        if (frames.mayBeOver) quiet ??= new Promise((resolve) => (timer = setTimeout(resolve, QUIET_MS, null)));
+        reading ??= reader.read();
+        const piece = await Promise.race([reading, ...(quiet === undefined ? [] : [quiet])]);
+        if (piece !== null) reading = undefined;
+        if (piece?.done) frames.end(true, decoder.decode());
+        else if (piece === null) {
+          frames.end(false);
+          quiet = new Promise(() => undefined);
+        } else if (frames.feed(decoder.decode(piece.value, { stream: true }))) {
           clearTimeout(timer);
           quiet = undefined;
         }
@@ -74,40 +81,52 @@ export function readTolerantly(
 class Frames {
   private readonly parser = createParser({
     onEvent: (event) => this.take(event),
-    onError: () => this.odd('line'),
+    // llama.cpp sends an error as a field of its own.
+    onError: ({ field, value = '' }) =>
+      field === 'error' ? this.take({ event: field, data: value }) : this.odd('line'),
   });
-  readonly events: EventsOfProtocol;
-  private readonly reader: Reader;
+  private readonly events: EventsOfProtocol;
   private given: Fields[] = [];
-  private frames = 0;
   private hasFailed = false;
   private hasOther = false;
   private leftOut = 0;
   /** Whether it is a stream, or one answer of JSON; null until that is clear. */
   private isStream: boolean | null = null;
-  private readonly json: string[] = [];
+  private json = '';
 
-  constructor(provider: ProviderName, onOddity: OnOddity) {
-    this.reader = new Reader(onOddity);
-    this.events = provider === 'anthropic' ? new AnthropicEvents(this.reader) : new ChatChunks(this.reader);
+  constructor(
+    provider: ProviderName,
+    private readonly reader: Reader,
+  ) {
+    this.events = provider === 'anthropic' ? new AnthropicEvents(reader) : new ChatChunks(reader);
   }
 
   get isOver(): boolean {
     return this.hasFailed || this.events.isOver;
   }
 
-  /** Returns whether it had an event. */
-  feed(text: string): boolean {
-    const before = this.frames;
-    this.isStream ??= text.trim() === '' ? null : !text.trimStart().startsWith('{');
-    if (this.isStream === false) this.json.push(text);
-    else this.parser.feed(text);
-    return this.frames > before;
+  /** Whether nothing may follow, although the connection stays open. */
+  get mayBeOver(): boolean {
+    return this.events.isEnding || this.isStream === false;
   }
 
-  end(isClosed: boolean, rest: string): void {
+  /** Returns whether the text belongs to the answer, and is not only a sign of life. */
+  feed(text: string): boolean {
+    const before = this.given.length;
+    this.isStream ??= text.trim() === '' ? null : !/^\s*[{[]/.test(text);
+    if (this.isStream !== false) this.parser.feed(text.replaceAll(LINE_MARK, ''));
+    else {
+      this.leaveOut(text);
+      this.json += text;
+    }
+    return this.given.length > before || (this.isStream === false && text.trim() !== '');
+  }
+
+  /** The server closes the connection, or has sent nothing for a while: then JSON that is not whole goes on. */
+  end(isClosed: boolean, rest = ''): void {
     this.feed(rest);
-    if (this.isStream === false) this.takeText(this.json.join(''), undefined);
+    if (!isClosed && this.isStream === false && parsed(this.json) === undefined) return;
+    if (this.isStream === false) this.takeText(this.json, undefined);
     // The last event may lack the empty line after it.
     else if (isClosed) this.parser.feed('\n\n');
     if (!isClosed) this.reader.odd('end', 'connection');
@@ -134,17 +153,18 @@ class Frames {
 
   private take({ event, data }: EventSourceMessage): void {
     if (this.isOver) return;
-    this.frames++;
     if (data.trim() === '[DONE]') this.finish(true);
     else this.takeText(data, event);
   }
 
   private takeText(text: string, name: string | undefined): void {
     const value = parsed(text);
-    if (isFields(value)) return this.takeValue(value, text, name);
+    // Gemini has its errors in a list.
+    const [only = value] = Array.isArray(value) ? (value as unknown[]) : [];
+    if (isFields(only)) return this.takeValue(only, text, name);
     // Without the empty lines between them, events are the lines of one.
     const lines = value === undefined ? text.split('\n').filter((line) => line.trim() !== '') : [];
-    if (lines.length > 1) return lines.forEach((data) => this.take({ data, event: name }));
+    if (lines.length > 1) return lines.forEach((line) => this.take({ data: line.replace(/^data:/, ''), event: name }));
     if (name === 'error') return this.report({ message: text });
     // Blank events keep the connection open: an answer of nothing else was cut off.
     this.odd('data', value === null || text.trim() === '');
@@ -169,15 +189,4 @@ class Frames {
     this.leftOut += text.length;
     if (this.leftOut > MAX_LEFT_OUT) throw new BodyTooLarge('The answer has too much that is no part of it.');
   }
-}
-
-/** Returns what is sent in place of an event if it is an error. Beside an answer, an empty error means that there is none. */
-function errorIn(event: Fields): Fields | undefined {
-  const { error, choices, message, detail } = event;
-  if (isFields(error) ? Object.keys(error).length > 0 : typeof error === 'string' && error !== '') return event;
-  if (event.object === 'error' || event.type === 'error') return event;
-  const [choice] = Array.isArray(choices) ? (choices as unknown[]) : [];
-  if (isFields(choice) && choice.finish_reason === 'error') return choice;
-  const isBare = choices === undefined && [message, detail].some((text) => typeof text === 'string');
-  return isBare ? event : undefined;
 }

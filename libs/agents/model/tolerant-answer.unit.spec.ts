@@ -23,11 +23,23 @@ describe('a connection that stays open', () => {
     beforeEach(() => void jest.useFakeTimers());
     afterEach(() => void jest.useRealTimers());
 
+    const whole = { choices: [{ message: { content: 'hello' }, finish_reason: 'stop' }], usage: usage(5, 3).usage };
+
     it.each([
-      ['openai-compatible' as const, [text('hello'), stop, usage(5, 3)], [5, 3]],
-      ['anthropic' as const, message.slice(0, -1), [10, 20]],
-    ])('is closed once nothing but comments has come for 2 s (%s)', async (provider, sent, used) => {
-      const making = stepOf({ provider, pieces: [frames(...sent)], ends: false, comment });
+      ['comments', 'openai-compatible' as const, [text('hello'), stop, usage(5, 3)], [5, 3], comment],
+      ['comments', 'anthropic' as const, message.slice(0, -1), [10, 20], comment],
+      [
+        'empty chunks',
+        'openai-compatible' as const,
+        [text('hello'), stop, usage(5, 3)],
+        [5, 3],
+        'data: {"choices":[]}\n\n',
+      ],
+      ['blank events', 'openai-compatible' as const, [text('hello'), stop, usage(5, 3)], [5, 3], 'data: null\n\n'],
+      ['pings', 'anthropic' as const, message.slice(0, -1), [10, 20], 'data: {"type":"ping"}\n\n'],
+      ['spaces after an answer in one piece', 'openai-compatible' as const, [JSON.stringify(whole)], [5, 3], ' '],
+    ])('is closed once nothing but %s has come for 2 s (%s)', async (_what, provider, sent, used, sign) => {
+      const making = stepOf({ provider, pieces: [frames(...sent)], ends: false, comment: sign });
       let isOver = false;
       void making.finally(() => (isOver = true));
       await jest.advanceTimersByTimeAsync(1_999);
@@ -36,6 +48,12 @@ describe('a connection that stays open', () => {
       expect(await making).toMatchObject({ text: 'hello', usage: used, closed: true });
     });
   });
+});
+
+it('is not held without end if it is one JSON text', async () => {
+  const pieces = [Buffer.from('{\n\n'), ...Array.from({ length: 40 }, () => Buffer.from(`${' '.repeat(1 << 20)}\n\n`))];
+  const made = await stepOf({ provider: 'openai-compatible', pieces, ends: false });
+  expect(made).toMatchObject({ code: 'output_too_large', closed: true });
 });
 
 it('is counted by its kind, and logged once for each version of the agent', async () => {
