@@ -9,11 +9,11 @@ import { checkShape } from '../json-shape.ts';
 import { reportedField } from './reasoning.ts';
 import { StreamCut } from './watched-stream.ts';
 
-/** What a model wrote instead of a JSON object is kept up to here. */
+/** The most bytes that are kept of what a model wrote instead of a JSON object. */
 const MAX_INVALID_BYTES = 4 * 1024;
-/** What one answer may be in all, UTF-16 units: the engine stores no more, and arguments would grow unseen until they are whole. */
+/** The longest answer, UTF-16 units. The engine stores no more, and nobody sees how long unfinished arguments become. */
 const MAX_ANSWER = 1024 * 1024;
-/** What a call or a block counts besides its text: an answer could have any number of empty ones. */
+/** UTF-16 units that a call or a block counts besides its text, because an answer could have any number of empty ones. */
 const FRAME = 64;
 
 /**
@@ -27,7 +27,7 @@ const SPENT_SHARE = 0.9;
 export interface AnswerOptions {
   /** Tokens after which the answer is cut; unlimited by default. */
   maxTokens?: number | undefined;
-  /** The limit that is sent instead if it is less; an answer that ends there counts as it is. Default: none. */
+  /** The limit that is sent instead if it is lower. An answer that ends there is complete. Default: none. */
   modelLimit?: number;
   /** Estimated tokens of the prompt, used if the provider does not report them. */
   estimatedTokens: number;
@@ -46,7 +46,7 @@ export class Answer {
   private readonly thoughts = new Map<string, string>();
   private finished: Finish | null = null;
   private units = 0;
-  /** UTF-16 units of what goes back to the provider besides text and calls. */
+  /** UTF-16 units of the blocks that go back to the provider, without text and calls. */
   private keptUnits = 0;
   private bytes = 0;
   /** Tokens that the stream has reported so far. */
@@ -61,7 +61,7 @@ export class Answer {
     this.estimatedTokens = estimatedTokens;
   }
 
-  /** What is to be told at once. Throws HarnessError, and the errors that the stream tells of. */
+  /** Adds a part of the stream, and returns the event to emit now, if any. Throws HarnessError and errors within the stream. */
   add(part: LanguageModelV3StreamPart): StepEvent | null {
     switch (part.type) {
       case 'text-delta':
@@ -91,7 +91,7 @@ export class Answer {
     }
   }
 
-  /** Whatever the stream has told of. Throws HarnessError, and StreamCut where it stopped short. */
+  /** Returns the finished answer. Throws HarnessError, and StreamCut if the stream ended early. */
   finish(): Finish {
     const { finished } = this;
     if (finished === null || finished.finishReason.unified === 'error')
@@ -101,25 +101,25 @@ export class Answer {
     if (unified === 'length' && this.hasSpentAll(usage)) throw this.cut(usage);
     if (unified === 'content-filter') throw new HarnessError('content_filtered');
     if (unified === 'length' && this.text === '' && this.toolCalls.length === 0) {
-      // It thought until there was no room left: the same call would do the same again.
+      // Thinking used up all tokens. The same call would do the same again.
       throw new HarnessError(raw === 'model_context_window_exceeded' ? 'context_too_long' : 'output_too_large');
     }
     return finished;
   }
 
-  /** What the model thought, if its server wants it back under the name of the field in which it sent it. */
+  /** The reasoning and the field in which the server sent it; undefined if the reasoning came otherwise, or there is none. */
   get reasoning(): Reasoning | undefined {
     const field = reportedField(this.finished?.providerMetadata);
     return field === undefined ? undefined : { field, text: [...this.thoughts.values()].join('') };
   }
 
-  /** Once, whatever the stream repeats. Estimated where the provider does not say, so that budgets count at all. */
+  /** Returns the usage of the answer. Estimates what the provider does not report, so that budgets always count. */
   usage({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage {
     const input = countOf(inputTokens.total) || this.estimatedTokens;
     const cached = Math.min(countOf(inputTokens.cacheRead), input);
     return {
       inputTokens: input,
-      // Some report 0 whatever they have said.
+      // Some servers report 0 for every answer.
       outputTokens: countOf(outputTokens.total) || sum(this.said().map(textTokens)),
       ...(cached > 0 ? { cachedInputTokens: cached } : {}),
     };
@@ -160,7 +160,7 @@ export class Answer {
     if (tokens > this.maxTokens) throw this.cut(this.usageSoFar());
   }
 
-  /** All that the model wrote, thoughts and calls too. */
+  /** Returns all text that the model wrote, including reasoning and calls. */
   private said(): string[] {
     return [this.text, ...this.thoughts.values(), ...this.written];
   }
@@ -185,7 +185,7 @@ export class Answer {
     const text = (this.thoughts.get(part.id) ?? '') + part.delta;
     this.thoughts.set(part.id, text);
     if (typeof signature === 'string') {
-      // It comes last, and is what makes the thought worth keeping.
+      // The signature comes last. Thinking without a signature cannot go back.
       this.keep({ type: 'thinking', text, signature }, text.length + signature.length);
     }
     if (part.delta === '') return null;
@@ -203,7 +203,7 @@ export class Answer {
     this.keep({ type: 'call', ...(signature === undefined ? {} : { signature }) }, signature?.length ?? 0);
   }
 
-  /** A signature that is repeated repeats its thought: so what is kept is bounded before anything is made of it. */
+  /** Checks the size before it keeps a block, because each repeated signature adds its whole thinking again. */
   private keep(block: AnswerBlock, units: number): void {
     this.keptUnits += FRAME + units;
     if (this.keptUnits > MAX_ANSWER) throw new HarnessError('output_too_large');
@@ -223,7 +223,7 @@ export class Answer {
   }
 }
 
-/** The fields of both protocols. The first is OpenAI's, which counts all input in one. */
+/** The fields of both protocols. The first one is OpenAI's, which counts all input. */
 const INPUT_FIELDS = [
   'prompt_tokens',
   'input_tokens',
@@ -233,12 +233,12 @@ const INPUT_FIELDS = [
 const OUTPUT_FIELDS = ['completion_tokens', 'output_tokens'] as const;
 type Reported = Partial<Record<(typeof INPUT_FIELDS | typeof OUTPUT_FIELDS)[number], unknown>> | null;
 
-/** Tokens as they are reported: 0 for what no number of tokens can be. */
+/** Returns a reported number of tokens, 0 if it cannot be one. */
 function countOf(value: unknown): number {
   return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 }
 
-/** The model's call; its name too as the model wrote it. */
+/** Returns the call that the model wrote, with its name unchanged. */
 function requestedTool(toolName: string, input: string): RequestedTool {
   const toolInput = objectOf(input);
   const inexact = toolInput === null ? null : firstInexact(input);
@@ -246,7 +246,7 @@ function requestedTool(toolName: string, input: string): RequestedTool {
   return { toolName, toolInput: {}, invalidInput: firstBytes(inexact ?? input, MAX_INVALID_BYTES) };
 }
 
-/** Null where it is no JSON object, or too complex. Nothing at all is how some say that there are no arguments. */
+/** Returns null if the text is not a JSON object, or too complex. Some models write an empty text for no arguments. */
 function objectOf(input: string): Record<string, unknown> | null {
   if (input.trim() === '') return {};
   try {

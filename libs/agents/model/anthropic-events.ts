@@ -1,8 +1,8 @@
 import { isFields, type EventsOfProtocol, type Fields, type Reader } from './json-fields.ts';
 
-/** The blocks that are asked for, with the field that has their content. Others are left out with all that they contain. */
+/** The block types that are read, with the field of their content. Other blocks are left out with their deltas. */
 const BLOCKS = { text: 'text', thinking: 'thinking', redacted_thinking: 'data', tool_use: 'input' } as const;
-/** What adds to them, by which field. */
+/** The delta types that are read, with the field of their content. */
 const DELTAS = {
   text_delta: 'text',
   thinking_delta: 'thinking',
@@ -15,14 +15,14 @@ type EventType =
   | `content_block_${'start' | 'delta' | 'stop'}`
   | 'ping';
 
-/** A block that has begun and not ended. */
+/** A block that has started and not stopped. */
 interface OpenBlock {
   type: keyof typeof BLOCKS | null;
-  /** Input of a call that came with its start: it counts if no delta has any. */
+  /** The input that came with the start of a call. It is used if no delta has input. */
   input: string;
 }
 
-/** The events of Anthropic's messages, with only what the answer needs. What cannot be read is reported and left out. */
+/** Reduces events of Anthropic's Messages API to the fields that are used. Reports and leaves out what it cannot read. */
 export class AnthropicEvents implements EventsOfProtocol {
   isEnding = false;
   isOver = false;
@@ -61,7 +61,7 @@ export class AnthropicEvents implements EventsOfProtocol {
     return this.stop();
   }
 
-  /** Some answer in one piece, although they are asked for a stream. */
+  /** Reads a whole message. Some servers send one although a stream was requested. */
   private whole(message: Fields): Fields[] {
     const { read } = this;
     read.odd('part', 'message');
@@ -127,12 +127,12 @@ export class AnthropicEvents implements EventsOfProtocol {
     if (block?.type === null) return [];
     const delta = read.fields(value.delta, 'delta');
     const type = typeOf(delta, DELTAS);
-    // Nobody is shown where a text comes from.
+    // The sources of a text are ignored, because Spool does not show them.
     if (type === null) return delta.type === 'citations_delta' ? [] : (read.odd('part', 'delta.type') ?? []);
     const field = DELTAS[type];
     const text = read.json(delta[field], `delta.${field}`) ?? '';
     if (block !== undefined && field === 'partial_json' && text !== '') block.input = '';
-    // Some pass on a text without its start.
+    // Some servers send no start of a text block.
     const isUnnamed = block === undefined && (field === 'text' || field === 'thinking');
     const start = isUnnamed ? this.startBlock({ index, content_block: { type: field } }) : [];
     return [...start, deltaOf(index, { type, [field]: text })];
@@ -158,7 +158,7 @@ export class AnthropicEvents implements EventsOfProtocol {
     return [{ ...ended, usage: { ...told, output_tokens: this.outputTokens } }];
   }
 
-  /** Ends what is open too: a call counts once its block has ended. */
+  /** Stops open blocks first, because a call counts only once its block has stopped. */
   private stop(): Fields[] {
     this.isOver = true;
     const blocks = [...this.open.keys()].flatMap((index) => {
@@ -168,7 +168,7 @@ export class AnthropicEvents implements EventsOfProtocol {
     return [...blocks, { type: 'message_stop' }];
   }
 
-  /** Without what is missing, which is estimated, and without zeros, which would replace what was told before. */
+  /** Returns only counts above zero. A zero would replace an earlier count, and missing counts are estimated. */
   private usage(usage: Fields, at: string): Fields {
     const names = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'];
     const told = names.map((name) => [name, this.read.tokens(usage[name], `${at}.${name}`)] as const);

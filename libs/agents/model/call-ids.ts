@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const LENGTH = 9;
 
-/** Returns nine letters and digits made of the text: 53 bits of its SHA-256. */
+/** Returns nine letters and digits: about 53 bits of the SHA-256 of the text. */
 function shortDigest(text: string): string {
   let rest = createHash('sha256').update(text).digest().readBigUInt64BE();
   let short = '';
@@ -15,9 +15,9 @@ function shortDigest(text: string): string {
 }
 
 /**
- * Returns a short id for each stored id of a tool call, because Mistral and its templates accept only `^[a-zA-Z0-9]{9}$`. It
- * follows from the stored id alone, so all requests of a Thread agree. Of two ids with the same digest, the later one in the
- * transcript gets another digest: within a request no two are the same.
+ * Returns a short id for each stored id of a tool call, because Mistral and its templates accept only `^[a-zA-Z0-9]{9}$`. The
+ * short id is derived from the stored id, so all requests of a Thread agree. If two ids have the same digest, the later one in
+ * the transcript gets another digest, so all ids of a request are different.
  */
 export function shortCallIds(
   ids: Iterable<string>,

@@ -1,17 +1,17 @@
 import { isFields, parsed, type EventsOfProtocol, type Fields, type Reader } from './json-fields.ts';
 
-/** The one choice that is asked for. */
+/** The only choice that is requested. */
 const CHOICE = 'choices[0]';
 
-/** The chunks of OpenAI's chat completions, with only what the answer needs. What cannot be read is reported and left out. */
+/** Reduces chunks of OpenAI's Chat Completions to the fields that are used. Reports and leaves out what it cannot read. */
 export class ChatChunks implements EventsOfProtocol {
   isEnding = false;
   isOver = false;
   isReadable = false;
   private hasText = false;
-  /** The tokens that were last reported: what a later report lacks stays. */
+  /** The last reported value of each count. A later report may lack some. */
   private readonly known: Partial<Record<'input' | 'output' | 'cached', number | undefined>> = {};
-  /** The arguments of each call so far, by its index or id. */
+  /** The arguments of each call so far, by the call's index or id. */
   private readonly calls = new Map<string | number, string>();
 
   constructor(private readonly read: Reader) {}
@@ -36,7 +36,7 @@ export class ChatChunks implements EventsOfProtocol {
     return [{ choices: [{ delta: {}, finish_reason: this.calls.size > 0 ? 'tool_calls' : 'stop' }] }];
   }
 
-  /** Whether something was said, and each call has all its arguments. */
+  /** Returns whether there is text or a call, and the arguments of each call are complete. */
   private isComplete(): boolean {
     const isSaid = this.hasText || this.calls.size > 0;
     return isSaid && [...this.calls.values()].every((json) => json.trim() === '' || parsed(json) !== undefined);
@@ -45,13 +45,13 @@ export class ChatChunks implements EventsOfProtocol {
   private choice(choice: Fields): Fields {
     const { read } = this;
     if (choice.delta === null) read.odd('field', `${CHOICE}.delta`);
-    // Some answer in one piece, although they are asked for a stream; some repeat all at the end of a stream.
+    // Some servers send a whole message although a stream was requested, or repeat it at the end of the stream.
     const isWhole = isFields(choice.message) && !isFields(choice.delta);
     if (isWhole) read.odd('field', `${CHOICE}.message`);
     const whole = this.hasText || this.calls.size > 0 ? {} : choice.message;
     const delta = this.delta(read.fields(isWhole ? whole : choice.delta, `${CHOICE}.delta`));
     const reason = read.text(choice.finish_reason, `${CHOICE}.finish_reason`) ?? '';
-    // Some send one of these with every chunk.
+    // Some servers send one of these values with every chunk.
     if (['', 'null'].includes(reason)) return { delta };
     this.isEnding = true;
     return { delta, finish_reason: reason };
@@ -66,21 +66,21 @@ export class ChatChunks implements EventsOfProtocol {
     const old = delta.function_call ?? null;
     if (old !== null) calls.push({ index: 0, function: old });
     const toolCalls = calls.flatMap((call) => this.toolCall(call, `${at}.tool_calls`));
-    // As thoughts of the content: a server that has no field for them does not take one back.
+    // Reasoning in the content stays there, because a server without a field for it does not accept one in requests.
     const parts = [
       { type: 'thinking', thinking: [{ type: 'text', text: thoughts }] },
       { type: 'text', text },
     ];
     return {
       content: thoughts === '' ? text : parts,
-      // Some send both, one of them empty.
+      // Some servers send both, one of them empty.
       reasoning_content: read.text(delta.reasoning_content, `${at}.reasoning_content`) || undefined,
       reasoning: read.text(delta.reasoning, `${at}.reasoning`) || undefined,
       tool_calls: toolCalls,
     };
   }
 
-  /** A text, or a list of parts: texts, and Mistral's thoughts. */
+  /** Reads the content: a text, or a list of parts, which are texts or Mistral's reasoning. */
   private content(content: unknown, at: string): { text: string; thoughts: string } {
     if (!isFields(content) && !Array.isArray(content)) return { text: this.read.text(content, at) ?? '', thoughts: '' };
     let text = '';
@@ -107,7 +107,7 @@ export class ChatChunks implements EventsOfProtocol {
     return [{ index, id, function: { name, arguments: json }, extra_content: signatureOf(call) }];
   }
 
-  /** Beside the choices; Groq and Kimi have it elsewhere. */
+  /** Reads the usage. It is beside the choices, except with Groq (`x_groq`) and Kimi (in the choice). */
   private usage(value: Fields, choice: Fields): Fields | undefined {
     const { read } = this;
     const groq = isFields(value.x_groq) ? value.x_groq.usage : undefined;

@@ -5,36 +5,36 @@ import { BASE_URLS, type ModelChoice } from './model-settings.ts';
 /** The fields in which `openai-compatible` servers send reasoning. */
 export const REASONING_FIELDS = ['reasoning_content', 'reasoning'] as const;
 
-/** The most JSON that is stored of an answer's reasoning, UTF-16 units: half of what a continuation may have. */
+/** The most reasoning that is stored with an answer, UTF-16 units of JSON: half of the limit of a continuation. */
 const MAX_REASONING = 512 * 1024;
 
 /**
- * What this harness wants back with a message. A stored shape is a promise: a change that an older release cannot read is a
- * new version.
+ * What this harness stores with a message and needs in later steps. Stored shapes are a promise: a change that an older release
+ * cannot read needs a new version.
  */
 const continuationSchema = z.object({
   harness: z.literal('model'),
   version: z.literal(1),
-  /** Whose it is: signatures mean nothing to another model or server. */
+  /** Its origin. Signatures are only valid for the same model and server. */
   provider: z.string(),
   model: z.string(),
   baseUrl: z.string(),
-  /** Estimate of the step's input, tokens: what its usage is compared with. */
+  /** The estimated input of the step, tokens. It is compared with the usage. */
   estimatedTokens: z.number().positive(),
-  /** The answer's parts in their order, where one of them cannot be told from the message. */
+  /** The parts of the answer in order, if one of them does not follow from the message. */
   blocks: z
     .array(
       z.discriminatedUnion('type', [
-        /** So many UTF-16 units of the message's text. */
+        /** The next `length` UTF-16 units of the message's text. */
         z.object({ type: z.literal('text'), length: z.number().int().min(0) }),
         z.object({ type: z.literal('thinking'), text: z.string(), signature: z.string() }),
         z.object({ type: z.literal('redacted'), data: z.string() }),
-        /** The next of the message's tool calls; `signature` is what Gemini wants back with it. */
+        /** The next tool call of the message. Gemini refuses a call that is sent back without its `signature`. */
         z.object({ type: z.literal('call'), signature: z.string().optional() }),
       ]),
     )
     .default([]),
-  /** What the model thought, and the field in which its server sent it. */
+  /** The reasoning of the model, and the field in which its server sent it. */
   reasoning: z.object({ field: z.enum(REASONING_FIELDS), text: z.string() }).optional(),
 });
 
@@ -49,7 +49,7 @@ export interface Continued {
 }
 
 export function toContinuation(model: ModelChoice, { estimatedTokens, blocks, reasoning }: Continued): Continuation {
-  // Text and calls alone follow from the message.
+  // A list of texts and calls without signatures follows from the message.
   const isTold = blocks.every((block) => block.type === 'text' || (block.type === 'call' && !block.signature));
   return {
     ...written(model),
@@ -59,12 +59,12 @@ export function toContinuation(model: ModelChoice, { estimatedTokens, blocks, re
   };
 }
 
-/** An answer must not fail for reasoning that only some servers want back. */
+/** Reasoning that is too large is dropped. An answer must not fail because of it, as only some servers need it. */
 function isTooLarge({ text }: Reasoning): boolean {
   return text.length > MAX_REASONING || JSON.stringify(text).length > MAX_REASONING;
 }
 
-/** Null for what another harness, release, provider or model has left: a message goes on without it. */
+/** Returns null if another harness, provider or model stored it, or an unknown release: the message is sent without it. */
 export function readContinuation(model: ModelChoice, value: unknown): Continued | null {
   const read = typeof value === 'object' && value !== null ? parsed(value) : null;
   if (read === null) return null;
@@ -73,7 +73,7 @@ export function readContinuation(model: ModelChoice, value: unknown): Continued 
   return isOurs ? read : null;
 }
 
-/** Once: a step asks several times, and a continuation may have thousands of blocks. */
+/** Cached, because a step reads each continuation several times, and one may have thousands of blocks. */
 const parsed = oncePer((value: object): Continuation | null => continuationSchema.safeParse(value).data ?? null);
 
 export function baseUrlOf({ provider, baseUrl }: ModelChoice): string {

@@ -4,25 +4,25 @@ import { readContinuation, type AnswerBlock, type Reasoning } from './continuati
 import type { ModelChoice } from './model-settings.ts';
 import { STOP_MARK } from './prompt.ts';
 
-/** What an image counts, tokens: one of 1,200 pixels a side, as Anthropic counts; providers make larger ones smaller. */
+/** Tokens of an image: one of 1,200 × 1,200 pixels, as Anthropic counts. Providers scale larger images down. */
 const IMAGE_TOKENS = 1_600;
-/** What providers add to each message and tool, tokens. */
+/** Tokens that providers add to each message and tool. */
 const FRAME_TOKENS = 8;
 export const BYTES_A_TOKEN = 4;
-/** No provider's token is less than a byte: where usage says more than this, it tells of something else. */
+/** A token has at least one byte, so a larger correction would come from something else than the text. */
 const MAX_CORRECTION = BYTES_A_TOKEN;
 const CORRECTION_STEP = 0.25;
 
-/** Tokens of a text without asking its provider: its bytes of UTF-8 divided by four, rounded up. */
+/** Returns the estimated tokens of a text: its bytes of UTF-8 divided by four, rounded up. */
 export function textTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN);
 }
 
 export interface CountedFor {
   model: ModelChoice;
-  /** Whether it is shown the file as an image. */
+  /** Returns whether the model is shown the file as an image. */
   isShown: (fileId: string) => boolean;
-  /** The reasoning that goes back with its message. */
+  /** The reasoning that goes back, by its message. */
   reasoning?: ReadonlyMap<TranscriptMessage, Reasoning>;
 }
 
@@ -41,7 +41,7 @@ export function messageTokens(message: TranscriptMessage, { model, isShown, reas
   }
 }
 
-/** Counted once a message: a step must not look through all that came before. */
+/** Cached for each message, so that a step does not count the whole transcript again. */
 const saidTokens = oncePer((message: Extract<TranscriptMessage, { role: 'assistant' }>): number => {
   const calls = message.toolCalls.map(
     (call) => FRAME_TOKENS + textTokens(call.toolName + JSON.stringify(call.toolInput)),
@@ -49,7 +49,7 @@ const saidTokens = oncePer((message: Extract<TranscriptMessage, { role: 'assista
   return textTokens(message.text) + sum(calls);
 });
 
-/** Bytes of UTF-8, counted once a message too. */
+/** Returns the bytes of a result in UTF-8. Cached for each message, too. */
 export const bytesOfResult = oncePer((message: Extract<TranscriptMessage, { role: 'tool' }>) =>
   Buffer.byteLength(message.result),
 );
@@ -64,8 +64,8 @@ export const toolTokens = oncePer(
 );
 
 /**
- * How many of the provider's tokens are one of ours: what the last step used, divided by what it was estimated at. Never
- * less than 1, so that usage only makes the estimate more careful, and rounded up to quarters, so that it seldom moves.
+ * Returns the factor between the provider's tokens and the estimate: the usage of the last step divided by its estimate. It is at
+ * least 1, so usage only makes estimates more careful. It is rounded up to quarters, so it rarely changes.
  */
 export function correction(model: ModelChoice, transcript: readonly TranscriptMessage[]): number {
   for (const message of transcript.toReversed()) {
@@ -78,7 +78,7 @@ export function correction(model: ModelChoice, transcript: readonly TranscriptMe
   return 1;
 }
 
-/** Of a thought with its signature; text and calls are counted with their message. */
+/** Returns the tokens of thinking with its signature. Text and calls are counted with their message. */
 function givenBackTokens(block: AnswerBlock): number {
   if (block.type === 'thinking') return textTokens(block.text + block.signature);
   return block.type === 'redacted' ? textTokens(block.data) : 0;

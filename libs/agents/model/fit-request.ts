@@ -1,17 +1,17 @@
 import type { OptionalField, Quirks } from './server-profiles.ts';
 import { toOpenApiSchema } from './tool-schemas.ts';
 
-/** A request as the provider's package has made it. */
+/** The body of a request, as the provider's package makes it. */
 export type RequestBody = Record<string, unknown>;
 type Message = Record<string, unknown>;
 
-/** The field of a message that names the one in which its reasoning goes back. It is never sent. */
+/** The field of a message that names the field for its reasoning. `fitRequest` removes it. */
 export const REASONING_FIELD = 'spool_reasoning_field';
 
-/** What the assistant says between a tool's result and a user message, where the roles have to alternate. */
+/** Stands between a tool's result and a user message if the server requires alternating roles. */
 const UNDERSTOOD: Message = { role: 'assistant', content: 'Understood.' };
 
-/** Returns the request as its server takes it. Doing it twice changes nothing more. */
+/** Returns the request in the form that its server accepts. Idempotent. */
 export function fitRequest(body: RequestBody, quirks: Quirks): RequestBody {
   const { max_tokens: maxTokens, max_completion_tokens: limit = maxTokens, messages, tools, ...rest } = body;
   const kept = Object.entries(rest).filter(([name]) => !quirks.leaveOut.includes(name as OptionalField));
@@ -31,13 +31,13 @@ function fitMessages(messages: readonly Message[], quirks: Quirks): Message[] {
   });
 }
 
-/** The package writes reasoning as `reasoning_content`. */
+/** Moves the reasoning to the field of the server: the package always writes `reasoning_content`. */
 function fitMessage(message: Message, { reasoning: which }: Quirks): Message {
   if (message.role !== 'assistant') return message;
   const { [REASONING_FIELD]: named, reasoning_content: written, reasoning: renamed, ...rest } = message;
   if (which === 'none') return rest;
   const field = named === 'reasoning' || renamed !== undefined ? 'reasoning' : 'reasoning_content';
-  // Servers that want all of it take a message without reasoning by an empty one.
+  // Servers that require all reasoning accept an empty text for a message that has none.
   const text = renamed ?? written ?? (which === 'all' && rest.tool_calls !== undefined ? '' : undefined);
   return text === undefined ? rest : { ...rest, [field]: text };
 }

@@ -6,21 +6,21 @@ export type Fields = Record<string, unknown>;
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Reads the events of one answer by its protocol. */
+/** Reads the events of one answer according to its protocol. */
 export interface EventsOfProtocol {
-  /** Whether the answer has said how it ended, so that no more than usage can follow. */
+  /** Whether the answer has given its finish reason, so that only usage can follow. */
   readonly isEnding: boolean;
-  /** Whether the protocol's own end has come. */
+  /** Whether the answer has ended as its protocol defines. */
   readonly isOver: boolean;
-  /** Whether there was anything that the protocol knows. */
+  /** Whether at least one event was one of the protocol. */
   readonly isReadable: boolean;
-  /** Returns the events that the provider's package is given for one. `name`: of the server-sent event. */
+  /** Returns the events that the provider's package gets in place of one. `name` is that of the server-sent event. */
   take(event: Fields, name: string | undefined): Fields[];
-  /** Returns what is missing where the stream has ended, `isWhole` by the protocol's own end. */
+  /** Returns the missing last events of an ended stream. `isWhole`: the stream had the end that its protocol defines. */
   end(isWhole: boolean): Fields[];
 }
 
-/** Undefined where it is no JSON. */
+/** Parses JSON. Returns undefined if the text is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return parseExactly(text);
@@ -29,7 +29,7 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** Reads the fields of an event whatever they are, and reports those that are not as the protocol has them. Null is absent. */
+/** Reads fields of any type, and reports those that violate the protocol. Null is the same as absent. */
 export class Reader {
   constructor(private readonly onOddity: OnOddity) {}
 
@@ -44,7 +44,7 @@ export class Reader {
     return {};
   }
 
-  /** One that is no list, but an entry, is a list of it. */
+  /** Reads a list. A single object counts as a list of one entry. */
   list(value: unknown, place: string): unknown[] {
     if (Array.isArray(value)) return value;
     if (value === undefined || value === null) return [];
@@ -57,7 +57,7 @@ export class Reader {
     return value === undefined || value === null ? undefined : this.odd('field', place);
   }
 
-  /** An id or a number that may be a text, or the other way round. */
+  /** Reads a text that some servers send as a number, such as an id. */
   word(value: unknown, place: string): string | undefined {
     if (typeof value !== 'number') return this.text(value, place);
     this.odd('field', place);
@@ -71,13 +71,13 @@ export class Reader {
     return typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : undefined;
   }
 
-  /** A number of tokens: whole, not negative, and exact in a double. */
+  /** Reads a number of tokens: a safe integer that is not negative. */
   tokens(value: unknown, place: string): number | undefined {
     if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
     return value === undefined || value === null ? undefined : this.odd('number', place);
   }
 
-  /** Arguments of a call as text, which is how the protocols have them. */
+  /** Reads the arguments of a call as JSON text. Some servers send an object. */
   json(value: unknown, place: string): string | undefined {
     if (typeof value !== 'object' || value === null) return this.text(value, place);
     this.odd('field', place);

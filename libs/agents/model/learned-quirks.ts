@@ -2,25 +2,25 @@ import { createHash } from 'node:crypto';
 import type { ModelChoice } from './model-settings.ts';
 import { quirksOf, type Quirks } from './server-profiles.ts';
 
-/** Versions of agents whose servers are remembered. */
+/** The most entries: one for each agent and model setting. */
 const MAX_REMEMBERED = 1_000;
 
-/** What is known of the server of one call. */
+/** What is known about the server of one call. */
 export interface Server {
   model: ModelChoice;
   quirks: Quirks;
-  /** Remembers quirks that the server itself has shown. */
+  /** Remembers quirks that the server has shown by its refusals. */
   learn: (quirks: Partial<Quirks>) => void;
 }
 
-/** Returns what is known of the model's server without having asked it. It remembers nothing. */
+/** Returns what is known about the model's server before any call. Its `learn` does nothing. */
 export function serverOf(model: ModelChoice): Server {
   return { model, quirks: quirksOf(model), learn: () => undefined };
 }
 
 /**
- * What servers have refused by name, for each agent and everything that its manifest says of its model. In memory: another
- * process learns it by one refused request.
+ * Remembers the fields that servers refused, for each agent and its `model` in the manifest. In memory only: another process
+ * learns them from its own refused requests.
  */
 export class LearnedQuirks {
   private readonly known = new Map<string, Partial<Quirks>>();

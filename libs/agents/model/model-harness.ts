@@ -27,25 +27,25 @@ import { imageBytes, readImages, shownImages, tellFiles } from './shown-files.ts
 import { watchedStream } from './watched-stream.ts';
 
 export interface ModelHarnessOptions {
-  /** By which providers are asked. Throws an error named `AddressRefused` where it must not go. */
+  /** Calls providers. Throws an error named `AddressRefused` for an address that is not allowed. */
   fetch: Fetch;
-  /** The tools of a Run. Throws HarnessError (`tool_server_unavailable`). */
+  /** Returns the tools of a Run. Throws HarnessError (`tool_server_unavailable`). */
   tools: (context: RunContext) => Promise<readonly Tool[]>;
-  /** Lets go of what the tools hold. */
+  /** Releases the connections of the tools. */
   close?: () => Promise<void>;
   /** Which variables and files may hold keys. Default: none. */
   allowances?: Allowances;
-  /** Where it says what a provider sends against its protocol. Default: nowhere. */
+  /** Counts and logs how answers differ from their protocol. Default: nobody does. */
   logger?: OddityLog;
-  /** Told of it each time. */
+  /** Called for each oddity. Default: nobody is told. */
   onOddity?: OnOddity;
-  /** Milliseconds since 1970: what dates of `Retry-After` are compared with. */
+  /** Returns milliseconds since 1970. Dates in `Retry-After` are compared with it. */
   now?: () => number;
 }
 
 /**
- * Runs agents by a model: each step is one call of its provider. The transcript holds all that a step needs. What servers have
- * refused is remembered besides, so that a process asks them only once.
+ * Runs agents with a language model. Each step is one call of the provider, and the transcript has all that a step needs. The
+ * process also remembers what servers refused, so that it does not send it again.
  */
 export function modelHarness({
   fetch,
@@ -60,7 +60,7 @@ export function modelHarness({
   return {
     name: 'model',
     checkSettings: modelIssues,
-    // Keys are looked for with all other secrets (readiness.ts).
+    // Keys are checked together with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,
     step: (context) => modelStep(context, { fetch, allowances, logger, onOddity, now, learned }),
@@ -81,7 +81,7 @@ async function* modelStep(
   const { model } = manifest;
   if (model === undefined) throw new Error('An agent without a model has settings that are wrong.');
   signal.throwIfAborted();
-  // When it is first needed: the providers' packages take 130 ms of CPU to load, and most processes never ask one.
+  // Imported late: the providers' packages take 130 ms of CPU to load, and most processes never call a provider.
   const { callSettings, languageModel, resolveKey } = await import('./providers.ts');
   const apiKey = await resolveKey(model, allowances);
   const server = learned.serverOf(context.agentId, model);
@@ -117,7 +117,7 @@ async function* modelStep(
     for await (const part of parts) {
       const event = answer.add(part);
       if (event !== null) yield event;
-      // Thousands of parts may have come at once.
+      // Thousands of parts may have arrived at once.
       await pauseIfLong();
     }
     const usage = answer.usage(answer.finish().usage);
@@ -151,7 +151,7 @@ async function preparePrompt(model: ModelChoice, context: StepContext, quirks: Q
   const countedFor = { model, isShown: (fileId: string) => shown.has(fileId), reasoning };
   const tokensOf = (message: TranscriptMessage): number => messageTokens(message, countedFor);
   const fixed = textTokens(manifest.instructions) + sum(tools.map(toolTokens));
-  // Each is counted once, and a transcript may have megabytes: so what follows only adds.
+  // Counts each message once, in steps, because a transcript may have megabytes. The code below only adds the counts.
   for (const message of told) {
     tokensOf(message);
     await pauseIfLong();
@@ -165,8 +165,8 @@ async function preparePrompt(model: ModelChoice, context: StepContext, quirks: Q
 }
 
 /**
- * Anthropic refuses to think in a turn that has begun without a thought, or whose thoughts cannot be given back: after a
- * change of the model between a Run and the one that resumes it.
+ * Returns whether the model may think in this step. Anthropic refuses thinking in a turn that began without it, or whose thinking
+ * cannot be sent back, as after a change of the model between a Run and the Run that resumes it.
  */
 function mayThink(model: ModelChoice, { transcript }: StepContext): boolean {
   const beginsTurn = (message: TranscriptMessage): boolean =>

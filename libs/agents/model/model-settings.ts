@@ -8,29 +8,29 @@ export type ProviderName = ModelChoice['provider'];
 
 const harnessSchema = z.strictObject({ name: z.string() });
 
-/** Where the providers of these protocols usually are. */
+/** The default address for each protocol. */
 export const BASE_URLS: Record<ProviderName, string> = {
   'openai-compatible': 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',
 };
 
-/** Of the providers' usual models, tokens. */
+/** The default context window for each protocol, tokens. */
 const CONTEXT_TOKENS: Record<ProviderName, number> = { 'openai-compatible': 128_000, anthropic: 200_000 };
 
-/** Kept free for an answer whose length nobody has limited, tokens; never more than a quarter of the window. */
+/** Tokens kept free for an answer without a limit; at most a quarter of the window. */
 const ANSWER_TOKENS = 8_000;
 
 export function windowTokens({ provider, contextTokens }: ModelChoice): number {
   return contextTokens ?? CONTEXT_TOKENS[provider];
 }
 
-/** How much of the window is kept free for the answer, thinking included, tokens. */
+/** Returns how many tokens of the window are kept free for the answer, including thinking. */
 export function answerTokens(model: ModelChoice): number {
   const { maxOutputTokens, thinkingTokens = 0 } = model.settings ?? {};
   return maxOutputTokens ?? thinkingTokens + Math.min(ANSWER_TOKENS, Math.floor(windowTokens(model) / 4));
 }
 
-/** The limit of one answer that is sent if the Run has more tokens left; Infinity if none is sent then. */
+/** Returns the answer limit that is sent if the Run has more tokens left; Infinity if none is sent. */
 export function answerLimit(model: ModelChoice): number {
   return model.provider === 'anthropic' ? answerTokens(model) : (model.settings?.maxOutputTokens ?? Infinity);
 }
@@ -39,7 +39,7 @@ export function takesImages({ provider, images }: ModelChoice): boolean {
   return images ?? provider === 'anthropic';
 }
 
-/** What is wrong with the settings of an agent of the harness `model`, by their paths in the manifest. */
+/** Returns the problems of a manifest for the harness `model`, each with its path. */
 export function modelIssues(manifest: AgentManifest): ManifestIssue[] {
   const { harness, model } = manifest;
   const unknown = [

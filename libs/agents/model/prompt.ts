@@ -22,16 +22,16 @@ type UserContent = Extract<LanguageModelV3Message, { role: 'user' }>['content'];
 type Assistant = Extract<TranscriptMessage, { role: 'assistant' }>;
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
-/** OpenAI takes names of at most so many of these characters, Anthropic some more. */
+/** The longest name that OpenAI accepts. Anthropic accepts longer ones. */
 const MAX_NAME = 64;
 const NOT_IN_NAMES = /[^A-Za-z0-9_-]/g;
 
 /** Marks the end of the part of a prompt that Anthropic caches. */
 const CACHED_HERE: SharedV3ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } };
 
-/** What the user says last, where the assistant would: providers take no prompt that ends with an answer. */
+/** The last user message if the prompt would end with an answer, which providers refuse. */
 const GO_ON: LanguageModelV3Message = { role: 'user', content: [{ type: 'text', text: 'Go on.' }] };
-/** Follows the visible text of a stopped message. It is the user's, so that models do not write it themselves. */
+/** Follows the visible text of a stopped message, as a user message, so that models do not imitate it. */
 export const STOP_MARK = '[The user stopped this answer here.]';
 
 export interface PromptParts {
@@ -40,11 +40,11 @@ export interface PromptParts {
   /** The messages that fit the window. Their texts list the files. */
   transcript: readonly TranscriptMessage[];
   images: ReadonlyMap<string, ShownImage>;
-  /** Default: those of the model's server as far as they are known without asking it. */
+  /** Default: the quirks of the model's server that are known before any call. */
   quirks?: Quirks;
 }
 
-/** What the messages of one prompt have in common. */
+/** What all messages of one prompt need. */
 interface Told {
   model: ModelChoice;
   idOf: (toolCallId: string) => string;
@@ -76,7 +76,7 @@ export function toPrompt({
       const shown = imagesOf(message.fileIds ?? [], images);
       const together = model.provider === 'anthropic' ? shown : [];
       prompt.push({ role: 'tool', content: [toolResult(message, together, told)] });
-      // OpenAI takes no images with results. They follow all results, because nothing may stand between those.
+      // OpenAI accepts no images in results. They follow the last result, because nothing may stand between results.
       if (model.provider !== 'anthropic') imagesOfTools.push(...shown);
       continue;
     }
@@ -106,7 +106,7 @@ export function toFunctionTools(tools: readonly Tool[]): LanguageModelV3Function
   }));
 }
 
-/** Anthropic takes every stored id. */
+/** Returns the function that maps stored ids of calls to those that are sent. Anthropic accepts stored ids. */
 function callIdsOf(
   { provider }: ModelChoice,
   transcript: readonly TranscriptMessage[],
@@ -121,7 +121,7 @@ function callIdsOf(
   return (id) => shortIds.get(id) ?? id;
 }
 
-/** Joins messages of one role in a row, as after an interrupt, an empty answer, a failed Run, and images of tools. */
+/** Merges consecutive messages of one role, as after an interrupt, an empty answer, a failed Run, or images of tools. */
 function merged(prompt: LanguageModelV3Prompt, roles: Quirks['roles']): LanguageModelV3Prompt {
   if (roles === 'stored') return prompt;
   const joined: LanguageModelV3Prompt = [];
@@ -134,7 +134,7 @@ function merged(prompt: LanguageModelV3Prompt, roles: Quirks['roles']): Language
   return joined;
 }
 
-/** Returns both messages as one; null if their roles differ, or results have to stand between them. */
+/** Returns both messages as one; null if their roles differ, or results must stand between them. */
 function joinedMessage(first: LanguageModelV3Message, second: LanguageModelV3Message): LanguageModelV3Message | null {
   if (first.role === 'user' && second.role === 'user')
     return { ...first, content: joinedParts(first.content, second.content) };
@@ -143,7 +143,7 @@ function joinedMessage(first: LanguageModelV3Message, second: LanguageModelV3Mes
   return { ...first, ...second, content: joinedParts(first.content, second.content) };
 }
 
-/** Two texts that meet become one, because servers take a text more often than a list of parts. */
+/** Joins adjacent texts to one, because more servers accept a text than a list of parts. */
 function joinedParts<Part extends { type: string }>(first: Part[], second: Part[]): Part[] {
   const [last, next] = [first.at(-1), second[0]];
   if (!isText(last) || !isText(next)) return [...first, ...second];
@@ -166,7 +166,7 @@ function toolResult(
   { idOf }: Told,
 ): LanguageModelV3ToolResultPart {
   const part = { type: 'tool-result' as const, toolCallId: idOf(toolCallId), toolName: providerToolName(toolName) };
-  // Anthropic refuses an error that says nothing.
+  // Anthropic refuses an error without text.
   const value = isBlank(result) ? '(an empty result)' : result;
   // A refused call and one with an unknown outcome are errors, too.
   if (outcome !== 'ok') return { ...part, output: { type: 'error-text', value } };
@@ -180,7 +180,7 @@ function toolResult(
   return { ...part, output: { type: 'content', value: [text, ...shown] } };
 }
 
-/** Returns null for a message that says nothing, because providers refuse it. */
+/** Returns null for an empty message, because providers refuse it. */
 function assistantMessage(message: Assistant, told: Told): AssistantPrompt | null {
   const content = assistantContent(message, told);
   if (content.length === 0) return null;
@@ -189,12 +189,12 @@ function assistantMessage(message: Assistant, told: Told): AssistantPrompt | nul
   return {
     role: 'assistant',
     content: [{ type: 'reasoning', text: reasoning.text }, ...content],
-    // The package writes the options of a message into it.
+    // The package copies these options into the message.
     providerOptions: { openaiCompatible: { [REASONING_FIELD]: reasoning.field } },
   };
 }
 
-/** Returns the parts in the order in which the model said them, if its continuation has that order. */
+/** Returns the parts in the order of the model's answer, if the continuation has that order. */
 function assistantContent(message: Assistant, { model, idOf }: Told): AssistantContent {
   const parts: AssistantContent = [];
   let rest = message.text;
@@ -211,7 +211,7 @@ function assistantContent(message: Assistant, { model, idOf }: Told): AssistantC
       type: 'tool-call',
       toolCallId: idOf(call.toolCallId),
       toolName: providerToolName(call.toolName),
-      // Empty if the model wrote no object; the call's result says so.
+      // Empty if the model did not write an object. The result of the call says so.
       input: call.toolInput,
       ...(signature === undefined ? {} : { providerOptions: { google: { thoughtSignature: signature } } }),
     });
@@ -256,7 +256,7 @@ function textOfUser(text: string): string {
   return isBlank(text) ? '(an empty message)' : text;
 }
 
-/** Anthropic refuses a text of white space alone. */
+/** Anthropic refuses a text of only white space. */
 function isBlank(text: string): boolean {
   return text.trim() === '';
 }

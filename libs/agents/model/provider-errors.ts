@@ -11,17 +11,17 @@ import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const MAX_MESSAGE = 300;
 
-/** What is known of a call that failed. */
+/** What is known about a failed call. */
 interface Failure {
-  /** Of HTTP; null where the call did not come so far, or failed after it had begun well. */
+  /** The HTTP status; null if there was no response, or the call failed after a response with status 200. */
   status: number | null;
-  /** Both providers' words, in lower case; empty where there are none. */
+  /** The error type and code of either provider, in lower case; empty if there are none. */
   type: string;
   code: string;
   message: string;
 }
 
-/** Whether its type or code is one of the words; some write them as names of classes (`BadRequestError`). */
+/** Returns whether the type or code is one of the words. Some servers send names of classes (`BadRequestError`). */
 const is = ({ type, code }: Failure, words: readonly string[]): boolean => {
   const bare = words.map(letters);
   return [type, code].some((word) => word !== '' && bare.includes(letters(word)));
@@ -32,14 +32,14 @@ const CONTEXT_WORDS =
   /maximum context length|prompt is too long|context[ _]length|exceeds?\b.{0,40}\bcontext|context (window|limit|size)/i;
 const FILTER_WORDS = /content[ _](filter|management policy|policy)/i;
 const BALANCE_WORDS = /credit balance|insufficient (balance|credits|quota|funds)/i;
-/** Of refusals that say what is wrong with the request in words only. */
+/** Statuses of refusals whose reason may be in the message only. */
 const ABOUT_REQUEST: readonly (number | null)[] = [null, 400, 413, 422, 500];
-/** Of an answer that cannot be read. */
+/** The type for an answer that cannot be read. */
 const UNREADABLE = 'unreadable';
-/** Refusals that pass. */
+/** Statuses of temporary refusals. */
 const PASSING: readonly number[] = [408, 409, 425];
 
-/** The first that fits decides. What nothing fits is `provider_unavailable`: it went wrong after it had begun well. */
+/** The first rule that matches decides. Without a match, the call failed late, and the code is `provider_unavailable`. */
 const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
   [
     'provider_quota_exhausted',
@@ -82,15 +82,15 @@ const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
 ];
 
 export interface FailureOf {
-  /** The key of the call, which must not get out; null where there is none. */
+  /** The key of the call, which must not be logged; null if there is none. */
   apiKey: string | null;
   /** Milliseconds since 1970. */
   now: number;
 }
 
 /**
- * Whatever a provider's call threw, as the catalogue has it. Its `cause` tells status, type, code and message, and never
- * the request, the answer or the key. What is a HarnessError already stays as it is.
+ * Returns the HarnessError for whatever a provider's call threw. Its `cause` has status, type, code and message, and never the
+ * request, the answer or the key. A HarnessError is returned unchanged.
  */
 export function providerError(error: unknown, { apiKey, now }: FailureOf): HarnessError {
   if (error instanceof HarnessError) return error;
@@ -106,14 +106,14 @@ export function providerError(error: unknown, { apiKey, now }: FailureOf): Harne
   return new HarnessError(code, { cause, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
 }
 
-/** Returns what says that an event of the answer is larger, or has more parts, than it may have. */
+/** Returns the error which says that an event of the answer is too large or has too many parts. */
 function tooLargeIn(error: unknown): Error | undefined {
   return causesOf(error).find((cause) => cause instanceof BodyTooLarge || cause instanceof MessageTooComplex);
 }
 
 function failureOf(error: unknown): Failure {
   const chain = causesOf(error);
-  // By its name: who guards the network is no part of this harness.
+  // By its name, because this harness does not depend on the outbound guard.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
   if (refused !== undefined) return { status: null, type: 'address_refused', code: '', message: refused.message };
   const reported = reportedIn(error);
@@ -128,7 +128,7 @@ function failureOf(error: unknown): Failure {
   return { status: null, type: '', code: '', message: messageOf(chain) };
 }
 
-/** Codes of the network (`ECONNRESET`), and messages of errors that hold nothing of the answer. */
+/** Returns the network code (`ECONNRESET`), and the message if it contains nothing of the answer. */
 function messageOf(chain: readonly Error[]): string {
   const code = chain.map((error) => (error as NodeJS.ErrnoException).code).find((one) => typeof one === 'string');
   const [first] = chain;
@@ -139,12 +139,12 @@ function messageOf(chain: readonly Error[]): string {
 
 function causesOf(error: unknown): Error[] {
   const chain: Error[] = [];
-  // Not by `instanceof`: under Jest those of Node's own fetch have another class Error.
+  // Not `instanceof`, because under Jest the errors of Node's fetch have another class Error.
   for (let next = error; types.isNativeError(next) && chain.length < 10; next = next.cause) chain.push(next);
   return chain;
 }
 
-/** Returns what the provider sent as an error in its answer. In place of the first event, Anthropic's package wraps it. */
+/** Returns the error that the provider sent in its answer. Anthropic's package wraps it if it is the first event. */
 function reportedIn(error: unknown): unknown {
   const event = APICallError.isInstance(error) ? parsed(error.responseBody) : error;
   return isRecord(event) && event.type === REPORTED ? parsed(String(event.message)) : undefined;
@@ -156,7 +156,7 @@ interface Told {
   message: string;
 }
 
-/** `{error: {type, code, message}}`, the same without `error`, with a text in its place (Ollama), or `{detail}` (FastAPI). */
+/** Reads `{error: {type, code, message}}`, the same without `error`, `{error: text}` (Ollama) or `{detail}` (FastAPI). */
 function toldBy(body: unknown): Told {
   const outer = isRecord(body) ? body : {};
   const inner = isRecord(outer.error) ? outer.error : outer;
@@ -168,7 +168,7 @@ function toldBy(body: unknown): Told {
   };
 }
 
-/** The status that an error within an answer has by its code, null where it tells none. */
+/** Returns the HTTP status that an error in an answer names by its code, null if it names none. */
 function statusIn(body: unknown): number | null {
   const outer = isRecord(body) ? body : {};
   const inner = isRecord(outer.error) ? outer.error : {};
@@ -203,7 +203,7 @@ function headersOf(error: unknown): Record<string, string> {
 
 function describe({ status, type, code, message }: Failure, apiKey: string | null): string {
   const words = [status === null ? '' : `HTTP ${status}`, type, code, message].filter((word) => word !== '').join(' ');
-  // First, so that no half of the key is left where the text is cut.
+  // Before the text is cut, so that no part of the key is left.
   const safe = apiKey === null || apiKey === '' ? words : words.replaceAll(apiKey, '[key]');
   return safe.slice(0, MAX_MESSAGE) || 'unknown';
 }

@@ -17,12 +17,12 @@ import { readTolerantly } from './tolerant-answer.ts';
 
 export type Fetch = typeof globalThis.fetch;
 
-/** Of one event: an answer with all that it may have in one piece, each character escaped, and as much again. */
+/** The largest event, bytes: a whole answer in one event with each character escaped, twice over. */
 const MAX_EVENT_BYTES = 8 * 1024 * 1024;
-/** Of an answer that is an error: nobody reads more of it, and a server may never end it. */
+/** The most bytes of an error response. Nobody reads more, and a server may never end it. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** The key for the agent's provider, null where the manifest names none. Throws HarnessError (`provider_auth`). */
+/** Returns the key for the agent's provider, null if the manifest names none. Throws HarnessError (`provider_auth`). */
 export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances): Promise<string | null> {
   if (apiKey === undefined) return null;
   const key = await resolveSecret(apiKey, allowances).catch((error: unknown) => {
@@ -30,7 +30,7 @@ export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances
       ? new HarnessError('provider_auth', { cause: error })
       : error;
   });
-  // The error of a header that cannot be sent would show the key.
+  // The error for an invalid header would show the key.
   if (/[^\x20-\x7E]/.test(key)) {
     const cause = new Error('The key has characters that no header can have.');
     throw new HarnessError('provider_auth', { cause });
@@ -39,15 +39,15 @@ export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances
 }
 
 export interface AskedBy {
-  /** Null where the manifest names none. */
+  /** Null if the manifest names none. */
   apiKey: string | null;
   fetch: Fetch;
   onOddity: OnOddity;
-  /** What is known of the model's server; by default what its host says. */
+  /** What is known about the model's server. Default: the profile of its host. */
   server?: Server;
 }
 
-/** Returns the client of the agent's model. It takes nothing from the process's variables but the key. */
+/** Returns the client of the agent's model. It reads no variables of the process except the key. */
 export function languageModel(
   model: ModelChoice,
   { apiKey, fetch, onOddity, server = serverOf(model) }: AskedBy,
@@ -92,14 +92,14 @@ export function callSettings(
   const most = Math.min(answerTokens(model), tokensLeft);
   // The model does not think if that would use up the rest.
   const budgetTokens = thinks && thinkingTokens !== undefined && thinkingTokens < most ? thinkingTokens : 0;
-  // Said, because some models think where nothing is said.
+  // Explicit, because some models think by default.
   const thinking = budgetTokens > 0 ? { type: 'enabled', budgetTokens } : { type: 'disabled' };
-  // This protocol always names a limit, and the package adds to it what may be thought.
+  // This protocol requires a limit, and the package adds the thinking budget to it.
   const limit = { maxOutputTokens: most - budgetTokens };
   return { ...common, ...limit, providerOptions: { anthropic: { thinking } } };
 }
 
-/** Bounds what is read before anything parses it, and passes on what the provider's package can read. */
+/** Limits what is read before it is parsed, and rewrites answers so that the provider's package can read them. */
 function withReadableAnswers(fetch: Fetch, provider: ProviderName, onOddity: OnOddity): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
@@ -110,7 +110,7 @@ function withReadableAnswers(fetch: Fetch, provider: ProviderName, onOddity: OnO
   };
 }
 
-/** Whatever its type says, it is read as events. Fails with BodyTooLarge or MessageTooComplex before an event is parsed. */
+/** Reads the body as events, whatever its content type. It fails with BodyTooLarge or MessageTooComplex before parsing. */
 function withBoundedEvents(response: Response): Response {
   const shape = new JsonShape('event');
   return limitBody(response, {

@@ -6,10 +6,10 @@ import type { Quirks } from './server-profiles.ts';
 
 type ReasoningField = Reasoning['field'];
 
-/** Where the package reports the field, in the metadata of the end of an answer. */
+/** The key of the field's name in the provider metadata at the end of an answer. */
 const PROVIDER = 'openaiCompatible';
 
-/** Reports in which field of its chunks a server sends reasoning. */
+/** Extracts the name of the field in which a server sends reasoning. */
 export const reasoningFieldExtractor: MetadataExtractor = {
   extractMetadata: () => Promise.resolve(undefined),
   createStreamExtractor: () => {
@@ -21,7 +21,7 @@ export const reasoningFieldExtractor: MetadataExtractor = {
   },
 };
 
-/** Takes chunks of any shape. */
+/** Returns the field with reasoning in a chunk of any shape. */
 function fieldOf(chunk: unknown): ReasoningField | undefined {
   const { choices } = fieldsOf(chunk);
   const delta = fieldsOf(fieldsOf(Array.isArray(choices) ? choices[0] : null).delta);
@@ -38,8 +38,8 @@ export function reportedField(
 }
 
 /**
- * Returns the reasoning that goes back to the server, by its message: in `turn` that since the last user message, in `all` that
- * of every message. Reasoning of another model or server is never among it.
+ * Returns the reasoning that goes back to the server, by its message. `turn`: the messages since the last user message; `all`:
+ * all messages. Leaves out reasoning of another model or server.
  */
 export function returnedReasoning(
   model: ModelChoice,

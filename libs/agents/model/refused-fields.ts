@@ -6,28 +6,28 @@ import { quirksOf, type OptionalField, type Quirks } from './server-profiles.ts'
 
 type Fetch = typeof globalThis.fetch;
 
-/** Requests that may follow the first one of a call. Servers name one field at a time, and rarely refuse more than two. */
+/** The most repeated requests of a call. Servers name one field at a time, and rarely refuse more than two. */
 const MAX_MORE_REQUESTS = 2;
 const REFUSALS: readonly number[] = [400, 422];
-/** llama.cpp reports an error of a template so. */
+/** The status with which llama.cpp reports an error in a template. */
 const TEMPLATE_FAILED = 500;
 
-/** Words by which servers say that they do not take a field at all, or not with this model. */
+/** Matches an error about a field that the server, or its model, does not support. */
 const NOT_TAKEN =
   /unsupported|not supported|unknown|unrecogni[sz]ed|not recogni[sz]ed|unexpected|not permitted|not allowed|cannot find field|extra[ _](inputs?|fields?|forbidden)|additional propert|(does not|doesn't|do not|cannot) (support|exist|accept|recogni[sz]e|allow)|invalid (parameter|argument|field|property|key)\b/i;
-/** Words by which they say that its value is wrong: then it stays. */
+/** Matches an error about the value of a field. The field is supported, so it stays. */
 const WRONG_VALUE =
   /too (large|high|small|low|big|long)|exceed|must be (a|an|at|less|greater|between|in|one|>|<|=|\d)/i;
-/** Words by which they ask for reasoning that was not sent. */
+/** Matches an error about missing reasoning. */
 const WANTED = /must be (passed|provided|included|sent)|passed back|missing|required|must include/i;
-/** Words by which they refuse the schema of a tool. Bounded, because a server can send any text. */
+/** Matches an error about the schema of a tool. The repetitions are bounded, because a server can send any text. */
 const SCHEMA =
   /invalid schema for function|invalid_function_parameters|function_?declarations\b.{0,20}parameters|tools\b.{0,40}(parameters|input_schema)/i;
 
-/** Words by which they refuse the order of messages. */
+/** Matches an error about the order of messages. */
 const ROLES = /roles? must alternate|alternate user|unexpected role|after role|message_order/i;
 
-/** What each field that may be refused changes; undefined if nothing is left to change. */
+/** The quirks that a refusal of each field changes; undefined if nothing is left to change. */
 const CHANGES: Record<string, (quirks: Quirks, usual: Quirks) => Partial<Quirks> | undefined> = {
   ...Object.fromEntries(
     (['stream_options', 'parallel_tool_calls', 'reasoning_effort', 'temperature'] as const).map((field) => [
@@ -41,15 +41,15 @@ const CHANGES: Record<string, (quirks: Quirks, usual: Quirks) => Partial<Quirks>
   reasoning: () => ({ reasoning: 'none' }),
 };
 
-/** The other name, and none once that has been refused too: Spool itself cuts an answer that is too long. */
+/** Returns the other name, and `none` once both were refused. Spool itself cuts an answer that is too long. */
 function otherLimit({ answerLimit }: Quirks, usual: Quirks): Quirks['answerLimit'] {
   if (answerLimit !== usual.answerLimit) return 'none';
   return answerLimit === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
 }
 
 /**
- * Returns a `fetch` that asks again when the server refuses a field by its name, without that field. Once the server has answered,
- * what it refused is remembered and reported.
+ * Returns a `fetch` that repeats a request without the field that the server refused by name. Once a request has succeeded, it
+ * remembers and reports the refused fields.
  */
 export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Server, onOddity: OnOddity): Fetch {
   return async (input, init) => {
@@ -83,15 +83,15 @@ function mayBeRefused({ status }: Response): boolean {
 
 interface Refused {
   body: RequestBody;
-  /** By which the body was made. */
+  /** The quirks of the refused body. */
   quirks: Quirks;
-  /** Those without what the server has shown. */
+  /** The quirks without those that were learned. */
   usual: Quirks;
-  /** What the manifest sets is never changed. */
+  /** The quirks that the manifest sets. They are never changed. */
   fixed: object;
 }
 
-/** Returns what has to change before the server takes the request; null if its error names nothing that may be left out. */
+/** Returns the quirks to change before the request is repeated; null if the error names nothing that can change. */
 function quirksAfter(
   { status, error }: { status: number; error: string },
   { body, quirks, usual, fixed }: Refused,
@@ -117,26 +117,26 @@ function quirksAfter(
   return Object.keys(changes).length === 0 ? null : changes;
 }
 
-/** The fields of the request, and of its messages, that may be refused. */
+/** Returns the fields of the request and of its messages that can be left out or changed. */
 function fieldsOf(body: RequestBody): string[] {
   const messages = Array.isArray(body.messages) ? (body.messages as object[]) : [];
   const ofMessages = messages.flatMap((message) => Object.keys(message));
   return [...new Set([...Object.keys(body), ...ofMessages])].filter((field) => field in CHANGES);
 }
 
-/** A field that stands alone (`param`, `loc`) is meant; otherwise those that the text names. */
+/** Returns the refused fields: those that are a value of their own (`param`, `loc`), otherwise those that the text names. */
 function namedFields(words: readonly string[], sent: readonly string[]): string[] {
   const alone = sent.filter((field) => words.includes(field));
   if (alone.length > 0) return alone;
   const text = words.join(' ');
   return sent.filter((field) => {
-    // `temperature` is also a word of the language.
+    // `temperature` is also an ordinary word.
     const named = field.includes('_') ? `\\b${field}\\b` : `['"\`.\\[]${field}\\b|[:=] ?${field}\\b`;
     return new RegExp(named).test(text);
   });
 }
 
-/** Returns the texts of each object of an error. What it repeats of the request (`input`) is no part of them. */
+/** Returns the texts of each object in an error, without `input`, which repeats the request. */
 function statementsOf(error: string): string[][] {
   const statements: string[][] = [];
   const visit = (value: unknown): void => {

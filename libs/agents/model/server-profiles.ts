@@ -3,11 +3,11 @@ import type { ModelChoice } from './model-settings.ts';
 
 type GivenQuirks = NonNullable<ModelChoice['quirks']>;
 
-/** How requests to a server differ; `model.quirks` in docs/models.md explains each. */
+/** How the requests to a server differ. docs/models.md explains each quirk. */
 export type Quirks = { [Name in keyof GivenQuirks]-?: NonNullable<GivenQuirks[Name]> };
 export type OptionalField = Quirks['leaveOut'][number];
 
-/** What no server is known to refuse, or learns by one more request: local servers run any model's template. */
+/** The default: no known server refuses it, or Spool learns of it by one more request. Local servers run any template. */
 const USUAL_QUIRKS: Quirks = {
   leaveOut: [],
   answerLimit: 'max_tokens',
@@ -19,13 +19,13 @@ const USUAL_QUIRKS: Quirks = {
 
 interface ServerProfile {
   server: string;
-  /** Hosts of the server; null for one that runs anywhere. */
+  /** Matches the hosts of the server; null if it can run anywhere. */
   host: RegExp | null;
-  /** What differs from the usual, each with its public source. */
+  /** The differences from the default, each with its public source. */
   quirks: { [Name in keyof Quirks]?: readonly [value: Quirks[Name], source: string] };
 }
 
-/** One row per server. docs/models.md has the same rows with an example and the limits of each. */
+/** One row for each server. docs/models.md has the same rows with an example and known limits. */
 export const SERVER_PROFILES: readonly ServerProfile[] = [
   {
     server: 'OpenAI',
@@ -88,8 +88,8 @@ export const SERVER_PROFILES: readonly ServerProfile[] = [
 ];
 
 /**
- * Returns the quirks of the model's server: what the manifest sets, else what the server itself has said (`learned`), else what
- * is known of its host, else the usual.
+ * Returns the quirks of the model's server. Each one comes from the manifest, else from what was `learned`, else from the
+ * profile of the host, else from the default.
  */
 export function quirksOf(model: ModelChoice, learned: Partial<Quirks> = {}): Quirks {
   const { hostname } = new URL(baseUrlOf(model));

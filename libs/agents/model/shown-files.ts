@@ -3,12 +3,12 @@ import { imageTypeOf, isImageType } from '../image-type.ts';
 import type { ProviderName } from './model-settings.ts';
 
 const MIB = 1024 * 1024;
-/** Anthropic counts its 5 MiB in base64, which is a third longer. */
+/** The largest image, bytes. Anthropic counts its 5 MiB in base64, which is a third longer. */
 const MAX_IMAGE_BYTES: Record<ProviderName, number> = { anthropic: (5 * MIB * 3) / 4, 'openai-compatible': 5 * MIB };
-/** Of one call: Anthropic takes 32 MB in all, and a worker holds them in memory. */
+/** Limits of one call: Anthropic accepts 32 MB in all, and a worker holds the images in memory. */
 const MAX_IMAGES = 20;
 const MAX_IMAGES_BYTES = 20 * MIB;
-/** Where callers' files are seen. */
+/** The folder of callers' files. */
 const ATTACHMENTS = 'attachments/';
 
 export type FilesById = ReadonlyMap<string, FolderFile>;
@@ -20,8 +20,8 @@ export interface ShownImage {
 }
 
 /**
- * The transcript with a line for each attached file behind its message. The last user message tells of those too that no
- * message names: they came with a retry, or were posted to the Thread.
+ * Returns the transcript with a line for each attached file after its message. The last user message also lists the files that
+ * no message names, because they came with a retry or were posted to the Thread.
  */
 export function tellFiles(transcript: readonly TranscriptMessage[], files: FilesById): readonly TranscriptMessage[] {
   const named = new Set(transcript.flatMap((message) => (message.role === 'user' ? message.fileIds : [])));
@@ -35,17 +35,17 @@ export function tellFiles(transcript: readonly TranscriptMessage[], files: Files
   });
 }
 
-/** Made once: `toLocaleString` makes one each time. */
+/** Created once, because `toLocaleString` creates one for each call. */
 const NUMBERS = new Intl.NumberFormat('en');
 
-/** None for a file that is gone. */
+/** Returns no line for a deleted file. */
 function fileLine(file: FolderFile | undefined): string[] {
   if (file === undefined) return [];
   const { path, mimeType, size } = file;
   return [`Attached file: ${path} (${mimeType ?? 'of unknown type'}, ${NUMBERS.format(size)} bytes)`];
 }
 
-/** The images that the model is shown: those of its types and sizes, and of these the newest. */
+/** Returns the images that the model is shown: the newest ones of accepted types and sizes. */
 export function shownImages(
   transcript: readonly TranscriptMessage[],
   files: FilesById,
@@ -70,7 +70,7 @@ function isImage({ mimeType, size }: FolderFile, provider: ProviderName): boolea
   return isImageType(mimeType) && size <= MAX_IMAGE_BYTES[provider];
 }
 
-/** Null for one that was deleted since, or whose bytes are lost: the Thread goes on without it. */
+/** Returns null for a file that was deleted or whose bytes are lost. The Thread continues without it. */
 async function readWhole(file: FolderFile, read: ThreadFiles['read']): Promise<Buffer | null> {
   const pieces: Uint8Array[] = [];
   try {
@@ -82,17 +82,17 @@ async function readWhole(file: FolderFile, read: ThreadFiles['read']): Promise<B
   return Buffer.concat(pieces);
 }
 
-/** Bytes of memory for each byte of an image: the file, its base64, and the request twice. */
+/** Bytes of memory for each byte of an image: the file, its base64, and two copies of the request. */
 const BYTES_AN_IMAGE_BYTE = 5;
 
-/** The memory that the shown images take until the provider has them. */
+/** Returns the memory that the shown images take until they are sent, bytes. */
 export function imageBytes(shown: ReadonlySet<string>, files: FilesById): number {
   let bytes = 0;
   for (const fileId of shown) bytes += files.get(fileId)?.size ?? 0;
   return bytes * BYTES_AN_IMAGE_BYTE;
 }
 
-/** Those of the shown images that the messages name, one after the other. Throws what `read` throws. */
+/** Reads the shown images that the messages name, one after the other. Throws what `read` throws. */
 export async function readImages(
   transcript: readonly TranscriptMessage[],
   shown: ReadonlySet<string>,

@@ -1,18 +1,17 @@
-/** A JSON Schema, or a part of one, of any shape. */
+/** A JSON Schema or a part of one. It may have any shape. */
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Keywords that OpenAI and Anthropic refuse beside `type: object`, where a schema begins. */
+/** Keywords that OpenAI and Anthropic refuse beside `type: object` at the root of a schema. */
 const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'];
-/** Parts and levels of a lowered schema. References to references could multiply without end. */
+/** The most parts and levels of a lowered schema, because references to references could multiply without end. */
 const MAX_PARTS = 5_000;
 const MAX_LEVELS = 100;
 
 /**
- * Returns the schema of a tool's input as every server takes it: `type: object` with `properties`, and no choice between
- * schemas where it begins. The engine still checks each input by the tool's own schema.
+ * Returns the schema of a tool's input in the form that every server accepts: `type: object` with `properties`, and no choice
+ * between schemas at the root. The engine still checks each input against the tool's own schema.
  *
- * Objects within it may go without `properties`: no server refuses that, and llama.cpp reads `properties: {}` as an object
- * that has none.
+ * Nested objects may lack `properties`: no server refuses that, and for llama.cpp `properties: {}` means an object without any.
  */
 export function toInputSchema(schema: Schema): Record<string, unknown> {
   const rest = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !REFUSED_AT_ROOT.includes(keyword)));
@@ -25,7 +24,7 @@ export function toInputSchema(schema: Schema): Record<string, unknown> {
   return { ...rest, type: 'object', properties: { ...properties, ...fieldsOf(schema.properties) } };
 }
 
-/** A property that two choices describe differently may be either. */
+/** Merges the properties of two choices. A property with two different schemas may match either. */
 function merged(all: Schema, more: Schema): Record<string, unknown> {
   const both = { ...all };
   for (const [name, schema] of Object.entries(more)) {
@@ -39,17 +38,17 @@ function merged(all: Schema, more: Schema): Record<string, unknown> {
 }
 
 /**
- * Returns the schema in the part of OpenAPI 3.0 that Gemini takes, null for an object without properties, which it refuses.
- * References are followed, and what cannot be said is left out.
+ * Returns the schema in the subset of OpenAPI 3.0 that Gemini accepts; null for an object without properties, which it refuses.
+ * Resolves references, and leaves out what the subset cannot express.
  */
 export function toOpenApiSchema(schema: Schema): Record<string, unknown> | null {
   const lowered = new Lowering(schema).lower(schema, []);
   return Object.keys(fieldsOf(lowered.properties)).length > 0 ? lowered : null;
 }
 
-/** Keywords with the same meaning in both. */
+/** Keywords that mean the same in JSON Schema and in the subset. */
 const KEPT = ['description', 'minItems', 'maxItems', 'minimum', 'maximum'] as const;
-/** Gemini refuses any other format. */
+/** The formats that Gemini accepts. It refuses any other. */
 const FORMATS: Readonly<Record<string, readonly unknown[]>> = {
   string: ['date-time'],
   integer: ['int32', 'int64'],
@@ -61,7 +60,7 @@ class Lowering {
 
   constructor(private readonly root: Schema) {}
 
-  /** `path`: the reference that led to each level, undefined where none did. */
+  /** `path` has the reference of each level above, undefined for a level without one. */
   lower(part: unknown, path: readonly unknown[]): Record<string, unknown> {
     const { $ref, ...schema } = fieldsOf(part);
     const isRecursive = $ref !== undefined && path.includes($ref);
@@ -105,23 +104,23 @@ class Lowering {
     }
     const values = 'const' in schema ? [schema.const] : listOf(schema.enum).filter((value) => value !== null);
     if (values.length === 0) return format;
-    // Its enumerations are of texts alone.
+    // The subset has only enumerations of strings.
     if (type === 'string' && values.every((value) => typeof value === 'string')) return { enum: values };
     const list = `One of ${values.map((value) => JSON.stringify(value)).join(', ')}.`;
     return { ...format, description: typeof description === 'string' ? `${description} ${list}` : list };
   }
 }
 
-/** What a value may be, one of several; a list of types is a choice too. */
+/** Returns the schemas of which a value must match one. A list of types is a choice, too. */
 function choicesOf(schema: Schema, types: readonly string[]): unknown[] {
   const choices = [...listOf(schema.anyOf), ...listOf(schema.oneOf)];
-  // Beside properties they only say which of them go together.
+  // Beside `properties`, a choice only says which of them go together.
   if (choices.length > 0 && !('properties' in schema)) return choices;
   const named = types.filter((type) => type !== 'null');
   return named.length > 1 ? named.map((type) => ({ ...schema, type, description: undefined })) : [];
 }
 
-/** The schema with what all the others demand, too. */
+/** Returns the schema combined with the requirements of the others. */
 function joined({ allOf: _, ...schema }: Schema, others: readonly Schema[]): Schema {
   return [schema, ...others].reduce((all, one) => ({
     ...one,
@@ -138,7 +137,7 @@ function impliedType(schema: Schema): string {
   return typeof value === 'number' || typeof value === 'boolean' ? typeof value : 'string';
 }
 
-/** Follows a reference within the schema; an empty schema where there is nothing. */
+/** Resolves a reference within the schema. Returns an empty schema if its target is missing. */
 function resolved(part: unknown, root: Schema): Schema {
   const { $ref } = fieldsOf(part);
   if (typeof $ref !== 'string') return fieldsOf(part);
