@@ -1,20 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import { wholeCharacters } from '#platform';
 
-/** The characters of the bytes 0x80 to 0x9f. Node 20 decodes windows-1252 as Latin 1, which has control characters there. */
+/** The characters of the bytes 0x80 to 0x9f. Node 20 decodes windows-1252 as Latin 1, where they are control characters. */
 const C1_OF_WINDOWS_1252 =
   '\u20ac\x81\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\x8d\u017d\x8f' +
   '\x90\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\x9d\u017e\u0178';
 
-/** A text while it is decoded. */
+/** Decodes the bytes of one text. */
 export class TextDecoding {
-  /** The first chunk that is not UTF-8, although the text is decoded as that. Begins with a character. */
+  /** The first chunk with invalid UTF-8, if the text is decoded as UTF-8. It starts at a character's first byte. */
   invalid: Uint8Array | null = null;
   private rest: Uint8Array = new Uint8Array();
 
   constructor(private readonly label: string) {}
 
-  /** Yields the text. Bytes that the encoding does not have become U+FFFD. */
+  /** Yields the text. Bytes that are invalid in the encoding become U+FFFD. */
   async *read(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
     const decoder = new TextDecoder(this.label);
     for await (const chunk of chunks) {

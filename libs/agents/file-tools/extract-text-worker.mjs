@@ -1,17 +1,17 @@
 /**
- * The task `extract-text`: returns the text of a PDF or a DOCX as UTF-8, with `About` of extract-text.ts; or `{ refused }`, a
- * sentence. The cost is linear in what is unpacked, and unpacking stops when there is enough text. Plain JavaScript, because the
- * task pool loads it.
+ * The task `extract-text`. Returns the text of a PDF or DOCX as UTF-8 with the facts of `About` (extract-text.ts), or
+ * `{ refused }` with the reason as a sentence. The cost is linear in the unpacked size, and unpacking stops once there is enough
+ * text. Plain JavaScript, because the task pool loads it.
  */
 import { createInflateRaw } from 'node:zlib';
 
-/** UTF-16 units of text; the rest is left out. */
+/** The most text that is extracted, UTF-16 units. */
 const MAX_TEXT = 4 * 1024 * 1024;
-/** Bytes of the one part of a DOCX that is unpacked, whatever else it holds. */
+/** The most bytes of the part of a DOCX that is unpacked. Its other parts are not read. */
 const MAX_XML = 64 * 1024 * 1024;
-/** UTF-16 units of one XML tag. Those of real documents have some hundreds. */
+/** The longest XML tag, UTF-16 units. Tags of real documents have some hundreds. */
 const MAX_TAG = 64 * 1024;
-/** UTF-16 units of the longest entity that is decoded. */
+/** The longest entity that is decoded, UTF-16 units. */
 const MAX_ENTITY = 12;
 
 async function textOfPdf(bytes) {
@@ -104,7 +104,7 @@ class GrowingText {
     this.#endsWithMark = true;
   }
 
-  /** Replaces the mark before it: a cell ends with its last paragraph, a row with its last cell. */
+  /** Replaces the previous mark, because a cell ends with its last paragraph, and a row with its last cell. */
   replaceMark(mark) {
     if (this.#endsWithMark && !this.isFull) {
       this.#length -= 1;
@@ -129,7 +129,7 @@ class GrowingText {
   }
 }
 
-/** Takes XML in pieces. Handles a tag once it is complete. */
+/** Takes XML in chunks. Handles a tag once it is complete. */
 class DocxScanner {
   #text;
   #rest = '';
@@ -177,7 +177,7 @@ class DocxScanner {
   }
 }
 
-/** Returns where the text to decode now ends. An entity may go on in the next piece. */
+/** Returns the end of the text that can be decoded now. An entity may continue in the next chunk. */
 function wholeEntities(xml, from) {
   const last = xml.lastIndexOf('&');
   const isOpen = last >= from && last > xml.length - MAX_ENTITY && xml.indexOf(';', last) === -1;

@@ -3,17 +3,17 @@ import { TaskFailed, type RunTask, type Task, type TaskFailure } from '#task-poo
 
 export type DocumentKind = 'pdf' | 'docx';
 
-/** What is said of the text of a document. */
+/** Facts about the text of a document. */
 interface About {
-  /** Whether the document has more text. */
+  /** Whether the document has more text than was extracted. */
   cut: boolean;
-  /** Of a PDF that has pages without text: how many pages there are. */
+  /** The number of pages of a PDF. Only set if some of them have no text. */
   pages?: number;
-  /** The numbers of those pages, 1 for the first. */
+  /** The numbers of the pages without text, from 1. */
   blankPages?: number[];
 }
 
-/** UTF-8 text; or a sentence that says why there is no text. */
+/** The text as UTF-8, or a sentence that says why there is none. */
 export type Extracted = ({ text: Uint8Array } & About) | { refused: string };
 
 const EXTRACT_TEXT: Task<{ kind: DocumentKind }, About | { refused: string }> = {
@@ -31,8 +31,8 @@ const REFUSALS: Record<TaskFailure, string> = {
 };
 
 /**
- * Returns the text of a document, which the task pool reads within its limits. `readAll` loads the bytes when it is the
- * document's turn. Throws what that throws, and the signal's reason.
+ * Returns the text of a document, extracted in the task pool within its limits. `readAll` loads the bytes when the pool can
+ * start the task. Throws what `readAll` throws, and the signal's reason.
  */
 export async function extractText(
   kind: DocumentKind,

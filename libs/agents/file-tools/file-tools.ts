@@ -9,14 +9,14 @@ const MAX_LISTED = 1_000;
 /** The bytes of a file before and after an edit. */
 const MAX_EDITED_BYTES = 5 * 1024 * 1024;
 
-/** Copies of a file, and of what becomes of it, that an edit holds in memory. */
+/** Copies of the old and of the new file that an edit holds in memory. */
 const EDIT_COPIES = 2;
 
 const path = z.string().describe('Relative path of the file, such as docs/plan.md.');
 
 /**
- * The tools with which agents work on the files of their Thread. Each changes nothing but by `files`, whose changes become
- * true in one commit with the tool's result: so each may be repeated as long as there is no result, edit_file too.
+ * The tools for the files of a Thread. They only change `files`, and those changes are committed together with the tool's
+ * result. So each tool, also edit_file, may be repeated until it has a result.
  */
 export const FILE_TOOLS: readonly Tool[] = [
   fileTool({
@@ -100,7 +100,7 @@ function fileTool<Input extends z.ZodObject>({ input, execute, ...tool }: FileTo
     inputSchema,
     policy: 'allow',
     idempotent: true,
-    // Input that does not fit never comes here: parsing fills in what was left out.
+    // The engine has refused invalid input before, so parsing only fills in defaults.
     execute: async (given, context) =>
       execute(input.parse(given), context).catch((error: unknown) => {
         if (error instanceof FileRefused) return { text: error.message, isError: true };
@@ -119,8 +119,8 @@ function pathOf(given: string): string {
 }
 
 /**
- * Returns the file of a path, or the one file whose path looks the same: models write an ordinary space where macOS has put a
- * narrow one. Throws FileRefused.
+ * Returns the file at a path, or the only file whose path looks the same, because models write an ordinary space where macOS
+ * uses a narrow one. Throws FileRefused.
  */
 async function findFile(given: string, { files }: ToolContext): Promise<FolderFile> {
   const wanted = pathOf(given);
@@ -134,7 +134,7 @@ async function findFile(given: string, { files }: ToolContext): Promise<FolderFi
   throw new FileRefused(`There is no file ${wanted}. The paths of ${count} files differ from it only in their spaces.`);
 }
 
-/** Returns a path with ordinary spaces, and without characters that are not seen. */
+/** Returns a path with ordinary spaces and without invisible characters. */
 const appearanceOf = (path: string): string =>
   path
     .replaceAll(/\p{Zs}/gu, ' ')
@@ -158,7 +158,7 @@ function listed(files: readonly FolderFile[], given: string): ToolResult {
   return answer(lines.join('\n'));
 }
 
-/** The most bytes that there can be after an edit. A UTF-16 unit has at most 3. */
+/** Returns the most bytes that a file can have after an edit. A UTF-16 unit takes at most 3 bytes. */
 function editedBytes({ size }: FolderFile, edit: { oldText: string; newText: string; replaceAll: boolean }): number {
   const { oldText, newText, replaceAll } = edit;
   const most = replaceAll ? (size / Math.max(1, oldText.length)) * 3 * newText.length : 3 * newText.length;

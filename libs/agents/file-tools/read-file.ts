@@ -8,14 +8,14 @@ import { readWhole } from './read-whole.ts';
 import { takeWindow, type TextWindow } from './text-window.ts';
 
 const MAX_BYTES = 256 * 1024;
-/** Enough bytes to tell what a file is, and its encoding. */
+/** The bytes by which the type and encoding of a file are detected. */
 const HEAD_BYTES = 8 * 1024;
 const PDF_MARK = '%PDF-';
-/** Documents are read whole, in the task pool. */
+/** The largest document, bytes. Documents are read whole, in the task pool. */
 const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
 /** Copies of a document that are held in memory while it is read. */
 const DOCUMENT_COPIES = 2;
-/** A piece that takes some milliseconds. Bytes. */
+/** Bytes that are decoded in one turn of the event loop, which takes some milliseconds. */
 const STEP_BYTES = 64 * 1024;
 const DOCX = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
@@ -27,8 +27,8 @@ interface Wanted {
 }
 
 /**
- * Returns what a model is given of a file. The bytes decide: a stored type may come from the file's name alone. Throws
- * FileRefused.
+ * Returns the tool result for a file. The bytes decide its type, because a stored type may come from the file's name alone.
+ * Throws FileRefused.
  */
 export async function readFolderFile(file: FolderFile, wanted: Wanted, context: ToolContext): Promise<ToolResult> {
   const { path, size, mimeType, fileId } = file;
@@ -40,7 +40,7 @@ export async function readFolderFile(file: FolderFile, wanted: Wanted, context: 
     return { text: `${about} is an image. It is shown where images can be.`, isError: false, fileIds: [fileId] };
   const encoding = encodingOf(head, head.byteLength === HEAD_BYTES);
   const kind = documentKind(file);
-  // Some PDFs have nothing but ASCII characters at their beginning.
+  // Some PDFs begin with ASCII characters only, and look like text.
   if (kind !== null && (encoding === null || head.includes(PDF_MARK)))
     return readDocument(file, kind, about, wanted, context);
   if (encoding === null) return { text: `${about} is not text and cannot be shown.`, isError: false };
@@ -70,7 +70,7 @@ async function readDocument(
   return { text: shown(path, window, wanted, [...more, ...blank]), isError: false };
 }
 
-/** Page numbers that a note lists. */
+/** The most page numbers that a note lists. */
 const MAX_NUMBERS = 20;
 
 function blankNote(path: string, pages: number, blankPages: readonly number[]): string {
@@ -88,7 +88,7 @@ async function readText(file: FolderFile, encoding: TextEncoding, wanted: Wanted
   const window = await takeWindow(pieces, { ...wanted, maxBytes: MAX_BYTES });
   const { invalid } = decoding;
   if (invalid !== null) {
-    // The head may be ASCII alone, which tells nothing.
+    // The head may be all ASCII, which says nothing about the encoding of the rest.
     const guessed = encodingOf(invalid, true);
     if (guessed !== null && guessed.label !== encoding.label) return readText(file, guessed, wanted, files);
   }
@@ -109,7 +109,7 @@ async function* inSteps(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Returns the kind of document that a file claims to be: by its name if the type says only that it is packed. */
+/** Returns the kind of document by the stored type, and by the name if that type is only `application/zip`. */
 function documentKind({ mimeType, path }: FolderFile): DocumentKind | null {
   if (mimeType === 'application/pdf') return 'pdf';
   const isDocx = mimeType === DOCX || (mimeType === 'application/zip' && path.toLowerCase().endsWith('.docx'));
@@ -122,7 +122,7 @@ async function headOf(files: ThreadFiles, file: FolderFile): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Returns the text, and below it each note in brackets. */
+/** Returns the text, followed by each note in brackets. */
 function shown(path: string, window: TextWindow, { offset }: Wanted, notes: readonly string[]): string {
   const { text, lines, skipped, more } = window;
   if (lines === 0) return skipped === 0 ? `[${path} is empty.]` : `[${path} has only ${skipped} lines.]`;

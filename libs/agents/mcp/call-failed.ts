@@ -7,10 +7,10 @@ import { MessageTooLarge } from './message-lines.ts';
 import { ServerLimitExceeded } from './server-watch.ts';
 
 /**
- * How a call can end without a result. `not_sent`: the server has certainly not begun it. `lost`: the connection ended in
- * the middle, and it may have taken effect. `timeout`: it took too long, and may have taken effect. `too_large`: its result
- * is. `no_room`: the worker has no room in memory for its result. `over_limit`: its server used more memory or CPU time than it
- * may and was killed. `refused`: the server answered that it does not do it. `invalid`: what it answered is no result.
+ * How a call can end without a result. `not_sent`: the server has certainly not started it. `lost`: the connection ended, and the
+ * call may have taken effect. `timeout`: it took too long, and may have taken effect. `too_large`: the result is too large.
+ * `no_room`: the worker has no memory for the result. `over_limit`: the server was killed because it used too much memory or CPU
+ * time. `refused`: the server answered with an error. `invalid`: the answer is not a result.
  */
 export type FailureKind = 'not_sent' | 'lost' | 'timeout' | Limit | 'refused' | 'invalid';
 export type Limit = 'too_large' | 'no_room' | 'over_limit';
@@ -26,7 +26,7 @@ export class CallFailed extends Error {
   }
 }
 
-/** Before anything of the request is sent: no address, no connection. */
+/** Network codes of failures before anything of the request was sent. */
 const NOT_CONNECTED = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -36,12 +36,12 @@ const NOT_CONNECTED = [
   'UND_ERR_CONNECT_TIMEOUT',
 ];
 
-/** What an error of the SDK or of `fetch` means for a call on a connection that still holds. */
+/** Returns what an error of the SDK or of `fetch` means for a call on a connection that is still open. */
 export function failureOf(error: unknown): CallFailed {
   return error instanceof CallFailed ? error : new CallFailed(kindOf(error), error);
 }
 
-/** The limit that a message met while it was read, or that its server exceeded; null for another error. */
+/** Returns the limit that a message or its server exceeded; null for another error. */
 export function limitOf(error: unknown): Limit | null {
   if (error instanceof ServerLimitExceeded) return 'over_limit';
   if (error instanceof NoRoom) return 'no_room';
@@ -50,10 +50,10 @@ export function limitOf(error: unknown): Limit | null {
   return isTooLarge ? 'too_large' : null;
 }
 
-/** Codes of errors that the SDK makes itself. */
+/** Error codes that the SDK itself creates. */
 const OWN_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout];
 
-/** Whether a server answered a request with an error. With the codes of the SDK only where its HTTP status shows that. */
+/** Returns whether the server answered with an error. For codes of the SDK, an HTTP status in the cause proves that. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof McpError && (error.cause !== undefined || !OWN_CODES.includes(error.code));
 }
@@ -64,11 +64,11 @@ function kindOf(error: unknown): FailureKind {
   if (limit !== null) return limit;
   if (error instanceof StreamableHTTPError) return kindOfStatus(error.code);
   if (error instanceof TypeError) return wasConnected(error) ? 'lost' : 'not_sent';
-  // What the schemas of the SDK say of an answer that is none; not always an Error.
+  // An answer that does not match the schemas of the SDK. Not always an Error.
   return Array.isArray((error as { issues?: unknown } | null)?.issues) ? 'invalid' : 'lost';
 }
 
-/** 404 is what the protocol answers when a session is over; many servers that know nothing of it after a restart say 400. */
+/** The protocol uses 404 for an expired session. After a restart, many servers answer 400 for an unknown session. */
 function kindOfStatus(status: number | undefined): FailureKind {
   if (status === 400 || status === 404) return 'not_sent';
   return status !== undefined && status >= 300 && status < 500 ? 'refused' : 'lost';

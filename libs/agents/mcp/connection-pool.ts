@@ -4,13 +4,13 @@ import { hideInError } from './hide-secrets.ts';
 import type { ReadyServer } from './tool-server.ts';
 
 export interface PoolOptions extends ConnectionParts {
-  /** How long a connection that nobody uses stays open. */
+  /** How long an idle connection stays open, milliseconds. */
   idleMs: number;
-  /** How many are open at once, as long as one of them is not in use. */
+  /** The most open connections, unless all of them are in use. */
   maxOpen: number;
 }
 
-/** A tool server cannot be connected to. The cause is fit for the log. */
+/** Thrown if a tool server cannot be connected to. The cause contains no secrets and may be logged. */
 export class ServerAway extends Error {
   override name = 'ServerAway';
 }
@@ -24,17 +24,17 @@ interface Entry {
   ended: Promise<void> | null;
 }
 
-/** The connections of a process, one for each server of an agent as it is configured; each opened when it is needed. */
+/** The connections of a process: one for each configured server of an agent, opened when it is needed. */
 export class ConnectionPool {
-  /** Those that may be used, the one that was used last at the end. */
+  /** Connections that may be used, the most recently used last. */
   private readonly usable = new Map<string, Entry>();
-  /** And those that are still open. */
+  /** All connections that are still open. */
   private readonly open = new Set<Entry>();
   private isClosed = false;
 
   constructor(private readonly options: PoolOptions) {}
 
-  /** Has something done on the connection of an agent to a server. Rejects with ServerAway, and as `act`. */
+  /** Runs `act` with the connection of an agent to a server. Rejects with ServerAway, and as `act` does. */
   async use<T>(
     owner: ConnectionOwner,
     target: ReadyServer,
@@ -52,7 +52,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Ends all, whatever runs on them. */
+  /** Closes all connections, even those in use. */
   async close(): Promise<void> {
     this.isClosed = true;
     await Promise.all([...this.open].map((entry) => this.end(entry)));
@@ -95,7 +95,7 @@ export class ConnectionPool {
     entry.idle = setTimeout(() => void this.end(entry), this.options.idleMs).unref();
   }
 
-  /** It ends with its last use. */
+  /** Closes the connection after its last use. */
   private retire(entry: Entry): void {
     if (this.usable.get(entry.key) === entry) this.usable.delete(entry.key);
     if (entry.uses === 0) void this.end(entry);
@@ -109,7 +109,7 @@ export class ConnectionPool {
 
   private end(entry: Entry): Promise<void> {
     if (entry.idle !== null) clearTimeout(entry.idle);
-    // Before it ends: ending it retires it.
+    // Must happen before it ends, because its end retires it.
     entry.ended ??= Promise.resolve()
       .then(() => entry.connection.close())
       .catch((error: unknown) => this.options.logger.debug({ err: error }, 'a tool server could not be let go'))

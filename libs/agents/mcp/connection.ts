@@ -13,17 +13,17 @@ import type { ToolSandbox } from './sandbox.ts';
 import { LIST_TOO_LARGE, ListTooLarge, MAX_LIST_BYTES, ToolList, type ToolListing } from './tool-list.ts';
 import type { ReadyServer } from './tool-server.ts';
 
-/** Largest message of a server; more is never kept. */
+/** The largest message of a server. More is never kept in memory. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
-/** Bytes of memory for each byte of a message: the message, its text, its values, and what is made of them. */
+/** Bytes of memory for each byte of a message: the message, its text, its values, and the result. */
 const BYTES_A_MESSAGE_BYTE = 4;
-/** `tools/list_changed` can get lost with the stream that carries it, which HTTP servers need not even have. */
+/** Lists expire, because `tools/list_changed` can get lost with its stream, which is optional for HTTP servers. */
 const LIST_AGE_MS = 60_000;
-/** An answer's end is noticed before its last message has been read. */
+/** How long the last message may take after the end of its answer, because the end is noticed first. */
 const LAST_MESSAGE_MS = 1_000;
-/** How many times the largest answer to a request a server may send: it may talk without being asked. */
+/** A server may send this many times the largest answer, because it may send messages without a request. */
 const UNASKED = 2;
-/** How many messages a server may send between two requests. Each costs time, however small it is. */
+/** The most messages of a server between two requests. Even small ones cost time. */
 const MAX_MESSAGES = 10_000;
 const FAREWELL_MS = 2_000;
 
@@ -31,21 +31,21 @@ export interface ConnectionParts {
   fetch: Fetch;
   sandbox: ToolSandbox;
   logger: Logger;
-  /** Of `McpServersOptions`, like the next ones. */
+  /** From `McpServersOptions`, like the next ones. */
   pingMs: number;
   endMs: number;
   maxAgeMs: number;
 }
 
-/** Memory of the organization whose manifest names the server, not of one Run: its Runs share the connection. */
+/** Memory belongs to the organization, not to one Run, because the Runs of an agent share the connection. */
 export type ConnectionOwner = Pick<RunContext, 'agentId' | 'openHold'>;
 
 export interface ToolRequest {
-  /** As the server calls it. */
+  /** The server's own name of the tool. */
   name: string;
   input: Record<string, unknown>;
   toolCallId: string;
-  /** What else the server is told of the call, in `_meta`. */
+  /** Further fields of `_meta`. */
   meta: Record<string, string>;
   timeoutMs: number;
   signal: AbortSignal;
@@ -53,17 +53,17 @@ export interface ToolRequest {
 
 interface OpenCall {
   fail: (failure: CallFailed) => void;
-  /** The server has given its answer ids: the SDK asks for the rest if it breaks off. */
+  /** Whether the events of the answer have ids, so that the SDK can resume it if it breaks off. */
   resumable: boolean;
 }
 
 type Listed = { listing: Promise<ToolListing>; at: number };
 
-/** A connection to one tool server, from `open` to its end; it is never opened again. */
+/** A connection to one tool server. It is opened once, and never again after its end. */
 export class McpConnection {
   /** Whether new calls may use it. */
   isUsable = true;
-  /** Called once, when it may not be used any more. */
+  /** Called once, when new calls may no longer use it. */
   onUnusable: () => void = () => undefined;
 
   private readonly client = new Client({ name: 'spool', version: readVersion() });
@@ -71,16 +71,16 @@ export class McpConnection {
   private readonly logger: Logger;
   private listed: Listed | null = null;
   private closed: 'lost' | Limit | null = null;
-  /** One of the two, once it is opened. */
+  /** One of the two transports is set once it is open. */
   private http: StreamableHTTPClientTransport | null = null;
   private stdio: StdioTransport | null = null;
   private readonly list = new ToolList();
-  /** Memory of the list, as long as the connection keeps it. */
+  /** The memory of the list while the connection keeps it. */
   private readonly listHold: ByteHold;
   private failList: (error: unknown) => void = () => undefined;
-  /** Whether there has been no call since the list was asked for. */
+  /** Whether there was no call since the list was requested. */
   private isListAlone = false;
-  /** Settles when the list that is read now is over. */
+  /** Settles when the current reading of the list has ended. */
   private listing: Promise<unknown> = Promise.resolve();
   /** Bytes that the server may still send before the next request. */
   private unsent = UNASKED * MAX_LIST_BYTES;
@@ -104,22 +104,22 @@ export class McpConnection {
     });
   }
 
-  /** Connects and initialises. Rejects with whatever went wrong, which may hold secrets. */
+  /** Connects and initializes. Rejects with any error; it may contain secrets. */
   async open(timeoutMs: number): Promise<void> {
     const transport = this.transport();
-    // A process does not live for ever, however often it is used.
+    // Limits the lifetime of a process, however often it is used.
     if (this.stdio !== null) this.age = setTimeout(() => this.markUnusable(), this.parts.maxAgeMs).unref();
     await this.client.connect(transport, { timeout: timeoutMs });
   }
 
-  /** All tools that the server has, or the first 1,000, or those of the first 2 MiB. */
+  /** Returns the server's tools, at most the first 1,000 or those of the first 2 MiB. */
   tools(): Promise<ToolListing> {
     if (this.listed !== null && performance.now() - this.listed.at < LIST_AGE_MS) return this.listed.listing;
-    // One after the other, because the bytes of a page are counted for the list that is read.
+    // Lists are read one after the other, because the bytes of a page count for the current list.
     const listed: Listed = { listing: this.listing.then(() => this.listTools()), at: performance.now() };
     this.listed = listed;
     this.listing = listed.listing.catch(() => undefined);
-    // Asking is cheap on a new connection, and this one may have lost its session.
+    // This connection may have lost its session, and asking again on a new one is cheap.
     listed.listing.catch(() => this.markUnusable());
     return listed.listing;
   }
@@ -128,7 +128,7 @@ export class McpConnection {
   async call({ name, input, toolCallId, meta, timeoutMs, signal }: ToolRequest): Promise<ServerResult> {
     signal.throwIfAborted();
     if (this.closed !== null) throw new CallFailed('not_sent');
-    // One for this call alone: the SDK listens to it for ever.
+    // A controller for this call alone, because the SDK never removes its listener.
     const stop = new AbortController();
     const giveUp = (): void => stop.abort('The call was given up.');
     const timer = setTimeout(() => fail(new CallFailed('timeout')), timeoutMs);
@@ -142,9 +142,9 @@ export class McpConnection {
     const params = { name, arguments: input, _meta: { ...meta, [TOOL_CALL_ID]: toolCallId } };
     const asked = this.client.request({ method: 'tools/call', params }, ResultSchema, {
       signal: stop.signal,
-      // `timer` is what ends it: so its end can be told from an error of the same code that the server sends.
+      // Longer than `timer`, which ends the call, so that a timeout differs from a server's error with the same code.
       timeout: timeoutMs + 60_000,
-      // Asked for only so that something comes while it runs: proxies cut what is silent.
+      // Requests progress only to keep the connection active, because proxies cut silent connections.
       onprogress: () => undefined,
       onresumptiontoken: () => (call.resumable = true),
     });
@@ -162,14 +162,14 @@ export class McpConnection {
     }
   }
 
-  /** Ends it, and what still runs on it; resolves when nothing of it is left. */
+  /** Closes it and ends the calls on it. Resolves when nothing of it is left. */
   async close(): Promise<void> {
     this.markUnusable();
     this.listHold.release();
     if (this.age !== null) clearTimeout(this.age);
     const { http } = this;
     if (http !== null && this.closed === null) {
-      // What was given up must have been told, and the session ended; but nobody waits long for a server to agree.
+      // Sends the pending cancellations and ends the session, but does not wait long for the server.
       const farewell = Promise.allSettled(this.sends).then(() => http.terminateSession());
       await Promise.race([farewell.catch(() => undefined), afterMs(FAREWELL_MS)]);
     }
@@ -223,7 +223,7 @@ export class McpConnection {
     if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], leftOut: [], isCut: false };
     this.expect(MAX_LIST_BYTES);
     this.isListAlone = this.calls.size === 0;
-    // Whoever asked has stopped waiting then.
+    // The reader of the list has stopped waiting then.
     const signal = AbortSignal.timeout(this.target.server.startMs);
     const failed = new Promise<never>((_resolve, reject) => (this.failList = reject));
     failed.catch(() => undefined);
@@ -244,17 +244,17 @@ export class McpConnection {
       const limit = limitOf(error) ?? this.closed;
       if (limit === 'no_room')
         throw error instanceof NoRoom ? error : new NoRoom(MAX_LIST_BYTES * BYTES_A_MESSAGE_BYTE);
-      // Bytes and messages are counted for the whole connection. A call may have caused the error, and that does not last.
+      // The limits count for the whole connection, so a call may have caused the error, which is then not lasting.
       throw limit === 'too_large' && this.isListAlone ? new ListTooLarge(LIST_TOO_LARGE, { cause: error }) : error;
     }
   }
 
-  /** Without a call the largest message is a list of tools. */
+  /** Without a call, the largest message is a list of tools. */
   private maxMessageBytes(): number {
     return this.calls.size > 0 ? MAX_MESSAGE_BYTES : MAX_LIST_BYTES;
   }
 
-  /** Returns what is told how much of a message has come. It throws NoRoom. */
+  /** Returns a callback for the number of bytes of a message so far. It throws NoRoom. */
   private holdMessage(): (bytes: number) => void {
     const hold = this.owner.openHold();
     return (bytes) => {
@@ -263,24 +263,24 @@ export class McpConnection {
     };
   }
 
-  /** Lets the server send an answer of so many bytes, besides those to the calls that it has. */
+  /** Allows the server an answer of so many bytes, in addition to those of its current calls. */
   private expect(bytes: number): void {
     const most = this.calls.size * MAX_MESSAGE_BYTES + MAX_LIST_BYTES;
     this.unsent = UNASKED * Math.min(this.unsent / UNASKED + bytes, most);
     this.messages = 0;
   }
 
-  /** Throws MessageTooLarge when it sends more than anybody has asked for. */
+  /** Throws MessageTooLarge if the server sends more than was requested. */
   private takeBytes(bytes: number): void {
     this.unsent -= bytes;
     if (this.unsent < 0) throw new MessageTooLarge('The tool server sends more than it was asked for.');
   }
 
-  /** Throws MessageTooLarge likewise. */
+  /** Throws MessageTooLarge if the server sends too many messages. */
   private takeMessages(count: number): void {
     this.messages += count;
     if (this.messages <= MAX_MESSAGES) return;
-    // The SDK would ask again and again for the rest of a stream.
+    // The SDK would request the rest of the stream again and again.
     this.markUnusable();
     throw new MessageTooLarge('The tool server sends more messages than it was asked for.');
   }
@@ -288,7 +288,7 @@ export class McpConnection {
   private endOf(error: unknown, signal: AbortSignal, giveUp: () => void): unknown {
     const failure = this.closed === null ? failureOf(error) : new CallFailed(this.closed, error);
     if (signal.aborted || failure.kind === 'timeout') {
-      // The server is told before it is asked anything else.
+      // Sends the cancellation before any other request.
       giveUp();
       void this.checkAfterGivingUp();
       return signal.aborted ? signal.reason : failure;
@@ -298,8 +298,8 @@ export class McpConnection {
   }
 
   /**
-   * A process that does not answer any more is of no use to others. Over HTTP the stream of an answer that nobody waits for
-   * can only be ended together with the others of its connection.
+   * Pings a process, because one that no longer responds must not get other calls. Over HTTP, the stream of an abandoned answer can
+   * only be closed together with its whole connection.
    */
   private async checkAfterGivingUp(): Promise<void> {
     if (this.http !== null) return this.markUnusable();
@@ -318,7 +318,7 @@ export class McpConnection {
   }
 
   private noteError(error: Error): void {
-    // Hiding takes time, and a server can cause many errors.
+    // Hiding secrets takes time, and a server can cause many errors.
     if (this.logger.isLevelEnabled('debug'))
       this.logger.debug({ err: hideInError(error, this.target.secrets) }, 'a tool server’s connection had an error');
     const limit = limitOf(error);
@@ -326,9 +326,9 @@ export class McpConnection {
       this.logger.warn({ reason: error.message }, 'tool server killed');
       return this.markClosed(limit);
     }
-    // Whose result it was is not known when there are several.
+    // With several calls, it is not known whose result it was.
     if (limit !== null) this.markClosed(this.calls.size > 1 ? 'lost' : limit);
-    // The SDK does not say by its type that an answer will not go on.
+    // The SDK has no error type for an answer that cannot be resumed.
     if (/^Maximum reconnection attempts/.test(error.message)) {
       this.markUnusable();
       for (const call of this.calls.values()) if (call.resumable) call.fail(new CallFailed('lost', error));

@@ -1,4 +1,4 @@
-/** The bytes of a file in a tool's result, and their type if the data say it. */
+/** The bytes of a file in a tool's result, and the type if a data URI has one. */
 export interface DecodedData {
   bytes: Buffer;
   mimeType?: string;
@@ -22,7 +22,7 @@ export function decodeData(text: string): DecodedData | null {
 
 function decodeBase64(text: string): DecodedData | null {
   if (/[^A-Za-z0-9+/_=\s-]/.test(text)) return null;
-  // Node takes both alphabets, with padding or without.
+  // Node accepts both alphabets, with or without padding.
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === 0 && text.trim() !== '' ? null : { bytes };
 }

@@ -10,10 +10,10 @@ const MAX_TITLE = 255;
 const MAX_DESCRIPTION_BYTES = 8 * 1024;
 const MAX_SCHEMA_BYTES = 64 * 1024;
 
-/** A tool, and what its server calls it. */
+/** A tool with the name that its server uses. */
 export type ServerTool = Omit<Tool, 'execute'> & { serverName: string };
 
-/** Returns the tools of a server as agents see them. `leftOut` has the reason for each tool that they do not see. */
+/** Returns the tools of a server as agents see them. `leftOut` has a reason for each tool that is left out. */
 export function describeTools(
   server: Pick<ToolServer, 'name' | 'idempotent'>,
   listed: readonly ListedTool[],
@@ -48,11 +48,11 @@ export function describeTools(
     tools.push({
       serverName,
       name,
-      // It is stored with each call.
+      // Storable, because it is stored with each call.
       title: storableText((title || annotations.title || serverName).slice(0, MAX_TITLE)),
       description: firstBytes(description, MAX_DESCRIPTION_BYTES),
       inputSchema,
-      // A hint is the server's word, and so is all that its tools do: the owner chose it, and can say otherwise.
+      // Trusts the hint, because the owner chose the server and can override it in the manifest.
       policy: readOnlyHint ? 'allow' : 'ask',
       readOnly: readOnlyHint,
       idempotent:

@@ -4,7 +4,7 @@ import { limitBody, type Fetch } from '#platform';
 import { JsonShape } from '../json-shape.ts';
 import { isEventStream, tidyResponse } from './tidy-response.ts';
 
-/** The field of a call's `_meta` by which its request is recognised. */
+/** The field of a call's `_meta` that identifies its request. */
 export const TOOL_CALL_ID = 'spool/toolCallId';
 
 export interface HttpServer {
@@ -12,25 +12,25 @@ export interface HttpServer {
   headers: Record<string, string>;
   fetch: Fetch;
   maxMessageBytes: number;
-  /** Of the answer to `tools/list`, each page. */
+  /** The largest page of a list of tools, bytes. */
   maxListBytes: number;
-  /** What came, a piece at a time. A throw ends the answer. */
+  /** Called for each chunk with its bytes. A throw ends the answer. */
   onBytes: (bytes: number) => void;
-  /** How many messages came on a stream. A throw ends it. */
+  /** Called with the number of messages that came on a stream. A throw ends it. */
   onMessages: (count: number) => void;
-  /** What came of an answer to `tools/list`, a piece at a time. */
+  /** Called for each chunk of an answer to `tools/list` with its bytes. */
   onListPage: (bytes: number) => void;
-  /** Called for each answer. Returns what is told how much of its message has come. */
+  /** Called for each answer. Returns a callback that gets the number of its bytes so far. */
   holdMessage: () => (bytes: number) => void;
-  /** The answer to `tools/list` broke. */
+  /** Called if the answer to `tools/list` breaks off. */
   onListEnd: (error: unknown) => void;
-  /** The answer to a call has ended, whether or not there was a result in it; with an error where it broke. */
+  /** Called when the answer to a call has ended, with or without a result; with an error if it broke off. */
   onAnswerEnd: (toolCallId: string, error?: unknown) => void;
 }
 
 /**
- * The SDK's transport. By itself it waits for ever for a result when an answer ends without one, takes messages of any size,
- * and drops messages that do not fit its schemas. So its `fetch` limits and tidies answers and reports their end.
+ * Returns the SDK's transport with a `fetch` that limits and tidies answers and reports their end. Without it, the transport
+ * waits forever if an answer ends without a result, accepts messages of any size, and drops those that do not match its schemas.
  */
 export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
   const watched: Fetch = async (input, init) => {
@@ -61,16 +61,16 @@ export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
   return transport;
 }
 
-/** The message whose request is sent: parsing the body again would take as long as the message is large. */
+/** The message of the current request, so that its body is not parsed again. */
 const sending = new AsyncLocalStorage<unknown>();
 
 const OPEN_LIST = 91;
-/** Spaces and a byte order mark, which may stand before JSON. */
+/** White space and a byte order mark, which may precede JSON. */
 const SKIPPED = [9, 10, 13, 32, 0xef, 0xbb, 0xbf];
 
 /**
- * Refuses a batch of messages by its first byte. The SDK would handle all of it in one turn, and the protocol has one message
- * as the answer to one request.
+ * Refuses a batch of messages by its first byte. The SDK would handle the whole batch in one turn, and the protocol allows only
+ * one message in the answer to a request.
  */
 class FirstByte {
   private isKnown = false;
@@ -84,7 +84,7 @@ class FirstByte {
 }
 
 interface Sent {
-  /** Missing in a notification. */
+  /** Undefined for a notification. */
   id?: string | number;
   method?: string;
   params?: { _meta?: Record<string, unknown> };

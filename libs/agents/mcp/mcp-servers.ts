@@ -16,22 +16,22 @@ import { tracedToolCall } from './traced-tool-call.ts';
 type Described = ReturnType<typeof describeTools>;
 
 const MAX_REFUSAL = 2 * 1024;
-/** Tools that are left out, in one Run. */
+/** The most left-out tools that are logged for one list. */
 const MAX_LOGGED = 20;
 
-/** Whether asking for the list again would not help. */
+/** Returns whether requesting the list again would not help. */
 const isFinal = (error: unknown): boolean =>
   isRefusal(error) || [ServerAway, ListTooLarge, NoToolList, NoRoom].some((kind) => error instanceof kind);
 
 export interface McpServersOptions {
-  /** A guarded one (`openOutbound`): where servers are, manifests say. */
+  /** A guarded `fetch` (`openOutbound`), because manifests name the addresses. */
   fetch: Fetch;
-  /** What manifests may name. */
+  /** The variables, files and programs that manifests may name. */
   allowances: Allowances;
-  /** Where programs of servers run. */
+  /** The sandbox for the programs of servers. */
   sandbox: ToolSandbox;
   logger: Logger;
-  /** Stores why tools of an agent's server were left out, each time its list was read; nothing where none was. */
+  /** Stores why tools of an agent's server were left out. Called for each list, with no warnings if none was left out. */
   noteWarnings: (agentId: string, toolServer: string, warnings: readonly string[]) => Promise<void>;
   idleMs?: number;
   maxOpen?: number;
@@ -39,20 +39,20 @@ export interface McpServersOptions {
   avoidMs?: number;
   /** How long a process may take to answer a ping after a call on it was given up. */
   pingMs?: number;
-  /** How long a process may take to end once its input has ended, and again once it was told to by SIGTERM. */
+  /** How long a process may take to exit after its input has ended, and again after SIGTERM. */
   endMs?: number;
-  /** How long new calls may use one process; then another is started. */
+  /** How long new calls may use one process before another one is started. */
   maxAgeMs?: number;
 }
 
 /**
- * The tools of MCP servers, for all Runs of a worker process. Runs of an agent share its connections; a connection that
- * broke is replaced when it is needed next (docs/adr/0014).
+ * The tools of MCP servers, for all Runs of a worker process. Runs of an agent share its connections. A broken connection is
+ * replaced when it is needed again (docs/adr/0014).
  */
 export class McpServers {
   private readonly pool: ConnectionPool;
   private readonly avoidMs: number;
-  /** Until when optional servers are left alone. */
+  /** The time until which each unreachable optional server is skipped. */
   private readonly avoided = new Map<string, number>();
   private readonly described = new WeakMap<ToolListing, Promise<Described>>();
 
@@ -64,17 +64,17 @@ export class McpServers {
   }
 
   /**
-   * The tools of all servers of the Run's manifest. Throws HarnessError (`tool_server_unavailable`,
-   * `tool_server_misconfigured`) where one cannot be reached that the agent cannot do without; others are left out.
+   * Returns the tools of all servers in the Run's manifest, without those of optional servers that cannot be reached. Throws
+   * HarnessError (`tool_server_unavailable`, `tool_server_misconfigured`) if a required server cannot be reached.
    */
   async tools(context: RunContext): Promise<readonly Tool[]> {
     const found = context.manifest.toolServers.map((server) => this.toolsOf(server, context));
-    // All of them, so that none fails unheard.
+    // Waits for all, so that no rejection is unhandled.
     await Promise.allSettled(found);
     return (await Promise.all(found)).flat();
   }
 
-  /** Ends all connections, and the processes of servers; resolves when they are gone. */
+  /** Closes all connections and ends the processes of servers. Resolves when they are gone. */
   close(): Promise<void> {
     return this.pool.close();
   }
@@ -103,19 +103,19 @@ export class McpServers {
     }
   }
 
-  /** Once for each list that a connection has: a list of 2 MiB takes milliseconds, and Runs share what they learn of a tool. */
+  /** Describes each list only once, because a list of 2 MiB takes milliseconds, and Runs share the checks of a tool's schema. */
   private describe({ server, secrets }: ReadyServer, listed: ToolListing, agentId: string): Promise<Described> {
     const known = this.described.get(listed);
     if (known !== undefined) return known;
     const described = describeInTurns(server, listed, secrets);
     this.described.set(listed, described);
     const noted = described.then(({ leftOut }) => this.options.noteWarnings(agentId, server.name, leftOut));
-    // A Run neither waits for it nor fails with it.
+    // A Run neither waits for this nor fails because of it.
     noted.catch((error: unknown) => this.options.logger.warn({ err: error, agentId }, 'tool warnings were not stored'));
     return described;
   }
 
-  /** Once more on a new connection: the server may have been restarted. */
+  /** Tries again on a new connection, because the server may have been restarted. */
   private async list(owner: ConnectionOwner, target: ReadyServer): Promise<ToolListing> {
     const list = () => this.pool.use(owner, target, (connection) => connection.tools());
     return list().catch((error: unknown) => {
@@ -177,11 +177,11 @@ async function describeInTurns(
   const shown = await hideInSlices(listed, secrets);
   await ownTurn();
   const { tools, leftOut } = describeTools(server, shown.tools);
-  const more = shown.isCut ? ['The server has more tools than are taken; the first are kept.'] : [];
+  const more = shown.isCut ? ['The server has more tools than the limit; only the first ones are used.'] : [];
   return { tools, leftOut: [...shown.leftOut, ...leftOut, ...more] };
 }
 
-/** What the model is told. */
+/** The texts for the model. */
 const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs: number) => string> = {
   lost: () =>
     'The outcome is unknown: the connection to the tool server was lost during the call. ' +

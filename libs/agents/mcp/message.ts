@@ -2,19 +2,19 @@ import { ErrorCode, JSONRPCMessageSchema, type JSONRPCMessage } from '@modelcont
 
 export type JsonMap = Record<string, unknown>;
 
-/** Whether a JSON value is a map, and neither null nor a list. */
+/** Returns whether a JSON value is an object, and not null or a list. */
 export function isMap(value: unknown): value is JsonMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns the map without entries that are null: to a tool server, null often means absent. */
+/** Returns the map without null entries, because tool servers often send null for absent. */
 export function withoutNulls(map: JsonMap): JsonMap {
   return Object.fromEntries(Object.entries(map).filter(([, value]) => value !== null));
 }
 
 /**
- * Reads one message of a tool server from its text. Skips a byte order mark before it. Throws an error for a text that is no
- * message.
+ * Parses one message of a tool server. Skips a byte order mark before it. Throws SyntaxError or ZodError for a text that is not
+ * a message.
  */
 export function parseMessage(text: string): JSONRPCMessage {
   // `trim` removes a byte order mark, which JSON.parse refuses.
@@ -22,11 +22,11 @@ export function parseMessage(text: string): JSONRPCMessage {
 }
 
 /**
- * Returns a JSON-RPC message as the schemas of the SDK want it: without unknown or null fields, and with an error that has a
- * code and a message. The SDK drops other messages, and their calls then wait until their time is over.
+ * Returns a JSON-RPC message that matches the schemas of the SDK: without unknown and null fields, and with a code and a message
+ * in each error. The SDK drops other messages, and their calls then wait for their timeout.
  */
 export function tidyMessage(value: unknown): unknown {
-  // Without a version, a line of a log could be taken for a result.
+  // Unchanged, because without the version even a line of a log could look like a result.
   if (!isMap(value) || value['jsonrpc'] !== '2.0') return value;
   const { id, method, params, result, error } = value;
   const head = { jsonrpc: '2.0', ...(id !== null && id !== undefined && { id }) };
@@ -51,14 +51,14 @@ function tidyError(error: unknown): JsonMap {
   };
 }
 
-/** Nobody reads the `_meta` of a result. What is no map is checked where the content of the result is. */
+/** Removes `_meta`, which Spool does not read. A result that is not a map is refused later, with its content. */
 function tidyResult(result: unknown): JsonMap {
   if (!isMap(result)) return result === null ? {} : { content: result };
   const { _meta, ...rest } = withoutNulls(result);
   return 'protocolVersion' in rest ? tidyInitialize(rest) : rest;
 }
 
-/** The answer to `initialize`, with what is used of it. */
+/** Returns the answer to `initialize` with the fields that are used. */
 function tidyInitialize({ protocolVersion, capabilities, serverInfo }: JsonMap): JsonMap {
   const { tools = null } = isMap(capabilities) ? capabilities : {};
   const { name, version } = isMap(serverInfo) ? serverInfo : ({} as JsonMap);

@@ -6,29 +6,29 @@ import { decodeData } from './decode-data.ts';
 import { hideInText, hideSecrets } from './hide-secrets.ts';
 import { isMap, type JsonMap } from './message.ts';
 
-/** Of a resource, UTF-16 units: what is longer names nothing. */
+/** The longest URI of a resource, UTF-16 units. */
 const MAX_URI = 8 * 1024;
-/** Of a MIME type likewise. */
+/** The longest MIME type, UTF-16 units. */
 const MAX_TYPE = 255;
-/** Larger base64 is decoded in a turn of the event loop of its own. */
+/** Larger data get their own turn of the event loop. UTF-16 units. */
 const LARGE_DATA = 256 * 1024;
-/** Of one result: each is an upload and a row. */
+/** The most files of one result. Each one is an upload and a row. */
 const MAX_FILES = 100;
 
-/** Of one result: each is checked and read. */
+/** The most parts of one result. Each one is checked and read. */
 const MAX_BLOCKS = 1_000;
 
-/** The result of a call as its server sent it. Each of its parts is checked when it is read. */
+/** The result of a call as the server sent it. Its parts are checked when they are read. */
 export interface ServerResult {
   content: readonly unknown[];
   structuredContent?: unknown;
   isError?: unknown;
 }
 
-/** Throws CallFailed (`invalid`) for an answer without a list of parts. Of a longer list the first 1,000 are kept. */
+/** Returns the result with its first 1,000 parts. Throws CallFailed (`invalid`) for an answer without a list of parts. */
 export function checkResult({ content: given, ...rest }: JsonMap): ServerResult {
   const content: unknown = given ?? [];
-  if (!Array.isArray(content)) throw new CallFailed('invalid', new Error('The content of a result is no list.'));
+  if (!Array.isArray(content)) throw new CallFailed('invalid', new Error('The content of a result is not a list.'));
   const more = content.length - MAX_BLOCKS;
   if (more <= 0) return { ...rest, content };
   const last = { type: 'text', text: `[${more} parts are not kept: there are too many]` };
@@ -37,15 +37,15 @@ export function checkResult({ content: given, ...rest }: JsonMap): ServerResult 
 
 type Keep = Pick<ToolContext, 'saveArtifact'>;
 
-/** What is left of one block of a result: a line or more, and the file if it is an image that the model can be shown. */
+/** One part of a result: its text, and the file if it is an image that the model can be shown. */
 interface Part {
   text: string;
   fileId?: string;
 }
 
 /**
- * Returns a server's result as models are given it. Images, sounds and binary resources become files of the Thread. A part
- * that is unknown or incomplete becomes one line.
+ * Returns the tool result for models. Images, audio and binary resources become files of the Thread. An unknown or incomplete
+ * part becomes one line.
  */
 export async function readResult(
   { content, structuredContent, isError }: ServerResult,
@@ -69,10 +69,10 @@ export async function readResult(
   return { text, isError: isError === true, ...(fileIds.length > 0 && { fileIds }) };
 }
 
-/** Bytes of memory for each of a result: as it came, and as it is on its way to the transcript and the blob store. */
+/** Bytes of memory for each byte of a result: as received, and on its way to the transcript and the blob store. */
 const BYTES_A_RESULT_BYTE = 3;
 
-/** The memory that reading a result takes. */
+/** Returns the memory that reading a result takes, bytes. */
 export function resultBytes({ content }: ServerResult): number {
   return BYTES_A_RESULT_BYTE * content.reduce<number>((sum, block) => sum + blockBytes(block), 0);
 }
@@ -93,7 +93,7 @@ function isFile({ type, resource }: JsonMap): boolean {
   return type === 'resource' && isMap(resource) && typeof resource['text'] !== 'string';
 }
 
-/** Returns null for a part that is unknown or lacks what it needs. */
+/** Returns null for a part of an unknown type, or with a required field missing. */
 async function readBlock(block: JsonMap, keep: Keep, secrets: readonly string[]): Promise<Part | null> {
   const { type, text, data, mimeType, name, uri, resource } = block;
   switch (type) {
@@ -111,7 +111,7 @@ async function readBlock(block: JsonMap, keep: Keep, secrets: readonly string[])
   }
 }
 
-/** One line: the type is the server's word, and may have any characters. */
+/** Returns one line, whatever characters the types have that the server sent. */
 function unreadable({ type, mimeType }: JsonMap): string {
   const shown = [type, mimeType].map((part) =>
     (textOf(part) ?? '').slice(0, MAX_TYPE).replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' '),
@@ -130,7 +130,7 @@ async function readResource(resource: JsonMap, keep: Keep, secrets: readonly str
 }
 
 interface KeptFile {
-  /** Base64, base64url or a data URI. */
+  /** The bytes as base64, base64url or a data URI. */
   data: unknown;
   mimeType: unknown;
   nameOf: (mimeType: string | undefined) => string;
@@ -160,7 +160,7 @@ function fileName(base: string, mimeType: string | undefined): string {
   return extension === null ? base : `${base}.${extension}`;
 }
 
-/** The last part of its path, as far as it can be a file's name. */
+/** Returns the last segment of the URI's path if it can be a file name, else null. */
 function nameOfUri(uri: string): string | null {
   const [path = ''] = uri.split(/[?#]/, 1);
   const last = path.split('/').at(-1) ?? '';

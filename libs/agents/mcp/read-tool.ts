@@ -1,6 +1,6 @@
 import { isMap, withoutNulls, type JsonMap } from './message.ts';
 
-/** A tool as its server lists it, with the fields that are used. */
+/** A tool in a server's list, with the fields that Spool uses. */
 export interface ListedTool {
   name: string;
   title?: string;
@@ -10,8 +10,8 @@ export interface ListedTool {
 }
 
 /**
- * Reads one tool of a server's list. Null is the same as absent, and so is an optional field of a wrong type. Returns the
- * reason as text if the tool cannot be used.
+ * Reads one tool of a server's list. Treats null, and an optional field of a wrong type, as absent. Returns the reason as text
+ * if the tool cannot be used.
  */
 export function readTool(given: unknown, index: number): ListedTool | string {
   const { name, title, description, annotations, inputSchema } = isMap(given) ? given : ({} as JsonMap);
@@ -37,35 +37,35 @@ function readAnnotations({ title, readOnlyHint, idempotentHint }: JsonMap): NonN
 
 const MAX_SHOWN = 100;
 
-/** Returns a name as a warning has it: short, and in one line. */
+/** Returns a name for a warning: quoted, short, and on one line. */
 export const showName = (name: string): string => JSON.stringify(name.slice(0, MAX_SHOWN));
 
-/** Returns what is wrong with it as text. */
+/** Returns the checked schema, or the end of a sentence that says what is wrong with it. */
 function readSchema(given: unknown): ListedTool['inputSchema'] | string {
   const schema = isMap(given) ? schemaWithoutNulls(given) : {};
   const { required = [], properties } = schema;
   if (schema['type'] !== 'object') return 'does not have the type "object"';
   if (!Array.isArray(required) || required.some((name) => typeof name !== 'string'))
-    return 'has a list "required" that is no list of names';
+    return 'has a "required" that is not a list of names';
   const checked = readProperties(properties);
   if (typeof checked === 'string') return checked;
   return { ...schema, type: 'object', ...(properties !== undefined && { properties: checked }) };
 }
 
-/** PHP writes an empty map as an empty list. A schema may be true or false, which providers do not take. */
+/** Accepts an empty list, because PHP writes an empty map so. Replaces the schemas true and false, which providers refuse. */
 function readProperties(given: unknown = {}): JsonMap | string {
   if (Array.isArray(given) && given.length === 0) return {};
-  if (!isMap(given)) return 'has "properties" that are no map';
+  if (!isMap(given)) return 'has "properties" that are not an object';
   const entries = Object.entries(given);
   const misfit = entries.find(([, schema]) => !isMap(schema) && typeof schema !== 'boolean');
-  if (misfit !== undefined) return `has a property ${showName(misfit[0])} that is no schema`;
+  if (misfit !== undefined) return `has a property ${showName(misfit[0])} that is not a schema`;
   const schemaOf = (schema: unknown): unknown => (schema === true ? {} : schema === false ? { not: {} } : schema);
   return Object.fromEntries(entries.map(([name, schema]) => [name, schemaOf(schema)]));
 }
 
 /** Keywords whose value may be null. */
 const VALUES = new Set(['const', 'default', 'enum', 'example', 'examples']);
-/** Keywords whose value has schemas by name. */
+/** Keywords whose value is a map of schemas. */
 const NAMED = new Set(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties']);
 
 function schemaWithoutNulls(schema: JsonMap): JsonMap {

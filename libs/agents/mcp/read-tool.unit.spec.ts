@@ -46,13 +46,13 @@ it.each<[object | null | string, string]>([
   [{ name: 'bad' }, wrongType],
   [
     { name: 'bad', inputSchema: { ...object, required: true } },
-    'The input schema of "bad" has a list "required" that is no list of names.',
+    'The input schema of "bad" has a "required" that is not a list of names.',
   ],
   [
     { name: 'bad', ...withProperties({ x: 'text' }) },
-    'The input schema of "bad" has a property "x" that is no schema.',
+    'The input schema of "bad" has a property "x" that is not a schema.',
   ],
-  [{ name: 'bad', ...withProperties('x') }, 'The input schema of "bad" has "properties" that are no map.'],
+  [{ name: 'bad', ...withProperties('x') }, 'The input schema of "bad" has "properties" that are not an object.'],
   [{ name: null, inputSchema: object }, 'Entry 3 of the list has no name.'],
   [{ name: '', inputSchema: object }, 'Entry 3 of the list has no name.'],
   [null, 'Entry 3 of the list has no name.'],

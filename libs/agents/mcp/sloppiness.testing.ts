@@ -11,7 +11,7 @@ const BAD_TOOLS = [
   { name: null },
   null,
 ];
-/** Fields that nobody needs: missing, null or of a wrong type, they change nothing. */
+/** Fields that Spool does not need. Removing them, or setting them to null or a wrong type, changes nothing. */
 const UNUSED = [
   '_meta',
   'icons',
@@ -24,7 +24,7 @@ const UNUSED = [
 ];
 const KEYWORDS = ['required', 'properties', 'items', 'format', '$ref', 'anyOf', 'additionalProperties'];
 
-/** Does what sloppy servers do to messages and bytes, which changes nothing of what they say. By random numbers below 1. */
+/** Changes messages and bytes as sloppy servers do, without changing their meaning. Takes random numbers below 1. */
 export class Sloppiness {
   constructor(private readonly random: () => number) {}
 
@@ -38,7 +38,7 @@ export class Sloppiness {
     };
   }
 
-  /** The messages as bytes, in pieces of any size. */
+  /** Returns the messages as bytes, in chunks of random sizes. */
   bytes(messages: readonly JsonMap[], framing: Framing): Uint8Array[] {
     const end = this.pick(['\n', '\r\n']);
     const framed = messages.map((message) => this.frame(message, framing).replaceAll('\n', end));
@@ -148,7 +148,7 @@ export class Sloppiness {
     return Object.fromEntries([...kept, ...added]) as JsonMap;
   }
 
-  /** Seldom the value, mostly nothing. */
+  /** Returns the value rarely, and mostly nothing. */
   private some<Value>(value: Value): Value[] {
     return this.chance(0.1) ? [value] : [];
   }

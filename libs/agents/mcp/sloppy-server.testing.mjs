@@ -1,4 +1,4 @@
-// An MCP server that writes its messages itself, as the SDK would not: with nulls, unknown parts and byte order marks.
+// An MCP server without the SDK. Its messages have nulls, unknown parts and byte order marks, which the SDK would not send.
 // `node sloppy-server.testing.mjs` speaks stdio; with `http` or `events` it listens on PORT and answers with JSON or with
 // server-sent events. LIST replaces the tools of its list. It starts after DELAY milliseconds. Calls go to the file JOURNAL.
 import { appendFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const object = { type: 'object', required: null, $schema: null };
 const text = (value) => ({ type: 'text', text: value, annotations: null, _meta: null });
 const error = (message, more) => ({ error: { message, ...more } });
 
-/** By the name of the tool: the HTTP status, and what is in the message. */
+/** The HTTP status and the message's fields, by tool name. */
 const CALLS = {
   good: [
     200,
@@ -50,7 +50,7 @@ function answerTo({ id, method, params }) {
   appendFileSync(JOURNAL, `${JSON.stringify({ pid: process.pid, did: 'call', name: params.name })}\n`);
   const [status, message] = CALLS[params.name];
   if (params.name !== 'lost_once') return [status, { id, ...message }];
-  // The id of the request is what tells an error of its own.
+  // An error without the id of the request does not belong to the request.
   const answer = isLost ? [status, { id: null, ...message }] : [200, { id, result: { content: [text('found')] } }];
   isLost = false;
   return answer;

@@ -10,42 +10,42 @@ import type { Launch } from './sandbox.ts';
 import { killProcess, signalServer, startServer, type ServerProcess } from './server-process.ts';
 import { watchServer } from './server-watch.ts';
 
-/** How long the output of an ended process is waited for: what it started may keep it open. */
+/** How long to wait for the output of an exited process, because its children may keep the output open. */
 const LAST_OUTPUT_MS = 500;
 
 /** A longer message is parsed in a turn of the event loop of its own. UTF-16 units. */
 const LARGE_MESSAGE = 256 * 1024;
 
-/** A line on its standard error that is longer is the last thing that is read there. */
+/** Reading of standard error stops at a line that is longer. */
 const MAX_LOG_LINE_BYTES = 8 * 1024;
-/** More lines of its standard error are not read. */
+/** The most lines of standard error that are read. */
 const MAX_LOG_LINES = 1_000;
 
-/** Lines that are no messages, between two requests. Many programs print something for people before they begin. */
+/** The most lines between two requests that are not messages. Many programs print a greeting when they start. */
 const MAX_UNREADABLE = 100;
 
 export interface StdioServer {
   /** How the process is started. */
   launch: () => Promise<Launch>;
-  /** Of the message that is coming. */
+  /** Returns the largest size of the current message. */
   maxBytes: () => number;
-  /** What came on its standard output, a piece at a time. A throw ends the process. */
+  /** Called for each chunk of standard output with its bytes. A throw ends the process. */
   onBytes: (bytes: number) => void;
-  /** How many lines came, before each is read. A throw ends the process. */
+  /** Called with the number of lines before each one is read. A throw ends the process. */
   onMessages: (count: number) => void;
-  /** The bytes of a message that answers `tools/list`, before it is passed on. */
+  /** Called with the bytes of an answer to `tools/list` before it is passed on. */
   onListPage: (bytes: number) => void;
-  /** How many bytes of the coming message have come; 0 once it is over. A throw ends the process. */
+  /** Called with the bytes of the current message so far, and with 0 at its end. A throw ends the process. */
   onHeld: (bytes: number) => void;
-  /** How long it may take to end once its input has ended, and again once it was told to by SIGTERM. */
+  /** How long the process may take to exit after its input has ended, and again after SIGTERM. */
   endMs: number;
-  /** A line of its standard error. */
+  /** Called with each line of standard error. */
   onLog: (line: string) => void;
 }
 
 /**
- * A tool server as a process of its own, spoken to in lines. Unlike the SDK's transport it bounds what it keeps of a
- * message, and ends the whole process group: `npx` and shells start what they were told to, and outlive or leave it.
+ * The transport to a tool server in a child process, one message a line. Unlike the SDK's transport, it limits the size of a
+ * message. It also ends the whole process group, because `npx` and shells start the server as a child.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -57,9 +57,9 @@ export class StdioTransport implements Transport {
   private ended: Promise<unknown> = Promise.resolve();
   /** Whether lines wait for their turn. Nothing more is read meanwhile. */
   private isReading = false;
-  /** Since the last request. */
+  /** Lines since the last request that are not messages. */
   private unreadable = 0;
-  /** Whether its output broke a limit. Nothing more of it is held or read. */
+  /** Whether the output exceeded a limit. Nothing more of it is kept or read. */
   private isBroken = false;
   /** The ids of `tools/list` requests without an answer. */
   private readonly listIds = new Set<unknown>();
@@ -85,7 +85,7 @@ export class StdioTransport implements Transport {
     await spawned;
   }
 
-  /** Resolves once the process takes more; rejects when there is none. */
+  /** Resolves once the process accepts more input. Rejects if there is no process. */
   async send(message: JSONRPCMessage): Promise<void> {
     const child = this.child;
     if (child === null) throw new Error('The tool server has ended.');
@@ -122,7 +122,7 @@ export class StdioTransport implements Transport {
     });
     await exited;
     endWatch();
-    // What it left running has no one to talk to any more.
+    // Processes that it left running have no use any more.
     signalServer(child, 'SIGKILL');
     do await Promise.race([closed, sleep(LAST_OUTPUT_MS, undefined, { ref: false })]);
     while (this.isReading);
@@ -152,7 +152,7 @@ export class StdioTransport implements Transport {
         this.isReading = false;
       }
     } catch (error) {
-      // It was destroyed, by `watch` or `breakOff`.
+      // `watch` or `breakOff` destroyed the stream.
       if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
     } finally {
       this.isReading = false;
@@ -174,7 +174,7 @@ export class StdioTransport implements Transport {
     this.server.onMessages(1);
     const message = this.parse(line);
     if (message === null) return;
-    // The SDK writes as JSON again what it did not ask for.
+    // The SDK serializes unexpected messages again, which takes long for large ones.
     if (isLarge) await ownTurn();
     if (this.isBroken) return;
     // The SDK takes the id of an answer as a number.
@@ -183,16 +183,16 @@ export class StdioTransport implements Transport {
     this.onmessage?.(message);
   }
 
-  /** Returns null for a line that is no message. */
+  /** Returns null for a line that is not a message. */
   private parse(line: string): JSONRPCMessage | null {
     try {
       return parseMessage(line);
     } catch {
-      // Nothing but spaces, the end of a line, or a byte order mark.
+      // Only white space, or a byte order mark.
       if (line.trim() === '') return null;
       if (++this.unreadable > MAX_UNREADABLE)
         throw new Error('The standard output has too many lines that are no messages.');
-      // It is not repeated: it may be anything.
+      // The line is not repeated, because it may contain anything.
       this.onerror?.(new Error('A line of the standard output is no message.'));
       return null;
     }
@@ -210,7 +210,7 @@ export class StdioTransport implements Transport {
           this.server.onLog(line);
         }
       } catch {
-        // A part of a line could hold a part of a secret, which nobody would recognise: no more is read.
+        // Stops reading: a part of a line could contain a part of a secret, which could not be hidden.
         return stop();
       }
       if (left === 0) stop();

@@ -1,7 +1,7 @@
 import { JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { tidyMessage } from './message.ts';
 
-/** Passes server-sent events on, with the messages in them as `tidyMessage` returns them. Also the last one if it has no empty line. */
+/** Passes server-sent events on with tidied messages (`tidyMessage`), also a last event without an empty line after it. */
 export function tidyEvents(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
@@ -17,23 +17,23 @@ export function tidyEvents(): TransformStream<Uint8Array, Uint8Array> {
 }
 
 class EventText {
-  /** Of the line that is coming. Joined once: a line may have megabytes. */
+  /** The chunks of the current line. They are joined only once, because a line may have megabytes. */
   private pieces: string[] = [];
-  /** The data lines of the event that is coming. */
+  /** The data lines of the current event. */
   private data: string[] = [];
   private endedWithCr = false;
 
-  /** Returns the lines that this piece ends; those of data with the end of their event. */
+  /** Returns the lines that end in this chunk. Data lines come with the end of their event. */
   take(piece: string): string {
     if (piece === '') return '';
     let tidy = '';
-    // The second half of a line end.
+    // The second character of a line end (CR LF).
     let from = this.endedWithCr && piece.startsWith('\n') ? 1 : 0;
     const rest = piece.slice(from);
     for (const { 0: end, index } of rest.matchAll(/\r\n|\n|\r/g)) {
       const at = index + piece.length - rest.length;
       this.pieces.push(piece.slice(from, at));
-      // Emptied before: a long line is not held twice.
+      // Emptied first, so that a long line is not in memory twice.
       tidy += this.takeLine(this.pieces.splice(0).join(''));
       from = at + end.length;
     }
@@ -54,7 +54,7 @@ class EventText {
   }
 }
 
-/** A longer message that the SDK takes is passed on as it came: writing it again takes long. UTF-16 units. */
+/** A longer message that the SDK accepts is passed on unchanged, because writing it again takes long. UTF-16 units. */
 const LONG_TEXT = 256 * 1024;
 
 function tidyText(text: string): string {

@@ -4,9 +4,9 @@ import { isMap, tidyMessage } from './message.ts';
 import { tidyEvents } from './tidy-events.ts';
 
 /**
- * Returns an HTTP answer whose messages are as the SDK takes them. `id` is that of the request, null for another message.
- * Throws McpError for a status of 400 or more whose body is a JSON-RPC error of this request; its cause has the status. Without
- * the id it may say that the session is lost, and then the status decides.
+ * Returns the HTTP response with messages that the SDK accepts. `id` is that of the request, null for a notification.
+ * Throws McpError for a status of 400 or more if the body is a JSON-RPC error with this id; its cause has the status. An error
+ * without the id may mean that the session is lost, so there the status decides.
  */
 export async function tidyResponse(response: Response, id: unknown): Promise<Response> {
   if (response.body === null) return response;
@@ -15,7 +15,7 @@ export async function tidyResponse(response: Response, id: unknown): Promise<Res
   const json = response.json.bind(response);
   const tidyJson = async (): Promise<unknown> => {
     const message = tidyMessage(await json());
-    // It is the only request that this can be the answer to.
+    // The response can only answer this request.
     return isMap(message) && 'error' in message ? { id, ...message } : message;
   };
   return Object.assign(response, { json: tidyJson });
@@ -33,7 +33,7 @@ async function refusalIn(response: Response, id: unknown): Promise<Response> {
   throw Object.assign(refusal, { cause: new StreamableHTTPError(response.status, response.statusText) });
 }
 
-/** Returns an empty map for text that is no message. */
+/** Returns the message in the text, or an empty map if it is not a message. */
 function messageIn(text: string): Record<string, unknown> {
   try {
     const message = tidyMessage(JSON.parse(text.trim()));

@@ -2,31 +2,31 @@ import type { Result } from '@modelcontextprotocol/sdk/types.js';
 import { pauseIfLong } from '#platform';
 import { readTool, type ListedTool } from './read-tool.ts';
 
-/** Of all pages together: descriptions and schemas are given to models, and are kept while the connection is. */
+/** The most bytes of all pages together, because models are given them, and the connection keeps them in memory. */
 export const MAX_LIST_BYTES = 2 * 1024 * 1024;
 const MAX_TOOLS = 1_000;
 const MAX_PAGES = 100;
 
-/** One page of a server's list of tools is larger than the whole list may be. */
+/** Thrown if one page of a server's list of tools is larger than the whole list may be. */
 export class ListTooLarge extends Error {
   override name = 'ListTooLarge';
 }
 
 export const LIST_TOO_LARGE = `The list of tools is larger than ${MAX_LIST_BYTES} bytes, or has too many parts.`;
 
-/** The answer to `tools/list` has no list of tools. */
+/** Thrown if the answer to `tools/list` has no list of tools. */
 export class NoToolList extends Error {
   override name = 'NoToolList';
 }
 
-/** What a server lists: its tools, why entries of its list are left out, and whether it has more tools than are taken. */
+/** A server's list of tools, the reasons why entries were left out, and whether the list exceeded a limit. */
 export interface ToolListing {
   tools: readonly ListedTool[];
   leftOut: readonly string[];
   isCut: boolean;
 }
 
-/** Reads a server's list of tools, page by page, as far as it may go: bytes, tools and pages are bounded in total. */
+/** Reads a server's list of tools page by page, within limits on its bytes, tools and pages. */
 export class ToolList {
   private received = 0;
 
@@ -35,14 +35,14 @@ export class ToolList {
     return Math.min(this.received, MAX_LIST_BYTES);
   }
 
-  /** Counts bytes of the page that is asked for. To be called before `ask` resolves. */
+  /** Counts bytes of the requested page. Must be called before `ask` resolves. */
   take(bytes: number): void {
     this.received += bytes;
   }
 
   /**
-   * Reads the whole list, one at a time. `ask` resolves to a page as it came. Rejects as `ask`, with ListTooLarge and with
-   * NoToolList.
+   * Reads the list up to its limits. Only one read may run at a time. `ask` resolves to a page as the server sent it. Rejects
+   * with ListTooLarge, NoToolList, and as `ask` does.
    */
   async read(ask: (cursor: string | undefined) => Promise<Result>): Promise<ToolListing> {
     this.received = 0;
@@ -53,15 +53,15 @@ export class ToolList {
     for (let page = 0; page < MAX_PAGES; page++) {
       const before = this.received;
       const found = await ask(cursor);
-      // Nothing bounds a page that came in another answer than that to the request.
+      // A page in the answer to another request has not been counted, so nothing limits its size.
       if (this.received === before) throw new ListTooLarge('A page of the list of tools came in the wrong answer.');
       if (this.received > MAX_LIST_BYTES) {
         if (page === 0) throw new ListTooLarge(LIST_TOO_LARGE);
-        // A page that goes beyond the bound is not kept: what is read of one is bounded on its way.
+        // The page that exceeds the limit is not kept. The transport limits how much of it is read.
         return { tools, leftOut, isCut: true };
       }
       const { tools: given, nextCursor } = found;
-      if (!Array.isArray(given)) throw new NoToolList('The field "tools" of the answer to tools/list is no list.');
+      if (!Array.isArray(given)) throw new NoToolList('The field "tools" of the answer to tools/list is not a list.');
       cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
       const room = MAX_TOOLS - count;
       for (const entry of given.slice(0, room)) {

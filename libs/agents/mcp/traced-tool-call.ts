@@ -3,7 +3,7 @@ import type { McpConnection, ToolRequest } from './connection.ts';
 import type { ServerResult } from './read-result.ts';
 import type { ToolServer } from './tool-server.ts';
 
-/** One call of a server's tool. The server is told of the trace in `_meta`, as MCP has it (SEP-414), and may go on with it. */
+/** Makes one call of a server's tool in a span. The server gets the trace context in `_meta`, as MCP defines it (SEP-414). */
 export function tracedToolCall(
   server: ToolServer,
   request: ToolRequest,
