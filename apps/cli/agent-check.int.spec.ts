@@ -16,16 +16,16 @@ describe('agent check', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  // Without a script: a command that asked the service would fail.
+  // Without scripted responses, because a command that called the service would fail.
   const check = (file: string, ...args: string[]) => run(['agent', 'check', join(folder, file), ...args], {});
 
   it.each<[string, string[], number, RegExp]>([
     ['good.yaml', [], EXIT.done, /^good would run\.\n\nCHECK +STATE +FOUND\nsettings +works +The settings/],
     ['good.yaml', ['--live'], EXIT.done, /^good would run\./],
     ['lost.json', [], EXIT.failed, /^lost would not run\.[^]*model\.apiKey: is missing/],
-    ['invalid.yaml', [], EXIT.failed, /^Not manifests:[^]*invalid\.yaml:2:10 harness/],
+    ['invalid.yaml', [], EXIT.failed, /^Invalid manifests:[^]*invalid\.yaml:2:10 harness/],
     ['none.yaml', [], EXIT.usage, /^$/],
-    ['', [], EXIT.failed, /^Not manifests:[^]*good would run\.[^]*lost would not run\./],
+    ['', [], EXIT.failed, /^Invalid manifests:[^]*good would run\.[^]*lost would not run\./],
   ])('%s %j', async (file, args, exit, shown) => {
     const { code, out } = await check(file, ...args);
     expect(code).toBe(exit);

@@ -9,8 +9,8 @@ import { countOf, showControls } from './text.ts';
 const MANIFEST = /\.(ya?ml|json)$/i;
 
 /**
- * Returns the manifests in these files, in all *.yaml, *.yml and *.json below these folders, and for `-` on standard input.
- * Throws CommandError, which tells all that is wrong with all of them.
+ * Returns the manifests in these files, in all *.yaml, *.yml and *.json files below these folders, and on standard input for
+ * `-`. Throws a CommandError that lists all problems.
  */
 export async function readManifests(sources: readonly string[]): Promise<ManifestFile[]> {
   const { manifests, problems } = await tryManifests(sources);
@@ -20,8 +20,8 @@ export async function readManifests(sources: readonly string[]): Promise<Manifes
 }
 
 /**
- * Returns the manifests of those files that are right, and the problems of the others, each with its place. Throws
- * CommandError if a file cannot be read, or if there is none.
+ * Returns the manifests of the valid files, and the problems of the other files, each with its place. Throws CommandError if a
+ * file cannot be read, or if there is no file.
  */
 export async function tryManifests(sources: readonly string[]): Promise<{
   manifests: ManifestFile[];
@@ -37,13 +37,13 @@ export async function tryManifests(sources: readonly string[]): Promise<{
     manifests.push(...parsed.manifests);
     problems.push(...parsed.problems.map(formatProblem));
   }
-  if (manifests.length + problems.length === 0) throw new CommandError('usage', 'There is no manifest there.');
+  if (manifests.length + problems.length === 0) throw new CommandError('usage', 'No manifests found.');
   return { manifests, problems };
 }
 
 /**
- * What the service has against the manifests that it was sent, with the places in their files: it knows which harnesses it
- * has, and `manifests.3.harness.pauseMs: …` says what it means only to a program.
+ * Returns the problems that the service found in the manifests, with their places in the files. Only the service knows its
+ * harnesses, and only a program understands `manifests.3.harness.pauseMs: …`.
  */
 export async function placeProblems(message: string, manifests: readonly ManifestFile[]): Promise<string> {
   const { formatProblem } = await import('#agents');
@@ -57,7 +57,7 @@ export async function placeProblems(message: string, manifests: readonly Manifes
   return placed.join('\n');
 }
 
-/** In the order given, those of a folder by name; none twice, as far as paths tell. */
+/** Returns the paths of the files in the given order, those of a folder by name. No path is listed twice. */
 async function findFiles(sources: readonly string[]): Promise<Set<string>> {
   const files = new Set<string>();
   for (const source of sources) {

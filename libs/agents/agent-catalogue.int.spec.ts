@@ -106,7 +106,7 @@ it('says why an agent cannot run: to callers that, to operators what', async () 
   expect(reasons).toEqual([[], [missing], [{ message: 'the settings of its harness are wrong', detail }]]);
 });
 
-it('knows the last warnings of each tool server in a manifest', async () => {
+it('returns the last warnings of each tool server in a manifest', async () => {
   const { pool } = database;
   const catalogue = makeCatalogue();
   const agentId = await createAgent(pool, { organizationId, manifest });

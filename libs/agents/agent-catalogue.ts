@@ -22,15 +22,15 @@ export interface Agent {
   apiEnabled: boolean;
   liveVersion: number | null;
   deleted: boolean;
-  /** How many of its Runs, and of its organization's, are executed at once; null: as many as there are slots. */
+  /** How many of its Runs, and of its organization's, may be executed at once; null: as many as there are slots. */
   maxRuns: number | null;
   organizationMaxRuns: number | null;
 }
 
-/** So that a caller who asks for many cannot fill the memory. */
+/** The most cached agents, so that a caller who asks for many cannot fill the memory. */
 const MAX_ENTRIES = 10_000;
 
-/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
+/** Queries are by key, so one that takes this long is on a dead connection. Milliseconds. */
 const LIMIT = { query_timeout: 5_000 };
 
 export interface AgentCatalogueOptions {
@@ -39,7 +39,7 @@ export interface AgentCatalogueOptions {
   harnesses: Harnesses;
   /** The variables, files and programs that manifests may name. Default: none. */
   allowances?: Allowances;
-  /** Milliseconds of a clock that does not go back. */
+  /** Returns milliseconds of a monotonic clock. */
   now?: () => number;
 }
 
@@ -58,17 +58,17 @@ export class AgentCatalogue {
       watch,
       read: (agentId) => this.readAgent(agentId),
       maxEntries: MAX_ENTRIES,
-      // That there is none is not: a new agent is there at once, and need not be told of.
+      // Misses are not cached, so a new agent is visible immediately.
       isKept: (agent) => agent !== null,
     });
   }
 
-  /** The agent, whatever its state, as it was a moment ago (PolicyCache); null when there never was one. */
+  /** Returns the agent in any state, as it was a moment ago (PolicyCache); null if it never existed. */
   find(agentId: string): Promise<Agent | null> {
     return this.agents.get(agentId);
   }
 
-  /** A version of an agent, null when there is none. It never changes, so it is read once. Throws ZodError. */
+  /** Returns a version of an agent, null if there is none. It never changes, so it is read once. Throws ZodError. */
   async version(agentId: string, version: number): Promise<AgentManifest | null> {
     const key = `${agentId} ${version}`;
     const known = this.versions.get(key);
@@ -83,17 +83,17 @@ export class AgentCatalogue {
     return manifest;
   }
 
-  /** What the agent lacks to run now, at most 2 s old; nothing when it can: `readiness_blocked` (decisions, section 2). */
+  /** Returns what the agent lacks to run now, at most 2 s old; empty if it can run (decisions, section 2). */
   readiness(manifest: AgentManifest): Promise<readonly Lack[]> {
     return this.readinessCheck.of(manifest);
   }
 
-  /** What it lacks now and can do without: optional tool servers whose secrets are missing. */
+  /** Returns what it lacks and can run without: optional tool servers whose secrets are missing. */
   warnings(manifest: AgentManifest): Promise<readonly Lack[]> {
     return this.readinessCheck.warnings(manifest);
   }
 
-  /** Which parts of the lists of its tool servers workers left out when they last read them. Throws DatabaseAway. */
+  /** Returns why workers left out tools when they last read the lists of its tool servers. Throws DatabaseAway. */
   toolWarnings(agentId: string, manifest: AgentManifest): Promise<readonly Lack[]> {
     return findToolWarnings(this.pool, agentId, manifest);
   }

@@ -48,7 +48,7 @@ export const HARNESSES = Symbol('HARNESSES');
 export class AgentsModule implements OnApplicationShutdown {
   constructor(@Inject(HARNESSES) private readonly harnesses: Harnesses) {}
 
-  /** After the workers' Runs have ended or been handed over: no call is under way. */
+  /** Runs after all Runs of the worker have ended or were handed over, so no call is in progress. */
   async onApplicationShutdown(): Promise<void> {
     for (const harness of this.harnesses.values()) await harness.close?.();
   }
@@ -63,17 +63,17 @@ function preloadedHarnesses(): Harness[] {
 }
 
 interface RealAgentsOptions {
-  /** Keeps what was left out of the list of a tool server; nowhere by default. */
+  /** Stores what was left out of the list of a tool server. Default: nothing is stored. */
   noteWarnings?: McpServersOptions['noteWarnings'];
-  /** The variables of the process, by default. */
+  /** The environment variables. Default: those of the process. */
   env?: Record<string, string | undefined>;
-  /** Wraps the `fetch` by which providers are asked. */
+  /** Wraps the `fetch` that calls providers. */
   watch?: (fetch: Fetch) => Fetch;
-  /** Told what providers do against their protocols. */
+  /** Called for each difference between a provider and its protocol. */
   onOddity?: OnOddity;
 }
 
-/** Models, with the tools of their agents' MCP servers and those for files. */
+/** Returns the harness `model`, with the tools of MCP servers and those for files. */
 export function realAgents(
   config: Config,
   logger: Logger,
@@ -87,7 +87,7 @@ export function realAgents(
   const outbound = openOutbound({ allowed: config.ALLOWED_PRIVATE_ADDRESSES });
   const allowances = allowancesOf(config, env);
   let servers: Promise<McpServers> | null = null;
-  // When they are first needed: the SDK takes 200 ms of CPU to load, and most processes never start one.
+  // Imported late: the SDK takes 200 ms of CPU to load, and most processes never start a server.
   const toolServers = async (): Promise<McpServers> => {
     const { McpServers } = await import('./mcp/mcp-servers.ts');
     const sandbox = toolSandbox(config, env);

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 
-/** A number of JSON. Its first group is the integer that it writes without an exponent, if it writes one. */
+/** A JSON number. Group 1 is its value, if that is written as an integer without an exponent. */
 const NUMBER = /(-?\d+)(?:\.0+)?(?![.\deE])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-/** Fewer digits are always exact, and only an exponent makes them infinite. */
+/** Integers of up to 15 digits are exact, and only an exponent makes a shorter number infinite. */
 const MAY_BE_INEXACT = /\d{16}|\d[eE]\+?\d/;
 
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [34, 92, 45, 48, 57];
 
 /**
- * Returns the text of JSON with each number replaced that a double cannot hold: an integer whose value would change, and a number
- * that would be infinite. Fractions may be rounded, because everybody expects that of them. Linear in the length of the text.
+ * Returns the JSON text, with each number replaced that a double cannot hold: an integer whose value would change, or a number
+ * that would be infinite. Rounded fractions do not count, because JSON parsers always round them. Takes time linear in the text.
  */
 export function replaceInexact(json: string, replace: (number: string) => string): string {
   if (!MAY_BE_INEXACT.test(json)) return json;
@@ -32,7 +32,7 @@ export function replaceInexact(json: string, replace: (number: string) => string
   return replaced + json.slice(from);
 }
 
-/** Returns the first number in a text of JSON that a double cannot hold, null if there is none. */
+/** Returns the first number of a JSON text that a double cannot hold, null if there is none. */
 export function firstInexact(json: string): string | null {
   let first: string | null = null;
   replaceInexact(json, (number) => {
@@ -42,15 +42,16 @@ export function firstInexact(json: string): string | null {
   return first;
 }
 
-/** Before a number that a double cannot hold. Nobody else can know it, so no text of a message begins with it. */
+/** The prefix of a number that a double cannot hold. It is random, so no string of a message begins with it. */
 const MARK = randomUUID();
 const MARKED = new RegExp(`"${MARK}([^"]*)"`, 'g');
 
-/** Parses JSON. Numbers that a double cannot hold become marks, which `stringifyExactly` writes as they were. Throws SyntaxError. */
+/** Parses JSON. Numbers that a double cannot hold become marked strings for `stringifyExactly`. Throws SyntaxError. */
 export function parseExactly(json: string): unknown {
   return JSON.parse(replaceInexact(json, (number) => `"${MARK}${number}"`));
 }
 
+/** Writes JSON. Marked strings become the numbers that they were. */
 export function stringifyExactly(value: unknown): string {
   return JSON.stringify(value).replace(MARKED, '$1');
 }
@@ -62,7 +63,7 @@ function isInexact(number: string, integer: string | undefined): boolean {
   return !Number.isFinite(value) || (integer !== undefined && BigInt(integer) !== BigInt(value));
 }
 
-/** Returns the place of the quotation mark that ends the text that begins at `start`. */
+/** Returns the index of the quotation mark that ends the string that begins at `start`. */
 function endOfText(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
     let slashes = 0;

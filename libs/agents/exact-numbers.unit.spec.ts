@@ -33,21 +33,21 @@ describe('numbers that a double cannot hold', () => {
     expect(firstInexact(json)).toBeNull();
   });
 
-  it('are all replaced, and nothing else', () => {
+  it('are all replaced, and nothing else changes', () => {
     const json = '{"a":9007199254740993,"b":"9007199254740993","c":[1e999,1.5,2]}';
     expect(replaceInexact(json, (number) => `"${number}"`)).toBe(
       '{"a":"9007199254740993","b":"9007199254740993","c":["1e999",1.5,2]}',
     );
   });
 
-  it('survive parsing and writing', () => {
+  it('stay unchanged by parsing and writing', () => {
     const json = '{"a":{"id":9007199254740993,"text":"9007199254740993"},"b":[1e999,-0.5]}';
     const value = parseExactly(json) as { a: { id: unknown; text: unknown } };
     expect(stringifyExactly(value)).toBe(json);
     expect([isMark(value.a.id), isMark(value.a.text)]).toEqual([true, false]);
   });
 
-  it('are looked for past a text of a million escapes', () => {
+  it('are found after a string of a million escapes', () => {
     const json = `{"a":"${'\\"'.repeat(500_000)}","b":1,"c":9007199254740993}`;
     expect(firstInexact(json)).toBe('9007199254740993');
   });

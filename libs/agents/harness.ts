@@ -4,79 +4,79 @@ import type { RunTask } from '#task-pool';
 import type { AgentManifest } from './manifest.ts';
 import type { ManifestIssue } from './manifest-issues.ts';
 
-/** Something without which an agent cannot run now. */
+/** Something that an agent needs to run now and does not have. */
 export interface Lack {
-  /** For callers: a clause that tells nothing of the configuration (`a credential is missing`). */
+  /** For callers: a clause that reveals nothing about the configuration (`a credential is missing`). */
   message: string;
-  /** For operators and the log: a sentence that says exactly what is missing. Never a secret itself. */
+  /** For operators and the log: a sentence that says exactly what is missing. It never contains a secret. */
   detail: string;
 }
 
 /**
- * What runs an agent: one model step at a time, and the tools that the steps ask for. It knows nothing of streams and
- * queues; what it yields becomes durable elsewhere, so a step that was cut off is simply asked for again.
+ * Runs an agent: one model step at a time, and the tools that the steps call. It knows no streams and no queues. The engine stores
+ * what it yields, so an interrupted step is requested again.
  */
 export interface Harness {
   readonly name: string;
   /**
-   * What is wrong with the harness's own settings, by the path in the manifest; nothing when they are right. From the
-   * manifest alone, so that it can be refused before it is published. An agent with wrong settings does not run.
+   * Returns the problems of the harness's own settings with their paths in the manifest. It only reads the manifest, so that an
+   * invalid one is refused before it is published. An agent with invalid settings does not run.
    */
   checkSettings(manifest: AgentManifest): ManifestIssue[];
-  /** What else an agent with this manifest lacks to run now, nothing when it can. Asked before each message: quick. */
+  /** Returns what else the agent lacks to run now. Must be quick, because it is called before each message. */
   readiness(manifest: AgentManifest): Promise<Lack[]>;
   /**
-   * The tools that a Run's steps may ask for, each name once. Asked when a claim boots. Throws HarnessError
+   * Returns the tools that a Run's steps may call, with unique names. Called when a claim boots. Throws HarnessError
    * (`tool_server_unavailable`).
    */
   tools(context: RunContext): Promise<readonly Tool[]>;
   /**
-   * One model step. Ends with exactly one `message`; without tool calls it is the final one. Stops within milliseconds of
-   * the signal's abort, by whatever throw. Throws HarnessError for every failure it knows; anything else that it throws
-   * counts as `harness_crashed`. The output before a throw is void. The exception is an answer that is cut at
-   * `tokensLeft` (`token_limit_reached`): no step follows it, and its output stays.
+   * Makes one model step. Ends with exactly one `message`; without tool calls it is the final one. Throws any error within
+   * milliseconds of the signal's abort. Throws HarnessError for every known failure; any other error counts as
+   * `harness_crashed`. The output before a throw is void, except if the answer is cut at `tokensLeft`
+   * (`token_limit_reached`): no step follows it, and its output stays.
    */
   step(context: StepContext): AsyncIterable<StepEvent>;
-  /** Lets go of what it holds for Runs (connections, processes of tool servers): the process stops. */
+  /** Releases connections and processes of tool servers when the process stops. */
   close?(): Promise<void>;
 }
 
-/** The Run that something is done for. */
+/** The Run for which a harness or a tool works. */
 export interface RunContext {
   agentId: string;
   threadId: string;
   runId: string;
-  /** Of the Run, 1 for the first: a repeated step can be told from a new one. */
+  /** The attempt of the Run, from 1. It distinguishes a repeated step from a new one. */
   attempt: number;
-  /** The application's user, as the Thread was made for. */
+  /** The application's user for whom the Thread was created. */
   userId: string;
   manifest: AgentManifest;
-  /** Runs work that may run away in a child process, on behalf of the Run's organization. */
+  /** Runs work of unbounded cost in a child process, on behalf of the Run's organization. */
   runTask: RunTask;
-  /** Opens a hold of the memory that the Run's organization may use in this process. Whoever opens it releases it. */
+  /** Opens a hold on the memory that the Run's organization may use in this process. The caller must release it. */
   openHold: () => ByteHold;
-  /** Aborts when the work has to stop, for whatever reason. */
+  /** Aborts when the work has to stop for any reason. */
   signal: AbortSignal;
 }
 
 export interface StepContext extends RunContext {
-  /** Bounded: of what is long ago, the beginnings of texts, without continuations and large inputs (docs/choices.md). */
+  /** Bounded: older messages have only the beginnings of texts, and no continuations and large inputs (docs/choices.md). */
   transcript: readonly TranscriptMessage[];
-  /** Those of `tools` that the agent's policy does not deny. */
+  /** The tools of `tools` that the agent's policy does not deny. */
   tools: readonly Tool[];
   files: ThreadFiles;
   /** The rest of the Run's tokens (`limits.maxTokens`), at least 1; undefined without a limit. */
   tokensLeft?: number;
   /**
-   * Makes room in the worker's memory for so many bytes that the step reads, until it ends. Throws NoRoom: then the step is
-   * made again later. Called before the provider is.
+   * Reserves memory of the worker for the bytes that the step reads, until it ends. Throws NoRoom; the step is repeated later
+   * then. Must be called before the provider.
    */
   makeRoom: (bytes: number) => void;
 }
 
 /**
- * The conversation as models know it. Every tool call of an assistant message has its `tool` message before the next. `stopped`:
- * the user stopped this message, and its text is as much of it as was visible.
+ * A message of the conversation with a model. Each tool call of an assistant message has a `tool` message before the next
+ * assistant message. `stopped`: the user stopped this message, and the text is the visible part of it.
  */
 export type TranscriptMessage =
   | { role: 'user'; text: string; fileIds: string[] }
@@ -84,21 +84,21 @@ export type TranscriptMessage =
   | ({ role: 'tool' } & Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'result' | 'fileIds'>);
 
 export type StepEvent =
-  /** A piece of the message's text; all pieces joined are the text of `message`. */
+  /** A delta of the text. All deltas joined are the text of `message`. */
   | { type: 'text'; text: string }
   | { type: 'thinking'; text: string }
   /** Tokens of this step, at most once. */
   | ({ type: 'usage' } & TokenUsage)
-  /** `continuation`: what the harness wants back with this message in later steps, JSON; nobody else looks into it. */
+  /** `continuation`: JSON that the harness needs with this message in later steps. Opaque to everybody else. */
   | { type: 'message'; text: string; toolCalls: RequestedTool[]; continuation?: unknown };
 
-/** Ids are given outside: they are unique for ever, whatever a provider calls its calls. */
+/** The engine assigns the ids of calls, because those of providers are not unique forever. */
 export interface RequestedTool {
   toolName: string;
   toolInput: Record<string, unknown>;
   /**
-   * What the model wrote instead of a JSON object, or the number in its object that a double cannot hold. `toolInput` is empty
-   * then, and the call is answered, not run.
+   * What the model wrote instead of a JSON object, or the number in the object that a double cannot hold. `toolInput` is empty
+   * then. The call gets an error as its result and is not run.
    */
   invalidInput?: string;
 }
@@ -107,35 +107,35 @@ export type ToolPolicy = 'allow' | 'ask' | 'deny';
 
 export interface Tool {
   readonly name: string;
-  /** What people see. */
+  /** The name for people. */
   readonly title: string;
-  /** What models are told of it. */
+  /** The description for models. */
   readonly description: string;
-  /** JSON Schema of its input, an object. Input that does not fit is answered to the model and never executed. */
+  /** JSON Schema of its input, an object. For invalid input the model gets an error, and the tool is not run. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** Whether it may run where the agent's manifest says nothing. */
+  /** The policy if the agent's manifest has none for it. */
   readonly policy: ToolPolicy;
-  /** Whether running it twice under one `toolCallId` is the same as once: then it is repeated after a crash. */
+  /** Whether running it twice with one `toolCallId` has the effect of once. If so, it is repeated after a crash. */
   readonly idempotent: boolean;
-  /** Whether it changes nothing, anywhere: then it may run at the same time as others that only read. */
+  /** Whether it changes nothing. If so, it may run at the same time as others that only read. */
   readonly readOnly?: boolean;
   /**
-   * Runs it once. What the model can deal with is answered with `isError`; a throw is reported to the model as a failure
-   * without its message. Stops within milliseconds of the signal's abort, by whatever throw.
+   * Runs it once. Returns `isError` for failures that the model can handle. If it throws, the model gets a failure without the
+   * message. Throws any error within milliseconds of the signal's abort.
    */
   execute(input: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;
 }
 
-/** `userId` and `toolCallId` are delegated to tool servers with each call. */
+/** The context of one call. Tool servers get its `userId` and `toolCallId`. */
 export interface ToolContext extends RunContext {
   /** The idempotency key of the call. */
   toolCallId: string;
   files: ToolFiles;
-  /** Makes room in the worker's memory for so many bytes that the call reads, until it ends. Throws NoRoom. */
+  /** Reserves memory of the worker for the bytes that the call reads, until it ends. Throws NoRoom. */
   makeRoom: (bytes: number) => void;
   /**
-   * Keeps a file of the agent; it is the Thread's once the tool's result is stored. `mimeType` counts where neither its first
-   * bytes nor its name tell.
+   * Saves a file of the agent. It belongs to the Thread once the tool's result is stored. `mimeType` counts if neither its first
+   * bytes nor its name determine the type.
    */
   saveArtifact: (artifact: { name: string; mimeType: string | null; bytes: Uint8Array }) => Promise<{ fileId: string }>;
 }
@@ -155,58 +155,58 @@ export interface FolderFile {
   mimeType: string | null;
   /** Bytes. */
   size: number;
-  /** What callers attached (below `attachments/`), and what tools left (below `artifacts/`). */
+  /** True for files that callers attached (`attachments/`) or tools saved (`artifacts/`). */
   readOnly: boolean;
 }
 
 /**
- * The files of a Thread: its folder (that of its agent, for a `pet`), what was attached to it and what its tools left.
- * Everything throws HarnessError (`storage_unavailable`) where it cannot be read now.
+ * The files of a Thread: its folder (that of its agent, for a `pet`), its attachments, and what its tools saved. All methods
+ * throw HarnessError (`storage_unavailable`) if the storage cannot be read now.
  */
 export interface ThreadFiles {
-  /** All of them, by path. */
+  /** Returns all files, sorted by path. */
   list(): Promise<readonly FolderFile[]>;
   /**
-   * The bytes as they are now, from `start` to `end` (inclusive) where given; nothing is open before they are read. Throws
-   * FileRefused where the file is gone.
+   * Returns the current bytes, or those from `start` to `end` (inclusive). Opens the file when the bytes are read. Throws
+   * FileRefused if the file was deleted.
    */
   read(file: FolderFile, range?: { start: number; end: number }): Promise<AsyncIterable<Uint8Array>>;
 }
 
 /**
- * The same for a tool call, which may change the folder. It has the folder as it was when it first looked. Its changes become
- * true with its result, all or none: not if that is an error, and not if one of the paths has been changed meanwhile by
- * another call, which is then the result. So a tool that does nothing else is idempotent.
+ * The files for a tool call, which may change the folder. The call sees the folder as of its first access. Its changes are
+ * committed with its result, all or none. They are dropped if the result is an error, or if another call has changed one of the
+ * paths meanwhile; that conflict is then the result. So a tool that does nothing else is idempotent.
  */
 export interface ToolFiles extends ThreadFiles {
-  /** Writes a whole file, new or over the one that is there. Throws FileRefused. */
+  /** Writes a whole file, and replaces an existing one. Throws FileRefused. */
   write(path: string, bytes: Uint8Array): Promise<{ fileId: string }>;
   /** Throws FileRefused. */
   remove(path: string): Promise<void>;
 }
 
-/** What cannot be done with a file. `message` is for the model: a sentence that says why. */
+/** Thrown if an operation on a file is not possible. `message` is a sentence for the model that says why. */
 export class FileRefused extends Error {
   override name = 'FileRefused';
 }
 
-/** There is no room in the worker's memory for what is to be read. `message` is for the model. */
+/** Thrown if the worker has no memory for the bytes to read. `message` is for the model. */
 export class NoRoom extends Error {
   override name = 'NoRoom';
 
-  /** Bytes that there has to be room for; 0 if that has been waited for in vain. */
+  /** The bytes that are needed; 0 if waiting for them was in vain. */
   constructor(readonly bytes: number) {
     super('Too much is being read at once; try again.');
   }
 }
 
-/** A failure that the catalogue of Run errors knows. Only its code gets out; `cause` is for the log. */
+/** A failure with a code of the Run error catalogue. Callers only see the code; `cause` is for the log. */
 export class HarnessError extends Error {
   override name = 'HarnessError';
 
   constructor(
     readonly code: RunErrorCode,
-    /** `retryAfterMs`: what the provider asked for, milliseconds. `usage`: of an answer that was cut, as far as it is known. */
+    /** `retryAfterMs`: the delay that the provider asked for. `usage`: the known usage of an answer that was cut. */
     readonly more: { retryAfterMs?: number; cause?: unknown; usage?: TokenUsage } = {},
   ) {
     super(RUN_ERRORS[code].message, { cause: more.cause });
@@ -216,7 +216,7 @@ export class HarnessError extends Error {
 /** The harnesses of this process, by name. */
 export type Harnesses = ReadonlyMap<string, Harness>;
 
-/** Throws when two have one name: a process must not start half-wired. */
+/** Throws if two harnesses have one name, because a process must not start half-wired. */
 export function harnessesByName(harnesses: readonly Harness[]): Harnesses {
   const byName = new Map(harnesses.map((harness) => [harness.name, harness]));
   if (byName.size < harnesses.length) throw new Error('Two harnesses have the same name.');

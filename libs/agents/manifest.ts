@@ -11,10 +11,10 @@ const NOT_TEXT_OR_SECRET = 'must be text (a number in quotes), or {env: NAME} or
 const NOT_A_SERVER = 'must have either command (stdio) or url (HTTP)';
 const NOT_A_URL = 'must be an http or https URL without a user name and password';
 
-/** Headers and variables of such names hold secrets, so their values must be references. */
+/** Headers and variables with such names contain secrets, so their values must be references. */
 const SECRET_NAME = /(key|token|secret|password)$|^(proxy-)?authorization$|^cookie$|^x-auth/i;
 
-/** Milliseconds; owners may write `10m`, since nobody counts milliseconds. */
+/** Milliseconds. Owners may write `10m`. */
 const duration = z
   .string()
   .regex(/^\d{1,12}(ms|s|m|h|d)$/, NOT_A_DURATION)
@@ -32,7 +32,7 @@ const limit = (fallbackMs: number, maxMs: number) =>
     )
     .default(fallbackMs);
 
-/** In the largest unit that gives a whole number. */
+/** Returns the duration in the largest unit that gives a whole number. */
 function showDuration(ms: number): string {
   const [unit = 'ms', unitMs = 1] = Object.entries(UNITS_MS).findLast(([, unitMs]) => ms % unitMs === 0) ?? [];
   return `${ms / unitMs}${unit}`;
@@ -41,13 +41,13 @@ function showDuration(ms: number): string {
 const url = z.string().max(2_048).refine(isPlainUrl, NOT_A_URL);
 const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, 'must be the name of a variable');
 const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, 'must be the name of a header');
-/** Without control characters: none may end a header and begin another, or cut a variable short. */
+/** A text without control characters, so that it cannot end a header, begin another one, or truncate a variable. */
 const line = z
   .string()
   .max(8_192)
   .regex(/^\P{Cc}*$/u, 'must not hold line breaks or other control characters');
 
-/** How a map treats the fields that it does not know: the one thing in which stored manifests and files differ. */
+/** How a map treats unknown fields: the only difference between stored manifests and files. */
 type MapOf = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => z.ZodObject<Shape>;
 
 const secretReference = (map: MapOf) =>
@@ -64,7 +64,7 @@ const secretReference = (map: MapOf) =>
     NOT_A_SECRET,
   );
 
-/** What a tool server is given by name, its variables or its headers. */
+/** The variables or headers of a tool server, by name. */
 const given = (map: MapOf, name: z.ZodString) =>
   z
     .record(name, z.union([line, secretReference(map)], NOT_TEXT_OR_SECRET))
@@ -78,13 +78,13 @@ const toolServers = (map: MapOf) => {
   const common = {
     /** Unique in the manifest. */
     name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -'),
-    /** Whether the agent cannot run without it. */
+    /** Whether the agent needs it to run. */
     required: z.boolean().default(true),
-    /** How long its start and each reading of its list of tools may take, milliseconds. */
+    /** How long its start, and each reading of its list of tools, may take. Milliseconds. */
     startMs: limit(20_000, 10 * 60_000),
     /** How long one of its calls may take, milliseconds. */
     timeoutMs: limit(60_000, DAY_MS),
-    /** Which of its tools may run twice under one `toolCallId`, besides those that say so themselves; by its own names. */
+    /** Tools that may run twice with one `toolCallId`, besides those that declare it. Patterns of the server's own names. */
     idempotent: z.array(toolPattern).max(1_000).default([]),
   };
   const stdio = map({
@@ -93,7 +93,7 @@ const toolServers = (map: MapOf) => {
     command: z.string().min(1).max(4_096),
     args: z.array(z.string().max(8_192)).max(100).default([]),
     env: given(map, variableName),
-    /** Whether it gets the network of the worker's machine. The installation must allow that. */
+    /** Whether it may use the network of the worker's machine. The installation must allow that. */
     network: z.boolean().default(false),
   });
   const http = map({ ...common, url, headers: given(map, headerName) });
@@ -106,7 +106,7 @@ const toolServers = (map: MapOf) => {
 
 const price = z.number().min(0).max(1_000_000);
 
-/** How requests to an `openai-compatible` server differ; what is not given follows from its host (docs/models.md). */
+/** How requests to an `openai-compatible` server differ. Defaults come from the profile of its host (docs/models.md). */
 const quirks = (map: MapOf) =>
   map({
     /** Fields that are never sent. */
@@ -120,9 +120,9 @@ const quirks = (map: MapOf) =>
     roles: z.enum(['stored', 'merged', 'alternating']).optional(),
     /** Ids of tool calls: nine letters and digits, or as they are stored. */
     callIds: z.enum(['short', 'stored']).optional(),
-    /** Which messages have their reasoning with them. */
+    /** Which messages are sent with their reasoning. */
     reasoning: z.enum(['none', 'turn', 'all']).optional(),
-    /** JSON Schema, or the part of OpenAPI 3.0 that Gemini takes. */
+    /** The format of tool schemas: JSON Schema, or the subset of OpenAPI 3.0 that Gemini accepts. */
     schemas: z.enum(['json-schema', 'openapi']).optional(),
   });
 
@@ -130,52 +130,52 @@ const quirks = (map: MapOf) =>
 const model = (map: MapOf) =>
   map({
     provider: z.enum(['openai-compatible', 'anthropic']),
-    /** As the provider calls it. */
+    /** The provider's name of the model. */
     name: z.string().min(1).max(255),
-    /** Where the provider is, if not where it usually is. */
+    /** The address of the provider. Default: the usual one. */
     baseUrl: url.optional(),
     apiKey: secretReference(map).optional(),
-    /** The provider's own defaults apply to what is not given. */
+    /** Settings that are not given have the provider's defaults. */
     settings: map({
       temperature: z.number().min(0).max(2).optional(),
       maxOutputTokens: z.number().int().min(1).max(1_000_000).optional(),
-      /** How many tokens it may think (anthropic); it does not think aloud without. */
+      /** The most thinking tokens (anthropic). Without it, the model does not think. */
       thinkingTokens: z.number().int().min(1_024).max(1_000_000).optional(),
       /** How much it thinks (openai-compatible). */
       reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']).optional(),
     }).optional(),
     quirks: quirks(map).optional(),
-    /** The model's window, tokens of input and output together; default: of the provider's usual models. */
+    /** The model's window, tokens of input and output together. Default: that of the provider's usual models. */
     contextTokens: z.number().int().min(1_000).max(10_000_000).optional(),
-    /** Whether it takes images; default: with anthropic only. */
+    /** Whether it accepts images. Default: only with anthropic. */
     images: z.boolean().optional(),
-    /** So long the provider may say nothing before its call is given up, milliseconds. */
+    /** How long the provider may send nothing before its call is cancelled, milliseconds. */
     silenceMs: limit(2 * 60_000, DAY_MS),
-    /** What a million tokens cost, in the currency of `limits.maxCost`. */
+    /** The cost of a million tokens, in the currency of `limits.maxCost`. */
     prices: map({
       input: price,
       output: price,
-      /** Of input that the provider had in its cache; default: as other input. */
+      /** The price of cached input. Default: that of other input. */
       cachedInput: price.optional(),
     }).optional(),
   });
 
-/** Time limits in milliseconds (decisions, section 3), and how often a Run may be lost or step. */
+/** Time limits in milliseconds (decisions, section 3), and the most losses and steps of a Run. */
 const limits = (map: MapOf) =>
   map({
-    /** Waiting for nothing but a free worker. */
+    /** Time in the queue, waiting for a free worker. */
     queueMs: limit(10 * 60 * 1000, 7 * DAY_MS),
-    /** Working, all claims of a Run together. */
+    /** Working time of all claims of a Run together. */
     workMs: limit(60 * 60 * 1000, 7 * DAY_MS),
-    /** Waiting for a person. */
+    /** Time waiting for a person. */
     waitMs: limit(7 * DAY_MS, 365 * DAY_MS),
-    /** Losses in a row that fail the Run. */
+    /** Consecutive losses that fail the Run. */
     maxLosses: z.number().int().min(1).max(100).default(3),
-    /** Model calls of one Run; tools are not counted, a step asks for 1,000 at most. */
+    /** Model calls of one Run. Tool calls do not count; a step has at most 1,000. */
     maxSteps: z.number().int().min(1).max(10_000).default(100),
     /** Tokens of one Run, input and output of all its steps: no step begins once they are used up. */
     maxTokens: z.number().int().min(1).max(1_000_000_000).optional(),
-    /** Likewise what they cost by `model.prices`. */
+    /** The same for their cost by `model.prices`. */
     maxCost: z.number().positive().max(1_000_000).optional(),
   });
 
@@ -186,12 +186,12 @@ const manifest = (map: MapOf) =>
     kind: z.enum(['pet', 'cattle']).default('cattle'),
     /** Which harness runs the agent, and that harness's own settings (`Harness.checkSettings`). */
     harness: z.looseObject({ name: z.string().min(1) }),
-    /** What the model is told before the conversation. */
+    /** The system prompt of the model. */
     instructions: z.string().max(100_000).default(''),
     model: model(map).optional(),
     /** MCP servers whose tools the agent may use. */
     toolServers: toolServers(map),
-    /** Which tools may run: the first pattern that fits decides, else the tool's own default. `*` fits any characters. */
+    /** Which tools may run. The first pattern that matches decides, else the tool's default. `*` matches any characters. */
     tools: z
       .array(map({ pattern: toolPattern, policy: z.enum(['allow', 'ask', 'deny']) }))
       .max(1_000)
@@ -199,17 +199,17 @@ const manifest = (map: MapOf) =>
     limits: limits(map).prefault({}),
     /** What a message does while a Run of its Thread is active (decisions, section 3). */
     whenBusy: z.enum(['reject', 'enqueue', 'interrupt']).default('reject'),
-    /** `runs`: how many Runs of the agent are executed at once. That of the live version counts (docs/adr/0012). */
+    /** `runs`: how many Runs of the agent may be executed at once. The value of the live version applies (docs/adr/0012). */
     concurrency: map({ runs: z.number().int().min(1).max(10_000) }).optional(),
   });
 
 /**
- * What a version of an agent says: stored with its defaults filled in, and never changed. Fields that it does not know
- * are stripped, so that this release reads what the next one has written.
+ * The manifest of an agent version, stored with its defaults and never changed. Unknown fields are stripped, so that this release
+ * can read manifests that the next one wrote.
  */
 export const agentManifestSchema = manifest(z.object);
 
-/** The same as owners write it: a field that it does not know is an error, and so is what PostgreSQL cannot store. */
+/** The manifest as owners write it. An unknown field is an error, and so is text that PostgreSQL cannot store. */
 export const manifestFileSchema = manifest(z.strictObject)
   .refine(({ limits, model }) => limits.maxCost === undefined || model?.prices !== undefined, {
     path: ['limits', 'maxCost'],
@@ -218,13 +218,13 @@ export const manifestFileSchema = manifest(z.strictObject)
   .superRefine(refuseUnstorable, { when: () => true });
 
 export type AgentManifest = z.infer<typeof agentManifestSchema>;
-/** A manifest as it is written: what has a default may be left out. */
+/** A manifest as owners write it. Fields with defaults are optional. */
 export type AgentManifestInput = z.input<typeof agentManifestSchema>;
 
-/** Where a secret is: in a variable of the process, or in a file. */
+/** The place of a secret: a variable of the process, or a file. */
 export type SecretReference = z.infer<ReturnType<typeof secretReference>>;
 
-/** The part of an agent's limits that each of its Runs keeps. */
+/** Returns the part of an agent's limits that each of its Runs keeps. */
 export function runLimits({ limits }: Pick<AgentManifest, 'limits'>): RunLimits {
   const { queueMs, workMs, waitMs, maxLosses } = limits;
   return { queueMs, workMs, waitMs, maxLosses };
@@ -236,14 +236,14 @@ function isPlainUrl(text: string): boolean {
   return username === '' && password === '';
 }
 
-/** Runs whatever else is wrong, as all problems are told at once: so it cannot trust the types. */
+/** Runs even if there are other problems, because all are reported at once. So it cannot trust the types. */
 function refuseLiteralSecrets(entries: Record<string, unknown>, context: z.RefinementCtx): void {
   for (const [name, value] of Object.entries(entries ?? {}))
     if (typeof value === 'string' && SECRET_NAME.test(name))
       context.addIssue({ code: 'custom', path: [name], message: NOT_A_SECRET });
 }
 
-/** As above. */
+/** Runs even if there are other problems, too. */
 function refuseSameNames(servers: { name: string }[], context: z.RefinementCtx): void {
   if (!Array.isArray(servers)) return;
   const names = servers.map((server: { name?: unknown } | null) => server?.name);

@@ -1,4 +1,4 @@
--- Replaces the warnings of an agent's tool server; the same ones are not written again.
+-- Replaces the warnings of an agent's tool server. Writes nothing if they are the same.
 with cleared as (
   delete from tool_server_warnings where agent_id = $1 and tool_server = $2 and cardinality($3::text[]) = 0
 )

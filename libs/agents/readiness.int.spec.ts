@@ -191,7 +191,7 @@ it.each([
   expect(await resolveSecret({ env: 'KEY' }, allowed({ KEY: CANARY + end }))).toBe(secret);
 });
 
-it('takes a variable of line breaks alone for a missing secret', async () => {
+it('treats a variable of only line breaks as a missing secret', async () => {
   const resolved = resolveSecret({ env: 'KEY' }, allowed({ KEY: '\r\n' }));
   await expect(resolved).rejects.toThrow('The variable KEY is not set, or is empty.');
 });

@@ -7,14 +7,14 @@ import type { AgentManifest, SecretReference } from './manifest.ts';
 
 const MAX_SECRET_BYTES = 64 * 1024;
 
-/** Thrown if a manifest names a secret that is not there. `message` tells operators where, and never what was there. */
+/** Thrown if a manifest names a missing secret. `message` tells operators its place, and never its value. */
 export class SecretMissing extends Error {
   override name = 'SecretMissing';
 }
 
 /**
- * Returns the secret, never empty and without line breaks at its end: `echo` and editors leave them, and no provider takes
- * them. Throws SecretMissing, and NotAllowed if the installation does not let manifests name it.
+ * Returns the secret, which is never empty. Removes line breaks at its end, because `echo` and editors add them and no provider
+ * accepts them. Throws SecretMissing, and NotAllowed if the installation does not allow manifests to name it.
  */
 export async function resolveSecret(reference: SecretReference, allowances: Allowances): Promise<string> {
   if ('env' in reference) {
@@ -48,7 +48,7 @@ async function readSecret(file: string, allowances: Allowances): Promise<string>
     if (!found.isFile()) throw new SecretMissing(`${file} is not a file.`);
     if (found.size > MAX_SECRET_BYTES) throw new SecretMissing(`The file ${file} is too big for a secret.`);
     const secret = await handle.readFile('utf8');
-    // No variable and no header can hold it, and Node's error of that quotes it, in a form that nobody would hide.
+    // Variables and headers cannot contain NUL, and Node's error would quote the secret in a form that is not hidden.
     if (secret.includes('\0')) throw new SecretMissing(`The file ${file} is not text.`);
     return secret;
   } catch (error) {
@@ -85,14 +85,14 @@ export interface PlacedSecret {
   reference: SecretReference;
 }
 
-/** The secrets without which the agent cannot run: those of tool servers that it can do without are not among them. */
+/** Returns the secrets without which the agent cannot run, so not those of optional tool servers. */
 export function requiredSecrets(manifest: AgentManifest): PlacedSecret[] {
   const { model } = manifest;
   const secrets = serverSecrets(manifest, true);
   return model?.apiKey === undefined ? secrets : [{ path: 'model.apiKey', reference: model.apiKey }, ...secrets];
 }
 
-/** Those without which it runs, but without some of its tools. */
+/** Returns the secrets without which the agent runs without some of its tools. */
 export const optionalSecrets = (manifest: AgentManifest): PlacedSecret[] => serverSecrets(manifest, false);
 
 function serverSecrets({ toolServers }: AgentManifest, required: boolean): PlacedSecret[] {

@@ -46,7 +46,7 @@ describe('input that does not fit', () => {
     expect(text).toContain('- /a/9 must be string\n- and 2 more');
   });
 
-  it('is told with the number that cannot be passed on exactly', async () => {
+  it('is reported with the number that cannot be passed on exactly', async () => {
     const call = { toolInput: {}, invalidInput: '9007199254740993' };
     expect(await toolInputProblem({ name: 'pay', inputSchema: {} }, call, context)).toBe(
       'The number 9007199254740993 is too large to be passed on exactly. Write it as text, in quotation marks.',

@@ -5,12 +5,12 @@ import type { AgentManifest } from './manifest.ts';
 const NOTE_TOOL_WARNINGS = namedStatement(import.meta.dirname, 'note-tool-warnings.sql');
 const FIND_TOOL_WARNINGS = namedStatement(import.meta.dirname, 'find-tool-warnings.sql');
 
-/** Of one tool server; more are counted. */
+/** The most warnings that are stored for one tool server. The rest are counted. */
 const MAX_WARNINGS = 20;
 
 /**
- * Stores why tools of a server were left out when its list was read last. Only workers read lists, and operators see the
- * warnings in the API process. No warnings remove the earlier ones. Throws DatabaseAway.
+ * Stores why tools of a server were left out of its last list. Stored, because workers read the lists and the API process shows
+ * the warnings. An empty list of warnings removes the earlier ones. Throws DatabaseAway.
  */
 export async function noteToolWarnings(
   database: Queryable,
@@ -35,7 +35,7 @@ export async function findToolWarnings(
   const found = new Map(rows.map(({ toolServer, warnings }) => [toolServer, warnings]));
   return toolServers.flatMap(({ name }, i) =>
     (found.get(name) ?? []).map((warning) => ({
-      message: 'a part of the list of tools of a tool server was left out',
+      message: 'some tools of a tool server were left out',
       detail: `toolServers.${i} (${name}): ${warning}`,
     })),
   );

@@ -239,7 +239,7 @@ test('tells which tools of a server were left out', async () => {
     readiness: [],
     warnings: [
       {
-        message: 'a part of the list of tools of a tool server was left out',
+        message: 'some tools of a tool server were left out',
         detail: 'toolServers.0 (web): It has no name.',
       },
     ],

@@ -14,7 +14,7 @@ const columns: Column<CheckRow>[] = [
   { head: 'found', value: ({ detail }) => detail },
 ];
 
-/** What was found of one agent; null stands for manifests that cannot be read. */
+/** The rows of one agent. `agent` is null for manifests that cannot be read. */
 interface Checked {
   agent: string | null;
   rows: CheckRow[];
@@ -22,9 +22,13 @@ interface Checked {
 
 export const check: CommandSpec<[string], Options & { live?: true }> = {
   usage: 'check <file>',
-  description: `Check whether the agents of a manifest, or of a folder of them, would run on this machine. Needs no service and no database. Exits with ${EXIT.failed} when one would not.`,
+  description: `Check whether the agents of a manifest, or of a folder of manifests, would run on this machine. Needs no service and no database. Exits with ${EXIT.failed} if one would not.`,
   options: [
-    { flags: '--live', description: 'ask their providers and tool servers too: a few small calls, which cost' },
+    {
+      flags: '--live',
+      description:
+        'also call their providers and tool servers: up to four small model calls an agent, which cost tokens',
+    },
   ],
   examples: [
     ['agent check agents/support.yaml', 'settings, secrets and programs'],
@@ -37,7 +41,7 @@ export const check: CommandSpec<[string], Options & { live?: true }> = {
     const config = await configOf(process.env);
     const checked: Checked[] = problems.length === 0 ? [] : [{ agent: null, rows: problems.map(rowOf) }];
     for (const { manifest } of manifests) {
-      if (live) session.note(`Asking the provider and the tool servers of ${manifest.name} …`);
+      if (live) session.note(`Calling the provider and the tool servers of ${manifest.name} …`);
       checked.push({ agent: manifest.name, rows: await checkAgent(manifest, { config, env: process.env, live }) });
     }
     const json = checked.flatMap(({ agent, rows }) => rows.map((row) => ({ agent, ...row })));
@@ -58,6 +62,6 @@ async function configOf(env: Record<string, string | undefined>) {
 const rowOf = (detail: string): CheckRow => ({ check: 'manifest', state: 'does not work', detail, needed: true });
 
 function describe(session: Session, { agent, rows }: Checked, runs: boolean): string {
-  const verdict = agent === null ? 'Not manifests:' : `${showInLine(agent)} would ${runs ? '' : 'not '}run.`;
+  const verdict = agent === null ? 'Invalid manifests:' : `${showInLine(agent)} would ${runs ? '' : 'not '}run.`;
   return `${verdict}\n\n${session.table(columns, rows)}`;
 }

@@ -11,12 +11,12 @@ import {
 } from '../harness.ts';
 import { answerTokens, type ModelChoice } from '../model/model-settings.ts';
 
-/** What one answer may have, besides what the manifest lets the model think. Tokens. */
+/** The most tokens of one answer of a check, without the `thinkingTokens` of the manifest. */
 const CHECK_TOKENS = 1_024;
 const INSTRUCTIONS = 'This is a test of the connection. Do exactly what the user says, and nothing else.';
 
 export const CALLED = 'spool_check';
-/** It is never run. */
+/** The tool that the model is asked to call. It is never executed. */
 export const MADE_UP: Tool = {
   name: CALLED,
   title: 'Check',
@@ -27,7 +27,7 @@ export const MADE_UP: Tool = {
   execute: () => Promise.resolve({ text: '', isError: false }),
 };
 
-/** A red square of 64 × 64 pixels; some models refuse smaller ones. */
+/** A red PNG of 64 × 64 pixels. Some models refuse smaller images. */
 const RED = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PQQkAAAgAsetfWiP4FgYrsKZeS0BAQEBAQEBAQEBA' +
     'QEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEDgsqnc8OJg6Ln3AAAAAElFTkSuQmCC',
@@ -45,7 +45,7 @@ export const RED_FILE: FolderFile = {
 type Message = Extract<StepEvent, { type: 'message' }>;
 interface Answered {
   message: Message;
-  /** In how many pieces the text came. */
+  /** The number of text deltas. */
   pieces: number;
   hasThoughts: boolean;
   usage: TokenUsage | null;
@@ -60,7 +60,7 @@ export interface AskedModel {
   model: ModelChoice;
 }
 
-/** Returns what asks the model once, as a step of a Run does. */
+/** Returns a function that asks the model once, as a step of a Run does. It returns a HarnessError and throws other errors. */
 export function askWith({ harness, context, model }: AskedModel) {
   const thinkingTokens = model.settings?.thinkingTokens ?? 0;
   const maxOutputTokens = Math.min(answerTokens(model), thinkingTokens + CHECK_TOKENS);
@@ -104,7 +104,7 @@ async function readStep(step: AsyncIterable<StepEvent>): Promise<Answered> {
   return { ...answered, message };
 }
 
-/** Gives the results of all calls back; null where there is none. */
+/** Sends a result for each tool call and returns the next answer; null if the model called no tool. */
 export async function resultsOf(
   asked: Asked,
   ask: (messages: readonly TranscriptMessage[]) => Promise<Asked>,

@@ -40,7 +40,7 @@ function kindOf({ body }: AskedRequest): Kind {
   return body['tools'] === undefined ? 'text' : 'tools';
 }
 
-/** A server that answers each kind of request as the check hopes for, but for what is given. */
+/** Returns a server that passes each part of the check, except for the given responses. */
 const server =
   (answers: Record<Kind, Respond>, more: Partial<Record<Kind, Respond>> = {}): Respond =>
   (response, request) => {
@@ -94,7 +94,7 @@ const GOOD = {
   ...{ 'tool results': 'works', images: 'not known', usage: 'works', reasoning: 'not known', limits: 'works' },
   protocol: 'works',
 };
-/** Nothing else is asked for where there is no text. */
+/** Without text, nothing else is checked. */
 const NO_TEXT = {
   ...{ text: 'does not work', streaming: 'not known', tools: 'not known', 'parallel tools': 'not known' },
   ...{ 'tool results': 'not known', usage: 'not known', protocol: 'not known' },
@@ -107,7 +107,7 @@ interface Case {
   states?: Partial<Record<keyof typeof GOOD, string>>;
   runs?: boolean;
   requests?: number;
-  /** What one of the rows says. */
+  /** Matches the detail of one row. */
   says?: RegExp;
 }
 
@@ -134,7 +134,7 @@ describe('checking an agent with its provider', () => {
         model: { provider: 'anthropic', settings: THINKS },
         states: { images: 'works', reasoning: 'works' },
         requests: 4,
-        says: /An answer may have 4000 tokens/,
+        says: /An answer has at most 4000 tokens/,
       },
     ],
     [
@@ -168,7 +168,7 @@ describe('checking an agent with its provider', () => {
     ],
     [
       'one without usage',
-      { respond: server(WITHOUT_USAGE), states: { usage: 'does not work' }, says: /they are estimated/ },
+      { respond: server(WITHOUT_USAGE), states: { usage: 'does not work' }, says: /Spool estimates them/ },
     ],
     [
       'one that makes one call an answer',
@@ -217,7 +217,7 @@ describe('checking an agent with its provider', () => {
           text: chat([openAi.text('one '), openAi.text('two')], 'stop', [openAi.usage(40, 0)]),
         }),
         states: { usage: 'does not work' },
-        says: /does not report the tokens of output/,
+        says: /does not report tokens of output/,
       },
     ],
     [
@@ -232,7 +232,7 @@ describe('checking an agent with its provider', () => {
       'one that sends more than its protocol has',
       {
         respond: server(CHAT, { results: chat([{ hello: 1 }, openAi.text('done')]) }),
-        says: /Not in their protocol: part at choices/,
+        says: /what their protocol does not define: part at choices/,
       },
     ],
     [
@@ -263,7 +263,7 @@ describe('checking an agent with its provider', () => {
     for (const { body } of provider.asked) expect(body['max_tokens']).toBeLessThanOrEqual(2_048);
   });
 
-  it('gives thoughts back with the results of calls', async () => {
+  it('sends reasoning back with the results of calls', async () => {
     const provider = await start(server(MESSAGES));
     await checkLive(manifestWith({ provider: 'anthropic', baseUrl: provider.url, apiKey, settings: THINKS }));
     const results = provider.asked.filter((request) => kindOf(request) === 'results');
@@ -283,7 +283,7 @@ describe('checking an agent with its provider', () => {
 });
 
 describe('checking the tool servers of an agent', () => {
-  it('names the tools of one that works, and says why another does not', async () => {
+  it('names the tools of a working server, and says why another one fails', async () => {
     const provider = await start(server(CHAT));
     const { port } = await listeningOdd({ JOURNAL: oddServer().journal }, await findFreePort());
     const servers = [
@@ -321,7 +321,7 @@ describe('checking the tool servers of an agent', () => {
     expect(rows.at(-1)?.detail).toMatch(/^Its tools: web__small\. Left out: The input schema of web__large is larger/);
   });
 
-  it('asks nobody if the agent would not run anyway', async () => {
+  it('calls no provider and no server if the agent would not run anyway', async () => {
     const provider = await start(server(CHAT));
     const model = { baseUrl: provider.url, apiKey: { env: 'OTHER' } };
     const rows = await checkLive(manifestWith(model, { toolServers: [{ name: 'files', command: 'npx' }] }));
@@ -335,14 +335,14 @@ describe('checking the tool servers of an agent', () => {
     expect([wouldRun(rows), provider.asked]).toEqual([false, []]);
   });
 
-  it('asks no provider for a harness without a model', async () => {
+  it('calls no provider for a harness without a model', async () => {
     expect(statesOf(await checkLive(agentManifestSchema.parse({ name: 'Echo', harness: { name: 'echo' } })))).toEqual({
       settings: 'works',
     });
   });
 });
 
-/** Returns the address of an MCP server that has these tools, until the end of the test. */
+/** Starts an MCP server with these tools for the test, and returns its address. */
 async function listing(tools: object[]): Promise<string> {
   const http = createServer((request, response) => {
     void text(request).then((body) => {

@@ -6,10 +6,10 @@ import { fails, reasonOf, unknown, works, type CheckRow } from './check-row.ts';
 import type { SeenInAnswers } from './watch-answers.ts';
 
 export interface CheckedModel extends AskedModel {
-  /** What a Run of the agent would send besides. */
+  /** The agent's tools. They are sent together with the tool of the check. */
   tools: readonly Tool[];
   seen: SeenInAnswers;
-  /** What the provider has done against its protocol so far. */
+  /** The differences between the provider and its protocol so far. */
   oddities: ReadonlyMap<string, Oddity>;
 }
 
@@ -18,7 +18,7 @@ export interface Oddity {
   place: string;
 }
 
-/** Asks the provider three or four times, each as a step of a Run does. */
+/** Asks the provider up to four times, each time as a step of a Run does. Returns one row per ability. */
 export async function checkModel(checked: CheckedModel): Promise<CheckRow[]> {
   const { model, seen } = checked;
   const ask = askWith(checked);
@@ -26,7 +26,7 @@ export async function checkModel(checked: CheckedModel): Promise<CheckRow[]> {
   const text = textRow(first);
   const limits = limitsRow(model, seen);
   if (text.state === 'does not work')
-    return [text, ...OTHERS.map((check) => unknown(check, 'Not asked, because there is no text.')), limits];
+    return [text, ...OTHERS.map((check) => unknown(check, 'Not checked, because the model returned no text.')), limits];
   const question = user(
     `Call the tool ${CALLED} twice, both calls in one answer: once with the word "red", once with "blue".`,
   );
@@ -41,7 +41,7 @@ export async function checkModel(checked: CheckedModel): Promise<CheckRow[]> {
     streamingRow(first),
     ...toolRows(second, checked.tools.length > 0),
     third === null
-      ? unknown('tool results', 'There was no call whose result could go back.')
+      ? unknown('tool results', 'Not checked, because the model called no tool.')
       : resultsRow(third, checked.tools.length > 0),
     imagesRow(fourth),
     usageRow(seen, first),
@@ -56,21 +56,21 @@ const OTHERS = ['streaming', 'tools', 'parallel tools', 'tool results', 'images'
 function textRow(asked: Asked): CheckRow {
   if (asked instanceof HarnessError)
     return asked.code === 'output_too_large'
-      ? unknown('text', `The model used up the tokens of this check before it wrote. ${reasonOf(asked)}`)
+      ? unknown('text', `The model used up the tokens of this check before it wrote any text. ${reasonOf(asked)}`)
       : fails('text', reasonOf(asked), true);
   return asked.message.text.trim() === ''
     ? fails('text', 'The answer has no text.', true)
-    : works('text', 'The model answers.');
+    : works('text', 'The model returns text.');
 }
 
 function streamingRow(asked: Asked): CheckRow {
-  if (asked instanceof HarnessError) return unknown('streaming', 'There was no text to see it by.');
+  if (asked instanceof HarnessError) return unknown('streaming', 'Not checked, because the model returned no text.');
   return asked.pieces > 1
-    ? works('streaming', `The text came in ${asked.pieces} pieces.`)
-    : fails('streaming', 'The text came in one piece: people see it when it is whole.');
+    ? works('streaming', `The text arrived in ${asked.pieces} deltas.`)
+    : fails('streaming', 'The text arrived in one delta, so people see nothing until it is complete.');
 }
 
-/** A limit passes, and says nothing of what it kept from being tried. `needed`: whether Runs need it. */
+/** Returns the row of a failed call: `not known` for a limit, which says nothing about the ability. `needed`: see CheckRow. */
 const refused = (check: string, error: HarnessError, needed: boolean): CheckRow =>
   error.code === 'provider_rate_limited' || error.code === 'output_too_large'
     ? unknown(check, reasonOf(error))
@@ -78,58 +78,59 @@ const refused = (check: string, error: HarnessError, needed: boolean): CheckRow 
 
 function toolRows(asked: Asked, hasTools: boolean): CheckRow[] {
   if (asked instanceof HarnessError) {
-    const parallel = unknown('parallel tools', 'There was no answer with calls.');
+    const parallel = unknown('parallel tools', 'Not checked, because the call of the model failed.');
     return [refused('tools', asked, hasTools), parallel];
   }
   const calls = asked.message.toolCalls.filter(({ toolName }) => toolName === CALLED);
   const [call] = calls;
   if (call === undefined)
     return [
-      fails('tools', 'The model did not call the tool that it was told to call.'),
-      unknown('parallel tools', 'There was no call.'),
+      fails('tools', 'The model did not call the tool that it was asked to call.'),
+      unknown('parallel tools', 'Not checked, because the model called no tool.'),
     ];
   const wrong = calls.find(({ toolInput }) => typeof toolInput['word'] !== 'string');
   const tools =
     wrong === undefined
-      ? works('tools', 'The model calls a tool, with arguments that fit.')
-      : fails('tools', 'The model calls a tool, but its arguments do not fit the schema.');
+      ? works('tools', 'The model calls a tool with arguments that match its schema.')
+      : fails('tools', 'The model calls a tool, but the arguments do not match its schema.');
   return [
     tools,
     calls.length > 1
-      ? works('parallel tools', `One answer has ${calls.length} calls.`)
-      : fails('parallel tools', 'An answer has one call; a Run with several takes more steps.'),
+      ? works('parallel tools', `One answer has ${calls.length} tool calls.`)
+      : fails('parallel tools', 'The answer has only one tool call, so several calls take several steps of a Run.'),
   ];
 }
 
 function resultsRow(asked: Asked, hasTools: boolean): CheckRow {
   if (asked instanceof HarnessError) return refused('tool results', asked, hasTools);
-  return works('tool results', 'The results went back and the model went on.');
+  return works('tool results', 'The provider accepts the results, and the model continues.');
 }
 
 function imagesRow(asked: Asked | null): CheckRow {
-  if (asked === null) return unknown('images', 'Not asked: model.images says that the model takes none.');
+  if (asked === null) return unknown('images', 'Not checked, because model.images is false.');
   if (asked instanceof HarnessError) return refused('images', asked, false);
   return /\bred\b/i.test(asked.message.text)
     ? works('images', 'The model names the colour of an image.')
-    : fails('images', 'The provider took an image, but the model does not name its colour.');
+    : fails('images', 'The provider accepts an image, but the model does not name its colour.');
 }
 
 function usageRow({ input, output }: SeenInAnswers, first: Asked): CheckRow {
   if (!input || !output) {
     const missing = input || output ? ` of ${input ? 'output' : 'input'}` : '';
-    return fails('usage', `The server does not report the tokens${missing}; they are estimated.`);
+    return fails('usage', `The server does not report tokens${missing}; Spool estimates them.`);
   }
   const usage = first instanceof HarnessError ? null : first.usage;
-  const told = usage === null ? '' : ` The first call took ${usage.inputTokens}, and ${usage.outputTokens} of output.`;
-  return works('usage', `The server reports its tokens.${told}`);
+  const told =
+    usage === null ? '' : ` The first call used ${usage.inputTokens} input and ${usage.outputTokens} output tokens.`;
+  return works('usage', `The server reports tokens.${told}`);
 }
 
 function reasoningRow({ settings }: ModelChoice, asked: readonly Asked[]): CheckRow {
   const came = asked.some((one) => !(one instanceof HarnessError) && one.hasThoughts);
-  if (came) return works('reasoning', 'The model thinks aloud.');
+  if (came) return works('reasoning', 'The model sends its reasoning.');
   return settings?.thinkingTokens === undefined
-    ? unknown('reasoning', 'No thoughts came; many models have none, or keep them.')
-    : fails('reasoning', 'No thoughts came, although thinkingTokens is set.');
+    ? unknown('reasoning', 'The model sent no reasoning. Many models have none or do not send it.')
+    : fails('reasoning', 'The model sent no reasoning, although thinkingTokens is set.');
 }
 
 function protocolRow(oddities: readonly Oddity[]): CheckRow {
@@ -138,25 +139,25 @@ function protocolRow(oddities: readonly Oddity[]): CheckRow {
   const sentences = [
     sent.length === 0
       ? 'The answers follow their protocol.'
-      : `The answers can be read. Not in their protocol: ${sent.join(', ')}.`,
+      : `The answers are readable. Spool ignores what their protocol does not define: ${sent.join(', ')}.`,
     refused.length === 0
       ? ''
-      : `The server refused a part of the request, and took it without. To save the refused request, set ${refused.join(', ')}.`,
+      : `The server refused a part of the request, and accepted a changed request. To avoid the refusal, set ${refused.join(', ')}.`,
   ];
   return works('protocol', sentences.filter((sentence) => sentence !== '').join(' '));
 }
 
-/** The window of a server that the manifest names is known only if the manifest tells it too. */
+/** The window of a server at `baseUrl` is known only if the manifest has `contextTokens`. */
 function limitsRow(model: ModelChoice, { limits }: SeenInAnswers): CheckRow {
   const isKnown = model.contextTokens !== undefined || model.baseUrl === undefined;
   const most = answerLimit(model);
   const headers = [...limits].map(([name, value]) => `${name}: ${value}`).join(', ');
   const sentences = [
-    `The window counts as ${windowTokens(model)} tokens${isKnown ? '.' : ' by default; set contextTokens to what the server has.'}`,
+    `The context window is ${windowTokens(model)} tokens${isKnown ? '.' : ' by default; set contextTokens to the size that the server has.'}`,
     most === Infinity
-      ? `The provider limits an answer; ${answerTokens(model)} tokens are kept free for it.`
-      : `An answer may have ${most} tokens.`,
-    headers === '' ? 'The server tells no rate limits.' : `The server tells ${headers}.`,
+      ? `The provider limits the answer; ${answerTokens(model)} tokens of the window are kept free for it.`
+      : `An answer has at most ${most} tokens.`,
+    headers === '' ? 'The server reports no rate limits.' : `The server reports ${headers}.`,
   ];
   return (isKnown ? works : unknown)('limits', sentences.join(' '));
 }

@@ -1,19 +1,19 @@
 import { types } from 'node:util';
 import type { HarnessError } from '../harness.ts';
 
-/** One thing that `spool agent check` has looked at. */
+/** One row of `spool agent check`. */
 export interface CheckRow {
-  /** What was looked at: `text`, `parallel tools`, `tool server files`. */
+  /** The name of the check, such as `text`, `parallel tools` or `tool server files`. */
   check: string;
   state: 'works' | 'does not work' | 'not known';
-  /** What was found, or why it does not work, in plain words. Never a secret. */
+  /** What was found, or why it does not work, for operators. It never contains a secret. */
   detail: string;
-  /** Whether the agent would not run if this does not work. */
+  /** Whether the agent cannot run if this does not work. */
   needed: boolean;
 }
 
 const MAX_CAUSES = 5;
-/** UTF-16 units. */
+/** UTF-16 units of all the causes' messages. */
 const MAX_TEXT = 500;
 
 export const works = (check: string, detail: string): CheckRow => ({ check, state: 'works', detail, needed: false });
@@ -32,15 +32,15 @@ export const unknown = (check: string, detail: string): CheckRow => ({
   needed: false,
 });
 
-/** Returns what a failure says to operators: its code's message, and the causes as the log has them. */
+/** Returns the text of a failure for operators: the message of its code, and those of its causes. */
 export function reasonOf(error: HarnessError): string {
   return [error.message, causeOf(error)].filter((text) => text !== '').join(' ');
 }
 
-/** Returns the messages of the causes alone, empty if there are none. They hold no secrets, as those of the log. */
+/** Returns the messages of the causes, or an empty string. They contain no secrets, because the log shows them too. */
 export function causeOf({ cause }: HarnessError): string {
   const messages: string[] = [];
-  // Not by `instanceof`: under Jest those of Node have another class Error.
+  // Not `instanceof`, because under Jest the errors of Node have another class Error.
   for (let next = cause; types.isNativeError(next) && messages.length < MAX_CAUSES; next = next.cause)
     if (!messages.includes(next.message)) messages.push(next.message);
   return messages

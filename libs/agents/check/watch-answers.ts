@@ -1,24 +1,24 @@
 import type { Fetch } from '../model/providers.ts';
 
-/** What providers' answers had that the harness passes over. */
+/** What a check reads from providers' answers because the harness does not return it. */
 export interface SeenInAnswers {
-  /** Whether a server has reported tokens itself. */
+  /** Whether a server has reported tokens of input, and of output. */
   input: boolean;
   output: boolean;
-  /** Its headers about rate limits, the last value of each. */
+  /** The rate limit headers of the answers, each with its last value. */
   limits: Map<string, string>;
 }
 
 const INPUT_TOKENS = /"(?:prompt|input)_tokens"\s*:\s*[1-9]/;
 const OUTPUT_TOKENS = /"(?:completion|output)_tokens"\s*:\s*[1-9]/;
-/** No longer than a match, which two pieces may share. */
+/** UTF-16 units kept from one chunk to the next, because a match may span both. */
 const OVERLAP = 64;
 
 const LIMIT_HEADER = /^(x|anthropic)-ratelimit-[a-z0-9-]{1,60}$/;
-/** Numbers, durations and times. Nothing else is shown: a server could send the key back. */
+/** Numbers, durations and times. Other values are not shown, because a server could send the key back. */
 const LIMIT_VALUE = /^\d[\d.:TZhmsµ+-]{0,39}$/;
 
-/** Returns a wrapper for `fetch` that changes nothing, and what it has seen so far. */
+/** Returns a wrapper for `fetch` and what it has read so far. The wrapper changes neither requests nor answers. */
 export function watchAnswers(): { seen: SeenInAnswers; watch: (fetch: Fetch) => Fetch } {
   const seen: SeenInAnswers = { input: false, output: false, limits: new Map() };
   const watch =
