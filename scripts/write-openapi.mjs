@@ -11,6 +11,6 @@ for (const [folder, document] of Object.entries(documents)) {
   const path = join(root, folder, 'openapi.json');
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, JSON.stringify(document, null, 2));
-  // By the command, because only that reads the comments of its settings.
+  // Runs the command, because only the command reads settings with comments.
   execFileSync(join(root, 'node_modules/.bin/oxfmt'), [path], { cwd: root });
 }

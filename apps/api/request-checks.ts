@@ -99,7 +99,7 @@ function requireOneHost(request: FastifyRequest): void {
   throw new ApiError('host_repeated', 'Host: is given more than once', { headers });
 }
 
-/** Counts the lines of a header, whose name is given in lower case. */
+/** Counts the lines of a header. The name must be lower case. */
 const countLines = ({ raw: { rawHeaders } }: FastifyRequest, header: string): number =>
   rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === header).length;
 
@@ -132,7 +132,7 @@ function parseHead(
   // Downloads have no optional fields, so `extended` is ignored like any unknown parameter.
   const mayExtend = request.routeOptions.config.operation !== undefined && answer !== 'bytes';
   const key = takesIdempotencyKey ? request.headers['idempotency-key'] : undefined;
-  // Node joins several lines to one value, which the client never chose as its key.
+  // Node joins several header lines to one value, which is none of the client's keys.
   if (key !== undefined && countLines(request, 'idempotency-key') > 1)
     throw new ApiError('invalid_field', 'Idempotency-Key: is given more than once');
   return {

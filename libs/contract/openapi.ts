@@ -16,8 +16,8 @@ import { extended, idempotencyKey } from './requests.ts';
 import { ulid } from './scalars.ts';
 
 /**
- * The OpenAPI 3.1 document of every operation that exists, made from the schemas that requests are checked with.
- * docs/api/openapi.json is it, kept equal by a test. `compatibility`: with the older fields (docs/api/compatibility.md).
+ * Returns the OpenAPI 3.1 document of all operations, generated from the schemas that check requests. A test keeps
+ * docs/api/openapi.json equal to it. `compatibility`: with the older fields (docs/api/compatibility.md).
  */
 export function openApiDocument(serverUrl: string, { compatibility = false } = {}): Json {
   const document = {
@@ -106,7 +106,7 @@ function describeOperation(name: string, operation: Operation): Json {
   };
 }
 
-/** What has bytes can be asked for their headers alone (RFC 9110, 9.3.2). */
+/** Describes HEAD for an operation that returns bytes (RFC 9110, section 9.3.2). */
 function describeHead(name: string, operation: Operation): Json {
   const answers = { ...describeSuccess(operation, undefined, { withoutBytes: true }), ...refusalsOf(name, operation) };
   const { 206: _part, 416: _outside, ...responses } = answers as Record<number, Json>;
@@ -154,7 +154,7 @@ function describeParameters(schema: z.ZodObject, place: 'path' | 'query'): Json[
 
 function describeParameter(name: string, place: 'path' | 'query' | 'header', field: z.ZodType): Json {
   const { description, ...schema } = schemaOf(field);
-  // Only what must be there: whoever tries an operation on the page sends every example.
+  // Examples only for required parameters, because the page sends every example when an operation is tried.
   const example = place === 'path' ? { example: EXAMPLE_IDS[name as keyof typeof EXAMPLE_IDS] } : {};
   return { name, in: place, required: place === 'path', description, schema, ...example };
 }

@@ -4,13 +4,13 @@ import { endRun, threadEvent } from './make-events.ts';
 import { reject, type Rejection } from './rejection.ts';
 import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './state.ts';
 
-/** Behind the current Run. More would let one caller grow the state row without bound (docs/adr/0004). */
+/** The most Runs behind the current one, so that a caller cannot grow the state row without bound (docs/adr/0004). */
 export const MAX_QUEUED_RUNS = 100;
 
 /** How long the new Run waits for the cancelled one's worker to acknowledge (decisions, section 3, `interrupt`). */
 const ACKNOWLEDGE_MS = 2_000;
 
-/** What an archived Thread still does; whoever may see a file can be rid of it. */
+/** Commands that an archived Thread accepts. Files can still be deleted. */
 const ALSO_ARCHIVED: readonly string[] = [
   'archive',
   'unarchive',
@@ -87,13 +87,13 @@ interface FileCommand {
   kind?: NamedFile['kind'] | undefined;
 }
 
-/** Whether a worker has to stop before what interrupts this Run may begin: its own, or one that it waits for itself. */
+/** Returns whether the interrupting Run must wait for a worker: that of this Run, or one for which this Run itself waits. */
 function awaitsAcknowledgement(run: LiveRun): boolean {
   if (run.status === 'queued') return run.attempt === 0 && run.delayMs > 0;
   return run.status === 'booting' || run.status === 'running';
 }
 
-/** A Run id is used once. Those of older Runs are not in the state; their ids are as unlike as any two ULIDs. */
+/** Returns whether a Run id is already used. The state lacks older Runs, but ULIDs do not collide in practice. */
 function isKnownRun(thread: Thread, runId: string): boolean {
   return thread.newestRun?.id === runId || findLiveRun(thread, runId) !== undefined;
 }
@@ -131,7 +131,7 @@ function interrupt({ runId, by }: Interrupt, thread: Thread, now: string): Threa
 function retryRun({ runId, run }: RetryRun, thread: Thread): ThreadEvent[] | Rejection {
   const trigger = thread.newestRun?.id === runId ? retryTrigger(thread.newestRun) : null;
   if (trigger === null) return reject('run_not_retryable');
-  // An earlier Run has not ended: there is nothing settled that this one could go on from.
+  // An earlier Run has not ended, so there is no settled state to continue from.
   if (thread.runs.length > 0) return reject('thread_busy');
   if (isKnownRun(thread, run.runId)) return reject('illegal_transition');
   return [queueRun(run, trigger, 0)];

@@ -38,7 +38,7 @@ type Empty = Record<string, never>;
 interface Fact<Type extends string, Data> {
   type: Type;
   data: Data;
-  /** The Run it belongs to; null when it is the Thread's. */
+  /** The Run that it belongs to; null if it belongs to the Thread. */
   runId: string | null;
   /** The fencing token of the claim that wrote it or, taken back by the reaper, ended by it; null when there was none. */
   attempt: number | null;
@@ -68,7 +68,7 @@ interface ThreadCreated {
   kind: AgentKind;
   userId: string;
   owner: ThreadOwner;
-  /** The caller's own reference; left out where none was given, as in every event of releases that did not know it. */
+  /** The caller's own reference; omitted if none was given, and by earlier releases. */
   clientExternalRef?: string;
   /** The caller's reference that is unique per token, Agent and user; also omitted if there is none. */
   externalRef?: ExternalRef;
@@ -93,7 +93,7 @@ interface RunQueued {
   /** The agent version that the Run keeps. */
   agentVersion: number;
   limits: RunLimits;
-  /** How long the Run waits before it is offered at all, milliseconds. */
+  /** How long the Run waits before it is enqueued, milliseconds. */
   delayMs: number;
 }
 
@@ -124,25 +124,25 @@ interface RunRequeued {
   delayMs: number;
 }
 
-/** What a model step left: what it said, the tools that it asks for, and what only its harness understands. */
+/** The result of a model step: its text, the tool calls, and data that only its harness reads. */
 export interface AssistantMessage {
   text: string;
   toolCalls: ToolCall[];
   /**
-   * What the harness needs to give its provider back with this message (thinking with its signature), opaque here; left
-   * out where there is none, as in every event of releases that did not know it.
+   * What the harness must send back to its provider with this message (thinking with its signature). Opaque here; omitted if
+   * there is none, and by earlier releases.
    */
   continuation?: unknown;
-  /** Of the step, so that a Run's budget follows from its transcript; left out likewise. */
+  /** The usage of the step, from which a Run's budget follows; omitted in the same cases. */
   usage?: TokenUsage;
 }
 
 /** Tokens of one model step. */
 export interface TokenUsage {
-  /** All of the input, cached or not. */
+  /** All input, cached or not. */
   inputTokens: number;
   outputTokens: number;
-  /** Of the input, what the provider had in its cache; left out where it does not say. */
+  /** The part of the input that the provider had cached; omitted if it does not report it. */
   cachedInputTokens?: number;
 }
 
@@ -150,10 +150,10 @@ export interface TokenUsage {
 export interface ToolCall {
   toolCallId: string;
   toolName: string;
-  /** What people see: the tool's title. */
+  /** The tool's title, which people see. */
   title: string;
   toolInput: Record<string, unknown>;
-  /** What the model wrote in place of a JSON object, or a number in it that cannot be kept: `toolInput` is empty, nothing is run. */
+  /** What the model wrote instead of a JSON object, or an inexact number in it. `toolInput` is empty, and nothing is run. */
   invalidInput?: string;
 }
 
@@ -165,7 +165,7 @@ export interface ToolCompleted {
   summary: string;
   result: string;
   durationMs: number | null;
-  /** Files of the Thread that the model is shown with the result (images); left out where there are none. */
+  /** Images of the Thread that the model is shown with the result; omitted if there are none. */
   fileIds?: string[];
 }
 
@@ -197,7 +197,7 @@ export interface EventPlace {
   public: boolean;
 }
 
-/** The version in which this release writes each event type; every type it can read stands here. */
+/** The version in which this release writes each event type. It lists all types that this release can read. */
 export const SCHEMA_VERSIONS: Record<ThreadEventType, number> = {
   'thread.created': 1,
   'thread.status_entered': 1,
@@ -228,7 +228,7 @@ export const SCHEMA_VERSIONS: Record<ThreadEventType, number> = {
   'files.updated': 1,
 };
 
-/** Whether this release knows the event, in this schema version. */
+/** Returns whether this release knows the event in this schema version. */
 export function isKnownEvent(event: { type: string; schemaVersion: number }): event is StoredEvent {
   return (
     Object.hasOwn(SCHEMA_VERSIONS, event.type) && SCHEMA_VERSIONS[event.type as ThreadEventType] === event.schemaVersion

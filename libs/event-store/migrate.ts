@@ -28,7 +28,7 @@ import { WorkerSandbox1763700000017 } from './migrations/0017-worker-sandbox.ts'
 import { ToolServerWarnings1763700000018 } from './migrations/0018-tool-server-warnings.ts';
 import { StopIndex1763700000019 } from './migrations/0019-stop-index.ts';
 
-/** Every migration, oldest first; released ones are never edited, and each works with the previous release. */
+/** All migrations, oldest first. Released ones are never edited, and each works with the previous release. */
 const MIGRATIONS = [
   Initial1763700000001,
   Files1763700000002,
@@ -51,7 +51,7 @@ const MIGRATIONS = [
   StopIndex1763700000019,
 ];
 
-/** Two processes that start at once must not migrate at once: the second waits. Any number that nobody else uses. */
+/** The advisory lock for migrations, so that a second process waits. Any number that nobody else uses. */
 const MIGRATION_LOCK = 7_215_080;
 
 /**
@@ -71,7 +71,7 @@ export async function migrate(databaseUrl: string, appUrl?: string): Promise<str
     await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     return await migrateLocked(lock, options, appUrl);
   } finally {
-    // Ending the connection gives the lock back whatever happened.
+    // Closing the connection releases the lock in any case.
     lock.release(true);
     await database.close();
   }
@@ -101,7 +101,7 @@ async function runPending(options: DatabaseOptions): Promise<string[]> {
   return runMigrations(options, MIGRATIONS);
 }
 
-/** New tables belong to the role that creates them. Only the owner of the others can grant rights on all alike. */
+/** Returns whether the role may migrate. New tables belong to it, and only the owner of all tables can grant rights on them. */
 function mayMigrate({ name, owner, isOwner }: DatabaseRole): boolean {
   return owner === null ? isOwner : owner === name;
 }
@@ -126,13 +126,13 @@ function mayNot(url: string, what: string, cause?: unknown): StartError {
 }
 
 export interface MigrationState {
-  /** Of this release, not yet in the database: `spool migrate` brings them. */
+  /** Migrations of this release that the database lacks. `spool migrate` runs them. */
   pending: string[];
-  /** In the database, of a newer release. */
+  /** Migrations in the database that belong to a newer release. */
   unknown: string[];
 }
 
-/** What the database has of the migrations. Throws what the database throws. */
+/** Returns the state of the migrations in the database. Throws what the database throws. */
 export async function readMigrations(pool: Queryable): Promise<MigrationState> {
   const { rows: tables } = await pool.query<{ found: boolean }>(
     `select to_regclass('migrations') is not null as found`,

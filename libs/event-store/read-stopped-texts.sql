@@ -1,7 +1,7 @@
--- Returns the text that a person saw of each message that an interrupt cut, newest first: the deltas of the cancelled Run after
--- its last claim, requeue or message. Deltas before a requeue are void. The newest $2 bytes are whole; longer texts before them
--- keep their first $3 characters, with the note $4. Only the newest 100 stops count, because each one reads its deltas. A Run that
--- was never started has no duration, and is left out because its own events may be far back.
+-- Returns the visible text of each message that an interrupt cut, newest first: the deltas of the cancelled Run after its last
+-- claim, requeue or message. Deltas before a requeue are void. The newest $2 bytes are whole. Older texts keep their first $3
+-- characters, with the note $4 if they were longer. Only the newest 100 stops count, because each one reads its deltas. Leaves
+-- out a Run that was never started (it has no duration), because its own events may be far back.
 select "threadId", version, id, type, "schemaVersion",
        jsonb_build_object('text', case
          when newer <= $2::bigint or length(text) <= $3::integer + length($4::text) then text else left(text, $3) || $4

@@ -1,7 +1,7 @@
--- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read: of what people said, of what they saw before
--- a stop, and of all else, the newest $2 bytes whole, and of what is older at most $3 characters an event. Sizes are those of the
--- binary form, unpacked: that takes no conversion to text, and grows with the number of values, as parsed values do. `data || '{}'`
--- unpacks what is stored compressed.
+-- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. For what people said, for stopped texts
+-- and for everything else, these are the newest $2 bytes, and at most $3 characters of each older event. Sizes are those of the
+-- uncompressed binary form: it needs no conversion to text, and grows with the number of values, as parsed values do.
+-- `data || '{}'` decompresses stored data.
 select coalesce(sum(case when newer <= $2::bigint then size else least(size, 4 * $3::bigint) end), 0)::float8 as bytes
 from (
   select size, sum(size) over (partition by kind order by version desc rows unbounded preceding) as newer

@@ -45,86 +45,86 @@ const LOCK_STREAM = sql('lock-stream.sql');
 const DELETE_STREAM = sql('delete-stream.sql');
 const DELETE_THREAD = sql('delete-thread.sql');
 
-/** An answer as it was kept, with the Thread or the uploaded file that it is about. */
+/** A stored answer, with the Thread or the uploaded file that it is about. */
 export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null; fileId: string | null };
 
-/** A piece of the public log, oldest first. */
+/** A page of the public log, oldest first. */
 export interface LogPage {
   events: (StoredEvent | UnknownEvent)[];
-  /** Where the stream ended when it was read, null when there was more of the log after the page. */
+  /** The end of the stream when it was read; null if the log continues after the page. */
   end: StreamEnd | null;
 }
 
 /** How much of the log is read at once. */
 export interface LogBounds {
   maxEvents: number;
-  /** Of their data; one event alone may have more. Default: no bound. */
+  /** The most bytes of event data. A single event may have more. Default: no limit. */
   maxBytes?: number;
 }
 
 /** A window of the public log, oldest first. */
 export interface LogWindow {
   events: (StoredEvent | UnknownEvent)[];
-  /** Whether a bound has cut it short. */
+  /** Whether a limit has cut it. */
   isCut: boolean;
 }
 
-/** How much of a Thread is read for a harness, whatever its length (read-transcript.sql, read-stopped-texts.sql). */
+/** Limits on what is read of a Thread for a harness (read-transcript.sql, read-stopped-texts.sql). */
 export interface TranscriptBounds {
-  /** So many are read as they are, newest first: of what people said, and as many of all else. */
+  /** The newest bytes that are read whole: of what people said, of stopped texts, and of everything else. */
   bytes: number;
-  /** What stays of a text that is older. */
+  /** The characters that are kept of an older text. */
   characters: number;
-  /** Stands at its end. */
+  /** The note at the end of a text that was cut. */
   note: string;
 }
 
 /** The end of a Thread's stream at one moment. */
 export interface StreamEnd {
   version: number;
-  /** Of its last event, public or not. */
+  /** The id of its last event, public or not. */
   eventId: string;
   /** Whether no Run was active. */
   idle: boolean;
 }
 
-/** A Thread that has moved. */
+/** A Thread that has new events. */
 export interface MovedThread {
   threadId: string;
-  /** Null: it was deleted. */
+  /** Null if it was deleted. */
   version: number | null;
 }
 
-/** What a Thread that was deleted leaves behind. */
+/** What a deleted Thread leaves behind. */
 export interface DeletedThread {
-  /** Of its last event. */
+  /** The version of its last event. */
   version: number;
   blobKeys: string[];
 }
 
 const UNIQUE_VIOLATION = '23505';
-/** Outcomes by violated constraint or index; any other violation means that the stream has moved on. */
+/** Outcomes by violated constraint or index. Any other violation means that the stream has new events. */
 const VIOLATED: Record<string, AppendOutcome> = {
   idempotency_keys_pkey: 'key_seen',
   thread_summaries_external_ref: 'reference_taken',
 };
-// Serialization failure, deadlock: PostgreSQL has undone the statement for another's sake.
+// Serialization failure, deadlock: PostgreSQL has rolled the statement back in favour of another one.
 const UNDONE = new Set(['40001', '40P01']);
-// Statement timeout or cancellation, lock timeout: undone too, and waiting on would not help.
+// Statement timeout or cancellation, lock timeout: rolled back too, and waiting longer would not help.
 const TIMED_OUT = new Set(['57014', '55P03']);
 
 const PURGE_BATCH = 1_000;
 
-/** Of the data of one event, UTF-16 units. */
+/** The size from which the data of one event are large, UTF-16 units. */
 const LARGE_UNITS = 256 * 1024;
 
 const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
-/** The event store over one pool: append, read, tail. Throws DatabaseAway where nothing was sent or nothing can be read. */
+/** The event store over one pool: append, read, tail. Throws DatabaseAway if nothing was sent or nothing can be read. */
 export class ThreadStore {
   /**
-   * Of each organization one limited claim at a time, and of each folder one change: those that wait for a lock of limits
-   * or of a folder must not take all connections.
+   * One limited claim at a time for each organization, and one change for each folder, so that statements that wait for a lock of
+   * limits or of a folder do not take all connections.
    */
   private readonly lines = new Lines();
 
@@ -133,7 +133,7 @@ export class ThreadStore {
     private readonly fileQuota: FileQuota = NO_FILE_QUOTA,
   ) {}
 
-  /** The Thread, or null when it has no stream. */
+  /** Returns the Thread, null if it has no stream. */
   async load(threadId: string, timeoutMs?: number): Promise<LoadedThread | null> {
     interface Row {
       version: number;
@@ -151,7 +151,7 @@ export class ThreadStore {
     return { threadId, version, lastEventId, lastOccurredAt, state, summaries };
   }
 
-  /** Sends the append once, and waits so long for the answer. Throws what is neither a conflict nor a lost connection. */
+  /** Sends the append once, and waits `timeoutMs` for the result. Throws errors other than conflicts and lost connections. */
   async append(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
     return countAppend(() => this.appendInTurn(append, timeoutMs));
   }
@@ -186,30 +186,30 @@ export class ThreadStore {
     }
   }
 
-  /** Whether an append whose answer was lost was committed. */
+  /** Returns whether an append whose result was lost was committed. */
   async wasAppended(threadId: string, version: number, lastEventId: string, timeoutMs?: number): Promise<boolean> {
     const [row] = await this.read<{ found: boolean }>(FIND_APPENDED, [threadId, version, lastEventId], timeoutMs);
     return row?.found ?? false;
   }
 
-  /** The stored answer of an idempotency key, null when there is none. */
+  /** Returns the stored answer of an idempotency key, null if there is none. */
   async findKey(tokenId: string, key: string, timeoutMs?: number): Promise<StoredAnswer | null> {
     const [row] = await this.read<StoredAnswer>(FIND_KEY, [tokenId, key], timeoutMs);
     return row ?? null;
   }
 
-  /** Forgets idempotency keys older than this, milliseconds; answers whether there may be more. */
+  /** Deletes idempotency keys older than `maxAgeMs`. Returns whether there may be more. */
   async purgeKeys(maxAgeMs: number): Promise<boolean> {
     const [row] = await this.read<{ count: number }>(PURGE_KEYS, [maxAgeMs, PURGE_BATCH]);
     return row?.count === PURGE_BATCH;
   }
 
-  /** The first public events after the id, oldest first. */
+  /** Returns the first public events after the id, oldest first. */
   async readLogAfter(threadId: string, eventId: string, bounds: LogBounds): Promise<LogWindow> {
     return this.readWindow(READ_LOG_AFTER, threadId, eventId, bounds);
   }
 
-  /** The latest public events, before the id where one is given, oldest first. */
+  /** Returns the latest public events, before the id if one is given, oldest first. */
   async readLogBefore(threadId: string, eventId: string | null, bounds: LogBounds): Promise<LogWindow> {
     return this.readWindow(READ_LOG_BEFORE, threadId, eventId ?? 'Z', bounds);
   }
@@ -226,7 +226,7 @@ export class ThreadStore {
     return { events, isCut: events.length < (rows[0]?.found ?? 0) };
   }
 
-  /** The first public events after the id, at most `maxEvents` and little more than `maxBytes`; null without the Thread. */
+  /** Returns the first public events after the id. The last one may exceed `maxBytes`. Null if there is no Thread. */
   async readLogPage(
     threadId: string,
     eventId: string,
@@ -243,20 +243,20 @@ export class ThreadStore {
     return { events, end: isEnd ? end : null };
   }
 
-  /** The event id after which the latest `count` public events come; '' is before every id. */
+  /** Returns the event id after which the latest `count` public events come; '' is before every id. */
   async findLogStart(threadId: string, count: number): Promise<string> {
     const [row] = await this.read<{ id: string }>(FIND_LOG_START, [threadId, count]);
     return row?.id ?? '';
   }
 
-  /** Of the Threads, by the version that is known of each, those that have moved past it or are gone. */
+  /** Returns the Threads that have a newer version than the known one, or are deleted. */
   async readMovedThreads(known: ReadonlyMap<string, number>, timeoutMs?: number): Promise<MovedThread[]> {
     return this.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()]], timeoutMs);
   }
 
   /**
-   * Returns what a harness is given: stored messages, decisions and tool events, oldest first. Starts of calls have their id
-   * only. A `run.cancelled` has only the visible text of the message that it cut, and is left out if it cut none.
+   * Returns the events for a harness: stored messages, decisions and tool events, oldest first. Starts of calls have only their
+   * id. A `run.cancelled` has only the visible text of the message that it cut, and is left out if there is none.
    */
   async readTranscript(threadId: string, { bytes, characters, note }: TranscriptBounds): Promise<StoredEvent[]> {
     const values = [threadId, bytes, characters, note];
@@ -272,7 +272,7 @@ export class ThreadStore {
     return found?.bytes ?? 0;
   }
 
-  /** Everything in the stream after the version, oldest first. */
+  /** Returns all events of the stream after the version, oldest first. */
   async readStream(
     threadId: string,
     afterVersion: number,
@@ -282,16 +282,16 @@ export class ThreadStore {
   }
 
   /**
-   * Removes a Thread for good: events, state, summaries, work, files and the bodies of its stored answers. Answers where its
-   * stream ended and the blobs that no file has any more, null where there is no such Thread. Throws DatabaseAway: then it
-   * may be gone.
+   * Deletes a Thread: events, state, summaries, work items, files and the bodies of its stored answers. Returns the end of its
+   * stream and the blobs that no file refers to any more, null if there is no such Thread. Throws DatabaseAway; the Thread may
+   * be deleted then.
    */
   async deleteThread(threadId: string): Promise<DeletedThread | null> {
     for (;;) {
       try {
         return await this.deleteNow(threadId);
       } catch (error) {
-        // Another Thread was taking over files of this one in their folder, in another order.
+        // Another Thread was taking over files of this one in their folder, and locked them in another order.
         if (!UNDONE.has((error as DatabaseError).code ?? '')) return throwAway(error);
       }
     }

@@ -2,10 +2,10 @@ import { fileTypeFromBuffer, supportedMimeTypes } from 'file-type';
 import mime from 'mime';
 import { encodingOf } from '#platform';
 
-/** Enough bytes to tell a type, if any do. */
+/** The bytes by which a type is detected. */
 const HEAD_BYTES = 4_100;
 
-/** Types of source code by extension, where the table of `mime` has none, or that of a rarer file. */
+/** Types of source code by extension, if `mime` has none or the type of a rarer format. */
 const SOURCE_TYPES = new Map(
   Object.entries({
     'text/plain': 'key tpl',
@@ -55,23 +55,23 @@ const SOURCE_TYPES = new Map(
   }).flatMap(([type, extensions]) => extensions.split(' ').map((extension) => [extension, type] as const)),
 );
 
-/** Types of text alone. */
+/** Types whose files are always text. */
 const TEXT =
   /^(text\/|application\/(json5?|hjson|xml|xml-dtd|javascript|ecmascript|node|toml|yaml|sql|x-(sh|csh|perl|httpd-php|tcl|ndjson))$)|\+(json|xml|yaml)$/;
-/** Further types whose files may be text: formats of documents, keys, mail, models, play lists and plain images. */
+/** Types whose files may be text: documents, keys, mail, models, playlists and plain image formats. */
 const MAYBE_TEXT =
   /^(message\/|model\/|chemical\/|image\/(x-portable-|x-xbitmap|x-xpixmap)|audio\/(x-)?mpegurl|application\/(rtf|postscript|eps|mathematica|mbox|sdp|sieve|yang|express|cwl|trig|n-triples|n-quads|sparql-query|relax-ng-compact-syntax|octet-stream|pgp-|pkcs|pkix-|x-x509-|x-pkcs7-|x-(tex|texinfo|latex|subrip|shar|xfig|font-bdf|chess-pgn|ms-regedit|research-info-systems|ns-proxy-autoconfig|install-instructions)$|vnd\.(apple\.mpegurl|dart)$))/;
-/** Types whose files always begin with what `file-type` knows: images, and `.ts` of videos. */
+/** Types that `file-type` always detects by the bytes: images, and videos named `.ts`. */
 const IN_BYTES = new Set([...[...supportedMimeTypes].filter((type) => type.startsWith('image/')), 'video/mp2t']);
 /** A PDF may have some bytes before its header. */
 const PDF_MARK = '%PDF-';
 
 /**
- * Returns the MIME type by the first bytes, then by the name, then as the sender declares it; null if none tells. A name or a
- * declaration counts only if the bytes do not contradict it.
+ * Returns the MIME type by the first bytes, else by the name, else as the sender declared it; null if it is unknown. A name or
+ * a declared type counts only if the bytes do not contradict it.
  */
 export async function detectMimeType(whole: Uint8Array, name: string, declared?: string): Promise<string | null> {
-  // However many bytes there are, so that the same file has the same type in whatever pieces it comes.
+  // Always the same bytes, so that the type of a file does not depend on the sizes of its chunks.
   const head = Buffer.from(whole.subarray(0, HEAD_BYTES));
   const encoding = encodingOf(head, whole.byteLength > HEAD_BYTES);
   const mayBe = (type: string): boolean => {
@@ -79,7 +79,7 @@ export async function detectMimeType(whole: Uint8Array, name: string, declared?:
     return TEXT.test(type) || MAYBE_TEXT.test(type) || (type === 'application/pdf' && head.includes(PDF_MARK));
   };
   const byBytes = (await fileTypeFromBuffer(head))?.mime;
-  // Some signatures are two or three bytes, with which a text may begin too; the mark of UTF-16LE is one of audio.
+  // Some signatures are two or three bytes, and a text may begin with them too: UTF-16LE begins like some audio.
   const isSurelyText = encoding !== null && !encoding.isGuess;
   if (byBytes !== undefined && (!isSurelyText || mayBe(byBytes))) return byBytes;
   const extension = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? '';
@@ -89,14 +89,14 @@ export async function detectMimeType(whole: Uint8Array, name: string, declared?:
   return claimed.find(mayBe) ?? (encoding !== null && claimed.length > 0 ? 'text/plain' : null);
 }
 
-/** Returns `type/subtype` without parameters; null if it is none, or says nothing. */
+/** Returns `type/subtype` without parameters; null if it is invalid or `application/octet-stream`. */
 function plainMimeType(declared = ''): string | null {
   const [type = ''] = declared.toLowerCase().split(';');
   const plain = /^\s*([\w!#$&^.+-]+\/[\w!#$&^.+-]+)\s*$/.exec(type)?.[1];
   return plain === undefined || plain === 'application/octet-stream' ? null : plain;
 }
 
-/** Returns the source once more, from its beginning, and its first bytes: more than tell a type, if there are more. */
+/** Returns the first bytes of the source, at least as many as the detection needs, and the whole source from its beginning. */
 export async function withHead(
   source: AsyncIterable<Uint8Array>,
 ): Promise<{ head: Uint8Array; whole: AsyncIterable<Uint8Array> }> {
@@ -114,7 +114,7 @@ export async function withHead(
       yield* begun;
       for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value;
     } finally {
-      // Whoever stops early leaves nothing open.
+      // Closes the source if the reader stops early.
       await chunks.return?.();
     }
   }

@@ -4,16 +4,16 @@ import type { BlobKeeper } from './blob-keeper.ts';
 import type { BlobSource } from './blob-store.ts';
 import { detectMimeType, withHead } from './mime-type.ts';
 
-/** A file to be stored: its name, its content, and how many bytes it can have. */
+/** A file to store: its name, its content, and the most bytes it can have. */
 export interface FileSource {
   name: string;
-  /** What its sender says, which counts if neither its bytes nor its name tell. */
+  /** The type that the sender declares. It counts if neither the bytes nor the name determine one. */
   declaredType?: string;
   bytes: BlobSource;
   maxBytes: number;
 }
 
-/** The row of a file whose bytes are stored: what an append takes (`NewFile` of the event store). */
+/** The row of a file whose bytes are stored, for an append (`NewFile` of the event store). */
 export interface PreparedFile {
   id: string;
   run_id: string | null;
@@ -27,24 +27,24 @@ export interface PreparedFile {
 
 const MAX_NAME_LENGTH = 255;
 
-/** Longer than a request can take. */
+/** Longer than any request. */
 const REQUEST_MS = 60 * 60 * 1_000;
-/** Longer than a Run can work, which is a week: a tool may go on for long after it has made a file. */
+/** Longer than a Run can work (a week), because a tool may continue long after it has saved a file. */
 const RUN_MS = 8 * 24 * 60 * 60 * 1_000;
 
-/** Stores the bytes of what a Run made. Throws as `storeFile`. */
+/** Stores the bytes of a file that a Run made. Throws as `storeFile`. */
 export function storeArtifact(blobs: BlobKeeper, runId: string, source: FileSource): Promise<PreparedFile> {
   return storeFile(blobs, source, { kind: 'artifact', run_id: runId }, RUN_MS);
 }
 
-/** Stores the bytes of what a caller sends. Throws as `storeFile`. */
+/** Stores the bytes of a file that a caller sent. Throws as `storeFile`. */
 export function storeAttachment(blobs: BlobKeeper, source: FileSource): Promise<PreparedFile> {
   return storeFile(blobs, source, { kind: 'attachment', run_id: null }, REQUEST_MS);
 }
 
 /**
- * The file becomes one by the commit that takes the row; bytes without are for the sweeper. Throws BlobTooLarge,
- * BlobStoreAway, DatabaseAway, and what the source throws.
+ * Stores the bytes and returns the row. The file exists once the row is committed. The sweeper deletes bytes without a row.
+ * Throws BlobTooLarge, BlobStoreAway, DatabaseAway, and what the source throws.
  */
 async function storeFile(
   blobs: BlobKeeper,
@@ -59,7 +59,7 @@ async function storeFile(
   return { id: newId(), ...of, name: plainName, mime_type, size, sha256, blob_key: key };
 }
 
-/** The last part of a path, without control characters; `file` where nothing is left. It is shown, never opened. */
+/** Returns the last segment of a path without control characters, or `file`. It is shown and never opened. */
 export function plainFileName(name: string): string {
   const last = storableText(name).split(/[/\\]/).at(-1) ?? '';
   const shown = Array.from(last.replaceAll(/\p{Cc}/gu, '').trim())

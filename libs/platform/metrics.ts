@@ -118,7 +118,7 @@ export const metrics = {
   ),
   providerOddities: counter(
     'spool_provider_oddities_total',
-    'What a model provider sent against its protocol, and the answer did not need; and parts of requests that it refused.',
+    'Differences between model providers and their protocol that Spool worked around, and parts of requests that they refused.',
     { provider: PROVIDERS, kind: ['frame', 'part', 'field', 'number', 'end', 'refused'] },
   ),
   tokens: counter('spool_tokens_total', 'Tokens; cached ones are part of the input.', {

@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 export interface TextEncoding {
   /** A label of `TextDecoder`. */
   label: string;
-  /** Whether the bytes do not say it: other encodings are possible. */
+  /** Whether it was guessed, because the bytes may have other encodings too. */
   isGuess: boolean;
 }
 
@@ -16,12 +16,13 @@ const BOMS: [number[], string][] = [
   [[0xfe, 0xff], 'utf-16be'],
 ];
 
-/** The control characters of plain text: tabs, line and page ends, and the escapes of terminals. */
+/** Control characters in plain text: backspace, tabs, line and page breaks, and escape. */
 const TEXT_CONTROLS = new Set([0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1b]);
 
 /**
- * Returns the encoding of a text by its first bytes, null if they are no text: by a byte order mark, else UTF-8 if most of its
- * characters are valid, else the likeliest older encoding. If `isCut`, the bytes may end within a character.
+ * Returns the encoding of a text by its first bytes, null if they are not text: by a byte order mark, else UTF-16 by its zeros,
+ * else UTF-8 if at least half of the characters outside ASCII are valid, else the likeliest older encoding. If `isCut`, the bytes
+ * may end within a character.
  */
 export function encodingOf(head: Uint8Array, isCut: boolean): TextEncoding | null {
   const byMark = BOMS.find(([bom]) => bom.every((byte, i) => head[i] === byte));
@@ -35,18 +36,18 @@ export function encodingOf(head: Uint8Array, isCut: boolean): TextEncoding | nul
   return { label: guess(head, bytes), isGuess: true };
 }
 
-/** Escapes that switch to the two-byte characters of Japanese mail. */
+/** The escape sequences for two-byte characters in Japanese mail. */
 const ISO_2022_JP = /\x1b\$[@B]/;
 
-/** Units of UTF-16 from which on a few ASCII characters are evidence enough. */
+/** From this many UTF-16 units, a few ASCII characters are enough evidence. */
 const MANY_UNITS = 16;
-/** How many times as many zeros are in the bytes of one side. */
+/** How many times more zeros the even or the odd bytes must have. */
 const MOSTLY = 4;
 
-/** Characters that no text has: unassigned, for private use, and the controls of terminals and printers. */
+/** Characters that no text has: unassigned, private use, and most control characters. */
 const NEVER_IN_TEXT = /[\p{Cn}\p{Co}\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]/u;
 
-/** UTF-16 without a byte order mark: the zeros of its ASCII characters are in every other byte. */
+/** Detects UTF-16 without a byte order mark: every other byte of its ASCII characters is zero. Returns null for other bytes. */
 function unmarkedUtf16(head: Uint8Array): string | null {
   const units = head.byteLength / 2;
   if (units < 2 || !Number.isInteger(units)) return null;
@@ -55,7 +56,7 @@ function unmarkedUtf16(head: Uint8Array): string | null {
     if (byte === 0) zeros[i % 2]!++;
   });
   const [even = 0, odd = 0] = zeros;
-  // A few characters, such as U+4E00, have a zero in the other byte.
+  // Some characters, such as U+4E00, have a zero in the other byte.
   if (Math.max(even, odd) < Math.max(1, MOSTLY * Math.min(even, odd))) return null;
   if (units < MANY_UNITS && (even + odd) * 2 < units) return null;
   const label = odd > even ? 'utf-16le' : 'utf-16be';
@@ -63,7 +64,7 @@ function unmarkedUtf16(head: Uint8Array): string | null {
   return NEVER_IN_TEXT.test(new TextDecoder(label).decode(head, { stream: true })) ? null : label;
 }
 
-/** Returns bytes of UTF-8 without a character at the end that is not complete. */
+/** Returns the bytes of UTF-8 without an incomplete character at the end. */
 export function wholeCharacters(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back <= 3 && back <= bytes.byteLength; back++) {
     const byte = bytes[bytes.byteLength - back]!;
@@ -78,7 +79,7 @@ export function wholeCharacters(bytes: Uint8Array): Uint8Array {
 
 const UTF_8_CHARACTER = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/g;
 
-/** Whether at least as many characters are valid as are not. In other encodings valid ones come by rare chance. */
+/** Returns whether at least half of the characters outside ASCII are valid UTF-8, which is rare in other encodings. */
 function isDamagedUtf8(bytes: string): boolean {
   const valid = bytes.match(UTF_8_CHARACTER)?.length ?? 0;
   const invalid = bytes.replace(UTF_8_CHARACTER, ' ').match(/[\xe0-\xf4][\x80-\xbf]{1,2}|[\x80-\xff]/g)?.length ?? 0;
@@ -87,25 +88,25 @@ function isDamagedUtf8(bytes: string): boolean {
 
 interface Candidate {
   label: string;
-  /** What is counted of the bytes that are not ASCII: a character, or a run of them. */
+  /** Matches one unit of bytes that are not ASCII: a character, or a run of characters. */
   unit: RegExp;
-  /** Those of them that are common in texts of this encoding. */
+  /** Matches the units that are common in texts of this encoding. */
   common: RegExp;
-  /** Those of which each text has some. */
+  /** Matches units that occur in every text of this encoding. */
   frequent?: RegExp;
 }
 
 const TWO_BYTES = /[\x81-\xfe][\x30-\xfe]|[\x80-\xff]/g;
 const ONE_BYTE = /[\x80-\xff]/g;
-/** Latin letters with marks stand alone or in twos among ASCII letters. Other alphabets are nothing but such bytes. */
+/** Accented Latin letters occur alone or in pairs between ASCII letters. Words of other alphabets consist of such bytes only. */
 const RUN = /[\x80-\xff]+/g;
 const latin = (letters: string): RegExp =>
-  // With the euro sign, quotes, dashes, the ellipsis, the no-break space and guillemets of all code pages of Windows.
+  // Includes the euro sign, quotes, dashes, the ellipsis, the no-break space and guillemets of all Windows code pages.
   new RegExp(`^[\\x80\\x84\\x85\\x91-\\x97\\xa0\\xa7\\xab\\xb0\\xb7\\xbb${letters}]{1,2}$`);
 
 /**
- * The first with the largest share of common units is the guess. These are the characters of daily use for Chinese, Japanese
- * and Korean, the letters with marks for Latin alphabets, and the most frequent letters for other alphabets.
+ * The guess is the first candidate with the largest share of common units. Common are the everyday characters of Chinese,
+ * Japanese and Korean, the accented letters of Latin alphabets, and the most frequent letters of other alphabets.
  */
 const CANDIDATES: readonly Candidate[] = [
   {
@@ -160,13 +161,13 @@ const CANDIDATES: readonly Candidate[] = [
   { label: 'windows-1256', unit: ONE_BYTE, common: /[\xc7\xc8\xca\xcd\xcf\xd1\xd3\xda\xdd\xdf\xe1\xe3-\xe6\xed]/ },
 ];
 
-/** The encoding of texts that fit none. */
+/** The encoding of texts that match no candidate. */
 const DEFAULT_LABEL = 'windows-1252';
-/** The least share of common units, and of frequent ones among them. */
+/** The smallest share of common units that a guess needs, and of frequent units among them. */
 const MIN_COMMON = 0.5;
 const MIN_FREQUENT = 0.1;
 
-/** The label of the likeliest encoding of bytes that are not UTF-8, given twice: the second time as Latin 1. */
+/** Returns the label of the likeliest encoding of bytes that are not UTF-8. `bytes` is `head` as Latin 1. */
 function guess(head: Uint8Array, bytes: string): string {
   let best = { label: DEFAULT_LABEL, share: MIN_COMMON };
   for (const candidate of CANDIDATES) {

@@ -5,8 +5,8 @@ import { ownText } from './stored-text.ts';
 import type { TranscriptEvent } from './transcript.ts';
 
 /**
- * What a Run holds of its Thread: far more than a model's window takes, and little for a worker with all its slots taken.
- * Texts that are cut are still worth their room: a model sees what it did, and can do it again.
+ * How much of its Thread a Run keeps in memory: far more than fits a model's window, and little for a worker with full slots.
+ * Cut texts are still useful, because a model sees what it did and can do it again.
  */
 export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
   bytes: 8 * 1024 * 1024,
@@ -14,15 +14,15 @@ export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
   note: '\n[The rest is left out here: it is from too long ago.]',
 };
 
-/** How much comes together before older texts are cut, UTF-16 units: then a step costs the same however many came before. */
+/** UTF-16 units that accumulate before older texts are cut, so that the cost of a step does not depend on earlier steps. */
 const SLACK = 2 * 1024 * 1024;
 
 /**
- * The transcript of a Run that goes on, bounded as `ThreadStore.readTranscript` bounds it when the Run is booted again: each
- * step is known for ever, and only the newest ones with all that they said. What people said is bounded there already.
+ * The transcript of a running Run, with the limits that `ThreadStore.readTranscript` applies at a boot: it keeps all steps, and
+ * only the newest ones whole. `readTranscript` already limits what people said.
  */
 export class BoundedTranscript {
-  /** Of the events from `whole` on, UTF-16 units of what can be cut. */
+  /** UTF-16 units that can be cut, of the events from `whole` on. */
   private units: number;
   /** The index of the first event that may not be cut yet. */
   private whole = 0;
@@ -38,7 +38,7 @@ export class BoundedTranscript {
     this.unitsAtFirst = this.units;
   }
 
-  /** UTF-16 units by which it has grown since it was read; less than 0 where more was cut. */
+  /** UTF-16 units by which it has grown since it was read; negative if more was cut. */
   get growth(): number {
     return this.units - this.unitsAtFirst;
   }
@@ -48,7 +48,7 @@ export class BoundedTranscript {
     return this.all;
   }
 
-  /** Takes the fact if it belongs to a transcript. */
+  /** Adds the fact if it belongs to a transcript. */
   add(fact: RecordedFact, fence: Fence): void {
     const event = toTranscriptEvent(fact, fence);
     if (event === null) return;
@@ -67,7 +67,7 @@ export class BoundedTranscript {
       if (units + more > bounds.bytes) break;
       units += more;
     }
-    // Its calls may still have to be run.
+    // Its calls may not have run yet.
     const newest = all.findLastIndex(({ type }) => type === 'assistant.message_added');
     for (let i = this.whole; i < from; i++) if (i !== newest) all[i] = cutEvent(all[i]!, bounds);
     this.whole = newest === -1 ? from : Math.min(from, newest);
@@ -93,7 +93,7 @@ function toTranscriptEvent(fact: RecordedFact, fence: Fence): TranscriptEvent | 
 
 const knownUnits = new WeakMap<TranscriptEvent, number>();
 
-/** Measures events in slices, so that a `BoundedTranscript` of them is made at once. */
+/** Measures events in slices of time, so that a `BoundedTranscript` of them is created quickly. */
 export async function measure(events: readonly TranscriptEvent[]): Promise<void> {
   for (const event of events) {
     unitsOf(event);
@@ -114,7 +114,7 @@ function countUnits({ type, data }: TranscriptEvent): number {
   return data.text.length + JSON.stringify([data.toolCalls, data.continuation]).length;
 }
 
-/** The event as it is when it is old; itself where nothing of it is too long. */
+/** Returns the event with long texts cut, or the same event if none is too long. */
 function cutEvent(event: TranscriptEvent, bounds: TranscriptBounds): TranscriptEvent {
   if (event.type === 'tool.completed') {
     const result = cutText(event.data.result, bounds);
@@ -144,7 +144,7 @@ function cutText(text: string, { characters, note }: TranscriptBounds): string {
   return text.length <= characters + note.length ? text : firstOf(text, characters) + note;
 }
 
-/** So many UTF-16 units, and never half a character. */
+/** Returns the first `units` UTF-16 units, and never half a character. */
 function firstOf(text: string, units: number): string {
   return ownText(text.slice(0, units).replace(/[\uD800-\uDBFF]$/, ''));
 }

@@ -2,13 +2,13 @@ import { costOf, type AgentManifest, type Prices, type ToolPolicy } from '#agent
 import type { RunErrorCode, TokenUsage, ToolCall, ToolCompleted } from '#domain';
 import type { TranscriptEvent } from './transcript.ts';
 
-/** What a Run has to do next. */
+/** The next action of a Run. */
 export type NextAction =
   /** `tokensLeft`: the most tokens that the step may use; omitted if the Run's tokens are not limited. */
   | { kind: 'model_step'; tokensLeft?: number }
-  /** At the same time, where they are several. */
+  /** The calls run at the same time. */
   | { kind: 'run_tools'; calls: CallToRun[] }
-  /** The call is over without being run. `detail`: what else the model is told. */
+  /** The call ends without being run. `detail`: further text for the model. */
   | { kind: 'settle_tool'; call: ToolCall; as: Settlement; detail?: string }
   | { kind: 'ask'; calls: ToolCall[] }
   | { kind: 'complete'; text: string }
@@ -16,16 +16,16 @@ export type NextAction =
 
 export interface CallToRun {
   call: ToolCall;
-  /** Whether its start is stored already, by an attempt that was lost or by a Run that is retried. */
+  /** Whether its start is already stored, by a lost attempt or by the Run that this one retries. */
   started: boolean;
 }
 
 export type Settlement = 'lost' | 'rejected' | 'denied' | 'missing' | 'invalid';
 
-/** How many calls run at the same time at most. */
+/** The most calls that run at the same time. */
 const MAX_TOGETHER = 8;
 
-/** How a call ends that is not run, and what the model and the log are told of it. */
+/** The outcome of a call that is not run, and the text for the model and the log. */
 export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']; text: string }> = {
   lost: {
     outcome: 'unknown',
@@ -41,9 +41,9 @@ export interface Rules {
   runId: string;
   /** By tool name; undefined for a tool that does not exist. */
   tools: ReadonlyMap<string, ToolRules>;
-  /** What is wrong with the input of a call of such a tool; null where it may be run with it. */
+  /** Returns the problem of a call's input; null if the tool may be run with it. */
   inputProblem: (call: ToolCall) => string | null;
-  /** What the Run may take in all: model steps, tokens, and what they cost by `prices`. */
+  /** Limits of the whole Run: model steps, tokens, and their cost by `prices`. */
   limits: Pick<AgentManifest['limits'], 'maxSteps' | 'maxTokens' | 'maxCost'>;
   prices: Prices;
 }
@@ -55,10 +55,12 @@ export interface ToolRules {
 }
 
 /**
- * Follows from what is stored, so it is the same before and after a crash, and for a Run that retries another. Calls that need no permission come first, in
- * their order; then all the others are asked for together; then those run that were allowed (decisions, section 3). What
- * follows one another and only reads runs at the same time: so a call sees what the calls before it have changed, and two
- * never change the same at once.
+ * Returns the next action of a Run. It depends only on stored events, so it is the same after a crash and for a retry.
+ * 1. Calls that need no permission run, in their order.
+ * 2. Permission for all other calls is requested together.
+ * 3. The allowed calls run (decisions, section 3).
+ * Consecutive calls that only read run at the same time. So a call sees the changes of earlier calls, and no two calls change
+ * things at the same time.
  */
 export function nextAction(transcript: readonly TranscriptEvent[], rules: Rules): NextAction {
   const last = transcript.findLastIndex(({ type }) => type === 'message.added' || type === 'assistant.message_added');
@@ -91,7 +93,7 @@ export function callsToCheck(transcript: readonly TranscriptEvent[]): ToolCall[]
   return message.data.toolCalls.filter(({ toolCallId: id }) => !started.has(id) && !completed.has(id));
 }
 
-/** What was used is known from the Run's own messages. */
+/** Computes the usage from the Run's own messages. */
 function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, prices }: Rules): NextAction {
   const { maxSteps, maxTokens = Infinity, maxCost = Infinity } = limits;
   let [steps, tokens, cost] = [0, 0, 0];
@@ -126,7 +128,7 @@ function storedOf(events: readonly TranscriptEvent[]) {
 
 type Settled = Extract<NextAction, { kind: 'settle_tool' }>;
 
-/** What becomes of an open call, null when a person has to be asked first. */
+/** Returns the action for an open call, null if a person has to be asked first. */
 function withoutAsking(
   call: ToolCall,
   { started, decided }: Stored,

@@ -9,7 +9,7 @@ import {
   type ToolCompleted,
 } from '#domain';
 
-/** An event of `ThreadStore.readTranscript`: messages, decisions and tool calls of a whole Thread, and texts that a stop cut. */
+/** An event of `ThreadStore.readTranscript`: a message, a decision, a tool event, or the text of a stopped message. */
 export type TranscriptEvent = { occurredAt?: string } & (
   | EventOf<'message.added' | 'assistant.message_added' | 'tool.confirmation_decided'>
   | Given<'run.cancelled', { text: string }>
@@ -22,18 +22,18 @@ type Given<Type extends ThreadEventType, Data> = Omit<EventOf<Type>, 'data'> & {
 
 export interface TranscriptOf {
   runId: string;
-  /** When the Run was queued (RFC 3339), if it is known. Messages that were sent later are behind it, and left out. */
+  /** When the Run was queued (RFC 3339), if known. Messages sent later belong to Runs behind it, and are left out. */
   queuedAt: string | undefined;
-  /** The Runs that have not ended. Messages of those behind this one are left out. */
+  /** The Runs that have not ended. The messages of Runs queued behind this one are left out. */
   liveRunIds: ReadonlySet<string>;
 }
 
 /**
- * Returns the transcript that a Run continues. Messages are stored when they are sent, which may be amid an earlier Run's
- * steps (`whenBusy: enqueue`). Here each precedes the steps of its own Run and follows those of earlier Runs, so that nothing
- * comes between a call and its result. Messages behind the Run are left out. A Run that retries or resumes another continues
- * after the last step of that Run, as a Run does after a crash. Throws `thread_unreadable` for events that this version does
- * not store, because a Run that ignored them might repeat a tool.
+ * Returns the transcript that a Run continues. Messages are stored when they are sent, which may be between an earlier Run's
+ * steps (`whenBusy: enqueue`). Here each message precedes the steps of its own Run and follows those of earlier Runs, so that
+ * nothing comes between a call and its result. Messages of Runs queued behind this one are left out. A Run that retries or resumes
+ * another one continues after the last step of that Run, as after a crash. Throws `thread_unreadable` for unknown events,
+ * because a Run that ignored them might repeat a tool.
  */
 export function transcriptOf(
   events: readonly TranscriptEvent[],
@@ -41,10 +41,10 @@ export function transcriptOf(
 ): TranscriptEvent[] {
   if (!events.every(isReadable)) throw new HarnessError('thread_unreadable');
   const stepped = new Set(events.flatMap((event) => (event.type === 'message.added' ? [] : [event.runId])));
-  /** The place of the first event of each Run. */
+  /** The index of the first event of each Run. */
   const begun = new Map<string | null, number>();
   const ordered: TranscriptEvent[] = [];
-  /** Messages whose Run has not stepped yet, and their places. */
+  /** Messages whose Run has no step yet, with their indexes. */
   const early = new Map<string | null, { message: TranscriptEvent; place: number }>();
   for (const [place, event] of events.entries()) {
     const { runId: id, type } = event;
@@ -55,10 +55,10 @@ export function transcriptOf(
       if (id === runId || !isBehind) early.set(id, { message: event, place });
       continue;
     }
-    // Calls belong to the message before them, perhaps that of a Run that is retried.
+    // Calls belong to the previous message, which may be that of the retried Run.
     const beginsMessage = type === 'assistant.message_added' || type === 'run.cancelled';
     for (const [other, { message, place: sentAt }] of beginsMessage ? early : []) {
-      // Its own message, and those before it that were never answered.
+      // The Run's own message, and earlier ones that were never answered.
       if (other === id || (other !== runId && !stepped.has(other) && sentAt < begunAt)) {
         ordered.push(message);
         early.delete(other);
@@ -169,7 +169,7 @@ function messageOf<Event extends TranscriptEvent>(
   return message;
 }
 
-/** Returns what a person saw of the message that the stop cut. */
+/** Returns the visible text of the message that the stop cut. */
 function stoppedMessage({ data }: Extract<TranscriptEvent, { type: 'run.cancelled' }>): TranscriptMessage {
   return { role: 'assistant', text: removeCitations(data.text).text, toolCalls: [], stopped: true };
 }

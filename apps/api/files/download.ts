@@ -12,7 +12,7 @@ import { etagOf, isNotModified } from './preconditions.ts';
 
 type Request = ApiRequest<typeof operations.readContent>;
 
-/** What callers download: files that they may see. */
+/** Downloads of files that the caller may see. */
 export class DownloadService {
   constructor(
     private readonly access: AccessGuard,
@@ -25,12 +25,12 @@ export class DownloadService {
   }
 }
 
-/** The bytes of files (RFC 9110: ranges and conditional requests; RFC 6266: names), whoever asks for them. */
+/** Sends the bytes of files to callers and operators (RFC 9110: ranges and conditional requests; RFC 6266: names). */
 export class FileSender {
   constructor(
     private readonly files: FileStore,
     private readonly blobs: BlobKeeper,
-    /** A reader that takes not one byte for so long is cut off: it holds a file open. Milliseconds. */
+    /** Cuts off a reader that takes no byte for this long, because it holds a file open. Milliseconds. */
     private readonly stalledMs: number,
   ) {}
 
@@ -53,9 +53,9 @@ export class FileSender {
     // Ranges are defined for GET only (RFC 9110, section 14.2).
     const range = isHead ? null : rangeOf(file, headers.range, headers['if-range'], etag);
     const { size } = file;
-    // Before the headers are set: a refusal must not be sent as the file's bytes.
+    // Before the headers are set, so that a refusal is not sent as the file's bytes.
     const bytes = await this.open(file, range, isHead);
-    // Once more, with the tag and the size that it has now.
+    // Starts again with the current tag and size.
     if (!(bytes instanceof Readable)) return this.send(bytes, request, reply, disposition);
     void reply.headers({
       'Content-Type': 'application/octet-stream',
@@ -101,7 +101,7 @@ export class FileSender {
 /** Of anything but a stream, Fastify's route for HEAD would state the length. */
 const noBytes = () => Readable.from([]);
 
-/** Null: the whole file, as for what is no range, several of them, or one of other bytes. Throws ApiError 416. */
+/** Returns null for the whole file: for an invalid range, several ranges, or a range of other bytes. Throws ApiError 416. */
 function rangeOf(
   { size }: FileRow,
   range: string | undefined,

@@ -6,17 +6,17 @@ import { ApiError, fileTooLarge } from '../http-errors.ts';
 /** Bytes of a multipart body around the file: boundaries and headers of its part. */
 const AROUND_FILE_BYTES = 16 * 1024;
 
-/** One part more than is accepted, so that Spool and not the parser refuses it. */
+/** Allows one part more than is accepted, so that Spool refuses it and not the parser. */
 const LIMITS = { fileSize: Infinity, files: 2, fields: 1, parts: 3, fieldSize: 1_024, fieldNameSize: 100 };
 
 /**
- * Clients leave out the name of a file that has none. Such a part differs from a field of a form only by its type, and a part
- * without a type is `text/plain` (RFC 7578, section 4.4).
+ * Returns whether a part is a file. Clients omit `filename` if a file has no name. Then only the type tells a file from a form
+ * field, and a part without a type is `text/plain` (RFC 7578, section 4.4).
  */
 const isPartAFile = (_field: string | undefined, type: string | undefined, name: string | undefined): boolean =>
   name !== undefined || type !== 'text/plain';
 
-/** The file of an upload, as it comes in. */
+/** The file of an upload while it arrives. */
 export interface Incoming {
   /** Empty if the part has none. */
   name: string;
@@ -31,7 +31,7 @@ export interface UploadLimits {
 
 /** The steps of an upload. Each may throw ApiError. */
 export interface UploadSteps<T> {
-  /** Comes before the body is read. The file has at least `minBytes`, as far as the headers tell. */
+  /** Called before the body is read. According to the headers, the file has at least `minBytes`. */
   admit: (minBytes: number) => Promise<void>;
   store: (incoming: Incoming) => Promise<T>;
   /** Removes what was stored if the rest of the body is refused. */
@@ -65,7 +65,7 @@ export async function receiveUpload<T>(
   return stored;
 }
 
-/** The type of the parser says that there is a name. */
+/** The parser's type wrongly says that there is always a name. */
 const nameOf = (part: { filename: string | undefined }): string => part.filename ?? '';
 
 const wrongParts = () => new ApiError('invalid_upload', 'body: must have one part, a file named `file`');
@@ -88,12 +88,12 @@ function untilTooSlow({ raw }: FastifyRequest, bytesPerSecond: number): Arriving
     });
 }
 
-/** The parser has no codes for what callers do wrong, and every failure of it is theirs. */
+/** The parser has no error codes, and every failure of it is the caller's. */
 function refuseMalformed(): never {
   throw new ApiError('incomplete_upload', 'body: is not complete multipart/form-data');
 }
 
-/** What is cut off is refused, and never taken for the end. */
+/** Yields the file. Throws if the body ends early, so that a part of a file is never stored as a whole one. */
 async function* whole(file: Readable, arriving: Arriving): AsyncGenerator<Uint8Array> {
   const chunks = file[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   try {

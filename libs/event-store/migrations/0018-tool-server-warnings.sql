@@ -1,7 +1,7 @@
--- Waiting for a lock keeps everybody else waiting too: rather fail, and be tried again.
+-- Fails instead of waiting long for a lock, because waiting blocks everybody else too. The migration can be repeated.
 set local lock_timeout = '5s';
 
--- What workers left out when they last read the list of tools of an agent's tool server; no row where nothing was left out.
+-- Why workers left out tools when they last read a tool server's list. No row if nothing was left out.
 create table tool_server_warnings (
   agent_id    text collate "C" not null references agents on delete cascade,
   tool_server text        not null,

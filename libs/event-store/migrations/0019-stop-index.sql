@@ -1,8 +1,8 @@
--- Waiting for a lock keeps everybody else waiting too: rather fail, and be tried again.
+-- Fails instead of waiting long for a lock, because waiting blocks everybody else too. The migration can be repeated.
 set local lock_timeout = '5s';
 
--- Appends wait while this is built, about 1 s per million events; reads go on. Operators of large installations build it
--- beforehand (docs/operators.md): hence `if not exists`.
+-- Appends wait while this index is built, about 1 s per million events; reads do not. `if not exists`, because operators of
+-- large installations build it beforehand (docs/operators.md).
 
--- Finds the cancelled Runs of a Thread among its deltas (read-stopped-texts.sql).
+-- Finds the cancelled Runs of a Thread without reading its deltas (read-stopped-texts.sql).
 create index if not exists events_stops on events (thread_id, version) where type = 'run.cancelled';
