@@ -145,7 +145,7 @@ describe('standalone', () => {
         'spool live': 1,
         'spool policy': 1,
       });
-      // The second one only while the first one hangs, as on a busy machine (docs/operations/postgresql.md).
+      // There is a second connection only while the first one hangs, as on a busy machine (docs/operations/postgresql.md).
       expect([1, 2]).toContain(held.get('spool leases'));
       expect([...held.values()].reduce((sum, part) => sum + part)).toBeLessThanOrEqual(22);
     } finally {

@@ -107,11 +107,11 @@ it.each<[string, string[], string[]]>([
   ['nothing of a Run that never started', ['say Half', 'interrupt', 'wait-in-queue', 'interrupt'], ['Half']],
   ['nothing of a Run that failed', ['say Half', 'fail'], []],
   ['nothing of a Run that expired', ['say Half', 'expire'], []],
-])('a transcript has of cancelled Runs %s', async (_what, lines, texts) => {
+])('reads of cancelled Runs %s', async (_what, lines, texts) => {
   expect(await stoppedIn(await tell(lines))).toEqual(texts);
 });
 
-it('has each stopped text where it was stopped', async () => {
+it('places each stopped text at its stop', async () => {
   const threadId = await tell(['say Half', 'interrupt', 'next', 'say Done.', 'message Done.']);
   const types = (await on.store.readTranscript(threadId, WHOLE)).map(({ type }) => type);
   expect(types).toEqual(['message.added', 'run.cancelled', 'message.added', 'assistant.message_added']);

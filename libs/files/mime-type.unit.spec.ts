@@ -54,7 +54,7 @@ describe('the type of a file', () => {
     ['an archive named as a key', 'x.key', ZIP, 'application/zip'],
     ['a PDF that begins with a line break', 'x.pdf', '\n%PDF-1.4\n', 'application/pdf'],
     ['text without a name that tells', 'nothing-known', 'just text', null],
-  ])('of %s is told by its bytes (%s)', async (_, name, bytes, type) => {
+  ])('of %s follows from its bytes (%s)', async (_, name, bytes, type) => {
     expect(await detectMimeType(Buffer.from(bytes as string), name)).toBe(type);
   });
 

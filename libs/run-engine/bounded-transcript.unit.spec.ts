@@ -67,7 +67,7 @@ it('cuts what the model wrote instead of a JSON object, and never half a charact
   expect(events[2]!.data).toEqual({ text: 'xxxxxxxxx…', toolCalls: [] });
 });
 
-it('cuts what people saw of an old stopped message, and counts it', () => {
+it('cuts the text of an old stopped message, and counts it', () => {
   const events = [said('q'), stopped(long('x')), stopped('short'), ...step('1')];
   const transcript = new BoundedTranscript(events, { ...BOUNDS, bytes: 0 }, 300);
   expect(transcript.events.slice(1, 3).map(({ data }) => data)).toEqual([{ text: 'xxxxxxxxxx…' }, { text: 'short' }]);

@@ -168,7 +168,7 @@ describe('the file tools', () => {
     ]);
   });
 
-  it('say that bytes were replaced or an encoding was guessed, where the text that is read has such', async () => {
+  it('report replaced bytes and a guessed encoding, if the text that is read has any', async () => {
     const gbk = Buffer.from('d6d0cec4b1e0c2eb', 'hex');
     const ascii = `${'x'.repeat(99)}\n`.repeat(1_000);
     const told = await use(
@@ -208,7 +208,7 @@ describe('the file tools', () => {
     ]);
   });
 
-  it('say how many pages of a PDF have no text', async () => {
+  it('report how many pages of a PDF have no text', async () => {
     const pdfs: Attached[] = [
       ['scan.pdf', pdfOf(['', '', ''])],
       ['page.pdf', pdfOf([' '])],
@@ -237,7 +237,7 @@ describe('the file tools', () => {
     );
   });
 
-  it('find a file by its name with other spaces, if only one has such a name', async () => {
+  it('find a file by its name with other spaces, if only one file matches', async () => {
     const names = [
       'Screenshot at 9.41.00\u202fAM.txt',
       'a\u00a0b.txt',
@@ -279,7 +279,7 @@ describe('the file tools', () => {
     ]);
   });
 
-  it('read files by their bytes, whatever an earlier release stored of their names', async () => {
+  it('read files by their bytes, whatever type an earlier release stored', async () => {
     const files: Attached[] = [
       ['x.png', 'just text', 'image/png'],
       ['gbk.jpg', Buffer.from('d6d0cec4b1e0c2eb', 'hex'), 'image/jpeg'],

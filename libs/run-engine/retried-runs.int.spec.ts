@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** How the first Run ends, once its calls have got as far as `hangs`. */
+/** How the first Run ends once its calls have reached `hangs`. */
 type Ending = 'its model step fails' | 'its worker is lost' | 'it is interrupted' | 'it is interrupted and then fails';
 
 interface Case {
@@ -21,7 +21,7 @@ interface Case {
   /** The effects of all Runs, by tool, in their order. */
   effects: string[];
   outcomes: string[];
-  /** How many requests a person gets in all. */
+  /** The number of permission requests in all Runs. */
   requests?: number;
   /** Default: completed. */
   status?: string;
@@ -102,7 +102,7 @@ const CASES: [string, Case][] = [
   ],
 ];
 
-/** Calls the tools, and says something once they have run. Its model step fails while `isDown` says so. */
+/** Returns a harness that calls the tools and then writes a text. Its model step fails while `isDown` returns true. */
 function callingHarness({ calls, hangs }: Case, isDown: () => boolean) {
   const effects: string[] = [];
   const prompts: (readonly TranscriptMessage[])[] = [];
@@ -127,7 +127,7 @@ function callingHarness({ calls, hangs }: Case, isDown: () => boolean) {
   return { effects, prompts, hang, harness: scriptedHarness(step, tools) };
 }
 
-it.each(CASES)('a Run that goes on from another %s', async (_what, example) => {
+it.each(CASES)('a Run that continues another one %s', async (_what, example) => {
   let isDown = example.ends === 'its model step fails';
   const { effects, prompts, hang, harness } = callingHarness(example, () => isDown);
   const worker = await world.makeWorker({ harnesses: [harness] });
@@ -144,7 +144,7 @@ it.each(CASES)('a Run that goes on from another %s', async (_what, example) => {
     return run.runId;
   };
 
-  // 1. The first Run, to its bad end.
+  // 1. The first Run ends early.
   let execution = worker.engine.executeOffer(said.offer);
   if (example.ends === 'its worker is lost' && example.calls.includes('pay')) {
     await execution;
@@ -163,7 +163,7 @@ it.each(CASES)('a Run that goes on from another %s', async (_what, example) => {
   hang.open();
   await execution;
 
-  // 2. Another goes on from there.
+  // 2. Another Run continues.
   let runId = said.runId;
   if (example.ends === 'it is interrupted and then fails') {
     isDown = true;
@@ -182,7 +182,7 @@ it.each(CASES)('a Run that goes on from another %s', async (_what, example) => {
       type === 'assistant.message_added' ? data.toolCalls.map((call) => [call.toolCallId, call.toolName] as const) : [],
     ),
   );
-  // Asked for once in all, so each call has one id.
+  // Each call was requested once, so it has one id.
   expect([...toolsById.values()]).toEqual(example.calls);
   expect(effects.map((effect) => effect.split(' ')[0])).toEqual(example.effects);
   expect(effects.every((effect) => toolsById.has(effect.split(' ')[1]!))).toBe(true);

@@ -78,11 +78,11 @@ describe('transcriptOf', () => {
       'C',
       ['a', 'old', 'tool.completed 1', 'b', 'R', 'c'],
     ],
-  ])('never parts a call from its result by a message that was never answered: %s', (_what, events, runId, words) => {
+  ])('never puts an unanswered message between a call and its result: %s', (_what, events, runId, words) => {
     expect(order(events, runId)).toEqual(words);
   });
 
-  it('leaves out a message behind the Run also where it was cancelled: the calls of the Run go on', () => {
+  it('leaves out a message behind the Run although it was cancelled, so the calls of the Run continue', () => {
     const events = [said('a'), called, started('1'), { ...said('b', 'B'), occurredAt: LATER }];
     expect(order(events, 'A')).toEqual(['a', 'old', 'tool.started 1']);
     expect(order(events, 'R')).toEqual(['a', 'old', 'tool.started 1']);
@@ -94,7 +94,7 @@ describe('transcriptOf', () => {
     expect(order([said('a'), stopped('half'), said('c', 'C')], 'C')).toEqual(['a', 'half', 'c']);
   });
 
-  it('leaves a message that waits behind a retry to its own Run', () => {
+  it('leaves out a message that waits behind a retry', () => {
     const events = [said('a'), called, completed('1'), said('c', 'C'), answered('B', [], 'B')];
     expect(order(events, 'B', { live: ['B', 'C'] })).toEqual(['a', 'old', 'tool.completed 1', 'B']);
     expect(order(events, 'C')).toEqual(['a', 'old', 'tool.completed 1', 'B', 'c']);

@@ -1,4 +1,4 @@
-/** mulberry32, numbers below 1: small, and good enough to choose by. */
+/** Returns a generator of numbers from 0 to 1 (mulberry32): small, and good enough for choices. */
 export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

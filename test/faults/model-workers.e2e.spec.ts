@@ -134,7 +134,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
     };
     const again = (await requeuesOf(runId)) - 1;
     if (again > 0) reportFigure(`${what}, ${wire}: the Run was lost ${again} times more than its worker`);
-    // Lost once more, it may ask and use again: by how much is checked below.
+    // A Run that was lost again may repeat calls. The numbers are checked below.
     const exactly = (wanted: unknown): unknown => (again === 0 ? wanted : expect.anything());
     const usesNow = uses.map((_, i) => used(i + 1));
     expect({
@@ -148,7 +148,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
     }).toEqual({
       ...{ what, wire, messages: textsOf(text), usage: usageOf(text), cuts: 1 + again, refusals: [] },
       ...{ asked: exactly(steps), uses: exactly(uses), isUnknown: exactly(isUnknown) },
-      // Anthropic's provider refuses one whose signature is not its own.
+      // Anthropic's provider refuses thinking with a wrong signature.
       isThoughtBack: steps.includes(1),
     });
     expect(asked.length).toBeLessThanOrEqual(steps.length + again);
@@ -158,7 +158,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
     if (script === 'write') await expectReport(caller, threadId, log);
   }
 
-  /** How often the Run was lost or handed over. Also to its own worker, if the machine stops that for longer than the lease. */
+  /** Returns how often the Run was lost or handed over. A worker that is stopped for longer than the lease loses its own Runs. */
   async function requeuesOf(runId: string): Promise<number> {
     const find = `select count(*)::integer as count from events where run_id = $1 and type = 'run.requeued'`;
     return (await system.database.pool.query<{ count: number }>(find, [runId])).rows[0]!.count;
@@ -220,7 +220,7 @@ describeWithRedis('a worker is lost whose Runs use models and tool servers', () 
       });
       expect(servers).toHaveLength(2 * WIRES.length);
       await allCompleted(runs);
-      // A lease may have ended before the kill, if the machine stopped the worker for longer.
+      // A lease may have ended before the kill if the machine stopped the worker for longer than the lease.
       const lostIds = new Set(lost.map(({ runId }) => runId));
       for (const { runId } of runs) if (!lostIds.has(runId)) expect(await requeuesOf(runId)).toBeGreaterThan(0);
       expect(lostIds.size).toBeGreaterThan(0);

@@ -41,7 +41,7 @@ const isThere = hasCommit(previous.commit);
 const missing = `The previous release is not in this clone; run git fetch --depth=1 origin ${previous.commit}`;
 const describeUpgrade = isThere ? describeWithRedis : describe.skip;
 
-test('this release has another version than the previous one', () => {
+test('this release has a different version than the previous one', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   expect(version).not.toBe(previous.version);
 });

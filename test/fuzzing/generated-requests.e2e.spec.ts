@@ -15,7 +15,7 @@ const SEEDS_THAT_FAILED = [1, 3, 4];
 const REQUESTS_OF_A_SEED = 250;
 
 const REQUESTS = isLong ? 100_000 : 400;
-/** How many large bodies are sent before the memory is measured. */
+/** Rounds of large bodies before the memory is measured. */
 const ROUNDS_OF_LARGE = isLong ? 3 : 1;
 const SEED = Number(process.env['SPOOL_SEED'] ?? Math.floor(Math.random() * 2 ** 30));
 /** One process takes small bodies only, so that bodies around the limit are cheap; the other as many as in production. */

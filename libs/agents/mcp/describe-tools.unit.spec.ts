@@ -12,7 +12,7 @@ describe('the tools that a server lists', () => {
     expect(leftOut).toEqual([`Another tool has the name web__a_b_${hash} already.`]);
   });
 
-  it('are the first of two with one name', () => {
+  it('include only the first of two tools with one name', () => {
     const { tools, leftOut } = describeTools(server, [listed('a', { title: 'First' }), listed('a'), listed('b')]);
     expect(tools.map(({ title }) => title)).toEqual(['First', 'b']);
     expect(leftOut).toEqual(['The tool "a" is listed more than once; the first is kept.']);

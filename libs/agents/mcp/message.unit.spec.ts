@@ -76,6 +76,6 @@ it.each([
   '{"jsonrpc":"1.0","id":1,"result":{}}',
   '{"jsonrpc":"2.0","id":1}',
   '{"jsonrpc":"2.0","id":{},"result":{}}',
-])('takes no message from %s', (text) => {
+])('reads no message from %s', (text) => {
   expect(() => parseMessage(text)).toThrow();
 });

@@ -83,7 +83,7 @@ describe('the parts of a result', () => {
       `[${UNREADABLE}, resource]`,
     ],
     ['a resource that is a text', { type: 'resource', resource: 'a' }, `[${UNREADABLE}, resource]`],
-  ])('are one line each where they cannot be read: %s', async (_what, part, line) => {
+  ])('become one line each if they cannot be read: %s', async (_what, part, line) => {
     expect(await read([text, part])).toEqual({ text: `the useful part\n${line}`, isError: false, saved: [] });
   });
 
@@ -131,7 +131,7 @@ describe('the parts of a result', () => {
       { type: 'resource', resource: { blob: '--__', mimeType: 'application/zip' } },
       { name: 'resource.zip', mimeType: 'application/zip', bytes: 'fbefff' },
     ],
-  ])('leave the file of %s', async (_what, part, file) => {
+  ])('become a file from %s', async (_what, part, file) => {
     expect((await read([part])).saved).toEqual([file]);
   });
 });
@@ -162,7 +162,7 @@ describe('checking a result', () => {
     }
   });
 
-  it('keeps 1,000 blocks, and says how many more there were', () => {
+  it('are cut after 1,000, with the number of the others', () => {
     const { content, isError } = checkResult({ content: Array.from({ length: 1_500 }, () => text) });
     expect(content).toHaveLength(1_001);
     expect(content.at(-1)).toEqual({ type: 'text', text: '[500 parts are not kept: there are too many]' });

@@ -18,7 +18,7 @@ async function sloppy(mode: string, more: { startMs?: number } = {}, variables: 
 }
 
 describe.each(['stdio', 'http', 'events'])('a server that is sloppy over %s', (mode) => {
-  it('keeps its good tools, and each result as far as it can be read', async () => {
+  it('keeps its valid tools, and the readable parts of each result', async () => {
     const { server, entries } = await sloppy(mode);
     const noteWarnings = jest.fn(() => Promise.resolve());
     const { servers, log } = openServers({ noteWarnings });
@@ -46,7 +46,7 @@ describe.each(['stdio', 'http', 'events'])('a server that is sloppy over %s', (m
 });
 
 describe.each(['http', 'events'])('an error of the protocol over %s', (mode) => {
-  it('refuses a call, which is sent once, whatever the status', async () => {
+  it('refuses a call, which is sent once with any HTTP status', async () => {
     const { server, entries } = await sloppy(mode);
     const tools = await openServers().servers.tools(contextOf([server]));
     for (const [name, code] of [
@@ -60,7 +60,7 @@ describe.each(['http', 'events'])('an error of the protocol over %s', (mode) => 
     expect(entries('call')).toHaveLength(3);
   });
 
-  it('without the id of the request says that the session is lost, and the call is sent again', async () => {
+  it('without the id of the request means that the session is lost, so the call is sent again', async () => {
     const { server, entries } = await sloppy(mode);
     const tools = await openServers().servers.tools(contextOf([server]));
     expect(await callTool(tools, 'odd__lost_once')).toEqual({ text: 'found', isError: false });
@@ -68,7 +68,7 @@ describe.each(['http', 'events'])('an error of the protocol over %s', (mode) => 
   });
 });
 
-it('gives a server the time of startMs for its start', async () => {
+it('waits as long as startMs for a server to start', async () => {
   const slow = { DELAY: '1000' };
   const late = await sloppy('stdio', { startMs: 300 }, slow);
   await expect(openServers({ endMs: 100 }).servers.tools(contextOf([late.server]))).rejects.toMatchObject({

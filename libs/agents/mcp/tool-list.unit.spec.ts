@@ -42,7 +42,7 @@ function readPage(result: Record<string, unknown>) {
 
 const tool = { name: 'a', inputSchema: { type: 'object', required: [] as unknown[] } };
 
-it('reads no more than 1,000 entries, in short turns, whatever is in them', async () => {
+it('reads at most 1,000 entries of any content, in short turns', async () => {
   const icons = Array.from({ length: 24_000 }, () => ({}));
   const numbers = Array.from({ length: 24_000 }, () => 0);
   await measureTurns(async () => {
@@ -62,6 +62,6 @@ it.each(['none', { a: tool }, null, undefined, 5])('refuses %j as a list of tool
   await expect(readPage({ tools })).rejects.toThrow(NoToolList);
 });
 
-it.each([null, '', 5])('takes a page with the cursor %j as the last', async (nextCursor) => {
+it.each([null, '', 5])('reads a page with the cursor %j as the last one', async (nextCursor) => {
   expect(await readPage({ tools: [tool], nextCursor })).toEqual({ tools: [tool], leftOut: [], isCut: false });
 });

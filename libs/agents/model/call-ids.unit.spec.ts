@@ -1,6 +1,6 @@
 import { shortCallIds } from './call-ids.ts';
 
-it('gives each stored id its own short one, the same in every order', () => {
+it('derives a different short id from each stored id, independent of their order', () => {
   const ids = Array.from({ length: 10_000 }, (_, i) => `01ARZ3NDEKTSV4RRFFQ6${String(i).padStart(6, '0')}`);
   const short = shortCallIds(ids);
   expect(new Set(short.values()).size).toBe(ids.length);
@@ -8,7 +8,7 @@ it('gives each stored id its own short one, the same in every order', () => {
   expect(shortCallIds(ids.toReversed()).get(ids[5]!)).toBe(short.get(ids[5]!));
 });
 
-it('gives the later of two ids with one digest another', () => {
+it('gives the later of two ids with the same digest another one', () => {
   const digest = (text: string) => (text.length < 3 ? 'aaaaaaaaa' : text.slice(-1).repeat(9));
   expect([...shortCallIds(['x', 'y', 'x', 'z'], digest)]).toEqual([
     ['x', 'aaaaaaaaa'],

@@ -11,14 +11,14 @@ const stored = (text: string) => {
   return readContinuation(model, written)?.reasoning;
 };
 
-it('stores reasoning with the field in which it came, unless it would be most of a message', () => {
+it('stores reasoning with the name of its field, unless it is too large', () => {
   expect(stored('Hm.')).toEqual({ field: 'reasoning', text: 'Hm.' });
   expect(stored('x'.repeat(500_000))?.text).toHaveLength(500_000);
   // Escaped it is longer.
   for (const text of ['x'.repeat(600_000), '\n'.repeat(300_000)]) expect(stored(text)).toBeUndefined();
 });
 
-it('reads what the release before has stored', () => {
+it('reads what the previous release stored', () => {
   const { reasoning: _, ...before } = toContinuation(model, { estimatedTokens: 7, blocks: [] });
   expect(readContinuation(model, before)).toMatchObject({ estimatedTokens: 7, blocks: [] });
 });

@@ -37,7 +37,7 @@ it.each<[body: Record<string, unknown>, quirks: Partial<Quirks>, sent: Record<st
     { schemas: 'openapi' },
     { tools: [{ type: 'function', function: { name: 'a' } }] },
   ],
-])('makes of %j with %j what the server takes, once and for all', (body, quirks, sent) => {
+])('rewrites %j with %j to what the server accepts, idempotently', (body, quirks, sent) => {
   expect(fit(body, quirks)).toEqual(sent);
   expect(fit(fit(body, quirks), quirks)).toEqual(sent);
 });

@@ -26,10 +26,10 @@ interface Sent {
 }
 const messagesOf = ({ body }: AskedRequest): Sent[] => body.messages as Sent[];
 
-/** What a strict server has against a request. */
+/** Returns why a strict server refuses a request, or false. */
 type Demand = (request: AskedRequest) => string | false;
 
-/** As the template of Mistral's models: without calls and results, user and assistant take turns, and no user follows a result. */
+/** Like the template of Mistral's models: user and assistant alternate, apart from calls and results, and no user follows a result. */
 const roles: Demand = (request) => {
   const messages = messagesOf(request).filter(({ role }) => role !== 'system');
   const turns = messages.filter(({ role, tool_calls: calls }) => role !== 'tool' && calls === undefined);
@@ -52,7 +52,7 @@ const properties: Demand = ({ body }) => {
   return isWrong && 'Invalid schema: object schema missing properties.';
 };
 
-/** As DeepSeek: a message with calls that lacks its reasoning, in this turn. */
+/** Like DeepSeek: refuses a message with calls of this turn that lacks its reasoning. */
 const reasoning =
   (field: 'reasoning_content' | 'reasoning'): Demand =>
   (request) => {
@@ -98,7 +98,7 @@ const step = (
   return eventsOf(harness.step(contextWith(manifest, { transcript, files: filesOf([image]), ...more })));
 };
 
-it('works with a server that demands alternating roles, short ids and properties, in a Thread that was stopped, failed and emptied', async () => {
+it('works with a server that requires alternating roles, short ids and properties, after a stop, a failure and an empty answer', async () => {
   const { url, asked } = await start(strict([roles, ids, properties], hello));
   const happened: TranscriptMessage[][] = [
     [user('stopped before the first word')],
@@ -114,7 +114,7 @@ it('works with a server that demands alternating roles, short ids and properties
   for (let i = 0; i <= happened.length; i++) {
     const transcript = [...happened.slice(0, i).flat(), user('And now?')];
     expect((await step(url, transcript, { images: true }, { tools })).at(-1)).toMatchObject({ text: 'Hello' });
-    // A Run that goes on, or is retried, after what happened last.
+    // A Run that continues or retries after the last event.
     if (i > 0)
       expect((await step(url, transcript.slice(0, -1), { images: true }, { tools })).at(-1)).toMatchObject({
         text: 'Hello',
@@ -137,7 +137,7 @@ it.each(['reasoning_content', 'reasoning'] as const)(
     const { url, asked } = await start(strict([reasoning(field)], call));
     const continuationOf = (events: StepEvent[]): unknown => {
       const message = events.at(-1);
-      // As it is after having been stored.
+      // As it is after it was stored.
       return JSON.parse(JSON.stringify(message?.type === 'message' ? message.continuation : null));
     };
     const transcript = [user('Look!')];
@@ -145,7 +145,7 @@ it.each(['reasoning_content', 'reasoning'] as const)(
       const continuation = continuationOf(await step(url, transcript));
       transcript.push(...called(last, { continuation }));
     }
-    // In another turn it does not.
+    // In another turn, the reasoning does not go back.
     await step(url, [...transcript, user('And now?')]);
     expect(messagesOf(asked.at(-2)!).filter((one) => one[field] === 'Hm.')).toHaveLength(2);
     expect(messagesOf(asked.at(-1)!).filter((one) => field in one)).toEqual([]);
@@ -170,19 +170,19 @@ describe('a server that refuses a field by its name', () => {
         expect((await step(url, [user(text)], model)).at(-1)).toMatchObject({ text: 'Hello' });
       expect(fieldsOf(asked, field)).toEqual([true, false, false]);
       expect(asked[1]!.body).toEqual({ ...asked[0]!.body, [field]: undefined });
-      // Another version of the agent begins anew.
+      // Another version of the agent starts without learned quirks.
       await step(url, [user('c')], { settings: { ...model.settings, temperature: 0.6 } });
       expect(fieldsOf(asked, field)).toEqual([true, false, false, true, false]);
     },
   );
 
-  it('is not sent it at all if the manifest says so', async () => {
+  it('never gets the field if the manifest leaves it out', async () => {
     const { url, asked } = await start(refusing('stream_options'));
     await step(url, [user('a')], { quirks: { leaveOut: ['stream_options'] } });
     expect(fieldsOf(asked, 'stream_options')).toEqual([false]);
   });
 
-  it('fails the Run if it cannot go', async () => {
+  it('fails the Run if the field cannot be left out', async () => {
     const { url, asked } = await start(refusing('messages', 400));
     await expect(step(url, [user('a')])).rejects.toMatchObject({ code: 'provider_rejected' });
     expect(asked).toHaveLength(1);

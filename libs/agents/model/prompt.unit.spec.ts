@@ -67,7 +67,7 @@ describe('the prompt', () => {
     expect(prompt[2]?.content).toMatchObject([{ type: 'tool-call' }]);
   });
 
-  it('lets the user mark what was stopped, so that it never ends with words of the model', () => {
+  it('has a user message after a stopped one, so that it never ends with text of the model', () => {
     const stopped = (text: string): TranscriptMessage => ({ role: 'assistant', text, toolCalls: [], stopped: true });
     const mark = { role: 'user', content: [{ type: 'text', text: STOP_MARK }] };
     const half = { role: 'assistant', content: [{ type: 'text', text: 'half' }] };
@@ -176,11 +176,11 @@ describe('the order of roles', () => {
       })
       .join('');
 
-  it.each(cases)('has no two messages of one role in a row after %s', (_, transcript, roles) => {
+  it.each(cases)('has no consecutive messages of one role after %s', (_, transcript, roles) => {
     expect(letters(promptOf(openAi, transcript))).toBe(roles);
   });
 
-  it('keeps all that was said, texts that meet as one', () => {
+  it('keeps all messages, and joins adjacent texts', () => {
     const said = [user('a'), user('b', 'image-1'), user('c'), asked('d'), asked('e')];
     expect(
       promptOf(openAi, said)
@@ -196,7 +196,7 @@ describe('the order of roles', () => {
     ]);
   });
 
-  it('stays as stored where the manifest says so, and with anthropic', () => {
+  it('stays as stored if the manifest says so, and with anthropic', () => {
     const transcript = [user('a'), user('b')];
     for (const model of [modelOf({ quirks: { roles: 'stored' } }), anthropic])
       expect(letters(promptOf(model, transcript))).toBe('UU');
@@ -210,7 +210,7 @@ describe('ids of calls', () => {
       typeof content === 'string' ? [] : content.flatMap((part) => ('toolCallId' in part ? [part.toolCallId] : [])),
     );
 
-  it('are nine letters and digits that follow from the stored id, in call and result alike', () => {
+  it('are nine letters and digits derived from the stored id, the same in call and result', () => {
     const ids = ['01ARZ3NDEKTSV4RRFFQ69G5FAV', '01ARZ3NDEKTSV4RRFFQ69G5FAW'];
     const [call, itsResult, ...others] = idsOf(openAi, ...ids);
     expect(call).toMatch(/^[a-zA-Z0-9]{9}$/);
@@ -275,7 +275,7 @@ describe('reasoning', () => {
     expect(returned(modelOf({ baseUrl: 'http://127.0.0.1/v1' }), transcript)).toEqual([]);
   });
 
-  it('is no answer by itself', () => {
+  it('is not a message by itself', () => {
     const transcript = [user('a'), thought(openAi, 'Hm', {}), user('b')];
     expect(promptOf(openAi, transcript)).toEqual([{ role: 'user', content: [{ type: 'text', text: 'a\n\nb' }] }]);
   });

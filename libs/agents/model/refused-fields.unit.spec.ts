@@ -219,7 +219,7 @@ it.each<[what: string, refusal: Refusal, learned: Partial<Quirks>]>([
     ],
     { schemas: 'openapi' },
   ],
-])('asks once more without what is refused %s, and remembers it', async (_, refusal, learned) => {
+])('repeats the request without what is refused %s, and remembers it', async (_, refusal, learned) => {
   const answer = await ask([refusal]);
   const told = Object.entries(learned).map(([name, value]) => `refused model.quirks.${name}: ${String(value)}`);
   expect(answer).toMatchObject({ status: 200, text: 'fine', learned, told });
@@ -255,7 +255,7 @@ it.each<[what: string, refusal: Refusal]>([
   ['nothing', [400, '<html>Bad Request</html>']],
   ['too many levels', [400, `${'['.repeat(20_000)}"unknown field"`]],
   ['a field, with another status', [500, { detail: [extra('stream_options')] }]],
-])('passes an error on that names %s', async (_, [status, error]) => {
+])('passes on an error that names %s', async (_, [status, error]) => {
   const answer = await ask([[status, error]]);
   expect(answer.asked).toHaveLength(1);
   expect(answer).toMatchObject({
@@ -265,13 +265,13 @@ it.each<[what: string, refusal: Refusal]>([
   });
 });
 
-describe('asking again', () => {
+describe('repeating a request', () => {
   const refuses = (field: string): Refusal => [
     400,
     { error: { message: `Unknown parameter: '${field}'.`, param: field } },
   ];
 
-  it('goes on to a second field, and not to a third', async () => {
+  it('leaves out a second field, and no third one', async () => {
     const two = [refuses('stream_options'), refuses('temperature')];
     expect(await ask(two)).toMatchObject({ status: 200, learned: leaveOut('stream_options', 'temperature') });
     const three = await ask([...two, refuses('reasoning_effort')]);
@@ -289,12 +289,12 @@ describe('asking again', () => {
     expect(learned).toEqual({ answerLimit: 'none' });
   });
 
-  it('ends where the server refuses a field that is no longer sent', async () => {
+  it('stops if the server refuses a field that is no longer sent', async () => {
     const { asked, status } = await ask([refuses('stream_options'), refuses('stream_options')]);
     expect([asked.length, status]).toEqual([2, 400]);
   });
 
-  it('remembers nothing of a request that fails otherwise', async () => {
+  it('remembers nothing if the repeated request fails', async () => {
     expect(await ask([refuses('stream_options'), [429, 'slow down']])).toMatchObject({ status: 429, learned: null });
   });
 
@@ -304,7 +304,7 @@ describe('asking again', () => {
   });
 });
 
-it('is remembered for the same model of the same agent, and for a thousand of them', () => {
+it('remembers quirks for the same model of the same agent, and for at most a thousand', () => {
   const learned = new LearnedQuirks();
   learned.serverOf('a', modelOf()).learn(leaveOut('temperature'));
   learned.serverOf('a', modelOf()).learn({ reasoning: 'none' });

@@ -27,7 +27,7 @@ it('has a row for each server, with its profile and the source of each quirk', (
   }
 });
 
-it.each(rows)('has a manifest that works for $server, and its profile is by its host', ({ server, model }) => {
+it.each(rows)('has a valid manifest for $server, whose host has the profile', ({ server, model }) => {
   const manifest = manifestFileSchema.parse({ name: 'a', harness: { name: 'model' }, model });
   expect(modelIssues(manifest)).toEqual([]);
   const profile = SERVER_PROFILES.find((one) => one.server === server);
@@ -61,7 +61,7 @@ it.each([
   ['https://aiplatform.googleapis.com.example.com/v1', 'json-schema'],
   ['https://cn-hongkong.dashscope.aliyuncs.com/compatible-mode/v1', 'merged'],
   ['https://codestral.mistral.ai/v1', 'alternating'],
-])('knows the server at %s by its host alone: %s', (baseUrl, quirk) => {
+])('identifies the server at %s by its host alone: %s', (baseUrl, quirk) => {
   const model = { provider: 'openai-compatible', name: 'm', baseUrl, silenceMs: 1 } satisfies ModelChoice;
   expect(Object.values(quirksOf(model))).toContain(quirk);
   expect(Object.values(quirksOf({ ...model, quirks: { roles: 'stored' } }))).toContain('stored');

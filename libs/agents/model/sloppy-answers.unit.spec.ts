@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { stepOf, type Made } from './tolerant-answers.testing.ts';
 
-/** Of each protocol. */
+/** Seeds for each protocol. */
 const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 300);
 
 type Provider = 'openai-compatible' | 'anthropic';
 type Event = Record<string, unknown>;
-/** A text is sent as it is. */
+/** An event, or a text that is sent unchanged. */
 type Frame = Event | string;
 
 const chunk = (delta: object, finish: string | null = null): Event => ({
@@ -21,7 +21,7 @@ const chunk = (delta: object, finish: string | null = null): Event => ({
 });
 const DETAILS = { completion_tokens_details: { reasoning_tokens: 4 }, prompt_tokens_details: { cached_tokens: 8 } };
 
-/** As the providers themselves stream them. */
+/** Answers as the real providers stream them. */
 const RECORDED: Record<Provider, Event[]> = {
   'openai-compatible': [
     chunk({ role: 'assistant', content: '', refusal: null }),
@@ -88,12 +88,12 @@ const RECORDED: Record<Provider, Event[]> = {
   ],
 };
 
-/** Fields that the answer does not need, wherever they are. */
+/** Fields that an answer does not need anywhere. */
 const UNNEEDED = [
   ...['id', 'object', 'created', 'model', 'service_tier', 'system_fingerprint', 'logprobs', 'role', 'refusal', 'type'],
   ...['stop_sequence', 'total_tokens', 'completion_tokens_details', 'content', 'usage'],
 ];
-/** Where one of those is needed, or what it holds is. */
+/** Returns whether the field, or its content, is needed here after all. */
 const isNeeded = (name: string, value: unknown, holder: Event): boolean =>
   (name === 'type' && !['function', 'message'].includes(String(value))) ||
   (name === 'content' && value !== '' && !Array.isArray(value)) ||
@@ -158,7 +158,7 @@ const UNKNOWN: Record<Provider, Frame[]> = {
 const CHANGES = ['insert', 'omit', 'null', 'add', 'lines', 'field', 'object', 'repeat usage'] as const;
 type Change = { what: (typeof CHANGES)[number]; at: number; pick: number };
 
-/** Applies one change. What the answer says stays. */
+/** Applies one change that keeps the meaning of the answer. */
 function changed(provider: Provider, frames: Frame[], { what, at, pick }: Change): Frame[] {
   const place = at % frames.length;
   const frame = frames[place]!;
@@ -179,7 +179,7 @@ function changed(provider: Provider, frames: Frame[], { what, at, pick }: Change
   return frames.with(place, event);
 }
 
-/** Arguments that come in one piece, as an object. */
+/** Replaces arguments that come in one event by an object. */
 function withObject(event: Event): void {
   const [choice] = (event.choices ?? []) as { delta: { tool_calls?: { id?: string; function: Event }[] } }[];
   const called = choice?.delta?.tool_calls?.[0];
@@ -192,11 +192,11 @@ const objectOf = (json: unknown): unknown => (typeof json === 'string' ? JSON.pa
 
 interface Sloppiness {
   changes: Change[];
-  /** Bytes of each piece, in turn. */
+  /** The sizes of the chunks, bytes. */
   pieces: number[];
   lineEnd: string;
   hasMark: boolean;
-  /** How it ends: as it should, without the protocol's end, or with an open connection. */
+  /** How it ends: as the protocol defines, without that end, or with an open connection. */
   end: 'whole' | 'cut' | 'open';
 }
 
@@ -243,7 +243,7 @@ const WHOLE: Omit<Made, 'closed'> = {
 describe.each(['openai-compatible', 'anthropic'] as const)('an answer of %s', (provider) => {
   const usage = provider === 'anthropic' ? [49, 23, 8] : [41, 23, 8];
 
-  it('is the same however sloppily it is sent', async () => {
+  it('is the same in any sloppy form', async () => {
     const isSame = async (sloppiness: Sloppiness): Promise<void> => {
       const { closed: _, ...made } = await stepOf(sent(provider, sloppiness));
       expect(made).toEqual({ ...WHOLE, usage });

@@ -50,13 +50,13 @@ describe('a connection that stays open', () => {
   });
 });
 
-it('is not held without end if it is one JSON text', async () => {
+it('refuses one JSON text that does not end', async () => {
   const pieces = [Buffer.from('{\n\n'), ...Array.from({ length: 40 }, () => Buffer.from(`${' '.repeat(1 << 20)}\n\n`))];
   const made = await stepOf({ provider: 'openai-compatible', pieces, ends: false });
   expect(made).toMatchObject({ code: 'output_too_large', closed: true });
 });
 
-it('is counted by its kind, and logged once for each version of the agent', async () => {
+it('counts each oddity by its kind, and logs it once for each version of the agent', async () => {
   const lines: object[] = [];
   const count = async () =>
     (await metrics.providerOddities.get()).values.find(

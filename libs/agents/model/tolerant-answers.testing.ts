@@ -6,31 +6,31 @@ import type { OddityLog } from './oddities.ts';
 import type { ModelChoice } from './model-settings.ts';
 import { contextWith, env, manifestWith, apiKey } from './provider.testing.ts';
 
-/** What a step made of an answer. */
+/** The result of a step with an answer. */
 export interface Made {
   text?: string;
   thinking?: string;
   calls?: [name: string, input: unknown][];
   usage?: [input: number, output: number, cached?: number];
-  /** Of the step's failure. */
+  /** The code of the step's failure. */
   code?: string;
-  /** Whether the answer's connection was closed by us. */
+  /** Whether Spool closed the connection of the answer. */
   closed: boolean;
 }
 
 export interface Sent {
   provider: ModelChoice['provider'];
-  /** Each is sent by itself. */
+  /** The chunks of the answer, each sent by itself. */
   pieces: readonly Uint8Array[];
   /** Whether the server closes the connection after them. Default: true. */
   ends?: boolean;
-  /** Sent again and again while the connection is open. */
+  /** Sent repeatedly while the connection is open. */
   comment?: string;
   logger?: OddityLog;
   model?: string;
 }
 
-/** A step whose provider answers with these bytes, by the real harness and the provider's own package. */
+/** Runs a step of the real harness, with the provider's own package, and a provider that answers with these bytes. */
 export async function stepOf({ provider, pieces, ends = true, comment, logger, model = 'm-1' }: Sent): Promise<Made> {
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
@@ -87,14 +87,14 @@ function madeOf(events: readonly StepEvent[]): Omit<Made, 'closed'> {
   return made;
 }
 
-/** Server-sent events: objects as JSON, texts as they are, each with its end. */
+/** Returns server-sent events: objects as JSON, and texts unchanged. */
 export function frames(...events: readonly (object | string | null)[]): Uint8Array {
   const texts = events.map((event) => (typeof event === 'string' ? event : `data: ${JSON.stringify(event)}`));
   return Buffer.from(texts.map((text) => `${text}\n\n`).join(''));
 }
 
 type Frames = (object | string | null)[];
-/** By the kind of what is odd: what is sent, and what the step makes of it. */
+/** By kind of oddity: a title, the frames that are sent, and the result of the step. */
 export type Odd = Record<string, [what: string, sent: Frames, made: Partial<Made>][]>;
 
 export const oddRows = (odd: Odd) =>

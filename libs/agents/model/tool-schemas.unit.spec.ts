@@ -31,7 +31,7 @@ it.each<[what: string, given: Schema, taken: Schema]>([
     { type: 'object', properties: { a: { type: 'object' } } },
     { type: 'object', properties: { a: { type: 'object' } } },
   ],
-])('makes a schema with %s one that every server takes', (_, given, taken) => {
+])('rewrites a schema with %s to one that every server accepts', (_, given, taken) => {
   expect(toInputSchema(given)).toEqual(taken);
 });
 
@@ -64,18 +64,18 @@ it.each<[what: string, given: Schema, lowered: Schema]>([
   ['what is required and unknown', { ...property(text), required: ['a', 'b'] }, { ...property(text), required: ['a'] }],
   ['objects without properties', { type: 'object', additionalProperties: text }, { type: 'object' }],
   ['anything', {}, text],
-])('lowers %s to what Gemini takes', (_, given, lowered) => {
+])('lowers %s to what Gemini accepts', (_, given, lowered) => {
   expect(toOpenApiSchema(property(given))).toEqual(property(lowered));
 });
 
-it('follows references, and ends where they lead back', () => {
+it('resolves references, and stops at recursive ones', () => {
   const $defs = { node: { type: 'object', properties: { next: { $ref: '#/$defs/node' }, at: text } } };
   expect(toOpenApiSchema({ type: 'object', properties: { a: { $ref: '#/$defs/node' } }, $defs })).toEqual(
     property({ type: 'object', properties: { next: { type: 'object' }, at: text } }),
   );
 });
 
-it('lowers references that multiply, and deep ones, to something small', () => {
+it('lowers multiplying and deep references to a small schema', () => {
   const many = Object.fromEntries(
     Array.from({ length: 40 }, (_, i) => [`d${i}`, { anyOf: Array(3).fill({ $ref: `#/$defs/d${i + 1}` }) }]),
   );
@@ -85,6 +85,6 @@ it('lowers references that multiply, and deep ones, to something small', () => {
   expect(toOpenApiSchema(property(self))).not.toBeNull();
 });
 
-it('has no schema for a tool without input', () => {
+it('returns null for a tool without input', () => {
   expect(toOpenApiSchema({ type: 'object', properties: {} })).toBeNull();
 });

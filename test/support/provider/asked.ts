@@ -36,7 +36,7 @@ export function whatIsAsked(turns: readonly Turn[]): Asked | undefined {
   };
 }
 
-/** Messages of a user in a row come as one, with several texts or with one that has an empty line between them. The last one asks. */
+/** Returns the last text. Consecutive user messages arrive as one, with several texts or one text with empty lines. */
 function scriptText(turn: Turn | undefined): string | undefined {
   if (turn?.role !== 'user') return undefined;
   const texts = turn.texts.flatMap((one) => one.split(/\n\n(?=script: )/));
