@@ -80,7 +80,7 @@ const toolServers = (map: MapOf) => {
     name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -'),
     /** Whether the agent needs it to run. */
     required: z.boolean().default(true),
-    /** How long its start, and each reading of its list of tools, may take. Milliseconds. */
+    /** How long its start and the reading of its list of tools may take together, milliseconds. */
     startMs: limit(20_000, 10 * 60_000),
     /** How long one of its calls may take, milliseconds. */
     timeoutMs: limit(60_000, DAY_MS),
