@@ -15,23 +15,17 @@ const MAX_MESSAGE = 300;
 interface Failure {
   /** The HTTP status; null if there was no response, or the call failed after a response with status 200. */
   status: number | null;
-  /** The error type and code of either provider, in lower case; empty if there are none. */
-  type: string;
-  code: string;
+  /** The provider's type, code and status if they are words, in lower case. */
+  words: readonly string[];
+  /** Empty if there is none. */
   message: string;
 }
 
-/** Returns whether the type or code is one of the words. Some servers send names of classes (`BadRequestError`). */
-const is = ({ type, code }: Failure, words: readonly string[]): boolean => {
-  const bare = words.map(letters);
-  return [type, code].some((word) => word !== '' && bare.includes(letters(word)));
-};
-const letters = (word: string): string => word.replaceAll(/[^a-z]/g, '');
-
 const CONTEXT_WORDS =
-  /maximum context length|prompt is too long|context[ _]length|exceeds?\b.{0,40}\bcontext|context (window|limit|size)/i;
+  /maximum context length|(prompt|input) is too long|context[ _]length|exceeds?\b.{0,40}\bcontext|context (window|limit|size)|exceeds the maximum number of tokens|range of input length/i;
 const FILTER_WORDS = /content[ _](filter|management policy|policy)/i;
 const BALANCE_WORDS = /credit balance|insufficient (balance|credits|quota|funds)/i;
+const KEY_WORDS = /api key (is )?(not valid|invalid|expired)|(invalid|incorrect|expired) api key/i;
 /** Statuses of refusals whose reason may be in the message only. */
 const ABOUT_REQUEST: readonly (number | null)[] = [null, 400, 413, 422, 500];
 /** The type for an answer that cannot be read. */
@@ -39,46 +33,71 @@ const UNREADABLE = 'unreadable';
 /** Statuses of temporary refusals. */
 const PASSING: readonly number[] = [408, 409, 425];
 
-/** The first rule that matches decides. Without a match, the call failed late, and the code is `provider_unavailable`. */
-const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
-  [
-    'provider_quota_exhausted',
-    (failure) =>
-      failure.status === 402 ||
-      is(failure, ['insufficient_quota', 'billing_error', 'billing_hard_limit_reached', 'billing_not_active']) ||
-      BALANCE_WORDS.test(failure.message),
+/** What the words of a failure mean: types and codes of providers, names of Python's exceptions and of gRPC's statuses. */
+const MEANINGS: { [Code in RunErrorCode]?: readonly string[] } = {
+  provider_quota_exhausted: ['insufficient_quota', 'billing_error', 'billing_hard_limit_reached', 'billing_not_active'],
+  context_too_long: ['context_length_exceeded', 'context_window_exceeded_error', 'request_too_large'],
+  content_filtered: ['content_filter', 'content_policy_violation', 'content_policy_violation_error'],
+  provider_auth: [
+    'authentication_error',
+    'invalid_api_key',
+    'permission_error',
+    'permission_denied',
+    'permission_denied_error',
+    'access_denied_exception',
+    'unauthenticated',
   ],
+  provider_rate_limited: ['rate_limit_error', 'rate_limit_exceeded', 'resource_exhausted', 'throttling_exception'],
+  provider_rejected: [
+    'invalid_request_error',
+    'invalid_argument',
+    'invalid_parameter_error',
+    'invalid_prompt',
+    'bad_request_error',
+    'unprocessable_entity_error',
+    'validation_exception',
+    'failed_precondition',
+    'unsupported_parameter',
+    'unsupported_value',
+    'not_found',
+    'not_found_error',
+    'model_not_found',
+    'resource_not_found_exception',
+    'address_refused',
+    UNREADABLE,
+  ],
+};
+
+/** Some servers send the names of classes (`BadRequestError`). */
+const letters = (word: string): string => word.replaceAll(/[^a-z]/g, '');
+
+const means = ({ words }: Failure, code: RunErrorCode): boolean => {
+  const known = MEANINGS[code]?.map(letters) ?? [];
+  return words.some((word) => known.includes(letters(word)));
+};
+
+/** A limit of tokens a minute is no limit of the window. */
+const isAboutRequest = (failure: Failure): boolean =>
+  ABOUT_REQUEST.includes(failure.status) && !means(failure, 'provider_rate_limited');
+
+/**
+ * The first rule that matches decides, by its words (`MEANINGS`) or by its own condition. Without a match, the call failed late, and
+ * the code is `provider_unavailable`.
+ */
+const RULES: readonly [RunErrorCode, (failure: Failure) => boolean][] = [
+  ['provider_quota_exhausted', ({ status, message }) => status === 402 || BALANCE_WORDS.test(message)],
   [
     'context_too_long',
-    (failure) =>
-      failure.status === 413 ||
-      is(failure, ['context_length_exceeded', 'request_too_large']) ||
-      (ABOUT_REQUEST.includes(failure.status) && CONTEXT_WORDS.test(failure.message)),
+    (failure) => failure.status === 413 || (isAboutRequest(failure) && CONTEXT_WORDS.test(failure.message)),
   ],
-  [
-    'content_filtered',
-    (failure) =>
-      is(failure, ['content_filter', 'content_policy_violation']) ||
-      (ABOUT_REQUEST.includes(failure.status) && FILTER_WORDS.test(failure.message)),
-  ],
+  ['content_filtered', (failure) => isAboutRequest(failure) && FILTER_WORDS.test(failure.message)],
   [
     'provider_auth',
-    (failure) =>
-      failure.status === 401 ||
-      failure.status === 403 ||
-      is(failure, ['authentication_error', 'permission_error', 'invalid_api_key']),
+    ({ status, message }) => status === 401 || status === 403 || ((status ?? 400) === 400 && KEY_WORDS.test(message)),
   ],
-  [
-    'provider_rate_limited',
-    (failure) => failure.status === 429 || is(failure, ['rate_limit_error', 'rate_limit_exceeded']),
-  ],
+  ['provider_rate_limited', ({ status }) => status === 429],
   ['provider_unavailable', ({ status }) => status !== null && (status >= 500 || PASSING.includes(status))],
-  [
-    'provider_rejected',
-    (failure) =>
-      (failure.status !== null && failure.status >= 300) ||
-      is(failure, ['invalid_request_error', 'bad_request_error', 'not_found_error', 'address_refused', UNREADABLE]),
-  ],
+  ['provider_rejected', ({ status }) => status !== null && status >= 300],
 ];
 
 export interface FailureOf {
@@ -97,7 +116,8 @@ export function providerError(error: unknown, { apiKey, now }: FailureOf): Harne
   const tooLarge = tooLargeIn(error);
   if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
   const failure = failureOf(error);
-  const code = RULES.find(([, fits]) => fits(failure))?.[0] ?? 'provider_unavailable';
+  const rule = RULES.find(([code, fits]) => fits(failure) || means(failure, code));
+  const code = rule?.[0] ?? 'provider_unavailable';
   const asked =
     code === 'provider_rate_limited' || code === 'provider_unavailable'
       ? retryAfterMs(headersOf(error), { now, byLimits: code === 'provider_rate_limited' })
@@ -115,17 +135,17 @@ function failureOf(error: unknown): Failure {
   const chain = causesOf(error);
   // By its name, because this harness does not depend on the outbound guard.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
-  if (refused !== undefined) return { status: null, type: 'address_refused', code: '', message: refused.message };
+  if (refused !== undefined) return { status: null, words: ['address_refused'], message: refused.message };
   const reported = reportedIn(error);
-  if (reported !== undefined) return { ...toldBy(reported), status: statusIn(reported) };
+  if (reported !== undefined) return toldBy(reported);
   const unreadable = chain.find((cause) => cause instanceof UnreadableAnswer);
-  if (unreadable !== undefined) return { status: null, type: UNREADABLE, code: '', message: unreadable.message };
+  if (unreadable !== undefined) return { status: null, words: [UNREADABLE], message: unreadable.message };
   if (APICallError.isInstance(error)) {
     const status = error.statusCode !== undefined && error.statusCode >= 300 ? error.statusCode : null;
     const told = toldBy(parsed(error.responseBody));
     return { ...told, status, message: told.message || messageOf(chain) };
   }
-  return { status: null, type: '', code: '', message: messageOf(chain) };
+  return { status: null, words: [], message: messageOf(chain) };
 }
 
 /** Returns the network code (`ECONNRESET`), and the message if it contains nothing of the answer. */
@@ -150,40 +170,46 @@ function reportedIn(error: unknown): unknown {
   return isRecord(event) && event.type === REPORTED ? parsed(String(event.message)) : undefined;
 }
 
-interface Told {
-  type: string;
-  code: string;
-  message: string;
-}
-
-/** Reads `{error: {type, code, message}}`, the same without `error`, `{error: text}` (Ollama) or `{detail}` (FastAPI). */
-function toldBy(body: unknown): Told {
-  const outer = isRecord(body) ? body : {};
-  const inner = isRecord(outer.error) ? outer.error : outer;
-  const message = typeof outer.error === 'string' ? outer.error : (inner.message ?? inner.detail);
-  return {
-    type: wordOf(inner.type),
-    code: wordOf(inner.code),
-    message: typeof message === 'string' ? message : '',
+/**
+ * Reads `{error: {type, code, status, message}}`, the same without `error`, within another `error` or in a list (Gemini), with a text in
+ * its place (Ollama), or `{detail}` (FastAPI). `status` is null where the body has no number of an error.
+ */
+function toldBy(body: unknown): Failure {
+  const layers = layersOf(body);
+  const first = <Value>(fields: readonly string[], known: (value: unknown) => Value | null): Value | null => {
+    const values = layers.flatMap((layer) => fields.map((field) => known(layer[field])));
+    return values.find((value) => value !== null) ?? null;
   };
+  const message = first(['error', 'message', 'detail'], textOf) ?? '';
+  const [, inMessage] = /^Error code: (\d{3})\b/.exec(message) ?? [];
+  const words = ['type', 'code', 'status'].map((field) => first([field], wordOf)).filter((word) => word !== null);
+  return { status: first(STATUS_FIELDS, statusOf) ?? statusOf(inMessage), words, message };
 }
 
-/** Returns the HTTP status that an error in an answer names by its code, null if it names none. */
-function statusIn(body: unknown): number | null {
-  const outer = isRecord(body) ? body : {};
-  const inner = isRecord(outer.error) ? outer.error : {};
-  for (const field of ['code', 'status', 'statusCode', 'status_code', 'http_code']) {
-    for (const value of [inner[field], outer[field]]) {
-      const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value;
-      if (typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599) return status;
-    }
+const STATUS_FIELDS = ['code', 'status', 'statusCode', 'status_code', 'http_code', 'http_status'];
+
+/** Returns the objects that tell of an error, the innermost first: it may be within two more `error`, each in a list. */
+function layersOf(body: unknown): Record<string, unknown>[] {
+  const layers: Record<string, unknown>[] = [];
+  for (let next = body; layers.length < 3; next = layers[0]?.error) {
+    const layer: unknown = Array.isArray(next) ? next[0] : next;
+    if (!isRecord(layer)) break;
+    layers.unshift(layer);
   }
-  return null;
+  return layers;
 }
 
-function wordOf(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value).toLowerCase().slice(0, 100) : '';
-}
+const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+
+const statusOf = (value: unknown): number | null => {
+  const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value;
+  return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : null;
+};
+
+const wordOf = (value: unknown): string | null =>
+  typeof value === 'number' || (typeof value === 'string' && value !== '')
+    ? String(value).toLowerCase().slice(0, 100)
+    : null;
 
 function parsed(text: string | undefined): unknown {
   try {
@@ -201,9 +227,10 @@ function headersOf(error: unknown): Record<string, string> {
   return APICallError.isInstance(error) ? (error.responseHeaders ?? {}) : {};
 }
 
-function describe({ status, type, code, message }: Failure, apiKey: string | null): string {
-  const words = [status === null ? '' : `HTTP ${status}`, type, code, message].filter((word) => word !== '').join(' ');
+function describe({ status, words, message }: Failure, apiKey: string | null): string {
+  const told = words.filter((word) => word !== String(status));
+  const text = [status === null ? '' : `HTTP ${status}`, ...told, message].filter((word) => word !== '').join(' ');
   // Before the text is cut, so that no part of the key is left.
-  const safe = apiKey === null || apiKey === '' ? words : words.replaceAll(apiKey, '[key]');
+  const safe = apiKey === null || apiKey === '' ? text : text.replaceAll(apiKey, '[key]');
   return safe.slice(0, MAX_MESSAGE) || 'unknown';
 }

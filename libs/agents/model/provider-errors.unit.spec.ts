@@ -25,6 +25,9 @@ const openAi = (status: number, error: object) => refusal(status, { error: { mes
 const anthropic = (status: number, type: string, message = 'x') =>
   refusal(status, { type: 'error', error: { type, message } });
 
+const gemini = (code: number, message: string) =>
+  refusal(code, [{ error: { code, message, status: 'INVALID_ARGUMENT' } }]);
+
 const reported = (body: unknown) => ({ type: REPORTED, message: JSON.stringify(body) });
 
 const codeOf = (error: unknown) => providerError(error, { apiKey, now }).code;
@@ -62,6 +65,16 @@ const CASES: Record<string, [RunErrorCode, unknown][]> = {
     ],
     ['content_filtered', openAi(400, { code: 'content_filter' })],
     ['content_filtered', anthropic(400, 'invalid_request_error', 'Output blocked by content filtering policy')],
+    [
+      'context_too_long',
+      gemini(400, 'The input token count (1200000) exceeds the maximum number of tokens allowed (1).'),
+    ],
+    ['context_too_long', openAi(400, { message: '<400> Range of input length should be [1, 129024]' })],
+    ['context_too_long', refusal(400, { message: 'Input is too long for requested model.' })],
+    ['provider_auth', gemini(400, 'API key not valid. Please pass a valid API key.')],
+    ['provider_rejected', gemini(400, 'Request contains an invalid argument.')],
+    ['provider_rejected', refusal(400, [])],
+    ['provider_unavailable', openAi(500, { message: 'Invalid API key' })],
     ['provider_rejected', refusal(400, { error: 'model "x" is unknown' })],
     // A limit on tokens a minute is no limit of the window.
     ['provider_rate_limited', openAi(429, { message: 'Request exceeds the context limit of a minute' })],
@@ -86,9 +99,48 @@ const CASES: Record<string, [RunErrorCode, unknown][]> = {
     ['provider_rate_limited', reported({ error: { message: 'x', code: '429' } })],
     ['provider_rate_limited', reported({ message: 'x', statusCode: 429 })],
     ['provider_auth', reported({ error: { message: 'x', status: 401 } })],
+    ['provider_rejected', reported({ error: { error: { code: 400 } } })],
+    ['provider_rejected', reported({ error: { message: 'x', error: { error: { code: 500 }, code: 400 } } })],
+    ['provider_rejected', reported([{ error: { code: 400, message: 'x' } }])],
+    ['provider_rejected', reported({ http_status: 400, message: 'x' })],
+    ['provider_rejected', reported({ error: { message: "Error code: 400 - {'error': {}}" } })],
+    ['provider_rate_limited', reported({ error: 'Error code: 429 - slow down' })],
+    ['provider_unavailable', reported({ error: { code: 503, type: 'BadRequestError' } })],
     // No statuses of errors.
+    ['provider_unavailable', reported({ error: { message: 'Error code: 300' } })],
+    ['provider_unavailable', reported({ error: { message: 'It was not error code: 400' } })],
     ['provider_unavailable', reported({ error: { message: 'x', code: 200 } })],
     ['provider_unavailable', reported({ error: { message: 'x', code: 1113 } })],
+  ],
+  'errors amid a stream by one word': [
+    ...(['PermissionDeniedError', 'permission_denied_error', 'AccessDeniedException'] as const).map(
+      (type): [RunErrorCode, unknown] => ['provider_auth', reported({ error: { message: 'x', type } })],
+    ),
+    ...['UnprocessableEntityError', 'ValidationException', 'invalid_parameter_error'].map(
+      (type): [RunErrorCode, unknown] => ['provider_rejected', reported({ error: { message: 'x', type } })],
+    ),
+    ...['model_not_found', 'invalid_prompt', 'unsupported_value'].map((code): [RunErrorCode, unknown] => [
+      'provider_rejected',
+      reported({ error: { message: 'x', code } }),
+    ]),
+    ...Object.entries({
+      INVALID_ARGUMENT: 'provider_rejected',
+      NOT_FOUND: 'provider_rejected',
+      FAILED_PRECONDITION: 'provider_rejected',
+      PERMISSION_DENIED: 'provider_auth',
+      UNAUTHENTICATED: 'provider_auth',
+      RESOURCE_EXHAUSTED: 'provider_rate_limited',
+      UNAVAILABLE: 'provider_unavailable',
+      DEADLINE_EXCEEDED: 'provider_unavailable',
+      INTERNAL: 'provider_unavailable',
+    } as const).map(([status, code]): [RunErrorCode, unknown] => [code, reported({ error: { message: 'x', status } })]),
+    ['context_too_long', reported({ error: { message: 'x', type: 'ContextWindowExceededError' } })],
+    ['content_filtered', reported({ error: { message: 'x', type: 'ContentPolicyViolationError' } })],
+    // As for a refusal, a limit on tokens a minute is no limit of the window.
+    [
+      'provider_rate_limited',
+      reported({ error: { message: 'This exceeds the context limit of a minute', type: 'rate_limit_error' } }),
+    ],
   ],
   'what broke': [
     ['provider_unavailable', new ProviderSilent(50)],
@@ -134,6 +186,12 @@ describe('the error', () => {
     expect(message.length).toBeLessThanOrEqual(300);
     expect(message).not.toContain('sk-0');
     expect((cause as Error).cause).toBeUndefined();
+  });
+
+  it('has a cause that tells what Gemini says in a list', () => {
+    const error = gemini(400, 'Request contains an invalid argument.');
+    const told = 'Error: HTTP 400 invalid_argument Request contains an invalid argument.';
+    expect(String(providerError(error, { apiKey, now }).cause)).toBe(told);
   });
 
   it('names the fault of a network, and not what an answer said', () => {
