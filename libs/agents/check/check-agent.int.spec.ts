@@ -148,6 +148,16 @@ describe('checking an agent with its provider', () => {
       },
     ],
     [
+      'one that is not at this URL',
+      {
+        respond: server(CHAT, { text: refuses(404, '404 page not found') }),
+        states: NO_TEXT,
+        runs: false,
+        requests: 1,
+        says: /POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: HTTP 404 Not Found\. Does model\.baseUrl end with/,
+      },
+    ],
+    [
       'one that refuses tools',
       {
         respond: server(CHAT, { tools: refuses(400, error('m-1 does not support tools')) }),

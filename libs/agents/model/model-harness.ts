@@ -125,7 +125,7 @@ async function* modelStep(
     yield { type: 'usage', ...usage };
   } catch (error) {
     signal.throwIfAborted();
-    const failure = providerError(error, { apiKey, now: now() });
+    const failure = providerError(error, { apiKey, now: now(), model });
     counted(failure.code);
     throw failure;
   } finally {

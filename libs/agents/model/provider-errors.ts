@@ -4,12 +4,15 @@ import type { RunErrorCode } from '#domain';
 import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
+import { baseUrlOf } from './continuation.ts';
+import type { ModelChoice } from './model-settings.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { REPORTED } from './reported-error.ts';
 import { UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const MAX_MESSAGE = 300;
+const MAX_URL = 200;
 
 /** What is known about a failed call. */
 interface Failure {
@@ -105,13 +108,14 @@ export interface FailureOf {
   apiKey: string | null;
   /** Milliseconds since 1970. */
   now: number;
+  model: ModelChoice;
 }
 
 /**
- * Returns the HarnessError for whatever a provider's call threw. Its `cause` has status, type, code and message, and never the
- * request, the answer or the key. A HarnessError is returned unchanged.
+ * Returns the HarnessError for whatever a provider's call threw. Its `cause` has status, type, code and message, the URL if that
+ * may be wrong, and never the request, the answer or the key. A HarnessError is returned unchanged.
  */
-export function providerError(error: unknown, { apiKey, now }: FailureOf): HarnessError {
+export function providerError(error: unknown, { apiKey, now, model }: FailureOf): HarnessError {
   if (error instanceof HarnessError) return error;
   const tooLarge = tooLargeIn(error);
   if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
@@ -122,7 +126,8 @@ export function providerError(error: unknown, { apiKey, now }: FailureOf): Harne
     code === 'provider_rate_limited' || code === 'provider_unavailable'
       ? retryAfterMs(headersOf(error), { now, byLimits: code === 'provider_rate_limited' })
       : undefined;
-  const cause = new Error(describe(failure, apiKey));
+  const told = describe(failure, apiKey);
+  const cause = new Error(mayBeElsewhere(error, failure) ? withUrl(told, model, apiKey) : told);
   return new HarnessError(code, { cause, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
 }
 
@@ -227,10 +232,28 @@ function headersOf(error: unknown): Record<string, string> {
   return APICallError.isInstance(error) ? (error.responseHeaders ?? {}) : {};
 }
 
+function mayBeElsewhere(error: unknown, { status, words }: Failure): boolean {
+  const isMissing = status === 404 || status === 405;
+  return words.includes(UNREADABLE) || (isMissing && APICallError.isInstance(error) && reportedIn(error) === undefined);
+}
+
+function withUrl(told: string, model: ModelChoice, apiKey: string | null): string {
+  const path = model.provider === 'anthropic' ? '/messages' : '/chat/completions';
+  // Without user name, password and query, which may be secret.
+  const { origin, pathname } = new URL(`${baseUrlOf(model).replace(/\/$/, '')}${path}`);
+  const url = withoutKey(`${origin}${pathname}`, apiKey).slice(0, MAX_URL);
+  // The right server says with 404 that it does not have the model.
+  if (/model/i.test(told)) return `POST ${url}: ${told}`;
+  return `POST ${url}: ${told.replace(/\.$/, '')}. Does model.baseUrl end with the part before ${path}, often /v1?`;
+}
+
 function describe({ status, words, message }: Failure, apiKey: string | null): string {
   const told = words.filter((word) => word !== String(status));
   const text = [status === null ? '' : `HTTP ${status}`, ...told, message].filter((word) => word !== '').join(' ');
   // Before the text is cut, so that no part of the key is left.
-  const safe = apiKey === null || apiKey === '' ? text : text.replaceAll(apiKey, '[key]');
-  return safe.slice(0, MAX_MESSAGE) || 'unknown';
+  return withoutKey(text, apiKey).slice(0, MAX_MESSAGE) || 'unknown';
+}
+
+function withoutKey(text: string, apiKey: string | null): string {
+  return apiKey === null || apiKey === '' ? text : text.replaceAll(apiKey, '[key]');
 }

@@ -1,6 +1,7 @@
 import { APICallError } from '@ai-sdk/provider';
 import type { RunErrorCode } from '#domain';
 import { HarnessError } from '../harness.ts';
+import type { ModelChoice } from './model-settings.ts';
 import { providerError } from './provider-errors.ts';
 import { REPORTED } from './reported-error.ts';
 import { UnreadableAnswer } from './tolerant-answer.ts';
@@ -8,6 +9,9 @@ import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
 const now = Date.parse('2026-11-22T10:00:00Z');
 const apiKey = 'sk-0123456789';
+const modelAt = (baseUrl: string, provider: ModelChoice['provider'] = 'openai-compatible') =>
+  ({ provider, name: 'm', baseUrl, silenceMs: 1 }) satisfies ModelChoice;
+const known = { apiKey, now, model: modelAt('https://models.example.com') };
 const requestBodyValues = { messages: ['PRIVATE'] };
 const url = 'https://models.example.com';
 
@@ -30,7 +34,7 @@ const gemini = (code: number, message: string) =>
 
 const reported = (body: unknown) => ({ type: REPORTED, message: JSON.stringify(body) });
 
-const codeOf = (error: unknown) => providerError(error, { apiKey, now }).code;
+const codeOf = (error: unknown) => providerError(error, known).code;
 
 const CASES: Record<string, [RunErrorCode, unknown][]> = {
   'refusals by their status': [
@@ -169,17 +173,17 @@ describe.each(Object.entries(CASES))('%s', (_, cases) => {
 describe('the error', () => {
   it('says when to come back only where that may help', () => {
     const headers = { 'retry-after': '7' };
-    expect(providerError(refusal(503, '', headers), { apiKey, now }).more.retryAfterMs).toBe(7_000);
-    expect(providerError(refusal(429, '', headers), { apiKey, now }).more.retryAfterMs).toBe(7_000);
-    expect(providerError(refusal(400, '', headers), { apiKey, now }).more).not.toHaveProperty('retryAfterMs');
+    expect(providerError(refusal(503, '', headers), known).more.retryAfterMs).toBe(7_000);
+    expect(providerError(refusal(429, '', headers), known).more.retryAfterMs).toBe(7_000);
+    expect(providerError(refusal(400, '', headers), known).more).not.toHaveProperty('retryAfterMs');
     const reset = { 'anthropic-ratelimit-tokens-reset': '2026-11-22T10:00:10Z' };
-    expect(providerError(refusal(429, '', reset), { apiKey, now }).more.retryAfterMs).toBe(10_000);
-    expect(providerError(refusal(529, '', reset), { apiKey, now }).more).not.toHaveProperty('retryAfterMs');
+    expect(providerError(refusal(429, '', reset), known).more.retryAfterMs).toBe(10_000);
+    expect(providerError(refusal(529, '', reset), known).more).not.toHaveProperty('retryAfterMs');
   });
 
   it('has a cause for the log that tells status, type, code and message, shortly and without the key', () => {
     const error = openAi(400, { type: 'bad', code: 7, message: `${apiKey} ${'x'.repeat(280)}${apiKey}` });
-    const { cause } = providerError(error, { apiKey, now });
+    const { cause } = providerError(error, known);
     expect(cause).toBeInstanceOf(Error);
     const { message } = cause as Error;
     expect(message).toMatch(/^HTTP 400 bad 7 \[key\] x+/);
@@ -191,13 +195,42 @@ describe('the error', () => {
   it('has a cause that tells what Gemini says in a list', () => {
     const error = gemini(400, 'Request contains an invalid argument.');
     const told = 'Error: HTTP 400 invalid_argument Request contains an invalid argument.';
-    expect(String(providerError(error, { apiKey, now }).cause)).toBe(told);
+    expect(String(providerError(error, known).cause)).toBe(told);
   });
 
   it('names the fault of a network, and not what an answer said', () => {
     const reset = new TypeError('terminated', { cause: Object.assign(new Error('x'), { code: 'ECONNRESET' }) });
-    expect(String(providerError(reset, { apiKey, now }).cause)).toBe('Error: TypeError (ECONNRESET)');
+    expect(String(providerError(reset, known).cause)).toBe('Error: TypeError (ECONNRESET)');
     const broken = new SyntaxError('JSON parsing failed: Text: PRIVATE');
-    expect(String(providerError(broken, { apiKey, now }).cause)).toBe('Error: SyntaxError');
+    expect(String(providerError(broken, known).cause)).toBe('Error: SyntaxError');
+  });
+
+  it.each<[what: string, error: APICallError | Error, model: ModelChoice, told: string]>([
+    [
+      'a page that is missing',
+      refusal(404, '<html>'),
+      modelAt('http://127.0.0.1:1/'),
+      'POST http://127.0.0.1:1/chat/completions: HTTP 404 Refused. Does model.baseUrl end with the part before /chat/completions, often /v1?',
+    ],
+    [
+      'a method that is refused, without secrets of the URL',
+      refusal(405, { detail: 'Method Not Allowed' }),
+      modelAt(`https://user:PRIVATE@example.com/${apiKey}?key=PRIVATE`, 'anthropic'),
+      'POST https://example.com/[key]: HTTP 405 Method Not Allowed. Does model.baseUrl end with the part before /messages, often /v1?',
+    ],
+    [
+      'a web page with 200',
+      new UnreadableAnswer('The answer has no event of its protocol.'),
+      modelAt('https://example.com'),
+      'POST https://example.com/chat/completions: unreadable The answer has no event of its protocol. Does model.baseUrl end with the part before /chat/completions, often /v1?',
+    ],
+    [
+      'a model that is missing, without the question',
+      openAi(404, { message: 'model "m" not found' }),
+      modelAt('https://example.com'),
+      'POST https://example.com/chat/completions: HTTP 404 model "m" not found',
+    ],
+  ])('has a cause with the URL for %s', (_, error, model, told) => {
+    expect(String(providerError(error, { ...known, model }).cause)).toBe(`Error: ${told}`);
   });
 });
