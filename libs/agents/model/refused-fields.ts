@@ -6,8 +6,8 @@ import { quirksOf, type OptionalField, type Quirks } from './server-profiles.ts'
 
 type Fetch = typeof globalThis.fetch;
 
-/** The most repeated requests of a call. Servers name one field at a time, and rarely refuse more than two. */
-const MAX_MORE_REQUESTS = 2;
+/** The most repeated requests of a call. Servers name one field at a time, and may refuse both names of the answer's limit. */
+const MAX_MORE_REQUESTS = 4;
 const REFUSALS: readonly number[] = [400, 422];
 /** The status with which llama.cpp reports an error in a template. */
 const TEMPLATE_FAILED = 500;

@@ -271,12 +271,13 @@ describe('repeating a request', () => {
     { error: { message: `Unknown parameter: '${field}'.`, param: field } },
   ];
 
-  it('leaves out a second field, and no third one', async () => {
-    const two = [refuses('stream_options'), refuses('temperature')];
-    expect(await ask(two)).toMatchObject({ status: 200, learned: leaveOut('stream_options', 'temperature') });
-    const three = await ask([...two, refuses('reasoning_effort')]);
-    expect(three).toMatchObject({ status: 400, learned: null });
-    expect(three.asked).toHaveLength(3);
+  it('leaves out a fourth field, and no fifth one', async () => {
+    const four = ['stream_options', 'temperature', 'reasoning_effort', 'reasoning_content'].map(refuses);
+    const learned = { ...leaveOut('stream_options', 'temperature', 'reasoning_effort'), reasoning: 'none' };
+    expect(await ask(four)).toMatchObject({ status: 200, learned });
+    const five = await ask([...four, refuses('max_tokens')]);
+    expect(five).toMatchObject({ status: 400, learned: null });
+    expect(five.asked).toHaveLength(5);
   });
 
   it('sends no limit once both names are refused', async () => {
