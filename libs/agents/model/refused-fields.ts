@@ -14,10 +14,12 @@ const TEMPLATE_FAILED = 500;
 
 /** Matches an error about a field that the server, or its model, does not support. */
 const NOT_TAKEN =
-  /unsupported|not supported|unknown|unrecogni[sz]ed|not recogni[sz]ed|unexpected|not permitted|not allowed|cannot find field|extra[ _](inputs?|fields?|forbidden)|additional propert|(does not|doesn't|do not|cannot) (support|exist|accept|recogni[sz]e|allow)|invalid (parameter|argument|field|property|key)\b/i;
+  /unsupported|deprecated|not (supported|implemented)|only (supported|allowed) (when|if)|unknown|unrecogni[sz]ed|not recogni[sz]ed|unexpected|not permitted|not allowed|cannot find field|extra[ _](inputs?|fields?|forbidden)|additional propert|(does not|doesn't|do not|cannot) (support|exist|accept|take|recogni[sz]e|allow)|invalid (parameter|argument|field|property|key)\b/i;
 /** Matches an error about the value of a field. The field is supported, so it stays. */
 const WRONG_VALUE =
-  /too (large|high|small|low|big|long)|exceed|must be (a|an|at|less|greater|between|in|one|>|<|=|\d)/i;
+  /too (large|high|small|low|big|long)|exceed|must be (a|an|at|less|greater|between|in|one|>|<|=|\d)|between -?\d|values? (above|below|over|under)/i;
+/** Matches Ollama's error about `reasoning_effort`. */
+const NO_THINKING = /(does not|doesn't) support thinking/i;
 /** Matches an error about missing reasoning. */
 const WANTED = /must be (passed|provided|included|sent)|passed back|missing|required|must include/i;
 /** Matches an error about the schema of a tool. The repetitions are bounded, because a server can send any text. */
@@ -132,7 +134,7 @@ function namedFields(words: readonly string[], sent: readonly string[]): string[
   return sent.filter((field) => {
     // `temperature` is also an ordinary word.
     const named = field.includes('_') ? `\\b${field}\\b` : `['"\`.\\[]${field}\\b|[:=] ?${field}\\b`;
-    return new RegExp(named).test(text);
+    return new RegExp(named).test(text) || (field === 'reasoning_effort' && NO_THINKING.test(text));
   });
 }
 

@@ -219,6 +219,28 @@ it.each<[what: string, refusal: Refusal, learned: Partial<Quirks>]>([
     ],
     { schemas: 'openapi' },
   ],
+  [
+    'by Anthropic’s newer models',
+    [400, { error: { message: '`temperature` is deprecated for this model.' } }],
+    leaveOut('temperature'),
+  ],
+  ['by not having it yet', [400, { error: 'reasoning_effort is not implemented' }], leaveOut('reasoning_effort')],
+  [
+    'by naming another',
+    [400, { error: { message: 'this model does not take max_tokens, use max_completion_tokens' } }],
+    { answerLimit: 'max_completion_tokens' },
+  ],
+  [
+    'by a condition',
+    [400, { error: { message: 'stream_options is only allowed when stream is enabled' } }],
+    leaveOut('stream_options'),
+  ],
+  [
+    'beside thinking',
+    [400, { error: { message: '`temperature` is not supported when thinking is enabled' } }],
+    leaveOut('temperature'),
+  ],
+  ['by Ollama', [400, { error: { message: '"m" does not support thinking' } }], leaveOut('reasoning_effort')],
 ])('repeats the request without what is refused %s, and remembers it', async (_, refusal, learned) => {
   const answer = await ask([refusal]);
   const told = Object.entries(learned).map(([name, value]) => `refused model.quirks.${name}: ${String(value)}`);
@@ -245,6 +267,12 @@ it.each<[what: string, refusal: Refusal]>([
       },
     ],
   ],
+  [
+    'a value that is allowed elsewhere',
+    [400, { error: { message: 'temperature is only allowed if it is between 0 and 1', param: 'temperature' } }],
+  ],
+  ['a model that is deprecated', [400, { error: { message: 'The model m-1 is deprecated; lower its temperature.' } }]],
+  ['a value above its limit', [400, { error: { message: 'max_tokens does not take values above 50' } }]],
   ['a field that cannot be left out', [422, { detail: [extra('model'), extra('messages')] }]],
   ['a field that was not sent', [422, { detail: [extra('store')] }]],
   ['a word of the language', [400, { error: { message: 'A temperature is an unknown concept to this model.' } }]],
