@@ -32,7 +32,7 @@ const ROLES = /roles? must alternate|alternate user|unexpected role|after role|m
 /** The quirks that a refusal of each field changes; undefined if nothing is left to change. */
 const CHANGES: Record<string, (quirks: Quirks, usual: Quirks) => Partial<Quirks> | undefined> = {
   ...Object.fromEntries(
-    (['stream_options', 'parallel_tool_calls', 'reasoning_effort', 'temperature'] as const).map((field) => [
+    (['stream_options', 'reasoning_effort', 'temperature'] as const).map((field) => [
       field,
       ({ leaveOut }: Quirks) => ({ leaveOut: [...leaveOut, field] satisfies OptionalField[] }),
     ]),

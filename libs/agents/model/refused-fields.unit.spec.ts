@@ -14,7 +14,6 @@ const sent: RequestBody = {
   max_tokens: 100,
   temperature: 0.5,
   reasoning_effort: 'low',
-  parallel_tool_calls: true,
   stream_options: { include_usage: true },
   tools: [
     { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {}, $schema: 'x' } } },
@@ -90,8 +89,8 @@ it.each<[what: string, refusal: Refusal, learned: Partial<Quirks>]>([
   ],
   [
     'by Groq',
-    [400, { error: { message: "property 'parallel_tool_calls' is unsupported, did you mean 'tools'?" } }],
-    leaveOut('parallel_tool_calls'),
+    [400, { error: { message: "property 'temperature' is unsupported, did you mean 'top_p'?" } }],
+    leaveOut('temperature'),
   ],
   [
     'by LiteLLM',
