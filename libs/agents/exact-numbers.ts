@@ -5,6 +5,11 @@ const NUMBER = /(-?\d+)(?:\.0+)?(?![.\deE])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 /** Integers of up to 15 digits are exact, and only an exponent makes a shorter number infinite. */
 const MAY_BE_INEXACT = /\d{16}|\d[eE]\+?\d/;
 
+/** The digits before and after the point, and the exponent. */
+const PARTS = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+/** A longer number with an exponent counts as a fraction. Characters. */
+const MAX_WRITTEN = 400;
+
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [34, 92, 45, 48, 57];
 
 /**
@@ -60,7 +65,21 @@ export const isMark = (value: unknown): boolean => typeof value === 'string' && 
 
 function isInexact(number: string, integer: string | undefined): boolean {
   const value = Number(number);
-  return !Number.isFinite(value) || (integer !== undefined && BigInt(integer) !== BigInt(value));
+  if (!Number.isFinite(value)) return true;
+  if (integer !== undefined) return BigInt(integer) !== BigInt(value);
+  // No double is 10^23 exactly, but 1e23 is written back as 1e+23.
+  const written = number.length > MAX_WRITTEN ? null : integerOf(number);
+  return written !== null && written !== integerOf(String(value));
+}
+
+/** Returns the significant digits and the length of an integer, however it is written; null if it is a fraction. */
+function integerOf(number: string): string | null {
+  const [, whole = '', fraction = '', exponent = '0'] = PARTS.exec(number) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  const length = digits.length - fraction.length + Number(exponent);
+  return significant.length > length ? null : `${significant} of ${length}`;
 }
 
 /** Returns the index of the quotation mark that ends the string that begins at `start`. */
