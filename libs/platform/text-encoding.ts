@@ -16,8 +16,12 @@ const BOMS: [number[], string][] = [
   [[0xfe, 0xff], 'utf-16be'],
 ];
 
-/** Control characters in plain text: backspace, tabs, line and page breaks, and escape. */
-const TEXT_CONTROLS = new Set([0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1b]);
+/** Control characters other than those of plain text: backspace, tabs, line and page breaks, the end of a DOS text, escape, DEL. */
+const STRAY_CONTROL = /[\x00-\x07\x0e-\x19\x1c-\x1f]/g;
+/** Numbers in binary formats have several in a row. */
+const CONTROLS_IN_ROW = /[\x00-\x07\x0e-\x19\x1c-\x1f]{2}/;
+/** The most stray control characters of a text that is otherwise UTF-8: one, and their share of a long text. */
+const MAX_STRAY_SHARE = 0.01;
 
 /**
  * Returns the encoding of a text by its first bytes, null if they are not text: by a byte order mark, else UTF-16 by its zeros,
@@ -27,13 +31,16 @@ const TEXT_CONTROLS = new Set([0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1b]);
 export function encodingOf(head: Uint8Array, isCut: boolean): TextEncoding | null {
   const byMark = BOMS.find(([bom]) => bom.every((byte, i) => head[i] === byte));
   if (byMark) return { label: byMark[1], isGuess: false };
-  const utf16 = unmarkedUtf16(head);
-  if (utf16 !== null) return { label: utf16, isGuess: true };
-  if (head.some((byte) => (byte < 0x20 && !TEXT_CONTROLS.has(byte)) || byte === 0x7f)) return null;
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1');
+  const stray = bytes.match(STRAY_CONTROL)?.length ?? 0;
+  const isRare = stray <= Math.max(1, bytes.length * MAX_STRAY_SHARE) && !CONTROLS_IN_ROW.test(bytes);
+  const isValid = isRare && isUtf8(isCut ? wholeCharacters(head) : head);
+  const utf16 = unmarkedUtf16(head, isValid);
+  if (utf16 !== null) return { label: utf16, isGuess: true };
+  if (stray > 0 && !isValid) return null;
   if (ISO_2022_JP.test(bytes)) return { label: 'iso-2022-jp', isGuess: true };
-  if (isUtf8(isCut ? wholeCharacters(head) : head) || isDamagedUtf8(bytes)) return UTF_8;
-  return { label: guess(head, bytes), isGuess: true };
+  if (isValid) return UTF_8;
+  return isDamagedUtf8(bytes) ? UTF_8 : { label: guess(head, bytes), isGuess: true };
 }
 
 /** The escape sequences for two-byte characters in Japanese mail. */
@@ -48,7 +55,7 @@ const MOSTLY = 4;
 const NEVER_IN_TEXT = /[\p{Cn}\p{Co}\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]/u;
 
 /** Detects UTF-16 without a byte order mark: every other byte of its ASCII characters is zero. Returns null for other bytes. */
-function unmarkedUtf16(head: Uint8Array): string | null {
+function unmarkedUtf16(head: Uint8Array, mayBeUtf8: boolean): string | null {
   const units = head.byteLength / 2;
   if (units < 2 || !Number.isInteger(units)) return null;
   const zeros = [0, 0];
@@ -58,7 +65,7 @@ function unmarkedUtf16(head: Uint8Array): string | null {
   const [even = 0, odd = 0] = zeros;
   // Some characters, such as U+4E00, have a zero in the other byte.
   if (Math.max(even, odd) < Math.max(1, MOSTLY * Math.min(even, odd))) return null;
-  if (units < MANY_UNITS && (even + odd) * 2 < units) return null;
+  if ((units < MANY_UNITS || mayBeUtf8) && (even + odd) * 2 < units) return null;
   const label = odd > even ? 'utf-16le' : 'utf-16be';
   // The head may end within a character.
   return NEVER_IN_TEXT.test(new TextDecoder(label).decode(head, { stream: true })) ? null : label;

@@ -25,6 +25,10 @@ describe('the encoding of a text', () => {
     ['UTF-8 that ends within a character', hex('c3a9 20 e4bd'), 'utf-8', 'é \ufffd'],
     ['nothing', hex(''), 'utf-8', ''],
     ['a terminal', Buffer.from('\x1b[1mbold'), 'utf-8', '\x1b[1mbold'],
+    ['DOS that ends with 0x1A', Buffer.from('a\r\n\x1a\x1a'), 'utf-8', 'a\r\n\x1a\x1a'],
+    ['a table with one NUL', Buffer.from('a,b\n1,\0\n'), 'utf-8', 'a,b\n1,\0\n'],
+    ['a long table with one NUL', Buffer.from(`\0${'a,é,b\n'.repeat(9)}`), 'utf-8', `\0${'a,é,b\n'.repeat(9)}`],
+    ['a word with a DEL', Buffer.from('a\x7fb'), 'utf-8', 'a\x7fb'],
   ])('of %s is certain', (_, bytes, label, text) => {
     expect(read(bytes)).toEqual([label, false, text]);
   });
@@ -49,6 +53,7 @@ describe('the encoding of a text', () => {
     ['iso-2022-jp', hex('1b2442 467c4b5c386c 1b2842'), '日本語'],
     ['euc-kr', hex('c0ccb0cdc0ba20c7d1b1b9beee'), '이것은 한국어'],
     ['windows-1251', hex('cff0e8e2e5f22c20ece8f0'), 'Привет, мир'],
+    ['windows-1251', hex('cff0e8e2e5f2 0d0a1a'), 'Привет\r\n\x1a'],
     ['koi8-r', hex('f0d2c9d7c5d42c20cdc9d2'), 'Привет, мир'],
     ['ibm866', hex('8fe0a8a2a5e22c20aca8e0'), 'Привет, мир'],
     ['windows-1253', hex('cae1ebe7ecddf1e120eafcf3ece5'), 'Καλημέρα κόσμε'],
@@ -74,11 +79,21 @@ describe('the encoding of a text', () => {
   });
 
   it.each([
-    Buffer.from('a\0b'),
-    Buffer.from('a\x7f'),
-    hex('89504e470d0a1a'),
-    hex('0100 0000 0200 0000'),
-    hex('1f8b0800 00000000 0003'),
-    hex('00ff 10ff 20ff 30ff'),
-  ])('of other bytes is none (%#)', (bytes) => expect(encodingOf(bytes, false)).toBeNull());
+    ['two control bytes in a short text', Buffer.from('a\x01b\x02c')],
+    ['two control bytes in a row', Buffer.from(`${'x'.repeat(999)}\x01\0`)],
+    ['many control bytes', Buffer.from('name\0'.repeat(99))],
+    ['a control byte and bytes that are not UTF-8', Buffer.from('caf\xe9\0', 'latin1')],
+    ['numbers', hex('0100 0000 0200 0000')],
+    ['bytes without order', hex('00ff 10ff 20ff 30ff')],
+    ['PNG', hex('89504e470d0a1a0a 0000000d49484452 00000001000000010806000000')],
+    ['GIF', hex('474946383961 0a000a00 80 01 00')],
+    ['JPEG', hex('ffd8ffe0 0010 4a46494600 0101 00 0001 0001 0000')],
+    ['ELF', hex('7f454c46 02010100 0000000000000000 0300 3e00 01000000')],
+    ['gzip', hex('1f8b0800 00000000 0003')],
+    ['a zip of plain text', Buffer.concat([hex('504b0304 0a00 0000 0000'), Buffer.from('x'.repeat(4_000))])],
+    ['SQLite', Buffer.concat([Buffer.from('SQLite format 3\0'), hex('1000 0101 0040 2020 00000001')])],
+    ['a class of Java', hex('cafebabe 0000 0041 000d 0a00 0200 0307 0004 0c00 0500 06')],
+    ['WebAssembly', hex('0061736d 01000000')],
+    ['an ID3 tag', Buffer.concat([Buffer.from('ID3'), hex('0300 0000 0000 21'), Buffer.from('TIT2')])],
+  ])('of %s is none', (_, bytes) => expect(encodingOf(bytes, false)).toBeNull());
 });
