@@ -42,7 +42,7 @@ export {
   type SpanAbout,
   type TraceOrigin,
 } from './tracing.ts';
-export { encodingOf, wholeCharacters, type TextEncoding } from './text-encoding.ts';
+export { countUtf8, encodingOf, UTF_8, wholeCharacters, type TextEncoding } from './text-encoding.ts';
 export * from './transaction.ts';
 export * from './turns.ts';
 export * from './until-aborted.ts';

@@ -6,9 +6,11 @@ export interface TextEncoding {
   label: string;
   /** Whether it was guessed, because the bytes may have other encodings too. */
   isGuess: boolean;
+  /** Whether further bytes may show that it is UTF-8 with some invalid bytes, or an older encoding. */
+  isOpen: boolean;
 }
 
-const UTF_8: TextEncoding = { label: 'utf-8', isGuess: false };
+export const UTF_8: TextEncoding = { label: 'utf-8', isGuess: false, isOpen: true };
 
 const BOMS: [number[], string][] = [
   [[0xef, 0xbb, 0xbf], 'utf-8'],
@@ -30,17 +32,19 @@ const MAX_STRAY_SHARE = 0.01;
  */
 export function encodingOf(head: Uint8Array, isCut: boolean): TextEncoding | null {
   const byMark = BOMS.find(([bom]) => bom.every((byte, i) => head[i] === byte));
-  if (byMark) return { label: byMark[1], isGuess: false };
+  if (byMark) return { label: byMark[1], isGuess: false, isOpen: false };
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1');
   const stray = bytes.match(STRAY_CONTROL)?.length ?? 0;
   const isRare = stray <= Math.max(1, bytes.length * MAX_STRAY_SHARE) && !CONTROLS_IN_ROW.test(bytes);
   const isValid = isRare && isUtf8(isCut ? wholeCharacters(head) : head);
   const utf16 = unmarkedUtf16(head, isValid);
-  if (utf16 !== null) return { label: utf16, isGuess: true };
+  if (utf16 !== null) return { label: utf16, isGuess: true, isOpen: false };
   if (stray > 0 && !isValid) return null;
-  if (ISO_2022_JP.test(bytes)) return { label: 'iso-2022-jp', isGuess: true };
+  if (ISO_2022_JP.test(bytes)) return { label: 'iso-2022-jp', isGuess: true, isOpen: false };
   if (isValid) return UTF_8;
-  return isDamagedUtf8(bytes) ? UTF_8 : { label: guess(head, bytes), isGuess: true };
+  const { valid, invalid } = countUtf8(head);
+  // In other encodings, valid characters are rare.
+  return valid > 0 && valid >= invalid ? UTF_8 : { label: guess(head, bytes), isGuess: true, isOpen: true };
 }
 
 /** The escape sequences for two-byte characters in Japanese mail. */
@@ -84,13 +88,18 @@ export function wholeCharacters(bytes: Uint8Array): Uint8Array {
   return bytes;
 }
 
-const UTF_8_CHARACTER = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/g;
-
-/** Returns whether at least half of the characters outside ASCII are valid UTF-8, which is rare in other encodings. */
-function isDamagedUtf8(bytes: string): boolean {
-  const valid = bytes.match(UTF_8_CHARACTER)?.length ?? 0;
-  const invalid = bytes.replace(UTF_8_CHARACTER, ' ').match(/[\xe0-\xf4][\x80-\xbf]{1,2}|[\x80-\xff]/g)?.length ?? 0;
-  return valid > 0 && valid >= invalid;
+/** Counts the UTF-8 characters outside ASCII, and the invalid sequences of bytes. Encoded surrogates count as valid. */
+export function countUtf8(bytes: Uint8Array): { valid: number; invalid: number } {
+  let [valid, invalid] = [0, 0];
+  for (let at = 0; at < bytes.byteLength;) {
+    const first = bytes[at++]!;
+    if (first < 0x80) continue;
+    let missing = first >= 0xf5 || first < 0xc2 ? -1 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+    for (; missing > 0 && (bytes[at] ?? 0) >> 6 === 0b10; at++) missing--;
+    if (missing === 0) valid++;
+    else invalid++;
+  }
+  return { valid, invalid };
 }
 
 interface Candidate {

@@ -1,4 +1,4 @@
-import { encodingOf } from './text-encoding.ts';
+import { countUtf8, encodingOf } from './text-encoding.ts';
 
 const hex = (text: string): Uint8Array => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const utf16be = (text: string): Uint8Array => Buffer.from(text, 'utf16le').swap16();
@@ -96,4 +96,15 @@ describe('the encoding of a text', () => {
     ['WebAssembly', hex('0061736d 01000000')],
     ['an ID3 tag', Buffer.concat([Buffer.from('ID3'), hex('0300 0000 0000 21'), Buffer.from('TIT2')])],
   ])('of %s is none', (_, bytes) => expect(encodingOf(bytes, false)).toBeNull());
+});
+
+describe('characters of UTF-8', () => {
+  it.each([
+    ['', 0, 0],
+    ['61 c3a9 e4bda0 f09f9880', 3, 0],
+    ['e9 20 e4bda0', 1, 1],
+    ['e4bd 20 e4bd', 0, 2],
+    ['80 c0 ff f09f98', 0, 4],
+    ['d6d0 cec4', 0, 4],
+  ])('are counted: %s', (bytes, valid, invalid) => expect(countUtf8(hex(bytes))).toEqual({ valid, invalid }));
 });

@@ -1,5 +1,5 @@
-import { isUtf8 } from 'node:buffer';
-import { wholeCharacters } from '#platform';
+import { isAscii, isUtf8 } from 'node:buffer';
+import { countUtf8, wholeCharacters } from '#platform';
 
 /** The characters of the bytes 0x80 to 0x9f. Node 20 decodes windows-1252 as Latin 1, where they are control characters. */
 const C1_OF_WINDOWS_1252 =
@@ -8,8 +8,11 @@ const C1_OF_WINDOWS_1252 =
 
 /** Decodes the bytes of one text. */
 export class TextDecoding {
-  /** The first chunk with invalid UTF-8, if the text is decoded as UTF-8. It starts at a character's first byte. */
-  invalid: Uint8Array | null = null;
+  /** How many characters outside ASCII, and invalid sequences of bytes, have been read, if the text is decoded as UTF-8. */
+  valid = 0;
+  invalid = 0;
+  /** The chunk with the most invalid sequences. It starts at a character's first byte. */
+  worst: { bytes: Uint8Array; invalid: number } = { bytes: new Uint8Array(), invalid: 0 };
   private rest: Uint8Array = new Uint8Array();
 
   constructor(private readonly label: string) {}
@@ -21,7 +24,7 @@ export class TextDecoding {
       this.check(chunk);
       yield this.corrected(decoder.decode(chunk, { stream: true }));
     }
-    if (this.rest.byteLength > 0) this.invalid ??= this.rest;
+    if (this.rest.byteLength > 0) this.invalid++;
     yield this.corrected(decoder.decode());
   }
 
@@ -31,10 +34,15 @@ export class TextDecoding {
   }
 
   private check(chunk: Uint8Array): void {
-    if (this.label !== 'utf-8' || this.invalid !== null) return;
+    if (this.label !== 'utf-8' || (isAscii(chunk) && this.rest.byteLength === 0)) return;
     const bytes = this.rest.byteLength === 0 ? chunk : Buffer.concat([this.rest, chunk]);
     const whole = wholeCharacters(bytes);
-    if (!isUtf8(whole)) this.invalid = bytes;
+    const counted = countUtf8(whole);
+    // Surrogates are counted as characters.
+    const invalid = isUtf8(whole) ? 0 : Math.max(1, counted.invalid);
+    this.valid += counted.valid;
+    this.invalid += invalid;
+    if (invalid > this.worst.invalid) this.worst = { bytes, invalid };
     this.rest = Uint8Array.from(bytes.subarray(whole.byteLength));
   }
 }

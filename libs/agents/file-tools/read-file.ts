@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { encodingOf, type TextEncoding } from '#platform';
+import { countUtf8, encodingOf, UTF_8, type TextEncoding } from '#platform';
 import type { FolderFile, ThreadFiles, ToolContext, ToolResult } from '../harness.ts';
 import { imageTypeOf, isImageType } from '../image-type.ts';
 import { TextDecoding } from './decode-text.ts';
@@ -44,7 +44,7 @@ export async function readFolderFile(file: FolderFile, wanted: Wanted, context: 
   if (kind !== null && (encoding === null || head.includes(PDF_MARK)))
     return readDocument(file, kind, about, wanted, context);
   if (encoding === null) return { text: `${about} is not text and cannot be shown.`, isError: false };
-  return { text: await readText(file, encoding, wanted, context.files), isError: false };
+  return { text: await readText(file, { head, encoding }, wanted, context.files), isError: false };
 }
 
 async function readDocument(
@@ -82,23 +82,43 @@ function blankNote(path: string, pages: number, blankPages: readonly number[]): 
     : `${path} has no text on ${count} pages${which}. They may be scanned images.`;
 }
 
-async function readText(file: FolderFile, encoding: TextEncoding, wanted: Wanted, files: ThreadFiles): Promise<string> {
-  const decoding = new TextDecoding(encoding.label);
-  const pieces = decoding.read(await files.read(file));
-  const window = await takeWindow(pieces, { ...wanted, maxBytes: MAX_BYTES });
-  const { invalid } = decoding;
-  if (invalid !== null) {
-    // The head may be all ASCII, which says nothing about the encoding of the rest.
-    const guessed = encodingOf(invalid, true);
-    if (guessed !== null && guessed.label !== encoding.label) return readText(file, guessed, wanted, files);
+/** From this many invalid sequences of UTF-8, the first bytes are enough evidence for an older encoding. */
+const MUCH_EVIDENCE = 16;
+
+interface Beginning {
+  head: Uint8Array;
+  encoding: TextEncoding;
+}
+
+/** Decides between UTF-8 and an older encoding by all bytes up to the end of the requested part. */
+async function readText(file: FolderFile, beginning: Beginning, wanted: Wanted, files: ThreadFiles): Promise<string> {
+  const readAs = async (label: string) => {
+    const decoding = new TextDecoding(label);
+    const window = await takeWindow(decoding.read(await files.read(file)), { ...wanted, maxBytes: MAX_BYTES });
+    return { decoding, window };
+  };
+  let { encoding } = beginning;
+  let { decoding, window } = await readAs(encoding.isOpen ? 'utf-8' : encoding.label);
+  if (encoding.isOpen) {
+    const isOlder = decoding.invalid > decoding.valid;
+    encoding = isOlder ? olderEncoding(beginning, decoding) : UTF_8;
+    if (encoding.label !== 'utf-8') ({ decoding, window } = await readAs(encoding.label));
   }
-  const isWhole = encoding.label === 'utf-8' && invalid === null;
+  const isWhole = encoding.label === 'utf-8' && decoding.invalid === 0;
   const replaced = isWhole ? 0 : window.text.split('\ufffd').length - 1;
   const notes = [
     ...(encoding.isGuess ? [`The encoding of ${file.path} was guessed: ${encoding.label}.`] : []),
     ...(replaced > 0 ? [`Bytes that are not ${encoding.label} were replaced by \ufffd: ${replaced}.`] : []),
   ];
   return shown(file.path, window, wanted, notes.length === 0 ? [] : [notes.join(' ')]);
+}
+
+/** Guesses by the chunk with the most evidence if the first bytes have little. They may be ASCII alone. */
+function olderEncoding({ head, encoding }: Beginning, { worst }: TextDecoding): TextEncoding {
+  const { invalid } = countUtf8(head);
+  if (invalid >= MUCH_EVIDENCE || invalid >= worst.invalid) return encoding;
+  const guessed = encodingOf(worst.bytes, true);
+  return guessed?.isOpen ? guessed : encoding;
 }
 
 /** Lets the event loop run after each piece. */
