@@ -48,8 +48,8 @@ export class AnthropicEvents implements EventsOfProtocol {
   take(value: Fields, name: string | undefined): Fields[] {
     const { read } = this;
     if (value.type === undefined || value.type === null) read.odd('field', 'type');
-    const type = String(value.type ?? name ?? ('content' in value ? 'message' : ''));
-    if (!Object.hasOwn(this.events, type)) return read.odd('part', 'type') ?? [];
+    const type = value.type ?? name ?? ('content' in value ? 'message' : '');
+    if (typeof type !== 'string' || !Object.hasOwn(this.events, type)) return read.odd('part', 'type') ?? [];
     this.isReadable = true;
     return this.events[type as EventType](value);
   }
