@@ -29,10 +29,17 @@ export function tidyMessage(value: unknown): unknown {
   // Unchanged, because without the version even a line of a log could look like a result.
   if (!isMap(value) || value['jsonrpc'] !== '2.0') return value;
   const { id, method, params, result, error } = value;
-  const head = { jsonrpc: '2.0', ...(id !== null && id !== undefined && { id }) };
+  const head = { jsonrpc: '2.0', ...(isPresent(id) && { id }) };
   if (typeof method === 'string') return { ...head, method, ...(isMap(params) && { params: tidyParams(params) }) };
-  if (error !== null && error !== undefined) return { ...head, error: tidyError(error) };
+  if (isPresent(error) && !(isPresent(result) && isBlank(error))) return { ...head, error: tidyError(error) };
   return 'result' in value ? { ...head, result: tidyResult(result) } : value;
+}
+
+const isPresent = (value: unknown): boolean => value !== null && value !== undefined;
+
+/** Whether an error says nothing: `{}`, `[]` as PHP writes it, or `{"code":0,"message":""}` as Go may write none. */
+function isBlank(error: unknown): boolean {
+  return typeof error === 'object' && error !== null ? Object.values(error).every((value) => !value) : !error;
 }
 
 function tidyParams(params: JsonMap): JsonMap {
@@ -47,15 +54,20 @@ function tidyError(error: unknown): JsonMap {
   return {
     code: Number.isSafeInteger(number) ? number : ErrorCode.InternalError,
     message: isText ? message : 'The tool server gave no reason.',
-    ...(data !== null && data !== undefined && { data }),
+    ...(isPresent(data) && { data }),
   };
 }
+
+/** Fields of answers to other requests than `initialize`. */
+const OTHER_ANSWERS = ['content', 'structuredContent', 'toolResult', 'tools'];
 
 /** Removes `_meta`, which Spool does not read. A result that is not a map is refused later, with its content. */
 function tidyResult(result: unknown): JsonMap {
   if (!isMap(result)) return result === null ? {} : { content: result };
   const { _meta, ...rest } = withoutNulls(result);
-  return 'protocolVersion' in rest ? tidyInitialize(rest) : rest;
+  if ('protocolVersion' in rest && !OTHER_ANSWERS.some((field) => field in rest)) return tidyInitialize(rest);
+  // In Go an empty list of tools is null.
+  return result['tools'] === null ? { ...rest, tools: null } : rest;
 }
 
 /** Returns the answer to `initialize` with the fields that are used. */

@@ -11,8 +11,19 @@ const NO_REASON = 'The tool server gave no reason.';
 
 it.each<[string, object, object]>([
   ['a null error beside a result', request(1, { result: { a: 1 }, error: null }), { result: { a: 1 } }],
+  ...[{}, [], '', false, { code: 0, message: '' }, { code: null }].map((given): [string, object, object] => [
+    `the empty error ${JSON.stringify(given)} beside a result`,
+    request(1, { result: { a: 1 }, error: given }),
+    { result: { a: 1 } },
+  ]),
+  [
+    'an error that is not empty beside a result',
+    request(1, { result: {}, error: { code: 5, message: '' } }),
+    error(5, NO_REASON),
+  ],
   ['null meta data of a result', request(1, { result: { a: 1, _meta: null } }), { result: { a: 1 } }],
   ['meta data of a wrong type', request(1, { result: { a: 1, _meta: [] } }), { result: { a: 1 } }],
+  ['null for a list of tools', request(1, { result: { tools: null, a: null } }), { result: { tools: null } }],
   ['unknown fields', request(1, { result: {}, time: 5 }), { result: {} }],
   ['null as the result', request(1, { result: null }), { result: {} }],
   ['a result that is no map', request(1, { result: 'text' }), { result: { content: 'text' } }],
@@ -26,6 +37,7 @@ it.each<[string, object, object]>([
   ['an error with a word for its code', request(1, { error: { code: 'E_NO', message: 'no' } }), error(-32603, 'no')],
   ['an error with a fraction for its code', request(1, { error: { code: 1.5, message: 'no' } }), error(-32603, 'no')],
   ['an error without a message', request(1, { error: { code: 5, message: null } }), error(5, NO_REASON)],
+  ['an empty error beside a null result', request(1, { result: null, error: {} }), error(-32603, NO_REASON)],
   ['an empty error', request(1, { error: {} }), error(-32603, NO_REASON)],
   ['an error that is a text', request(1, { error: 'no' }), error(-32603, 'no')],
   ['an error beside a null result', request(1, { result: null, error: { message: 'no' } }), error(-32603, 'no')],
@@ -40,6 +52,13 @@ it.each<[string, object, object]>([
     { id: 'a', method: 'ping', params: { _meta: {} } },
   ],
   ['an initialize result', request(1, { result: { ...initialized, instructions: null } }), { result: initialized }],
+  ...[{ content: [] }, { structuredContent: {} }, { toolResult: 'a' }, { tools: [] }].map(
+    (more): [string, object, object] => [
+      `a protocol version beside ${JSON.stringify(more)}`,
+      request(1, { result: { protocolVersion: 'a', ...more } }),
+      { result: { protocolVersion: 'a', ...more } },
+    ],
+  ),
   [
     'an initialize result without names, with nulls',
     request(1, { result: { ...initialized, capabilities: { tools: {}, logging: null, x: 5 }, serverInfo: null } }),
