@@ -37,7 +37,12 @@ describe.each(['stdio', 'http', 'events'])('a server that is sloppy over %s', (m
     expect(entries('call').map(({ name }) => name)).toEqual(['good', 'none', 'no_code']);
   });
 
-  it.each(['{"good": {}}', 'null', '"none"'])('is misconfigured when its list of tools is %s', async (LIST) => {
+  it('has no tools when its list of tools is null', async () => {
+    const { server } = await sloppy(mode, {}, { LIST: 'null' });
+    expect(await openServers().servers.tools(contextOf([server]))).toEqual([]);
+  });
+
+  it.each(['{"good": {}}', '"none"'])('is misconfigured when its list of tools is %s', async (LIST) => {
     const { server } = await sloppy(mode, {}, { LIST });
     await expect(openServers().servers.tools(contextOf([server]))).rejects.toMatchObject({
       code: 'tool_server_misconfigured',

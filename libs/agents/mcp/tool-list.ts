@@ -60,20 +60,32 @@ export class ToolList {
         // The page that exceeds the limit is not kept. The transport limits how much of it is read.
         return { tools, leftOut, isCut: true };
       }
-      const { tools: given, nextCursor } = found;
-      if (!Array.isArray(given)) throw new NoToolList('The field "tools" of the answer to tools/list is not a list.');
+      const { nextCursor } = found;
+      const given = listIn(found, page);
+      if (given === null) leftOut.push(`Page ${page + 1} of the list of tools has no list, and is left out.`);
       cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
       const room = MAX_TOOLS - count;
-      for (const entry of given.slice(0, room)) {
+      for (const entry of given?.slice(0, room) ?? []) {
         await pauseIfLong();
         const tool = readTool(entry, count++);
         if (typeof tool === 'string') leftOut.push(tool);
         else tools.push(tool);
       }
-      if (given.length > room) return { tools, leftOut, isCut: true };
+      if (given !== null && given.length > room) return { tools, leftOut, isCut: true };
       if (cursor === undefined) return { tools, leftOut, isCut: false };
       if (count === MAX_TOOLS) break;
     }
     return { tools, leftOut, isCut: true };
   }
+}
+
+/**
+ * Returns null for a later page that has something else than a list. Throws NoToolList for such a first page. Null is an empty
+ * list, as Go writes it; so is nothing on a later page.
+ */
+function listIn({ tools }: Result, page: number): readonly unknown[] | null {
+  if (Array.isArray(tools)) return tools as unknown[];
+  if (tools === null || (tools === undefined && page > 0)) return [];
+  if (page > 0) return null;
+  throw new NoToolList('The field "tools" of the answer to tools/list is no list.');
 }

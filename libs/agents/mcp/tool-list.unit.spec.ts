@@ -31,12 +31,12 @@ it('refuses a page whose bytes were not counted, because it came in another answ
   await expect(new ToolList().read(async () => page('a'))).rejects.toThrow(ListTooLarge);
 });
 
-/** Reads one page. */
-function readPage(result: Record<string, unknown>) {
+/** Reads pages, one after the other. */
+function readPage(...results: Record<string, unknown>[]) {
   const list = new ToolList();
   return list.read(async () => {
     list.take(1);
-    return result;
+    return results.shift()!;
   });
 }
 
@@ -58,10 +58,25 @@ it('reads at most 1,000 entries of any content, in short turns', async () => {
   });
 });
 
-it.each(['none', { a: tool }, null, undefined, 5])('refuses %j as a list of tools', async (tools) => {
+it.each(['none', { a: tool }, undefined, 5])('refuses %j as a list of tools', async (tools) => {
   await expect(readPage({ tools })).rejects.toThrow(NoToolList);
 });
 
 it.each([null, '', 5])('reads a page with the cursor %j as the last one', async (nextCursor) => {
   expect(await readPage({ tools: [tool], nextCursor })).toEqual({ tools: [tool], leftOut: [], isCut: false });
+});
+
+it('takes null as an empty list', async () => {
+  expect(await readPage({ tools: null })).toEqual({ tools: [], leftOut: [], isCut: false });
+});
+
+it.each<[unknown, string[]]>([
+  [null, []],
+  [undefined, []],
+  [{}, ['Page 2 of the list of tools has no list, and is left out.']],
+  ['none', ['Page 2 of the list of tools has no list, and is left out.']],
+])('keeps the tools of the other pages when a later page has %j', async (tools, leftOut) => {
+  const last = { tools: [{ ...tool, name: 'b' }] };
+  const read = await readPage({ tools: [tool], nextCursor: '2' }, { tools, nextCursor: '3' }, last);
+  expect(read).toEqual({ tools: [tool, ...last.tools], leftOut, isCut: false });
 });
