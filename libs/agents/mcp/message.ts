@@ -35,7 +35,8 @@ export function tidyMessage(value: unknown): unknown {
   return 'result' in value ? { ...head, result: tidyResult(result) } : value;
 }
 
-const isPresent = (value: unknown): boolean => value !== null && value !== undefined;
+/** To a tool server, null often means absent. */
+export const isPresent = (value: unknown): boolean => value !== null && value !== undefined;
 
 /** Whether an error says nothing: `{}`, `[]` as PHP writes it, or `{"code":0,"message":""}` as Go may write none. */
 function isBlank(error: unknown): boolean {

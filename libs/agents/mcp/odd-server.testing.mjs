@@ -61,7 +61,7 @@ const TOOLS = {
   // The SDK would not send it.
   nonsense: {
     run: (_params, { requestId: id }) => {
-      process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result: { content: 'nothing' } })}\n`);
+      process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result: { content: 5 } })}\n`);
       return new Promise(() => {});
     },
   },

@@ -4,7 +4,7 @@ import type { ToolContext, ToolResult } from '../harness.ts';
 import { CallFailed } from './call-failed.ts';
 import { decodeData } from './decode-data.ts';
 import { hideInText, hideSecrets } from './hide-secrets.ts';
-import { isMap, type JsonMap } from './message.ts';
+import { isMap, isPresent, type JsonMap } from './message.ts';
 
 /** The longest URI of a resource, UTF-16 units. */
 const MAX_URI = 8 * 1024;
@@ -25,14 +25,24 @@ export interface ServerResult {
   isError?: unknown;
 }
 
-/** Returns the result with its first 1,000 parts. Throws CallFailed (`invalid`) for an answer without a list of parts. */
-export function checkResult({ content: given, ...rest }: JsonMap): ServerResult {
-  const content: unknown = given ?? [];
+/**
+ * Returns the result with its first 1,000 parts. Throws CallFailed (`invalid`) for an answer whose content is neither a list of
+ * parts nor one part.
+ */
+export function checkResult({ content: given, toolResult, ...rest }: JsonMap): ServerResult {
+  const one = given ?? oldContent(toolResult);
+  const content = typeof one === 'string' || isMap(one) ? [one] : one;
   if (!Array.isArray(content)) throw new CallFailed('invalid', new Error('The content of a result is not a list.'));
   const more = content.length - MAX_BLOCKS;
   if (more <= 0) return { ...rest, content };
   const last = { type: 'text', text: `[${more} parts are not kept: there are too many]` };
   return { ...rest, content: [...(content.slice(0, MAX_BLOCKS) as unknown[]), last] };
+}
+
+/** The field of the protocol's first version, which may have any value. */
+function oldContent(toolResult: unknown): unknown {
+  if (!isPresent(toolResult)) return [];
+  return typeof toolResult === 'string' || Array.isArray(toolResult) ? toolResult : { type: 'json', json: toolResult };
 }
 
 type Keep = Pick<ToolContext, 'saveArtifact'>;
@@ -52,18 +62,21 @@ export async function readResult(
   secrets: readonly string[],
   keep: Keep,
 ): Promise<ToolResult> {
-  const parts: Part[] = [];
-  const blocks = content.filter((block) => block !== null).map((block) => (isMap(block) ? block : {}));
+  let parts: Part[] = [];
+  let hasText = false;
   // One after the other: each may be megabytes.
   let files = 0;
-  for (const block of blocks) {
+  for (const given of content) {
+    if (given === null) continue;
     await pauseIfLong();
+    const block = blockOf(given);
+    hasText ||= block['type'] === 'text' && isText(block['text']) && block['text'] !== '';
     if (isFile(block) && ++files > MAX_FILES) parts.push({ text: '[a file that is not kept: there are too many]' });
     else parts.push((await readBlock(block, keep, secrets)) ?? { text: unreadable(block) });
   }
-  const said = blocks.some(({ type, text }) => type === 'text' && typeof text === 'string');
   await pauseIfLong();
-  if (!said && isPresent(structuredContent)) parts.unshift({ text: JSON.stringify(structuredContent) });
+  if (!hasText && isPresent(structuredContent))
+    parts = [{ text: JSON.stringify(structuredContent) }, ...parts.filter(({ text }) => text !== '')];
   const fileIds = parts.flatMap(({ fileId }) => fileId ?? []);
   const text = await hideInText(parts.map((part) => part.text).join('\n'), secrets);
   return { text, isError: isError === true, ...(fileIds.length > 0 && { fileIds }) };
@@ -78,6 +91,7 @@ export function resultBytes({ content }: ServerResult): number {
 }
 
 function blockBytes(block: unknown): number {
+  if (isText(block)) return block.length;
   if (!isMap(block)) return 0;
   const { text, data, uri, resource } = block;
   const own = [text, data, uri].reduce<number>((sum, part) => sum + (typeof part === 'string' ? part.length : 0), 0);
@@ -85,8 +99,17 @@ function blockBytes(block: unknown): number {
   return own + (textOf(resource['text']) ?? textOf(resource['blob']) ?? '').length;
 }
 
-const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+const isText = (value: unknown): value is string => typeof value === 'string';
+const textOf = (value: unknown): string | undefined => (isText(value) ? value : undefined);
+
+/** The block that a part of a result is meant as: texts come without a type, and values as JSON. */
+function blockOf(given: unknown): JsonMap {
+  if (isText(given)) return { type: 'text', text: given };
+  if (!isMap(given)) return {};
+  const { type, text, json } = given;
+  if (!isPresent(type) && isText(text)) return { type: 'text', text };
+  return type === 'json' && isPresent(json) ? { type: 'text', text: JSON.stringify(json) } : given;
+}
 
 function isFile({ type, resource }: JsonMap): boolean {
   if (type === 'image' || type === 'audio') return true;

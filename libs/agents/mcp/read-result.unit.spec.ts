@@ -1,6 +1,6 @@
 import { measureTurns, nightTest } from '#testing';
 import type { ToolContext } from '../harness.ts';
-import { checkResult, readResult } from './read-result.ts';
+import { checkResult, readResult, resultBytes } from './read-result.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const keep = { saveArtifact: () => Promise.resolve({ fileId: 'file-1' }) };
@@ -67,7 +67,8 @@ describe('the parts of a result', () => {
     ['the name of a method', { type: 'toString' }, `[${UNREADABLE}, toString]`],
     ['a type of several lines', { type: 'a\nb\u2028c' }, `[${UNREADABLE}, a b c]`],
     ['no type', { type: null, mimeType: 5 }, `[${UNREADABLE}]`],
-    ['no map', 'text', `[${UNREADABLE}]`],
+    ['a number', 5, `[${UNREADABLE}]`],
+    ['JSON without a value', { type: 'json', json: null }, `[${UNREADABLE}, json]`],
     ['a list', [text], `[${UNREADABLE}]`],
     ['a text without a text', { type: 'text', text: null }, `[${UNREADABLE}, text]`],
     ['an image without data', { type: 'image', mimeType: 'image/png' }, `[${UNREADABLE}, image, image/png]`],
@@ -100,6 +101,19 @@ describe('the parts of a result', () => {
       { structuredContent: { a: 1 } },
       `{"a":1}\n[${UNREADABLE}, x]`,
     ],
+    ['an empty text beside structured content', [{ type: 'text', text: '' }], { structuredContent: [1] }, '[1]'],
+    ['an empty text and a text', [{ type: 'text', text: '' }, text], { structuredContent: [1] }, `\n${text.text}`],
+    ['a text that is no block', ['hello', text], {}, `hello\n${text.text}`],
+    ['a text for the parts', 'hello', { structuredContent: [1] }, 'hello'],
+    ['one part without a list', text, {}, text.text],
+    ['an empty map for the parts', {}, {}, `[${UNREADABLE}]`],
+    ['a text without a type', [{ text: 'a' }, { type: null, text: 'b' }], { structuredContent: [1] }, 'a\nb'],
+    ['JSON', [{ type: 'json', json: { a: 1 } }], { structuredContent: [1] }, '{"a":1}'],
+    ['an old result that is a text', undefined, { toolResult: 'hello' }, 'hello'],
+    ['an old result that is a list of parts', undefined, { toolResult: [text] }, text.text],
+    ['an old result that is a map', null, { toolResult: { a: 1 } }, '{"a":1}'],
+    ['an old result that is a number', undefined, { toolResult: 5 }, '5'],
+    ['an old result beside content', [text], { toolResult: 5 }, text.text],
     ['a link without a name', [{ type: 'resource_link', uri: 'a:b', name: null, size: null }], {}, '[link: a:b]'],
     [
       'a resource without an address',
@@ -140,8 +154,13 @@ describe('checking a result', () => {
   const text = { type: 'text', text: 'x' };
   const audience = Array.from({ length: 40_000 }, () => 0);
 
-  it.each([{}, 'text', 5])('refuses %j as a list of parts', (content) => {
+  it.each([true, 5])('refuses %j as a list of parts', (content) => {
     expect(() => checkResult({ content })).toThrow('The tool call failed: invalid.');
+  });
+
+  it('counts the memory of texts, whatever they are in', () => {
+    const counted = [[text], ['x'], [{ text: 'x' }], 'x', text].map((content) => resultBytes(checkResult({ content })));
+    expect(counted).toEqual([3, 3, 3, 3, 3]);
   });
 
   nightTest('takes short turns with all that a result may have', async () => {

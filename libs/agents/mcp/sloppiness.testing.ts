@@ -4,7 +4,9 @@ export const FRAMINGS = ['lines', 'events', 'body'] as const;
 export type Framing = (typeof FRAMINGS)[number];
 
 const JUNK: unknown[] = [null, 5, 'text', [], {}, true];
-const UNKNOWN_BLOCKS = [{ type: 'video', data: 'AAAA' }, { type: 'toString' }, {}, 'text', { type: 'image' }];
+const UNKNOWN_BLOCKS = [{ type: 'video', data: 'AAAA' }, { type: 'toString' }, {}, 5, { type: 'image' }];
+/** Beside a result. */
+const NO_ERRORS = [null, {}, [], '', { code: 0, message: '' }];
 const BAD_TOOLS = [
   { name: 'bad', inputSchema: { anyOf: [{ type: 'object' }] } },
   { name: 'worse', inputSchema: { type: 'object', required: [5] } },
@@ -33,7 +35,7 @@ export class Sloppiness {
     return {
       ...message,
       ...(isMap(result) && { result: this.result(result) }),
-      ...(this.chance(0.3) && { error: null }),
+      ...(isMap(result) && this.chance(0.3) && { error: this.pick(NO_ERRORS) }),
       ...(this.chance(0.3) && { unknown: this.pick(JUNK) }),
     };
   }
@@ -120,14 +122,15 @@ export class Sloppiness {
   private content(all: readonly unknown[]): unknown[] {
     return all.flatMap((given) => {
       const block = given as JsonMap;
-      const { data, mimeType, resource } = block;
+      const { type, text, data, mimeType, resource } = block;
       const sloppy = {
         ...this.fields(block),
         annotations: this.pick(JUNK),
         ...(typeof data === 'string' && { data: this.data(data, mimeType) }),
         ...(isMap(resource) && { resource: this.resource(resource) }),
       };
-      return [...this.some(null), ...this.some(this.pick(UNKNOWN_BLOCKS)), sloppy];
+      const meant = type === 'text' ? this.pick([sloppy, sloppy, { text }, text]) : sloppy;
+      return [...this.some(null), ...this.some(this.pick(UNKNOWN_BLOCKS)), meant];
     });
   }
 
