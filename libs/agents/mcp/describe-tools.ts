@@ -2,7 +2,8 @@ import { storableText } from '#domain';
 import { firstBytes } from '../first-bytes.ts';
 import type { Tool } from '../harness.ts';
 import { fitsPattern } from '../tool-policy.ts';
-import { showName, type ListedTool } from './read-tool.ts';
+import { showName } from './read-schema.ts';
+import type { ListedTool } from './read-tool.ts';
 import { toolNames } from './tool-names.ts';
 import type { ToolServer } from './tool-server.ts';
 

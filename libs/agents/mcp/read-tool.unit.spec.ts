@@ -20,6 +20,50 @@ it.each<[string, object, object]>([
   ['an empty list of properties, as PHP writes an empty map', withProperties([]), withProperties({})],
   ['a property that is null', withProperties({ a: {}, b: null }), withProperties({ a: {} })],
   ['true and false as schemas', withProperties({ a: true, b: false }), withProperties({ a: {}, b: { not: {} } })],
+  ['no schema', { inputSchema: undefined }, {}],
+  ['null as its schema', { inputSchema: null }, {}],
+  ['an empty schema', { inputSchema: {} }, {}],
+  ['an empty list as its schema, as PHP writes an empty map', { inputSchema: [] }, {}],
+  ['properties without a type', { inputSchema: { properties: { a: {} } } }, withProperties({ a: {} })],
+  ['a type that may be null', { inputSchema: { type: ['object', 'null'] } }, {}],
+  ['"required": true, as in draft 3', { inputSchema: { ...object, required: true } }, {}],
+  [
+    'what says nothing deep in a schema',
+    withProperties({
+      draft3: { type: 'string', required: true },
+      php: { type: 'object', properties: [] },
+      list: { type: 'array', items: [] },
+      choice: { enum: [], anyOf: [{ enum: null }, { ...object, properties: { a: true } }] },
+    }),
+    withProperties({
+      draft3: { type: 'string' },
+      php: { type: 'object', properties: {} },
+      list: { type: 'array', items: {} },
+      choice: { anyOf: [{}, { ...object, properties: { a: {} } }] },
+    }),
+  ],
+  [
+    'all that a schema may have',
+    ...same(
+      withProperties({
+        type: { type: ['string', 'null'], enum: ['a'] },
+        required: { items: [{ type: 'integer' }, { type: 'number' }], additionalItems: false },
+        list: { type: 'array', items: true },
+        map: {
+          ...object,
+          additionalProperties: { type: 'boolean' },
+          required: ['a'],
+          patternProperties: { x: object },
+        },
+        values: {
+          const: { type: 'any' },
+          default: { required: 5 },
+          enum: [{ type: 'any' }],
+          'x-more': { type: 'any' },
+        },
+      }),
+    ),
+  ],
   [
     'nulls deep in a schema, but not where null is a value',
     withProperties({
@@ -41,12 +85,34 @@ const wrongType = 'The input schema of "bad" does not have the type "object".';
 
 it.each<[object | null | string, string]>([
   [{ name: 'bad', inputSchema: { anyOf: [{ type: 'object', properties: {} }] } }, wrongType],
-  [{ name: 'bad', inputSchema: { type: ['object', 'null'] } }, wrongType],
-  [{ name: 'bad', inputSchema: null }, wrongType],
-  [{ name: 'bad' }, wrongType],
+  [{ name: 'bad', inputSchema: { type: ['object', 'string'] } }, wrongType],
+  [{ name: 'bad', inputSchema: { type: 'null' } }, wrongType],
+  [{ name: 'bad', inputSchema: 'text' }, wrongType],
+  ...([
+    [{ required: 'a' }, 'has a list "required" that is no list of names'],
+    [{ required: [5] }, 'has a list "required" that is no list of names'],
+    [{ properties: 'x' }, 'has "properties" that are no map'],
+    [{ properties: { x: 'text' } }, 'has a property "x" that is no schema'],
+    [{ type: 'any' }, 'has an unknown type'],
+    [{ type: ['string', 5] }, 'has an unknown type'],
+    [{ type: [] }, 'has an unknown type'],
+    [{ enum: 'a' }, 'has an "enum" that is no list of values'],
+    [{ items: 'string' }, 'has "items" that are no schema'],
+    [{ items: ['string'] }, 'has "items" that are no schema'],
+  ].flatMap(([part, what]) =>
+    [
+      [{ properties: { a: part } }, 'properties.a'],
+      [{ properties: { a: { items: part } } }, 'properties.a.items'],
+      [{ anyOf: [{}, part] }, 'anyOf'],
+      [{ $defs: { a: { additionalProperties: part } } }, '$defs.a.additionalProperties'],
+    ].map(([schema, where]) => [
+      { name: 'bad', inputSchema: { ...object, ...(schema as object) } },
+      `The input schema of "bad" ${what as string}, in "${where as string}".`,
+    ]),
+  ) as [object, string][]),
   [
-    { name: 'bad', inputSchema: { ...object, required: true } },
-    'The input schema of "bad" has a "required" that is not a list of names.',
+    { name: 'bad', inputSchema: { ...object, required: 'a' } },
+    'The input schema of "bad" has a list "required" that is no list of names.',
   ],
   [
     { name: 'bad', ...withProperties({ x: 'text' }) },
@@ -60,6 +126,11 @@ it.each<[object | null | string, string]>([
 ])('says why %j is left out', (tool, why) => {
   expect(readTool(tool, 2)).toBe(why);
 });
+
+/** The same, as it is given and as it is read. */
+function same(schema: object): [object, object] {
+  return [schema, schema];
+}
 
 function withProperties(properties: unknown) {
   return { inputSchema: { ...object, properties } };

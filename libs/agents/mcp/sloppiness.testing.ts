@@ -99,7 +99,10 @@ export class Sloppiness {
         ...this.fields(tool),
         title,
         annotations: isMap(annotations) ? this.fields(annotations) : annotations,
-        inputSchema: this.schema(inputSchema as JsonMap),
+        inputSchema: {
+          ...this.schema(inputSchema as JsonMap),
+          type: this.pick(['object', undefined, ['object', 'null']]),
+        },
       };
       const second = { ...tool, description: 'The second of this name.' };
       return [...this.some(this.pick(BAD_TOOLS)), sloppy, ...this.some(second)];
@@ -115,6 +118,7 @@ export class Sloppiness {
       ...schema,
       ...(Object.fromEntries(nulls) as JsonMap),
       ...(isMap(properties) && { properties: Object.fromEntries([...parts, ...this.some(['none', null])]) as JsonMap }),
+      ...(required === undefined && this.chance(0.15) && { required: true }),
       ...(Array.isArray(required) && { required: [...(required as unknown[]), ...this.some(null)] }),
     };
   }
