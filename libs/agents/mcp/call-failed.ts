@@ -58,6 +58,11 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof McpError && (error.cause !== undefined || !OWN_CODES.includes(error.code));
 }
 
+/** Whether a server refused a request with HTTP status 404: by the protocol its session is over. */
+export function isSessionLost(error: unknown): boolean {
+  return error instanceof McpError && error.cause instanceof StreamableHTTPError && error.cause.code === 404;
+}
+
 function kindOf(error: unknown): FailureKind {
   if (error instanceof McpError) return 'refused';
   const limit = limitOf(error);

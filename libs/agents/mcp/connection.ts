@@ -3,7 +3,7 @@ import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/cl
 import { ResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { readVersion, type ByteHold, type Fetch, type Logger } from '#platform';
 import { NoRoom, type RunContext } from '../harness.ts';
-import { CallFailed, failureOf, limitOf, type Limit } from './call-failed.ts';
+import { CallFailed, failureOf, isSessionLost, limitOf, type Limit } from './call-failed.ts';
 import { hideInError, hideSecrets } from './hide-secrets.ts';
 import { httpTransport, TOOL_CALL_ID } from './http-transport.ts';
 import { MessageTooLarge } from './message-lines.ts';
@@ -293,7 +293,8 @@ export class McpConnection {
       void this.checkAfterGivingUp();
       return signal.aborted ? signal.reason : failure;
     }
-    if (failure.kind !== 'refused' && failure.kind !== 'invalid') this.markUnusable();
+    const mayGoOn = failure.kind === 'refused' || failure.kind === 'invalid';
+    if (!mayGoOn || isSessionLost(failure.cause)) this.markUnusable();
     return failure;
   }
 

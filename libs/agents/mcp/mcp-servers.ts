@@ -1,7 +1,7 @@
 import { ownTurn, untilAborted, type Fetch, type Logger } from '#platform';
 import { HarnessError, NoRoom, type RunContext, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
 import type { Allowances } from '../allowances.ts';
-import { CallFailed, isRefusal, type FailureKind } from './call-failed.ts';
+import { CallFailed, isRefusal, isSessionLost, type FailureKind } from './call-failed.ts';
 import type { ConnectionOwner } from './connection.ts';
 import { ConnectionPool, ServerAway } from './connection-pool.ts';
 import { isMisconfigured } from './misconfigured.ts';
@@ -21,7 +21,8 @@ const MAX_LOGGED = 20;
 
 /** Returns whether requesting the list again would not help. */
 const isFinal = (error: unknown): boolean =>
-  isRefusal(error) || [ServerAway, ListTooLarge, NoToolList, NoRoom].some((kind) => error instanceof kind);
+  (isRefusal(error) && !isSessionLost(error)) ||
+  [ServerAway, ListTooLarge, NoToolList, NoRoom].some((kind) => error instanceof kind);
 
 export interface McpServersOptions {
   /** A guarded `fetch` (`openOutbound`), because manifests name the addresses. */

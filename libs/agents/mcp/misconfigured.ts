@@ -12,14 +12,21 @@ const LASTING_NAMES = [
   'NoToolList',
 ];
 const MAX_CAUSES = 10;
+const NOT_FOUND = 404;
 
 /** Returns whether a server stays unusable until somebody changes its entry or the allowances. */
 export function isMisconfigured(error: unknown): boolean {
+  let isOpening = false;
   // Not `instanceof`, because under Jest the errors of Node have another class Error.
   for (let next = error, i = 0; types.isNativeError(next) && i < MAX_CAUSES; next = next.cause, i++) {
+    if (next.name === 'ServerAway') isOpening = true;
+    // The answer to a request of a session that is over. The next connection has another.
+    if (!isOpening && next.name === 'McpError' && codeOf(next.cause) === NOT_FOUND) return false;
     // By name, because the error may be a copy without secrets.
     if (LASTING_NAMES.includes(next.name)) return true;
-    if ('code' in next && LASTING.includes(next.code)) return true;
+    if (LASTING.includes(codeOf(next))) return true;
   }
   return false;
 }
+
+const codeOf = (error: unknown): unknown => (types.isNativeError(error) && 'code' in error ? error.code : undefined);

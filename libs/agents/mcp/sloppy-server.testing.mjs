@@ -1,13 +1,14 @@
 // An MCP server without the SDK. Its messages have nulls, unknown parts and byte order marks, which the SDK would not send.
 // `node sloppy-server.testing.mjs` speaks stdio; with `http` or `events` it listens on PORT and answers with JSON or with
-// server-sent events. LIST replaces the tools of its list. It starts after DELAY milliseconds. Calls go to the file JOURNAL.
+// server-sent events. LIST replaces the tools of its list. It starts after DELAY milliseconds. It refuses the first LOST_LISTS
+// requests for its list as those of a lost session. Calls and starts of sessions go to the file JOURNAL.
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const { JOURNAL, LIST, DELAY = '0', PORT } = process.env;
+const { JOURNAL, LIST, DELAY = '0', LOST_LISTS = '0', PORT } = process.env;
 const [, , mode = 'stdio'] = process.argv;
 const BOM = '\uFEFF';
 const object = { type: 'object', required: null, $schema: null };
@@ -36,18 +37,22 @@ const TOOLS = [
 ];
 
 let isLost = true;
+let lostLists = Number(LOST_LISTS);
+const note = (entry) => appendFileSync(JOURNAL, `${JSON.stringify({ pid: process.pid, ...entry })}\n`);
 
 function answerTo({ id, method, params }) {
   if (id === undefined) return null;
   if (method === 'initialize') {
+    note({ did: method });
     const { protocolVersion } = params;
     const capabilities = { tools: { listChanged: null }, logging: null };
     return [200, { id, result: { protocolVersion, capabilities, serverInfo: { name: 'sloppy', version: null } } }];
   }
+  if (method === 'tools/list' && lostLists-- > 0) return [404, { id, ...error('Session not found', { code: -32001 }) }];
   if (method === 'tools/list')
     return [200, { id, result: { tools: LIST ? JSON.parse(LIST) : TOOLS, nextCursor: null } }];
   if (method !== 'tools/call') return [200, { id, result: {} }];
-  appendFileSync(JOURNAL, `${JSON.stringify({ pid: process.pid, did: 'call', name: params.name })}\n`);
+  note({ did: 'call', name: params.name });
   const [status, message] = CALLS[params.name];
   if (params.name !== 'lost_once') return [status, { id, ...message }];
   // An error without the id of the request does not belong to the request.

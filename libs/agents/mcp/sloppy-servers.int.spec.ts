@@ -63,6 +63,19 @@ describe.each(['http', 'events'])('an error of the protocol over %s', (mode) => 
       expect(await callTool(tools, `odd__${name}`)).toEqual({ text, isError: true });
     }
     expect(entries('call')).toHaveLength(3);
+    // By the protocol a session is over after 404, so the last call had another.
+    expect(entries('initialize')).toHaveLength(2);
+  });
+
+  it.each([
+    ['once', '1', { good: true }],
+    ['again and again', '100', { code: 'tool_server_unavailable' }],
+  ])('that says %s that the session is lost makes a list be asked for in a new one', async (_what, LOST_LISTS, is) => {
+    const { server, entries } = await sloppy(mode, {}, { LOST_LISTS });
+    const read = openServers().servers.tools(contextOf([server]));
+    const found = read.then((tools) => ({ good: tools.some(({ name }) => name === 'odd__good') }));
+    expect(await found.catch((error: unknown) => error)).toMatchObject(is);
+    expect(entries('initialize')).toHaveLength(2);
   });
 
   it('without the id of the request means that the session is lost, so the call is sent again', async () => {
