@@ -28,7 +28,11 @@ afterEach(async () => {
   await Promise.all(ends.splice(0).map((end) => end()));
 });
 
-const config = loadConfig({ ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1', MANIFEST_VARIABLES: 'KEY' });
+const config = loadConfig({
+  ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1',
+  MANIFEST_VARIABLES: 'KEY',
+  TOOL_SERVER_COMMANDS: process.execPath,
+});
 const checkLive = (manifest: AgentManifest): Promise<CheckRow[]> => checkAgent(manifest, { config, env, live: true });
 
 type Kind = 'text' | 'tools' | 'results' | 'image';
@@ -316,6 +320,19 @@ describe('checking the tool servers of an agent', () => {
     expect(wouldRun(rows)).toBe(true);
     const required = { ...manifest, toolServers: manifest.toolServers.map((one) => ({ ...one, required: true })) };
     expect(wouldRun(await checkLive(required))).toBe(false);
+  });
+
+  it('says what the program of a tool server wrote before it ended', async () => {
+    const provider = await start(server(CHAT));
+    const args = ['-e', 'console.error("FATAL: WEATHER_API_KEY is not set"); process.exit(1)'];
+    const toolServers = [{ name: 'weather', command: process.execPath, args }];
+    const rows = await checkLive(manifestWith({ baseUrl: provider.url, apiKey }, { toolServers }));
+    expect(rows.at(-1)).toMatchObject({
+      ...{ check: 'tool server weather', state: 'does not work' },
+      detail: expect.stringMatching(
+        /exit status 1 before it answered\. Its last lines .*: FATAL: WEATHER_API_KEY is not set/,
+      ) as string,
+    });
   });
 
   it('says which tools are left out', async () => {

@@ -10,6 +10,9 @@ export interface PoolOptions extends ConnectionParts {
   maxOpen: number;
 }
 
+/** How long a server is waited for after its `startMs`, milliseconds: the error of the connection comes first then, and says more. */
+export const LATE_MS = 1_000;
+
 /** Thrown if a tool server cannot be connected to. The cause contains no secrets and may be logged. */
 export class ServerAway extends Error {
   override name = 'ServerAway';
@@ -81,7 +84,7 @@ export class ConnectionPool {
   private async openEntry(entry: Entry, { server, secrets }: ReadyServer): Promise<void> {
     const { startMs } = server;
     try {
-      await untilAborted(entry.connection.open(startMs), AbortSignal.timeout(startMs));
+      await untilAborted(entry.connection.open(startMs), AbortSignal.timeout(startMs + LATE_MS));
     } catch (error) {
       void this.end(entry);
       throw new ServerAway(`The tool server ${server.name} cannot be connected to.`, {

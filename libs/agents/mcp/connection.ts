@@ -10,6 +10,7 @@ import { MessageTooLarge } from './message-lines.ts';
 import { checkResult, type ServerResult } from './read-result.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import type { ToolSandbox } from './sandbox.ts';
+import { explainEnd } from './server-ending.ts';
 import { LIST_TOO_LARGE, ListTooLarge, MAX_LIST_BYTES, ToolList, type ToolListing } from './tool-list.ts';
 import type { ReadyServer } from './tool-server.ts';
 
@@ -109,7 +110,9 @@ export class McpConnection {
     const transport = this.transport();
     // Limits the lifetime of a process, however often it is used.
     if (this.stdio !== null) this.age = setTimeout(() => this.markUnusable(), this.parts.maxAgeMs).unref();
-    await this.client.connect(transport, { timeout: timeoutMs });
+    await this.client.connect(transport, { timeout: timeoutMs }).catch((error: unknown) => {
+      throw this.stdio === null ? error : explainEnd(error, this.stdio.ending, this.target.secrets);
+    });
   }
 
   /** Returns the server's tools, at most the first 1,000 or those of the first 2 MiB. */

@@ -3,7 +3,7 @@ import { HarnessError, NoRoom, type RunContext, type Tool, type ToolContext, typ
 import type { Allowances } from '../allowances.ts';
 import { CallFailed, isRefusal, isSessionLost, type FailureKind } from './call-failed.ts';
 import type { ConnectionOwner } from './connection.ts';
-import { ConnectionPool, ServerAway } from './connection-pool.ts';
+import { ConnectionPool, LATE_MS, ServerAway } from './connection-pool.ts';
 import { isMisconfigured } from './misconfigured.ts';
 import { hideInError, hideInSlices } from './hide-secrets.ts';
 import { describeTools, type ServerTool } from './describe-tools.ts';
@@ -89,7 +89,7 @@ export class McpServers {
     this.avoided.delete(key);
     try {
       const target = await readyServer(server, allowances);
-      const listing = untilAborted(this.list(context, target), AbortSignal.timeout(server.startMs));
+      const listing = untilAborted(this.list(context, target), AbortSignal.timeout(server.startMs + LATE_MS));
       const listed = await untilAborted(listing, signal);
       const { tools, leftOut } = await this.describe(target, listed, agentId);
       for (const why of leftOut.slice(0, MAX_LOGGED)) logger.warn({ ...about, why }, 'a tool was left out');

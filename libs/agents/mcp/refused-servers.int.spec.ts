@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { inspect } from 'node:util';
 import { allowing } from '../allowances.testing.ts';
 import { childrenOf, closeAll, contextOf, oddServer, openServers, testSandbox } from './mcp-servers.testing.ts';
 
@@ -53,6 +54,43 @@ describe('a server that cannot be reached', () => {
     expect(await servers.tools(context)).toEqual([]);
     expect(await servers.tools(context)).toEqual([]);
     expect(log().match(/an optional tool server was left out/g)).toHaveLength(1);
+  });
+
+  const FATAL = 'console.error(`FATAL: ${process.env.KEY} is no key${" x".repeat(500)}`); process.exit(1)';
+  const FLOOD = `console.log('x\\n'.repeat(200)); setInterval(() => {}, 1e6)`;
+  const LAST = 'Its last lines on standard error:';
+  it.each([
+    [
+      'ended',
+      ['-e', FATAL],
+      `The program ended with exit status 1 before it answered. ${LAST} FATAL: *** is no key x x`,
+    ],
+    [
+      'ended within a line',
+      ['-e', 'process.stderr.write("no"); process.exitCode = 3'],
+      `exit status 3 before it answered. ${LAST} no`,
+    ],
+    ['is missing', ['/no/such/script.mjs'], `Error: Cannot find module '/no/such/script.mjs' | `],
+    ['says nothing', ['-e', 'process.exit(0)'], 'The program ended with exit status 0 before it answered.'],
+    [
+      'is silent',
+      ['-e', 'console.error("wait"); setInterval(() => {}, 1e6)'],
+      `The program did not answer in time. ${LAST} wait`,
+    ],
+    ['was ended', ['-e', FLOOD], 'The program was ended before it answered. The standard output has too many lines'],
+  ])('says what its program left when it %s', async (_what, args, why) => {
+    const key = 'a-long-secret';
+    const { servers, log } = openServers({ endMs: 100, allowances: allowing({ KEY: key }) });
+    const server = { name: 'dying', command: process.execPath, args, env: { KEY: { env: 'KEY' } }, startMs: 1_500 };
+    const error = await servers.tools(contextOf([server])).catch((thrown: unknown) => thrown);
+    const cause = { name: 'ServerEnded', message: expect.stringContaining(why) as string };
+    expect(error).toMatchObject({ code: 'tool_server_unavailable', cause: { name: 'ServerAway', cause } });
+    expect(error).toMatchObject({ cause: { cause: { cause: { name: 'McpError' } } } });
+    expect(await servers.tools(contextOf([{ ...server, required: false }]))).toEqual([]);
+    expect(log()).toContain(JSON.stringify(why).slice(1, -1));
+    expect(log()).not.toContain(key);
+    expect(inspect(error, { depth: 10 })).not.toContain(key);
+    expect(inspect(error, { depth: 10 })).not.toContain(' x'.repeat(200));
   });
 
   it('does not hold up a Run that has to stop', async () => {

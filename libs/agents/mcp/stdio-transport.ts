@@ -7,6 +7,7 @@ import { JsonShape } from '../json-shape.ts';
 import { parseMessage } from './message.ts';
 import { MessageLines } from './message-lines.ts';
 import type { Launch } from './sandbox.ts';
+import { LastLines, type Ending } from './server-ending.ts';
 import { killProcess, signalServer, startServer, type ServerProcess } from './server-process.ts';
 import { watchServer } from './server-watch.ts';
 
@@ -59,12 +60,20 @@ export class StdioTransport implements Transport {
   private isReading = false;
   /** Lines since the last request that are not messages. */
   private unreadable = 0;
-  /** Whether the output exceeded a limit. Nothing more of it is kept or read. */
-  private isBroken = false;
+  /** The limit that the output or the process exceeded. Nothing more of the output is kept or read. */
+  private broken: Error | null = null;
+  private exit: Ending['exit'] = null;
+  private readonly lastLines = new LastLines();
   /** The ids of `tools/list` requests without an answer. */
   private readonly listIds = new Set<unknown>();
 
   constructor(private readonly server: StdioServer) {}
+
+  /** What is known of its process, for the error of a server that gave no answer. */
+  get ending(): Ending {
+    const { exit, broken } = this;
+    return { exit, broken, lastLines: this.lastLines.lines };
+  }
 
   /** Rejects when the program cannot be started. */
   async start(): Promise<void> {
@@ -120,7 +129,8 @@ export class StdioTransport implements Transport {
       // Without bubblewrap some may have left the group of the server.
       for (const pid of pids) killProcess(pid);
     });
-    await exited;
+    const [status, signal] = (await exited) as [number | null, NodeJS.Signals | null];
+    this.exit = { status, signal };
     endWatch();
     // Processes that it left running have no use any more.
     signalServer(child, 'SIGKILL');
@@ -142,12 +152,12 @@ export class StdioTransport implements Transport {
       for await (const piece of child.stdout as AsyncIterable<Buffer>) {
         this.isReading = true;
         await pauseIfLong();
-        if (this.isBroken) return;
+        if (this.broken !== null) return;
         this.server.onBytes(piece.length);
         this.server.onHeld(lines.bytes + piece.length);
         shape.take(piece);
         for (const line of lines.take(piece)) await this.readLine(line);
-        if (this.isBroken) return;
+        if (this.broken !== null) return;
         this.server.onHeld(lines.bytes);
         this.isReading = false;
       }
@@ -160,7 +170,7 @@ export class StdioTransport implements Transport {
   }
 
   private breakOff(child: ServerProcess, error: Error): void {
-    this.isBroken = true;
+    this.broken ??= error;
     child.stdout.destroy();
     this.server.onHeld(0);
     this.onerror?.(error);
@@ -170,13 +180,13 @@ export class StdioTransport implements Transport {
   private async readLine(line: string): Promise<void> {
     const isLarge = line.length > LARGE_MESSAGE;
     await (isLarge ? ownTurn() : pauseIfLong());
-    if (this.isBroken) return;
+    if (this.broken !== null) return;
     this.server.onMessages(1);
     const message = this.parse(line);
     if (message === null) return;
     // The SDK serializes unexpected messages again, which takes long for large ones.
     if (isLarge) await ownTurn();
-    if (this.isBroken) return;
+    if (this.broken !== null) return;
     // The SDK takes the id of an answer as a number.
     if ('id' in message && !('method' in message) && this.listIds.delete(Number(message.id)))
       this.server.onListPage(Buffer.byteLength(line));
@@ -202,11 +212,15 @@ export class StdioTransport implements Transport {
     const lines = new MessageLines(() => MAX_LOG_LINE_BYTES);
     let left = MAX_LOG_LINES;
     child.stderr.on('error', (error) => this.onerror?.(error));
-    const stop = (): void => void child.stderr.off('data', read).resume();
+    const stop = (): void => {
+      this.lastLines.forget();
+      child.stderr.off('data', read).off('end', readRest).resume();
+    };
     const read = (piece: Buffer): void => {
       try {
         for (const line of lines.take(piece).slice(0, left)) {
           left -= 1;
+          this.lastLines.take(line);
           this.server.onLog(line);
         }
       } catch {
@@ -215,6 +229,8 @@ export class StdioTransport implements Transport {
       }
       if (left === 0) stop();
     };
-    child.stderr.on('data', read);
+    // The last line of a program that dies may have no end.
+    const readRest = (): void => read(Buffer.from('\n'));
+    child.stderr.on('data', read).on('end', readRest);
   }
 }

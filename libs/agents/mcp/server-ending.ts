@@ -1,0 +1,75 @@
+import { stripVTControlCharacters } from 'node:util';
+import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
+import { hideSecrets } from './hide-secrets.ts';
+
+/** What is known of a tool server's process when it gave no answer. */
+export interface Ending {
+  /** Null while it runs. */
+  exit: { status: number | null; signal: string | null } | null;
+  /** The limit that its output broke, for which the worker ended it. */
+  broken: Error | null;
+  /** The last lines of its standard error that say something. */
+  lastLines: readonly string[];
+}
+
+/** The program of a tool server ended, or did not answer in time. Its message has no secrets. */
+class ServerEnded extends Error {
+  override name = 'ServerEnded';
+}
+
+const MAX_LINES = 3;
+const MAX_LINE = 300;
+/** Lines of a stack trace, and what Node writes around one. */
+const SAYS_NOTHING = /^\s+at\s|^[\s{}[\]()^~,]*$|^Node\.js v[\d.]+$/;
+
+/** Keeps the last lines of a standard error that say something. */
+export class LastLines {
+  private kept: string[] = [];
+
+  take(line: string): void {
+    if (SAYS_NOTHING.test(line)) return;
+    this.kept = [...this.kept, line].slice(-MAX_LINES);
+  }
+
+  /** To be called where more lines come that are not read: these are not the last ones then. */
+  forget(): void {
+    this.kept = [];
+  }
+
+  get lines(): readonly string[] {
+    return this.kept;
+  }
+}
+
+/**
+ * Returns the error of a server that could not be spoken to, with what its process left as its reason. Errors that have a
+ * reason of their own are returned as they are.
+ */
+export function explainEnd(error: unknown, { exit, broken, lastLines }: Ending, secrets: readonly string[]): unknown {
+  if (!(error instanceof McpError)) return error;
+  if (error.code !== Number(ErrorCode.ConnectionClosed) && error.code !== Number(ErrorCode.RequestTimeout))
+    return error;
+  const shown = lastLines.map((line) => shownLine(line, secrets)).join(' | ');
+  const parts = [
+    `${how(exit, broken)}.`,
+    ...(broken === null ? [] : [hideSecrets(broken.message, secrets)]),
+    ...(shown === '' ? [] : [`Its last lines on standard error: ${shown}`]),
+  ];
+  return new ServerEnded(parts.join(' '), { cause: error });
+}
+
+function how(exit: Ending['exit'], broken: Error | null): string {
+  if (broken !== null) return 'The program was ended before it answered';
+  if (exit === null) return 'The program did not answer in time';
+  const { status, signal } = exit;
+  return `The program ended with ${signal === null ? `exit status ${status}` : `signal ${signal}`} before it answered`;
+}
+
+/** Hides secrets before it shortens: nobody would recognise a part of one. */
+function shownLine(line: string, secrets: readonly string[]): string {
+  const hidden = hideSecrets(stripVTControlCharacters(line), secrets);
+  return hidden
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
+    .trim()
+    .slice(0, MAX_LINE);
+}
