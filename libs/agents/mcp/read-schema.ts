@@ -64,7 +64,7 @@ function readKeyword(keyword: string, value: unknown, path: readonly string[]): 
   if (keyword === 'required') return readRequired(value, path);
   if (keyword === 'enum') return readEnum(value, path);
   if (keyword === 'items' && isEmptyList(value)) return {};
-  if (keyword === 'items' && ![value].flat().every(isSchema)) throw bad('has "items" that are no schema', path);
+  if (keyword === 'items' && ![value].flat().every(isSchema)) throw bad('has "items" that are not a schema', path);
   if (NAMED.has(keyword)) return readNamed(value, keyword, path);
   if (!PARTS.has(keyword)) return value;
   if (!Array.isArray(value)) return isMap(value) ? readPart(value, here) : value;
@@ -81,14 +81,14 @@ function readType(type: unknown, path: readonly string[]): unknown {
 function readRequired(required: unknown, path: readonly string[]): unknown {
   if (typeof required === 'boolean') return undefined;
   if (!Array.isArray(required) || required.some((name) => typeof name !== 'string'))
-    throw bad('has a list "required" that is no list of names', path);
+    throw bad('has a "required" that is not a list of names', path);
   return required;
 }
 
 /** An empty list would allow nothing. It is of a server that knows no values. */
 function readEnum(values: unknown, path: readonly string[]): unknown {
   if (values === null || isEmptyList(values)) return undefined;
-  if (!Array.isArray(values)) throw bad('has an "enum" that is no list of values', path);
+  if (!Array.isArray(values)) throw bad('has an "enum" that is not a list of values', path);
   return values;
 }
 
@@ -97,13 +97,13 @@ function readNamed(given: unknown, keyword: string, path: readonly string[]): un
   if (isEmptyList(given)) return {};
   const isProperties = keyword === 'properties';
   if (!isMap(given)) {
-    if (isProperties) throw bad('has "properties" that are no map', path);
+    if (isProperties) throw bad('has "properties" that are not an object', path);
     return given;
   }
   const entries = Object.entries(given).map(([name, schema]) => {
     if (isMap(schema)) return [name, readPart(schema, [...path, keyword, name])];
     if (!isProperties) return [name, schema];
-    if (!isSchema(schema)) throw bad(`has a property ${showName(name)} that is no schema`, path);
+    if (!isSchema(schema)) throw bad(`has a property ${showName(name)} that is not a schema`, path);
     return [name, schema === true ? {} : { not: {} }];
   });
   return Object.fromEntries(entries) as JsonMap;

@@ -89,16 +89,16 @@ it.each<[object | null | string, string]>([
   [{ name: 'bad', inputSchema: { type: 'null' } }, wrongType],
   [{ name: 'bad', inputSchema: 'text' }, wrongType],
   ...([
-    [{ required: 'a' }, 'has a list "required" that is no list of names'],
-    [{ required: [5] }, 'has a list "required" that is no list of names'],
-    [{ properties: 'x' }, 'has "properties" that are no map'],
-    [{ properties: { x: 'text' } }, 'has a property "x" that is no schema'],
+    [{ required: 'a' }, 'has a "required" that is not a list of names'],
+    [{ required: [5] }, 'has a "required" that is not a list of names'],
+    [{ properties: 'x' }, 'has "properties" that are not an object'],
+    [{ properties: { x: 'text' } }, 'has a property "x" that is not a schema'],
     [{ type: 'any' }, 'has an unknown type'],
     [{ type: ['string', 5] }, 'has an unknown type'],
     [{ type: [] }, 'has an unknown type'],
-    [{ enum: 'a' }, 'has an "enum" that is no list of values'],
-    [{ items: 'string' }, 'has "items" that are no schema'],
-    [{ items: ['string'] }, 'has "items" that are no schema'],
+    [{ enum: 'a' }, 'has an "enum" that is not a list of values'],
+    [{ items: 'string' }, 'has "items" that are not a schema'],
+    [{ items: ['string'] }, 'has "items" that are not a schema'],
   ].flatMap(([part, what]) =>
     [
       [{ properties: { a: part } }, 'properties.a'],
@@ -112,7 +112,7 @@ it.each<[object | null | string, string]>([
   ) as [object, string][]),
   [
     { name: 'bad', inputSchema: { ...object, required: 'a' } },
-    'The input schema of "bad" has a list "required" that is no list of names.',
+    'The input schema of "bad" has a "required" that is not a list of names.',
   ],
   [
     { name: 'bad', ...withProperties({ x: 'text' }) },

@@ -87,5 +87,5 @@ function listIn({ tools }: Result, page: number): readonly unknown[] | null {
   if (Array.isArray(tools)) return tools as unknown[];
   if (tools === null || (tools === undefined && page > 0)) return [];
   if (page > 0) return null;
-  throw new NoToolList('The field "tools" of the answer to tools/list is no list.');
+  throw new NoToolList('The field "tools" of the answer to tools/list is not a list.');
 }
