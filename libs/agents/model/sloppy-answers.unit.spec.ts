@@ -122,8 +122,9 @@ const UNKNOWN: Record<Provider, Frame[]> = {
     ],
     ...[
       {},
-      { object: 'chat.status', message: 'queued' },
-      { type: 'status', detail: 'still thinking' },
+      { object: 'chat.status' },
+      // Without its type it would be an error in its bare form.
+      { type: 'status', message: 'still thinking' },
       { choices: [{ index: 7, delta: { content: 'another' } }] },
       { choices: null },
       { choices: [] },
