@@ -238,17 +238,21 @@ function countOf(value: unknown): number {
   return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 }
 
+/** Texts that models write for no arguments. */
+const NO_ARGUMENTS = ['', 'null', '[]', '""'];
+
 /** Returns the call that the model wrote, with its name unchanged. */
-function requestedTool(toolName: string, input: string): RequestedTool {
+function requestedTool(toolName: string, written: string): RequestedTool {
+  // Some servers send an empty object before the arguments.
+  const input = NO_ARGUMENTS.includes(written.trim()) ? '{}' : written.replace(/^\s*\{\s*\}(?=\s*\{)/, '');
   const toolInput = objectOf(input);
   const inexact = toolInput === null ? null : firstInexact(input);
   if (toolInput !== null && inexact === null) return { toolName, toolInput };
   return { toolName, toolInput: {}, invalidInput: firstBytes(inexact ?? input, MAX_INVALID_BYTES) };
 }
 
-/** Returns null if the text is not a JSON object, or too complex. Some models write an empty text for no arguments. */
+/** Returns null if the text is not a JSON object, or too complex. */
 function objectOf(input: string): Record<string, unknown> | null {
-  if (input.trim() === '') return {};
   try {
     checkShape(input);
     const value: unknown = JSON.parse(input);

@@ -15,7 +15,14 @@ function callWith(input: string) {
 describe('the input of a call', () => {
   it('is taken up to its bounds', () => {
     expect(Object.keys(callWith(keys(24_999))?.toolInput ?? {})).toHaveLength(24_999);
-    expect(callWith('')?.toolInput).toEqual({});
+  });
+
+  it.each(['', ' null', '[]', '""', '{}'])('is empty if the model writes %p', (input) => {
+    expect(callWith(input)).toEqual({ toolName: 'look', toolInput: {} });
+  });
+
+  it('may follow an empty object', () => {
+    expect(callWith('{}{"x":1}')).toEqual({ toolName: 'look', toolInput: { x: 1 } });
   });
 
   it.each([
