@@ -29,10 +29,11 @@ const NOT_IN_NAMES = /[^A-Za-z0-9_-]/g;
 /** Marks the end of the part of a prompt that Anthropic caches. */
 const CACHED_HERE: SharedV3ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } };
 
-/** The last user message if the prompt would end with an answer, which providers refuse. */
+/** The last user message if the prompt would end with an answer, which providers refuse, or a stopped answer is resumed. */
 const GO_ON: LanguageModelV3Message = { role: 'user', content: [{ type: 'text', text: 'Go on.' }] };
 /** Follows the visible text of a stopped message, as a user message, so that models do not imitate it. */
 export const STOP_MARK = '[The user stopped this answer here.]';
+const STOPPED: LanguageModelV3Message = { role: 'user', content: [{ type: 'text', text: STOP_MARK }] };
 
 export interface PromptParts {
   model: ModelChoice;
@@ -88,11 +89,12 @@ export function toPrompt({
       const answer = assistantMessage(message, told);
       if (answer === null) continue;
       prompt.push(answer);
-      if (message.stopped) prompt.push({ role: 'user', content: [{ type: 'text', text: STOP_MARK }] });
+      if (message.stopped) prompt.push(STOPPED);
     }
   }
   showImagesOfTools();
-  if (prompt.at(-1)?.role === 'assistant') prompt.push(GO_ON);
+  const last = prompt.at(-1);
+  if (last === STOPPED || last?.role === 'assistant') prompt.push(GO_ON);
   return model.provider === 'anthropic' ? withCachePoints(prompt) : merged(prompt, quirks.roles);
 }
 

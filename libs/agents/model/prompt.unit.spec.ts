@@ -69,14 +69,15 @@ describe('the prompt', () => {
 
   it('has a user message after a stopped one, so that it never ends with text of the model', () => {
     const stopped = (text: string): TranscriptMessage => ({ role: 'assistant', text, toolCalls: [], stopped: true });
-    const mark = { role: 'user', content: [{ type: 'text', text: STOP_MARK }] };
+    const textsOf = (prompt: ReturnType<typeof promptOf>) =>
+      prompt.flatMap(({ content }) => (content as { text: string }[]).map(({ text }) => text)).join('\n\n');
     const half = { role: 'assistant', content: [{ type: 'text', text: 'half' }] };
     for (const model of [openAi, anthropic]) {
-      expect(promptOf(model, [user('Look'), stopped('half')]).slice(1)).toMatchObject([half, mark]);
-      const texts = promptOf(model, [user('Look'), stopped('half'), user('And?')])
-        .slice(2)
-        .flatMap(({ content }) => content as { text: string }[]);
-      expect(texts.map(({ text }) => text).join('\n\n')).toBe(`${STOP_MARK}\n\nAnd?`);
+      const [said, ...asked] = promptOf(model, [user('Look'), stopped('half'), user('And?')]).slice(1);
+      expect(said).toMatchObject(half);
+      expect(textsOf(asked)).toBe(`${STOP_MARK}\n\nAnd?`);
+      // The Run is resumed.
+      expect(textsOf(promptOf(model, [user('Look'), stopped('half')]).slice(2))).toBe(`${STOP_MARK}\n\nGo on.`);
       // Nobody saw anything.
       expect(promptOf(model, [user('Look'), stopped(' \n')])).toHaveLength(1);
     }
