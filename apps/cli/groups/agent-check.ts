@@ -1,4 +1,4 @@
-import type { CheckRow } from '#agents';
+import type { AgentManifest, CheckRow } from '#agents';
 import type { CommandSpec } from '../command-spec.ts';
 import type { Options } from '../options.ts';
 import { asCommandError } from '../database-errors.ts';
@@ -41,7 +41,7 @@ export const check: CommandSpec<[string], Options & { live?: true }> = {
     const config = await configOf(process.env);
     const checked: Checked[] = problems.length === 0 ? [] : [{ agent: null, rows: problems.map(rowOf) }];
     for (const { manifest } of manifests) {
-      if (live) session.note(`Calling the provider and the tool servers of ${manifest.name} …`);
+      if (live) session.note(`Calling the provider and the tool servers of ${manifest.name}${silenceOf(manifest)} …`);
       checked.push({ agent: manifest.name, rows: await checkAgent(manifest, { config, env: process.env, live }) });
     }
     const json = checked.flatMap(({ agent, rows }) => rows.map((row) => ({ agent, ...row })));
@@ -49,6 +49,10 @@ export const check: CommandSpec<[string], Options & { live?: true }> = {
     if (!wouldRun(json)) session.found();
   },
 };
+
+/** Without it, waiting for a silent provider would look like a fault of the command. */
+const silenceOf = ({ model }: AgentManifest): string =>
+  model === undefined ? '' : ` (a silent provider is given up after ${model.silenceMs / 1_000} s)`;
 
 async function configOf(env: Record<string, string | undefined>) {
   const { loadConfig } = await import('#platform');

@@ -246,7 +246,7 @@ describe('checking an agent with its provider', () => {
       'one that sends more than its protocol has',
       {
         respond: server(CHAT, { results: chat([{ hello: 1 }, openAi.text('done')]) }),
-        says: /what their protocol does not define: part at choices/,
+        says: /differ from their protocol: an unknown part \(choices\)/,
       },
     ],
     [
@@ -304,8 +304,10 @@ describe('checking the tool servers of an agent', () => {
       { name: 'good', url: `http://127.0.0.1:${port}/` },
       { name: 'optional', url: `http://127.0.0.1:${await findFreePort()}/`, required: false },
     ];
-    const manifest = manifestWith({ baseUrl: provider.url, apiKey }, { toolServers: servers });
+    const tools = [{ pattern: 'good__misspelled', policy: 'deny' as const }];
+    const manifest = manifestWith({ baseUrl: provider.url, apiKey }, { toolServers: servers, tools });
     const rows = await checkLive(manifest);
+    // The other server may have a tool that matches.
     expect(rows.slice(-2)).toEqual([
       expect.objectContaining({
         check: 'tool server good',
@@ -320,6 +322,11 @@ describe('checking the tool servers of an agent', () => {
     expect(wouldRun(rows)).toBe(true);
     const required = { ...manifest, toolServers: manifest.toolServers.map((one) => ({ ...one, required: true })) };
     expect(wouldRun(await checkLive(required))).toBe(false);
+    const alone = await checkLive({ ...manifest, toolServers: manifest.toolServers.slice(0, 1) });
+    expect(alone.at(-1)).toEqual({
+      ...{ check: 'tool patterns', state: 'does not work', needed: false },
+      detail: 'No tool matches the pattern good__misspelled (deny).',
+    });
   });
 
   it('says what the program of a tool server wrote before it ended', async () => {

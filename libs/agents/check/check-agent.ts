@@ -5,7 +5,7 @@ import { echoHarness } from '../echo/echo-harness.ts';
 import { HarnessError, harnessesByName, type Harness, type RunContext, type Tool } from '../harness.ts';
 import type { AgentManifest } from '../manifest.ts';
 import { ReadinessCheck } from '../readiness.ts';
-import { toolPolicy } from '../tool-policy.ts';
+import { fitsPattern, toolPolicy } from '../tool-policy.ts';
 import { checkModel, type Oddity } from './check-model.ts';
 import { causeOf, fails, works, type CheckRow } from './check-row.ts';
 import { watchAnswers } from './watch-answers.ts';
@@ -49,12 +49,13 @@ export async function checkAgent(
     if (!live || harness === undefined || !wouldRun(rows)) return rows;
     const context = contextOf(manifest);
     const { serverRows, tools } = await checkServers(harness, context, leftOut);
+    const toolRows = [...serverRows, ...patternRows(manifest, serverRows, tools)];
     const { model } = manifest;
     // Only this harness asks a provider.
-    if (harness.name !== 'model' || model === undefined) return [...rows, ...serverRows];
+    if (harness.name !== 'model' || model === undefined) return [...rows, ...toolRows];
     const sent = tools.filter((tool) => toolPolicy(manifest, tool) !== 'deny');
     const modelRows = await checkModel({ harness, context, model, tools: sent, seen, oddities });
-    return [...rows, ...modelRows, ...serverRows];
+    return [...rows, ...modelRows, ...toolRows];
   } finally {
     for (const harness of harnesses.values()) await harness.close?.();
   }
@@ -98,6 +99,20 @@ async function checkServers(harness: Harness, context: RunContext, leftOut: Read
     }),
   );
   return { serverRows: checked.map(({ row }) => row), tools: [...own, ...checked.flatMap(({ tools }) => tools)] };
+}
+
+/** A misspelled pattern would leave a tool to its own default, also one that the manifest means to deny. */
+function patternRows(
+  manifest: AgentManifest,
+  serverRows: readonly CheckRow[],
+  tools: readonly Pick<Tool, 'name'>[],
+): CheckRow[] {
+  // Unknown tools may match.
+  if (serverRows.some(({ state }) => state !== 'works')) return [];
+  const unused = manifest.tools.filter(({ pattern }) => !tools.some(({ name }) => fitsPattern(pattern, name)));
+  return unused.map(({ pattern, policy }) =>
+    fails('tool patterns', `No tool matches the pattern ${pattern} (${policy}).`),
+  );
 }
 
 function describeTools(tools: readonly Tool[], leftOut: readonly string[]): string {

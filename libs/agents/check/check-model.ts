@@ -133,13 +133,22 @@ function reasoningRow({ settings }: ModelChoice, asked: readonly Asked[]): Check
     : fails('reasoning', 'The model sent no reasoning, although thinkingTokens is set.');
 }
 
+/** What the row says of each kind. */
+const KINDS: Record<Exclude<OddityKind, 'refused'>, string> = {
+  frame: 'an unreadable event',
+  part: 'an unknown part',
+  field: 'a missing or unusual field',
+  number: 'an impossible number',
+  end: 'a missing end',
+};
+
 function protocolRow(oddities: readonly Oddity[]): CheckRow {
   const refused = oddities.filter(({ kind }) => kind === 'refused').map(({ place }) => place);
-  const sent = oddities.filter(({ kind }) => kind !== 'refused').map(({ kind, place }) => `${kind} at ${place}`);
+  const sent = oddities.flatMap(({ kind, place }) => (kind === 'refused' ? [] : [`${KINDS[kind]} (${place})`]));
   const sentences = [
     sent.length === 0
       ? 'The answers follow their protocol.'
-      : `The answers are readable. Spool ignores what their protocol does not define: ${sent.join(', ')}.`,
+      : `The answers are readable, although they differ from their protocol: ${sent.join(', ')}.`,
     refused.length === 0
       ? ''
       : `The server refused a part of the request, and accepted a changed request. To avoid the refusal, set ${refused.join(', ')}.`,
