@@ -46,6 +46,12 @@ describe('agent apply', () => {
     expect(applied).toEqual({ ...asShown, expectedVersions: { a: expected } });
   });
 
+  test('says that the owner of an agent that exists stays', async () => {
+    const owned = (change: string) => apply(planned(change), ['--yes', '--owner', ID]);
+    expect((await owned('updated')).err).toContain('the owner of a stays. To change it: spool agent owner.');
+    expect((await owned('created')).err).not.toContain('stays');
+  });
+
   test('an endless file is read to the bound, and nothing is sent', async () => {
     const { code, err, calls } = await run(['agent', 'apply', '-f', '/dev/zero', '--org', ID], {});
     expect([code, err, calls]).toEqual([

@@ -34,7 +34,7 @@ export const apply: CommandSpec<[], ApplyOptions> = {
       required: true,
     },
     { flags: '--org <org>', description: 'organization that the Agents belong to', required: true },
-    { flags: '--owner <person>', description: 'owner of Agents that are created' },
+    { flags: '--owner <person>', description: 'owner of new Agents; see also: agent owner' },
     { flags: '--publish', description: 'publish them too' },
     { flags: '--dry-run', description: 'only show what would change' },
     YES,
@@ -57,6 +57,11 @@ export const apply: CommandSpec<[], ApplyOptions> = {
       if (!(error instanceof CommandError) || error.exit !== 'usage') throw error;
       throw new CommandError('usage', await placeProblems(error.message, files), { cause: error });
     });
+    const known = planned.filter(({ change }) => change !== 'created').map(({ name }) => showInLine(name));
+    if (owner !== undefined && known.length > 0)
+      session.note(
+        `--owner is for new Agents: the owner of ${known.join(', ')} stays. To change it: spool agent owner.`,
+      );
     const changing = planned.filter(({ change, isPublishing }) => change !== 'unchanged' || isPublishing);
     const shown = planned.map((each) => describe(each, session.coloured)).join('\n\n');
     if (dryRun || changing.length === 0) {
