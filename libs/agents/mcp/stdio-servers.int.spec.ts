@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { ByteBudget } from '#platform';
 import { eventually } from '#testing';
 import { allowing } from '../allowances.testing.ts';
@@ -22,6 +22,18 @@ const everything = { name: 'everything', command: process.execPath, args: [EVERY
 const LOST = /^The outcome is unknown/;
 
 afterEach(closeAll);
+
+it('runs the program of docs/tools.md', async () => {
+  const page = readFileSync(resolve(import.meta.dirname, '../../../docs/tools.md'), 'utf8');
+  const [, program] = /^```js\n([^]*?)^```$/m.exec(page)!;
+  const file = join(sharedFolder(), 'weather.mjs');
+  writeFileSync(file, program!);
+  const { servers } = openServers();
+  const tools = await servers.tools(contextOf([{ name: 'weather', command: process.execPath, args: [file] }]));
+  expect(tools).toMatchObject([{ name: 'weather__forecast', policy: 'allow' }]);
+  const answer = await callTool(tools, 'weather__forecast', { city: 'Oslo' });
+  expect(answer).toEqual({ text: 'It will be sunny in Oslo.', isError: false });
+});
 
 describe('the tools of a public server', () => {
   const { servers, close } = startServers({ endMs: 100 });
