@@ -129,13 +129,22 @@ function interrupt({ runId, by }: Interrupt, thread: Thread, now: string): Threa
 }
 
 function retryRun({ runId, run }: RetryRun, thread: Thread): ThreadEvent[] | Rejection {
-  const trigger = thread.newestRun?.id === runId ? retryTrigger(thread.newestRun) : null;
-  if (trigger === null) return reject('run_not_retryable');
+  const newest = thread.newestRun;
+  if (newest?.id !== runId)
+    return reject('run_not_retryable', newest === null ? undefined : 'The Thread has a newer Run.');
+  const trigger = retryTrigger(newest);
+  if (trigger === null) return reject('run_not_retryable', NOT_RETRYABLE[newest.status] ?? 'It has not ended.');
   // An earlier Run has not ended, so there is no settled state to continue from.
   if (thread.runs.length > 0) return reject('thread_busy');
   if (isKnownRun(thread, run.runId)) return reject('illegal_transition');
   return [queueRun(run, trigger, 0)];
 }
+
+/** Why the newest Run cannot be retried, by its status. With any other status, it has not ended. */
+const NOT_RETRYABLE: Record<string, string> = {
+  completed: 'It is completed.',
+  failed: 'Its error is not retryable.',
+};
 
 /** Returns the trigger of the Run that continues the newest one, or null if that one cannot be retried. */
 function retryTrigger({ status, retryable }: NonNullable<Thread['newestRun']>): RunTrigger | null {

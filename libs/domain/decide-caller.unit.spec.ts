@@ -197,16 +197,27 @@ describe('retry', () => {
   });
 
   test.each([
-    ['it completed', [...RUNNING, completed('A')]],
-    ['its error is not retryable', [...RUNNING, failed('A', runError('provider_auth'))]],
-    ['it is not the newest', [...RUNNING, retryable, message('B'), queued('B'), completed('B')]],
-    ['it was retried already', [...RUNNING, retryable, queued('B', { trigger: 'retry' })]],
-    ['it is active', RUNNING],
-    ['there is none', [created()]],
-  ])('is refused where %s', (_why, events) => {
-    given(...events)
-      .when(command.retry('A', 'C'))
-      .thenRejected('run_not_retryable');
+    ['it completed', [...RUNNING, completed('A')], ' It is completed.'],
+    [
+      'its error is not retryable',
+      [...RUNNING, failed('A', runError('provider_auth'))],
+      ' Its error is not retryable.',
+    ],
+    [
+      'it is not the newest',
+      [...RUNNING, retryable, message('B'), queued('B'), completed('B')],
+      ' The Thread has a newer Run.',
+    ],
+    [
+      'it was retried already',
+      [...RUNNING, retryable, queued('B', { trigger: 'retry' })],
+      ' The Thread has a newer Run.',
+    ],
+    ['it is active', RUNNING, ' It has not ended.'],
+    ['there is none', [created()], ''],
+  ])('is refused with the reason if %s', (_why, events, reason) => {
+    const decided = given(...events).when(command.retry('A', 'C'));
+    decided.thenRejected('run_not_retryable', `The Run cannot be retried.${reason}`);
   });
 
   test('what counts is the error that was stored, not the catalogue', () => {

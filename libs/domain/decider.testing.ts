@@ -34,8 +34,8 @@ function when(state: ThreadState, commands: Command[]) {
       expect(decision).toEqual({ events: [], state });
       expect(accepted(decision).state).toBe(state);
     },
-    thenRejected(code: RejectionCode): void {
-      expect(decision).toMatchObject({ rejected: code });
+    thenRejected(code: RejectionCode, message?: string): void {
+      expect(decision).toMatchObject({ rejected: code, ...(message === undefined ? {} : { message }) });
     },
     /** In one line: `!code` where refused, `.` for nothing, else what happened, in words like `cancelled IDLE`. */
     outcome: () => outcomeOf(decision),

@@ -25,8 +25,9 @@ export interface Rejection {
   message: string;
 }
 
-export function reject(code: RejectionCode): Rejection {
-  return { rejected: code, message: REJECTIONS[code] };
+/** `reason`: what was wrong in this case, for a code with several causes. */
+export function reject(code: RejectionCode, reason?: string): Rejection {
+  return { rejected: code, message: [REJECTIONS[code], ...(reason === undefined ? [] : [reason])].join(' ') };
 }
 
 export function isRejection(decision: object): decision is Rejection {
