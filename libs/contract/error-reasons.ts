@@ -125,7 +125,8 @@ export const ERROR_REASONS = {
   agent_not_ready: {
     code: 'readiness_blocked',
     status: 409,
-    meaning: 'Something that the Agent needs is missing, such as a credential; the message names it.',
+    meaning:
+      'Something that the Agent needs is missing, such as a credential. Callers are not told what; `spool agent show` names it for operators.',
   },
   key_in_progress: {
     code: 'idempotency_conflict',
