@@ -165,6 +165,8 @@ describe('standalone', () => {
 
   test('where the environment names a provider, an assistant is published too and answers by it', async () => {
     await running!.kill('SIGTERM');
+    // A newcomer begins anew, and the embedded PostgreSQL of root is elsewhere: the names below stay unambiguous.
+    await rm(join(home, '.data', 'quickstart.env'));
     const provider = await ScriptedProvider.start();
     try {
       const OPENAI_MODEL = 'any';

@@ -12,7 +12,9 @@ export async function findDatabaseUrl(env: Record<string, string | undefined>): 
   const file = join(DATA_DIR, 'database.url');
   const url = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? `there is no ${file}` : `${file} cannot be read: ${error.code}`;
-    throw new StartError(`No database: set DATABASE_URL, or run this beside a running npm start (${why}).`);
+    throw new StartError(
+      `No database is known (${why}). Start one with npm start, and set DATA_DIR as it has it. Or set DATABASE_URL.`,
+    );
   });
   return url.trim();
 }

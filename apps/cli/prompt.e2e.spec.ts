@@ -38,7 +38,7 @@ function onTerminal(args: string[], question: string, keys: string): Promise<Sho
     ['only Enter', '\r', 1, 'Nothing was changed.'],
     ['Ctrl-D', '\u0004', 1, 'Nothing was changed.'],
     // It goes on, and finds no service.
-    ['y', 'y\r', 5, 'No service:'],
+    ['y', 'y\r', 5, 'No service is known'],
   ])('what cannot be undone is asked about: %s', async (_, keys, code, told) => {
     const shown = await onTerminal(['org', 'remove-member', 'Acme', 'Ada'], '[y/N]', keys);
     expect(shown).toEqual({ code, screen: expect.stringContaining(told) as string });

@@ -56,8 +56,9 @@ async function readQuickstart(env: Env): Promise<ServiceAddress> {
   const file = join(env['DATA_DIR'] || '.data', 'quickstart.env');
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? `there is no ${file}` : `${file} cannot be read: ${error.code}`;
-    const how = 'set SPOOL_URL and SPOOL_TOKEN, run this beside a running npm start, or use --local';
-    throw new CommandError('away', `No service: ${how} (${why}).`);
+    const how =
+      'Start one with npm start, and set DATA_DIR as it has it. Or set SPOOL_URL and SPOOL_TOKEN, or use --local.';
+    throw new CommandError('away', `No service is known (${why}). ${how}`);
   });
   const valueOf = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1] ?? '';
   return { origin: parseOrigin(valueOf('BASE_URL')), token: parseToken(valueOf('OPERATOR_TOKEN')) };

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { ADMIN_HANDLERS, type AdminHandlers } from '#admin';
 import type { AgentManifestInput } from '#agents';
 import { migrate } from '#event-store';
@@ -118,6 +118,8 @@ async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
 function welcome(quickstart: Quickstart, envFile: string, modelName: string | undefined): string {
   const { BASE_URL, ACCESS_TOKEN, AGENT_ID, ASSISTANT_ID } = quickstart;
   const assistant = ASSISTANT_ID && `The assistant, on ${modelName}, is the agent ${ASSISTANT_ID}.\n`;
+  const folder = dirname(envFile);
+  const forCommands = folder === '.data' ? '' : `For npx spool beside it: export DATA_DIR=${folder}\n`;
   const input = { type: 'user.message', content: [{ type: 'text', text: 'Hello, Spool' }] };
   return `
 Spool is ready at ${BASE_URL}
@@ -127,7 +129,7 @@ Spool is ready at ${BASE_URL}
     -d '${JSON.stringify({ userId: 'me', input })}'
 
 Console: ${new URL('/console', BASE_URL).href} (OPERATOR_TOKEN in ${envFile} signs in)
-${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops; the data is kept.
+${forCommands}${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops; the data is kept.
 
 `;
 }

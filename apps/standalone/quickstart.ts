@@ -49,11 +49,17 @@ export async function prepareQuickstart(
   return quickstart;
 }
 
-/** By the operations that operators have, so that the audit log tells of it too. */
+/**
+ * Creates what a newcomer needs by the operations of operators, so that the audit log has it. Uses an organization and a person
+ * that an earlier start made: the data directory may have been deleted, and the data of PostgreSQL be elsewhere.
+ */
 async function seed(handlers: AdminHandlers): Promise<Quickstart> {
-  const made = await handlers.createOrganization(given({ name: 'Quickstart' }), context);
-  const organizationId = made.organization.id;
-  const { person } = await handlers.createPerson(given({ name: 'You', organizationIds: [organizationId] }), context);
+  const { organizations } = await handlers.listOrganizations(asked({ name: 'Quickstart', limit: 1 }), context);
+  const organizationId =
+    organizations[0]?.id ?? (await handlers.createOrganization(given({ name: 'Quickstart' }), context)).organization.id;
+  const { people } = await handlers.listPeople(asked({ name: 'You', organizationId, limit: 1 }), context);
+  const you = given({ name: 'You', organizationIds: [organizationId] });
+  const person = people[0] ?? (await handlers.createPerson(you, context)).person;
   const manifest = {
     name: 'echo',
     description: 'Answers what it is told, and shows on demand what Runs can do.',
@@ -75,6 +81,7 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
 const NEVER = new AbortController().signal;
 const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' }, signal: NEVER } as const;
 const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
+const asked = <Query>(query: Query) => ({ params: {}, query, body: null });
 
 /** Beside the echo agent, and of the same owner. */
 async function publishAssistant(
