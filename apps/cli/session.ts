@@ -85,7 +85,10 @@ export class Session {
 
   table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
     const { isTTY, columns: width } = this.parts.out;
-    return renderTable(columns, rows, isTTY ? (width ?? 80) : Infinity);
+    const { text, leftOut } = renderTable(columns, rows, isTTY ? (width ?? 80) : Infinity);
+    if (leftOut.length > 0)
+      this.note(`Columns that do not fit: ${leftOut.join(', ')}. Use a wider terminal, or --json.`);
+    return text;
   }
 
   /** A page of a list, or with `--all` all of it. */

@@ -6,11 +6,14 @@ type Value = string | number | boolean | null | undefined | readonly string[];
 export interface Column<Row> {
   head: string;
   value: (row: Row) => Value;
-  /** Text that may be cut where the line is too long; ids and times never are. */
+  /** The text may be cut if the line is too long. Ids and times are never cut. */
   cut?: boolean;
+  /** The column is left out if the line is too long; of several, the last one first. */
+  wide?: boolean;
 }
 
-const NARROWEST = 8;
+/** The width to which a column is cut at most, with room for a word. */
+const NARROWEST = 12;
 const GAP = 2;
 const NO_LINES = [
   ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
@@ -18,8 +21,15 @@ const NO_LINES = [
 ];
 const chars = Object.fromEntries(NO_LINES.map((name) => [name, '']));
 
-/** A line a row, in columns. `width`: that of the terminal; Infinity: nothing is cut. */
-export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width = Infinity): string {
+/**
+ * Returns the table, one line a row, and the heads of the columns that are left out. `width` is that of the terminal; with
+ * Infinity nothing is cut or left out.
+ */
+export function renderTable<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width = Infinity,
+): { text: string; leftOut: readonly string[] } {
   const cells = rows.map((row) => columns.map(({ value }) => showValue(value(row))));
   const render = (colWidths: (number | null)[]) => {
     const style = { head: [], border: [], 'padding-left': 0, 'padding-right': GAP };
@@ -30,16 +40,22 @@ export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly
   };
   const whole = render([]);
   const widths = fit(columns, whole.widths, width);
+  const last = columns.findLastIndex(({ wide }) => wide);
+  if (total(widths) > width && last !== -1) {
+    const fitted = renderTable(columns.toSpliced(last, 1), rows, width);
+    return { ...fitted, leftOut: [columns[last]!.head, ...fitted.leftOut] };
+  }
   const { text } = widths === whole.widths ? whole : render(widths);
-  return text.replace(/ +$/gm, '');
+  return { text: text.replace(/ +$/gm, ''), leftOut: [] };
 }
 
-/** Takes from the widest column that may be cut, until all fit or none has more to give. */
+const total = (widths: readonly number[]): number => widths.reduce((sum, each) => sum + each, 0) - GAP;
+
+/** Narrows the widest column that may be cut, until all columns fit or none can be narrowed further. */
 function fit(columns: readonly Column<never>[], natural: number[], width: number): number[] {
+  if (total(natural) <= width) return natural;
   const widths = [...natural];
-  const total = (): number => widths.reduce((sum, each) => sum + each, 0) - GAP;
-  if (total() <= width) return natural;
-  while (total() > width) {
+  while (total(widths) > width) {
     const widest = columns.reduce<number>((best, { cut }, i) => {
       const gives = cut === true && widths[i]! > NARROWEST + GAP;
       return gives && (best === -1 || widths[i]! > widths[best]!) ? i : best;
@@ -50,7 +66,7 @@ function fit(columns: readonly Column<never>[], natural: number[], width: number
   return widths;
 }
 
-/** One record: a line a field. */
+/** Returns one record, one line a field. */
 export function renderFields(fields: readonly (readonly [name: string, value: Value])[]): string {
   const width = Math.max(...fields.map(([name]) => name.length)) + GAP;
   return fields.map(([name, value]) => `${name.padEnd(width)}${showValue(value)}`).join('\n');

@@ -17,12 +17,12 @@ const ORG: OptionSpec = { flags: '--org <org>', description: 'of the Agent, wher
 const columns: Column<ManagedAgent>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
-  { head: 'organization', value: ({ organizationId }) => organizationId },
+  { head: 'organization', value: ({ organizationId }) => organizationId, wide: true },
   { head: 'version', value: ({ liveVersion }) => liveVersion },
   { head: 'published', value: ({ published }) => published },
-  { head: 'api', value: ({ apiEnabled }) => apiEnabled },
-  { head: 'access', value: ({ access }) => access },
-  { head: 'description', value: ({ description }) => description, cut: true },
+  { head: 'api', value: ({ apiEnabled }) => apiEnabled, wide: true },
+  { head: 'access', value: ({ access }) => access, wide: true },
+  { head: 'description', value: ({ description }) => description, cut: true, wide: true },
 ];
 
 const fieldsOf = (agent: ManagedAgent): string =>

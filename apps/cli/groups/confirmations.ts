@@ -10,11 +10,11 @@ type Asked = Omit<WaitingRun, 'requests'> & WaitingRun['requests'][number];
 const columns: Column<Asked>[] = [
   { head: 'thread', value: ({ threadId }) => threadId },
   { head: 'request', value: ({ requestId }) => requestId },
-  { head: 'agent', value: ({ agentName }) => agentName, cut: true },
   { head: 'tool', value: ({ toolName }) => toolName, cut: true },
-  { head: 'since', value: ({ since }) => since },
-  { head: 'until', value: ({ expiresAt }) => expiresAt },
-  { head: 'input', value: ({ toolInput }) => JSON.stringify(toolInput), cut: true },
+  { head: 'input', value: ({ toolInput }) => JSON.stringify(toolInput), cut: true, wide: true },
+  { head: 'agent', value: ({ agentName }) => agentName, cut: true, wide: true },
+  { head: 'since', value: ({ since }) => since, wide: true },
+  { head: 'until', value: ({ expiresAt }) => expiresAt, wide: true },
 ];
 
 const list: CommandSpec<[], Paging & { thread?: string; org?: string; agent?: string }> = {

@@ -10,10 +10,10 @@ const columns: Column<ManagedFile>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'kind', value: ({ kind }) => kind },
   { head: 'name', value: ({ name, path }) => path ?? name, cut: true },
-  { head: 'type', value: ({ mimeType }) => mimeType, cut: true },
+  { head: 'type', value: ({ mimeType }) => mimeType, cut: true, wide: true },
   { head: 'bytes', value: ({ size }) => size },
-  { head: 'run', value: ({ runId }) => runId },
-  { head: 'created', value: ({ createdAt }) => createdAt },
+  { head: 'run', value: ({ runId }) => runId, wide: true },
+  { head: 'created', value: ({ createdAt }) => createdAt, wide: true },
 ];
 
 export const threadFiles: CommandSpec<[string], Paging> = {

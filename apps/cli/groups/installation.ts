@@ -30,8 +30,8 @@ const auditColumns: Column<AuditEntry>[] = [
   { head: 'when', value: ({ occurredAt }) => occurredAt },
   { head: 'who', value: ({ actor }) => `${actor.kind} ${actor.name} (${actor.id})` },
   { head: 'what', value: ({ action }) => action },
-  { head: 'of', value: ({ targetId }) => targetId },
-  { head: 'how', value: describe, cut: true },
+  { head: 'of', value: ({ targetId }) => targetId, wide: true },
+  { head: 'how', value: describe, cut: true, wide: true },
 ];
 
 /** In one line. */

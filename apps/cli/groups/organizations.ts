@@ -12,9 +12,9 @@ const columns: Column<Organization>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
   { head: 'Runs at once', value: ({ concurrency }) => concurrency.runs },
-  { head: 'files', value: ({ files }) => files.count },
-  { head: 'bytes', value: ({ files }) => files.bytes },
-  { head: 'created', value: ({ createdAt }) => createdAt },
+  { head: 'files', value: ({ files }) => files.count, wide: true },
+  { head: 'bytes', value: ({ files }) => files.bytes, wide: true },
+  { head: 'created', value: ({ createdAt }) => createdAt, wide: true },
 ];
 
 const fieldsOf = (organization: Organization): string =>

@@ -17,11 +17,11 @@ const problemColumns: Column<Problem>[] = [
 
 const runColumns: Column<Problem['runs'][number] & { kind: string }>[] = [
   { head: 'run', value: ({ id }) => id },
-  { head: 'thread', value: ({ threadId }) => threadId },
+  { head: 'thread', value: ({ threadId }) => threadId, wide: true },
   { head: 'problem', value: ({ kind }) => kind },
   { head: 'status', value: ({ status }) => status },
   { head: 'error', value: ({ error }) => error?.code },
-  { head: 'agent', value: ({ agentName }) => agentName, cut: true },
+  { head: 'agent', value: ({ agentName }) => agentName, cut: true, wide: true },
 ];
 
 const failureColumns: Column<Overview['failures'][number]>[] = [

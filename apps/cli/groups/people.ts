@@ -9,8 +9,8 @@ import { PAGING } from './paging.ts';
 export const personColumns: Column<PersonRecord>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
-  { head: 'created', value: ({ createdAt }) => createdAt },
-  { head: 'organizations', value: ({ organizationIds }) => organizationIds },
+  { head: 'created', value: ({ createdAt }) => createdAt, wide: true },
+  { head: 'organizations', value: ({ organizationIds }) => organizationIds, wide: true },
 ];
 
 const fieldsOf = (person: PersonRecord): string =>

@@ -12,11 +12,11 @@ const STATUSES = [...LIVE, 'completed', 'failed', 'cancelled', 'expired'];
 
 export const runColumns: Column<ManagedRun>[] = [
   { head: 'id', value: ({ id }) => id },
-  { head: 'thread', value: ({ threadId }) => threadId },
+  { head: 'thread', value: ({ threadId }) => threadId, wide: true },
   { head: 'status', value: ({ status }) => status },
-  { head: 'trigger', value: ({ trigger }) => trigger },
+  { head: 'trigger', value: ({ trigger }) => trigger, wide: true },
   { head: 'created', value: ({ createdAt }) => createdAt },
-  { head: 'worker', value: ({ work }) => work?.holder, cut: true },
+  { head: 'worker', value: ({ work }) => work?.holder, cut: true, wide: true },
   { head: 'error', value: ({ error }) => error?.code },
 ];
 

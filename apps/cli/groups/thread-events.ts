@@ -8,8 +8,8 @@ const columns: Column<AnswerOf<'listThreadEvents'>['events'][number]>[] = [
   { head: 'version', value: ({ version }) => version },
   { head: 'at', value: ({ occurredAt }) => occurredAt },
   { head: 'type', value: ({ type }) => type },
-  { head: 'run', value: ({ runId }) => runId },
-  { head: 'attempt', value: ({ attempt }) => attempt },
+  { head: 'run', value: ({ runId }) => runId, wide: true },
+  { head: 'attempt', value: ({ attempt }) => attempt, wide: true },
   { head: 'data', value: ({ data }) => JSON.stringify(data), cut: true },
 ];
 

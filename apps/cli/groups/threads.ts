@@ -16,9 +16,9 @@ const STATUSES = ['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED'] as const;
 const columns: Column<ManagedThread>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'status', value: ({ status, archived }) => (archived ? `${status}, archived` : status) },
-  { head: 'agent', value: ({ agentId }) => agentId },
-  { head: 'user id', value: ({ userId }) => userId, cut: true },
-  { head: 'reference', value: ({ externalRef }) => externalRef, cut: true },
+  { head: 'agent', value: ({ agentId }) => agentId, wide: true },
+  { head: 'user id', value: ({ userId }) => userId, cut: true, wide: true },
+  { head: 'reference', value: ({ externalRef }) => externalRef, cut: true, wide: true },
   { head: 'updated', value: ({ updatedAt }) => updatedAt },
   { head: 'title', value: ({ title }) => title, cut: true },
 ];

@@ -16,9 +16,9 @@ const columns: Column<TokenRecord>[] = [
   { head: 'kind', value: ({ kind }) => kind },
   { head: 'status', value: ({ status }) => status },
   { head: 'name', value: ({ name }) => name, cut: true },
-  { head: 'of', value: ({ personId, organizationId }) => personId ?? organizationId },
-  { head: 'expires', value: ({ expiresAt }) => expiresAt },
-  { head: 'last used', value: ({ lastUsedAt }) => lastUsedAt },
+  { head: 'of', value: ({ personId, organizationId }) => personId ?? organizationId, wide: true },
+  { head: 'expires', value: ({ expiresAt }) => expiresAt, wide: true },
+  { head: 'last used', value: ({ lastUsedAt }) => lastUsedAt, wide: true },
 ];
 
 /** Returns the limit in force and whether it is the default; null if the token has none. */
