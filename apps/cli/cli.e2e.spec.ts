@@ -144,7 +144,7 @@ describe('spool', () => {
       spool(['verify'], { DATABASE_URL: missing.href }),
       spool(['verify'], { DATABASE_URL: 'mysql://x' }),
     ]);
-    expect(none).toEqual({ code: 5, output: expect.stringMatching(/^No database: [^\n]+\n$/) as string });
+    expect(none).toEqual({ code: 5, output: expect.stringMatching(/^No database is known [^\n]+\n$/) as string });
     expect(away).toEqual({ code: 5, output: 'The database none at 127.0.0.1:1 does not answer.\n' });
     expect(absent).toEqual({
       code: 5,

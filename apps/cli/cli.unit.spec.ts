@@ -286,7 +286,7 @@ test('what Runs ask is a line a request, and an answer names it; allowing asks f
   const waiting = [{ runId: ID, threadId: ID, agentName: 'echo', since: createdAt, expiresAt: null, requests }];
   const { out } = await run(['confirmation', 'list'], { listConfirmations: { waiting, nextCursor: null } });
   expect(out.trimEnd().split('\n')).toHaveLength(3);
-  expect(out).toMatch(new RegExp(`${ID} +${OTHER} +echo +send +\\S+Z +- +{"to":"b"}`));
+  expect(out).toMatch(new RegExp(`${ID} +${OTHER} +send +{"to":"b"} +echo +\\S+Z +-`));
   const script = { answerConfirmation: { run: { id: ID, status: 'queued' } } };
   const rejected = await run(['confirmation', 'answer', ID, OTHER, 'reject'], script);
   expect(rejected).toMatchObject({ code: EXIT.done, out: `Answered. The Run ${ID} is queued.\n` });
