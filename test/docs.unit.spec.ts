@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { agentManifestSchema } from '#agents';
 import { LIMITS } from '#contract';
 import { MAX_QUEUED_RUNS } from '#domain';
@@ -138,18 +138,39 @@ it('docs/api/limits.md has no limit that no test compares', () => {
   expect(limits.filter((row) => !((settingOf(row) ?? row.limit) in compared))).toEqual([]);
 });
 
-/** As GitHub makes them of headings. */
-function anchorsOf(page: string): string[] {
-  const headings = [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading.toLowerCase());
+/** Returns the anchors that GitHub makes of the headings of a page. */
+function anchorsOf(path: string): string[] {
+  const headings = [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => text.toLowerCase());
   return headings.map((heading) => heading.replaceAll(/[^\w\s-]/g, '').replaceAll(' ', '-'));
 }
 
-it.each(pages)('%s links to what is there, and is linked to', (page) => {
-  const links = [...read(page).matchAll(/\]\(([^)#]*)(?:#([^)]*))?\)/g)];
+/** Returns the links of a page to files and anchors that do not exist. Links to other sites are not checked. */
+function brokenLinksOf(path: string): string[] {
+  const links = [...readFileSync(path, 'utf8').matchAll(/(?:\]\(|src=")(?!https?:)([^)"#]*)(?:#([^)"]*))?[)"]/g)];
   const broken = links.filter(([, file, anchor]) => {
-    const target = file || page;
-    return !existsSync(join(DOCS, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+    const target = file ? join(dirname(path), file) : path;
+    return !existsSync(target) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
   });
-  expect(broken.map(([link]) => link)).toEqual([]);
+  return broken.map(([link]) => link);
+}
+
+it.each(pages)('%s links to what is there, and is linked to', (page) => {
+  expect(brokenLinksOf(join(DOCS, page))).toEqual([]);
   if (page !== 'README.md') expect(read('README.md')).toContain(`](${page})`);
+});
+
+const START = join(DOCS, '../README.md');
+/** All pages except decisions and the specification, which have start pages of their own. */
+const guides = readdirSync(dirname(START), { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.md') && file !== 'README.md' && !/^(adr|spec)\//.test(file),
+);
+
+it.each(guides)('docs/%s is linked from docs/README.md, and its first line names its readers', (page) => {
+  expect(readFileSync(START, 'utf8')).toContain(`](${page})`);
+  const readers = /^# .+\n\nFor .*(application engineers|operators|owners of agents|contributors)/;
+  expect(readFileSync(join(dirname(START), page), 'utf8')).toMatch(readers);
+});
+
+it.each(['docs/README.md'])('%s links to what is there', (page) => {
+  expect(brokenLinksOf(join(DOCS, '../..', page))).toEqual([]);
 });
