@@ -171,6 +171,10 @@ it.each(guides)('docs/%s is linked from docs/README.md, and its first line names
   expect(readFileSync(join(dirname(START), page), 'utf8')).toMatch(readers);
 });
 
-it.each(['docs/README.md'])('%s links to what is there', (page) => {
+it.each(['README.md', 'docs/README.md'])('%s links to what is there', (page) => {
   expect(brokenLinksOf(join(DOCS, '../..', page))).toEqual([]);
+});
+
+it('README.md has at most 150 lines', () => {
+  expect(readFileSync(join(DOCS, '../../README.md'), 'utf8').split('\n').length - 1).toBeLessThanOrEqual(150);
 });

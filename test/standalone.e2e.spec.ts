@@ -74,7 +74,7 @@ describe('standalone', () => {
       env: { ...process.env, ...env(), DATABASE_URL: '' },
     });
 
-  test('the README’s three lines create a Thread, stream its Run to run.completed and read finalOutput', async () => {
+  test('the README’s commands create a Thread, stream its Run, read finalOutput and answer a confirmation', async () => {
     await start();
     await expectFirstRun(home);
     expect((await stat(join(home, '.data', 'quickstart.env'))).mode & 0o777).toBe(0o600);
@@ -98,7 +98,7 @@ describe('standalone', () => {
     expect(after).toEqual(before);
     const database = await openOwnDatabase();
     try {
-      await allRunsCompleted(database, RUNS + 1, 60_000);
+      await allRunsCompleted(database, RUNS + 2, 60_000); // two are the README's
       await expectHealthy(database);
     } finally {
       await database.close();

@@ -7,13 +7,22 @@ import { isNight } from '#testing';
 const run = promisify(execFile);
 const README = join(import.meta.dirname, '../../README.md');
 
-/** Types the README's three lines, beside a running `npm start` whose data is in `.data` of that directory. */
+/** Returns the commands of the first block below a heading of README.md. */
+async function commandsBelow(heading: string): Promise<string> {
+  const [, section = ''] = (await readFile(README, 'utf8')).split(`\n## ${heading}\n`);
+  return /^```\n([^`]+)^```/m.exec(section)?.[1] ?? '';
+}
+
+/** Runs the README's commands for a newcomer, beside a running `npm start` whose data is in `.data` of that directory. */
 export async function expectFirstRun(directory: string): Promise<void> {
-  const script = /^\. \.data\/quickstart\.env\n[^`]+/m.exec(await readFile(README, 'utf8'))?.[0] ?? '';
-  const { stdout } = await run('/bin/sh', ['-ec', script], { cwd: directory });
-  expect(stdout).toContain('event: thread.event');
-  expect(stdout).toContain('"type":"run.completed"');
-  expect(stdout).toMatch(/"finalOutput":\{"text":"You said: Hello, Spool"/);
+  const script = [await commandsBelow('First Run'), 'echo @@', await commandsBelow('Say more')].join('\n');
+  const { stdout } = await run('/bin/sh', ['-ec', script], { cwd: directory, timeout: 60_000 });
+  const [first = '', more = ''] = stdout.split('@@\n');
+  expect(first).toContain('event: thread.event');
+  expect(first).toContain('"type":"run.completed"');
+  expect(first).toMatch(/"finalOutput":\{"text":"You said: Hello, Spool"/);
+  expect(more).toContain('"type":"tool.confirmation.required"');
+  expect(more).toMatch(/"type":"tool\.use\.completed"[^]*"type":"run\.completed"[^]*event: thread\.idle/);
 }
 
 /** What `npx spool` needs to be found in another directory, and the README's example. */
