@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { loadConfig } from './config.ts';
+import { loadConfig } from './load-config.ts';
 import { StartError } from './main-process.ts';
 import { MetricsListener } from './metrics-listener.ts';
 

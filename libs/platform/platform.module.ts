@@ -1,6 +1,7 @@
 import { Inject, Module, type DynamicModule, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { requireDatabaseUrl, type Config } from './config.ts';
+import type { Config } from './config.ts';
 import { openDatabase, type Database } from './database.ts';
+import { requireDatabaseUrl } from './load-config.ts';
 import type { Logger } from './logger.ts';
 import { metrics, onScrape } from './metrics.ts';
 import { openPolicyVersions } from './policy-versions.ts';

@@ -31,6 +31,11 @@ export interface RedisAddress {
 /** The protocols that a Redis address may start with. */
 export const REDIS_PROTOCOLS = ['', '+sentinel', '+cluster'].flatMap((kind) => [`redis${kind}`, `rediss${kind}`]);
 
+/** Returns whether this is the address of a Redis, and not of a PostgreSQL. */
+export function isRedisUrl(url: string | undefined): url is string {
+  return url !== undefined && REDIS_PROTOCOLS.some((protocol) => url.startsWith(`${protocol}://`));
+}
+
 const DEFAULT_PORT = { single: 6379, sentinel: 26379, cluster: 6379 };
 const ADDRESS =
   /^redis(?<tls>s?)(?:\+(?<kind>sentinel|cluster))?:\/\/(?<authority>[^/?#]*)(?<path>[^?#]*)(?:\?(?<query>[^#]*))?$/;

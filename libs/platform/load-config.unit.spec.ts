@@ -1,26 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConfigError, configSchema, loadConfig, requireDatabaseUrl } from './config.ts';
-
-const example = readFileSync(join(import.meta.dirname, '../../.env.example'), 'utf8');
-const listed = [...example.matchAll(/^(# )?([A-Z_]+)=(.*)$/gm)].map(([, off, name, value]) => ({
-  name: name ?? '',
-  value: off === undefined ? value : undefined,
-}));
+import { ConfigError, loadConfig, requireDatabaseUrl } from './load-config.ts';
 
 describe('configuration', () => {
-  test('.env.example lists every setting, in the order of the schema, with its default', () => {
-    expect(listed.map(({ name }) => name)).toEqual(Object.keys(configSchema.shape));
-    const defaults = loadConfig({}) as Record<string, unknown>;
-    for (const { name, value } of listed) expect([name, value]).toEqual([name, defaults[name]?.toString()]);
-  });
-
-  test('.env.example is a valid configuration as it stands', () => {
-    const env = Object.fromEntries(listed.map(({ name, value }) => [name, value]));
-    expect(loadConfig(env)).toEqual(loadConfig({}));
-  });
-
   test('OTEL_SDK_DISABLED is read in any case', () => {
     expect(
       ['TRUE', 'True', 'FALSE'].map((value) => loadConfig({ OTEL_SDK_DISABLED: value }).OTEL_SDK_DISABLED),
