@@ -3,7 +3,7 @@ import type { FinalOutput } from './events.ts';
 /**
  * Provider-private citation markup: U+E200 `cite` U+E202 … U+E201. What lies between is bounded, so that a filter never
  * holds back more than this many characters and the opening; a longer one is no envelope. Unterminated ones stay
- * (decisions, section 4).
+ * (docs/spec/decisions.md#citation-markup).
  */
 const MAX_INNER_LENGTH = 4_096;
 

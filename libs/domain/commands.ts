@@ -55,7 +55,7 @@ export interface AddMessage {
   /** The known names of these drafts, by their ids. */
   fileNames?: ReadonlyMap<string, string> | undefined;
   run: NewRun;
-  /** What happens while a Run is active (decisions, section 3). */
+  /** What happens while a Run is active (docs/spec/decisions.md#when-busy). */
   whenBusy: 'reject' | 'enqueue' | 'interrupt';
   by: string | null;
 }

@@ -7,7 +7,7 @@ import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './stat
 /** The most Runs behind the current one, so that a caller cannot grow the state row without bound (docs/adr/0004). */
 export const MAX_QUEUED_RUNS = 100;
 
-/** How long the new Run waits for the cancelled one's worker to acknowledge (decisions, section 3, `interrupt`). */
+/** How long the new Run waits for the cancelled one's worker to acknowledge (docs/spec/decisions.md#when-busy). */
 const ACKNOWLEDGE_MS = 2_000;
 
 /** Commands that an archived Thread accepts. Files can still be deleted. */
@@ -19,7 +19,7 @@ const ALSO_ARCHIVED: readonly string[] = [
   'delete_file',
 ] satisfies CallerCommand['type'][];
 
-/** Commands of callers (contract, section 4). */
+/** Commands of callers (docs/spec/agent-threads-api.md#endpoints). */
 export function decideCaller(command: CallerCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
   if (command.type === 'create_thread') return createThread(command, state);
   if (state.lifecycle === 'none') return reject('thread_missing');

@@ -44,7 +44,10 @@ function areDistinct(ids: string[]): boolean {
 
 type ClaimRun = Extract<WorkerCommand, { type: 'claim_run' }>;
 
-/** Only the current Run, only while queued, only under the dispatch that the job names (decisions, section 3). */
+/**
+ * Only the current Run, only while queued, only under the dispatch that the job names
+ * (docs/spec/decisions.md#claims).
+ */
 function claimRun({ runId, dispatch, holder }: ClaimRun, current: LiveRun | undefined): ThreadEvent[] | Rejection {
   const claimable = current?.id === runId && current.status === 'queued' && current.dispatch === dispatch;
   if (!claimable) return reject('stale_dispatch');

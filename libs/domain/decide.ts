@@ -47,7 +47,7 @@ function decideOne(command: Command, state: ThreadState, now: string): ThreadEve
   }
 }
 
-/** Whatever the command was: where it changed the Thread's status, the log says so (decisions, section 4). */
+/** Whatever the command was: where it changed the Thread's status, the log says so (docs/spec/decisions.md#log). */
 function enterStatus(decision: Decision, events: ThreadEvent[], voided: { voidedStepId?: string }, now: string): void {
   const { state } = decision;
   if (state.lifecycle === 'none') return;

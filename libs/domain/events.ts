@@ -47,14 +47,14 @@ interface Fact<Type extends string, Data> {
 export type ThreadEventType = ThreadEvent['type'];
 export type EventOf<Type extends ThreadEventType> = Extract<ThreadEvent, { type: Type }>;
 
-/** Shown to callers (contract, section 3). */
+/** Shown to callers (docs/spec/agent-threads-api.md#states). */
 export type ThreadStatus = 'IDLE' | 'RUNNING' | 'RESCHEDULING' | 'TERMINATED';
 export type AgentKind = 'pet' | 'cattle';
 export type RunTrigger = 'user_prompt' | 'retry' | 'resume' | 'system';
 export type PermissionDecision = 'allow_once' | 'reject_once';
 export type TimeLimit = 'queue' | 'work' | 'wait';
 
-/** Who may see the Thread besides operators (decisions, section 8). */
+/** Who may see the Thread besides operators (docs/spec/decisions.md#visibility). */
 export interface ThreadOwner {
   /** The person whose token created it, or to whom it is attributed. */
   personId: string | null;
@@ -80,7 +80,7 @@ export interface ExternalRef {
   tokenId: string;
 }
 
-/** Time limits of a Run, milliseconds (decisions, section 3), and how many losses in a row fail it. */
+/** Time limits of a Run, milliseconds (docs/spec/decisions.md#time-limits), and how many losses in a row fail it. */
 export interface RunLimits {
   queueMs: number;
   workMs: number;
@@ -178,7 +178,10 @@ export interface FinalOutput {
 /** An event with its place in its stream. Times are RFC 3339 in UTC with milliseconds; ids are upper-case ULIDs. */
 export type StoredEvent = ThreadEvent & EventPlace;
 
-/** A stored event whose type this version does not know; reading never fails on it (decisions, section 4). */
+/**
+ * A stored event whose type this version does not know; reading never fails on it
+ * (docs/spec/decisions.md#unknown-events).
+ */
 export interface UnknownEvent extends EventPlace {
   type: string;
   data: unknown;

@@ -118,7 +118,7 @@ function ended(thread: Thread, event: Ended): Thread {
   const newestRun = thread.newestRun?.id === run.id ? { ...thread.newestRun, status, retryable } : thread.newestRun;
   const rest = thread.runs.filter(({ id }) => id !== run.id);
   const [next, ...others] = rest;
-  // The commit that ends a Run dispatches the next one (decisions, section 3, `enqueue`).
+  // The commit that ends a Run dispatches the next one (docs/spec/decisions.md#when-busy).
   const freed = run === thread.runs[0] && next?.status === 'queued' && next.cause === 'new';
   return { ...thread, newestRun, runs: freed ? [{ ...next, cause: 'followed' }, ...others] : rest };
 }

@@ -1,4 +1,4 @@
-/** A bare ULID as the contract, section 2, words it: either case on input, upper case everywhere inside. */
+/** A bare ULID (docs/spec/agent-threads-api.md#identifiers): either case on input, upper case everywhere inside. */
 export const ULID_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/;
 
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -27,7 +27,7 @@ export function incrementUlid(id: string): string {
 
 /**
  * The id of the event that follows `last`: the fresh candidate where it is higher, else `last + 1`. So ids strictly
- * increase within a Thread even when clocks step back or two pods write at once (decisions, section 4).
+ * increase within a Thread even when clocks step back or two pods write at once (docs/spec/decisions.md#log).
  */
 export function followingId(last: string | null, candidate: string): string {
   return last === null || candidate > last ? candidate : incrementUlid(last);

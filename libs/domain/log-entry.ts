@@ -27,7 +27,7 @@ export const LOG_ENTRY_TYPES = [
 ] as const;
 export type LogEntryType = (typeof LOG_ENTRY_TYPES)[number];
 
-/** One entry of a Thread's public event log (contract, section 2, ThreadEventLogEntry). */
+/** One entry of a Thread's public event log (docs/spec/agent-threads-api.md#log-entry). */
 export interface LogEntry {
   id: string;
   type: LogEntryType;
@@ -65,8 +65,8 @@ const NO_NUMBERS = { durationMs: null, tokens: null };
 type Shown = Pick<LogEntry, 'type' | 'content'> & Partial<LogEntry>;
 
 /**
- * The public log, row by row as decisions, section 4, has it: what an event shows, or null when it has no entry. One
- * stored event, at most one entry.
+ * The public log, row by row of the table in docs/spec/decisions.md#log: what an event shows, or null when it has no
+ * entry. One stored event, at most one entry.
  */
 export function showEvent(event: ThreadEvent): Shown | null {
   switch (event.type) {

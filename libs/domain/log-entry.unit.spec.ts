@@ -32,7 +32,7 @@ const toolInput = { at: 'home' };
 const isError = { status: 'error' as const };
 const status = (content: string, runId: string | null = null) => entry('session.status', content, { runId });
 
-/** The table of decisions, section 4: what is stored, and what is shown of it; null where nothing is. */
+/** The table of docs/spec/decisions.md#log: what is stored, and what is shown of it; null where nothing is. */
 const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
   ['the text', happened.message('A', 'hello'), entry('user.message', 'hello')],
   ['the next piece', event('assistant.text_added', { text: ' x ' }, 'A', 1), entry('agent.message.delta', ' x ')],

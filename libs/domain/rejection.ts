@@ -1,6 +1,6 @@
 /**
- * Why a command was refused, by name (decisions, sections 2 and 3). Messages are for the caller's engineers. HTTP statuses
- * belong to apps/api.
+ * Why a command was refused, by name (docs/spec/decisions.md#state-conflicts). Messages are for the caller's
+ * engineers. HTTP statuses belong to apps/api.
  */
 export const REJECTIONS = {
   thread_missing: 'The Thread does not exist.',

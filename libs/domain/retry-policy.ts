@@ -21,8 +21,8 @@ export interface Loss {
 export type RetryDecision = { kind: 'retry'; delayMs: number } | { kind: 'fail'; error: RunError };
 
 /**
- * What follows a lost claim (decisions, section 3): a lost worker's Run goes back at once, a retryable failure backs off
- * exponentially with full jitter over the upper half, and the last loss allowed fails the Run.
+ * What follows a lost claim (docs/spec/decisions.md#losses): a lost worker's Run goes back at once, a retryable
+ * failure backs off exponentially with full jitter over the upper half, and the last loss allowed fails the Run.
  */
 export function decideRetry(loss: Loss): RetryDecision {
   const { losses, maxLosses, failure, retryAfterMs = 0, jitter } = loss;

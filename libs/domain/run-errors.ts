@@ -1,6 +1,6 @@
 /**
- * The closed catalogue of Run failures (decisions, section 3). `message` is what callers see: never a stack trace, path,
- * host or secret. `remedy` is for the docs (docs/run-errors.md, kept equal by a test).
+ * The closed catalogue of Run failures (docs/spec/decisions.md#run-errors). `message` is what callers see: never a
+ * stack trace, path, host or secret. `remedy` is for the docs (docs/run-errors.md, kept equal by a test).
  */
 export const RUN_ERRORS = {
   provider_unavailable: {

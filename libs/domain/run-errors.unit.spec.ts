@@ -25,7 +25,8 @@ test('docs/run-errors.md says what the catalogue says, in its order', () => {
   expect(rows).toEqual(catalogue);
 });
 
-test('the catalogue is closed: these and no others (decisions, section 3)', () => {
+// The catalogue of docs/spec/decisions.md#run-errors.
+test('the catalogue is closed: these and no others', () => {
   expect(codes).toEqual([
     'provider_unavailable',
     'provider_rate_limited',

@@ -1,6 +1,6 @@
 import type { ThreadEventType } from './events.ts';
 
-/** Every status a Run can have (contract, section 3). */
+/** Every status a Run can have (docs/spec/agent-threads-api.md#states). */
 export const RUN_STATUSES = [
   'queued',
   'booting',
@@ -33,7 +33,10 @@ export type TerminalStatus = 'completed' | 'failed' | 'cancelled' | 'expired';
 
 const ENDINGS = { failed: 'failed', cancelled: 'cancelled', expired: 'expired' } as const;
 
-/** The whole table of decisions, section 3. What is not in it is refused by the domain and cannot be stored. */
+/**
+ * The whole table of docs/spec/decisions.md#run-transitions. What is not in it is refused by the domain and cannot be
+ * stored.
+ */
 const RUN_TRANSITIONS: Record<RunStatus, Partial<Record<RunMove, RunStatus>>> = {
   queued: { claimed: 'booting', ...ENDINGS },
   booting: { started: 'running', requeued: 'queued', ...ENDINGS },

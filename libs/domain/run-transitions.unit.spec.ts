@@ -3,7 +3,10 @@ import type { ThreadEvent } from './events.ts';
 import { runError } from './run-errors.ts';
 import { isTerminal, nextRunStatus, RUN_MOVES, RUN_STATUSES, type RunMove, type RunStatus } from './run-transitions.ts';
 
-/** Copied from decisions, section 3, and not from the code: a change of one without the other is caught here. */
+/**
+ * Copied from docs/spec/decisions.md#run-transitions, and not from the code: a change of one without the other is
+ * caught here.
+ */
 const DOCUMENT = `
 | from \\ event | claimed | started | waiting | resumed | requeued | completed | failed | cancelled | expired |
 |---|---|---|---|---|---|---|---|---|---|

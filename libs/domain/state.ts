@@ -23,8 +23,9 @@ export interface Thread {
   /** The newest Run there ever was, which `…/retry` is about, and whether its failure may be retried; null for none. */
   newestRun: { id: string; status: RunStatus; retryable: boolean } | null;
   /**
-   * Files that callers attached and no message has mounted yet: the next one does (decisions, section 7). Left out where
-   * there are none, as in state rows that were written before there were files.
+   * Files that callers attached and no message has mounted yet: the next one does
+   * (docs/spec/decisions.md#early-files). Left out where there are none, as in state rows that were written before
+   * there were files.
    */
   unmounted?: readonly string[];
 }
@@ -36,7 +37,7 @@ interface RunBasics {
   trigger: RunTrigger;
   agentVersion: number;
   limits: RunLimits;
-  /** The fencing token: one higher at each claim, 0 before the first (decisions, section 3). */
+  /** The fencing token: one higher at each claim, 0 before the first (docs/spec/decisions.md#claims). */
   attempt: number;
   /** Which offer to the queue is the valid one: one higher each time the Run goes back to `queued`. */
   dispatch: number;
@@ -72,7 +73,7 @@ export interface PermissionRequest {
 
 export const initialState: ThreadState = { lifecycle: 'none' };
 
-/** The Thread status table of decisions, section 3: first match. */
+/** The status of a Thread: the first match of docs/spec/decisions.md#thread-status. */
 export function threadStatus(thread: Thread): ThreadStatus {
   if (thread.lifecycle === 'terminated') return 'TERMINATED';
   const current = thread.runs[0];

@@ -10,7 +10,7 @@ const RUNNING = [created(), queued('A'), claimed('A'), started('A')];
 const REQUEUED = [...RUNNING, requeued('A')];
 const FOLLOWED = [...RUNNING, queued('B'), completed('A')];
 
-/** The first match of decisions, section 3. */
+/** The first match of docs/spec/decisions.md#thread-status. */
 test.each<[ThreadStatus, string, ThreadEvent[]]>([
   ['TERMINATED', 'ended by an operator', [created(), terminated()]],
   ['TERMINATED', 'ended by an operator before its Run was', [...RUNNING, terminated()]],

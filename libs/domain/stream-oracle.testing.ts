@@ -13,7 +13,10 @@ interface Seen {
   wasBehind: boolean;
 }
 
-/** decisions, section 3, as pairs: written once more, because an oracle that asks the code knows nothing. */
+/**
+ * The table of docs/spec/decisions.md#run-transitions as pairs: written once more, because an oracle that asks the
+ * code knows nothing.
+ */
 const AFTER: Record<string, RunStatus> = {
   'queued claimed': 'booting',
   'booting started': 'running',

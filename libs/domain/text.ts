@@ -1,6 +1,6 @@
 /**
  * Text that PostgreSQL can store: without NUL and lone surrogates, which its `jsonb` refuses. For what models and tools
- * say; what callers send is refused instead (decisions, section 7).
+ * say; what callers send is refused instead (docs/spec/decisions.md#text).
  */
 export function storableText(text: string): string {
   return (text.includes('\0') ? withoutNul(text) : text).toWellFormed();

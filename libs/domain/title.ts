@@ -9,7 +9,7 @@ export const MAX_PREVIEW = 200;
 
 /**
  * A Thread's title: the first line of its first message, white space collapsed, at most 80 characters, `…` where cut;
- * null where nothing is left (decisions, section 3). Characters are Unicode code points.
+ * null where nothing is left (docs/spec/decisions.md#title). Characters are Unicode code points.
  */
 export function deriveTitle(text: string): string | null {
   const line =

@@ -2,7 +2,7 @@ import type { LiveRun, Thread, ThreadState } from './state.ts';
 
 /**
  * What the queue and the reaper have to know of a live Run: its row in `run_work`, written by the append that changed it
- * and gone at the terminal event (design, section 5).
+ * and gone at the terminal event.
  */
 export interface WorkRow {
   runId: string;

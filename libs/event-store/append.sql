@@ -6,7 +6,7 @@
 -- the statement.
 with
 lock as materialized (
-  -- Dies with this transaction: "in progress" can never outlive the work (decisions, section 6).
+  -- Dies with this transaction: "in progress" can never outlive the work (docs/spec/decisions.md#idempotency).
   select case when $16::text is null then true
               else pg_try_advisory_xact_lock(hashtextextended($15::text || ' ' || $16, 0)) end as held
 ),

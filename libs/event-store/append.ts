@@ -45,7 +45,9 @@ export interface Fence {
   attempt: number;
 }
 
-/** The answer to keep under an idempotency key, in the same commit as its effect (decisions, section 6). */
+/**
+ * The answer to keep under an idempotency key, in the same commit as its effect (docs/spec/decisions.md#idempotency).
+ */
 export interface KeyedAnswer {
   tokenId: string;
   key: string;

@@ -12,9 +12,10 @@ import {
 import { emptyReplay, replay, type Replay } from './replay.ts';
 
 /**
- * The invariants of quality.md that a database can be checked for, and beside them: `begin` (a stream begins by
- * `thread.created`, once), `public` (an event is in the log exactly when it shows something), `work` (`run_work` has what
- * the state says), `fold` (every event can be folded) and `usage` (the files of an organization are counted right).
+ * The invariants of docs/reliability.md#invariants that a database can be checked for, and beside them: `begin` (a
+ * stream begins by `thread.created`, once), `public` (an event is in the log exactly when it shows something), `work`
+ * (`run_work` has what the state says), `fold` (every event can be folded) and `usage` (the files of an organization
+ * are counted right).
  */
 export type Invariant =
   | 'I2'

@@ -73,7 +73,10 @@ function changedFields(row: ThreadSummary, event: StoredEvent): Partial<ThreadSu
   }
 }
 
-/** `updated_at` moves when another field does (decisions, section 3); the same object means that nothing changed. */
+/**
+ * `updated_at` moves when another field does (docs/spec/decisions.md#updated-at); the same object means that nothing
+ * changed.
+ */
 export function change<Row extends { updated_at: string }>(row: Row, fields: Partial<Row>, at: string): Row {
   const changed = (Object.keys(fields) as (keyof Row)[]).some((name) => fields[name] !== row[name]);
   return changed ? { ...row, ...fields, updated_at: at } : row;

@@ -43,8 +43,9 @@ export interface VerifyReport {
 }
 
 /**
- * Checks every stream and what is stored beside it against the invariants (quality.md). Each page is read from one snapshot,
- * so what it finds is wrong, however much is appended meanwhile. Changes nothing and locks nothing.
+ * Checks every stream and what is stored beside it against the invariants (docs/reliability.md#invariants). Each page
+ * is read from one snapshot, so what it finds is wrong, however much is appended meanwhile. Changes nothing and locks
+ * nothing.
  */
 export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<VerifyReport> {
   const { from, pageEvents = PAGE_EVENTS, onProgress } = options;
