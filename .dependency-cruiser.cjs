@@ -1,5 +1,5 @@
 /**
- * Who may import whom: design and ARCHITECTURE.md, one rule a sentence. Each is an allowlist: what it does not name is
+ * Who may import whom (ARCHITECTURE.md), one rule a sentence. Each is an allowlist: what it does not name is
  * refused. test/architecture plants a violation of every rule and shows that it is caught.
  */
 const ours = '^(apps|libs|test|bench)/';

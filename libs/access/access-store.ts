@@ -39,7 +39,10 @@ export interface TokenChange {
   removeAgentIds?: readonly string[];
 }
 
-/** Changes organizations, people and tokens (decisions, section 8): on a pool, or within a transaction of the caller's. */
+/**
+ * Changes organizations, people and tokens (docs/spec/decisions.md#tokens): on a pool, or within a transaction of the
+ * caller's.
+ */
 export class AccessStore {
   constructor(private readonly database: Queryable) {}
 

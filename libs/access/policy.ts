@@ -16,7 +16,9 @@ export interface AgentStanding {
 
 export type AgentAccess = 'ok' | 'not_found' | 'forbidden' | 'agent_not_published' | 'service_inactive';
 
-/** Decisions, section 2, in its order: gone, then not for this caller whatever its state, then its state. */
+/**
+ * In this order (docs/spec/decisions.md#access): gone, then not for this caller whatever its state, then its state.
+ */
 export function agentAccess(caller: Caller, agent: AgentStanding): AgentAccess {
   if (agent.deleted) return 'not_found';
   if (!mayUseAgent(caller, agent)) return 'forbidden';
@@ -44,8 +46,9 @@ export interface Ownership {
 }
 
 /**
- * Whether the Thread or draft is visible to the caller (decisions, section 8): the person whose token created it or to whom
- * it is attributed, and the service token that created it. `agentAccess` of its agent comes after.
+ * Whether the Thread or draft is visible to the caller (docs/spec/decisions.md#visibility): the person whose token
+ * created it or to whom it is attributed, and the service token that created it. `agentAccess` of its agent comes
+ * after.
  */
 export function isOwn(caller: Caller, owned: Ownership): boolean {
   switch (caller.kind) {
@@ -58,7 +61,7 @@ export function isOwn(caller: Caller, owned: Ownership): boolean {
   }
 }
 
-/** Whether the caller may create Threads for a person (contract, section 5). */
+/** Whether the caller may create Threads for a person (docs/spec/agent-threads-api.md#authentication). */
 export function mayAttribute(caller: Caller): caller is ServiceCaller {
   return caller.kind === 'service' && caller.allowAttribution;
 }

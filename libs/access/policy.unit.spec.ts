@@ -55,7 +55,7 @@ it.each<[string, Caller, AgentStanding, AgentAccess]>([
   ['a service that does not', notListed, agent(), 'forbidden'],
   ['a service of another organization', otherOrganization, agent(), 'forbidden'],
   ['an operator', operator, agent(), 'forbidden'],
-  // The order of decisions, section 2.
+  // The order of docs/spec/decisions.md#access.
   ['a deleted agent', stranger, agent({ deleted: true }), 'not_found'],
   ['forbidden, whatever its state', stranger, agent({ published: false, apiEnabled: false }), 'forbidden'],
   [

@@ -11,7 +11,7 @@ import { RateWindow, type Flight, type StoreCount } from './rate-window.ts';
 
 const PURGE_RATE_LIMITS = namedStatement(import.meta.dirname, 'purge-rate-limits.sql');
 
-/** Length of a window, seconds (decisions, section 7). */
+/** Length of a window, seconds (docs/spec/decisions.md#rate-limit). */
 const WINDOW_S = 60;
 /**
  * How long a request waits for the store. With PostgreSQL it may wait longer: a request needs PostgreSQL anyway.

@@ -7,8 +7,8 @@ const THREADS_TO_END = namedStatement(import.meta.dirname, 'end-threads.sql');
 const BATCH = 1_000;
 
 /**
- * For so long after an agent was deleted a pod may still know it as it was and make a Thread of it: five seconds (decisions,
- * section 2) and the slowest statement. Seconds.
+ * For so long after an agent was deleted a pod may still know it as it was and make a Thread of it: five seconds
+ * (docs/spec/decisions.md#tokens) and the slowest statement. Seconds.
  */
 const SETTLED_AFTER_S = 60;
 

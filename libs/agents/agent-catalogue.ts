@@ -83,7 +83,9 @@ export class AgentCatalogue {
     return manifest;
   }
 
-  /** Returns what the agent lacks to run now, at most 2 s old; empty if it can run (decisions, section 2). */
+  /**
+   * Returns what the agent lacks to run now, at most 2 s old; empty if it can run (docs/spec/decisions.md#readiness).
+   */
   readiness(manifest: AgentManifest): Promise<readonly Lack[]> {
     return this.readinessCheck.of(manifest);
   }

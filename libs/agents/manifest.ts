@@ -160,7 +160,7 @@ const model = (map: MapOf) =>
     }).optional(),
   });
 
-/** Time limits in milliseconds (decisions, section 3), and the most losses and steps of a Run. */
+/** Time limits in milliseconds (docs/spec/decisions.md#time-limits), and the most losses and steps of a Run. */
 const limits = (map: MapOf) =>
   map({
     /** Time in the queue, waiting for a free worker. */
@@ -197,7 +197,7 @@ const manifest = (map: MapOf) =>
       .max(1_000)
       .default([]),
     limits: limits(map).prefault({}),
-    /** What a message does while a Run of its Thread is active (decisions, section 3). */
+    /** What a message does while a Run of its Thread is active (docs/spec/decisions.md#when-busy). */
     whenBusy: z.enum(['reject', 'enqueue', 'interrupt']).default('reject'),
     /** `runs`: how many Runs of the agent may be executed at once. The value of the live version applies (docs/adr/0012). */
     concurrency: map({ runs: z.number().int().min(1).max(10_000) }).optional(),

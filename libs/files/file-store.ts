@@ -65,7 +65,7 @@ export interface NewDraft {
 
 /**
  * `full`: the owner has too many drafts. `quota_full`: the organization has too many files or bytes. `bytes_gone`: the sweeper
- * was first. The key outcomes are decisions, section 6.
+ * was first. The other outcomes are those of an idempotency key (docs/spec/decisions.md#idempotency).
  */
 export type DraftOutcome =
   | { outcome: 'stored'; body: string }

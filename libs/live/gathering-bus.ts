@@ -13,7 +13,7 @@ export interface WakeTransport {
 
 /**
  * Publishes within this time of the last round trip go out together in the next: at most 1,000 messages a second and process,
- * whatever it commits. With the 5 ms of the design a single client waited 3 ms more for the end of its Run.
+ * whatever it commits. With 5 ms a single client waited 3 ms more for the end of its Run.
  */
 const GATHER_MS = 1;
 /** Threads whose wake-ups wait for a silent server; those of more are dropped, and found by the slow poll. */

@@ -11,7 +11,7 @@ export interface LiveHubOptions {
   logger: Logger;
 }
 
-/** A wake-up that was lost costs so much at most (design, section 7). */
+/** A wake-up that was lost costs so much at most. */
 const POLL_MS = 2_000;
 /** Fewer than the pool has connections: ten thousand readers that come at once must leave some to the requests. */
 const READS_AT_ONCE = 4;

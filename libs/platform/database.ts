@@ -2,9 +2,9 @@ import type { Client, ClientBase, CustomTypesConfig, Pool, PoolConfig } from 'pg
 import pg from 'pg';
 import { pauseIfLong } from './own-turn.ts';
 
-/** Settings that are stated, not left to chance (design, section 4). Milliseconds. */
+/** Settings that are stated, not left to chance. Milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
-/** Both below 30 s: an idempotency key must not be in progress for longer, whatever becomes of its process (quality, F3). */
+/** Both below 30 s: an idempotency key must not be in progress for longer, whatever becomes of its process. */
 const STATEMENT_TIMEOUT_MS = 25_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 /** An answer that is so much later than the server's own timeout will never come: the connection is half open. */
@@ -110,7 +110,7 @@ export function toRfc3339(text: string): string {
   return `${seconds}.${fraction.slice(0, 3).padEnd(3, '0')}Z`;
 }
 
-/** The database does not answer: the caller may try again. The API's 503 (decisions, section 2). */
+/** The database does not answer: the caller may try again. The API's 503 (docs/spec/decisions.md#errors). */
 export class DatabaseAway extends Error {
   constructor(cause: unknown) {
     super('The database does not answer.', { cause });

@@ -105,7 +105,10 @@ function refuseTooLarge(units: number): void {
   if (units > MAX_OUTPUT) throw new HarnessError('output_too_large');
 }
 
-/** One kind of a step's text on its way out: storable, and without provider-private citations (decisions, section 4). */
+/**
+ * One kind of a step's text on its way out: storable, and without provider-private citations
+ * (docs/spec/decisions.md#citation-markup).
+ */
 class PublicText {
   raw = '';
   private readonly storable = new StorablePieces();

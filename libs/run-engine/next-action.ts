@@ -58,7 +58,7 @@ export interface ToolRules {
  * Returns the next action of a Run. It depends only on stored events, so it is the same after a crash and for a retry.
  * 1. Calls that need no permission run, in their order.
  * 2. Permission for all other calls is requested together.
- * 3. The allowed calls run (decisions, section 3).
+ * 3. The allowed calls run (docs/spec/decisions.md#waiting).
  * Consecutive calls that only read run at the same time. So a call sees the changes of earlier calls, and no two calls change
  * things at the same time.
  */

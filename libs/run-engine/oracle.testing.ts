@@ -2,7 +2,10 @@ import { evolve, initialState, type StoredEvent, type ThreadState } from '#domai
 
 const TERMINAL = ['run.completed', 'run.failed', 'run.cancelled', 'run.expired'];
 
-/** For specs: what must hold of every stream (quality: I2, I3, I4, I6). Throws by the name of the invariant. */
+/**
+ * For specs: what must hold of every stream (I2, I3, I4 and I6 of docs/reliability.md#invariants). Throws by the name
+ * of the invariant.
+ */
 export function expectInvariants(events: readonly StoredEvent[]): void {
   let state: ThreadState = initialState;
   const attempts = new Map<string, number>();

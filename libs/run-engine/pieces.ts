@@ -6,7 +6,7 @@ export interface Piece {
   data: { text: string; step?: number };
 }
 
-/** Pieces are stored the first at once, then at most every 50 ms or 2 KiB (decisions, section 4). */
+/** Pieces are stored the first at once, then at most every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
 const EVERY_MS = 50;
 /** Also the largest piece: what gathers while an append is slow goes as several, so that readers' frames stay small. */
 const PIECE_BYTES = 2 * 1024;

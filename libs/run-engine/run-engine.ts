@@ -43,7 +43,7 @@ export interface RunEngineOptions {
   logger: Logger;
 }
 
-/** Executes Runs that the queue offers: claim, boot, steps, end (design, section 6). */
+/** Executes Runs that the queue offers: claim, boot, steps, end. */
 export class RunEngine {
   private draining = false;
 
@@ -209,7 +209,10 @@ export class RunEngine {
     return new RunExecution(parts, claim, { context, harness, tools, files: folder, transcript, room });
   }
 
-  /** The Run that interrupted this one waits for its worker to stop, at most 2 s (decisions, section 3): it has. */
+  /**
+   * The Run that interrupted this one waits for its worker to stop, at most 2 s (docs/spec/decisions.md#when-busy):
+   * it has.
+   */
   private async acknowledge({ offer, names }: Claim): Promise<void> {
     const { store, pool, offerSoon, logger } = this.options;
     try {

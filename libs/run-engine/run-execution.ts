@@ -165,7 +165,7 @@ export class RunExecution {
    * by a lost worker, and what they had stored stays.
    */
   private async runTools(calls: CallToRun[]): Promise<void> {
-    // Immediately before execution: it means "may have taken effect" (decisions, section 3).
+    // Immediately before execution: it means "may have taken effect" (docs/spec/decisions.md#tool-use).
     const fresh = calls.filter(({ started }) => !started);
     this.remember(fresh.map(({ call }) => ({ type: 'tool.started', data: publicCall(call) })));
     await this.store();

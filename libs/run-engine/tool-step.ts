@@ -24,7 +24,7 @@ import { newFileFacts, StagedFolder } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
 import type { ThreadFolder } from './thread-folder.ts';
 
-/** What the log shows of a result (decisions, section 4), bytes of UTF-8. */
+/** What the log shows of a result (docs/spec/decisions.md#log), bytes of UTF-8. */
 const MAX_SUMMARY_BYTES = 2 * 1024;
 /** The beginning of a result that the summary is made of, UTF-16 units: to look through all of it takes too long. */
 const SUMMARIZED = 32 * 1024;

@@ -71,7 +71,7 @@ export class WorkerLoop {
   }
 
   /**
-   * In two stages (design, section 5): takes no further job and lets steps end within the grace period, handing over each
+   * In two stages: takes no further job and lets steps end within the grace period, handing over each
    * Run whose step has ended; then cuts off the others and hands them over too.
    */
   stop(): Promise<void> {

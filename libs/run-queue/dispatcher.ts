@@ -199,7 +199,8 @@ export class Dispatcher {
 
   /**
    * How many jobs to keep waiting. A newcomer waits behind them: with half as many as slots, for half the time of a Run
-   * (quality, F13). Where Runs are so short that the queue would run dry between two looks, more, up to the window.
+   * (F13 of docs/reliability.md#faults). Where Runs are so short that the queue would run dry between two looks,
+   * more, up to the window.
    */
   private depthOf(slots: number): number {
     const least = Math.max(MIN_DEPTH, Math.ceil(slots / 2));

@@ -9,7 +9,7 @@ import { refuseWrongRedis } from './refuse-wrong-redis.ts';
 
 /** The longest wait for Redis at start. */
 const READY_WITHIN_MS = 2_000;
-/** Runs must go on within 3 s of a Redis that is back (quality, F5). */
+/** Runs must go on within 3 s of a Redis that is back (F5 of docs/reliability.md#faults). */
 const retryStrategy = retryEvery(500);
 /** How often a worker's connections are checked, and how long one may be silent. */
 const CONSUMER_CHECK_MS = 1_000;

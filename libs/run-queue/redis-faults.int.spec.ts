@@ -14,7 +14,8 @@ import { openRunQueue } from './open-run-queue.ts';
 import { Installation } from './run-queue.testing.ts';
 import { QueueAway } from './run-queue.ts';
 
-// Real: PostgreSQL, BullMQ, and a redis-server of this file's own, which is stopped, killed and emptied (quality, F4 F5).
+// Real: PostgreSQL, BullMQ, and a redis-server of this file's own, which is stopped, killed and emptied (F4 and F5 of
+// docs/reliability.md#faults).
 
 const offerOf = (runId: string): RunOffer => ({ runId, threadId: 'thread', dispatch: 1 });
 

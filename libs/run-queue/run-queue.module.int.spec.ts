@@ -31,7 +31,7 @@ it('offers what the process commits, leads, and closes everything with the appli
   await eventually(() => delivered.length === 1, { what: 'the Run is delivered' });
   await eventually(() => module.get(Dispatcher).isLeader, { what: 'it leads' });
 
-  // What a process may hold: 20 (design, section 4). Of ours: 4, the leader's, and the watch's of the platform.
+  // What a process may hold: 20. Of ours: 4, the leader's, and the watch's of the platform.
   const { pool } = module.get<Database>(DATABASE);
   const { rows } = await pool.query<{ name: string }>(
     `select application_name as name from pg_stat_activity where datname = current_database()`,
