@@ -15,7 +15,7 @@ export interface VisibleFile {
   agent: Agent;
 }
 
-/** The checks of access (decisions, section 2), on every request: reads, replays and streams too. */
+/** The checks of access (docs/spec/decisions.md#access), on every request: reads, replays and streams too. */
 export class AccessGuard {
   constructor(
     private readonly agents: AgentCatalogue,
@@ -43,7 +43,7 @@ export class AccessGuard {
 
   /**
    * Throws ApiError as `findVisibleThread` does, but ignores the state of the Agent: owners may also delete their Thread while
-   * its Agent is unpublished or inactive (decisions, section 2).
+   * its Agent is unpublished or inactive (docs/spec/decisions.md#access).
    */
   async requireDeletableThread(caller: Caller, threadId: string): Promise<void> {
     const { thread } = await this.findOwnThread(caller, threadId);

@@ -18,8 +18,9 @@ import {
 } from './access-matrix.testing.ts';
 
 // Who may do what: every caller × agent access × agent state × whose Thread it is × route, over real HTTP. The expected
-// answers are tables made from the specification alone (contract, sections 1, 5 and 7; decisions, sections 2 and 8).
-// Real: HTTP, PostgreSQL, the disk.
+// answers are tables made from the specification alone (docs/spec/agent-threads-api.md#access,
+// docs/spec/agent-threads-api.md#authentication, docs/spec/agent-threads-api.md#errors,
+// docs/spec/decisions.md#access, docs/spec/decisions.md#visibility). Real: HTTP, PostgreSQL, the disk.
 
 /**
  * Who may use which agent: a person needs membership and, where access is `invited`, ownership or a name on the list; a
@@ -71,8 +72,9 @@ const VISIBLE: Record<string, boolean> = {
 
 /**
  * What happens once access is granted; one answer, or by what the Thread is. No event goes to an archived or TERMINATED
- * Thread, and a draft has no content (decisions, sections 1 and 2). Where these are silent: an archived Thread takes no retry
- * and no file (docs/choices.md), a TERMINATED one takes nothing any more (docs/api/README.md).
+ * Thread, and a draft has no content (docs/spec/decisions.md#routes, docs/spec/decisions.md#state-conflicts). Where
+ * these are silent: an archived Thread takes no retry and no file (docs/choices.md), a TERMINATED one takes nothing
+ * any more (docs/api/README.md).
  */
 const OUTCOMES: Record<OperationName, string | (Record<Lifecycle, string> & { draft?: string })> = {
   createThread: '201',

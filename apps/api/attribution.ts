@@ -9,7 +9,10 @@ const FIND_MEMBER = namedStatement(import.meta.dirname, 'queries/find-member.sql
 /** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
 const LIMIT = { query_timeout: 5_000 };
 
-/** Threads that a service token creates for a person (contract, section 5; docs/api/compatibility.md). */
+/**
+ * Threads that a service token creates for a person (docs/spec/agent-threads-api.md#authentication;
+ * docs/api/compatibility.md).
+ */
 export class Attribution {
   constructor(private readonly pool: Pool) {}
 

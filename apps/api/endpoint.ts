@@ -2,7 +2,10 @@ import { applyDecorators, HttpCode, RequestMapping, RequestMethod } from '@nestj
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { Operation } from '#contract';
 
-/** Where the operations are: {base_url} of the contract is the service's address and this. */
+/**
+ * Where the operations are: {base_url} of the specification (docs/spec/agent-threads-api.md) is the service's address
+ * and this.
+ */
 export const BASE_PATH = '/api/v1';
 
 /**

@@ -14,8 +14,8 @@ type Warning = SendEventsAnswer['warnings'][number] & { code: SendWarningCode };
 
 /**
  * Goes through the commands one after another, so that each event's Run is known. An interrupt of a Run that has ended,
- * before or by this very batch, has nothing to do and is not refused (decisions, section 2); every other refusal refuses
- * the batch. `ended`: Runs of the Thread that are known to be terminal, by id.
+ * before or by this very batch, has nothing to do and is not refused (docs/spec/decisions.md#ended-runs); every other
+ * refusal refuses the batch. `ended`: Runs of the Thread that are known to be terminal, by id.
  */
 export function planBatch(
   commands: readonly Command[],

@@ -136,7 +136,10 @@ export class EventService {
   }
 }
 
-/** What this installation allows less of than the contract does (decisions, section 7). */
+/**
+ * Refuses what exceeds the settings of this installation, which can be lower than the limits of
+ * docs/spec/decisions.md#limits.
+ */
 function refuseTooMuch(
   events: readonly ThreadEventInput[],
   { EVENTS_PER_BATCH: maxEvents, MESSAGE_TEXT_LIMIT: maxLength }: Settings,

@@ -30,7 +30,7 @@ export interface Answer {
   replayed: boolean;
 }
 
-/** Decisions, section 6: one effect a key, committed together with its answer. */
+/** One effect a key, committed together with its answer (docs/spec/decisions.md#idempotency). */
 export class Idempotency {
   constructor(
     private readonly store: ThreadStore,

@@ -11,9 +11,9 @@ import { findLimited } from './limit-rate.ts';
 import { ApiError, notOperator, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
 
 /**
- * What every operation checks before its method runs, in the order of decisions, section 2: token, rate limit, path and
- * query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the body was read: a caller without
- * a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
+ * What every operation checks before its method runs, in this order (docs/spec/decisions.md#check-order): token, rate
+ * limit, path and query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the
+ * body was read: a caller without a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
  */
 export function installRequestChecks(fastify: FastifyInstance, checkers: Checkers): void {
   const { callers, limiter, compatibility, bodies } = checkers;

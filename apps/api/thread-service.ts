@@ -129,7 +129,7 @@ export class ThreadService {
           request.trail.runId = added.run.runId;
           commands.push(added);
         } else {
-          // At once, for the first Run to mount (decisions, section 7).
+          // At once, for the first Run to mount (docs/spec/decisions.md#early-files).
           commands.push(...fileIds.map((fileId) => attachFile(fileId, fileNames.get(fileId))));
         }
         const from = absentThread(threadId);

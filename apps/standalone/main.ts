@@ -29,7 +29,7 @@ import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
-/** API and worker in one process on an embedded PostgreSQL (design, section 9): what `npm start` runs. */
+/** API and worker in one process on an embedded PostgreSQL: what `npm start` runs. */
 async function main(lifetime: Lifetime): Promise<void> {
   const settings = loadConfig(process.env);
   const logger = createLogger(settings.LOG_LEVEL, 'spool', logOutput(settings.LOG_FORMAT));

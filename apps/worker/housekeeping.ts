@@ -21,8 +21,9 @@ export interface HousekeepingOptions {
 const END_THREADS_MS = 2_000;
 
 /**
- * Counts files that are older than quotas, removes what is too old (decisions, sections 6 and 7) and ends the Threads of deleted agents (section 2): each chore in
- * batches, and again at the next round.
+ * Counts files that are older than quotas, removes what is too old (docs/spec/decisions.md#idempotency,
+ * docs/spec/decisions.md#limits) and ends the Threads of deleted agents (docs/spec/decisions.md#access): each chore
+ * in batches, and again at the next round.
  */
 export class Housekeeping {
   private readonly chores: (() => Promise<boolean>)[];

@@ -5,9 +5,9 @@ import { answeredUlid, list, text, ulid } from './scalars.ts';
 const whoever = z.strictObject({ id: answeredUlid });
 
 /**
- * Fields of older descriptions of the interface (contract, section 5), taken and answered only where
- * `COMPATIBILITY_FIELDS` is `on`: what docs/api/compatibility.md tells. By the component of the OpenAPI document that has them
- * then. Everything else in this folder is as if they did not exist.
+ * Fields of older descriptions of the interface (docs/spec/agent-threads-api.md#older-names), taken and answered only
+ * where `COMPATIBILITY_FIELDS` is `on`: what docs/api/compatibility.md tells. By the component of the OpenAPI
+ * document that has them then. Everything else in this folder is as if they did not exist.
  */
 export const COMPATIBILITY_FIELDS = {
   CreateThread: z.strictObject({

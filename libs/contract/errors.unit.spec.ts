@@ -10,7 +10,8 @@ function rowsBelow(heading: string, text: string): string[] {
   return section.split('\n').filter((line) => line.startsWith('| `'));
 }
 
-it('has the codes of the contract, section 7, and their statuses of decisions, section 2', () => {
+// docs/spec/agent-threads-api.md#errors has the codes, and docs/spec/decisions.md#errors their statuses.
+it('has the codes of the specification, and their statuses', () => {
   expect(Object.fromEntries(ERROR_CODES.map((code) => [code, ERRORS[code].status]))).toEqual({
     invalid_request: 400,
     invalid_json: 400,

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { components } from './components.ts';
 import { answeredUlid, dateTime } from './scalars.ts';
 
-/** The fields of every entry. A variant narrows those that its type fixes (contract, section 2). */
+/**
+ * The fields of every entry. A variant narrows those that its type fixes (docs/spec/agent-threads-api.md#log-entry).
+ */
 const entryId = answeredUlid.meta({ description: 'Stable; strictly increasing within the Thread.' });
 const common = {
   occurredAt: dateTime,

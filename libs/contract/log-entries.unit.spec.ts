@@ -18,7 +18,7 @@ addFormats.default(ajv);
 ajv.addSchema({ $id: 'api', components });
 const isEntry = ajv.getSchema('api#/components/schemas/ThreadEventLogEntry')!;
 
-/** The closed set of the contract, section 6. */
+/** The closed set of docs/spec/agent-threads-api.md#events. */
 const LOG_ENTRY_TYPES = [
   ...['user.message', 'agent.message.delta', 'agent.thinking.delta', 'tool.use.started', 'tool.confirmation.required'],
   ...['tool.use.completed', 'file.changed', 'session_files.updated', 'session.status', 'usage.updated', 'run.started'],

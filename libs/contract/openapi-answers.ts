@@ -131,7 +131,7 @@ export function describeSuccess(operation: Operation, examples: Examples, { with
 const REPLAYED = header('`true` where the stored answer is given again, byte for byte.', { const: 'true' });
 
 interface Refusal {
-  /** In `components.responses`: the classes of the contract, section 7. */
+  /** In `components.responses`: the response classes of docs/spec/agent-threads-api.md#errors. */
   name: string;
   status: number;
   codes: readonly ErrorCode[];
@@ -233,8 +233,8 @@ const MAKING_RUNS = new Set(['createThread', 'sendEvents', 'retryRun']);
 
 /** What an operation can refuse with, by status. */
 export function refusalsOf(name: string, { method, answer, takesIfMatch }: Operation): Json {
-  // No state of a Thread refuses reads or its deletion. The Agent does not refuse the deletion either, but the contract,
-  // section 7, requires every operation to document a conflict.
+  // No state of a Thread refuses reads or its deletion. The Agent does not refuse the deletion either, but
+  // every operation has to document a conflict (docs/spec/agent-threads-api.md#errors).
   const isBound = method !== 'GET' && name !== 'deleteThread';
   const conflict = MAKING_RUNS.has(name) ? 'runConflict' : isBound ? 'conflict' : 'agentAway';
   const keys: (keyof typeof REFUSALS)[] = [

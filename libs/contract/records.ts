@@ -14,7 +14,7 @@ const lastMessage = z
   .meta({ description: 'A preview of a message.' })
   .register(components, { id: 'MessagePreview' });
 
-/** The records of the contract, section 2, field by field. */
+/** The records, field by field (docs/spec/agent-threads-api.md#resources). */
 export const threadSummary = z
   .strictObject({
     id: answeredUlid,

@@ -4,7 +4,10 @@ import { decodePlace } from './page-cursor.ts';
 import { threadSummary } from './records.ts';
 import { base64, list, queryInteger, text, ulid } from './scalars.ts';
 
-/** Limits of requests (contract, section 8, and decisions, section 7). Lengths are in Unicode characters. */
+/**
+ * Limits of requests (docs/spec/agent-threads-api.md#limits, docs/spec/decisions.md#limits). Lengths are in Unicode
+ * characters.
+ */
 export const LIMITS = {
   userId: 255,
   externalRef: 255,

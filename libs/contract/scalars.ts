@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A bare ULID, accepted in either case, upper case from here on (decisions, section 1). */
+/** A bare ULID, accepted in either case, upper case from here on (docs/spec/decisions.md#ids). */
 export const ulid = z
   .string()
   .regex(/^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/, 'must be a ULID')
@@ -16,7 +16,10 @@ export const answeredUlid = z
 /** RFC 3339 in UTC with milliseconds. */
 export const dateTime = z.string().meta({ format: 'date-time', description: 'RFC 3339, UTC, with milliseconds.' });
 
-/** Text of callers. Lengths count Unicode characters; NUL and lone surrogates are refused (decisions, section 7). */
+/**
+ * Text of callers. Lengths count Unicode characters; NUL and lone surrogates are refused
+ * (docs/spec/decisions.md#text).
+ */
 export function text(min: number, max: number) {
   return z
     .string()

@@ -2,8 +2,8 @@ import type { ThreadEventLogEntry } from './log-entries.ts';
 import type { ErrorEnvelope } from './records.ts';
 
 /**
- * Lines between the frames of the event stream (decisions, section 5). They end with one line feed, because some clients take
- * every blank line for the end of a message and would try to parse its empty data.
+ * Lines between the frames of the event stream (docs/spec/decisions.md#stream). They end with one line feed, because
+ * some clients take every blank line for the end of a message and would try to parse its empty data.
  */
 export const KEEPALIVE = ': keepalive\n';
 

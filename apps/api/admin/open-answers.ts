@@ -2,7 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Callers } from '../callers.ts';
 import { ApiError, unauthenticated } from '../http-errors.ts';
 
-/** With the 2 s for which tokens are remembered: a revocation ends long answers within 5 s (decisions, section 2). */
+/**
+ * With the 2 s for which tokens are remembered: a revocation ends long answers within 5 s
+ * (docs/spec/decisions.md#tokens).
+ */
 const RECHECK_MS = 1_000;
 
 /** Answers that are under way: they end when their reader hangs up, their token or session ends, or the process stops. */

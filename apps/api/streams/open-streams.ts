@@ -15,8 +15,9 @@ export interface OpenStreamsOptions extends StreamSurroundings {
 }
 
 /**
- * A revocation ends streams within 5 s (decisions, section 5): the watch notices it within a second and has all asked again
- * at once; this is for expiry, and for when nobody can watch. It costs no query as long as what is remembered holds.
+ * A revocation ends streams within 5 s (docs/spec/decisions.md#stream): the watch notices it within a second and has
+ * all asked again at once; this is for expiry, and for when nobody can watch. It costs no query as long as what is
+ * remembered holds.
  */
 const RECHECK_MS = 1_000;
 const RECHECKS_AT_ONCE = 8;

@@ -25,7 +25,10 @@ export interface StreamServiceOptions {
 
 type StreamRequest = ApiRequest<typeof operations.streamEvents>;
 
-/** The event stream of a Thread (decisions, section 5): everything that can be refused is refused before it starts. */
+/**
+ * The event stream of a Thread (docs/spec/decisions.md#stream): everything that can be refused is refused before it
+ * starts.
+ */
 export class StreamService {
   readonly openStreams: OpenStreams;
 

@@ -54,7 +54,7 @@ const newToken = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('operator'), name: newName, expiresAt: time.nullish(), requestsPerMinute }),
 ]);
 
-/** Organizations, people, memberships and tokens (decisions, section 8). */
+/** Organizations, people, memberships and tokens (docs/spec/decisions.md#tokens). */
 export const peopleOperations = {
   createOrganization: {
     method: 'POST',
