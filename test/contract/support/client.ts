@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser';
 import { eventually } from '#testing';
 import { OpenApiCheck, type Json, type Method } from './openapi-check.ts';
 
-/** The records of the contract, section 2, as a client reads them. */
+/** The records as a client reads them (docs/spec/agent-threads-api.md#resources). */
 export interface Thread {
   id: string;
   agent_id: string;

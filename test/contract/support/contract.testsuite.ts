@@ -18,8 +18,9 @@ import { describeThreads } from './threads.testsuite.ts';
 import type { World } from './world.ts';
 
 /**
- * Tests every row of every table of the contract and of decisions, sections 1 to 7, against one running system.
- * `areas: 'queue'` leaves out areas that no queue backend can change. The night runs them on both backends.
+ * Tests every row of every table of docs/spec/agent-threads-api.md and docs/spec/decisions.md, up to its limits
+ * (docs/spec/decisions.md#limits), against one running system. `areas: 'queue'` leaves out areas that no queue
+ * backend can change. The night runs them on both backends.
  */
 export function describeContract(world: World, { areas = 'all' }: { areas?: 'all' | 'queue' } = {}): void {
   beforeAll(() => world.start(), 120_000);

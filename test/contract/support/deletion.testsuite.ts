@@ -100,7 +100,7 @@ export function describeDeletion(world: World): void {
       });
     });
 
-    test('decisions §3: repeating its create with the same key is 404, never a second Thread', async () => {
+    test('repeating its create with the same key is 404, never a second Thread', async () => {
       const before = await world.rowCounts();
       for (const _ of [1, 2]) expect(refusal(await recreate())).toEqual([404, 'not_found']);
       expect(await world.rowCounts()).toEqual(before);
@@ -113,7 +113,7 @@ export function describeDeletion(world: World): void {
   });
 }
 
-/** Decisions, section 2: owners can still delete their Threads. */
+/** Owners can still delete their Threads (docs/spec/decisions.md#access). */
 function describeDeletableStates(world: World): void {
   describe('an owner deletes their Thread in every state of it, while its Agent', () => {
     test.each(['published = false', 'api_enabled = false', 'live_version = null'])('has %s', async (columns) => {

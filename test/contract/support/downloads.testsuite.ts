@@ -3,9 +3,9 @@ import { refusal, type World } from './world.ts';
 
 const BYTES = Buffer.from(Array.from({ length: 1_000 }, (_, i) => i % 256));
 
-/** §4 GET /files/{fileId}/content and decisions §1: Range, ETag, names. */
+/** Range, ETag and names (docs/spec/agent-threads-api.md#get-filesfileidcontent, docs/spec/decisions.md#routes). */
 export function describeDownloads(world: World): void {
-  describe('§4 GET, HEAD /files/{fileId}/content', () => {
+  describe('GET, HEAD /files/{fileId}/content', () => {
     let path: string;
     let etag: string;
     beforeAll(async () => {

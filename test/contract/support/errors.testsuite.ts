@@ -12,14 +12,17 @@ const CODES = ['agent_not_published', 'forbidden', 'idempotency_conflict', 'inte
   'unauthenticated',
 ]);
 
-/** The error envelope, its codes and the order of checks: contract, section 7, and decisions, section 2. */
+/**
+ * The error envelope, its codes and the order of checks (docs/spec/agent-threads-api.md#errors,
+ * docs/spec/decisions.md#errors).
+ */
 export function describeErrors(world: World): void {
   const threads = () => `/agents/${world.agentId}/threads`;
   /** Agents are remembered for a moment. */
   const becomes = (path: string, code: string, client = world.client) =>
     eventually(async () => (await client.get(path)).code === code, { what: `${path} is ${code}` });
 
-  describe('§7 and decisions §2: errors', () => {
+  describe('errors', () => {
     test('the enum of codes is closed: the document has these and no others', () => {
       const schema = JSON.stringify(world.client.document.components.schemas['ErrorEnvelope']);
       const { properties } = JSON.parse(schema) as {
@@ -154,14 +157,14 @@ export function describeErrors(world: World): void {
         }
       });
 
-      test('§7.3: an Agent that is not published yields agent_not_published', async () => {
+      test('an Agent that is not published yields agent_not_published', async () => {
         const agentId = await world.newAgent();
         await world.changeAgent(agentId, 'published = false');
         expect(refusal(await world.create({ agentId }))).toEqual([409, 'agent_not_published']);
       });
     });
 
-    describe('decisions §1: unknown paths, wrong methods and unparsable URLs have the envelope too', () => {
+    describe('unknown paths, wrong methods and unparsable URLs have the envelope too', () => {
       test.each([
         ['GET', '/nope'],
         ['GET', '/agents'],

@@ -1,8 +1,11 @@
 import { DATE_TIME, decide, interrupt, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
-/** Sending events: the variants, what each does, and what a state refuses. */
+/**
+ * Sending events: the variants, what each does, and what a state refuses (docs/spec/agent-threads-api.md#endpoints,
+ * docs/spec/decisions.md#state-conflicts, docs/spec/decisions.md#when-busy, docs/spec/decisions.md#interrupts).
+ */
 export function describeEvents(world: World): void {
-  describe('§4 POST /threads/{threadId}/events', () => {
+  describe('POST /threads/{threadId}/events', () => {
     const decisionOf = async (wanted = {}) => {
       const { thread, run, asked } = await world.waitingThread(wanted);
       return { threadId: thread.id, run, requestId: asked.content };
@@ -18,7 +21,7 @@ export function describeEvents(world: World): void {
         ['events: required', {}],
         ['events: an array', { events: interrupt() }],
         ['events: min 1 item', { events: [] }],
-        ['events: at most 100 (decisions §7)', { events: Array.from({ length: 101 }, () => interrupt()) }],
+        ['events: at most 100', { events: Array.from({ length: 101 }, () => interrupt()) }],
         ['no additional properties', { events: [interrupt()], dryRun: true }],
         ['type: required', { events: [{ text: 'a' }] }],
         ['type: one of three', { events: [{ type: 'user.message', text: 'a' }] }],
@@ -29,7 +32,7 @@ export function describeEvents(world: World): void {
         ['user_message: resources an array', { events: [userMessage('a', { resources: {} })] }],
         ['user_message: no additional properties', { events: [userMessage('a', { decision: 'allow_once' })] }],
         [
-          'user_message: clientRequestId is unknown (§5 older names)',
+          'user_message: clientRequestId is unknown (an older name)',
           { events: [userMessage('a', { clientRequestId: 'x' })] },
         ],
         [
@@ -95,7 +98,7 @@ export function describeEvents(world: World): void {
     });
 
     describe('user_message', () => {
-      test('§3: an idle Thread gets a new Run, queued, which the event result carries', async () => {
+      test('an idle Thread gets a new Run, queued, which the event result carries', async () => {
         const { thread } = await world.endedThread();
         const { json } = await world.send(thread.id, userMessage('again'));
         expect(json.events).toMatchObject([{ type: 'user_message', run: { status: 'queued', startedAt: null } }]);
@@ -103,14 +106,14 @@ export function describeEvents(world: World): void {
         expect([run.id, run.finalOutput?.text]).toEqual([json.events[0]!.run.id, 'You said: again']);
       });
 
-      test('decisions §2 whenBusy reject, the default: a message while a Run is active is 409', async () => {
+      test('whenBusy reject, the default: a message while a Run is active is 409', async () => {
         const { thread, run } = await world.waitingThread();
         const refused = await world.send(thread.id, userMessage('hi'));
         expect(refusal(refused)).toEqual([409, 'idempotency_conflict']);
         expect((await world.client.get(`/threads/${thread.id}`)).json.run).toEqual(run);
       });
 
-      test('decisions §3 whenBusy enqueue: its Run waits until the one before has ended, first in first out', async () => {
+      test('whenBusy enqueue: its Run waits until the one before has ended, first in first out', async () => {
         const agentId = await world.newAgent({ whenBusy: 'enqueue' });
         const { threadId, run, requestId } = await decisionOf({ agentId });
         const sent = await world.send(threadId, userMessage('second'), userMessage('third'));
@@ -125,7 +128,7 @@ export function describeEvents(world: World): void {
         expect(order.map(({ runId }) => runId)).toEqual([run.id, run.id, second!.id, second!.id, third!.id, third!.id]);
       });
 
-      test('decisions §3 whenBusy enqueue: an interrupt ends only the current one, the oldest that is not terminal', async () => {
+      test('whenBusy enqueue: an interrupt ends only the current one, the oldest that is not terminal', async () => {
         const agentId = await world.newAgent({ whenBusy: 'enqueue' });
         const { threadId, run } = await decisionOf({ agentId });
         const second = (await world.send(threadId, userMessage('second'))).json.events[0]!.run;
@@ -134,7 +137,7 @@ export function describeEvents(world: World): void {
         expect((await world.ended(threadId)).run).toMatchObject({ id: second.id, status: 'completed' });
       });
 
-      test('decisions §3 whenBusy interrupt: the active Run is cancelled and the new one queued in one commit', async () => {
+      test('whenBusy interrupt: the active Run is cancelled and the new one queued in one commit', async () => {
         const agentId = await world.newAgent({ whenBusy: 'interrupt' });
         const { id } = await world.newThread({ agentId, text: '/think 60s' });
         await world.entry(id, 'agent.thinking.delta');
@@ -147,7 +150,7 @@ export function describeEvents(world: World): void {
     });
 
     describe('permission_decision', () => {
-      test('§3, §4: requestId comes from the matching tool.confirmation.required; allow_once permits the action', async () => {
+      test('requestId comes from the matching tool.confirmation.required; allow_once permits the action', async () => {
         const { threadId, run, requestId } = await decisionOf();
         expect(run.status).toBe('waiting_input');
         expect((await world.send(threadId, decide(requestId))).json.events[0]!.run.id).toBe(run.id);
@@ -156,7 +159,7 @@ export function describeEvents(world: World): void {
         expect(types).toEqual(['tool.confirmation.required', 'tool.use.started', 'tool.use.completed']);
       });
 
-      test('§4: reject_once denies it; decisions §3: then it has no start, and ends with status error', async () => {
+      test('reject_once denies it; then it has no start, and ends with status error', async () => {
         const { threadId, requestId } = await decisionOf();
         await world.send(threadId, decide(requestId, 'reject_once'));
         await world.ended(threadId);
@@ -167,7 +170,7 @@ export function describeEvents(world: World): void {
         ]);
       });
 
-      test('§4: allow_once is for this one occurrence', async () => {
+      test('allow_once is for this one occurrence', async () => {
         const { threadId, requestId } = await decisionOf();
         await world.send(threadId, decide(requestId));
         await world.ended(threadId);
@@ -175,7 +178,7 @@ export function describeEvents(world: World): void {
         await world.becomes(threadId, ({ run }) => run.status === 'waiting_input', 'it is asked again');
       });
 
-      test('decisions §3: the Run is resumed by the decision of the last open request, and until then waits', async () => {
+      test('the Run is resumed by the decision of the last open request, and until then waits', async () => {
         const { threadId } = await decisionOf({ text: '/confirm 3' });
         const requests = (await world.log(threadId)).filter(({ type }) => type === 'tool.confirmation.required');
         expect(requests).toHaveLength(3);
@@ -187,7 +190,7 @@ export function describeEvents(world: World): void {
         expect((await world.ended(threadId)).run.status).toBe('completed');
       });
 
-      test('decisions §2: unknown, already decided, or no longer pending is 409 idempotency_conflict', async () => {
+      test('unknown, already decided, or no longer pending is 409 idempotency_conflict', async () => {
         const { threadId, requestId } = await decisionOf({ text: '/confirm 2' });
         expect(refusal(await world.send(threadId, decide('unknown')))).toEqual([409, 'idempotency_conflict']);
         await world.send(threadId, decide(requestId));
@@ -217,7 +220,7 @@ export function describeEvents(world: World): void {
         ['null', () => interrupt({ runId: null })],
         ['naming it', (runId: string) => interrupt({ runId })],
         ['naming it in lower case', (runId: string) => interrupt({ runId: runId.toLowerCase() })],
-      ])('§3: runId %s targets the Thread’s current Run, and the answer already shows cancelled', async (_, event) => {
+      ])('runId %s targets the Thread’s current Run, and the answer already shows cancelled', async (_, event) => {
         const { thread, run } = await world.waitingThread();
         const { status, json } = await world.send(thread.id, event(run.id));
         expect(status).toBe(200);
@@ -225,7 +228,7 @@ export function describeEvents(world: World): void {
         expect(json.thread.status).toBe('IDLE');
       });
 
-      test('decisions §3: cancelled is stored at once whatever the worker does, and nothing of the Run comes after', async () => {
+      test('cancelled is stored at once whatever the worker does, and nothing of the Run comes after', async () => {
         const { id } = await world.newThread({ text: '/pause 20 /pieces 3000' });
         await world.entry(id, 'agent.message.delta');
         const { json } = await world.send(id, interrupt());
@@ -240,14 +243,14 @@ export function describeEvents(world: World): void {
         expect(later).toEqual([]);
       });
 
-      test('decisions §2: with no active Run is 409 idempotency_conflict', async () => {
+      test('with no active Run is 409 idempotency_conflict', async () => {
         const { thread } = await world.endedThread();
         expect(refusal(await world.send(thread.id, interrupt()))).toEqual([409, 'idempotency_conflict']);
         const empty = await world.newThread();
         expect(refusal(await world.send(empty.id, interrupt()))).toEqual([409, 'idempotency_conflict']);
       });
 
-      test('decisions §2: naming a terminal Run of this Thread is 200, that Run unchanged', async () => {
+      test('naming a terminal Run of this Thread is 200, that Run unchanged', async () => {
         const { thread, run } = await world.endedThread();
         const before = await world.log(thread.id);
         const { status, json } = await world.send(thread.id, interrupt({ runId: run.id }));
@@ -255,7 +258,7 @@ export function describeEvents(world: World): void {
         expect(await world.log(thread.id)).toEqual(before);
       });
 
-      test('decisions §2: a runId of no Run of this Thread is 404', async () => {
+      test('a runId of no Run of this Thread is 404', async () => {
         const { thread } = await world.waitingThread();
         const other = await world.waitingThread();
         for (const runId of [UNKNOWN, other.run.id]) {
@@ -265,7 +268,7 @@ export function describeEvents(world: World): void {
       });
     });
 
-    describe('decisions §2: a batch is applied whole or not at all', () => {
+    describe('a batch is applied whole or not at all', () => {
       test('one refused event, and none of the others has happened', async () => {
         const { thread, run, asked } = await world.waitingThread();
         const before = await world.log(thread.id);

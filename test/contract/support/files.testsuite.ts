@@ -8,11 +8,14 @@ const PNG = Buffer.from(
   'base64',
 );
 
-/** Files: drafts, both ways to attach one, resources of messages, artifacts, deletion. */
+/**
+ * Files: drafts, both ways to attach one, resources of messages, artifacts, deletion
+ * (docs/spec/agent-threads-api.md#endpoints, docs/spec/decisions.md#routes, docs/spec/decisions.md#resources, docs/spec/decisions.md#limits).
+ */
 export function describeFiles(world: World): void {
   describe('files', () => {
-    describe('decisions §1 POST /agents/{agentId}/files', () => {
-      test('§2 Public file: multipart, one part named file: 201 {file: {id, name, mimeType, size, createdAt}}', async () => {
+    describe('POST /agents/{agentId}/files', () => {
+      test('Public file: multipart, one part named file: 201 {file: {id, name, mimeType, size, createdAt}}', async () => {
         const { status, json } = await world.upload('order.txt', 'seven boxes');
         expect(status).toBe(201);
         expect(json.file).toEqual({
@@ -80,7 +83,7 @@ export function describeFiles(world: World): void {
         ]);
       });
 
-      test('decisions §2: another content type is 415 invalid_request', async () => {
+      test('another content type is 415 invalid_request', async () => {
         const reply = await world.client.post(`/agents/${world.agentId}/files`, { file: 'x' });
         expect(refusal(reply)).toEqual([415, 'invalid_request']);
       });
@@ -98,8 +101,8 @@ export function describeFiles(world: World): void {
       });
     });
 
-    describe('decisions §1 GET, DELETE /files/{fileId}', () => {
-      test('§4 DELETE: a file uploaded before any Thread existed: {ok: true}, then 404; its bytes go', async () => {
+    describe('GET, DELETE /files/{fileId}', () => {
+      test('DELETE: a file uploaded before any Thread existed: {ok: true}, then 404; its bytes go', async () => {
         const canary = `deleted-draft-${world.backend}`;
         const { id } = await world.draft('d.txt', canary);
         expect(await world.blobsWith(canary)).toBe(1);
@@ -111,7 +114,7 @@ export function describeFiles(world: World): void {
         await eventually(async () => (await world.blobsWith(canary)) === 0, { what: 'its bytes are gone' });
       });
 
-      test('§4 DELETE: a file attached to a Thread visible to the caller: {ok: true}; the Thread has it no more', async () => {
+      test('DELETE: a file attached to a Thread visible to the caller: {ok: true}; the Thread has it no more', async () => {
         const canary = `deleted-attachment-${world.backend}`;
         const { id } = await world.newThread();
         const { file } = (await world.attach(id, 'a.txt', canary)).json;
@@ -132,7 +135,7 @@ export function describeFiles(world: World): void {
       });
     });
 
-    describe('§4 POST /threads/{threadId}/files', () => {
+    describe('POST /threads/{threadId}/files', () => {
       const expectAttached = (file: FileRecord, fields: object) =>
         expect(file).toEqual({
           id: expect.stringMatching(ULID) as string,
@@ -142,7 +145,7 @@ export function describeFiles(world: World): void {
           ...fields,
         });
 
-      test('§2 Thread file, inline content: name, contentType, contentBase64; 201 {file}', async () => {
+      test('Thread file, inline content: name, contentType, contentBase64; 201 {file}', async () => {
         const { id } = await world.newThread();
         const { status, json } = await world.attach(id, 'ключ.txt', 'inline bytes');
         expect([status, Object.keys(json)]).toEqual([201, ['file']]);
@@ -161,7 +164,7 @@ export function describeFiles(world: World): void {
         expect((await world.client.get(`/files/${draft.id}/content`)).text).toBe('seven');
       });
 
-      test('decisions §4 session_files.updated: the id of the file attached', async () => {
+      test('session_files.updated: the id of the file attached', async () => {
         const { id } = await world.newThread();
         const { file } = (await world.attach(id, 'a', 'a')).json;
         expect(await world.log(id)).toMatchObject([{ type: 'session_files.updated', content: file.id }]);
@@ -214,8 +217,8 @@ export function describeFiles(world: World): void {
       });
     });
 
-    describe('decisions §1 GET /threads/{threadId}/files, DELETE …/files/{fileId}', () => {
-      test('§4 GET: 200 {files}: attachments and artifacts', async () => {
+    describe('GET /threads/{threadId}/files, DELETE …/files/{fileId}', () => {
+      test('GET: 200 {files}: attachments and artifacts', async () => {
         const { thread } = await world.endedThread({ text: '/artifact made by the agent' });
         const { file } = (await world.attach(thread.id, 'a.txt', 'a')).json;
         const files = await world.files(thread.id);
@@ -257,7 +260,7 @@ export function describeFiles(world: World): void {
       });
     });
 
-    describe('§2 FileResource: resources of a message', () => {
+    describe('FileResource: resources of a message', () => {
       test('of create-thread: mounted into the first Run, attached to the Thread in the same commit', async () => {
         const [one, two] = [await world.draft('one.txt'), await world.draft('two.txt')];
         const thread = await world.newThread({ text: 'see', resources: [one.resource, two.resource] });
@@ -266,7 +269,7 @@ export function describeFiles(world: World): void {
         for (const file of files) expect(file).toMatchObject({ kind: 'attachment', committed: true });
       });
 
-      test('decisions §7: of a Thread without input: attached at once', async () => {
+      test('of a Thread without input: attached at once', async () => {
         const one = await world.draft('one.txt');
         const thread = await world.newThread({ resources: [one.resource] });
         expect((await world.files(thread.id)).map(({ id }) => id)).toEqual([one.id]);
@@ -283,7 +286,7 @@ export function describeFiles(world: World): void {
         );
       });
 
-      test('decisions §7: a draft belongs to the person: uploaded with another of their tokens it is theirs too', async () => {
+      test('a draft belongs to the person: uploaded with another of their tokens it is theirs too', async () => {
         const { token } = await world.mintFor(world.owner.personId);
         const one = await world.draft('one.txt', 'one', { client: world.as(token) });
         expect((await world.create({ text: 'see', resources: [one.resource] })).status).toBe(201);
@@ -323,7 +326,7 @@ export function describeFiles(world: World): void {
         ];
       };
 
-      test('decisions §2: unknown, another caller’s, no longer a draft or expired: 400 naming it, and nothing happens', async () => {
+      test('unknown, another caller’s, no longer a draft or expired: 400 naming it, and nothing happens', async () => {
         const good = await world.draft('good.txt');
         const waiting = await world.newThread();
         // Not the files: the expired one goes meanwhile.
@@ -343,7 +346,7 @@ export function describeFiles(world: World): void {
         expect((await world.create({ text: 'see', resources: [good.resource] })).status).toBe(201);
       });
 
-      test('decisions §2: a batch that is refused claims no file; a file can be claimed once', async () => {
+      test('a batch that is refused claims no file; a file can be claimed once', async () => {
         const one = await world.draft('one.txt');
         const { thread } = await world.waitingThread();
         const busy = await world.send(thread.id, userMessage('see', { resources: [one.resource] }));
@@ -353,7 +356,7 @@ export function describeFiles(world: World): void {
       });
     });
 
-    test('decisions §7: a draft is removed after 24 h, its bytes too; an attached file is not', async () => {
+    test('a draft is removed after 24 h, its bytes too; an attached file is not', async () => {
       const canary = `aged-draft-${world.backend}`;
       const draft = await world.draft('d.txt', canary);
       const { id } = await world.newThread();

@@ -2,7 +2,7 @@ import { eventually } from '#testing';
 import type { Reply } from './client.ts';
 import { interrupt, message, refusal, userMessage, type World } from './world.ts';
 
-/** The Idempotency-Key: contract, section 4, and decisions, section 6. */
+/** The Idempotency-Key (docs/spec/agent-threads-api.md#endpoints, docs/spec/decisions.md#idempotency). */
 export function describeIdempotency(world: World): void {
   describe('Idempotency-Key', () => {
     let count = 0;
@@ -15,13 +15,13 @@ export function describeIdempotency(world: World): void {
       expect(again.headers.get('content-type')).toBe(first.headers.get('content-type'));
     };
 
-    test('§4: optional, a string of at most 128 characters', async () => {
+    test('optional, a string of at most 128 characters', async () => {
       expect((await create('k'.repeat(128))).status).toBe(201);
       expect(refusal(await create('k'.repeat(129)))).toEqual([400, 'invalid_request']);
       expect((await world.create()).headers.get('idempotency-replayed')).toBeNull();
     });
 
-    test('§4: the same key with the same request returns the original response; decisions §6: byte for byte, marked', async () => {
+    test('the same key with the same request returns the original response; byte for byte, marked', async () => {
       const key = newKey();
       const first = await create(key);
       expect(first.headers.get('idempotency-replayed')).toBeNull();
@@ -30,7 +30,7 @@ export function describeIdempotency(world: World): void {
       expect((await world.client.get(`/threads/${first.json.thread.id}/runs`)).json.runs).toHaveLength(1);
     });
 
-    test('decisions §6: parsed body, whatever its key order or white space; ids in either case', async () => {
+    test('parsed body, whatever its key order or white space; ids in either case', async () => {
       const key = newKey();
       const headers = { 'idempotency-key': key, 'content-type': 'application/json' };
       const path = `/agents/${world.agentId}/threads`;
@@ -41,7 +41,7 @@ export function describeIdempotency(world: World): void {
       expectReplay(first, await world.client.post(lower, undefined, { body, headers }));
     });
 
-    test('§4: the key for a different request is 409 idempotency_conflict: another body, agent or route', async () => {
+    test('the key for a different request is 409 idempotency_conflict: another body, agent or route', async () => {
       const key = newKey();
       const { json } = await create(key);
       const headers = { 'idempotency-key': key };
@@ -56,7 +56,7 @@ export function describeIdempotency(world: World): void {
       for (const reply of others) expect(refusal(reply)).toEqual([409, 'idempotency_conflict']);
     });
 
-    test('decisions §6: unique per token and key', async () => {
+    test('unique per token and key', async () => {
       const key = newKey();
       const { token } = await world.mintFor(world.owner.personId);
       const first = await create(key);
@@ -65,7 +65,7 @@ export function describeIdempotency(world: World): void {
       expect(second.json.thread.id).not.toBe(first.json.thread.id);
     });
 
-    test('§4, §7.1: while the original request is processing: 409, with Retry-After 1; then the original response', async () => {
+    test('while the original request is processing: 409, with Retry-After 1; then the original response', async () => {
       const key = newKey();
       const blocker = await world.pool.connect();
       try {
@@ -98,7 +98,7 @@ export function describeIdempotency(world: World): void {
       }
     });
 
-    test('decisions §6: 2xx are stored, errors are not; decisions §2: a refused request stores no key', async () => {
+    test('2xx are stored, errors are not; a refused request stores no key', async () => {
       const { thread } = await world.waitingThread();
       const headers = { 'idempotency-key': newKey() };
       const send = () =>
@@ -112,7 +112,7 @@ export function describeIdempotency(world: World): void {
       expectReplay(sent, await send());
     });
 
-    test('decisions §6: a key that was used for what was invalid is free', async () => {
+    test('a key that was used for what was invalid is free', async () => {
       const key = newKey();
       expect((await create(key, { userId: '' })).status).toBe(400);
       expect((await create(key)).status).toBe(201);
@@ -131,7 +131,7 @@ export function describeIdempotency(world: World): void {
       expectReplay(first, upper);
     });
 
-    test('decisions §1, §6: an upload: name, type and SHA-256', async () => {
+    test('an upload: name, type and SHA-256', async () => {
       const headers = { 'idempotency-key': newKey() };
       const first = await world.upload('a.txt', 'same bytes', { headers });
       expect(first.status).toBe(201);
@@ -145,7 +145,7 @@ export function describeIdempotency(world: World): void {
       await eventually(async () => (await world.blobsWith('other bytes')) === 0, { what: 'refused bytes are gone' });
     });
 
-    test('decisions §6: kept 24 h, then purged', async () => {
+    test('kept 24 h, then purged', async () => {
       const key = newKey();
       const first = await create(key);
       const age = (hours: number) =>
@@ -163,7 +163,7 @@ export function describeIdempotency(world: World): void {
       expect([second.status, second.json.thread.id !== first.json.thread.id]).toEqual([201, true]);
     });
 
-    test('decisions §2: a replay passes the access checks', async () => {
+    test('a replay passes the access checks', async () => {
       const person = await world.newPerson();
       const client = world.as(person.token);
       const key = newKey();

@@ -6,9 +6,9 @@ import { interrupt, message, refusal, UNKNOWN, userMessage, type World } from '.
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Contract, section 8, and decisions, section 7: every limit, and one past it. */
+/** Every limit, and one past it (docs/spec/agent-threads-api.md#limits, docs/spec/decisions.md#limits). */
 export function describeLimits(world: World): void {
-  describe('§8 and decisions §7: limits', () => {
+  describe('limits', () => {
     const send = (threadId: string, ...events: object[]) => world.send(threadId, ...events);
     const tooMuch = (status: number) => expect([400, 413, 429]).toContain(status);
 
@@ -209,7 +209,7 @@ export function describeLimits(world: World): void {
 
 /** The rate limit, by processes with a small one: it is shared by all pods. */
 export function describeRateLimit(world: World): void {
-  describe('§7.2 and decisions §7: the rate limit', () => {
+  describe('the rate limit', () => {
     const LIMIT = 10;
     const clients: Client[] = [];
     const stops: (() => Promise<unknown>)[] = [];
@@ -274,7 +274,7 @@ export function describeRateLimit(world: World): void {
       expect(last.get('ratelimit-remaining')).toBe(String(LIMIT - 5));
     });
 
-    test('requests are counted after the token check, before path, body and access are checked (decisions §2)', async () => {
+    test('requests are counted after the token check, before path, body and access are checked', async () => {
       const token = await newCaller();
       await exhaust(token);
       const client = clients[0]!.as(token);

@@ -14,9 +14,12 @@ export async function longThread(world: World, batches: number): Promise<string>
   return id;
 }
 
-/** Reading the public log: its windows, its entries, and what each type says. */
+/**
+ * Reading the public log: its windows, its entries, and what each type says (docs/spec/agent-threads-api.md#log-entry,
+ * docs/spec/agent-threads-api.md#events, docs/spec/decisions.md#log).
+ */
 export function describeLog(world: World): void {
-  describe('§4 GET /threads/{threadId}/events', () => {
+  describe('GET /threads/{threadId}/events', () => {
     let threadId: string;
     let all: Entry[];
     beforeAll(async () => {
@@ -66,7 +69,7 @@ export function describeLog(world: World): void {
       expect((await world.client.get(`/threads/${id}/events`)).json).toEqual({ events: [], truncated: false });
     });
 
-    test('decisions §1: after gives the first limit entries after it; truncated: the limit cut it short', async () => {
+    test('after gives the first limit entries after it; truncated: the limit cut it short', async () => {
       const at = all[500]!.id;
       expect(await read(`?after=${at}&limit=3`)).toEqual({ events: all.slice(501, 504), truncated: true });
       expect(await read(`?after=${at.toLowerCase()}`)).toEqual({ events: all.slice(501, 601), truncated: true });
@@ -74,14 +77,14 @@ export function describeLog(world: World): void {
       expect(await read(`?after=${all.at(-1)!.id}`)).toEqual({ events: [], truncated: false });
     });
 
-    test('decisions §1: before gives the latest ones before it; truncated: older remain', async () => {
+    test('before gives the latest ones before it; truncated: older remain', async () => {
       const at = all[500]!.id;
       expect(await read(`?before=${at}&limit=3`)).toEqual({ events: all.slice(497, 500), truncated: true });
       expect(await read(`?before=${all[3]!.id}&limit=3`)).toEqual({ events: all.slice(0, 3), truncated: false });
       expect(await read(`?before=${all[0]!.id}`)).toEqual({ events: [], truncated: false });
     });
 
-    test('decisions §1: after and before are event ids, else 400; one that is in no log is a place too', async () => {
+    test('after and before are event ids, else 400; one that is in no log is a place too', async () => {
       const both = `?after=${UNKNOWN}&before=${UNKNOWN}`;
       for (const query of ['?after=x', '?before=x', '?after=', `?before=${'8'.repeat(26)}`, both]) {
         expect(refusal(await world.client.get(`/threads/${threadId}/events${query}`))).toEqual([
@@ -93,7 +96,7 @@ export function describeLog(world: World): void {
       expect((await read(`?before=${'7ZZZZZZZZZZZZZZZZZZZZZZZZZ'}&limit=2`)).events).toEqual(all.slice(-2));
     });
 
-    test('decisions §1: every entry ever written stays reachable, backwards too', async () => {
+    test('every entry ever written stays reachable, backwards too', async () => {
       const back: Entry[] = [];
       for (let query = '?limit=999', more = true; more; query = `?limit=999&before=${back[0]!.id}`) {
         const { events, truncated } = await read(query);
@@ -103,12 +106,12 @@ export function describeLog(world: World): void {
       expect(back).toEqual(all);
     });
 
-    test('§6.1: ids are stable across reads', async () => {
+    test('ids are stable across reads', async () => {
       expect((await read('?limit=1000')).events).toEqual((await read('?limit=1000')).events);
     });
   });
 
-  describe('§2 and §6, decisions §4: entries of the log', () => {
+  describe('entries of the log', () => {
     let threadId: string;
     let runId: string;
     let log: Entry[];
@@ -125,13 +128,13 @@ export function describeLog(world: World): void {
 
     const of = (type: string) => log.filter((entry) => entry.type === type);
 
-    describe('§2 Thread event log entry', () => {
+    describe('Thread event log entry', () => {
       test('id: ulid, strictly increasing', () => {
         const ids = log.map(({ id }) => id);
         for (const id of ids) expect(id).toMatch(ULID);
         expect(ids).toEqual([...new Set(ids)].toSorted());
       });
-      test('type: one of section 6, and all that one Run can have are here', () => {
+      test('type: one of the documented types, and all that one Run can have are here', () => {
         const types = new Set(log.map(({ type }) => type));
         const wanted = [
           'user.message',
@@ -179,11 +182,11 @@ export function describeLog(world: World): void {
       });
     });
 
-    describe('decisions §4, by type', () => {
+    describe('by type', () => {
       test('user.message: the text; the runId of the Run it starts', () => {
         expect(of('user.message')).toMatchObject([{ content: 'Hello /think 50 /tool /artifact /confirm 2', runId }]);
       });
-      test('agent.message.delta: the next piece of text; decisions §3: joined they equal finalOutput.text', async () => {
+      test('agent.message.delta: the next piece of text; joined they equal finalOutput.text', async () => {
         const from = log.findLastIndex(({ type }) => type.startsWith('tool.'));
         const pieces = log.slice(from).filter(({ type }) => type === 'agent.message.delta');
         const { run } = (await world.client.get(`/threads/${threadId}/runs/${runId}`)).json;
@@ -229,7 +232,7 @@ export function describeLog(world: World): void {
         expect(notes.map(({ status }) => status).toSorted()).toEqual(['available', 'error']);
         expect(notes.find(({ status }) => status === 'available')).toMatchObject({ content: 'Note 1 was sent.' });
       });
-      test('§6.2: events of one invocation share toolCallId, which is not the event’s id', () => {
+      test('events of one invocation share toolCallId, which is not the event’s id', () => {
         const calls = new Map<string, Entry[]>();
         for (const entry of log.filter(({ type }) => type.startsWith('tool.'))) {
           calls.set(entry.toolCallId!, [...(calls.get(entry.toolCallId!) ?? []), entry]);
@@ -241,7 +244,7 @@ export function describeLog(world: World): void {
           expect(events.map(({ id }) => id)).not.toContain(callId);
         }
       });
-      test('decisions §3: tools that need no permission run first; tool.use.started comes after allow_once', () => {
+      test('tools that need no permission run first; tool.use.started comes after allow_once', () => {
         const places = (toolName: string) => log.flatMap((entry, i) => (entry.toolName === toolName ? [i] : []));
         const asked = log.findIndex(({ type }) => type === 'tool.confirmation.required');
         expect(Math.max(...places('clock'), ...places('write_file'))).toBeLessThan(asked);
@@ -295,7 +298,7 @@ export function describeLog(world: World): void {
       });
     });
 
-    test('§2 status unsupported: a stored event whose type this version does not know; reading never fails', async () => {
+    test('status unsupported: a stored event whose type this version does not know; reading never fails', async () => {
       const { thread } = await world.endedThread();
       const { rows } = await world.pool.query<{ id: string; type: string }>(
         `select id, type from events where thread_id = $1 and public order by version desc limit 1`,
@@ -315,7 +318,7 @@ export function describeLog(world: World): void {
       }
     });
 
-    test('decisions §4: citation markup is removed everywhere, whole envelopes are counted', async () => {
+    test('citation markup is removed everywhere, whole envelopes are counted', async () => {
       const { thread, run } = await world.endedThread({ text: 'Hello /cite' });
       expect(run.finalOutput!.warnings).toEqual([{ code: 'unresolved_provider_citation', count: 1 }]);
       const log = await world.log(thread.id);
@@ -324,7 +327,7 @@ export function describeLog(world: World): void {
       expect(pieces.join('')).toBe(run.finalOutput!.text);
     });
 
-    test('§6.3: runId separates the current Run from what was before', async () => {
+    test('runId separates the current Run from what was before', async () => {
       const { thread, run } = await world.endedThread({ text: 'one' });
       await world.send(thread.id, userMessage('two'));
       const second = await world.ended(thread.id);
@@ -336,7 +339,7 @@ export function describeLog(world: World): void {
       expect(run.id).not.toBe(second.run.id);
     });
 
-    test('§6.4: agent.message.delta is not the final answer: finalOutput is there exactly with completed', async () => {
+    test('agent.message.delta is not the final answer: finalOutput is there exactly with completed', async () => {
       const { id } = await world.newThread({ text: '/pause 5 /pieces 100' });
       for (let run = null as null | { status: string; finalOutput: unknown }; run?.status !== 'completed';) {
         ({ run } = (await world.client.get(`/threads/${id}`)).json);

@@ -56,7 +56,7 @@ export class OpenApiCheck {
   private readonly matchers: { pattern: RegExp; template: string }[];
 
   constructor(readonly document: OpenApi) {
-    // Answers have ids in upper case (decisions, section 1).
+    // Answers have ids in upper case (docs/spec/decisions.md#ids).
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
     addFormats.default(this.ajv);
     this.ajv.addSchema({ ...closeSchemas(document), $id: 'api' });
@@ -163,7 +163,7 @@ export class OpenApiCheck {
 
 const ERROR = { $ref: '#/components/schemas/ErrorEnvelope' };
 
-/** What decisions, section 2, says of every such refusal, whatever the document says. */
+/** What holds for every such refusal (docs/spec/decisions.md#errors), whatever the document says. */
 function checkErrorHeaders(status: number, headers: Headers): void {
   if (status === 401 && headers.get('www-authenticate') !== 'Bearer') throw new Error('WWW-Authenticate is missing');
   if ((status === 429 || status === 503) && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) {

@@ -4,10 +4,10 @@ import type { World } from './world.ts';
 
 const ERROR_CLASSES = ['400', '401', '403', '404', '409', '429', '500', '503'];
 
-/** The document itself; that answers are as it says, every request of the suite shows. */
+/** The document itself (docs/spec/decisions.md#routes); that answers are as it says, every request of the suite shows. */
 export function describeOpenApi(world: World): void {
-  describe('decisions §1 GET /openapi.json', () => {
-    test('200 without a token, OpenAPI 3.1, {base_url} ends in /api/v1 (§9.1)', async () => {
+  describe('GET /openapi.json', () => {
+    test('200 without a token, OpenAPI 3.1, {base_url} ends in /api/v1', async () => {
       const { status, headers } = await world.client.get('/openapi.json', { token: null });
       expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
       const { document } = world.client;
@@ -16,7 +16,7 @@ export function describeOpenApi(world: World): void {
       expect(world.client.baseUrl).toMatch(/\/api\/v1$/);
     });
 
-    test('§7: each operation documents its response classes, with the error envelope', () => {
+    test('each operation documents its response classes, with the error envelope', () => {
       const text = JSON.stringify(world.client.document.components.responses);
       expect(text).toContain('#/components/schemas/ErrorEnvelope');
       for (const { method, template, operation } of routesOf(world)) {
@@ -29,7 +29,7 @@ export function describeOpenApi(world: World): void {
       }
     });
 
-    test('§4: path parameters are ULIDs, and every operation needs the bearer token but this one', () => {
+    test('path parameters are ULIDs, and every operation needs the bearer token but this one', () => {
       for (const { template, operation } of routesOf(world)) {
         const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
         const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
@@ -51,7 +51,7 @@ export function describeOpenApi(world: World): void {
       ]);
     });
 
-    test('§4: request bodies refuse additional properties, and answers are open to new ones', () => {
+    test('request bodies refuse additional properties, and answers are open to new ones', () => {
       const { schemas } = world.client.document.components;
       for (const name of ['CreateThread', 'UserMessage', 'PermissionDecision', 'UserInterrupt', 'FileResource'])
         expect([name, schemas[name]?.['additionalProperties']]).toEqual([name, false]);
@@ -62,7 +62,7 @@ export function describeOpenApi(world: World): void {
         ]);
     });
 
-    test('§2: entries of the log are a union discriminated by type', () => {
+    test('entries of the log are a union discriminated by type', () => {
       const { oneOf, discriminator } = world.client.document.components.schemas['ThreadEventLogEntry'] as {
         oneOf: { $ref: string }[];
         discriminator: { propertyName: string; mapping: Record<string, string> };

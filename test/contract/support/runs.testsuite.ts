@@ -1,10 +1,10 @@
 import type { Run } from './client.ts';
 import { DATE_TIME, decide, interrupt, refusal, ULID, UNKNOWN, userMessage, type World } from './world.ts';
 
-/** Runs: their fields, lists, states, limits and retries. */
+/** Runs: their fields, lists, states, limits and retries (docs/spec/agent-threads-api.md#run-runsummary, docs/spec/decisions.md#threads-and-runs). */
 export function describeRuns(world: World): void {
   describe('runs', () => {
-    describe('§2 Run (RunSummary)', () => {
+    describe('Run (RunSummary)', () => {
       let completed: Run;
       let failed: Run;
       let waiting: Run;
@@ -61,7 +61,7 @@ export function describeRuns(world: World): void {
         expect(outputs).toEqual([{ text: 'You said: hello', warnings: [] }, null, null, null]);
       });
 
-      test('§2 RunError: code, message and retryable', async () => {
+      test('RunError: code, message and retryable', async () => {
         expect(failed.error).toMatchObject({ code: 'provider_rejected', retryable: false });
         const agentId = await world.newAgent({ limits: { maxLosses: 1 } });
         const { run } = await world.endedThread({ agentId, text: '/fail-retryable' });
@@ -70,12 +70,12 @@ export function describeRuns(world: World): void {
           expect(message).not.toMatch(/\bat \/|node_modules|stack/);
       });
 
-      test('§2 RunFinalOutput: text, and warnings always an array', () => {
+      test('RunFinalOutput: text, and warnings always an array', () => {
         expect(completed.finalOutput).toEqual({ text: 'You said: hello', warnings: [] });
       });
     });
 
-    describe('decisions §1 GET /threads/{threadId}/runs and …/runs/{runId}', () => {
+    describe('GET /threads/{threadId}/runs and …/runs/{runId}', () => {
       let threadId: string;
       let ids: string[];
       beforeAll(async () => {
@@ -125,7 +125,7 @@ export function describeRuns(world: World): void {
       });
     });
 
-    describe('§3 and decisions §3: states', () => {
+    describe('states', () => {
       test('queued → booting → running → completed; Thread RUNNING, then IDLE', async () => {
         const { id } = await world.newThread({ text: '/think 2s' });
         const { thread } = await world.becomes(id, ({ run }) => run.status === 'running', 'the Run is running');
@@ -241,7 +241,7 @@ export function describeRuns(world: World): void {
       });
     });
 
-    describe('decisions §1 and §3 POST /threads/{threadId}/runs/{runId}/retry', () => {
+    describe('POST /threads/{threadId}/runs/{runId}/retry', () => {
       const retry = (threadId: string, runId: string, headers = {}) =>
         world.client.post(`/threads/${threadId}/runs/${runId}/retry`, undefined, { headers });
 
@@ -275,7 +275,7 @@ export function describeRuns(world: World): void {
         expect([status, json.run.trigger]).toEqual([201, 'resume']);
       });
 
-      test('decisions §2: a Run that cannot be retried is 409: completed, not retryable, active, not the newest', async () => {
+      test('a Run that cannot be retried is 409: completed, not retryable, active, not the newest', async () => {
         const completed = await world.endedThread();
         const rejected = await world.endedThread({ text: '/fail' });
         const active = await world.waitingThread();

@@ -9,9 +9,9 @@ async function databaseNow({ pool }: World): Promise<number> {
   return (rows[0] as { now: number }).now;
 }
 
-/** decisions §5: the event stream. */
+/** The event stream (docs/spec/decisions.md#stream). */
 export function describeStream(world: World): void {
-  describe('decisions §5 GET /threads/{threadId}/events/stream', () => {
+  describe('GET /threads/{threadId}/events/stream', () => {
     const path = (threadId: string, query = '') => `/threads/${threadId}/events/stream${query}`;
     const idsOf = (stream: EventStream) => stream.entries.map(({ id }) => id);
 
@@ -43,7 +43,7 @@ export function describeStream(world: World): void {
       expect(retries.size).toBeGreaterThan(4);
     });
 
-    test('§4: each thread.event has the ThreadEventLogEntry shape, its id as the frame’s id, the same as in the list', async () => {
+    test('each thread.event has the ThreadEventLogEntry shape, its id as the frame’s id, the same as in the list', async () => {
       const { id } = await world.newThread({ text: 'Hello /think 20 /tool' });
       const stream = await world.client.readStream(path(id, '?until=idle'));
       expect(stream.end).toBe('ended');
@@ -318,7 +318,7 @@ export function describeKeepalive(world: World): void {
     silence.catch(() => undefined);
   });
 
-  test('decisions §5: `: keepalive` after 15 s of silence, and not before', async () => {
+  test('`: keepalive` after 15 s of silence, and not before', async () => {
     const { stream, silentMs } = await silence;
     expect(silentMs).toBeGreaterThan(13_500);
     expect([stream.comments, stream.entries]).toEqual([expect.arrayContaining(['connected', 'keepalive']), []]);

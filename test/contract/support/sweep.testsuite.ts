@@ -53,7 +53,7 @@ export function describeSweep(world: World): void {
     const ofSomething = () => all().filter(({ template }) => template.includes('{'));
     const ofThreads = () => ofSomething().filter(({ template }) => !template.startsWith('/agents/'));
 
-    test('has every route of decisions §1', () => {
+    test('has every route of the specification', () => {
       expect(all().map(({ method, template }) => `${method} ${template}`)).toEqual(expect.arrayContaining(ROUTES));
     });
 
@@ -251,7 +251,7 @@ export function describeSweep(world: World): void {
       });
     });
 
-    test('§5.6, decisions §8: a service token sees what it created, and nobody else does', async () => {
+    test('a service token sees what it created, and nobody else does', async () => {
       const client = world.as((await world.mintService([world.agentId])).token);
       const { thread, run } = await world.endedThread({ client });
       expect((await client.get(`/threads/${thread.id}/runs/${run.id}`)).status).toBe(200);
@@ -262,7 +262,7 @@ export function describeSweep(world: World): void {
   });
 }
 
-/** decisions §1, but for the document itself. */
+/** The routes of docs/spec/decisions.md#routes, but for the document itself. */
 const ROUTES = [
   'POST /agents/{agentId}/threads',
   'GET /agents/{agentId}/threads',

@@ -1,9 +1,9 @@
 import type { Thread } from './client.ts';
 import { refusal, userMessage, type World } from './world.ts';
 
-/** decisions §1: GET /agents/{agentId}/threads. Each test lists an Agent of its own. */
+/** GET /agents/{agentId}/threads (docs/spec/decisions.md#routes). Each test lists an Agent of its own. */
 export function describeThreadList(world: World): void {
-  describe('decisions §1 GET /agents/{agentId}/threads', () => {
+  describe('GET /agents/{agentId}/threads', () => {
     let agentId: string;
     beforeEach(async () => {
       agentId = await world.newAgent();
@@ -40,7 +40,7 @@ export function describeThreadList(world: World): void {
       expect(await list()).toEqual({ threads: [thread], nextCursor: null });
     });
 
-    test('§4: lists Threads visible to the caller, and no others', async () => {
+    test('lists Threads visible to the caller, and no others', async () => {
       const other = await world.newPerson();
       const service = await world.mintService([agentId]);
       const [mine] = await make(1);
@@ -53,7 +53,7 @@ export function describeThreadList(world: World): void {
       }
     });
 
-    test('decisions §8: a person sees the same with each of their tokens', async () => {
+    test('a person sees the same with each of their tokens', async () => {
       const [mine] = await make(1);
       const { token } = await world.mintFor(world.owner.personId);
       expect(await listed('', world.as(token))).toEqual([mine]);

@@ -5,10 +5,13 @@ const CONTRACT_FIELDS = [
   ...['id', 'agent_id', 'userId', 'kind', 'source', 'status', 'title', 'last_run_id', 'created_at', 'updated_at'],
 ];
 
-/** Creating, reading, archiving and deleting Threads, and what an Agent shows of itself. */
+/**
+ * Creating, reading, archiving and deleting Threads, and what an Agent shows of itself
+ * (docs/spec/agent-threads-api.md#thread-threadsummary, docs/spec/agent-threads-api.md#endpoints, docs/spec/decisions.md#routes, docs/spec/decisions.md#amendments).
+ */
 export function describeThreads(world: World): void {
   describe('threads', () => {
-    describe('§2 Thread (ThreadSummary)', () => {
+    describe('Thread (ThreadSummary)', () => {
       let empty: Thread;
       let answered: Thread;
       beforeAll(async () => {
@@ -45,7 +48,7 @@ export function describeThreads(world: World): void {
       });
     });
 
-    describe('decisions, amendments: externalRef, a title that is set, and the optional fields', () => {
+    describe('externalRef, a title that is set, and the optional fields', () => {
       const create = (externalRef: string) =>
         world.client.post(`/agents/${world.agentId}/threads`, { userId: 'kim', externalRef });
 
@@ -84,7 +87,7 @@ export function describeThreads(world: World): void {
       });
     });
 
-    test('§2 ThreadLinks: thread is the absolute URL of the Thread, and leads there', async () => {
+    test('ThreadLinks: thread is the absolute URL of the Thread, and leads there', async () => {
       const { json } = await world.create();
       expect(json.links).toEqual({ thread: `${world.client.baseUrl}/threads/${json.thread.id}` });
       const response = await fetch(json.links.thread, { headers: { authorization: `Bearer ${world.owner.token}` } });
@@ -92,7 +95,7 @@ export function describeThreads(world: World): void {
       expect((await world.client.get(`/threads/${json.thread.id}`)).json.links).toEqual(json.links);
     });
 
-    describe('§3 and §4 POST /agents/{agentId}/threads (decisions §1: 201)', () => {
+    describe('POST /agents/{agentId}/threads (201)', () => {
       test('without input: IDLE, no Run is created, run and last_run_id are null', async () => {
         const { status, json } = await world.create();
         expect(status).toBe(201);
@@ -130,8 +133,8 @@ export function describeThreads(world: World): void {
         ['input: no additional properties', { userId: 'u', input: { ...message('a'), role: 'user' } }],
         ['resources: an array', { userId: 'u', resources: {} }],
         ['no additional properties', { userId: 'u', title: 'mine' }],
-        ['§5 older names: client_external_ref is unknown', { userId: 'u', client_external_ref: 'x' }],
-        ['§5 older names: attributed_user_id is unknown', { userId: 'u', attributed_user_id: 'x' }],
+        ['older names: client_external_ref is unknown', { userId: 'u', client_external_ref: 'x' }],
+        ['older names: attributed_user_id is unknown', { userId: 'u', attributed_user_id: 'x' }],
       ])('body: %s, else 400 invalid_request, and nothing is made', async (_, body) => {
         const before = await world.rowCounts();
         const reply = await world.client.post(`/agents/${world.agentId}/threads`, body);
@@ -152,7 +155,7 @@ export function describeThreads(world: World): void {
         }
       });
 
-      test('decisions §1: input.content parts are joined by \\n into one message', async () => {
+      test('input.content parts are joined by \\n into one message', async () => {
         const body = { userId: 'u', input: message('one', 'two', 'three') };
         const { json } = await world.client.post(`/agents/${world.agentId}/threads`, body);
         expect((await world.entry(json.thread.id, 'user.message')).content).toBe('one\ntwo\nthree');
@@ -160,7 +163,7 @@ export function describeThreads(world: World): void {
       });
     });
 
-    describe('§4 GET /threads/{threadId}', () => {
+    describe('GET /threads/{threadId}', () => {
       test('run is null when no Run exists', async () => {
         const created = await world.create();
         const read = await world.client.get(`/threads/${created.json.thread.id}`);
@@ -176,7 +179,7 @@ export function describeThreads(world: World): void {
         expect([ended.run.id, ended.thread.last_run_id]).toEqual([second.id, second.id]);
       });
 
-      test('decisions §1: ids are accepted in either case, answered in upper case', async () => {
+      test('ids are accepted in either case, answered in upper case', async () => {
         const { thread, run } = await world.endedThread();
         for (const [path, id] of [
           [`/threads/${thread.id.toLowerCase()}`, thread.id],
@@ -191,7 +194,7 @@ export function describeThreads(world: World): void {
       });
     });
 
-    describe('§4 GET /agents/{agentId} (decisions §1)', () => {
+    describe('GET /agents/{agentId}', () => {
       test('{id, name, kind, published, description}, nothing of its configuration', async () => {
         const { status, json } = await world.client.get(`/agents/${world.agentId}`);
         expect(status).toBe(200);
@@ -201,7 +204,7 @@ export function describeThreads(world: World): void {
       });
     });
 
-    describe('§4 archive and unarchive (decisions §1)', () => {
+    describe('archive and unarchive', () => {
       const archive = (id: string) => world.client.post(`/threads/${id}/archive`);
       const unarchive = (id: string) => world.client.post(`/threads/${id}/unarchive`);
 
@@ -238,7 +241,7 @@ export function describeThreads(world: World): void {
         }
       });
 
-      test('decisions §2: any event to an archived Thread is 409 idempotency_conflict', async () => {
+      test('any event to an archived Thread is 409 idempotency_conflict', async () => {
         const { thread, run } = await world.endedThread();
         await archive(thread.id);
         const before = await world.log(thread.id);
@@ -250,14 +253,14 @@ export function describeThreads(world: World): void {
         expect(await world.log(thread.id)).toEqual(before);
       });
 
-      test('decisions §2: archiving a Thread with an active Run is 409 idempotency_conflict', async () => {
+      test('archiving a Thread with an active Run is 409 idempotency_conflict', async () => {
         const { thread } = await world.waitingThread();
         expect(refusal(await archive(thread.id))).toEqual([409, 'idempotency_conflict']);
         expect((await world.send(thread.id, interrupt())).status).toBe(200);
         expect((await archive(thread.id)).status).toBe(200);
       });
 
-      test('decisions §3: updated_at changes when the archived state does', async () => {
+      test('updated_at changes when the archived state does', async () => {
         const { id, updated_at } = await world.newThread();
         const updatedAt = async () => Date.parse((await world.client.get(`/threads/${id}`)).json.thread.updated_at);
         await archive(id);
@@ -268,7 +271,7 @@ export function describeThreads(world: World): void {
       });
     });
 
-    describe('§4 DELETE /threads/{threadId} (what remains of one: the area deletion)', () => {
+    describe('DELETE /threads/{threadId} (what remains of one: the area deletion)', () => {
       test('200 {ok: true}, then 404 like one that never was', async () => {
         const { thread } = await world.endedThread();
         const { status, json } = await world.client.delete(`/threads/${thread.id}`);
@@ -278,7 +281,7 @@ export function describeThreads(world: World): void {
         expect(refusal(await world.client.delete(`/threads/${thread.id}`))).toEqual([404, 'not_found']);
       });
 
-      test('§3: in any state: with an active Run, archived, empty', async () => {
+      test('in any state: with an active Run, archived, empty', async () => {
         const { thread: waiting } = await world.waitingThread();
         const archived = await world.newThread();
         await world.client.post(`/threads/${archived.id}/archive`);
