@@ -29,7 +29,7 @@ const CLOSED_WITHOUT_WAKES_MS = 2_000;
 /** Threads whose messages come faster than their Runs end, and how many each. */
 const BUSY_THREADS = isLong ? 100 : 6;
 const MESSAGES = 6;
-/** How long the next Run waits for a worker that does not acknowledge (decisions, section 3). */
+/** How long the next Run waits for a worker that does not acknowledge (docs/spec/decisions.md#when-busy). */
 const ACKNOWLEDGE_MS = 2_000;
 
 /** The end of one connection and the request on another are seen by one busy process, in any order. I4 is for `verify`. */

@@ -17,7 +17,7 @@ const WATCH_MS = 8_000;
 /** They hold their claims for as long as the attack lasts. */
 const RUNS = 6;
 const RUN_MS = WATCH_MS + 2_000;
-/** It was 2.0 to 5.7 s (issue 18). */
+/** In an earlier release, it was 2.0 to 5.7 s. */
 const P50_MS = 200;
 
 let home: string;

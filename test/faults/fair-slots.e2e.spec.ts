@@ -28,7 +28,7 @@ const START_EVERY_MS = 500;
 const WARM_UP_MS = 10_000;
 const WATCH_MS = isLong ? 30_000 : 8_000;
 const SAMPLE_EVERY_MS = 50;
-/** The share of the slots that may be idle. 0.01 is the bound of issue 18. */
+/** The share of the slots that may be idle. */
 const MOST_IDLE = 0.01;
 
 let system: System;

@@ -39,7 +39,7 @@ const ATTACK_MS = 60_000;
 const AFTER_MS = 8_000;
 const MAX_GAP_MS = 10_000;
 const MORE_DELAY_MS = 2_000;
-/** 50 is the bound of issue 18. */
+/** Added to twice the p99 of the requests without attacks. Milliseconds. */
 const MORE_P99_MS = 50;
 const ROOT = join(import.meta.dirname, '../..');
 const ATTACKER = join(ROOT, 'dist/test/support/hostile/attacker.js');

@@ -30,7 +30,10 @@ const PRELOAD = `
     console.log('memory #' + ++count + ': ' + rss + ' ' + (heapUsed + external));
   });`;
 
-/** Decisions, section 7: 64 MiB, streamed to storage, never whole in memory. What the queue is does not matter here. */
+/**
+ * 64 MiB, streamed to storage, never whole in memory (docs/spec/decisions.md#limits). What the queue is does not
+ * matter here.
+ */
 describe('a file of 64 MiB', () => {
   const world = new World('PostgreSQL', () => undefined);
   let client: Client;

@@ -71,7 +71,10 @@ const FAULTS: Fault[] = [
   { script: 'content-filter', fails: 'content_filtered', requests: 1 },
 ];
 
-/** F20 (quality.md): what providers and tool servers do wrong. All at once, because most of it is waiting. */
+/**
+ * F20 (docs/reliability.md#faults): what providers and tool servers do wrong. All at once, because most of it is
+ * waiting.
+ */
 describe('F20: a provider', () => {
   let models: ModelSystem;
   let everything: ListeningServer;

@@ -15,7 +15,7 @@ import {
 
 const LEASE_MS = isLong ? 2_000 : 1_500;
 const DEFAULT_LEASE_MS = 10_000;
-/** After a worker is lost, its Runs go on within the lease and this (quality.md, F1). */
+/** After a worker is lost, its Runs go on within the lease and this (F1 of docs/reliability.md#faults). */
 const MARGIN_MS = 2_000;
 const STOPS_WITHIN_MS = 1_000;
 /** One that leads the reaper and falls silent leads on for so long at most (leader-loop.ts): less than the default lease. */

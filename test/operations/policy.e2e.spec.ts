@@ -12,7 +12,7 @@ import { startSystem, type ApiProcess, type System } from '../support/system.ts'
 
 // Two api processes: what is changed is told to neither, and both remember everything that is asked of them.
 
-/** Everywhere, open streams included (decisions, section 8). */
+/** Everywhere, open streams included (docs/spec/decisions.md#tokens). */
 const SEEN_WITHIN_MS = 5_000;
 /** Many ask at once: more often would keep two cores busy with asking. */
 const ASK_AGAIN_MS = 100;

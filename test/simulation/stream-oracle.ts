@@ -13,7 +13,7 @@ export interface SeenRun {
   visible: string;
 }
 
-/** decisions, section 3, once more: an oracle that asks the domain knows nothing. */
+/** The table of docs/spec/decisions.md#run-transitions once more: an oracle that asks the domain knows nothing. */
 const AFTER: Record<string, string> = {
   'queued claimed': 'booting',
   'booting started': 'running',

@@ -3,7 +3,7 @@ import { verify } from '#projections';
 import { eventually } from '#testing';
 import type { Acknowledged, LogEntry } from './client.ts';
 
-/** The oracle: the whole database holds every invariant (quality.md). */
+/** The oracle: the whole database holds every invariant (docs/reliability.md#invariants). */
 export async function expectHealthy({ pool }: Database): Promise<void> {
   const { findings } = await verify(pool);
   expect(findings).toEqual([]);
@@ -46,7 +46,7 @@ export function expectWholeLog(entries: LogEntry[], runId: string, message: stri
   expect(lastMessage(entries)).toBe(message);
 }
 
-/** The pieces since the last cut, joined (decisions, section 3). */
+/** The pieces since the last cut, joined (docs/spec/decisions.md#cut-steps). */
 export function lastMessage(entries: LogEntry[]): string {
   const cut = entries.findLastIndex(
     ({ type, content }) => type.startsWith('tool.') || (type === 'session.status' && content === 'RESCHEDULING'),

@@ -39,7 +39,7 @@ export interface Patience {
 
 /** Retry-After is whole seconds; in tests a second is this long, milliseconds. */
 const SECOND_MS = 20;
-/** No key is in progress for longer (quality.md, F3); outages included, a call takes no longer either. */
+/** No key is in progress for longer; outages included, a call takes no longer either. */
 export const GIVE_UP_MS = 30_000;
 
 /** A client that sends everything with a key, and records every request. */
@@ -115,7 +115,8 @@ async function ask(url: string, token: string, { key, body }: KeyedRequest, answ
 function outcomeOf({ ok, status, headers }: Response, text: string): Outcome {
   if (ok) return 'ok';
   if (status === 503 && headers.has('retry-after')) return 'away';
-  // The contract, section 7: still processing. Without Retry-After nobody could know that it is to be sent again.
+  // Still processing (docs/spec/agent-threads-api.md#errors). Without Retry-After nobody could know that it is to be
+  // sent again.
   const isBusy = status === 409 && headers.get('retry-after') === '1' && text.includes('"idempotency_conflict"');
   return isBusy ? 'busy' : 'failed';
 }

@@ -26,7 +26,10 @@ export interface Moment {
   isUnknown?: boolean;
 }
 
-/** Each moment of a Run at which its worker can be lost, and what has to come of it (quality.md, F1). */
+/**
+ * Each moment of a Run at which its worker can be lost, and what has to come of it (F1 of
+ * docs/reliability.md#faults).
+ */
 export const MOMENTS: Moment[] = [
   { moment: 'asked, and nothing said', script: 'say', place: { at: 'asked', step: 0 }, steps: [0, 0] },
   {

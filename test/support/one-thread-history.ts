@@ -221,7 +221,7 @@ function isRightWithoutEffect(history: History, state: State, call: Call): boole
   );
 }
 
-/** Decisions, sections 2 and 3. */
+/** What the specification says (docs/spec/decisions.md#state-conflicts, docs/spec/decisions.md#when-busy). */
 function accepts({ whenBusy }: History, { live, ended, deleted }: State, asked: Asked): boolean {
   if (deleted) return false;
   switch (asked.kind) {

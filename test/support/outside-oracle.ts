@@ -73,8 +73,9 @@ function expectProvidersWords(log: readonly LogEntry[], calls: readonly ModelCal
 }
 
 /**
- * The messages of a Run's entries: its pieces between cuts and tools, joined (decisions, section 3). A step that ended tells its
- * usage behind its pieces; a cut behind that, when its worker handed the Run over, voids nothing (docs/choices.md).
+ * The messages of a Run's entries: its pieces between cuts and tools, joined (docs/spec/decisions.md#cut-steps). A
+ * step that ended tells its usage behind its pieces; a cut behind that, when its worker handed the Run over, voids
+ * nothing (docs/choices.md).
  */
 export function messagesOf(entries: readonly LogEntry[]): string[] {
   const messages: string[] = [];

@@ -7,7 +7,10 @@ import type { Decided, Records, Said, StandardLoadParts } from './client-records
 
 const CONNECTIONS = 8;
 
-/** After the load, whatever went wrong meanwhile: the invariants of quality.md, of all that clients, provider and tools saw. */
+/**
+ * After the load, whatever went wrong meanwhile: the invariants of docs/reliability.md#invariants, of all that
+ * clients, provider and tools saw.
+ */
 export async function expectHeld(records: Records, parts: StandardLoadParts, client: KeyedClient): Promise<void> {
   const { database, outside, callers } = parts;
   const { said } = records;
@@ -69,7 +72,7 @@ async function expectOneEffectAKey(records: Records, { pool }: Database, client:
   expect(effects).toEqual([{ threads, messages: said.length, decisions: decided.length }]);
 }
 
-/** I1 of decisions. */
+/** I1 for decisions of people. */
 async function expectDecided({ pool }: Database, decided: readonly Decided[]): Promise<void> {
   const { rows } = await pool.query<{ requestId: string; decision: string }>(
     `select data->>'requestId' as "requestId", data->>'decision' as decision from events

@@ -37,8 +37,9 @@ const MAX_ENTRIES_A_VISIT = 40;
 const VISIT_MS = 3_000;
 
 /**
- * The load under which faults happen (issue 5): Threads with one message after the other, each of pieces of text and a
- * tool, a tenth with a confirmation; clients that send until they know, and readers with a bad line.
+ * The load under which faults happen (docs/reliability.md#the-load): Threads with one message after the other, each
+ * of pieces of text and a tool, a tenth with a confirmation; clients that send until they know, and readers with a
+ * bad line.
  */
 export class StandardLoad implements Records {
   readonly threads: number;

@@ -6,7 +6,10 @@ import type { Outcome, WireAnswer } from './connection.ts';
 import type { ApiDocument, ResponseObject, Schema } from './document.ts';
 import { TRANSPORT_TWISTS } from './transport.ts';
 
-/** Which statuses a code may come with (contract, section 7; decisions, section 2). 5xx is no answer to any request here. */
+/**
+ * Which statuses a code may come with (docs/spec/agent-threads-api.md#errors, docs/spec/decisions.md#errors). 5xx is
+ * no answer to any request here.
+ */
 const STATUSES: Record<string, number[]> = {
   // The last ones: of what is not even HTTP, or of no operation.
   invalid_request: [400, 413, 415, 416, 405, 408, 414, 417, 431],
@@ -150,7 +153,7 @@ function mayClose({ plan }: BuiltRequest): boolean {
   return mayClose || endsEarly;
 }
 
-/** Whether a file that is named is a draft still, no document can say (decisions, section 2). */
+/** Whether a file that is named is a draft still, no document can say (docs/spec/decisions.md#resources). */
 const mayNameNoDraft = ({ plan }: BuiltRequest): boolean => /"(file_id|fileId)"/.test(JSON.stringify(plan.body));
 
 const isJson = ({ headers }: WireAnswer): boolean => headers['content-type'] === 'application/json; charset=utf-8';

@@ -33,7 +33,7 @@ const STRANGE_TEXT = [
   '1e999',
 ];
 
-/** What can be stored nowhere (decisions, section 7). */
+/** What can be stored nowhere (docs/spec/decisions.md#text). */
 const UNSTORABLE_TEXT = ['\0', 'a\0b', '\ud800', '\udc00', 'x\ud83dy', '\udc00\ud800', '😀\ud83d'];
 
 const FILLERS = ['a', 'é', '😀', '\u0001', '"', '\ufffd'];

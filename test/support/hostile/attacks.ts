@@ -28,7 +28,7 @@ export type Aim = Omit<Target, 'tokens'> & { token: string; from: string };
 export type Outcome = number | `${string} ${number}`;
 
 export interface Attack {
-  /** The row of the table in issue 18. */
+  /** What the attack is called in test results. */
   name: string;
   /** When it begins first, and how often. Milliseconds. Default: at once. */
   afterMs?: number;
