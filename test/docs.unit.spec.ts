@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { agentManifestSchema } from '#agents';
 import { LIMITS } from '#contract';
@@ -138,25 +138,8 @@ it('docs/api/limits.md has no limit that no test compares', () => {
   expect(limits.filter((row) => !((settingOf(row) ?? row.limit) in compared))).toEqual([]);
 });
 
-/** Returns the anchors that GitHub makes of the headings of a page. */
-function anchorsOf(path: string): string[] {
-  const headings = [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => text.toLowerCase());
-  return headings.map((heading) => heading.replaceAll(/[^\w\s-]/g, '').replaceAll(' ', '-'));
-}
-
-/** Returns the links of a page to files and anchors that do not exist. Links to other sites are not checked. */
-function brokenLinksOf(path: string): string[] {
-  const links = [...readFileSync(path, 'utf8').matchAll(/(?:\]\(|src=")(?!https?:)([^)"#]*)(?:#([^)"]*))?[)"]/g)];
-  const broken = links.filter(([, file, anchor]) => {
-    const target = file ? join(dirname(path), file) : path;
-    return !existsSync(target) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
-  });
-  return broken.map(([link]) => link);
-}
-
-it.each(pages)('%s links to what is there, and is linked to', (page) => {
-  expect(brokenLinksOf(join(DOCS, page))).toEqual([]);
-  if (page !== 'README.md') expect(read('README.md')).toContain(`](${page})`);
+it.each(pages.filter((page) => page !== 'README.md'))('docs/api/README.md links to %s', (page) => {
+  expect(read('README.md')).toContain(`](${page})`);
 });
 
 const START = join(DOCS, '../README.md');
@@ -169,10 +152,6 @@ it.each(guides)('docs/%s is linked from docs/README.md, and its first line names
   expect(readFileSync(START, 'utf8')).toContain(`](${page})`);
   const readers = /^# .+\n\nFor .*(application engineers|operators|owners of agents|contributors)/;
   expect(readFileSync(join(dirname(START), page), 'utf8')).toMatch(readers);
-});
-
-it.each(['README.md', 'docs/README.md'])('%s links to what is there', (page) => {
-  expect(brokenLinksOf(join(DOCS, '../..', page))).toEqual([]);
 });
 
 it('README.md has at most 150 lines', () => {
