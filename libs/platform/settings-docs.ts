@@ -27,9 +27,10 @@ const ENV_HEADER = `
 const PAGE_HEADER = `
 # Settings
 
+For operators: all settings of Spool.
+
 <!-- Written by \`npm run settings\` from libs/platform/config.ts. -->
 
-This page is for operators. It lists all settings of Spool.
 Each is an environment variable; an empty one counts as unset. Spool reads no \`.env\` file.
 A process with a wrong setting does not start, and its error message names every wrong setting.
 

@@ -79,7 +79,7 @@ create table streams (
   state            jsonb       not null
 ) with (fillfactor = 70);
 
--- The only truth. transaction_id and global_position are for subscriptions over all streams.
+-- The only truth. transaction_id and global_position are for subscriptions over all streams (design, section 4).
 create table events (
   thread_id       text collate "C" not null,
   version         integer     not null,
@@ -134,7 +134,7 @@ create table run_summaries (
 
 create index run_summaries_by_thread on run_summaries (thread_id, created_at desc, run_id desc);
 
--- One row a live Run, for dispatcher and reaper, which are level-triggered over it.
+-- One row a live Run, for dispatcher and reaper, which are level-triggered over it (design, section 5).
 create table run_work (
   run_id          text collate "C" primary key,
   thread_id       text collate "C" not null,
