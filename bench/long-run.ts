@@ -131,7 +131,7 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
     const offer = await newRun();
     await engine.executeOffer(offer);
     const before = performance.now();
-    const events = await store.readTranscript(offer.threadId, TRANSCRIPT_BOUNDS);
+    const events = await store.readTranscript(offer.threadId, TRANSCRIPT_BOUNDS, { hasStops: true });
     const ms = performance.now() - before;
     measured.boot = { mb: Buffer.byteLength(JSON.stringify(events)) / 1024 ** 2, ms };
     if (measured.stepMs.length !== STEPS) throw new Error(`a Run took ${measured.stepMs.length} steps, not ${STEPS}`);

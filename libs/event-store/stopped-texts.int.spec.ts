@@ -87,8 +87,8 @@ async function tell(lines: string[]): Promise<string> {
 }
 
 const stoppedIn = async (threadId: string, bounds = WHOLE) =>
-  (await on.store.readTranscript(threadId, bounds)).flatMap(({ type, data }) =>
-    type === 'run.cancelled' ? [(data as unknown as { text: string }).text] : [],
+  (await on.store.readTranscript(threadId, bounds, await on.store.measureTranscript(threadId, bounds))).flatMap(
+    ({ type, data }) => (type === 'run.cancelled' ? [(data as unknown as { text: string }).text] : []),
   );
 
 it.each<[string, string[], string[]]>([
@@ -113,7 +113,7 @@ it.each<[string, string[], string[]]>([
 
 it('places each stopped text at its stop', async () => {
   const threadId = await tell(['say Half', 'interrupt', 'next', 'say Done.', 'message Done.']);
-  const types = (await on.store.readTranscript(threadId, WHOLE)).map(({ type }) => type);
+  const types = (await on.store.readTranscript(threadId, WHOLE, { hasStops: true })).map(({ type }) => type);
   expect(types).toEqual(['message.added', 'run.cancelled', 'message.added', 'assistant.message_added']);
 });
 
@@ -138,7 +138,7 @@ describe('the bounds of stopped texts', () => {
 
   it('are counted before they are read', async () => {
     const bytesOf = async (text: string, bounds = WHOLE) =>
-      on.store.readTranscriptBytes(await tell(lines(text)), bounds);
+      (await on.store.measureTranscript(await tell(lines(text)), bounds)).bytes;
     const [short, long] = ['x', 'x'.repeat(901)];
     expect((await bytesOf(long)) - (await bytesOf(short))).toBe(900);
     // Four bytes for each of at most five characters.

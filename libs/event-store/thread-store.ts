@@ -79,6 +79,14 @@ export interface TranscriptBounds {
   note: string;
 }
 
+/** What a transcript takes. */
+export interface TranscriptSize {
+  /** About how many bytes its events have. */
+  bytes: number;
+  /** Whether it has texts of stopped messages. */
+  hasStops: boolean;
+}
+
 /** The end of a Thread's stream at one moment. */
 export interface StreamEnd {
   version: number;
@@ -258,18 +266,23 @@ export class ThreadStore {
    * Returns the events for a harness: stored messages, decisions and tool events, oldest first. Starts of calls have only their
    * id. A `run.cancelled` has only the visible text of the message that it cut, and is left out if there is none.
    */
-  async readTranscript(threadId: string, { bytes, characters, note }: TranscriptBounds): Promise<StoredEvent[]> {
+  async readTranscript(
+    threadId: string,
+    { bytes, characters, note }: TranscriptBounds,
+    { hasStops }: Pick<TranscriptSize, 'hasStops'>,
+  ): Promise<StoredEvent[]> {
     const values = [threadId, bytes, characters, note];
     const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, values);
-    const stops = await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values);
+    // Few Threads have any, and most Runs save a statement.
+    const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values) : [];
     const events = newestFirst.reverse();
     return stops.length === 0 ? events : [...events, ...stops].sort((a, b) => a.version - b.version);
   }
 
-  /** Returns about how many bytes `readTranscript` will read, without reading them. */
-  async readTranscriptBytes(threadId: string, { bytes, characters }: TranscriptBounds): Promise<number> {
-    const [found] = await this.read<{ bytes: number }>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters]);
-    return found?.bytes ?? 0;
+  /** Returns what `readTranscript` will read, without reading it. */
+  async measureTranscript(threadId: string, { bytes, characters }: TranscriptBounds): Promise<TranscriptSize> {
+    const [found] = await this.read<TranscriptSize>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters]);
+    return found!;
   }
 
   /** Returns all events of the stream after the version, oldest first. */

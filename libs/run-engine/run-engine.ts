@@ -197,8 +197,10 @@ export class RunEngine {
     const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
       throw asHarnessError(error);
     });
-    await room.reserve(await claim.read(() => store.readTranscriptBytes(threadId, TRANSCRIPT_BOUNDS)), claim.signal);
-    const events = (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS))) as TranscriptEvent[];
+    const size = await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS));
+    await room.reserve(size.bytes, claim.signal);
+    const read = () => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size);
+    const events = (await claim.read(read)) as TranscriptEvent[];
     const liveRunIds = new Set(state.runs.map(({ id }) => id));
     const queuedAt = summaries.runs.get(runId)?.created_at;
     const transcript = transcriptOf(events, { runId, queuedAt, liveRunIds });

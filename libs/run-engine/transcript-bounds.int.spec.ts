@@ -24,7 +24,11 @@ async function execute(step: Step, tools: ReturnType<typeof tool>[]) {
 }
 
 const read = async (threadId: string, bounds: Partial<typeof TRANSCRIPT_BOUNDS> = {}) =>
-  (await world.store.readTranscript(threadId, { ...TRANSCRIPT_BOUNDS, ...bounds })) as TranscriptEvent[];
+  (await world.store.readTranscript(
+    threadId,
+    { ...TRANSCRIPT_BOUNDS, ...bounds },
+    { hasStops: true },
+  )) as TranscriptEvent[];
 
 const sizeOf = (value: unknown): number => JSON.stringify(value).length;
 /** How they are bounded says nothing of where they stand in the stream. */

@@ -45,7 +45,9 @@ const NAMED: Record<string, Execute> = {
       .filter(({ type, runId }) => !isResultOfEndedRun(tables, threadId as string, { type, runId }))
       .toReversed()
       .map((event) => ({ ...event, data: transcribed(event) })),
-  'read-transcript-bytes': () => [{ bytes: 0 }],
+  'read-transcript-bytes': (tables, [threadId]) => [
+    { bytes: 0, hasStops: readStoppedTexts(tables, threadId as string).length > 0 },
+  ],
   'read-stopped-texts': (tables, [threadId]) => readStoppedTexts(tables, threadId as string),
   'find-due-runs': (tables, values) => findDueRuns(tables, values as [boolean, string[], number]),
   'find-open-step': (tables, [threadId, runId, attempt]) => {
