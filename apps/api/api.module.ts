@@ -111,6 +111,9 @@ const services = [
   },
 ];
 
+/** How often idle connections are closed while the server ends, milliseconds. */
+const IDLE_CHECK_MS = 50;
+
 /** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
 @Module({
   imports: [
@@ -165,7 +168,12 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
 
   /** First of all at shutdown: a stream that is ended must not come back to this process. */
   onModuleDestroy(): void {
-    if (this.fastify.server.listening) this.fastify.server.close();
+    const { server } = this.fastify;
+    if (!server.listening) return;
+    server.close();
     this.unused.end();
+    // `close` ends only connections that are idle now. One that finishes a response later would stay for its keep-alive time.
+    const closing = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS).unref();
+    server.once('close', () => clearInterval(closing));
   }
 }
