@@ -1,8 +1,8 @@
 -- Fails instead of waiting long for a lock, because waiting blocks everybody else too. The migration can be repeated.
 set local lock_timeout = '5s';
 
--- Appends wait while this index is built, about 1 s per million events; reads do not. `if not exists`, because operators of
--- large installations build it beforehand (docs/operators.md).
+-- Appends wait while this index is built, about 0.2 s per million events in memory; reads do not. `if not exists`, because
+-- operators of large installations build it beforehand (docs/operations/upgrade.md).
 
 -- Finds the cancelled Runs of a Thread without reading its deltas (read-stopped-texts.sql).
 create index if not exists events_stops on events (thread_id, version) where type = 'run.cancelled';
