@@ -1,7 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 
 export interface GuardedProcess {
+  /** Throws once the program has ended. */
   signal(signal: NodeJS.Signals): void;
+  /** Kills the program. Resolves when it is gone, so that another can listen on its port. */
   end(): Promise<void>;
 }
 
@@ -10,7 +12,8 @@ export interface GuardedProcess {
  * system closes with this process, and then kills the program.
  */
 export async function spawnGuarded(program: string, args: string[]): Promise<GuardedProcess> {
-  const script = '"$@" >/dev/null 2>&1 & echo $!; read -r _; kill -9 $!';
+  // Killed is not gone: on a busy machine it takes a moment, so the shell waits.
+  const script = '"$@" >/dev/null 2>&1 & echo $!; read -r _; kill -9 $!; wait $!';
   const guard = spawn('/bin/sh', ['-c', script, 'sh', program, ...args], { stdio: ['pipe', 'pipe', 'ignore'] });
   const pid = await readPid(guard);
   const ended = new Promise<void>((resolve) => guard.once('exit', () => resolve()));
