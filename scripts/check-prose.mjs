@@ -11,7 +11,9 @@ import terminology from 'textlint-rule-terminology';
 import { lineLength, sentences } from './prose-rules.mjs';
 
 const root = dirname(import.meta.dirname);
-const listed = execFileSync('git', ['ls-files', '*.md', ':!docs/spec'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
+const listed = execFileSync('git', ['ls-files', '*.md', ':!docs/spec'], { cwd: root, encoding: 'utf8' })
+  .trim()
+  .split('\n');
 const files = process.argv.length > 2 ? process.argv.slice(2) : listed;
 
 const linter = new TextlintKernel();
@@ -20,11 +22,18 @@ const options = {
   plugins: [{ pluginId: 'markdown', plugin: markdown.default ?? markdown }],
   rules: [
     { ruleId: 'line-length', rule: lineLength, options: { max: 200 } },
-    { ruleId: 'sentences', rule: sentences, options: { maxWords: 30, openings: ['What', 'Who', 'Whoever', 'Whatever', 'Whose', 'Of', 'That which'] } },
+    {
+      ruleId: 'sentences',
+      rule: sentences,
+      options: { maxWords: 30, openings: ['What', 'Who', 'Whoever', 'Whatever', 'Whose', 'Of', 'That which'] },
+    },
     {
       ruleId: 'retired-phrases',
       rule: terminology.default ?? terminology,
-      options: { defaultTerms: false, terms: JSON.parse(readFileSync(join(import.meta.dirname, 'retired-phrases.json'), 'utf8')) },
+      options: {
+        defaultTerms: false,
+        terms: JSON.parse(readFileSync(join(import.meta.dirname, 'retired-phrases.json'), 'utf8')),
+      },
     },
   ],
 };
@@ -32,7 +41,8 @@ let count = 0;
 for (const file of files) {
   const { messages } = await linter.lintText(readFileSync(join(root, file), 'utf8'), { ...options, filePath: file });
   count += messages.length;
-  for (const { line, column, ruleId, message } of messages) console.log(`${file}:${line}:${column} ${message} (${ruleId})`);
+  for (const { line, column, ruleId, message } of messages)
+    console.log(`${file}:${line}:${column} ${message} (${ruleId})`);
 }
 console.log(`${files.length} documents, ${count} findings`);
 process.exitCode = count > 0 ? 1 : 0;

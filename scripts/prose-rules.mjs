@@ -33,9 +33,11 @@ export function sentences(context, { maxWords, openings }) {
       const text = getSource(sentence).trim();
       const padding = locator.at(sentence.range[0] - node.range[0]);
       const words = text.split(/\s+/).filter((word) => /\w/.test(word)).length;
-      if (words > maxWords) report(node, new RuleError(`A sentence of ${words} words; at most ${maxWords}.`, { padding }));
+      if (words > maxWords)
+        report(node, new RuleError(`A sentence of ${words} words; at most ${maxWords}.`, { padding }));
       const [word] = opening.exec(text) ?? [];
-      if (word && !text.endsWith('?')) report(node, new RuleError(`"${word}" opens a statement; name its subject.`, { padding }));
+      if (word && !text.endsWith('?'))
+        report(node, new RuleError(`"${word}" opens a statement; name its subject.`, { padding }));
     }
   });
 }

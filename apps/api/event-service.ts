@@ -20,12 +20,10 @@ import { addMessage, callerId, requirePlan } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderEventResult, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard, VisibleThread } from './access-guard.ts';
+import { ANSWER_BYTES } from './large-answers.ts';
 
 type SendRequest = ApiRequest<typeof operations.sendEvents>;
 type ListRequest = ApiRequest<typeof operations.listEvents>;
-
-/** How many bytes of entries an answer has, about. One entry alone may have more. */
-const ANSWER_BYTES = 1024 * 1024;
 
 /** A batch, and how it went. */
 interface Batch {

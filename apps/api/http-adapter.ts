@@ -14,8 +14,8 @@ import { RequestLog } from './request-log.ts';
 /** Longer than any path can be: a long id is refused like every other wrong one, after the token. */
 const MAX_PARAM_LENGTH = 64 * 1024;
 
-/** For a whole request to arrive: the largest file at 2 Mbit/s. */
-const REQUEST_TIMEOUT_MS = 300_000;
+/** The time for a whole request to arrive: the largest file at 2 Mbit/s. */
+export const REQUEST_TIMEOUT_MS = 300_000;
 
 /** How often Node checks for slow requests. Its default of 30 s would add that much to each timeout. */
 const TIMEOUT_CHECK_MS = 1_000;

@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { isLargeJson, largeJson } from '#platform';
 
+/** The size, bytes, from which a page of entries or of final outputs ends early. A single item may be larger. */
+export const ANSWER_BYTES = 1024 * 1024;
+
 /** Writes large JSON answers in steps: in one step, an answer of 8 MiB would hold the event loop for tens of milliseconds. */
 export function installLargeAnswers(fastify: FastifyInstance): void {
   fastify.addHook('preSerialization', (_request, reply, payload, done) => {

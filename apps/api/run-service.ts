@@ -8,9 +8,7 @@ import { newRun, requirePlan } from './new-runs.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
-
-/** How many bytes of final outputs an answer has, about. One Run alone may have more. */
-const ANSWER_BYTES = 1024 * 1024;
+import { ANSWER_BYTES } from './large-answers.ts';
 
 /** The Runs of a Thread. */
 export class RunService {

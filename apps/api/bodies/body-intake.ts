@@ -12,7 +12,7 @@ import { bodyCutOff, readBody } from './read-body.ts';
 const UPLOAD_BYTES = 5 * 1024 * 1024;
 
 /** A body up to here is not counted, so it always finds room. It is no larger than headers may be, which nothing admits. */
-const SMALL_BYTES = 16 * 1024;
+export const SMALL_BYTES = 16 * 1024;
 
 type Settings = Pick<
   Config,

@@ -1,8 +1,6 @@
 import { EventEmitter } from 'node:events';
-import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
-import { BodyTurns, LONGEST_WAIT_MS } from './body-turns.ts';
+import { BodyTurns } from './body-turns.ts';
 
 const MIB = 1024 * 1024;
 
@@ -57,9 +55,4 @@ describe('the turn of a large body', () => {
     await turns.take('a', 8 * MIB, makeResponse().response);
     await turns.take('b', 256 * 1024, makeResponse().response);
   });
-});
-
-it('states how long a body waits in docs/api/limits.md', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/api/limits.md'), 'utf8');
-  expect(page).toContain(`| Time for which a body over 256 KiB waits for its turn | ${LONGEST_WAIT_MS / 1_000} s |`);
 });
