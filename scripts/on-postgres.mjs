@@ -1,7 +1,7 @@
 /**
  * Runs Jest on a private PostgreSQL of one version: `node scripts/on-postgres.mjs 15 [arguments of Jest]`. Without
- * arguments it runs integration tests that together send the statements of each library. The server does not sync its files.
- * They are deleted at the end.
+ * arguments it runs integration tests that together send the statements of each library, and the drill of a restore. The
+ * server does not sync its files. They are deleted at the end.
  *
  * The embedded PostgreSQL of libs/platform does not fit: it needs built-in locales, and PostgreSQL 15 has none.
  */
@@ -16,7 +16,7 @@ import pg from 'pg';
 import { memoryFolder } from '../libs/testing/memory-folder.mjs';
 import { jestArguments, postgresFolder, root } from './platforms.mjs';
 
-/** Integration tests that send SQL. The others send the same statements, or none. */
+/** Integration tests that send SQL, and the drill of a restore. The others send the same statements, or none. */
 const SENDING_SQL = [
   'apps/api/(access|events|list-plans|policy-queries)\\.int',
   'apps/api/admin/(agents|confirmations|overview|run-timeline|thread-content|threads|tokens)\\.int',
@@ -30,10 +30,11 @@ const SENDING_SQL = [
   'libs/platform/policy-versions\\.int',
   'libs/run-engine/(concurrency|reaper|run-engine|steps|transcript-bounds)\\.int',
   'libs/run-queue/(dispatcher|installation-metrics|run-queue)\\.int',
+  'test/operations/backup\\.e2e',
 ];
 
 const [major, ...given] = process.argv.slice(2);
-const args = jestArguments(given, ['--selectProjects', 'int', '--testPathPatterns', ...SENDING_SQL]);
+const args = jestArguments(given, ['--selectProjects', 'int', 'operations', '--testPathPatterns', ...SENDING_SQL]);
 
 const directories = [tmpdir(), memoryFolder()].map((parent) => mkdtempSync(join(parent, `spool-postgres-${major}-`)));
 const [directory, dataDirectory] = directories;

@@ -8,14 +8,16 @@ function ofParagraphs({ Syntax }, check) {
   return { [Syntax.Paragraph]: check, [Syntax.TableCell]: (node) => check(asParagraph(node)) };
 }
 
+/** Returns the text without the targets of links. */
+const withoutTargets = (text) => text.replaceAll(/\]\([^)]*\)/g, ']');
+
 /** Reports each line of prose or table cell of more than `max` characters, not counting the targets of links. */
 export function lineLength(context, { max }) {
   const { RuleError, report, getSource, locator } = context;
-  const lengthOf = (line) => line.replaceAll(/\]\([^)]*\)/g, ']').length;
   return ofParagraphs(context, (node) => {
     let start = 0;
     for (const line of getSource(node).split('\n')) {
-      const length = lengthOf(line);
+      const { length } = withoutTargets(line);
       const padding = locator.at(start);
       if (length > max) report(node, new RuleError(`A line of ${length} characters; at most ${max}.`, { padding }));
       start += line.length + 1;
@@ -30,7 +32,7 @@ export function sentences(context, { maxWords, openings }) {
   return ofParagraphs(context, (node) => {
     for (const sentence of splitAST(node).children) {
       if (sentence.type !== SentenceSplitterSyntax.Sentence) continue;
-      const text = getSource(sentence).trim();
+      const text = withoutTargets(getSource(sentence)).trim();
       const padding = locator.at(sentence.range[0] - node.range[0]);
       const words = text.split(/\s+/).filter((word) => /\w/.test(word)).length;
       if (words > maxWords)

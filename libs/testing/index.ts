@@ -20,6 +20,7 @@ export { startS3Server, type S3Server } from './s3-server.ts';
 export { copyThread } from './copy-threads.ts';
 export { seedManyThreads, type ManyThreads } from './seed-many-threads.ts';
 export { trackRunning } from './running.ts';
+export { currentRun } from './test-run.ts';
 export * from './spawn-node.ts';
 export { makeTestCertificates, type TestCertificates } from './test-certificates.ts';
 export { asOwner, createTestDatabase, type TestDatabase } from './test-database.ts';
