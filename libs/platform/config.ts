@@ -75,7 +75,7 @@ const processes = {
 
 const stores = {
   DATA_DIR: all(
-    'Folder of the embedded PostgreSQL and of what `npm start` writes. Also of file bytes if BLOB_URL is unset.',
+    'Folder of the embedded PostgreSQL and of the files of `npm start`. Also of file bytes if BLOB_URL is unset.',
     text.default('.data'),
   ),
   DATABASE_URL: all(
@@ -184,7 +184,7 @@ const limits = {
     rate.default(6_000),
   ),
   RATE_LIMIT_PER_MINUTE: apiAndCli(
-    'The setting of release 0.1.0: replaces those of the two settings above that are unset.',
+    'The setting of release 0.1.0. It applies to each of the two settings above that is unset.',
     rate.optional(),
     '600',
   ),
@@ -203,7 +203,7 @@ const limits = {
     streams.default(10_000),
   ),
   STREAMS_PER_TOKEN: apiAndCli(
-    'The setting of release 0.1.0: replaces those of the two settings above that are unset.',
+    'The setting of release 0.1.0. It applies to each of the two settings above that is unset.',
     streams.optional(),
     '20',
   ),
@@ -246,10 +246,7 @@ const files = {
     between(1, 1_000_000).default(1_000),
   ),
   DRAFT_AGE_MS: services('How long a draft is kept.', atLeast(1).default(DAY_MS)),
-  DOWNLOAD_STALL_MS: api(
-    'How long the reader of a download may take no byte before it is cut off.',
-    atLeast(100).default(30_000),
-  ),
+  DOWNLOAD_STALL_MS: api('How long a download may stall before it is aborted.', atLeast(100).default(30_000)),
   HOUSEKEEPING_MS: worker(
     'Interval of housekeeping. It removes old drafts and idempotency keys, and bytes without a file.',
     atLeast(100).default(30_000),
@@ -258,8 +255,8 @@ const files = {
 
 const agents = {
   ALLOWED_PRIVATE_ADDRESSES: workerAndCli(
-    'Private addresses of model providers and tool servers that manifests may name: host names, addresses and ' +
-      'CIDRs, separated by commas, with or without :port ([address]:port for IPv6). `*` allows everything.',
+    'Private addresses of model providers and tool servers that manifests may name: host names, addresses or ' +
+      'CIDRs, separated by commas. A port may follow (:port; IPv6: [address]:port). `*` allows all.',
     allowedAddresses.optional(),
     'localhost:11434,10.1.0.0/16',
   ),
@@ -287,12 +284,12 @@ const agents = {
     '/srv/handbook,/srv/notes:rw',
   ),
   TOOL_SERVER_ISOLATION: workerAndCli(
-    "What keeps these programs from the worker's secrets: bubblewrap, or the user TOOL_SERVER_USER. " +
+    "How these programs are kept from the worker's secrets: by bubblewrap, or by the user TOOL_SERVER_USER. " +
       'With none they can read all secrets.',
     z.enum(['bubblewrap', 'user', 'none']).default('bubblewrap'),
   ),
   TOOL_SERVER_USER: workerAndCli(
-    'User of these programs as uid:gid, if workers run as root. Unset, with bubblewrap: nobody, 65534:65534.',
+    'User of these programs as uid:gid, if workers run as root. Unset, with bubblewrap: 65534:65534.',
     z
       .string()
       .regex(/^[1-9]\d{0,9}:[1-9]\d{0,9}$/, 'must be uid:gid, two numbers above 0')
@@ -320,7 +317,7 @@ const tracing = {
     'http://localhost:4318/v1/traces',
   ),
   OTEL_SDK_DISABLED: services(
-    'true: nothing is traced, whatever else is set. Upper case is accepted too.',
+    'true: nothing is traced, even if a collector is set. Upper case is accepted too.',
     z
       .string()
       .toLowerCase()
