@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const DOCS = join(import.meta.dirname, '../docs/api');
@@ -22,4 +22,33 @@ it.each(guides)('docs/%s is linked from docs/README.md, and its first line names
 
 it('README.md has at most 150 lines', () => {
   expect(readFileSync(join(DOCS, '../../README.md'), 'utf8').split('\n').length - 1).toBeLessThanOrEqual(150);
+});
+
+/** The pages whose `sh` blocks a test types, and the test. Blocks `sh not-run` are only read. */
+const TYPED: Record<string, string> = {
+  'README.md': 'test/support/newcomer.ts',
+  'docs/operations/backup.md': 'test/operations/backup.e2e.spec.ts',
+  'docs/api/clients.md': 'test/docs/clients.e2e.spec.ts',
+};
+/** docs.e2e types all other pages of the folder. */
+const typedBy = (page: string): string | undefined =>
+  TYPED[page] ?? (page.startsWith('docs/api/') ? 'test/docs/docs.e2e.spec.ts' : undefined);
+/** How many blocks of commands no test types. This number only becomes smaller. */
+const MOST_NOT_RUN = 34;
+const ROOT = join(DOCS, '../..');
+const COMMAND = /^ *(?:\w+=\S+ )*(?:npx|npm|node|spool|docker|kubectl|curl|psql|pg_\w+|cp|export) /m;
+const blocks = ['README.md', 'CONTRIBUTING.md', 'docker/README.md', ...guides.map((page) => `docs/${page}`)].flatMap(
+  (page) =>
+    [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^( *)```(.*)\n([^]*?)^\1```$/gm)].map(
+      ([, , label = '', text = '']) => ({ page, label, text }),
+    ),
+);
+
+it('each block of commands in a document is typed by a test, or marked as not run', () => {
+  const notTyped = blocks.filter(({ page, label }) => label === 'sh' && typedBy(page) === undefined);
+  const notLabelled = blocks.filter(({ label, text }) => label === '' && COMMAND.test(text));
+  expect([...notTyped, ...notLabelled]).toEqual([]);
+  expect(Object.values(TYPED).filter((test) => !existsSync(join(ROOT, test)))).toEqual([]);
+  expect(blocks.filter(({ label }) => label === 'sh').length).toBeGreaterThan(30);
+  expect(blocks.filter(({ label }) => label === 'sh not-run').length).toBeLessThanOrEqual(MOST_NOT_RUN);
 });

@@ -10,7 +10,7 @@ const README = join(import.meta.dirname, '../../README.md');
 /** Returns the commands of the first block below a heading of README.md. */
 async function commandsBelow(heading: string): Promise<string> {
   const [, section = ''] = (await readFile(README, 'utf8')).split(`\n## ${heading}\n`);
-  return /^```\n([^`]+)^```/m.exec(section)?.[1] ?? '';
+  return /^```sh\n([^`]+)^```/m.exec(section)?.[1] ?? '';
 }
 
 /** Runs the README's commands for a newcomer, beside a running `npm start` whose data is in `.data` of that directory. */
