@@ -6,10 +6,10 @@ export const RUN_ERRORS = {
   provider_unavailable: {
     message: 'The model provider did not answer.',
     retryable: true,
-    remedy: 'Retry the Run; if it goes on, look at the provider’s status.',
+    remedy: 'Retry the Run; if it fails again, check the provider’s status.',
   },
   provider_rate_limited: {
-    message: 'The model provider refused the call for its rate limit.',
+    message: 'The model provider’s rate limit was reached.',
     retryable: true,
     remedy: 'Retry later, or raise the limit at the provider.',
   },
@@ -17,12 +17,12 @@ export const RUN_ERRORS = {
     message: 'The model provider refused the request.',
     retryable: false,
     remedy:
-      'Check the agent’s model, base URL and settings against what the provider accepts, and ALLOWED_PRIVATE_ADDRESSES where it is at a private address.',
+      'Check the agent’s model, base URL and settings. For a provider at a private address, check ALLOWED_PRIVATE_ADDRESSES.',
   },
   provider_quota_exhausted: {
     message: 'The account at the model provider has used up its quota.',
     retryable: false,
-    remedy: 'Raise the quota or the credit at the provider, then retry with a new message.',
+    remedy: 'Raise the quota or the credit at the provider, then send a new message.',
   },
   provider_auth: {
     message: 'The model provider refused the agent’s credential.',
@@ -32,7 +32,7 @@ export const RUN_ERRORS = {
   content_filtered: {
     message: 'The model provider’s filter refused the answer.',
     retryable: false,
-    remedy: 'Ask differently; what is filtered is the provider’s rule.',
+    remedy: 'Rephrase the message; the provider decides what it filters.',
   },
   context_too_long: {
     message: 'The conversation does not fit the model’s context window.',
@@ -42,59 +42,58 @@ export const RUN_ERRORS = {
   tool_server_unavailable: {
     message: 'A tool server that the agent needs did not answer.',
     retryable: true,
-    remedy: 'Retry the Run; if it goes on, look at the tool server.',
+    remedy: 'Retry the Run; if it fails again, check the tool server.',
   },
   tool_server_misconfigured: {
-    message: 'A tool server cannot be used as the agent names it.',
+    message: 'A tool server cannot be used as the agent configures it.',
     retryable: false,
     remedy:
-      'Check its command, URL and credential in the manifest, and ALLOWED_PRIVATE_ADDRESSES; the worker’s log has the cause under the run id.',
+      'Check its command, URL and credential in the manifest, and ALLOWED_PRIVATE_ADDRESSES. The worker logs the cause with the run id.',
   },
   step_limit_reached: {
-    message: 'The Run reached the agent’s limit of steps.',
+    message: 'The Run reached the agent’s step limit.',
     retryable: false,
-    remedy: 'Raise the limit of steps in the agent, or ask for less at once.',
+    remedy: 'Raise `limits.maxSteps` in the agent, or ask for less in one message.',
   },
   token_limit_reached: {
-    message: 'The Run reached the agent’s limit of tokens.',
+    message: 'The Run reached the agent’s token limit.',
     retryable: false,
-    remedy: 'Raise `limits.maxTokens` in the agent, or ask for less at once.',
+    remedy: 'Raise `limits.maxTokens` in the agent, or ask for less in one message.',
   },
   cost_limit_reached: {
-    message: 'The Run reached the agent’s limit of costs.',
+    message: 'The Run reached the agent’s cost limit.',
     retryable: false,
-    remedy: 'Raise `limits.maxCost` in the agent, or ask for less at once.',
+    remedy: 'Raise `limits.maxCost` in the agent, or ask for less in one message.',
   },
   worker_lost: {
-    message: 'The workers that ran this Run were lost, several in a row.',
+    message: 'Several workers in a row were lost while they ran this Run.',
     retryable: true,
-    remedy: 'Retry the Run; if it goes on, look for what kills the workers (memory, crashes).',
+    remedy: 'Retry the Run; if it fails again, find out what ends the workers (memory, crashes).',
   },
   harness_crashed: {
     message: 'The agent’s harness ended unexpectedly.',
     retryable: true,
-    remedy: 'Retry the Run; if it goes on, the worker’s log has the cause under the run id.',
+    remedy: 'Retry the Run; if it fails again, look for the run id in the worker’s log.',
   },
   output_too_large: {
-    message: 'The Run produced more output than is stored.',
+    message: 'The Run produced more output than can be stored.',
     retryable: false,
     remedy: 'Ask for a smaller answer, or have the agent write a file.',
   },
   storage_unavailable: {
     message: 'A file that the Run made could not be stored.',
     retryable: true,
-    remedy: 'Retry the Run; if it goes on, look at the blob storage (disk full, no answer).',
+    remedy: 'Retry the Run; if it fails again, check the blob store (disk full, no answer).',
   },
   thread_unreadable: {
     message: 'The Thread has an event that this version cannot read.',
     retryable: false,
-    remedy:
-      'Bring all workers to the newest release; if it goes on, `spool verify` names what is wrong with the Thread.',
+    remedy: 'Upgrade all workers to the newest release; if it fails again, run `spool verify`.',
   },
   internal: {
-    message: 'The Run failed for an internal reason.',
+    message: 'The Run failed because of an internal error.',
     retryable: false,
-    remedy: 'The worker’s log has the cause under the run id.',
+    remedy: 'Look for the run id in the worker’s log.',
   },
 } as const satisfies Record<string, { message: string; retryable: boolean; remedy: string }>;
 

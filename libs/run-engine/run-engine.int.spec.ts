@@ -227,7 +227,7 @@ describe('failures', () => {
     const { runId } = await execute('x', { harness: { name: 'none' } });
     expect((await world.summary(runId)).error).toEqual({
       code: 'internal',
-      message: 'The Run failed for an internal reason.',
+      message: 'The Run failed because of an internal error.',
       retryable: false,
     });
   });

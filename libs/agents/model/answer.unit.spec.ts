@@ -46,7 +46,7 @@ describe('an answer that is too large', () => {
 
   it('is not one with empty calls without end', () => {
     const start = { type: 'tool-input-start' as const, id: 'c', toolName: '' };
-    expect(() => addForEver(start)).toThrow('more output than is stored');
+    expect(() => addForEver(start)).toThrow('more output than can be stored');
   });
 
   it('is one whose thought is signed again and again', () => {
@@ -54,7 +54,7 @@ describe('an answer that is too large', () => {
     const signed = { type: 'reasoning-delta' as const, id: 't', delta: '', providerMetadata };
     const answer = newAnswer();
     answer.add({ type: 'reasoning-delta', id: 't', delta: 'x'.repeat(MEBIBYTE / 4) });
-    expect(() => Array.from({ length: 5 }, () => answer.add(signed))).toThrow('more output than is stored');
+    expect(() => Array.from({ length: 5 }, () => answer.add(signed))).toThrow('more output than can be stored');
     expect(answer.blocks.length).toBeLessThan(5);
   });
 });
