@@ -115,10 +115,9 @@ async function checkFile({ files, blobs }: VerifyFilesParts, row: Row, hash: boo
 async function compare(blobs: BlobKeeper, { size, sha256, blob_key }: Row, hash: boolean): Promise<Found | null> {
   try {
     const stored = await blobs.size(blob_key);
-    if (stored !== size)
-      return { problem: 'size', message: `${blob_key} has ${stored} bytes, and should have ${size}` };
+    if (stored !== size) return { problem: 'size', message: `${blob_key} has ${stored} bytes instead of ${size}` };
     if (!hash || size === 0 || (await hashOf(blobs, blob_key)) === sha256) return null;
-    return { problem: 'hash', message: `${blob_key} has other bytes than were stored` };
+    return { problem: 'hash', message: `${blob_key} does not match its stored SHA-256` };
   } catch (error) {
     if (error instanceof BlobMissing) return { problem: 'missing', message: `${blob_key} is not in the blob store` };
     if (error instanceof BlobStoreAway) return { problem: 'unreadable', message: `${blob_key} cannot be read` };

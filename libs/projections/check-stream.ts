@@ -83,9 +83,9 @@ export class StreamCheck {
   private checkPlace({ version, id, occurredAt }: AnyEvent): void {
     const { last } = this;
     const expected = (last?.version ?? 0) + 1;
-    if (version !== expected) this.report('I2', `version ${expected} is missing: ${version} stands in its place`);
+    if (version !== expected) this.report('I2', `version ${expected} is missing; found version ${version} instead`);
     if (last === null) return;
-    if (id <= last.id) this.report('I2', `version ${version}: its id ${id} is not above ${last.id}`);
+    if (id <= last.id) this.report('I2', `version ${version}: its id ${id} is not greater than ${last.id}`);
     if (occurredAt < last.occurredAt) {
       this.report('I2', `version ${version}: it occurred at ${occurredAt}, before ${last.occurredAt}`);
     }
@@ -93,12 +93,12 @@ export class StreamCheck {
 
   private checkKnown(event: StoredEvent): void {
     if ((event.type === 'thread.created') !== (this.last === null)) {
-      this.report('begin', `version ${event.version} is ${event.type}`);
+      this.report('begin', `version ${event.version} is ${event.type}; only the first event is thread.created`);
     }
     this.checkPublic(event);
     // `thread.…` events name the Run that caused them; they are not its own.
     if (event.runId === null || event.type.startsWith('thread.')) {
-      if (event.type.startsWith('run.')) this.report('I3', `version ${event.version}: ${event.type} names no Run`);
+      if (event.type.startsWith('run.')) this.report('I3', `version ${event.version}: ${event.type} has no runId`);
       return;
     }
     this.checkRun(event, event.runId);
@@ -112,7 +112,10 @@ export class StreamCheck {
       return; // then it cannot be folded either
     }
     if (shown !== event.public)
-      this.report('public', `version ${event.version}: ${event.type} is public: ${event.public}`);
+      this.report(
+        'public',
+        `version ${event.version}: ${event.type} is stored with public = ${event.public}; expected ${shown}`,
+      );
   }
 
   private checkRun(event: StoredEvent, runId: string): void {
@@ -129,7 +132,7 @@ export class StreamCheck {
       if (event.type !== 'message.added') this.report('I3', `${at}, which was never queued`);
       return;
     }
-    if (isTerminal(run.status)) return this.report('I3', `${at}, which had ended: ${run.status}`);
+    if (isTerminal(run.status)) return this.report('I3', `${at}, which had already ended (${run.status})`);
     this.checkAttempt(event, run, at);
     this.checkMove(event, runId, { ...run, status: run.status }, at);
   }
@@ -137,10 +140,10 @@ export class StreamCheck {
   private checkAttempt({ type, attempt }: StoredEvent, run: CheckedRun, at: string): void {
     if (type === 'run.claimed') {
       const isHigher = attempt !== null && attempt > run.attempt;
-      if (!isHigher) this.report('I6', `${at} has attempt ${attempt}, after ${run.attempt}`);
+      if (!isHigher) this.report('I6', `${at} has attempt ${attempt}, which is not higher than ${run.attempt}`);
       run.attempt = Math.max(run.attempt, attempt ?? 0);
     } else if (attempt !== null && attempt !== run.attempt) {
-      this.report('I6', `${at} has attempt ${attempt}, under claim ${run.attempt}`);
+      this.report('I6', `${at} has attempt ${attempt}, but the claim has attempt ${run.attempt}`);
     } else if (attempt !== null && run.status !== 'booting' && run.status !== 'running') {
       this.report('I6', `${at} was written by a worker, but the Run was ${run.status}`);
     }
@@ -150,7 +153,7 @@ export class StreamCheck {
     const move = RUN_MOVES.find((name) => event.type === `run.${name}`);
     if (move === undefined) return;
     const status = nextRunStatus(run.status, move);
-    if (status === null) return this.report('I3', `${at}, which was ${run.status}`);
+    if (status === null) return this.report('I3', `${at}, which was ${run.status}: illegal transition`);
     this.setStatus(runId, status);
     if (CLAIMED.includes(status) && this.claimed.size > 1) {
       this.report('I4', `${at}: ${this.claimed.size} Runs are claimed at once, ${[...this.claimed].join(' and ')}`);

@@ -26,12 +26,12 @@ export function checkWork(
   for (const row of workChanges(initialState, state, 1).rows) {
     const found = stored.get(row.runId);
     if (found === undefined) {
-      report('work', `Run ${row.runId} is live and has no row in run_work`);
+      report('work', `Run ${row.runId} is live but has no row in run_work`);
       continue;
     }
     for (const [name, value] of Object.entries(expectedWork(threadId, row, found))) {
       const now = found[name as keyof StoredWork];
-      if (now !== value) report('work', `Run ${row.runId}: ${name} is ${now} in run_work, its state says ${value}`);
+      if (now !== value) report('work', `Run ${row.runId}: ${name} is ${now} in run_work, but its state says ${value}`);
     }
   }
 }

@@ -52,10 +52,11 @@ function sameJson(a: unknown, b: unknown): boolean {
   return keys.every((key) => sameJson(part(a, key), part(b, key)));
 }
 
-/** Each innermost value that differs: `state.runs.0.attempt is 1, its stream says 2`. */
+/** Each innermost value that differs: `state.runs.0.attempt is 1, but its stream says 2`. */
 function describe(stored: unknown, folded: unknown, path: string): string[] {
   if (sameJson(stored, folded)) return [];
-  if (!isObject(stored) || !isObject(folded)) return [`${path} is ${show(stored)}, its stream says ${show(folded)}`];
+  if (!isObject(stored) || !isObject(folded))
+    return [`${path} is ${show(stored)}, but its stream says ${show(folded)}`];
   const keys = new Set([...Object.keys(stored), ...Object.keys(folded)]);
   return [...keys].flatMap((key) => describe(part(stored, key), part(folded, key), path ? `${path}.${key}` : key));
 }

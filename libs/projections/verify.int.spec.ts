@@ -54,7 +54,7 @@ describe('finds', () => {
     await sql(`insert into file_usage values ('GONE', 1, 1)`);
     const { findings } = await verify(on.pool);
     expect(findings).toEqual([
-      { threadId: '', invariant: 'usage', message: expect.stringContaining('7 files of 6 bytes') as string },
+      { threadId: '', invariant: 'usage', message: expect.stringContaining('7 files with 6 bytes') as string },
       { threadId: '', invariant: 'usage', message: expect.stringContaining('Organization GONE: 1 files') as string },
     ]);
     expect(await rebuild(on.pool)).toMatchObject({ differences: 2, byTable: { file_usage: 2 } });

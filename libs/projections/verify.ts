@@ -55,14 +55,14 @@ export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<V
   await withClient(pool, async (client) => {
     const { rows } = await client.query<StrayWork>({ ...FIND_STRAY_WORK, values: [first] });
     for (const { threadId, runId } of rows) {
-      collect(threadId)('work', `Run ${runId} has a row in run_work and is not live`);
+      collect(threadId)('work', `Run ${runId} has a row in run_work but is not live`);
     }
     const stray = await client.query<StrayFile>({ ...FIND_STRAY_FILES, values: [first] });
     for (const { threadId, fileId } of stray.rows)
-      collect(threadId)('I12', `File ${fileId} is of a Thread that is gone`);
+      collect(threadId)('I12', `File ${fileId} belongs to a Thread that no longer exists`);
     for (const { organizationId, files, bytes, actualFiles, actualBytes } of await findUsageDrift(client)) {
-      const counted = `${files} files of ${bytes} bytes are counted`;
-      const message = `Organization ${organizationId}: ${counted}, and there are ${actualFiles} of ${actualBytes} bytes`;
+      const counted = `${files} files with ${bytes} bytes are counted`;
+      const message = `Organization ${organizationId}: ${counted}, but ${actualFiles} files with ${actualBytes} bytes exist`;
       collect('')('usage', message);
     }
     for (let isEnd = false; !isEnd;) {
