@@ -38,7 +38,7 @@ describe('an installation whose processes may not change the schema', () => {
       expect(await process.exited).toEqual({ code: 1, signal: null });
       const lines = process.output().trimEnd().split('\n');
       expect(lines.at(-1)).toMatch(
-        /^The database \S+ at \S+ lacks \d+ migrations, which the role "spool_test_app" may not run: run spool migrate --owner-url .+\.$/,
+        /^The database \S+ at \S+ needs \d+ migrations, which the role "spool_test_app" cannot run: run spool migrate --owner-url .+\.$/,
       );
       expect(process.output()).not.toMatch(/^ +at /m);
     },
@@ -47,7 +47,7 @@ describe('an installation whose processes may not change the schema', () => {
 
   test('so does spool migrate without the URL of the owner, and with one that is none', async () => {
     const { code, err } = await spool(['migrate']);
-    expect([code, err]).toEqual([5, expect.stringMatching(/may not run: run spool migrate --owner-url [^\n]+\n$/)]);
+    expect([code, err]).toEqual([5, expect.stringMatching(/cannot run: run spool migrate --owner-url [^\n]+\n$/)]);
     expect(await spool(['migrate', '--owner-url', 'db.example'])).toMatchObject({ code: 2 });
     const same = await spool(['migrate', '--owner-url', database.ownerUrl], { DATABASE_URL: database.ownerUrl });
     expect([same.code, same.err]).toEqual([5, expect.stringMatching(/name another role in DATABASE_URL[^\n]+\n$/)]);

@@ -292,7 +292,7 @@ describe('a database that is not up to date', () => {
   test('is refused with the role of processes by one line that says what to run', async () => {
     await forget();
     await expect(migrate(database.url)).rejects.toThrow(
-      /^The database \S+ at \S+ lacks 1 migrations, which the role "spool_test_app" may not run: run spool migrate --owner-url .+\.$/,
+      /^The database \S+ at \S+ needs 1 migrations, which the role "spool_test_app" cannot run: run spool migrate --owner-url .+\.$/,
     );
   });
 
@@ -310,7 +310,7 @@ describe('a database that is not up to date', () => {
     expect(tables.length).toBeGreaterThan(20);
     for (const { name } of tables) {
       await owner.query(`revoke all on ${name} from spool_test_app`);
-      const refused = name === 'migrations' ? /does not let the role/ : `no rights on ${name}: run spool migrate`;
+      const refused = name === 'migrations' ? /does not let the role/ : `access to ${name}: run spool migrate`;
       await expect(migrate(database.url).then(() => name)).rejects.toThrow(refused);
       if (name !== 'workers') await owner.query(`grant select on ${name} to spool_test_app`);
     }
@@ -319,7 +319,7 @@ describe('a database that is not up to date', () => {
     expect(await migrate(database.url)).toEqual([]);
     expect(await codeOf('delete from workers')).toBeUndefined();
     await owner.query('revoke execute on function delete_stream from spool_test_app');
-    await expect(migrate(database.url)).rejects.toThrow(/no rights on delete_stream: run spool migrate/);
+    await expect(migrate(database.url)).rejects.toThrow(/access to delete_stream: run spool migrate/);
   });
 
   test('is not refused for a table that an operator has added', async () => {
@@ -380,7 +380,7 @@ describe('the role of processes', () => {
   });
 
   test('must have a name', async () => {
-    await expect(migrate(database.ownerUrl, named(''))).rejects.toThrow('DATABASE_URL names no user');
+    await expect(migrate(database.ownerUrl, named(''))).rejects.toThrow('DATABASE_URL has no user');
   });
 
   test.each([
@@ -397,7 +397,7 @@ describe('the role of processes', () => {
     );
     try {
       await expect(migrate(database.ownerUrl, named(name))).rejects.toThrow(
-        /may change events or audit entries by another role's rights/,
+        /can change events or audit entries through another role/,
       );
     } finally {
       await owner.query(`drop role ${name}; drop owned by ${group}; drop role ${group}`);

@@ -48,7 +48,7 @@ export async function knownAppRoles(pool: Queryable): Promise<string[]> {
  */
 export async function ensureAppRole(client: PoolClient, appUrl: string): Promise<string> {
   const { name, password } = databaseUser(appUrl);
-  if (name === null) throw new StartError('DATABASE_URL names no user; name the role that processes run with.');
+  if (name === null) throw new StartError('DATABASE_URL has no user; add the role that Spool’s processes connect as.');
   const { rows } = await client.query<{ tooStrong: boolean }>(
     `select rolsuper or rolcreaterole or pg_has_role(rolname, current_user, 'MEMBER')
               or coalesce(pg_has_role(rolname, (select relowner from pg_class where oid = to_regclass('events')), 'MEMBER'), false)
@@ -58,8 +58,10 @@ export async function ensureAppRole(client: PoolClient, appUrl: string): Promise
   );
   if (rows[0] === undefined) await createRole(client, name, password);
   if (rows[0]?.tooStrong) {
-    const cure = 'name another role in DATABASE_URL, like spool_app';
-    throw new StartError(`The role "${name}" is the owner, a member of it, or an administrator: ${cure}.`);
+    const cure = 'name another role in DATABASE_URL, such as spool_app';
+    throw new StartError(
+      `The role "${name}" owns the tables, is a member of their owner, or is an administrator: ${cure}.`,
+    );
   }
   return name;
 }
@@ -108,9 +110,9 @@ async function refuseOtherRights(client: PoolClient, role: string): Promise<void
   const { schema, mayCreate, mayChange } = rows[0]!;
   if (mayChange)
     throw new StartError(
-      `The role "${role}" may change events or audit entries by another role's rights; name another role.`,
+      `The role "${role}" can change events or audit entries through another role; use another role.`,
     );
   if (!mayCreate) return;
   const cure = `let an administrator run: revoke create on schema ${schema} from public`;
-  throw new StartError(`The role "${role}" may create tables in the schema ${schema}; ${cure}.`);
+  throw new StartError(`The role "${role}" can create tables in the schema ${schema}; ${cure}.`);
 }

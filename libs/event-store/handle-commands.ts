@@ -117,7 +117,7 @@ export class CommandHandler {
     return this.lines.run(threadId, async (waited) => {
       // With the database away the whole line gives up at once, rather than one after the other.
       if (waited && performance.now() >= giveUpAt)
-        throw new DatabaseAway(new Error('the commands before it on its Thread took too long'));
+        throw new DatabaseAway(new Error('timed out waiting for earlier commands on the same Thread'));
       return this.handleInTurn(request, giveUpAt);
     });
   }
@@ -238,7 +238,7 @@ export class CommandHandler {
       if (found !== null) return found;
       // Nothing of it is there and the stream has moved on: it can never commit any more.
       if (outcome !== 'unknown' && SETTLED.has(outcome)) return outcome;
-      if (performance.now() >= giveUpAt) throw new DatabaseAway(new Error('the answer to an append was lost'));
+      if (performance.now() >= giveUpAt) throw new DatabaseAway(new Error('no response to an append'));
       await sleep(RECONNECT_MS);
     }
   }

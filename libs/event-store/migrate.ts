@@ -107,14 +107,14 @@ function mayMigrate({ name, owner, isOwner }: DatabaseRole): boolean {
 }
 
 function reasonAgainst({ name, owner, isOwner }: DatabaseRole, pending: number): string {
-  if (owner !== null && (isOwner || pending === 0)) return `has tables of the role "${owner}", not of "${name}"`;
-  return `lacks ${pending} migrations, which the role "${name}" may not run`;
+  if (owner !== null && (isOwner || pending === 0)) return `has tables owned by the role "${owner}", not by "${name}"`;
+  return `needs ${pending} migrations, which the role "${name}" cannot run`;
 }
 
 /** An owner of the tables needs no grants. */
 async function requireRights(client: PoolClient, url: string, { name, isOwner }: DatabaseRole): Promise<void> {
   const [missing] = isOwner ? [] : await findMissingRights(client);
-  if (missing !== undefined) throw mayNot(url, `gives the role "${name}" no rights on ${missing}`);
+  if (missing !== undefined) throw mayNot(url, `does not grant the role "${name}" access to ${missing}`);
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501';

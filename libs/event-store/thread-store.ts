@@ -171,7 +171,7 @@ export class ThreadStore {
     return this.lines.run(lock, async (waited) => {
       // A claim made too late would be lost at once: its lease is counted from before it was sent.
       if (waited && performance.now() >= until)
-        throw new DatabaseAway(new Error('the appends before it took too long'));
+        throw new DatabaseAway(new Error('timed out waiting for earlier appends'));
       return this.appendNow(append, timeoutMs);
     });
   }

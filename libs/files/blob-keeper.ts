@@ -71,7 +71,7 @@ export class BlobKeeper {
       await this.remove(keys);
       await pool.query({ ...FORGET_BLOBS, values: [keys] });
     } catch (error) {
-      logger.warn({ err: error, keys }, 'files: bytes are left to the sweeper');
+      logger.warn({ err: error, keys }, 'blob deletion failed; left to the sweeper');
     }
   }
 

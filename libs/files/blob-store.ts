@@ -56,6 +56,6 @@ export class BlobStoreAway extends Error {
   override name = 'BlobStoreAway';
 
   constructor(cause: unknown) {
-    super('The blob store does not work.', { cause });
+    super('The blob store is unavailable.', { cause });
   }
 }

@@ -63,8 +63,9 @@ export class DiskBlobStore implements BlobStore {
       return await create();
     } catch (error) {
       if (!hasCode(error, 'ENOENT')) throw new BlobStoreAway(error);
-      const cure = 'mount its volume, or create the folder (docs/operations/files.md)';
-      if (!(await this.mayCreate())) throw new BlobStoreAway(new Error(`There is no ${dirname(incoming)}; ${cure}.`));
+      const cure = 'mount its volume or create it (docs/operations/files.md)';
+      if (!(await this.mayCreate()))
+        throw new BlobStoreAway(new Error(`The directory ${dirname(incoming)} does not exist; ${cure}.`));
       await orAway(() => makeDurably(dirname(incoming)));
       return orAway(create);
     }

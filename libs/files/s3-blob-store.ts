@@ -65,7 +65,7 @@ function guard(bytes: Readable, silenceMs: number): Readable {
   const fail = (error: Error): void => void reader.destroy(new BlobStoreAway(error));
   const silence = setTimeout(() => {
     if (bytes.readableEnded || reader.writableNeedDrain) silence.refresh();
-    else fail(new Error(`The storage has sent nothing for ${silenceMs} ms.`));
+    else fail(new Error(`The storage sent nothing for ${silenceMs} ms.`));
   }, silenceMs);
   bytes.once('error', fail); // before the pipeline hears of it and hands on the bare error
   bytes.on('data', () => silence.refresh());

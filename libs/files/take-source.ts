@@ -11,7 +11,7 @@ export async function takeSource(
   let size = 0;
   for await (const chunk of source instanceof Uint8Array ? [source] : source) {
     size += chunk.byteLength;
-    if (size > maxBytes) throw new BlobTooLarge(`More than ${maxBytes} bytes.`);
+    if (size > maxBytes) throw new BlobTooLarge(`The file has more than ${maxBytes} bytes.`);
     hash.update(chunk);
     await take(chunk);
   }

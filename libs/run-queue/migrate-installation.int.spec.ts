@@ -165,7 +165,7 @@ test('an administrator that does not own the tables is refused, and nothing beco
   await admin.query(`drop table deleted_streams cascade; drop function delete_stream, refuse_deleted_stream cascade;
     delete from migrations where name like 'DatabaseRoles%'`);
   const refusal = new RegExp(
-    `has tables of the role "${owner.name}", not of "\\w+": run spool migrate --owner-url with the URL of its owner\\.$`,
+    `has tables owned by the role "${owner.name}", not by "\\w+": run spool migrate --owner-url with the URL of its owner\\.$`,
   );
   await expect(upgrade(database.ownerUrl)).rejects.toThrow(refusal);
   await expect(migrate(database.ownerUrl)).rejects.toThrow(refusal);
