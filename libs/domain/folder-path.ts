@@ -22,9 +22,9 @@ export function folderPath(given: string): { path: string } | { refused: string 
   if (given.length > MAX_GIVEN_LENGTH) return tooLong;
   const path = given.normalize('NFC').replace(/^\.?\//, '');
   const parts = path.split('/');
-  if (FORBIDDEN.test(path)) return { refused: 'has a backslash or a control character in it' };
+  if (FORBIDDEN.test(path)) return { refused: 'contains a backslash or a control character' };
   if (parts.some((part) => part.trim() === '')) return { refused: 'has an empty part' };
-  if (parts.some((part) => part === '.' || part === '..')) return { refused: 'has a part “.” or “..”' };
+  if (parts.some((part) => part === '.' || part === '..')) return { refused: 'has a “.” or “..” part' };
   if (parts.length > MAX_PARTS) return { refused: `has more than ${MAX_PARTS} parts` };
   if (Array.from(path).length > MAX_LENGTH) return tooLong;
   return { path };

@@ -98,7 +98,7 @@ describe('the file tools', () => {
     );
     expect(textsOf(told)).toEqual([
       ['error', 'There is no file nowhere.txt.'],
-      ['error', 'The path has a part “.” or “..”.'],
+      ['error', 'The path has a “.” or “..” part.'],
       ['error', 'attachments/ and artifacts/ can only be read.'],
       ['error', 'attachments/a.txt can only be read.'],
       ['error', 'attachments/ and artifacts/ can only be read.'],

@@ -114,7 +114,7 @@ describe('a file that a tool writes', () => {
   });
 
   it.each([
-    ['../secret', 'The path has a part “.” or “..”.'],
+    ['../secret', 'The path has a “.” or “..” part.'],
     ['attachments/a.txt', 'attachments/ and artifacts/ can only be read.'],
     ['artifacts/a.txt', 'attachments/ and artifacts/ can only be read.'],
     ['a.txt/b', 'a.txt is a file, not a folder.'],
