@@ -19,7 +19,7 @@ const API_PROCESSES = Symbol('API_PROCESSES');
           pool,
           watch,
           settings,
-          onError: (err) => logger.warn({ err }, 'last_used_at was not written'),
+          onError: (err) => logger.warn({ err }, 'token last_used_at not written'),
         }),
     },
     {
@@ -30,7 +30,7 @@ const API_PROCESSES = Symbol('API_PROCESSES');
           pool,
           watch,
           settings,
-          onError: (err) => logger.warn({ err }, 'a session’s use was not written'),
+          onError: (err) => logger.warn({ err }, 'session use not written'),
         }),
     },
     {

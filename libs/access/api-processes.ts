@@ -47,7 +47,7 @@ export async function registerApiProcess(
       add(rows[0]!.alive, performance.now());
       isFailing = false;
     } catch (err) {
-      if (!isFailing) logger.warn({ err, apiProcesses: count() }, 'rate limits: a heartbeat failed');
+      if (!isFailing) logger.warn({ err, apiProcesses: count() }, 'rate limit heartbeat failed');
       isFailing = true;
     }
   };
@@ -60,7 +60,7 @@ export async function registerApiProcess(
       void heartbeat.stop();
       const deregister = { text: 'delete from rate_limits where key = $1', values: [`api:${id}`], ...BEAT_TIMEOUT };
       await pool.query(deregister).catch((err: unknown) => {
-        logger.warn({ err }, 'rate limits: could not deregister; others count this process for up to 25 s');
+        logger.warn({ err }, 'rate limit deregistration failed; other processes count this one for up to 25 s');
       });
     },
   };

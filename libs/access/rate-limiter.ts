@@ -191,8 +191,7 @@ function connect(url: string, logger: Logger): RedisClient {
   const redis = connectRedis(url, { ...FAIL_FAST, retryStrategy: retryEvery(1_000) });
   let isAway = false;
   redis.on('error', (err) => {
-    if (!isAway)
-      logger.warn({ err }, 'rate limits: Redis does not answer; this process admits its share of each budget');
+    if (!isAway) logger.warn({ err }, 'rate limit store unavailable; admitting this process’s share of each budget');
     isAway = true;
   });
   redis.on('ready', () => (isAway = false));
