@@ -19,7 +19,7 @@ export class Attribution {
   /** Part of the checks of access. Throws ApiError `forbidden`. */
   refuseUnlessAllowed(caller: Caller, personId: string | undefined): void {
     if (personId === undefined || mayAttribute(caller)) return;
-    throw new ApiError('attribution_forbidden', 'The caller may not create Threads for a person.');
+    throw new ApiError('attribution_forbidden', 'The caller cannot create Threads for a person.');
   }
 
   /** Whose the new Thread is. Throws ApiError `invalid_request`, the same for who is unknown and for who is no member. */

@@ -214,7 +214,7 @@ describe('clientRequestId', () => {
 });
 
 describe('attributed_user_id', () => {
-  const MAY_NOT = 'The caller may not create Threads for a person.';
+  const MAY_NOT = 'The caller cannot create Threads for a person.';
   const NO_MEMBER = 'body.attributed_user_id: must be a member of the organization';
 
   it('of a token that may not attribute is 403, also for oneself', async () => {
@@ -228,7 +228,7 @@ describe('attributed_user_id', () => {
     const fields = { attributed_user_id: UNKNOWN };
     await expectRefused(() => create(fields, { token: on.token, agentId: UNKNOWN }), 404, 'The Agent was not found.');
     const others = await on.newAgent();
-    await expectRefused(() => create(fields, { agentId: others }), 403, 'The caller may not use this Agent.');
+    await expectRefused(() => create(fields, { agentId: others }), 403, 'The caller has no access to this Agent.');
     const notReady = await on.newAgent({}, { harness: { name: 'missing' } });
     await create({}, { token: on.token, key: 'used' });
     const late = { token: on.token, agentId: notReady, key: 'used' };

@@ -50,7 +50,7 @@ const RETRY_SOON = { 'Retry-After': '1' };
 export const unauthenticated = () =>
   new ApiError('token_invalid', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
 
-export const notOperator = () => new ApiError('operator_required', 'Only the token of an operator is accepted here.');
+export const notOperator = () => new ApiError('operator_required', 'This path requires the token of an operator.');
 
 const NOT_FOUND = {
   Agent: 'agent_not_found',
@@ -66,7 +66,7 @@ export const notFound = (what: keyof typeof NOT_FOUND) =>
 
 /** The path exists, but not with this method. */
 export const methodNotAllowed = (allowed: readonly string[]) =>
-  new ApiError('method_not_allowed', `This path takes only ${allowed.join(', ')}.`, {
+  new ApiError('method_not_allowed', `Method not allowed; this path accepts ${allowed.join(', ')}.`, {
     headers: { Allow: allowed.join(', ') },
   });
 
@@ -83,7 +83,8 @@ export const bodiesFull = () =>
   });
 
 /** Too many writers at once. */
-export const threadContended = () => busyNow('thread_contended', 'The Thread is changing too quickly.');
+export const threadContended = () =>
+  busyNow('thread_contended', 'Too many writers change the Thread; repeat the request.');
 
 /** Seconds until it is worth trying again. */
 export const rateLimited = (
@@ -95,7 +96,8 @@ export const rateLimited = (
   seconds: number,
 ) => new ApiError(reason, message, { headers: { 'Retry-After': String(seconds) } });
 
-export const wrongType = (wanted: string) => new ApiError('unsupported_media_type', `The body must be ${wanted}.`);
+export const wrongType = (wanted: string) =>
+  new ApiError('unsupported_media_type', `Unsupported Content-Type; send ${wanted}.`);
 
 /** The refusal of a compressed body (RFC 9110, section 15.5.16). */
 export const wrongEncoding = () =>
@@ -105,7 +107,7 @@ export const wrongEncoding = () =>
 
 /** The refusal for a file that does not satisfy the header; `etag` is its current one. */
 export const preconditionFailed = (header: 'If-Match' | 'If-None-Match', etag: string) =>
-  new ApiError('precondition_failed', `${header} does not fit: the file’s ETag is ${etag}.`, {
+  new ApiError('precondition_failed', `${header} failed: the file’s ETag is ${etag}.`, {
     headers: { ETag: etag },
   });
 
@@ -119,7 +121,7 @@ export const contentLost = () =>
 export const fileQuotaFull = () =>
   new ApiError(
     'file_quota_full',
-    'The organization’s quota of files is used up: delete some, or ask for a higher one.',
+    'The organization’s file quota is full; delete files, or ask an operator for a higher quota.',
   );
 
 export const fileTooLarge = (message: string) => new ApiError('file_too_large', message);
@@ -133,11 +135,13 @@ export function agentError(
     case 'not_found':
       return notFound('Agent');
     case 'forbidden':
-      return new ApiError('agent_forbidden', 'The caller may not use this Agent.');
+      return new ApiError('agent_forbidden', 'The caller has no access to this Agent.');
     case 'agent_not_published':
       return new ApiError('agent_not_published', 'The Agent is not published.');
     case 'service_inactive':
-      return new ApiError(apiEnabled ? 'no_live_version' : 'api_access_off', 'The Agent’s API access is inactive.');
+      return apiEnabled
+        ? new ApiError('no_live_version', 'The Agent has no live version.')
+        : new ApiError('api_access_off', 'The Agent’s API access is switched off.');
   }
 }
 
@@ -168,10 +172,9 @@ export function rejectionError({ rejected, message }: Rejection): Error {
 /** Fastify's own errors that callers cause; all its other 4xx errors are `invalid_http`. */
 const FASTIFY_ERRORS: Record<string, () => ApiError> = {
   FST_ERR_BAD_URL: () => new ApiError('invalid_url', 'The URL cannot be parsed.'),
-  FST_ERR_CTP_EMPTY_JSON_BODY: () => new ApiError('invalid_json', 'The body is empty.'),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => new ApiError('invalid_json', 'The body is empty; send JSON.'),
   FST_ERR_CTP_BODY_TOO_LARGE: () => new ApiError('body_too_large', 'The body is too large.'),
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
-    new ApiError('unsupported_media_type', 'The body has a type that is not taken.'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new ApiError('unsupported_media_type', 'Unsupported Content-Type.'),
 };
 
 /** Every error as a refusal: what is not known to be the caller's is ours, and says nothing of its cause. */
@@ -182,16 +185,16 @@ export function toApiError(error: unknown): ApiError {
     return new ApiError('database_unavailable', message, { headers: RETRY_SOON });
   }
   if (error instanceof BlobStoreAway) {
-    const message = 'The service cannot reach its files. Try again.';
+    const message = 'The service cannot reach its file storage. Try again.';
     return new ApiError('storage_unavailable', message, { headers: RETRY_SOON });
   }
   const { code, statusCode } = error instanceof Error ? (error as { code?: unknown; statusCode?: unknown }) : {};
   const known = typeof code === 'string' ? FASTIFY_ERRORS[code] : undefined;
   if (known !== undefined) return known();
   if (typeof code === 'string' && code.startsWith('FST_') && typeof statusCode === 'number' && statusCode < 500) {
-    return new ApiError('invalid_http', 'The request cannot be read.');
+    return new ApiError('invalid_http', 'The request is not valid HTTP.');
   }
-  return new ApiError('unexpected_failure', 'Something failed on our side.');
+  return new ApiError('unexpected_failure', 'Internal error. Report the X-Request-Id to the operator.');
 }
 
 /** The body of every answer that is not 2xx, and the data of `thread.error`. */

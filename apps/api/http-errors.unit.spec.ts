@@ -86,6 +86,6 @@ it.each([
   const refusal = toApiError(error);
   expect(refusal.status).toBe(ERRORS.internal_error.status);
   expect(errorEnvelope(refusal)).toEqual({
-    error: { code: 'internal_error', message: 'Something failed on our side.' },
+    error: { code: 'internal_error', message: 'Internal error. Report the X-Request-Id to the operator.' },
   });
 });

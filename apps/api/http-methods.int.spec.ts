@@ -56,7 +56,7 @@ describe('a known path with a wrong method', () => {
         ]);
         const { error } = (await response.json()) as { error: { code: string; message: string } };
         expect(error.code).toBe('invalid_request');
-        expect(error.message).toBe(`This path takes only ${response.headers.get('allow')}.`);
+        expect(error.message).toBe(`Method not allowed; this path accepts ${response.headers.get('allow')}.`);
       }
     }
   });

@@ -15,7 +15,7 @@ function describeWarnings(): string {
 export const threadAnswer = z
   .strictObject({
     thread: threadSummary,
-    run: runSummary.nullable().meta({ description: 'The most recent Run; null when there is none.' }),
+    run: runSummary.nullable().meta({ description: 'The most recent Run, or null.' }),
     links: threadLinks,
   })
   .meta({ description: 'A Thread and its Run.' })
@@ -25,28 +25,28 @@ export const eventResult = z
   .strictObject({
     type: z
       .enum(['permission_decision', 'user_interrupt', 'user_message'])
-      .meta({ description: 'That of the event sent.' }),
-    requestId: z.string().nullable().meta({ description: 'That of the event sent; null where it has none.' }),
-    run: runSummary.nullable().meta({ description: 'The Run created or affected, as it is after the commit.' }),
+      .meta({ description: 'The type of the event that was sent.' }),
+    requestId: z.string().nullable().meta({ description: 'The `requestId` of the event that was sent, or null.' }),
+    run: runSummary.nullable().meta({ description: 'The Run that was created or affected, as of the commit.' }),
   })
-  .meta({ description: 'What became of one event of a batch.' })
+  .meta({ description: 'The result of one event of a batch.' })
   .register(components, { id: 'ThreadEventResult' });
 
 export const sendEventsAnswer = z
   .strictObject({
     acceptedAt: dateTime.meta({ description: 'When the batch was committed.' }),
-    events: z.array(eventResult).meta({ description: 'In the order of the events sent.' }),
+    events: z.array(eventResult).meta({ description: 'In the order of the events in the request.' }),
     thread: threadSummary,
     warnings: z
       .array(
         z.strictObject({
           code: z.string().meta({ description: `For programs. ${describeWarnings()} More may follow.` }),
-          message: z.string().meta({ description: 'For engineers.' }),
+          message: z.string().meta({ description: 'For engineers. Do not parse it.' }),
         }),
       )
-      .meta({ description: 'Events that were honoured only in part; empty if there are none.' }),
+      .meta({ description: 'Events that were applied only in part; empty if there are none.' }),
   })
-  .meta({ description: 'The batch was applied, whole.' })
+  .meta({ description: 'The whole batch was applied.' })
   .register(components, { id: 'SendEventsAnswer' });
 
 export const listEventsAnswer = z
@@ -97,7 +97,7 @@ export const publicFileAnswer = z
 
 export const okAnswer = z
   .strictObject({ ok: z.literal(true).meta({ description: 'Always true.' }) })
-  .meta({ description: 'It is done, or was so already.' })
+  .meta({ description: 'The change is done, or was done before.' })
   .register(components, { id: 'OkAnswer' });
 
 export const agentAnswer = z

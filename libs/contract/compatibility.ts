@@ -15,20 +15,22 @@ export const COMPATIBILITY_FIELDS = {
       .optional()
       .meta({ description: 'Like `externalRef`, but not unique. If both are given, they must be equal.' }),
     attributed_user_id: ulid.optional().meta({
-      description: 'The person that the Thread is for. Only of a service token that may attribute.',
+      description: 'The person that the Thread is for. Only for a service token that may attribute.',
     }),
   }),
   UserMessage: z.strictObject({
     clientRequestId: userMessage.shape.requestId.meta({
-      description: 'The same as `requestId`, by its older name. Where both are given they must be equal.',
+      description: 'The older name of `requestId`. If both are given, they must be equal.',
     }),
   }),
   ThreadSummary: z.strictObject({
     client_external_ref: z
       .string()
       .nullable()
-      .meta({ description: 'The reference given at creation, by either name; null if there is none.' }),
-    attributed_user: whoever.nullable().meta({ description: 'The person that a service token made it for, or null.' }),
+      .meta({ description: 'The reference given at creation under either name, or null.' }),
+    attributed_user: whoever
+      .nullable()
+      .meta({ description: 'The person for whom a service token created it, or null.' }),
     created_by: whoever.meta({ description: 'The person, or the service token, that created it.' }),
   }),
   ThreadEventResult: z.strictObject({

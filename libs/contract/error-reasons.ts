@@ -54,7 +54,7 @@ export const ERROR_REASONS = {
   method_not_allowed: {
     code: 'invalid_request',
     status: 405,
-    meaning: 'The path does not take this method; `Allow` names those that it takes.',
+    meaning: 'The path does not accept this method; `Allow` lists the methods that it accepts.',
   },
   request_timeout: {
     code: 'invalid_request',
@@ -66,12 +66,12 @@ export const ERROR_REASONS = {
   file_quota_full: {
     code: 'invalid_request',
     status: 413,
-    meaning: 'The organization would have more files, or more bytes in files, than its quota. Delete some.',
+    meaning: 'The file would exceed the organization’s quota of files or bytes. Delete some files.',
   },
   unsupported_media_type: {
     code: 'invalid_request',
     status: 415,
-    meaning: 'The operation does not take a body of this `Content-Type`.',
+    meaning: 'The operation does not accept this `Content-Type`.',
   },
   body_compressed: {
     code: 'invalid_request',
@@ -81,7 +81,7 @@ export const ERROR_REASONS = {
   range_not_satisfiable: {
     code: 'invalid_request',
     status: 416,
-    meaning: 'The `Range` is not in the file; `Content-Range` has its size.',
+    meaning: 'The `Range` is outside the file; `Content-Range` has its size.',
   },
   unsupported_expectation: {
     code: 'invalid_request',
@@ -95,30 +95,30 @@ export const ERROR_REASONS = {
     status: 401,
     meaning: 'The access token is missing, malformed, unknown, revoked or expired.',
   },
-  agent_forbidden: { code: 'forbidden', status: 403, meaning: 'The caller may not use this Agent.' },
+  agent_forbidden: { code: 'forbidden', status: 403, meaning: 'The caller has no access to this Agent.' },
   attribution_forbidden: {
     code: 'forbidden',
     status: 403,
-    meaning: 'The caller may not create Threads for a person (`attributed_user_id`).',
+    meaning: 'The caller cannot create Threads for a person (`attributed_user_id`).',
   },
   agent_not_found: { code: 'not_found', status: 404, meaning: 'The Agent does not exist.' },
   thread_not_found: {
     code: 'not_found',
     status: 404,
-    meaning: 'The Thread does not exist, or the caller may not see it.',
+    meaning: 'The Thread does not exist, or the caller has no access to it.',
   },
   run_not_found: { code: 'not_found', status: 404, meaning: 'The Thread has no such Run.' },
   file_not_found: {
     code: 'not_found',
     status: 404,
-    meaning: 'The file does not exist, the caller may not see it, or it is a draft, which has no content yet.',
+    meaning: 'The file does not exist, the caller has no access to it, or it is a draft without content.',
   },
   content_lost: {
     code: 'not_found',
     status: 410,
     meaning: 'The file exists, but the file storage has lost its bytes. The operator can see it too.',
   },
-  path_not_found: { code: 'not_found', status: 404, meaning: 'There is no such path.' },
+  path_not_found: { code: 'not_found', status: 404, meaning: 'The path does not exist.' },
   agent_not_published: { code: 'agent_not_published', status: 409, meaning: 'The Agent is not published.' },
   api_access_off: { code: 'service_inactive', status: 409, meaning: 'The Agent’s API access is switched off.' },
   no_live_version: { code: 'service_inactive', status: 409, meaning: 'The Agent has no live version.' },
@@ -126,7 +126,7 @@ export const ERROR_REASONS = {
     code: 'readiness_blocked',
     status: 409,
     meaning:
-      'Something that the Agent needs is missing, such as a credential. Callers are not told what; `spool agent show` names it for operators.',
+      'Something that the Agent needs is missing, such as a credential. Operators find it with `spool agent show`.',
   },
   key_in_progress: {
     code: 'idempotency_conflict',
@@ -171,27 +171,27 @@ export const ERROR_REASONS = {
   thread_archived: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'An archived Thread takes no event, retry or new file. Unarchive it first.',
+    meaning: 'An archived Thread accepts no event, retry or new file. Unarchive it first.',
   },
   thread_terminated: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'A TERMINATED Thread takes no change. It can only be read and deleted.',
+    meaning: 'A TERMINATED Thread cannot be changed, only read and deleted.',
   },
   thread_contended: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'Too many writers change the Thread at once. Repeat after `Retry-After`.',
+    meaning: 'Too many writers change the Thread. Repeat after `Retry-After`.',
   },
   files_contended: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'Too many writers change the files at once. Repeat after `Retry-After`.',
+    meaning: 'Too many writers change the files. Repeat after `Retry-After`.',
   },
   upload_too_slow: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'The bytes were stored too long before the upload was done. Repeat after `Retry-After`.',
+    meaning: 'The upload took too long. Repeat after `Retry-After`.',
   },
   reference_taken: {
     code: 'idempotency_conflict',
@@ -221,7 +221,11 @@ export const ERROR_REASONS = {
     status: 429,
     meaning: 'The caller has too many drafts. Delete or attach some.',
   },
-  unexpected_failure: { code: 'internal_error', status: 500, meaning: 'Something failed on our side.' },
+  unexpected_failure: {
+    code: 'internal_error',
+    status: 500,
+    meaning: 'Internal error. Report the X-Request-Id to the operator.',
+  },
   database_unavailable: {
     code: 'internal_error',
     status: 503,
@@ -236,7 +240,7 @@ export const ERROR_REASONS = {
     code: 'internal_error',
     status: 503,
     meaning:
-      'The process holds as many bytes of request bodies as it may, of all callers or of the organization. Repeat after `Retry-After`.',
+      'Too many bytes of request bodies are in flight, in the process or for the organization. Repeat after `Retry-After`.',
   },
   storage_unavailable: {
     code: 'internal_error',

@@ -7,13 +7,13 @@
 export const ERRORS = {
   invalid_request: {
     status: 400,
-    meaning: 'The request’s path, query, headers or body do not have the shape of this operation.',
-    remedy: 'Correct what the message names. It will be refused again as it is.',
+    meaning: 'The path, query, headers or body of the request are not valid for this operation.',
+    remedy: 'Correct what the message names. The same request will be rejected again.',
   },
   invalid_json: {
     status: 400,
     meaning: 'The body is not JSON in UTF-8.',
-    remedy: 'Send one JSON document, UTF-8, with `Content-Type: application/json`.',
+    remedy: 'Send one JSON document in UTF-8 with `Content-Type: application/json`.',
   },
   unauthenticated: {
     status: 401,
@@ -22,47 +22,46 @@ export const ERRORS = {
   },
   forbidden: {
     status: 403,
-    meaning: 'The caller may not use this Agent.',
-    remedy: 'Have the person added to the organization or the Agent, or the Agent to the service token.',
+    meaning: 'The caller has no access to this Agent.',
+    remedy: 'Ask an operator to add the person to the organization or the Agent, or the Agent to the service token.',
   },
   not_found: {
     status: 404,
-    meaning: 'The resource does not exist, or the caller may not see it; or there is no such path.',
+    meaning: 'The resource or path does not exist, or the caller has no access to it.',
     remedy: 'Check the id, the token and the path.',
   },
   agent_not_published: {
     status: 409,
     meaning: 'The Agent is not published.',
-    remedy: 'Have the Agent’s owner publish it.',
+    remedy: 'Ask the Agent’s owner to publish it.',
   },
   service_inactive: {
     status: 409,
     meaning: 'The Agent is published, but its API access is switched off or it has no live version.',
-    remedy: 'Have the Agent’s owner switch API access on, or make a version live.',
+    remedy: 'Ask the Agent’s owner to switch API access on, or to make a version live.',
   },
   readiness_blocked: {
     status: 409,
-    meaning: 'The Agent cannot run now: something that it needs is missing. No Run was made.',
-    remedy: 'Have the Agent’s owner provide what the message names, then send the request again.',
+    meaning: 'The Agent cannot run now, because something that it needs is missing. No Run was created.',
+    remedy: 'Ask the Agent’s owner to provide what the message names, then repeat the request.',
   },
   idempotency_conflict: {
     status: 409,
     meaning:
       'The state of the Thread rejects the action, or the Idempotency-Key belongs to another request or to one in progress.',
     remedy:
-      'Read `Spool-Error-Reason`. Wait for `Retry-After` where it is given; else act on the Thread’s state or use a new key.',
+      'Read `Spool-Error-Reason`. If `Retry-After` is sent, wait that long and repeat; otherwise change the Thread’s state or use a new key.',
   },
   rate_limited: {
     status: 429,
-    meaning: 'The token has used up its requests for now.',
-    remedy: 'Wait for the seconds in `Retry-After`.',
+    meaning: 'The token has reached its rate limit.',
+    remedy: 'Wait for the number of seconds in `Retry-After`.',
   },
   internal_error: {
     status: 500,
-    meaning:
-      'Something failed on our side; with status 503 a part that the request needs does not answer, or the process is full.',
+    meaning: 'The service failed. With status 503, a dependency does not answer, or the process has reached a limit.',
     remedy:
-      'Repeat the request, with the same Idempotency-Key where one is taken; after `Retry-After` where it is given.',
+      'Repeat the request with the same Idempotency-Key, if the operation accepts one. If `Retry-After` is sent, wait that long first.',
   },
 } as const satisfies Record<string, { status: number; meaning: string; remedy: string }>;
 

@@ -36,7 +36,7 @@ const file = {
   kind: z
     .enum(['attachment', 'artifact'])
     .optional()
-    .meta({ description: extended('Added through the API, or made by the Agent.') }),
+    .meta({ description: extended('Added through the API, or written by the Agent.') }),
 };
 const step = {
   messageId: z
@@ -71,12 +71,12 @@ export const LOG_ENTRIES = [
   variant('UserMessageEntry', 'user.message', 'A message of the user.', { runId, content: content('The text.') }),
   variant('AgentMessageDeltaEntry', 'agent.message.delta', 'A part of the answer.', {
     runId,
-    content: content('The next piece of text.'),
+    content: content('The next part of the text.'),
     ...step,
   }),
   variant('AgentThinkingDeltaEntry', 'agent.thinking.delta', 'A part of the model’s thinking.', {
     runId,
-    content: content('The next piece of text.'),
+    content: content('The next part of the text.'),
     ...step,
   }),
   variant('ToolUseStartedEntry', 'tool.use.started', 'A tool starts; it may take effect from now on.', {
@@ -180,7 +180,7 @@ export const threadEventLogEntry: z.ZodType<ThreadEventLogEntry, ThreadEventLogE
   .discriminatedUnion('type', LOG_ENTRIES)
   .meta({
     description:
-      'One entry of a Thread’s public event log: the same in list and stream, for ever. `type` selects the shape.',
+      'One entry of a Thread’s public event log. It is the same in list and stream and never changes. `type` selects the shape.',
     discriminator: { propertyName: 'type', mapping: Object.fromEntries(MAPPING) as Record<string, string> },
   })
   .register(components, { id: 'ThreadEventLogEntry' });

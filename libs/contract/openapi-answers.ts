@@ -52,7 +52,7 @@ const rateLimits = (required: boolean): Json => ({
 
 const requestId = (required: boolean) =>
   header(
-    'Names the request in the service’s log.',
+    'Id of the request in the service’s log.',
     { type: 'string', format: 'ulid', pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' },
     required,
   );
@@ -62,28 +62,32 @@ const STREAM_HEADERS = { 'Cache-Control': text('`no-store, no-transform`.', true
 /** Of the bytes, and of the answer that they have not changed. */
 const VALIDATORS = {
   ETag: text(
-    'Strong validator of the bytes: equal if and only if the bytes are. The ETag of an attachment never changes. That of an artifact changes when its Agent writes other bytes.',
+    'Strong validator: two ETags are equal only if the bytes are. The ETag of an attachment never changes. The ETag of an artifact changes when its Agent writes other bytes.',
     true,
   ),
-  'Accept-Ranges': header('Ranges of bytes can be asked for.', { const: 'bytes' }, true),
-  'Cache-Control': text('`private, no-cache`: to be kept, and asked for again with `If-None-Match`.', true),
+  'Accept-Ranges': header('Byte ranges are supported.', { const: 'bytes' }, true),
+  'Cache-Control': text('`private, no-cache`: cache the response and revalidate it with `If-None-Match`.', true),
 };
 
 const DOWNLOAD_HEADERS = {
   ...VALIDATORS,
   'Content-Disposition': text('`disposition` and the file’s name (RFC 6266, any Unicode).', true),
-  'Content-Length': header('Bytes that follow; of HEAD, that would.', { type: 'integer', minimum: 0 }, true),
-  'X-Content-Type-Options': header('The type is not to be guessed.', { const: 'nosniff' }, true),
+  'Content-Length': header(
+    'Number of bytes in the body; for HEAD, in the body of GET.',
+    { type: 'integer', minimum: 0 },
+    true,
+  ),
+  'X-Content-Type-Options': header('Browsers must not guess the type.', { const: 'nosniff' }, true),
 };
 
 const BYTES_CONTENT = { 'application/octet-stream': { schema: BYTES } };
 
 const STREAM = `Frames of \`text/event-stream\`:
-- \`: connected\` and \`retry: <milliseconds>\` first, two lines without a blank line after them
+- first \`: connected\` and \`retry: <milliseconds>\`, two lines without a blank line after them
 - \`event: thread.event\`, \`id\` the entry’s id, \`data\` a ThreadEventLogEntry
-- \`: keepalive\` after 15 s of silence, likewise one line
-- \`event: thread.error\`, \`data\` an Error, and then the end: the token is revoked or expired, access withdrawn, or the Thread deleted
-- \`event: thread.idle\`, \`data\` an empty object, and then the end: only with \`?until=idle\`, once no Run is active and everything is delivered
+- \`: keepalive\` after 15 s without an event, also one line
+- \`event: thread.error\`, \`data\` an error. The stream ends: the token was revoked or expired, access was withdrawn, or the Thread was deleted
+- \`event: thread.idle\`, \`data\` an empty object. The stream ends: only with \`?until=idle\`, when no Run is active and all entries are sent
 
 \`\`\`text
 ${STREAM_EXAMPLE}\`\`\``;
@@ -109,11 +113,11 @@ export function describeSuccess(operation: Operation, examples: Examples, { with
       return {
         [status]: { description: 'The whole file.', headers: { ...limits, ...DOWNLOAD_HEADERS }, ...bytes },
         206: {
-          description: 'The range asked for.',
+          description: 'The requested range.',
           headers: { ...limits, ...DOWNLOAD_HEADERS, 'Content-Range': text('`bytes <first>-<last>/<size>`.', true) },
           ...bytes,
         },
-        304: { description: 'The caller has these bytes.', headers: { ...limits, ...VALIDATORS } },
+        304: { description: 'The bytes have not changed.', headers: { ...limits, ...VALIDATORS } },
       };
     case 'event_stream': {
       // OpenAPI 3.1 cannot describe a stream; generators use the schema for `data`.
@@ -128,7 +132,7 @@ export function describeSuccess(operation: Operation, examples: Examples, { with
   }
 }
 
-const REPLAYED = header('`true` where the stored answer is given again, byte for byte.', { const: 'true' });
+const REPLAYED = header('`true` if this is the stored response, byte for byte.', { const: 'true' });
 
 interface Refusal {
   /** In `components.responses`: the response classes of docs/spec/agent-threads-api.md#errors. */
@@ -145,7 +149,7 @@ interface Refusal {
 }
 
 const OF_AGENT = ['agent_not_published', 'service_inactive'] as const;
-const RETRY_WHERE_BUSY = { 'Retry-After': seconds('Where the same request may succeed in a moment.') };
+const RETRY_WHERE_BUSY = { 'Retry-After': seconds('Seconds to wait. Sent if the same request may succeed later.') };
 
 /** Every answer that an operation can refuse with; which has which: `refusalsOf`. */
 const REFUSALS = {
@@ -183,37 +187,36 @@ const REFUSALS = {
     status: 412,
     codes: ['idempotency_conflict'],
     note: 'The file’s ETag does not satisfy `If-Match` or `If-None-Match`. Nothing was done.',
-    message:
-      'If-Match does not fit: the file’s ETag is "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".',
+    message: 'If-Match failed: the file’s ETag is "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".',
     headers: { ETag: text('The ETag of the current bytes.', true) },
   },
   413: {
     name: 'TooLarge',
     status: 413,
     codes: ['invalid_request'],
-    note: 'The body, or the file in it, is larger than is accepted, or beyond the organization’s quota of files.',
+    note: 'The body or its file is too large, or exceeds the organization’s file quota.',
     message: 'The body is too large.',
   },
   415: {
     name: 'WrongType',
     status: 415,
     codes: ['invalid_request'],
-    note: 'The body is compressed, or not of the type that this operation takes (JSON if it takes no body).',
-    message: 'The body must be application/json.',
+    note: 'The body is compressed, or its type is not accepted by this operation (JSON if the operation has no body).',
+    message: 'Unsupported Content-Type; send application/json.',
   },
   416: {
     name: 'RangeNotSatisfiable',
     status: 416,
     codes: ['invalid_request'],
-    note: 'The range is not in the file.',
-    message: 'Range: is not in the file',
+    note: 'The range is outside the file.',
+    message: 'Range: is outside the file',
     headers: { ...VALIDATORS, 'Content-Range': text('`bytes */<size>`.', true) },
   },
   429: {
     name: 'RateLimited',
     status: 429,
     codes: ['rate_limited'],
-    note: 'Too many requests in this window, open streams, or drafts.',
+    note: 'Too many requests in this window, open streams or drafts.',
     headers: { 'Retry-After': seconds('Seconds to wait.', true) },
   },
   500: { name: 'InternalError', status: 500, codes: ['internal_error'], early: true },

@@ -177,7 +177,7 @@ export const BODY_EXAMPLES: ExamplesOf<'body'> = {
   attachFile: {
     draft: { summary: 'A draft that was uploaded', value: { fileId } },
     inline: {
-      summary: 'Bytes within the request',
+      summary: 'Bytes in the request',
       value: { name: 'note.txt', contentType: 'text/plain', contentBase64: 'SGVsbG8h' },
     },
   },
@@ -236,7 +236,7 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
       },
     },
     interrupt: {
-      summary: 'An interrupt: the Run is cancelled already',
+      summary: 'An interrupt: the Run is already cancelled',
       value: {
         acceptedAt: '2026-11-21T09:30:04.910Z',
         events: [{ type: 'user_interrupt', requestId: null, run: cancelled }],
@@ -247,7 +247,7 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
   },
   listEvents: {
     window: {
-      summary: 'The latest entries, more before them',
+      summary: 'The latest entries; older ones exist',
       value: { events: [message, confirmation, piece, ended], truncated: true },
     },
   },
@@ -279,12 +279,12 @@ export const MESSAGE_EXAMPLES: Record<ErrorCode, string> = {
   invalid_request: 'body.userId: must not be empty',
   invalid_json: 'The body is not JSON in UTF-8.',
   unauthenticated: 'A valid access token is required.',
-  forbidden: 'The caller may not use this Agent.',
+  forbidden: 'The caller has no access to this Agent.',
   not_found: 'The Thread was not found.',
   agent_not_published: 'The Agent is not published.',
-  service_inactive: 'The Agent’s API access is inactive.',
+  service_inactive: 'The Agent’s API access is switched off.',
   readiness_blocked: 'The Agent cannot run now: its harness is missing.',
-  idempotency_conflict: 'A Run of the Thread is active.',
+  idempotency_conflict: 'A Run of the Thread is active; wait for its end, or interrupt it.',
   rate_limited: 'Requests of this token are limited to 600 a minute; wait for Retry-After.',
-  internal_error: 'Something failed on our side.',
+  internal_error: 'Internal error. Report the X-Request-Id to the operator.',
 };

@@ -33,7 +33,7 @@ export function openApiDocument(serverUrl: string, { compatibility = false } = {
           type: 'http',
           scheme: 'bearer',
           description:
-            'The token of a person (`…_pat_…`) or of a service (`…_svc_…`). It says who calls, and has no scopes.',
+            'The token of a person (`…_pat_…`) or of a service (`…_svc_…`). It identifies the caller and has no scopes.',
         },
       },
       schemas: describeComponents(),
@@ -45,22 +45,22 @@ export function openApiDocument(serverUrl: string, { compatibility = false } = {
 
 const INTRODUCTION = `Calls published Agents through durable Threads.
 
-A Thread is a conversation. A message to it queues a Run, one execution of the Agent, and answers at once; what happens then is in the Thread’s event log, to be read as a list or as a stream.
+A Thread is a conversation. A message to it queues a Run, one execution of the Agent, and the response is immediate. What happens next is in the Thread’s event log. Read it as a list or as a stream.
 
-- **Ids** are ULIDs, accepted in either case and answered in upper case. **Times** are RFC 3339 in UTC with milliseconds.
-- **Lengths** of text count Unicode characters. NUL and lone surrogates are refused.
-- **Unknown fields** of a body are refused, unknown query parameters ignored.
-- **Idempotency-Key** makes it safe to send a request again: one effect a key, and the same answer byte for byte.
+- **Ids** are ULIDs, accepted in upper or lower case and returned in upper case. **Times** are RFC 3339 in UTC with milliseconds.
+- **Lengths** of text count Unicode characters. NUL and lone surrogates are rejected.
+- **Unknown fields** of a body are rejected. Unknown query parameters are ignored.
+- **Idempotency-Key** makes it safe to repeat a request: each key has one effect and returns the same response, byte for byte.
 - **Errors** have one envelope, \`{"error": {"code", "message"}}\`. The codes are a closed list. The header \`Spool-Error-Reason\` names the cause.
-- **Checks** are made in this order: token, rate limit, path and query, body, access, idempotency, and then the operation. What the caller may not see is answered like what is not there.`;
+- **Checks** are made in this order: token, rate limit, path and query, body, access, idempotency, operation. A resource that the caller cannot see returns the same error as one that does not exist.`;
 
 const TAGS = {
-  Agents: 'What can be called.',
-  Threads: 'Conversations: to begin, to find, to put away, to delete.',
-  Events: 'What is said to a Thread, and its public log.',
+  Agents: 'Published Agents that can be called.',
+  Threads: 'Conversations: create, list, archive, delete.',
+  Events: 'Messages, decisions and interrupts, and the public log.',
   Runs: 'Executions of the Agent.',
   Files: 'Drafts, attachments and artifacts.',
-  Service: 'What the service says of itself.',
+  Service: 'Descriptions of the service.',
 };
 
 function tagOf(path: string): keyof typeof TAGS {
@@ -81,7 +81,7 @@ function describePaths(): Json {
     get: {
       operationId: 'getOpenApi',
       summary: 'Read this document',
-      description: 'OpenAPI 3.1, without a token.',
+      description: 'OpenAPI 3.1. Needs no token.',
       tags: ['Service'],
       security: [],
       responses: {
@@ -112,9 +112,9 @@ function describeHead(name: string, operation: Operation): Json {
   const { 206: _part, 416: _outside, ...responses } = answers as Record<number, Json>;
   return {
     operationId: `${name}Head`,
-    summary: 'Ask what a download would answer',
+    summary: 'Read the headers of a download',
     description:
-      'Status and headers of the same request with GET, without the bytes. Ignores `Range`. Refusals have no body either.',
+      'Returns status and headers of the same GET request, without the bytes. Ignores `Range`. Errors have no body either.',
     tags: [tagOf(operation.path)],
     parameters: parametersOf(operation),
     responses,
@@ -130,7 +130,7 @@ function requestContent(name: string, body: Exclude<Operation['body'], null>): J
   const file = {
     ...BYTES,
     description:
-      'The bytes, 64 MiB at most (else 413), in the only part of the body. Its file name becomes the file’s, without folders.',
+      'The bytes, at most 64 MiB (otherwise 413), in the only part of the body. The file name of the part, without folders, becomes the name.',
   };
   const schema = { type: 'object', properties: { file }, required: ['file'], additionalProperties: false };
   return { 'multipart/form-data': { schema } };
@@ -163,8 +163,7 @@ const LAST_EVENT_ID = describeParameter(
   'Last-Event-ID',
   'header',
   ulid.meta({
-    description:
-      'Resumes strictly after this event id; `limit` is ignored. An EventSource sends it when it reconnects.',
+    description: 'Resumes after this event id; `limit` is ignored. An EventSource sends it when it reconnects.',
   }),
 );
 
@@ -176,13 +175,16 @@ const inHeader = (name: string, description: string) => ({
   schema: { type: 'string' },
 });
 
-const IF_MATCH = inHeader('If-Match', 'One or more ETags. If the file has another, the request is refused (412).');
+const IF_MATCH = inHeader(
+  'If-Match',
+  'One or more ETags. If the file has another ETag, the request is rejected (412).',
+);
 
 const RANGES = [
   inHeader(
     'Range',
-    'One range of bytes, such as `bytes=0-1023` or `bytes=-500`. Of several, or what is none: the whole file.',
+    'One range of bytes, such as `bytes=0-1023` or `bytes=-500`. Several ranges, or an invalid one, return the whole file.',
   ),
-  inHeader('If-Range', '`ETag` of the bytes that the range is meant of; of others the whole file is sent.'),
-  inHeader('If-None-Match', '`ETag` of bytes that the caller has: 304 where they are the file’s.'),
+  inHeader('If-Range', '`ETag` that the range applies to. If the file has another ETag, the whole file is sent.'),
+  inHeader('If-None-Match', '`ETag` of the bytes that the caller has. If the file has the same ETag, returns 304.'),
 ];

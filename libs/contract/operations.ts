@@ -64,10 +64,10 @@ export interface InputOf<O extends Operation> {
   extended: boolean;
 }
 
-const agentId = ulid.meta({ description: 'Id of the Agent, in either case.' });
-const threadId = ulid.meta({ description: 'Id of the Thread, in either case.' });
-const runId = ulid.meta({ description: 'Id of a Run of the Thread, in either case.' });
-const fileId = ulid.meta({ description: 'Id of the file, in either case.' });
+const agentId = ulid.meta({ description: 'Id of the Agent, in upper or lower case.' });
+const threadId = ulid.meta({ description: 'Id of the Thread, in upper or lower case.' });
+const runId = ulid.meta({ description: 'Id of a Run of the Thread, in upper or lower case.' });
+const fileId = ulid.meta({ description: 'Id of the file, in upper or lower case.' });
 const agentParams = z.object({ agentId });
 const threadParams = z.object({ threadId });
 const runParams = z.object({ threadId, runId });
@@ -80,10 +80,10 @@ export const operations = {
   createThread: {
     method: 'POST',
     path: '/agents/{agentId}/threads',
-    summary: 'Create a Thread, with `input` also its first Run',
+    summary: 'Create a Thread and, with `input`, its first Run',
     description:
-      'With `input` the Run is queued when this answers, and goes on whatever becomes of the connection. Without it the ' +
-      'Thread is `IDLE` and `run` is null. `links.thread` is its absolute URL.',
+      'With `input`, the Run is queued before the response and continues even if the connection closes. Without it, the ' +
+      'Thread is `IDLE` and `run` is null. `links.thread` is the absolute URL of the Thread.',
     params: agentParams,
     query: nothing,
     body: createThreadBody,
@@ -95,9 +95,9 @@ export const operations = {
   listThreads: {
     method: 'GET',
     path: '/agents/{agentId}/threads',
-    summary: 'List the caller’s Threads of an Agent, the last changed first',
+    summary: 'List the caller’s Threads of an Agent, most recently changed first',
     description:
-      'Archived ones only when asked for. A Thread that does not change while one pages is neither skipped nor doubled.',
+      'Includes archived Threads only on request. Paging neither skips nor repeats a Thread that does not change meanwhile.',
     params: agentParams,
     query: listThreadsQuery,
     body: noBody,
@@ -108,9 +108,8 @@ export const operations = {
   listAllThreads: {
     method: 'GET',
     path: '/threads',
-    summary: 'List the caller’s Threads of all Agents, the last changed first',
-    description:
-      'Only Agents that the token may use now. Filters, pages and answer are those of the list of one Agent.',
+    summary: 'List the caller’s Threads of all Agents, most recently changed first',
+    description: 'Only Agents that the token may use now. Filters, pages and response are as in the list of one Agent.',
     params: nothing,
     query: listThreadsQuery,
     body: noBody,
@@ -121,9 +120,9 @@ export const operations = {
   uploadFile: {
     method: 'POST',
     path: '/agents/{agentId}/files',
-    summary: 'Upload a draft file, to be given to a Thread later',
+    summary: 'Upload a draft file to attach to a Thread later',
     description:
-      'A draft belongs to the Agent and to the person, or to the service token itself. One that no Thread has after 24 h is removed.',
+      'A draft belongs to the Agent and to the person or service token that uploads it. A draft that is not attached within 24 h is removed.',
     params: agentParams,
     query: nothing,
     body: 'upload',
@@ -134,9 +133,9 @@ export const operations = {
   getAgent: {
     method: 'GET',
     path: '/agents/{agentId}',
-    summary: 'Read what the Agent is, nothing of its configuration',
+    summary: 'Read an Agent',
     description:
-      'Answers what every operation on the Agent checks first: whether it is there, may be used, and is published.',
+      'Succeeds if the Agent exists, the caller may use it, and it is published. Does not return its configuration.',
     params: agentParams,
     query: nothing,
     body: noBody,
@@ -148,7 +147,7 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}',
     summary: 'Read a Thread and its most recent Run',
-    description: '`run` is the newest one, null when there is none. To wait for its end, follow the event stream.',
+    description: '`run` is the newest Run, or null. To wait for its end, follow the event stream.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -171,9 +170,9 @@ export const operations = {
   deleteThread: {
     method: 'DELETE',
     path: '/threads/{threadId}',
-    summary: 'Delete a Thread for good, with its events and files',
+    summary: 'Permanently delete a Thread with its events and files',
     description:
-      'Its Runs are cancelled. From then on its id and those of its files answer 404. Its owner may delete it in every state, ' +
+      'Cancels its Runs. Afterwards, its id and the ids of its files return 404. Its owner can delete it in every state, ' +
       'even while its Agent is unpublished or inactive.',
     params: threadParams,
     query: nothing,
@@ -185,10 +184,10 @@ export const operations = {
   archiveThread: {
     method: 'POST',
     path: '/threads/{threadId}/archive',
-    summary: 'Take a Thread out of the active lists',
+    summary: 'Archive a Thread',
     description:
-      'Refused while a Run is active. An archived Thread takes no events until it is unarchived; archiving it again ' +
-      'changes nothing.',
+      'Rejected while a Run is active. An archived Thread is not listed by default and accepts no events until it is ' +
+      'unarchived. Archiving it again changes nothing.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -199,8 +198,8 @@ export const operations = {
   unarchiveThread: {
     method: 'POST',
     path: '/threads/{threadId}/unarchive',
-    summary: 'Restore an archived Thread to the active lists',
-    description: 'A Thread that is not archived stays as it is.',
+    summary: 'Unarchive a Thread',
+    description: 'A Thread that is not archived is not changed.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -211,10 +210,10 @@ export const operations = {
   sendEvents: {
     method: 'POST',
     path: '/threads/{threadId}/events',
-    summary: 'Apply an ordered batch of events, whole or not at all',
+    summary: 'Apply an ordered batch of events, all or none',
     description:
-      'A state that rejects an event is 409 `idempotency_conflict`, and nothing is applied. An interrupt that names a ' +
-      'Run which has ended answers with that Run unchanged and a warning.',
+      'If the state of the Thread rejects an event, returns 409 `idempotency_conflict` and applies nothing. An interrupt of a ' +
+      'Run that has ended returns that Run unchanged, with a warning.',
     params: threadParams,
     query: nothing,
     body: sendEventsBody,
@@ -228,8 +227,8 @@ export const operations = {
     path: '/threads/{threadId}/events',
     summary: 'Read the public event log, oldest first within the window',
     description:
-      'Without `after`: the latest entries (before `before`). With it: the first ones after that event. A window of large ' +
-      'entries ends early, after about 1 MiB, and is `truncated`.',
+      'Without `after`, returns the latest entries (before `before`). With `after`, returns the first entries after that event. ' +
+      'A window of large entries ends after about 1 MiB and is `truncated`.',
     params: threadParams,
     query: listEventsQuery,
     body: noBody,
@@ -242,8 +241,8 @@ export const operations = {
     path: '/threads/{threadId}/events/stream',
     summary: 'Follow the public event log as Server-Sent Events',
     description:
-      'The last `limit` entries, and then each as it is stored. A stream that ends, by a deployment or for a reader that is ' +
-      'too slow, is opened again with `Last-Event-ID` and goes on strictly after that id: nothing is lost or doubled, at any age.',
+      'Sends the last `limit` entries, then each new entry when it is stored. If a stream ends, because of a deployment or a slow ' +
+      'reader, reopen it with `Last-Event-ID`. It continues after that id and neither loses nor repeats an entry, however old the id is.',
     params: threadParams,
     query: streamEventsQuery,
     body: noBody,
@@ -255,7 +254,7 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/runs',
     summary: 'List the Runs of a Thread, newest first',
-    description: 'Pages neither skip nor double a Run. A page of large final outputs ends early, after about 1 MiB.',
+    description: 'Paging neither skips nor repeats a Run. A page of large final outputs ends after about 1 MiB.',
     params: threadParams,
     query: listRunsQuery,
     body: noBody,
@@ -267,7 +266,7 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/runs/{runId}',
     summary: 'Read a Run',
-    description: '`finalOutput` is there as soon as the status is `completed`; `error` exactly when it is `failed`.',
+    description: '`finalOutput` is set when the status is `completed`; `error` is set only when it is `failed`.',
     params: runParams,
     query: nothing,
     body: noBody,
@@ -278,9 +277,9 @@ export const operations = {
   retryRun: {
     method: 'POST',
     path: '/threads/{threadId}/runs/{runId}/retry',
-    summary: 'Continue a Run that failed or was ended, by a new Run',
+    summary: 'Continue a failed, cancelled or expired Run in a new Run',
     description:
-      'Takes the newest Run: a failed one whose error is retryable (`retry`), or a cancelled or expired one (`resume`). The new Run ' +
+      'Accepts only the newest Run: failed with a retryable error (`retry`), or cancelled or expired (`resume`). The new Run ' +
       'continues after the last stored step. Completed tool calls keep their results and are not repeated.',
     params: runParams,
     query: nothing,
@@ -292,9 +291,8 @@ export const operations = {
   attachFile: {
     method: 'POST',
     path: '/threads/{threadId}/files',
-    summary: 'Attach a file: a draft, or bytes within the request',
-    description:
-      'It is mounted into the Thread’s next Run. Two shapes: `{fileId}`, or `{name, contentType, contentBase64}`.',
+    summary: 'Attach a draft, or bytes in the request, to a Thread',
+    description: 'The Thread’s next Run can read it. The body is `{fileId}` or `{name, contentType, contentBase64}`.',
     params: threadParams,
     query: nothing,
     body: attachFileBody,
@@ -306,7 +304,7 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/files',
     summary: 'List the files of a Thread, oldest first',
-    description: 'Attachments and artifacts, all of them.',
+    description: 'Returns all attachments and artifacts.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -317,8 +315,8 @@ export const operations = {
   detachFile: {
     method: 'DELETE',
     path: '/threads/{threadId}/files/{fileId}',
-    summary: 'Detach a file of a Thread and delete it',
-    description: 'The Runs to come do not have it any more; its bytes are removed.',
+    summary: 'Detach a file from a Thread and delete it',
+    description: 'Later Runs cannot read it; its bytes are removed.',
     params: threadFileParams,
     query: nothing,
     body: noBody,
@@ -330,8 +328,8 @@ export const operations = {
   getFile: {
     method: 'GET',
     path: '/files/{fileId}',
-    summary: 'Read what a file is',
-    description: 'A draft of the caller’s, or a file of a Thread that the caller may see.',
+    summary: 'Read the metadata of a file',
+    description: 'The file is a draft of the caller, or belongs to a Thread that the caller may see.',
     params: fileParams,
     query: nothing,
     body: noBody,
@@ -343,7 +341,7 @@ export const operations = {
     method: 'DELETE',
     path: '/files/{fileId}',
     summary: 'Delete a draft, or a file of a Thread',
-    description: 'Its bytes are removed. A file of a Thread is detached first.',
+    description: 'Removes its bytes. A file of a Thread is detached first.',
     params: fileParams,
     query: nothing,
     body: noBody,
@@ -358,8 +356,8 @@ export const operations = {
     summary: 'Download the bytes of an attachment or artifact',
     description:
       'Always `application/octet-stream` with `X-Content-Type-Options: nosniff`; the detected type is the file’s ' +
-      '`mimeType`. Ranges and conditional requests as in RFC 9110, names as in RFC 6266. The bytes of an artifact may change, ' +
-      'and its ETag with them. A draft has no content yet: 404.',
+      '`mimeType`. Supports ranges and conditional requests (RFC 9110) and names as in RFC 6266. The bytes of an artifact, and ' +
+      'with them its ETag, can change. A draft has no content yet and returns 404.',
     params: fileParams,
     query: readContentQuery,
     body: noBody,

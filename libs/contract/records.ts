@@ -5,7 +5,7 @@ import { answeredUlid, dateTime } from './scalars.ts';
 
 const lastMessage = z
   .strictObject({
-    role: z.enum(['user', 'agent']).meta({ description: 'Who wrote it.' }),
+    role: z.enum(['user', 'agent']).meta({ description: 'The author of the message.' }),
     text: z.string().meta({
       description: 'One line of at most 200 characters. White space is collapsed; `…` marks a cut.',
     }),
@@ -28,12 +28,12 @@ export const threadSummary = z
     source: z.literal('api').meta({ description: 'Always `api`.' }),
     status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']).meta({
       description:
-        '`IDLE`: no Run is active. `RUNNING`: one is. `RESCHEDULING`: between two Runs, or two attempts at one. ' +
-        '`TERMINATED`: ended for good.',
+        '`IDLE`: no Run is active. `RUNNING`: a Run is active. `RESCHEDULING`: between two Runs or two attempts of a Run. ' +
+        '`TERMINATED`: ended permanently.',
     }),
     title: z.string().nullable().meta({
       description:
-        'The title that was set, or else the first line of the first message, at most 80 characters; null before.',
+        'The title that was set, otherwise the first line of the first message, at most 80 characters. Null before the first message.',
     }),
     last_run_id: answeredUlid.nullable().meta({ description: 'The newest Run; null when there is none.' }),
     created_at: dateTime,
@@ -50,13 +50,13 @@ export const threadSummary = z
 
 export const threadLinks = z
   .strictObject({ thread: z.string().meta({ description: 'Absolute URL of the Thread.' }) })
-  .meta({ description: 'Where the Thread is found.' })
+  .meta({ description: 'Links to the Thread.' })
   .register(components, { id: 'ThreadLinks' });
 
 const runError = z
   .strictObject({
     code: z.string().min(1).meta({ description: 'Stable code, see docs/run-errors.md.' }),
-    message: z.string().min(1).meta({ description: 'For people.' }),
+    message: z.string().min(1).meta({ description: 'A message for people.' }),
     retryable: z.boolean().meta({ description: 'Whether a retry may succeed without other input.' }),
   })
   .meta({ description: 'Why a Run failed.' })
@@ -64,17 +64,17 @@ const runError = z
 
 const runFinalOutput = z
   .strictObject({
-    text: z.string().meta({ description: 'The last message of the Agent, whole.' }),
+    text: z.string().meta({ description: 'The complete last message of the Agent.' }),
     warnings: z
       .array(
         z.strictObject({
-          code: z.literal('unresolved_provider_citation').meta({ description: 'The only code that there is.' }),
-          count: z.int().meta({ description: 'How many citations of the provider’s own form were taken out.' }),
+          code: z.literal('unresolved_provider_citation').meta({ description: 'The only code.' }),
+          count: z.int().meta({ description: 'The number of provider-specific citations that were removed.' }),
         }),
       )
       .meta({ description: 'Empty when there are none.' }),
   })
-  .meta({ description: 'What a completed Run answers.' })
+  .meta({ description: 'The result of a completed Run.' })
   .register(components, { id: 'RunFinalOutput' });
 
 export const runSummary = z
@@ -82,21 +82,19 @@ export const runSummary = z
     id: answeredUlid,
     status: z
       .enum(['queued', 'booting', 'running', 'waiting_input', 'completed', 'failed', 'cancelled', 'expired'])
-      .meta({ description: 'The last four are final. `waiting_input`: a person has to decide (permission_decision).' }),
+      .meta({ description: 'The last four are final. `waiting_input`: a person must decide (`permission_decision`).' }),
     trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']).meta({
       description:
-        'A message; a Run that continues a failed one; a Run that continues a cancelled or expired one. `system` is reserved for Runs ' +
-        'that the service starts itself; it starts none today.',
+        '`user_prompt`: a message. `retry`: continues a failed Run. `resume`: continues a cancelled or expired Run. `system`: ' +
+        'reserved for Runs that the service starts; it starts none today.',
     }),
     createdAt: dateTime,
-    startedAt: dateTime
-      .nullable()
-      .meta({ description: 'The time of the first `run.started`. Null before it, and while queued.' }),
-    completedAt: dateTime.nullable().meta({ description: 'Null until terminal.' }),
+    startedAt: dateTime.nullable().meta({ description: 'The time of the first `run.started`. Null before it.' }),
+    completedAt: dateTime.nullable().meta({ description: 'Null until the Run ends.' }),
     updatedAt: dateTime,
-    error: runError.nullable().meta({ description: 'Not null exactly when the status is `failed`.' }),
+    error: runError.nullable().meta({ description: 'Set only when the status is `failed`.' }),
     finalOutput: runFinalOutput.nullable().meta({
-      description: 'The canonical answer of a completed Run; null before, and when it ended without a message.',
+      description: 'The final answer of a completed Run. Null before, and if the Run ended without a message.',
     }),
   })
   .meta({ description: 'One execution of the Agent for a Thread.' })
@@ -106,11 +104,11 @@ export const threadFile = z
   .strictObject({
     id: answeredUlid,
     name: z.string().meta({ description: 'The original file name, without its folders.' }),
-    mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, else from the name.' }),
+    mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, otherwise from the name.' }),
     size: z.int().min(0).meta({ description: 'Bytes.' }),
     kind: z.enum(['attachment', 'artifact']).meta({
       description:
-        '`attachment`: added through the API, never changes. `artifact`: made by the Agent, which may write it again.',
+        '`attachment`: added through the API; never changes. `artifact`: written by the Agent, which can change it.',
     }),
     committed: z.boolean().meta({ description: 'Whether it is durably attached to the Thread.' }),
     createdAt: dateTime,
@@ -122,42 +120,42 @@ export const publicFile = z
   .strictObject({
     id: answeredUlid,
     name: z.string().meta({ description: 'The original file name, without its folders.' }),
-    mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, else from the name.' }),
+    mimeType: z.string().nullable().meta({ description: 'Detected from the bytes, otherwise from the name.' }),
     size: z.int().min(0).meta({ description: 'Bytes.' }),
     createdAt: dateTime,
     threadId: answeredUlid.nullable().optional().meta({
       description: 'The file’s Thread; null for a draft. Only in GET /files/{fileId} with `extended=true`.',
     }),
     kind: z.enum(['attachment', 'artifact']).optional().meta({
-      description: 'Added through the API, or made by the Agent. Only in GET /files/{fileId} with `extended=true`.',
+      description: 'Added through the API, or written by the Agent. Only in GET /files/{fileId} with `extended=true`.',
     }),
   })
-  .meta({ description: 'A file, a draft or one of a Thread.' })
+  .meta({ description: 'A draft, or a file of a Thread.' })
   .register(components, { id: 'PublicFile' });
 
 export const agentRecord = z
   .strictObject({
     id: answeredUlid,
-    name: z.string().meta({ description: 'Given by its owner.' }),
+    name: z.string().meta({ description: 'Set by its owner.' }),
     kind: z.enum(['pet', 'cattle']).meta({
       description: '`pet`: its Threads share one folder of files. `cattle`: each Thread has its own.',
     }),
-    published: z.boolean().meta({ description: 'Always true here: one that is not published is refused.' }),
-    description: z.string().meta({ description: 'Given by its owner.' }),
+    published: z.boolean().meta({ description: 'Always true: an Agent that is not published is rejected.' }),
+    description: z.string().meta({ description: 'Set by its owner.' }),
   })
-  .meta({ description: 'A published Agent, nothing of its configuration.' })
+  .meta({ description: 'A published Agent, without its configuration.' })
   .register(components, { id: 'Agent' });
 
 export const errorEnvelope = z
   .strictObject({
     error: z
       .strictObject({
-        code: z.enum(ERROR_CODES).meta({ description: 'The list is closed; docs/api/errors.md explains each.' }),
-        message: z.string().meta({ description: 'For engineers, not for end users; not to be parsed.' }),
+        code: z.enum(ERROR_CODES).meta({ description: 'One of a closed list; docs/api/errors.md explains each code.' }),
+        message: z.string().meta({ description: 'For engineers, not for end users. Do not parse it.' }),
       })
-      .meta({ description: 'What is wrong.' }),
+      .meta({ description: 'The error.' }),
   })
-  .meta({ description: 'The body of every answer that is not 2xx.' })
+  .meta({ description: 'The body of every response that is not 2xx.' })
   .register(components, { id: 'ErrorEnvelope' });
 
 export type ThreadSummary = z.output<typeof threadSummary>;

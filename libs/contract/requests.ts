@@ -30,14 +30,16 @@ export const LIMITS = {
 
 export const fileResource = z
   .strictObject({
-    type: z.literal('file').meta({ description: 'The only kind that there is.' }),
-    file_id: ulid.meta({ description: 'Of a draft that the same caller uploaded for this Agent, in either case.' }),
+    type: z.literal('file').meta({ description: 'The only value.' }),
+    file_id: ulid.meta({
+      description: 'Id of a draft that the same caller uploaded for this Agent, in upper or lower case.',
+    }),
   })
-  .meta({ description: 'A draft file; no draft may be named twice in one request.' })
+  .meta({ description: 'A draft file. A request can list each draft only once.' })
   .register(components, { id: 'FileResource' });
 
 const resources = list(fileResource, 0, LIMITS.filesAThread);
-const characters = 'NUL and lone surrogates are refused.';
+const characters = 'NUL and lone surrogates are rejected.';
 
 export const createThreadBody = z
   .strictObject({
@@ -46,19 +48,21 @@ export const createThreadBody = z
     }),
     input: z
       .strictObject({
-        type: z.literal('user.message').meta({ description: 'The only kind that there is.' }),
+        type: z.literal('user.message').meta({ description: 'The only value.' }),
         content: list(
           z.strictObject({
-            type: z.literal('text').meta({ description: 'The only kind that there is.' }),
+            type: z.literal('text').meta({ description: 'The only value.' }),
             text: text(1, LIMITS.initialText).meta({ description: `Length in Unicode characters. ${characters}` }),
           }),
           1,
           LIMITS.initialParts,
-        ).meta({ description: 'Parts of one message; joined by line feeds.' }),
+        ).meta({ description: 'Parts of one message, joined by line feeds.' }),
       })
       .optional()
-      .meta({ description: 'Left out: an empty Thread without a Run.' }),
-    resources: resources.optional().meta({ description: 'Files for the first Run; without `input` for the next one.' }),
+      .meta({ description: 'If omitted, the Thread is empty and has no Run.' }),
+    resources: resources
+      .optional()
+      .meta({ description: 'Files for the first Run. Without `input`, files for the next Run.' }),
     externalRef: text(1, LIMITS.externalRef)
       .optional()
       .meta({
@@ -83,14 +87,17 @@ export const userMessage = z
   .strictObject({
     type: z.literal('user_message').meta({ description: 'A message.' }),
     text: text(1, LIMITS.messageText).meta({
-      description: `Length in Unicode characters; an installation may allow fewer. ${characters}`,
+      description: `Length in Unicode characters. An installation can set a lower limit. ${characters}`,
     }),
     requestId: text(0, LIMITS.requestId)
       .nullish()
-      .meta({ description: `Echoed in the event’s result, and nothing else. ${characters}` }),
+      .meta({ description: `Returned in the event’s result; has no other effect. ${characters}` }),
     resources: resources.optional().meta({ description: 'Files for the Run that the message starts.' }),
   })
-  .meta({ description: 'Queues a Run; refused while one is active, unless the Agent queues or interrupts.' })
+  .meta({
+    description:
+      'Queues a Run. Rejected while a Run is active, unless the Agent’s `whenBusy` is `enqueue` or `interrupt`.',
+  })
   .register(components, { id: 'UserMessage' });
 
 export const permissionDecision = z
@@ -101,17 +108,17 @@ export const permissionDecision = z
       maxLength: LIMITS.requestId,
       description: '`content` of the `tool.confirmation.required` entry.',
     }),
-    decision: z.enum(['allow_once', 'reject_once']).meta({ description: 'For this one call of the tool.' }),
+    decision: z.enum(['allow_once', 'reject_once']).meta({ description: 'Applies to this tool call only.' }),
   })
-  .meta({ description: 'Lets a tool run, or not. The Run goes on when its last open request is decided.' })
+  .meta({ description: 'Allows or rejects a tool call. The Run continues when its last open request is decided.' })
   .register(components, { id: 'PermissionDecision' });
 
 export const userInterrupt = z
   .strictObject({
-    type: z.literal('user_interrupt').meta({ description: 'Stop.' }),
-    runId: ulid.nullish().meta({ description: 'Null or left out: the current Run.' }),
+    type: z.literal('user_interrupt').meta({ description: 'An interrupt.' }),
+    runId: ulid.nullish().meta({ description: 'If null or omitted, the current Run.' }),
   })
-  .meta({ description: 'Cancels a Run at once. One that has ended stays as it is.' })
+  .meta({ description: 'Cancels a Run immediately. A Run that has ended is not changed.' })
   .register(components, { id: 'UserInterrupt' });
 
 export const sendEventsBody = z
@@ -129,7 +136,7 @@ export const sendEventsBody = z
       }),
       1,
       LIMITS.eventsABatch,
-    ).meta({ description: 'Applied in this order, all or none; an installation may allow fewer.' }),
+    ).meta({ description: 'Applied in this order, all or none. An installation can set a lower limit.' }),
   })
   .meta({ description: 'A batch of events.' })
   .register(components, { id: 'SendEvents' });
@@ -141,18 +148,20 @@ const draftFile = z
 
 const inlineFile = z
   .strictObject({
-    name: text(1, LIMITS.fileName).meta({ description: `Folders in it are cut off. ${characters}` }),
+    name: text(1, LIMITS.fileName).meta({ description: `Folders in the name are removed. ${characters}` }),
     contentType: text(1, LIMITS.contentType).meta({
-      description: `Counts where neither bytes nor name tell the type. ${characters}`,
+      description: `Used only if neither the bytes nor the name reveal the type. ${characters}`,
     }),
-    contentBase64: base64.meta({ description: 'The bytes in base64, with padding; 5 MiB of them at most (else 413).' }),
+    contentBase64: base64.meta({
+      description: 'The bytes in base64 with padding: at most 5 MiB when decoded, otherwise 413.',
+    }),
   })
   .meta({ description: 'Attaches bytes.' })
   .register(components, { id: 'AttachInline' });
 
 export const attachFileBody = z
   .union([draftFile, inlineFile], { error: describeAttachIssue })
-  .meta({ description: 'A draft that was uploaded, or bytes within the request.' })
+  .meta({ description: 'An uploaded draft, or bytes in the request.' })
   .register(components, { id: 'AttachFile' });
 
 /** Of the two shapes the one that was meant: a list of what both lack helps nobody. */
@@ -170,33 +179,37 @@ export const idempotencyKey = z
   .max(LIMITS.idempotencyKey, `must have at most ${LIMITS.idempotencyKey} characters`)
   .meta({
     description:
-      'The same key with the same request gives the stored answer, for 24 h; with another request 409, and while the ' +
-      'first is in progress 409 with `Retry-After`.',
+      'For 24 h, the same key with the same request returns the stored response. With another request it returns 409, and ' +
+      'while the first is in progress 409 with `Retry-After`.',
   });
 
 /** A parameter of every operation that answers JSON or a stream. Without it, an answer has only the contract's fields. */
 export const extended = z
   .enum(['true', 'false'])
   .default('false')
-  .meta({ description: 'With `true`, the answer also has the optional fields beyond the contract.' });
+  .meta({ description: 'With `true`, the response also has the optional fields beyond the contract.' });
 
-const pageSize = 'How many at most.';
-const pageCursor = '`nextCursor` of the page before.';
+const pageSize = 'The maximum number of items in the page.';
+const pageCursor = '`nextCursor` of the previous page.';
 
 export const listEventsQuery = z
   .object({
     limit: queryInteger(1, LIMITS.logEntries).default(100).meta({ description: pageSize }),
-    after: ulid.optional().meta({ description: 'The first entries after this event id. Not together with `before`.' }),
+    after: ulid
+      .optional()
+      .meta({ description: 'The first entries after this event id. Cannot be combined with `before`.' }),
     before: ulid
       .optional()
-      .meta({ description: 'The latest entries before this event id. Not together with `after`.' }),
+      .meta({ description: 'The latest entries before this event id. Cannot be combined with `after`.' }),
   })
-  .refine(({ after, before }) => after === undefined || before === undefined, 'after and before exclude each other');
+  .refine(({ after, before }) => after === undefined || before === undefined, 'after and before cannot be combined');
 
 export const streamEventsQuery = z.object({
-  limit: queryInteger(0, LIMITS.logEntries).default(100).meta({ description: 'How many past entries come first.' }),
+  limit: queryInteger(0, LIMITS.logEntries)
+    .default(100)
+    .meta({ description: 'The number of past entries to send first.' }),
   after: ulid.optional().meta({
-    description: 'Resumes strictly after this event id; `limit` is ignored. `Last-Event-ID` comes before it.',
+    description: 'Resumes after this event id; `limit` is ignored. `Last-Event-ID` takes precedence.',
   }),
   until: z.literal('idle').optional().meta({ description: '`idle` ends the stream once no Run is active.' }),
 });
@@ -206,14 +219,14 @@ export const listThreadsQuery = z.object({
   cursor: z
     .string()
     .max(LIMITS.cursor)
-    .refine((cursor) => decodePlace(cursor) !== null, 'is none of ours')
+    .refine((cursor) => decodePlace(cursor) !== null, 'must be nextCursor of a previous page')
     .optional()
-    .meta({ description: `${pageCursor} Anything else is refused.` }),
+    .meta({ description: `${pageCursor} Any other value is rejected.` }),
   archived: z
     .enum(['true', 'false', 'all'])
     .default('false')
-    .meta({ description: '`true`: only archived ones, `false`: only active ones, `all`: both.' }),
-  status: threadSummary.shape.status.optional().meta({ description: 'Only Threads of this status.' }),
+    .meta({ description: '`true`: only archived Threads; `false`: only Threads that are not archived; `all`: both.' }),
+  status: threadSummary.shape.status.optional().meta({ description: 'Only Threads with this status.' }),
   userId: text(1, LIMITS.userId)
     .optional()
     .meta({ description: `Only Threads of this user of the application. ${characters}` }),
@@ -226,7 +239,7 @@ export const readContentQuery = z.object({
   disposition: z
     .enum(['attachment', 'inline'])
     .default('attachment')
-    .meta({ description: 'What `Content-Disposition` says.' }),
+    .meta({ description: 'The disposition in `Content-Disposition`.' }),
 });
 
 export const listRunsQuery = z.object({

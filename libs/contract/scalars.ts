@@ -5,7 +5,7 @@ export const ulid = z
   .string()
   .regex(/^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/, 'must be a ULID')
   .toUpperCase()
-  .meta({ format: 'ulid', description: 'A ULID, in either case.' });
+  .meta({ format: 'ulid', description: 'A ULID, in upper or lower case.' });
 
 /** A ULID as it is answered. */
 export const answeredUlid = z
@@ -35,7 +35,7 @@ function textProblem(value: string, min: number, max: number): string | null {
   const tooLong = value.length > max && (value.length > 2 * max || countCharacters(value) > max);
   if (tooLong) return `must have at most ${max} characters`;
   if (value.length < min) return min === 1 ? 'must not be empty' : `must have at least ${min} characters`;
-  return value.includes('\0') || !value.isWellFormed() ? 'must not hold NUL or lone surrogates' : null;
+  return value.includes('\0') || !value.isWellFormed() ? 'must not contain NUL or lone surrogates' : null;
 }
 
 /** Unicode code points. */

@@ -4,11 +4,11 @@
  */
 export const REJECTIONS = {
   thread_missing: 'The Thread does not exist.',
-  thread_exists: 'The Thread exists already.',
-  thread_archived: 'The Thread is archived.',
+  thread_exists: 'The Thread already exists.',
+  thread_archived: 'The Thread is archived; unarchive it first.',
   thread_terminated: 'The Thread is terminated.',
-  thread_busy: 'A Run of the Thread is active.',
-  too_many_queued_runs: 'Too many Runs of the Thread are queued.',
+  thread_busy: 'A Run of the Thread is active; wait for its end, or interrupt it.',
+  too_many_queued_runs: 'Too many Runs of the Thread are queued; wait until some have ended.',
   no_active_run: 'The Thread has no active Run.',
   run_not_live: 'The Run has ended.',
   run_not_retryable: 'The Run cannot be retried.',

@@ -216,9 +216,7 @@ function isRightWithoutEffect(history: History, state: State, call: Call): boole
   // A Run that has ended is answered as it is.
   if (status === 200) return asked.kind === 'interrupt' && state.ended.has(asked.runId ?? '') && tellsOf(call, state);
   // Retry-After is no explanation: what was too busy for a call must not have been.
-  return (
-    status === 409 && !/changing too quickly/.test(call.body.error?.message ?? '') && !accepts(history, state, asked)
-  );
+  return status === 409 && !/Too many writers/.test(call.body.error?.message ?? '') && !accepts(history, state, asked);
 }
 
 /** What the specification says (docs/spec/decisions.md#state-conflicts, docs/spec/decisions.md#when-busy). */

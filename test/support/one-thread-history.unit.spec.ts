@@ -137,7 +137,7 @@ describe('finds what no order explains', () => {
       'too many conflicts',
       [
         call(message('m'), 10, 30, 409, {
-          error: { code: 'idempotency_conflict', message: 'The Thread is changing too quickly.' },
+          error: { code: 'idempotency_conflict', message: 'Too many writers change the Thread; repeat the request.' },
         }),
       ],
       [],

@@ -170,7 +170,7 @@ describe('If-Match', () => {
       {
         error: {
           code: 'idempotency_conflict',
-          message: `If-Match does not fit: the file’s ETag is ${newTag}.`,
+          message: `If-Match failed: the file’s ETag is ${newTag}.`,
         },
       },
     ]);

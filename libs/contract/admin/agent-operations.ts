@@ -15,24 +15,21 @@ export const agentOperations = {
   applyManifests: {
     method: 'POST',
     path: '/agents/apply',
-    summary: 'Create or update Agents as their manifests say, all or none',
+    summary: 'Create or update Agents from manifests, all or none',
     description:
-      'An Agent is found by organization and name. A manifest that differs from its live one becomes the next version, and live; one ' +
-      'that is the same changes nothing. New Agents are not published.',
+      'An Agent is found by organization and name. A manifest that differs from the live one becomes the next version and is ' +
+      'made live; an equal one changes nothing. New Agents are not published.',
     params: nothing,
     query: nothing,
     body: z.strictObject({
       organizationId: ulid,
       manifests: list(manifest, 1, ADMIN_LIMITS.manifests),
-      ownerPersonId: ulid.optional().meta({ description: 'Of Agents that are created.' }),
-      publish: z.boolean().default(false).meta({ description: 'Publishes them too.' }),
-      dryRun: z
-        .boolean()
-        .default(false)
-        .meta({ description: 'Answers what would become of them, and changes nothing.' }),
+      ownerPersonId: ulid.optional().meta({ description: 'Owner of the Agents that are created.' }),
+      publish: z.boolean().default(false).meta({ description: 'Whether to publish them too.' }),
+      dryRun: z.boolean().default(false).meta({ description: 'Returns the result without changing anything.' }),
       expectedVersions: z.record(z.string(), z.int().min(0)).optional().meta({
         description:
-          'By name: the live versions as the caller saw them, 0 for none. With another one: 409, and nothing changes.',
+          'The live version that the caller expects, by name of the Agent; 0 for none. 409 if another version is live; then nothing changes.',
       }),
     }),
     status: 200,
@@ -48,8 +45,8 @@ export const agentOperations = {
     query: z.object({
       ...page,
       organizationId: ulid.optional(),
-      name: newName.optional().meta({ description: 'Only those of exactly this name.' }),
-      deleted: flag.meta({ description: '`true`: only deleted ones. Else only the others.' }),
+      name: newName.optional().meta({ description: 'Only Agents with exactly this name.' }),
+      deleted: flag.meta({ description: '`true`: only deleted Agents. Otherwise, only Agents that are not deleted.' }),
     }),
     body: noBody,
     status: 200,
@@ -59,7 +56,7 @@ export const agentOperations = {
   getAgent: {
     method: 'GET',
     path: '/agents/{agentId}',
-    summary: 'Read an Agent, its live manifest, whether it can run, and what its tools may do',
+    summary: 'Read an Agent, its live manifest, its readiness and its tool policies',
     description: 'The readiness is that of the API process that answers.',
     params: agentParams,
     query: nothing,
@@ -68,14 +65,14 @@ export const agentOperations = {
     answer: z.strictObject({
       agent: managedAgent,
       manifest: manifest.nullable(),
-      readiness: z.array(readinessProblem).meta({ description: 'Empty: it can run.' }),
+      readiness: z.array(readinessProblem).meta({ description: 'Empty if the Agent can run.' }),
       warnings: z.array(readinessProblem).meta({
         description:
-          'What it lacks and can do without, such as a tool server that is not required, or a tool that was left out of a list.',
+          'What is missing but not required, such as an optional tool server or a tool that was left out of a list.',
       }),
-      toolPolicies: z
-        .array(z.strictObject({ pattern: z.string(), policy: z.enum(['allow', 'ask', 'deny']) }))
-        .meta({ description: 'The first that fits a tool’s name decides; else the tool’s own default.' }),
+      toolPolicies: z.array(z.strictObject({ pattern: z.string(), policy: z.enum(['allow', 'ask', 'deny']) })).meta({
+        description: 'The first pattern that matches a tool’s name decides; otherwise, the tool’s own default.',
+      }),
       toolServers: z.array(
         z.strictObject({
           name: z.string().meta({ description: 'Its tools are named `name__tool`.' }),
@@ -88,8 +85,8 @@ export const agentOperations = {
   updateAgent: {
     method: 'POST',
     path: '/agents/{agentId}',
-    summary: 'Change who may use an Agent, who owns it, and whether callers reach it',
-    description: 'What is left out stays. Every pod sees it within 5 s.',
+    summary: 'Change the access, API access or owner of an Agent',
+    description: 'Omitted fields are not changed. Every pod applies the change within 5 s.',
     params: agentParams,
     query: nothing,
     body: z.strictObject({
@@ -104,8 +101,8 @@ export const agentOperations = {
   publishAgent: {
     method: 'POST',
     path: '/agents/{agentId}/publish',
-    summary: 'Let callers use an Agent',
-    description: 'Every pod sees it within 5 s. Publishing a published Agent changes nothing.',
+    summary: 'Publish an Agent',
+    description: 'Every pod applies the change within 5 s. Publishing a published Agent changes nothing.',
     params: agentParams,
     query: nothing,
     body: noBody,
@@ -116,8 +113,8 @@ export const agentOperations = {
   unpublishAgent: {
     method: 'POST',
     path: '/agents/{agentId}/unpublish',
-    summary: 'Have callers of an Agent refused',
-    description: 'Within 5 s on every pod, open streams included. Runs that are under way go on.',
+    summary: 'Unpublish an Agent',
+    description: 'Within 5 s, every pod rejects its callers and ends their streams. Active Runs continue.',
     params: agentParams,
     query: nothing,
     body: noBody,
@@ -133,7 +130,7 @@ export const agentOperations = {
     params: agentParams,
     query: z.object({
       limit: page.limit,
-      before: queriedVersion.optional().meta({ description: 'Only those before this one.' }),
+      before: queriedVersion.optional().meta({ description: 'Only versions before this one.' }),
     }),
     body: noBody,
     status: 200,
@@ -156,13 +153,13 @@ export const agentOperations = {
     method: 'POST',
     path: '/agents/{agentId}/rollback',
     summary: 'Make the manifest of an older version live again, as the next version',
-    description: 'Runs keep the version that they began with.',
+    description: 'Runs keep the version that they started with.',
     params: agentParams,
     query: nothing,
     body: z
       .strictObject({
         version: z.int().min(1).max(ADMIN_LIMITS.version).optional().meta({
-          description: 'Default: the one before the live one.',
+          description: 'The version to restore. Default: the one before the live one.',
         }),
       })
       .prefault({}),
@@ -175,7 +172,7 @@ export const agentOperations = {
     path: '/agents/{agentId}',
     summary: 'Delete an Agent; its Threads become TERMINATED',
     description:
-      'Callers find neither it nor its Threads from then on. The Threads are ended by this call as far as 2 s allow, the rest by the workers.',
+      'Callers no longer find the Agent or its Threads. This call ends Threads for up to 2 s; the workers end the rest.',
     params: agentParams,
     query: nothing,
     body: noBody,
@@ -183,15 +180,15 @@ export const agentOperations = {
     answer: z.strictObject({
       agent: managedAgent,
       ended: z.int().meta({ description: 'Threads that this call has ended.' }),
-      complete: z.boolean().meta({ description: 'Whether these were all.' }),
+      complete: z.boolean().meta({ description: 'Whether all Threads have ended.' }),
     }),
     form: 'json',
   },
   invitePerson: {
     method: 'POST',
     path: '/agents/{agentId}/people',
-    summary: 'Name a person who may use an invited-only Agent',
-    description: 'They must be a member of its organization to use it.',
+    summary: 'Invite a person to an Agent with access `invited`',
+    description: 'To use the Agent, the person must also be a member of its organization.',
     params: agentParams,
     query: nothing,
     body: z.strictObject({ personId: ulid }),
@@ -202,8 +199,8 @@ export const agentOperations = {
   uninvitePerson: {
     method: 'DELETE',
     path: '/agents/{agentId}/people/{personId}',
-    summary: 'Take an invitation back',
-    description: 'Every pod sees it within 5 s. A person who was not invited is left unchanged.',
+    summary: 'Remove an invitation',
+    description: 'Every pod applies the change within 5 s. Has no effect on a person who is not invited.',
     params: invitedParams,
     query: nothing,
     body: noBody,

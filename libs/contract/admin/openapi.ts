@@ -28,19 +28,19 @@ export function adminOpenApiDocument(serverUrl: string): Json {
   });
 }
 
-const INTRODUCTION = `Operates an installation of Spool: what \`spool\` does, by HTTP.
+const INTRODUCTION = `Operates an installation of Spool over HTTP, like the command \`spool\`.
 
-- **Ids** are ULIDs, accepted in either case and answered in upper case. **Times** are RFC 3339 in UTC with milliseconds.
-- **Unknown fields** of a body are refused, unknown query parameters ignored.
+- **Ids** are ULIDs, accepted in upper or lower case and returned in upper case. **Times** are RFC 3339 in UTC with milliseconds.
+- **Unknown fields** of a body are rejected. Unknown query parameters are ignored.
 - **Lists** are newest first. \`nextCursor\` leads to the next page.
-- **Lines** (\`application/x-ndjson\`) are sent as they come; empty ones mean nothing. What fails half-way is the last line, \`{"error": {"code", "message"}}\`.
-- **Bytes** (\`application/octet-stream\`) are a file, to be saved under its name.
-- **Every change** is an entry of the audit log: who, what, when.
+- **Lines** (\`application/x-ndjson\`) are sent as they are produced. Ignore empty lines. If the operation fails half-way, the last line is \`{"error": {"code", "message"}}\`.
+- **Bytes** (\`application/octet-stream\`) are a file to save under its name.
+- **Every change** writes an entry to the audit log: who, what, when.
 - **Errors** have one envelope, \`{"error": {"code", "message"}}\`.`;
 
 const ERROR = {
   type: 'object',
-  description: 'The body of every answer that is not 2xx.',
+  description: 'The body of every response that is not 2xx.',
   properties: {
     error: {
       type: 'object',
@@ -61,7 +61,7 @@ const REFUSAL = {
         'The cause: a reason of the Agent Threads API, or ' +
         `${Object.keys(ADMIN_ERROR_REASONS)
           .map((reason) => `\`${reason}\``)
-          .join(', ')}. Refusals by the operation itself omit it; their message states the cause.`,
+          .join(', ')}. Errors of the operation itself omit it; their message states the cause.`,
       schema: { type: 'string' },
     },
   },
@@ -69,8 +69,8 @@ const REFUSAL = {
 };
 
 const TAGS = {
-  Organizations: 'Owners of Agents; people are their members.',
-  People: 'People who can have tokens and own Agents and Threads.',
+  Organizations: 'Organizations own Agents and have people as members.',
+  People: 'People can have tokens and own Agents and Threads.',
   Tokens: 'Credentials of people, services and operators.',
   Agents: 'Agents, their versions, and who may use them.',
   Threads: 'Threads of all callers, their events and files.',

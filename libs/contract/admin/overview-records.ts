@@ -31,43 +31,44 @@ export const problem = z
       'waiting_runs',
     ]),
     severity: z.enum(['critical', 'warning', 'info']),
-    message: z.string().meta({ description: 'What it is, and what to do about it.' }),
-    count: count.nullable().meta({ description: 'Of what it is about; null where it is one thing.' }),
-    since: dateTime.nullable().meta({ description: 'Of the oldest.' }),
+    message: z.string().meta({ description: 'The problem and what to do about it.' }),
+    count: count.nullable().meta({ description: 'The number of affected items, or null.' }),
+    since: dateTime.nullable().meta({ description: 'The time at which the oldest item was affected.' }),
     runs: z
       .array(
         managedRun.pick({ id: true, threadId: true, agentName: true, status: true, error: true, mayBeRetried: true }),
       )
-      .meta({ description: 'The oldest 5 that it is about.' }),
+      .meta({ description: 'The oldest 5 affected Runs.' }),
   })
-  .meta({ description: 'Something that somebody should look at.' })
+  .meta({ description: 'A problem that needs attention.' })
   .register(adminComponents, { id: 'Problem' });
 
 export const overview = z
   .strictObject({
     at: dateTime,
     windowMinutes: z.int(),
-    bucketSeconds: z.int().meta({ description: 'Length of each of `series`.' }),
-    problems: z.array(problem).meta({ description: 'The worst first; empty: all is well.' }),
+    bucketSeconds: z.int().meta({ description: 'Length of each item of `series` in seconds.' }),
+    problems: z.array(problem).meta({ description: 'Worst first; empty if there are no problems.' }),
     runs: z.strictObject(runsByStatus).meta({
-      description: 'Live Runs by status now, ended ones by how they ended within the window.',
+      description: 'Live Runs by status now, and Runs that ended within the window by status.',
     }),
     series: z
       .array(
         z.strictObject({
-          at: dateTime.meta({ description: 'Its beginning.' }),
+          at: dateTime.meta({ description: 'Start of the interval.' }),
           created: count,
           completed: count,
           failed: count,
           cancelled: count,
           expired: count,
-          live: count.meta({ description: 'Runs that had not ended at its end.' }),
+          live: count.meta({ description: 'Runs that had not ended at the end of the interval.' }),
           startP50Ms: milliseconds.nullable(),
           startP95Ms: milliseconds.nullable(),
         }),
       )
       .meta({
-        description: 'The window in 60 equal parts, oldest first. Starts count where the Run was created.',
+        description:
+          'The window in 60 equal intervals, oldest first. Start latencies count in the interval in which the Run was created.',
       }),
     startLatency: z
       .strictObject({
@@ -76,14 +77,14 @@ export const overview = z
         p95Ms: milliseconds.nullable(),
         p99Ms: milliseconds.nullable(),
       })
-      .meta({ description: 'From a Run’s creation to its first start, of Runs created within the window.' }),
+      .meta({ description: 'Time from the creation of a Run to its first start, for Runs created within the window.' }),
     failures: z
       .array(z.strictObject({ code: z.string(), count, lastAt: dateTime, lastRunId: answeredUlid }))
-      .meta({ description: 'Of Runs that failed within the window, by code, the most frequent first.' }),
+      .meta({ description: 'Runs that failed within the window, by error code, most frequent first.' }),
     queue: queueStatus,
     database: z.strictObject({
       version: z.string(),
-      latencyMs: milliseconds.meta({ description: 'Of one trivial statement.' }),
+      latencyMs: milliseconds.meta({ description: 'Latency of one trivial statement.' }),
       connections: count,
       maxConnections: count,
       sizeBytes: count,
@@ -96,9 +97,9 @@ export const overview = z
         usedBytes: count.nullable(),
       })
       .nullable()
-      .meta({ description: 'Null where none is used.' }),
+      .meta({ description: 'Null if Redis is not used.' }),
   })
-  .meta({ description: 'What the person on call looks at first.' })
+  .meta({ description: 'The state of the installation at a glance.' })
   .register(adminComponents, { id: 'Overview' });
 
 export type Overview = z.output<typeof overview>;

@@ -20,8 +20,10 @@ export const newName = text(1, ADMIN_LIMITS.name);
 
 /** Of ids: everything is listed by id, newest first, so the last id of a page says where the next one begins. */
 export const page = {
-  limit: queryInteger(1, ADMIN_LIMITS.page).default(ADMIN_LIMITS.page).meta({ description: 'How many at most.' }),
-  cursor: ulid.optional().meta({ description: '`nextCursor` of the page before.' }),
+  limit: queryInteger(1, ADMIN_LIMITS.page)
+    .default(ADMIN_LIMITS.page)
+    .meta({ description: 'The maximum number of items in the page.' }),
+  cursor: ulid.optional().meta({ description: '`nextCursor` of the previous page.' }),
 };
 
 export const nextCursor = z.string().nullable().meta({ description: 'Null at the end.' });
@@ -32,7 +34,10 @@ const LAST_TIME = Date.UTC(10_000) - 1;
 /** A time that a caller gives, with any offset; in UTC from here on, and of a year that RFC 3339 can write. */
 export const time = z.iso
   .datetime({ offset: true, abort: true, error: 'must be a time such as 2027-01-31T12:00:00Z' })
-  .refine((value) => Date.parse(value) >= FIRST_TIME && Date.parse(value) <= LAST_TIME, 'must be of 1970 to 9999')
+  .refine(
+    (value) => Date.parse(value) >= FIRST_TIME && Date.parse(value) <= LAST_TIME,
+    'must be in the years 1970 to 9999',
+  )
   .transform((value) => new Date(value).toISOString());
 
 /** Of what has a bound of its own in the body. */

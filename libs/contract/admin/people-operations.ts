@@ -10,7 +10,7 @@ const personParams = z.object({ personId: ulid });
 const tokenParams = z.object({ tokenId: ulid });
 
 const named = z.strictObject({ name: newName });
-const byName = newName.optional().meta({ description: 'Only those of exactly this name.' });
+const byName = newName.optional().meta({ description: 'Only those with exactly this name.' });
 const agentIds = (min: number) => ulids(min, ADMIN_LIMITS.agentsAToken);
 
 /** A limit of a token. Null, or no value for a new token, means the default of its kind. */
@@ -30,7 +30,7 @@ const quota = (what: string) =>
     .int()
     .min(0)
     .nullish()
-    .meta({ description: `${what} Null: the setting of the installation.` });
+    .meta({ description: `${what} Null means the setting of the installation.` });
 
 const newToken = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -96,7 +96,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/organizations/{organizationId}',
     summary: 'Rename an organization',
-    description: 'Its id stays.',
+    description: 'Its id does not change.',
     params: organizationParams,
     query: nothing,
     body: named,
@@ -109,16 +109,16 @@ export const peopleOperations = {
     path: '/organizations/{organizationId}/concurrency',
     summary: 'Limit how many Runs of an organization are executed at once',
     description:
-      'Runs beyond it stay queued, and their queue time stands still. Every worker keeps to it within 2.5 s.',
+      'Runs beyond the limit stay queued, and their queue time limit is suspended. Every worker applies the limit within 2.5 s.',
     params: organizationParams,
     query: nothing,
     body: z.strictObject({
       runs: z
         .int()
-        .min(1, 'must be at least 1, or null for none')
+        .min(1, 'must be at least 1, or null for no limit')
         .max(10_000)
         .nullable()
-        .meta({ description: 'Null: as many as there are slots.' }),
+        .meta({ description: 'Null means no limit.' }),
     }),
     status: 200,
     answer: z.strictObject({ organization: organizationRecord }),
@@ -129,12 +129,12 @@ export const peopleOperations = {
     path: '/organizations/{organizationId}/file-quota',
     summary: 'Limit the files of an organization and their bytes',
     description:
-      'Omitted fields stay. Files beyond the quota are refused from then on. Nothing is deleted, and deletions are always allowed.',
+      'Omitted fields are not changed. New files beyond the quota are rejected. Nothing is deleted, and deletions are always allowed.',
     params: organizationParams,
     query: nothing,
     body: z.strictObject({
-      maxCount: quota('Files in all.'),
-      maxBytes: quota('Bytes in all files.'),
+      maxCount: quota('Total number of files.'),
+      maxBytes: quota('Total bytes of all files.'),
     }),
     status: 200,
     answer: z.strictObject({ organization: organizationRecord }),
@@ -143,8 +143,9 @@ export const peopleOperations = {
   addMember: {
     method: 'POST',
     path: '/organizations/{organizationId}/members',
-    summary: 'Make a person a member; one who is stays one',
-    description: 'Every pod lets the person use the organization’s Agents within 5 s.',
+    summary: 'Add a member to an organization',
+    description:
+      'Within 5 s, every pod lets the person use the organization’s Agents. Adding a member again changes nothing.',
     params: organizationParams,
     query: nothing,
     body: z.strictObject({ personId: ulid }),
@@ -155,8 +156,9 @@ export const peopleOperations = {
   removeMember: {
     method: 'DELETE',
     path: '/organizations/{organizationId}/members/{personId}',
-    summary: 'End a membership; who is no member stays none',
-    description: 'Every pod refuses the person the organization’s Agents within 5 s, and open streams end.',
+    summary: 'Remove a member from an organization',
+    description:
+      'Within 5 s, every pod rejects the person’s requests to the organization’s Agents and ends open streams. Has no effect on a person who is not a member.',
     params: memberParams,
     query: nothing,
     body: noBody,
@@ -167,7 +169,7 @@ export const peopleOperations = {
   createPerson: {
     method: 'POST',
     path: '/people',
-    summary: 'Create a person, a member of these organizations',
+    summary: 'Create a person as a member of the given organizations',
     description: 'The person has no token yet.',
     params: nothing,
     query: nothing,
@@ -208,7 +210,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/people/{personId}',
     summary: 'Rename a person',
-    description: 'The id stays.',
+    description: 'The id does not change.',
     params: personParams,
     query: nothing,
     body: named,
@@ -219,8 +221,8 @@ export const peopleOperations = {
   mintToken: {
     method: 'POST',
     path: '/tokens',
-    summary: 'Mint a token',
-    description: 'The answer holds its secret, which is shown nowhere else and never again.',
+    summary: 'Create a token',
+    description: 'The response contains its secret, which is shown only once.',
     params: nothing,
     query: nothing,
     body: newToken,
@@ -251,7 +253,7 @@ export const peopleOperations = {
   getToken: {
     method: 'GET',
     path: '/tokens/{tokenId}',
-    summary: 'Read what is known of a token',
+    summary: 'Read a token',
     description: 'The secret is not returned, because only its SHA-256 is stored.',
     params: tokenParams,
     query: nothing,
@@ -265,12 +267,12 @@ export const peopleOperations = {
     path: '/tokens/{tokenId}',
     summary: 'Change a token’s name, expiry, limits, attribution or Agents',
     description:
-      'Omitted fields stay. Every pod applies the change within 5 s. A lower stream limit does not close open streams.',
+      'Omitted fields are not changed. Every pod applies the change within 5 s. A lower stream limit does not close open streams.',
     params: tokenParams,
     query: nothing,
     body: z.strictObject({
       name: newName.optional(),
-      expiresAt: time.nullish().meta({ description: 'Null: never.' }),
+      expiresAt: time.nullish().meta({ description: 'Null means that it never expires.' }),
       allowAttribution: z.boolean().optional(),
       requestsPerMinute,
       maxStreams,
@@ -286,12 +288,12 @@ export const peopleOperations = {
     path: '/tokens/{tokenId}/rotate',
     summary: 'Give a token a new secret',
     description:
-      'Its id stays, and so does all that it owns. The old secret works for `graceSeconds` more (default 0: not at all).',
+      'The id of the token does not change. The old secret works for another `graceSeconds` (default 0: it stops working immediately).',
     params: tokenParams,
     query: nothing,
     body: z
       .strictObject({
-        graceSeconds: z.int().min(0).max(2_592_000).default(0).meta({ description: '30 days at most.' }),
+        graceSeconds: z.int().min(0).max(2_592_000).default(0).meta({ description: 'At most 30 days.' }),
       })
       .prefault({}),
     status: 200,
@@ -301,8 +303,8 @@ export const peopleOperations = {
   revokeToken: {
     method: 'POST',
     path: '/tokens/{tokenId}/revoke',
-    summary: 'Revoke a token for good',
-    description: 'Every pod refuses it within 5 s, and its open streams end. Revoking again keeps the first time.',
+    summary: 'Permanently revoke a token',
+    description: 'Within 5 s, every pod rejects the token and ends its streams. Revoking again keeps the first time.',
     params: tokenParams,
     query: nothing,
     body: noBody,
@@ -314,7 +316,7 @@ export const peopleOperations = {
     method: 'POST',
     path: '/tokens/identify',
     summary: 'Find a token by the SHA-256 of its secret',
-    description: 'To learn which token it is that was found where it should not be, without sending it.',
+    description: 'Identifies a leaked token without sending it.',
     params: nothing,
     query: nothing,
     body: z.strictObject({

@@ -4,10 +4,10 @@ import { answeredUlid, dateTime } from '../scalars.ts';
 /** Schemas that have a name in the OpenAPI document of the admin API. */
 export const adminComponents = z.registry<{ id: string }>();
 
-const agentName = z.string().meta({ description: 'Of the Agent’s live manifest.' });
+const agentName = z.string().meta({ description: 'The name in the Agent’s live manifest.' });
 const organizationName = z.string();
 
-const name = z.string().meta({ description: 'For people; need not be unique.' });
+const name = z.string().meta({ description: 'A display name; need not be unique.' });
 
 export const organizationRecord = z
   .strictObject({
@@ -15,24 +15,23 @@ export const organizationRecord = z
     name,
     createdAt: dateTime,
     concurrency: z.strictObject({
-      runs: z
-        .int()
-        .nullable()
-        .meta({ description: 'Runs of all its Agents that are executed at once; null: as many as there are slots.' }),
+      runs: z.int().nullable().meta({
+        description: 'The maximum number of its Runs that are executed at the same time. Null means no limit.',
+      }),
     }),
     files: z
       .strictObject({
         count: z.int(),
         bytes: z.int(),
-        maxCount: z.int().nullable().meta({ description: 'Null: `ORGANIZATION_FILES` of the installation.' }),
-        maxBytes: z.int().nullable().meta({ description: 'Null: `ORGANIZATION_FILE_BYTES` of the installation.' }),
+        maxCount: z.int().nullable().meta({ description: 'Null means `ORGANIZATION_FILES` of the installation.' }),
+        maxBytes: z.int().nullable().meta({ description: 'Null means `ORGANIZATION_FILE_BYTES` of the installation.' }),
         limits: z.strictObject({ maxCount: z.int().nullable(), maxBytes: z.int().nullable() }).meta({
-          description: 'The limits in force, with the settings of the API process that answers. Null: no limit.',
+          description: 'The effective limits, with the settings of this API process. Null means no limit.',
         }),
       })
-      .meta({ description: 'Its drafts, attachments, artifacts and files of folders, and how many it can have.' }),
+      .meta({ description: 'Its drafts, attachments, artifacts and files of folders, with their quota.' }),
   })
-  .meta({ description: 'Whom Agents belong to, and people are members of.' })
+  .meta({ description: 'Owns Agents and has people as members.' })
   .register(adminComponents, { id: 'Organization' });
 
 export const personRecord = z
@@ -42,7 +41,7 @@ export const personRecord = z
     createdAt: dateTime,
     organizationIds: z.array(answeredUlid).meta({ description: 'Organizations that the person is a member of.' }),
   })
-  .meta({ description: 'Somebody who can have tokens and own Agents and Threads.' })
+  .meta({ description: 'A person who can have tokens and own Agents and Threads.' })
   .register(adminComponents, { id: 'Person' });
 
 const ownLimit = z.int().nullable().meta({ description: 'Set for this token; null means the default of its kind.' });
@@ -50,49 +49,59 @@ const ownLimit = z.int().nullable().meta({ description: 'Set for this token; nul
 export const tokenRecord = z
   .strictObject({
     id: answeredUlid,
-    kind: z.enum(['person', 'service', 'operator']).meta({ description: 'Who calls with it.' }),
+    kind: z
+      .enum(['person', 'service', 'operator'])
+      .meta({ description: 'Whether a person, a service or an operator uses it.' }),
     name,
-    status: z.enum(['active', 'expired', 'revoked']).meta({ description: 'Only an active one is accepted.' }),
-    personId: answeredUlid.nullable().meta({ description: 'Whose it is; null unless it is a person’s.' }),
+    status: z.enum(['active', 'expired', 'revoked']).meta({ description: 'Only active tokens are accepted.' }),
+    personId: answeredUlid.nullable().meta({ description: 'The person whose token it is; null for other kinds.' }),
     personName: z.string().nullable(),
-    organizationId: answeredUlid.nullable().meta({ description: 'Null unless it is a service’s.' }),
+    organizationId: answeredUlid
+      .nullable()
+      .meta({ description: 'The organization of a service token; null for other kinds.' }),
     organizationName: organizationName.nullable(),
-    agentIds: z.array(answeredUlid).meta({ description: 'Agents that a service may call; of others empty.' }),
-    allowAttribution: z.boolean().meta({ description: 'Whether a service may make Threads in the name of a person.' }),
+    agentIds: z
+      .array(answeredUlid)
+      .meta({ description: 'Agents that a service token may call; empty for other kinds.' }),
+    allowAttribution: z
+      .boolean()
+      .meta({ description: 'Whether a service token may create Threads on behalf of a person.' }),
     requestsPerMinute: ownLimit,
     maxStreams: ownLimit,
     limits: z
       .strictObject({
         requestsPerMinute: z.int().meta({ description: 'Counted over all processes.' }),
         maxStreams: z.int().nullable().meta({
-          description: 'Open event streams per process; null for operators, who open none.',
+          description: 'Open event streams per process; null for operators.',
         }),
       })
-      .meta({ description: 'The limits in force, with the defaults of the API process that answers.' }),
+      .meta({ description: 'The effective limits, with the defaults of this API process.' }),
     createdAt: dateTime,
-    expiresAt: dateTime.nullable().meta({ description: 'Null: never.' }),
+    expiresAt: dateTime.nullable().meta({ description: 'Null means that it never expires.' }),
     revokedAt: dateTime.nullable(),
     rotatedAt: dateTime.nullable().meta({ description: 'When its secret was last changed.' }),
-    oldSecretUntil: dateTime.nullable().meta({ description: 'Until when the secret before the last rotation works.' }),
-    lastUsedAt: dateTime.nullable().meta({ description: 'To the minute.' }),
+    oldSecretUntil: dateTime
+      .nullable()
+      .meta({ description: 'The time until which the secret before the last rotation works.' }),
+    lastUsedAt: dateTime.nullable().meta({ description: 'Accurate to the minute.' }),
   })
-  .meta({ description: 'What is known of a token; its secret is not, only the secret’s SHA-256 is stored.' })
+  .meta({ description: 'A token without its secret. Only the SHA-256 of the secret is stored.' })
   .register(adminComponents, { id: 'Token' });
 
 export const mintedToken = z
   .strictObject({
     token: tokenRecord,
-    secret: z.string().meta({ description: 'What callers send. Shown once, here.' }),
+    secret: z.string().meta({ description: 'The secret that callers send. It is shown only here.' }),
   })
   .meta({ description: 'A token with its new secret.' })
   .register(adminComponents, { id: 'MintedToken' });
 
 export const readinessProblem = z
   .strictObject({
-    message: z.string().meta({ description: 'What callers are told.' }),
+    message: z.string().meta({ description: 'The message that callers see.' }),
     detail: z.string().meta({ description: 'What exactly is missing.' }),
   })
-  .meta({ description: 'What an Agent lacks in the process that answers.' })
+  .meta({ description: 'Something that the Agent lacks in this API process.' })
   .register(adminComponents, { id: 'ReadinessProblem' });
 
 export const managedAgent = z
@@ -101,18 +110,22 @@ export const managedAgent = z
     organizationId: answeredUlid,
     organizationName,
     ownerPersonId: answeredUlid.nullable(),
-    name: z.string().meta({ description: 'Of its live manifest. `apply` finds an Agent by organization and name.' }),
+    name: z
+      .string()
+      .meta({ description: 'The name in its live manifest. `apply` finds an Agent by organization and name.' }),
     description: z.string(),
     kind: z.enum(['pet', 'cattle']),
     access: z.enum(['organization', 'invited']).meta({
-      description: '`organization`: every member may use it. `invited`: its owner and those who are named.',
+      description: '`organization`: every member may use it. `invited`: only its owner and invited people may.',
     }),
     published: z.boolean(),
-    apiEnabled: z.boolean().meta({ description: 'Whether callers reach it when it is published.' }),
-    liveVersion: z.int().nullable().meta({ description: 'The version that new Runs take; null: there is none.' }),
+    apiEnabled: z.boolean().meta({ description: 'Whether callers can use it when it is published.' }),
+    liveVersion: z.int().nullable().meta({ description: 'The version that new Runs use, or null.' }),
     createdAt: dateTime,
     deletedAt: dateTime.nullable(),
-    invitedPersonIds: z.array(answeredUlid).meta({ description: 'Who is named, whatever its access is now.' }),
+    invitedPersonIds: z
+      .array(answeredUlid)
+      .meta({ description: 'The invited people, also while `access` is `organization`.' }),
   })
   .meta({ description: 'An Agent as operators see it.' })
   .register(adminComponents, { id: 'ManagedAgent' });
@@ -120,7 +133,7 @@ export const managedAgent = z
 /** Checked where it is applied (libs/agents): the wire knows only that it is an object. */
 export const manifest = z
   .record(z.string(), z.unknown())
-  .meta({ description: 'What a version of an Agent says, see docs/manifests.md. Secrets are references.' });
+  .meta({ description: 'The manifest of an Agent’s version; see docs/manifests.md. Secrets are references.' });
 
 export const agentVersion = z
   .strictObject({ version: z.int().min(1), createdAt: dateTime, live: z.boolean() })
@@ -130,16 +143,16 @@ export const agentVersion = z
 export const appliedManifest = z
   .strictObject({
     name: z.string(),
-    agentId: answeredUlid.nullable().meta({ description: 'Null where a dry run would create it.' }),
+    agentId: answeredUlid.nullable().meta({ description: 'Null if a dry run would create it.' }),
     change: z.enum(['created', 'updated', 'unchanged']),
-    version: z.int().min(1).meta({ description: 'The live version then.' }),
+    version: z.int().min(1).meta({ description: 'The live version after the change.' }),
     diff: z
       .string()
-      .meta({ description: 'From the live manifest to this one, as YAML; empty when they are the same.' }),
+      .meta({ description: 'The difference from the live manifest to this one, as YAML; empty if they are equal.' }),
     published: z.boolean(),
-    readiness: z.array(readinessProblem).meta({ description: 'Empty: it can run.' }),
+    readiness: z.array(readinessProblem).meta({ description: 'Empty if the Agent can run.' }),
   })
-  .meta({ description: 'What became, or would become, of one manifest.' })
+  .meta({ description: 'The result for one manifest, or the expected result of a dry run.' })
   .register(adminComponents, { id: 'AppliedManifest' });
 
 export const managedThread = z
@@ -149,12 +162,11 @@ export const managedThread = z
     organizationName,
     agentId: answeredUlid,
     agentName,
-    userId: z.string().meta({ description: 'Of the application.' }),
-    externalRef: z
-      .string()
+    userId: z.string().meta({ description: 'The user of the application.' }),
+    externalRef: z.string().nullable().meta({ description: 'The caller’s reference, given at creation, or null.' }),
+    ownerPersonId: answeredUlid
       .nullable()
-      .meta({ description: 'The caller’s reference, given at creation; null if there is none.' }),
-    ownerPersonId: answeredUlid.nullable().meta({ description: 'Who created it, or to whom it is attributed.' }),
+      .meta({ description: 'The person who created it, or to whom it is attributed.' }),
     ownerTokenId: answeredUlid.nullable().meta({ description: 'The service token that created it.' }),
     kind: z.enum(['pet', 'cattle']),
     status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']),
@@ -184,7 +196,7 @@ export const managedRun = z
     error: z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() }).nullable(),
     mayBeRetried: z.boolean().meta({
       description:
-        'Whether retryRun would take it: cancelled, expired or failed so that a retry may help, and still the newest of a Thread that is neither archived nor terminated.',
+        'Whether retryRun accepts it: cancelled, expired or failed with a retryable error, and the newest Run of a Thread that is neither archived nor terminated.',
     }),
     work: z
       .strictObject({
@@ -192,15 +204,15 @@ export const managedRun = z
         limitedBy: z
           .enum(['agent', 'organization'])
           .nullable()
-          .meta({ description: 'Whose concurrency limit it waits for, or has waited for until it was let in.' }),
+          .meta({ description: 'Whose concurrency limit it waits for, or has waited for.' }),
         dispatch: z.int(),
         attempt: z.int(),
         holder: z.string().nullable().meta({ description: 'The worker that has claimed it.' }),
-        dueAt: dateTime.nullable().meta({ description: 'When it is offered again, requeued or expired.' }),
-        since: dateTime.meta({ description: 'Since when it has been in this state.' }),
+        dueAt: dateTime.nullable().meta({ description: 'When it is enqueued again, requeued or expired.' }),
+        since: dateTime.meta({ description: 'The time at which it entered this state.' }),
       })
       .nullable()
-      .meta({ description: 'What dispatcher and reaper know of it; null once it has ended.' }),
+      .meta({ description: 'Its work item; null when the Run has ended.' }),
   })
   .meta({ description: 'A Run as operators see it.' })
   .register(adminComponents, { id: 'ManagedRun' });
@@ -209,51 +221,61 @@ export const queueStatus = z
   .strictObject({
     name: z.string(),
     backend: z.enum(['redis', 'postgresql']),
-    pausedAt: dateTime.nullable().meta({ description: 'Since when it is paused; null while it runs.' }),
+    pausedAt: dateTime.nullable().meta({ description: 'The time at which it was paused; null if it is not paused.' }),
     pausedBy: z
       .array(z.enum(['spool', 'bullmq']))
       .optional()
       .meta({
         description:
-          '`spool`: an operator paused it; `bullmq`: a BullMQ tool did. Empty while it runs; older releases omit it.',
+          '`spool`: paused by an operator. `bullmq`: paused by a BullMQ tool. Empty if it is not paused; older releases omit it.',
       }),
-    awaySince: dateTime.nullable().meta({ description: 'Since when the workers cannot reach it.' }),
-    offered: z.int().nullable().meta({ description: 'Jobs that no worker has taken yet; null: it does not answer.' }),
+    awaySince: dateTime.nullable().meta({ description: 'The time since which workers cannot reach it, or null.' }),
+    offered: z
+      .int()
+      .nullable()
+      .meta({ description: 'Jobs that no worker has taken yet; null if the queue does not answer.' }),
     runs: z
       .strictObject({ ready: z.int(), leased: z.int(), waiting: z.int(), delayed: z.int(), limited: z.int() })
-      .meta({ description: 'Live Runs by the state of their work row.' }),
-    oldestReadyMs: z.number().nullable().meta({ description: 'How long the oldest ready Run has waited.' }),
+      .meta({ description: 'Live Runs by the state of their work item.' }),
+    oldestReadyMs: z
+      .number()
+      .nullable()
+      .meta({ description: 'The waiting time of the oldest ready Run, in milliseconds.' }),
     workers: z.array(
       z.strictObject({
         holder: z.string(),
         slots: z.int(),
-        leased: z.int().meta({ description: 'Runs that it has claimed.' }),
+        leased: z.int().meta({ description: 'Runs that the worker has claimed.' }),
         seenAt: dateTime,
       }),
     ),
   })
-  .meta({ description: 'The queue and the workers that are alive.' })
+  .meta({ description: 'The queue and the live workers.' })
   .register(adminComponents, { id: 'QueueStatus' });
 
 export const auditEntry = z
   .strictObject({
     id: answeredUlid.meta({
-      description: 'In the order of the changes, nearly: two at the same moment may be swapped.',
+      description: 'Ids follow the order of the changes; two changes at the same time may be swapped.',
     }),
     occurredAt: dateTime,
     actor: z
       .strictObject({
         kind: z.enum(['operator', 'local']).meta({
-          description: 'An operator token, or somebody on a machine that reaches the database (`--local`).',
+          description:
+            '`operator`: an operator token. `local`: someone on a machine that can reach the database (`--local`).',
         }),
-        id: z.string().meta({ description: 'Id of the token; of a local one user and host.' }),
+        id: z.string().meta({ description: 'Id of the token; for `local`, user and host.' }),
         name: z.string(),
       })
-      .meta({ description: 'Who.' }),
-    action: z.string().meta({ description: 'What, such as `token.revoked`.' }),
-    targetId: z.string().nullable().meta({ description: 'Of what; null where it is the whole installation.' }),
+      .meta({ description: 'The actor who made the change.' }),
+    action: z.string().meta({ description: 'The action, such as `token.revoked`.' }),
+    targetId: z
+      .string()
+      .nullable()
+      .meta({ description: 'The id of the changed resource; null for the whole installation.' }),
     organizationId: answeredUlid.nullable(),
-    details: z.record(z.string(), z.unknown()).meta({ description: 'How exactly; never a secret.' }),
+    details: z.record(z.string(), z.unknown()).meta({ description: 'Details of the change; never a secret.' }),
   })
   .meta({ description: 'One change: who, what, when. Entries are never changed or removed.' })
   .register(adminComponents, { id: 'AuditEntry' });
@@ -262,9 +284,9 @@ export const doctorCheck = z
   .strictObject({
     name: z.string(),
     status: z.enum(['ok', 'warning', 'failed']),
-    message: z.string().meta({ description: 'What was found, and what to do about it.' }),
+    message: z.string().meta({ description: 'The result and what to do about it.' }),
   })
-  .meta({ description: 'One thing that was looked at.' })
+  .meta({ description: 'The result of one check.' })
   .register(adminComponents, { id: 'DoctorCheck' });
 
 export type OrganizationRecord = z.output<typeof organizationRecord>;

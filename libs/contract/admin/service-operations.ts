@@ -10,12 +10,12 @@ const fileFinding = z.strictObject({
   threadId: z.string().nullable().meta({ description: 'Null for a draft.' }),
   problem: z
     .enum(['missing', 'size', 'hash', 'unreadable'])
-    .meta({ description: '`unreadable`: the storage failed for it, so that nothing is known.' }),
+    .meta({ description: '`unreadable`: the storage failed, so the state of the file is unknown.' }),
   message: z.string(),
 });
 
 const finding = z.strictObject({
-  threadId: z.string().meta({ description: 'Empty where it is about no Thread.' }),
+  threadId: z.string().meta({ description: 'Empty if the finding concerns no Thread.' }),
   invariant: z.string(),
   message: z.string(),
 });
@@ -25,11 +25,11 @@ export const serviceOperations = {
   getOverview: {
     method: 'GET',
     path: '/overview',
-    summary: 'Read how the installation is, and what is wrong',
-    description: 'Problems, the worst first, and figures of the last `windowMinutes` minutes.',
+    summary: 'Read the state of the installation and its problems',
+    description: 'Returns problems, worst first, and statistics of the last `windowMinutes` minutes.',
     params: nothing,
     query: z.object({
-      windowMinutes: queryInteger(5, 10_080).default(60).meta({ description: 'How far it looks back.' }),
+      windowMinutes: queryInteger(5, 10_080).default(60).meta({ description: 'Length of the window in minutes.' }),
     }),
     body: noBody,
     status: 200,
@@ -39,8 +39,8 @@ export const serviceOperations = {
   getQueue: {
     method: 'GET',
     path: '/queue',
-    summary: 'Read how the queue and the workers are',
-    description: 'Waiting jobs, live Runs by state, and the workers that are alive.',
+    summary: 'Read the state of the queue and the workers',
+    description: 'Returns waiting jobs, live Runs by state, and the live workers.',
     params: nothing,
     query: nothing,
     body: noBody,
@@ -51,8 +51,8 @@ export const serviceOperations = {
   pauseQueue: {
     method: 'POST',
     path: '/queue/pause',
-    summary: 'Have no Run begin; what has begun goes on',
-    description: 'Messages are still accepted, and the queue time of Runs stands still.',
+    summary: 'Pause the queue: no Run starts; active Runs continue',
+    description: 'Messages are still accepted. The queue time limit of Runs is suspended.',
     params: nothing,
     query: nothing,
     body: noBody,
@@ -63,9 +63,8 @@ export const serviceOperations = {
   resumeQueue: {
     method: 'POST',
     path: '/queue/resume',
-    summary: 'Let Runs begin again',
-    description:
-      'Ends the pause of an operator and that of a BullMQ tool. Has no effect on a queue that is not paused.',
+    summary: 'Resume the queue',
+    description: 'Ends a pause by an operator or by a BullMQ tool. Has no effect on a queue that is not paused.',
     params: nothing,
     query: nothing,
     body: noBody,
@@ -76,9 +75,9 @@ export const serviceOperations = {
   verify: {
     method: 'POST',
     path: '/verify',
-    summary: 'Check every invariant of every stream, also while appends go on',
+    summary: 'Check every invariant of every stream, online',
     description:
-      'Lines of progress, and last one with `done`. Changes nothing. Hanging up stops it. 409 while another one is under way in the process.',
+      'Returns lines of progress and a last line with `done`. Changes nothing. Closing the connection stops it. 409 if another verification is active in the process.',
     params: nothing,
     query: nothing,
     body: z.strictObject({ from: ulid.optional().meta({ description: 'Only Threads after this one.' }) }).prefault({}),
@@ -98,9 +97,9 @@ export const serviceOperations = {
   verifyFiles: {
     method: 'POST',
     path: '/files/verify',
-    summary: 'Compare every file with its bytes in the blob store, also while files come and go',
+    summary: 'Compare every file with its bytes in the blob store, online',
     description:
-      'Lines of progress, and last one with `done`. Notes which files have lost their bytes, for the overview. Hanging up stops it; `from` goes on. 409 while another one is under way in the process.',
+      'Returns lines of progress and a last line with `done`. Records which files have lost their bytes, for the overview. Closing the connection stops it; `from` continues. 409 if another one is active in the process.',
     params: nothing,
     query: nothing,
     body: z
@@ -109,7 +108,7 @@ export const serviceOperations = {
         hash: z
           .boolean()
           .default(false)
-          .meta({ description: 'Whether all bytes are read and their SHA-256 compared, not only the size.' }),
+          .meta({ description: 'Whether to read all bytes and compare their SHA-256, not only the size.' }),
       })
       .prefault({}),
     status: 200,
@@ -127,9 +126,9 @@ export const serviceOperations = {
   rebuildProjections: {
     method: 'POST',
     path: '/projections/rebuild',
-    summary: 'Fold every summary anew from its stream, online, and mend what differs',
+    summary: 'Rebuild every summary from its stream, online, and repair differences',
     description:
-      'Lines of progress, and last one with `done`. Hanging up stops it; `from` goes on. 409 while another one is under way in the process.',
+      'Returns lines of progress and a last line with `done`. Closing the connection stops it; `from` continues. 409 if another one is active in the process.',
     params: nothing,
     query: nothing,
     body: z.strictObject({ from: ulid.optional().meta({ description: 'Only Threads after this one.' }) }).prefault({}),
@@ -138,9 +137,11 @@ export const serviceOperations = {
       done: z.boolean(),
       streams: count,
       events: count,
-      differences: count.meta({ description: 'Rows that were not what their stream says, and now are.' }),
+      differences: count.meta({ description: 'Rows that differed from their stream and were repaired.' }),
       byTable: z.record(z.string(), count),
-      left: count.meta({ description: 'Threads left as they are: this release does not understand all their events.' }),
+      left: count.meta({
+        description: 'Threads that were not changed, because this release does not know all their events.',
+      }),
       leftThreadIds: z.array(z.string()),
       lastThreadId: z.string().nullable(),
     }),
@@ -149,7 +150,7 @@ export const serviceOperations = {
   runDoctor: {
     method: 'GET',
     path: '/doctor',
-    summary: 'Check what the process that answers stands on: database, queue, clock, disk, versions',
+    summary: 'Check the dependencies of this API process: database, queue, clock, disk, versions',
     description: 'Each check has a status and a message that says what to do.',
     params: nothing,
     query: nothing,
@@ -166,11 +167,11 @@ export const serviceOperations = {
     params: nothing,
     query: z.object({
       ...page,
-      actorId: newName.optional().meta({ description: 'Only what this one has changed.' }),
-      action: newName.optional().meta({ description: 'Exactly, or what it begins with, such as `token`.' }),
-      targetId: newName.optional().meta({ description: 'Only changes of this.' }),
+      actorId: newName.optional().meta({ description: 'Only changes by this actor.' }),
+      action: newName.optional().meta({ description: 'The exact action, or its prefix, such as `token`.' }),
+      targetId: newName.optional().meta({ description: 'Only changes to this target.' }),
       organizationId: ulid.optional(),
-      since: time.optional().meta({ description: 'Only entries of this time and later.' }),
+      since: time.optional().meta({ description: 'Only entries at or after this time.' }),
     }),
     body: noBody,
     status: 200,

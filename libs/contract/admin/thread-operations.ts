@@ -38,14 +38,16 @@ export const threadOperations = {
       agentId: ulid.optional(),
       ownerPersonId: ulid.optional(),
       ownerTokenId: ulid.optional(),
-      userId: newName.optional().meta({ description: 'Of the application.' }),
-      externalRef: newName.optional().meta({ description: 'Only those with this reference.' }),
+      userId: newName.optional().meta({ description: 'Only Threads of this user of the application.' }),
+      externalRef: newName.optional().meta({ description: 'Only Threads with this reference.' }),
       search: newName.optional().meta({
         description:
           'The id of a Thread or of one of its Runs, a user id, a reference, or a part of the title of one of the newest 100,000 Threads.',
       }),
-      status: managedThread.shape.status.optional().meta({ description: 'Only those of this status.' }),
-      archived: flag.meta({ description: '`true`: only archived ones. `false`: only the others.' }),
+      status: managedThread.shape.status.optional().meta({ description: 'Only Threads with this status.' }),
+      archived: flag.meta({
+        description: '`true`: only archived Threads. `false`: only Threads that are not archived.',
+      }),
     }),
     body: noBody,
     status: 200,
@@ -63,7 +65,7 @@ export const threadOperations = {
     status: 200,
     answer: z.strictObject({
       thread: managedThread,
-      events: count.meta({ description: 'How many its stream has.' }),
+      events: count.meta({ description: 'Number of events in its stream.' }),
       runs: z.array(managedRun).meta({ description: 'The newest 20, newest first.' }),
     }),
     form: 'json',
@@ -71,7 +73,7 @@ export const threadOperations = {
   exportThread: {
     method: 'GET',
     path: '/threads/{threadId}/export',
-    summary: 'Read the whole stream of a Thread, every event as it is stored',
+    summary: 'Export all stored events of a Thread',
     description: 'One line for each event, oldest first; includes events that callers never see, such as tool results.',
     params: threadParams,
     query: nothing,
@@ -84,11 +86,12 @@ export const threadOperations = {
     method: 'GET',
     path: '/threads/{threadId}/tail',
     summary: 'Follow the public log of a Thread',
-    description: 'Ends when the Thread is deleted; with `until=idle` once no Run is active and all is delivered.',
+    description:
+      'Ends when the Thread is deleted. With `until=idle`, also ends when no Run is active and all entries are sent.',
     params: threadParams,
     query: z.object({
-      after: ulid.optional().meta({ description: 'Begins after this entry; else with the latest 20.' }),
-      until: z.literal('idle').optional().meta({ description: 'Ends once no Run is active.' }),
+      after: ulid.optional().meta({ description: 'Starts after this entry; by default with the latest 20.' }),
+      until: z.literal('idle').optional().meta({ description: 'Ends when no Run is active.' }),
     }),
     body: noBody,
     status: 200,
@@ -98,8 +101,8 @@ export const threadOperations = {
   terminateThread: {
     method: 'POST',
     path: '/threads/{threadId}/terminate',
-    summary: 'End a Thread for good; it stays readable',
-    description: 'Its Runs are cancelled. One that has ended stays as it is.',
+    summary: 'Permanently end a Thread; it stays readable',
+    description: 'Cancels its Runs. A Thread that has ended is not changed.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -110,8 +113,8 @@ export const threadOperations = {
   deleteThread: {
     method: 'DELETE',
     path: '/threads/{threadId}',
-    summary: 'Delete a Thread for good, with its events and files',
-    description: 'Its Runs are cancelled. Its id and those of its files answer 404 from then on.',
+    summary: 'Permanently delete a Thread with its events and files',
+    description: 'Cancels its Runs. Afterwards, its id and the ids of its files return 404.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -122,20 +125,20 @@ export const threadOperations = {
   listRuns: {
     method: 'GET',
     path: '/runs',
-    summary: 'List Runs, newest first: those that are live, those of a Thread, or all',
-    description: 'Live Runs by default; with `scope=all` or `threadId` also those that have ended.',
+    summary: 'List Runs, newest first: live Runs, the Runs of a Thread, or all',
+    description: 'Returns live Runs by default; with `scope=all` or `threadId`, also Runs that have ended.',
     params: nothing,
     query: z.object({
       ...page,
       scope: z.enum(['live', 'all']).default('live').meta({
-        description: '`live`: those that have not ended. With `threadId` it is always `all`.',
+        description: '`live`: only Runs that have not ended. With `threadId` it is always `all`.',
       }),
-      threadId: ulid.optional().meta({ description: 'Only those of this Thread, ended ones too.' }),
+      threadId: ulid.optional().meta({ description: 'Only Runs of this Thread, including those that have ended.' }),
       organizationId: ulid.optional(),
       agentId: ulid.optional(),
-      status: managedRun.shape.status.optional().meta({ description: 'Only those of this status.' }),
-      errorCode: newName.optional().meta({ description: 'Only those that failed with this code.' }),
-      since: time.optional().meta({ description: 'Only those that were created then or later.' }),
+      status: managedRun.shape.status.optional().meta({ description: 'Only Runs with this status.' }),
+      errorCode: newName.optional().meta({ description: 'Only Runs that failed with this code.' }),
+      since: time.optional().meta({ description: 'Only Runs created at or after this time.' }),
     }),
     body: noBody,
     status: 200,
@@ -157,8 +160,8 @@ export const threadOperations = {
   cancelRun: {
     method: 'POST',
     path: '/runs/{runId}/cancel',
-    summary: 'Cancel a Run, at once; 409 when it has ended',
-    description: 'The Run is cancelled before the answer is sent; its worker stops as soon as it learns of it.',
+    summary: 'Cancel a Run; 409 if it has ended',
+    description: 'The Run is cancelled before the response is sent; its worker stops soon after.',
     params: runParams,
     query: nothing,
     body: noBody,
@@ -169,9 +172,9 @@ export const threadOperations = {
   retryRun: {
     method: 'POST',
     path: '/runs/{runId}/retry',
-    summary: 'Continue a Run that failed or was ended, by a new Run',
+    summary: 'Continue a failed, cancelled or expired Run in a new Run',
     description:
-      'Takes the Thread’s newest Run, as callers can (`retry`, `resume`). Completed tool calls are not repeated.',
+      'Accepts only the Thread’s newest Run, as for callers (`retry`, `resume`). Completed tool calls are not repeated.',
     params: runParams,
     query: nothing,
     body: noBody,
@@ -182,8 +185,8 @@ export const threadOperations = {
   archiveThread: {
     method: 'POST',
     path: '/threads/{threadId}/archive',
-    summary: 'Archive a Thread, as callers can',
-    description: '409 while a Run of it is active, or where it has ended. One that is archived stays as it is.',
+    summary: 'Archive a Thread',
+    description: '409 if a Run of it is active, or if the Thread has ended. An archived Thread is not changed.',
     params: threadParams,
     query: nothing,
     body: noBody,
@@ -194,7 +197,7 @@ export const threadOperations = {
   unarchiveThread: {
     method: 'POST',
     path: '/threads/{threadId}/unarchive',
-    summary: 'Take a Thread out of the archive',
+    summary: 'Unarchive a Thread',
     description: 'Has no effect on a Thread that is not archived.',
     params: threadParams,
     query: nothing,
@@ -208,13 +211,13 @@ export const threadOperations = {
     path: '/threads/{threadId}/events',
     summary: 'Read the stored events of a Thread, newest first',
     description:
-      'All of them, also what callers never see, such as tool results. A page of large events ends early: after about 2 MB.',
+      'Includes events that callers never see, such as tool results. A page of large events ends after about 2 MB.',
     params: threadParams,
     query: z.object({
       limit: page.limit,
       before: queryInteger(1, ADMIN_LIMITS.version)
         .optional()
-        .meta({ description: 'Only those before this version: `nextBefore` of the page before.' }),
+        .meta({ description: 'Only events before this version: `nextBefore` of the previous page.' }),
     }),
     body: noBody,
     status: 200,
@@ -228,7 +231,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/threads/{threadId}/files',
     summary: 'List the attachments and artifacts of a Thread, newest first',
-    description: 'Those too that its Agent has in its folder.',
+    description: 'Includes the files in the folder of its Agent.',
     params: threadParams,
     query: z.object(page),
     body: noBody,
@@ -241,7 +244,7 @@ export const threadOperations = {
     path: '/files/{fileId}/content',
     summary: 'Read the bytes of a file of a Thread',
     description:
-      'To be saved, under its name (`Content-Disposition`). Takes `Range`, then answering 206, and `If-None-Match`, with 304. 416: the range is not in it.',
+      '`Content-Disposition` has its name. Supports `Range` (206) and `If-None-Match` (304). 416: the range is outside the file.',
     params: z.object({ fileId: ulid }),
     query: nothing,
     body: noBody,
@@ -252,8 +255,8 @@ export const threadOperations = {
   listConfirmations: {
     method: 'GET',
     path: '/confirmations',
-    summary: 'List the Runs that wait for a person, newest first, each with what it asks',
-    description: 'What is answered already is left out. A page of large requests ends early: after about 2 MB.',
+    summary: 'List the Runs that wait for a person, newest first, with their requests',
+    description: 'Omits requests that are already answered. A page of large requests ends after about 2 MB.',
     params: nothing,
     query: z.object({
       ...page,
@@ -269,8 +272,8 @@ export const threadOperations = {
   answerConfirmation: {
     method: 'POST',
     path: '/threads/{threadId}/confirmations/{requestId}',
-    summary: 'Answer what a Run asks, in place of its people',
-    description: '409 when it was answered before, or its Run has ended.',
+    summary: 'Answer a permission request of a Run as an operator',
+    description: '409 if it was already answered, or its Run has ended.',
     params: z.object({ threadId: ulid, requestId: ulid }),
     query: nothing,
     body: z.strictObject({ decision: z.enum(['allow_once', 'reject_once']) }),
@@ -281,8 +284,8 @@ export const threadOperations = {
   getRunTimeline: {
     method: 'GET',
     path: '/runs/{runId}/timeline',
-    summary: 'Read what a Run spent its time and tokens on',
-    description: 'As its stored events say it, so of a Run that goes on up to now.',
+    summary: 'Read the timeline and token usage of a Run',
+    description: 'Computed from its stored events; for a live Run, up to now.',
     params: runParams,
     query: nothing,
     body: noBody,

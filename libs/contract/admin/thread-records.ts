@@ -10,12 +10,17 @@ for (const schema of [...LOG_ENTRIES, threadEventLogEntry]) adminComponents.add(
 export const managedFile = z
   .strictObject({
     id: answeredUlid,
-    kind: z.enum(['attachment', 'artifact']).meta({ description: 'Given by a caller, or made by a Run.' }),
+    kind: z
+      .enum(['attachment', 'artifact'])
+      .meta({ description: '`attachment`: added by a caller. `artifact`: written by a Run.' }),
     name: z.string(),
-    path: z.string().nullable().meta({ description: 'In the folder of its Agent; null of one beside it.' }),
+    path: z
+      .string()
+      .nullable()
+      .meta({ description: 'The path in the folder of its Agent; null if it is not in the folder.' }),
     mimeType: z.string().nullable(),
     size: z.int().min(0).meta({ description: 'Bytes.' }),
-    runId: answeredUlid.nullable().meta({ description: 'The Run that made it; null of an attachment.' }),
+    runId: answeredUlid.nullable().meta({ description: 'The Run that wrote it; null for an attachment.' }),
     createdAt: dateTime,
   })
   .meta({ description: 'A file of a Thread as operators see it.' })
@@ -30,8 +35,8 @@ export const waitingRun = z
     organizationName: z.string(),
     agentId: answeredUlid,
     agentName: z.string(),
-    since: dateTime.meta({ description: 'Since when it waits.' }),
-    expiresAt: dateTime.nullable().meta({ description: 'When it stops waiting, and the Run expires.' }),
+    since: dateTime.meta({ description: 'The time at which it started to wait.' }),
+    expiresAt: dateTime.nullable().meta({ description: 'The time at which the Run expires.' }),
     requests: z.array(
       z.strictObject({
         requestId: answeredUlid,
@@ -42,59 +47,59 @@ export const waitingRun = z
       }),
     ),
   })
-  .meta({ description: 'A Run that waits for a person, and what it asks.' })
+  .meta({ description: 'A Run that waits for a person, and its open requests.' })
   .register(adminComponents, { id: 'WaitingRun' });
 
 const tokens = z.int().min(0);
 
 export const runTimeline = z
   .strictObject({
-    agentVersion: z.int().min(1).nullable().meta({ description: 'The version of its Agent that it keeps.' }),
+    agentVersion: z.int().min(1).nullable().meta({ description: 'The version of the Agent that the Run uses.' }),
     spans: z
       .array(
         z.strictObject({
           kind: z.enum(['queue', 'delay', 'boot', 'model', 'tool', 'waiting']).meta({
             description:
-              '`queue`: until a worker takes it. `delay`: not to be offered yet, after a failure or after the Run that it interrupts. ' +
-              '`boot`: from the claim to `run.started`, while agent version, transcript and tool servers are loaded. Workers of ' +
-              'earlier releases stored both at once, so their model steps include the boot. `waiting`: for a person.',
+              '`queue`: waits for a worker. `delay`: waits before it is enqueued, after a failure or after the Run that it interrupts. ' +
+              '`boot`: from the claim to `run.started`, while agent version, transcript and tool servers are loaded. With workers of ' +
+              'earlier releases, the first model step includes the boot. `waiting`: waits for a person.',
           }),
-          name: z.string().meta({ description: 'For people, such as the tool’s title.' }),
-          attempt: z.int().nullable().meta({ description: 'Of the claim that it is part of.' }),
+          name: z.string().meta({ description: 'A display name, such as the tool’s title.' }),
+          attempt: z.int().nullable().meta({ description: 'The attempt of the claim that it belongs to.' }),
           holder: z.string().nullable().meta({ description: 'The worker of that claim.' }),
           startedAt: dateTime,
-          endedAt: dateTime.nullable().meta({ description: 'Null while it goes on.' }),
+          endedAt: dateTime.nullable().meta({ description: 'Null while it is active.' }),
           outcome: z
             .enum(['ok', 'error', 'refused', 'unknown', 'cut'])
             .nullable()
             .meta({
               description:
-                '`cut`: its worker was lost or handed the Run over, or the Run was ended. `unknown`: of a tool that was cut and is ' +
-                'not to be repeated; or it was under way at the last event that is shown of a Run that has ended. Null while it goes on.',
+                '`cut`: its worker was lost or handed the Run over, or the Run was ended. `unknown`: a tool call was cut and is ' +
+                'not to be repeated; or the Run ended and the events that were read do not contain the end of the span. Null while it is active.',
             }),
-          firstTextAt: dateTime.nullable().meta({ description: 'Of a model step: when its first piece of text came.' }),
+          firstTextAt: dateTime.nullable().meta({ description: 'For a model step, the time of its first text.' }),
           toolCallId: z.string().nullable(),
           inputTokens: tokens.nullable(),
           outputTokens: tokens.nullable(),
         }),
       )
-      .meta({ description: 'In the order of their beginnings; tool calls may overlap.' }),
+      .meta({ description: 'Ordered by start; tool calls may overlap.' }),
     usage: z
       .strictObject({
         inputTokens: tokens,
         outputTokens: tokens,
         cachedInputTokens: tokens.nullable(),
         cost: z.number().nullable().meta({
-          description: 'By the prices of its version’s manifest, in the currency of those; null where it has none.',
+          description: 'Computed from the prices in the version’s manifest, in their currency; null without prices.',
         }),
       })
-      .meta({ description: 'Of all its model steps.' }),
-    losses: z.int().min(0).meta({ description: 'How often it lost its worker; failures are none.' }),
+      .meta({ description: 'The sum over all model steps.' }),
+    losses: z.int().min(0).meta({ description: 'How often the Run lost its worker; failures do not count.' }),
     isComplete: z
       .boolean()
-      .meta({ description: '`false`: it has more events than are looked at, and the rest is missing.' }),
+      .meta({ description: '`false` if the Run has more events than were read, so later spans are missing.' }),
   })
-  .meta({ description: 'What a Run spent its time and tokens on.' })
+  .meta({ description: 'The timeline and token usage of a Run.' })
   .register(adminComponents, { id: 'RunTimeline' });
 
 export type ManagedFile = z.output<typeof managedFile>;
