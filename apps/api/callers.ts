@@ -39,7 +39,7 @@ export class Callers {
     if (origin !== null && (origin === this.publicUrl?.origin || origin === this.addressOf(request))) return;
     throw new ApiError(
       'foreign_origin',
-      'Changes by a session need an Origin header with the scheme, host and port of this service; see PUBLIC_BASE_URL.',
+      'Changes by a session need an Origin header that matches this service; check PUBLIC_BASE_URL.',
     );
   }
 

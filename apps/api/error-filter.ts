@@ -29,7 +29,7 @@ export function sendError(logger: Logger, request: FastifyRequest, reply: Fastif
   // A refusal is the caller's to see. A caller could send thousands a second, and writing an error takes a millisecond.
   if (refusal.status !== 503) {
     if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
-  } else if (!isRefused) logger.warn({ requestId, err: error }, 'the database or the file storage is unavailable');
+  } else if (!isRefused) logger.warn({ requestId, err: error }, 'database or file storage unavailable');
   if (reply.sent) return;
   // Fastify would hang up on a body that it has not read, and the caller, still sending, would not see the answer.
   reply.removeHeader('connection');

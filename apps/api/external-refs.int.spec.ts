@@ -55,7 +55,7 @@ describe('an externalRef', () => {
     const again = await create({ externalRef: 'order 1', input }, { key: 'order 1 again' });
     expect([again.status, again.json.error]).toEqual([
       409,
-      { code: 'idempotency_conflict', message: `The externalRef is in use by the Thread ${first.json.thread.id}.` },
+      { code: 'idempotency_conflict', message: `The externalRef is already used by Thread ${first.json.thread.id}.` },
     ]);
     expect(again.headers.get('retry-after')).toBeNull();
     expect(await api.rowCounts()).toEqual(before);
@@ -69,7 +69,7 @@ describe('an externalRef', () => {
     expect(made).toHaveLength(1);
     const refused = replies.filter(({ status }) => status === 409);
     expect(new Set(refused.map(({ json }) => json.error.message))).toEqual(
-      new Set([`The externalRef is in use by the Thread ${made[0]}.`]),
+      new Set([`The externalRef is already used by Thread ${made[0]}.`]),
     );
     expect(refused).toHaveLength(15);
   });

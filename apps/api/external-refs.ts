@@ -28,7 +28,7 @@ export class ExternalRefs {
       const values = [externalRef.tokenId, agentId, userId, externalRef.value];
       const { rows } = await this.pool.query<{ threadId: string }>({ ...FIND_REFERENCE, ...LIMIT, values });
       if (rows[0] === undefined) continue;
-      throw new ApiError('reference_taken', `The externalRef is in use by the Thread ${rows[0].threadId}.`);
+      throw new ApiError('reference_taken', `The externalRef is already used by Thread ${rows[0].threadId}.`);
     }
     throw threadContended();
   }

@@ -34,11 +34,11 @@ export class HealthService {
   constructor({ pool, policy, queue, bus, limiter }: HealthServiceParts) {
     this.parts = new HealthCheck({
       database: databasePart(pool, policy, 'no request can be answered.'),
-      queue: queuePart(queue, 'everything is accepted and stored; Runs start late, or when it is back.'),
+      queue: queuePart(queue, 'requests are accepted and stored; Runs start late, or when the queue is back.'),
       toolPause: toolPausePart(queue),
-      wakeups: wakeupsPart(bus, 'streams follow by looking every 2 s, and interrupts reach workers within a second.'),
+      wakeups: wakeupsPart(bus, 'streams poll every 2 s, and interrupts reach workers within 1 s.'),
       rateLimits: {
-        name: 'The store of rate limits does not answer',
+        name: 'The rate limit store does not answer',
         means: 'each API process admits its share of each budget.',
         works: () => limiter.answers(),
         found: (works) => metrics.rateLimitStoreUp.set(Number(works)),
@@ -50,7 +50,7 @@ export class HealthService {
     const parts = await this.parts.look();
     const { database, queue } = parts;
     const reasons = Object.values(parts).flatMap(({ reason }) => reason ?? []);
-    if (this.stopping) reasons.unshift('The process was told to stop: it answers what still comes, and ends.');
+    if (this.stopping) reasons.unshift('Shutting down: finishing in-flight requests.');
     const status = this.stopping ? 'stopping' : !database.works ? 'away' : reasons.length > 0 ? 'degraded' : 'ready';
     return { status, database: okOrAway(database), queue: okOrAway(queue), reasons };
   }

@@ -63,17 +63,19 @@ function refuseExpectation(logger: Logger, response: ServerResponse): void {
   response.writeHead(refusal.status, all).end(body);
 }
 
-const UNREADABLE: Record<string, ErrorReason> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+const UNREADABLE: Record<string, [ErrorReason, string]> = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large.'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time.'],
 };
+
+const INVALID_HTTP: [ErrorReason, string] = ['invalid_http', 'The request is not valid HTTP.'];
 
 /** Sends the error envelope for a request that cannot be parsed as HTTP. Such a request reaches no route. */
 function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: Socket): void {
   // This connection already has its answer; the client may still be sending.
   if (socket.writableEnded) return;
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const refusal = new ApiError(UNREADABLE[code ?? ''] ?? 'invalid_http', 'The request cannot be read.');
+  const refusal = new ApiError(...(UNREADABLE[code ?? ''] ?? INVALID_HTTP));
   const { status } = refusal;
   const body = JSON.stringify(errorEnvelope(refusal));
   const head = [

@@ -142,7 +142,7 @@ describe('a body', () => {
       `${head}${lines}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{"userId":"u"}`,
     );
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    if (status === 400) expect(answer).toContain('Idempotency-Key: is given more than once');
+    if (status === 400) expect(answer).toContain('Idempotency-Key: must be sent only once');
   });
 
   it('is not read without a token', async () => {

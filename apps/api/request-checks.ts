@@ -95,8 +95,8 @@ function requireOneHost(request: FastifyRequest): void {
   const count = countLines(request, 'host');
   if (count === 1 || (count === 0 && request.raw.httpVersion !== '1.1')) return;
   const headers = { Connection: 'close' };
-  if (count === 0) throw new ApiError('host_missing', 'Host: is missing', { headers });
-  throw new ApiError('host_repeated', 'Host: is given more than once', { headers });
+  if (count === 0) throw new ApiError('host_missing', 'Host: must be sent', { headers });
+  throw new ApiError('host_repeated', 'Host: must be sent only once', { headers });
 }
 
 /** Counts the lines of a header. The name must be lower case. */
@@ -134,7 +134,7 @@ function parseHead(
   const key = takesIdempotencyKey ? request.headers['idempotency-key'] : undefined;
   // Node joins several header lines to one value, which is none of the client's keys.
   if (key !== undefined && countLines(request, 'idempotency-key') > 1)
-    throw new ApiError('invalid_field', 'Idempotency-Key: is given more than once');
+    throw new ApiError('invalid_field', 'Idempotency-Key: must be sent only once');
   return {
     params: parse(params, request.params, 'path'),
     query: parse(query, request.query, 'query'),

@@ -30,8 +30,9 @@ export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === 'EADDRINUSE') throw new StartError(`Port ${PORT} of ${HOST} is taken; set PORT to another one.`);
-    if (code === 'EACCES') throw new StartError(`Port ${PORT} of ${HOST} needs more rights; set PORT to another one.`);
-    if (code === 'EADDRNOTAVAIL') throw new StartError(`HOST ${HOST} is no address of this machine.`);
+    if (code === 'EACCES')
+      throw new StartError(`Port ${PORT} of ${HOST} needs more privileges; set PORT to another one.`);
+    if (code === 'EADDRNOTAVAIL') throw new StartError(`HOST ${HOST} is not an address of this machine.`);
     throw error;
   }
   const url = `${origin}${BASE_PATH}`;
@@ -50,7 +51,7 @@ export function apiEnding({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): Ending
       // It never served.
       if (!app.getHttpServer().listening) return;
       healthOf(app).stopping = true;
-      if (SHUTDOWN_DRAIN_MS > 0) logger.info({ drainMs: SHUTDOWN_DRAIN_MS }, 'not ready any more');
+      if (SHUTDOWN_DRAIN_MS > 0) logger.info({ drainMs: SHUTDOWN_DRAIN_MS }, 'reported not ready');
       await sleep(SHUTDOWN_DRAIN_MS);
     },
     stop: (app) => app.close(),

@@ -4,7 +4,7 @@ import type { TokenKind } from './token-format.ts';
 /** The limits in force for one token. */
 export interface TokenLimits {
   requestsPerMinute: number;
-  /** Open event streams per process; null for operators, who open none. */
+  /** Open event streams per process; null for operators. */
   maxStreams: number | null;
 }
 

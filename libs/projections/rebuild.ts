@@ -30,7 +30,7 @@ export interface RebuildOptions {
 export interface RebuildReport {
   streams: number;
   events: number;
-  /** Rows that were not what their stream says, and now are. */
+  /** Rows that differed from their stream and were repaired. */
   differences: number;
   byTable: Record<Difference['table'] | 'file_usage', number>;
   /** Threads that differ and were left as they are: this release does not understand all their events. */

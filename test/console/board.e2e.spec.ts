@@ -124,13 +124,13 @@ function suite(queueUrl: () => string | undefined): void {
       });
       await page.getByRole('button', { name: 'Pause', exact: true }).click();
       await told.getByText(/^Paused: /).waitFor();
-      expect(asked).toEqual(['Pause the queue? Runs that are queued stay queued; those that run go on.']);
+      expect(asked).toEqual(['Pause the queue? Queued Runs stay queued; active Runs continue.']);
       expect([await isPaused(), await actions()]).toEqual([true, ['queue.paused by on call']]);
       const { threadId, runId } = await createAcknowledged(api.caller, SHORT);
       expect((await getThread(api.caller, threadId)).body.run).toMatchObject({ id: runId, status: 'queued' });
 
       await page.getByRole('button', { name: 'Resume', exact: true }).click();
-      await told.getByText('Runs are taken').waitFor();
+      await told.getByText('Active: workers take Runs').waitFor();
       expect(await endOf(api.caller, threadId)).toMatchObject({ id: runId, status: 'completed' });
       expect([await isPaused(), await actions()]).toEqual([
         false,

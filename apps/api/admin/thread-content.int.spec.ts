@@ -124,7 +124,7 @@ describe('files', () => {
     const beyond = await content(fileId, { range: 'bytes=99-' });
     expect([beyond.status, await beyond.json()]).toEqual([
       416,
-      { error: { code: 'invalid_request', message: 'Range: is not in the file' } },
+      { error: { code: 'invalid_request', message: 'Range: is outside the file' } },
     ]);
   });
 

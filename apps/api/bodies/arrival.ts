@@ -31,14 +31,17 @@ export function watchArrival(
     before = socket.bytesRead;
     const isOurs = request.readableLength > 0 || request.isPaused();
     if (request.complete || isOurs || arrived >= (bytesPerSecond * PAUSE_MS) / 1_000) return;
-    slow(`The body must arrive at ${bytesPerSecond} bytes per second at least.`);
+    slow(`The body arrives too slowly; send at least ${bytesPerSecond} bytes per second.`);
   };
   // After a stall of this process, Node reads the bytes that arrived meanwhile before the check phase.
   const pace = setInterval(() => setImmediate(() => setImmediate(check)), PAUSE_MS).unref();
   const whole =
     timeoutMs === null
       ? undefined
-      : setTimeout(() => slow(`The body must arrive within ${timeoutMs / 1_000} s.`), timeoutMs).unref();
+      : setTimeout(
+          () => slow(`The body did not arrive in time; send it within ${timeoutMs / 1_000} s.`),
+          timeoutMs,
+        ).unref();
   const stop = (): void => {
     clearInterval(pace);
     clearTimeout(whole);

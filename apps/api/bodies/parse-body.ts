@@ -53,7 +53,7 @@ async function parseElsewhere(body: ReceivedBody, runTask: RunTask): Promise<unk
 
 function refuseFailed(error: unknown): never {
   if (!(error instanceof TaskFailed)) throw error;
-  throw error.isOverLimit ? new ApiError('invalid_field', 'body: is too complex to be parsed') : bodiesFull();
+  throw error.isOverLimit ? new ApiError('invalid_field', 'body: is too complex') : bodiesFull();
 }
 
 const notJson = () => new ApiError('invalid_json', 'The body is not JSON in UTF-8.');

@@ -11,7 +11,7 @@ const FIRST_BYTES = 64 * 1024;
 /** Checks the shape of larger bodies while they arrive, bytes. Parsing a smaller one is faster than checking it. */
 const CHECKED_BYTES = 16 * 1024;
 
-export const bodyCutOff = () => new ApiError('invalid_http', 'The body is cut off.');
+export const bodyCutOff = () => new ApiError('invalid_http', 'The body is incomplete.');
 
 export interface ReadOptions {
   /** The largest body, bytes. */

@@ -46,17 +46,17 @@ async function ask(method, path) {
     const { queue, error } = await response.json();
     if (error) throw new Error(error.message);
     paused = queue.pausedAt !== null;
-    state.textContent = paused ? 'Paused: Runs that are queued wait' : 'Runs are taken';
+    state.textContent = paused ? 'Paused: queued Runs wait' : 'Active: workers take Runs';
     button.textContent = paused ? 'Resume' : 'Pause';
     button.hidden = false;
   } catch (error) {
-    state.textContent = 'Not known: ' + error.message;
+    state.textContent = 'Queue status unavailable: ' + error.message;
   }
 }
 
 button.addEventListener('click', () => {
   if (paused) void ask('POST', '/resume');
-  else if (confirm('Pause the queue? Runs that are queued stay queued; those that run go on.')) void ask('POST', '/pause');
+  else if (confirm('Pause the queue? Queued Runs stay queued; active Runs continue.')) void ask('POST', '/pause');
 });
 
 void ask('GET', '');

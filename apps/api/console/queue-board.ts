@@ -195,7 +195,7 @@ export class QueueBoard {
     } catch (error) {
       // It decodes some names itself.
       if (error instanceof URIError) throw malformed();
-      log.warn({ requestId, err: error }, 'the queue could not be shown');
+      log.warn({ requestId, err: error }, 'queue page failed');
       throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.');
     }
     await reply
@@ -218,7 +218,7 @@ export class QueueBoard {
   }
 }
 
-const malformed = () => new ApiError('invalid_field', 'There is no such page of the queue.');
+const malformed = () => new ApiError('invalid_field', 'There is no such queue page.');
 
 /** Of a route like `/queue/:queueName`. */
 function matchOf(route: string): Match {

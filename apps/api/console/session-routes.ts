@@ -16,7 +16,7 @@ const PATH = '/console/session';
 /** Of wrong tokens that one address may try in a minute. */
 const WRONG_TRIES = 10;
 
-const OLD_PAGE = 'This page is of an older release. Reload it and sign in again.';
+const OLD_PAGE = 'This page is from an older release. Reload it and sign in again.';
 
 const login = z.strictObject({ token: z.string().max(200) });
 
@@ -69,7 +69,11 @@ export class SessionRoutes {
     if (!allowed)
       throw refused(
         request,
-        rateLimited('too_many_sign_ins', 'Too many wrong tokens from this address.', resetSeconds),
+        rateLimited(
+          'too_many_sign_ins',
+          'Too many invalid tokens from this address; wait for Retry-After.',
+          resetSeconds,
+        ),
       );
     const secret = given.data.token.trim();
     const caller = await authenticator.authenticate(`Bearer ${secret}`);
@@ -90,7 +94,7 @@ export class SessionRoutes {
     const session = await sessions.find({ ids: [id], pageKey });
     // It was revoked meanwhile.
     if (session === null) throw refused(request, wrongToken());
-    request.log.info({ requestId: request.id, tokenId, tokenName }, 'an operator has signed in');
+    request.log.info({ requestId: request.id, tokenId, tokenName }, 'operator signed in');
     return reply
       .header('Set-Cookie', sessionCookie(id, callers.isHttps(request)))
       .send({ ...describe(session), pageKey });
@@ -113,12 +117,12 @@ export class SessionRoutes {
 }
 
 /** The same whatever is wrong with it: who tries tokens learns nothing of them. */
-const wrongToken = () => new ApiError('token_invalid', 'This is not the valid token of an operator.');
+const wrongToken = () => new ApiError('token_invalid', 'This is not a valid operator token.');
 
 /** For operators to see who tries; never what was tried. */
 function refused(request: FastifyRequest, error: ApiError): ApiError {
   const { code } = error;
-  request.log.warn({ requestId: request.id, network: networkOf(request.ip), code }, 'a sign-in was refused');
+  request.log.warn({ requestId: request.id, network: networkOf(request.ip), code }, 'sign-in refused');
   return error;
 }
 

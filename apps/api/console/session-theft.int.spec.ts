@@ -167,7 +167,7 @@ it('tells a page of an older release to reload', async () => {
   const answer = await fetch(`${originOf(api)}/console/session`, { method: 'POST', headers, body });
   expect([answer.status, ((await answer.json()) as { error: { message: string } }).error.message]).toEqual([
     400,
-    'This page is of an older release. Reload it and sign in again.',
+    'This page is from an older release. Reload it and sign in again.',
   ]);
   expect(answer.headers.getSetCookie()).toEqual([]);
 });

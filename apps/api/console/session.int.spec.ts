@@ -342,7 +342,7 @@ describe('behind a proxy', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as { msg: string; level: string; network: string; code: string })
-      .filter((line) => line.msg === 'a sign-in was refused' && line.network === network);
+      .filter((line) => line.msg === 'sign-in refused' && line.network === network);
     expect(refused.map(({ level, code }) => `${level} ${code}`)).toEqual([
       ...Array.from({ length: 10 }, () => 'warn unauthenticated'),
       ...Array.from({ length: 2 }, () => 'warn rate_limited'),

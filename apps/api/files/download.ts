@@ -114,7 +114,7 @@ function rangeOf(
   const ranges = parseRange(size, clamped);
   if (ranges === -1) {
     const headers = { 'Content-Range': `bytes */${size}` };
-    throw new ApiError('range_not_satisfiable', 'Range: is not in the file', { headers });
+    throw new ApiError('range_not_satisfiable', 'Range: is outside the file', { headers });
   }
   if (ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) return null;
   return ranges[0] ?? null;

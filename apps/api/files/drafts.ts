@@ -44,7 +44,7 @@ export class Drafts {
     if (outcome.outcome !== 'files_refused') return outcome;
     const lost = changes?.claimed && (await this.files.findLostDraft(...lookUp(changes.claimed)));
     if (lost) throw new ApiError('draft_not_found', `There is no draft file ${lost}.`);
-    throw busyNow('files_contended', 'The files are changing too quickly.');
+    throw busyNow('files_contended', 'Too many writers change the files; repeat the request.');
   }
 
   private tooMany(): ApiError {

@@ -170,7 +170,7 @@ export class FileService {
       case 'quota_full':
         throw fileQuotaFull();
       case 'bytes_gone':
-        throw busyNow('upload_too_slow', 'The upload took too long.');
+        throw busyNow('upload_too_slow', 'The upload took too long; repeat it.');
     }
   }
 

@@ -68,7 +68,7 @@ export async function receiveUpload<T>(
 /** The parser's type wrongly says that there is always a name. */
 const nameOf = (part: { filename: string | undefined }): string => part.filename ?? '';
 
-const wrongParts = () => new ApiError('invalid_upload', 'body: must have one part, a file named `file`');
+const wrongParts = () => new ApiError('invalid_upload', 'body: must have exactly one part, a file named `file`');
 
 /** Waits for the next bytes. Rejects with ApiError once the request arrives too slowly. */
 type Arriving = <T>(next: Promise<T>) => Promise<T>;
@@ -90,7 +90,7 @@ function untilTooSlow({ raw }: FastifyRequest, bytesPerSecond: number): Arriving
 
 /** The parser has no error codes, and every failure of it is the caller's. */
 function refuseMalformed(): never {
-  throw new ApiError('incomplete_upload', 'body: is not complete multipart/form-data');
+  throw new ApiError('incomplete_upload', 'body: must be complete multipart/form-data');
 }
 
 /** Yields the file. Throws if the body ends early, so that a part of a file is never stored as a whole one. */
