@@ -46,132 +46,148 @@ function combinations(labels: Labels): Record<string, string>[] {
  * set, never what a caller has made: each new value is a series that the process and Prometheus keep for good.
  */
 export const metrics = {
-  httpRequests: counter('spool_http_requests_total', 'HTTP requests answered.', {
+  httpRequests: counter('spool_http_requests_total', 'Completed HTTP requests.', {
     method: null,
     route: null,
     status: null,
   }),
   httpSeconds: histogram(
     'spool_http_request_duration_seconds',
-    'From the arrival of an HTTP request to the last byte of its answer; without what is followed.',
+    'Duration in seconds of HTTP requests, from arrival to the last byte of the response, without streamed responses.',
     WAITS,
     { method: null, route: null },
   ),
-  httpOpen: gauge('spool_http_requests_open', 'HTTP requests under way, open event streams included.'),
+  httpOpen: gauge('spool_http_requests_open', 'HTTP requests in progress, including open event streams.'),
   bodyBytes: gauge('spool_body_bytes', 'Bytes of request bodies that this process holds (`BODY_BUDGET_BYTES`).'),
 
-  appends: counter('spool_appends_total', 'Appends by what became of them.', {
+  appends: counter('spool_appends_total', 'Appends, by outcome.', {
     outcome: ['ok', 'conflict', 'refused', 'limited', 'unmet', 'away', 'failed'],
   }),
   appendSeconds: histogram(
     'spool_append_duration_seconds',
-    'Time of an append that was made, with the wait for a connection.',
+    'Duration in seconds of successful appends, including the wait for a connection.',
     FAST,
   ),
 
-  offers: counter('spool_offers_total', 'Offers of Runs to the queue.', {
+  offers: counter('spool_offers_total', 'Attempts to enqueue Runs, by path and outcome.', {
     path: ['fast', 'dispatcher'],
     outcome: ['sent', 'dropped', 'failed'],
   }),
   offerSeconds: histogram(
     'spool_offer_latency_seconds',
-    'From a commit until the queue has taken the offer, on the fast path.',
+    'Delay in seconds from a commit until the queue has the job, on the fast path.',
     FAST,
   ),
-  runsCreated: counter('spool_runs_created_total', 'Runs created.'),
+  runsCreated: counter('spool_runs_created_total', 'Created Runs.'),
   startSeconds: histogram(
     'spool_run_start_latency_seconds',
-    'From the creation of a Run to its first start, boot included, by the times of its events.',
+    'Delay in seconds from the creation of a Run to its first start, including boot, by the times of its events.',
     WAITS,
   ),
   bootSeconds: histogram(
     'spool_run_boot_duration_seconds',
-    'From the claim of a Run to its first step: loads agent version, transcript and tool servers.',
+    'Duration in seconds from the claim of a Run to its first step, which loads version, transcript and tool servers.',
     LONG,
     { outcome: ['ok', 'error', 'stopped'] },
   ),
-  runsEnded: counter('spool_runs_ended_total', 'Runs ended.', {
+  runsEnded: counter('spool_runs_ended_total', 'Ended Runs, by outcome.', {
     outcome: ['completed', 'failed', 'cancelled', 'expired'],
   }),
-  runFailures: counter('spool_run_failures_total', 'Runs failed, by error code.', { code: null }),
-  runLosses: counter('spool_run_losses_total', 'Claims that ended before their Run, which went back to the queue.', {
-    reason: ['lease_expired', 'retryable_failure', 'handed_over'],
+  runFailures: counter('spool_run_failures_total', 'Failed Runs, by error code.', { code: null }),
+  runLosses: counter(
+    'spool_run_losses_total',
+    'Claims that ended before their Run, which returned to the queue, by reason.',
+    {
+      reason: ['lease_expired', 'retryable_failure', 'handed_over'],
+    },
+  ),
+  leasesLost: counter('spool_leases_lost_total', 'Claims that this worker has lost, by reason.', {
+    reason: ['gone', 'unsure'],
   }),
-  leasesLost: counter('spool_leases_lost_total', 'Claims that this worker has lost.', { reason: ['gone', 'unsure'] }),
 
-  stepSeconds: histogram('spool_step_duration_seconds', 'Steps of Runs.', LONG, {
+  stepSeconds: histogram('spool_step_duration_seconds', 'Duration in seconds of the steps of Runs.', LONG, {
     kind: ['model', 'tool'],
     outcome: ['ok', 'error', 'stopped'],
   }),
-  toolCalls: counter('spool_tool_calls_total', 'Tool calls answered, also those that were not run.', {
+  toolCalls: counter('spool_tool_calls_total', 'Tool calls with a result, including calls that were not run.', {
     outcome: ['ok', 'error', 'refused', 'unknown'],
   }),
-  providerRequests: counter('spool_provider_requests_total', 'Calls of model providers.', {
+  providerRequests: counter('spool_provider_requests_total', 'Requests to model providers, by outcome.', {
     provider: PROVIDERS,
     outcome: ['ok', 'stopped', ...PROVIDER_FAILURES],
   }),
   providerSeconds: histogram(
     'spool_provider_request_duration_seconds',
-    'A call of a model provider, to its last piece.',
+    'Duration in seconds of requests to model providers, to the end of the response.',
     LONG,
     { provider: PROVIDERS },
   ),
   providerOddities: counter(
     'spool_provider_oddities_total',
-    'Differences between model providers and their protocol that Spool worked around, and parts of requests that they refused.',
+    'Deviations of model providers from their protocol, and parts of requests that they rejected.',
     { provider: PROVIDERS, kind: ['frame', 'part', 'field', 'number', 'end', 'refused'] },
   ),
-  tokens: counter('spool_tokens_total', 'Tokens; cached ones are part of the input.', {
+  tokens: counter('spool_tokens_total', 'Tokens of model calls; cached tokens are also part of the input.', {
     direction: ['input', 'output', 'cached'],
   }),
 
-  poolTasks: counter('spool_pool_tasks_total', 'Calls of the task pool by what became of them.', {
+  poolTasks: counter('spool_pool_tasks_total', 'Calls of the task pool, by outcome.', {
     task: null,
     outcome: ['ok', 'cpu', 'time', 'memory', 'crashed', 'overloaded', 'aborted', 'input'],
   }),
 
   streamsOpen: gauge('spool_streams_open', 'Open event streams.'),
-  streamEntries: counter('spool_stream_entries_total', 'Log entries given to event streams.'),
-  wakeups: counter('spool_wakeups_total', 'Wake-ups between processes.', {
+  streamEntries: counter('spool_stream_entries_total', 'Log entries sent to event streams.'),
+  wakeups: counter('spool_wakeups_total', 'Wake-ups between processes, by direction.', {
     direction: ['sent', 'received', 'dropped'],
   }),
 
   lostFileReads: counter('spool_lost_file_reads_total', 'Reads of files whose bytes the blob store has lost.'),
 
-  slots: gauge('spool_slots', 'Runs that this process can execute at once.'),
+  slots: gauge('spool_slots', 'Runs that this process can execute at the same time.'),
   slotsInUse: gauge('spool_slots_in_use', 'Runs that this process executes now.'),
   runMemoryBytes: gauge(
     'spool_run_memory_bytes',
-    'Bytes of memory that Runs of this process hold (`RUN_MEMORY_BYTES`).',
+    'Bytes of memory that the Runs of this process hold (`RUN_MEMORY_BYTES`).',
   ),
   runsWaitingForMemory: gauge('spool_runs_waiting_for_memory', 'Runs of this process that wait for memory.'),
 
   // Of the whole installation, read at the scrape (libs/run-queue/installation-metrics.ts).
-  queueDepth: gauge('spool_queue_depth', 'Jobs that wait in the queue.'),
-  workRows: gauge('spool_work_rows', 'Live Runs by what they wait for.', {
+  queueDepth: gauge('spool_queue_depth', 'Jobs waiting in the queue.'),
+  workRows: gauge('spool_work_rows', 'Live Runs, by what they wait for.', {
     state: ['ready', 'leased', 'waiting', 'delayed', 'limited'],
   }),
-  liveRuns: gauge('spool_live_runs', 'Live Runs by status.', {
+  liveRuns: gauge('spool_live_runs', 'Live Runs, by status.', {
     status: ['queued', 'booting', 'running', 'waiting_input'],
   }),
   dueRows: gauge(
     'spool_due_rows',
-    'Work rows that are past due for more than 2 s, and neither handled nor held up by the queue.',
+    'Work items overdue by more than 2 s, without those that wait for a paused or unavailable queue.',
   ),
-  oldestReadySeconds: gauge('spool_oldest_ready_seconds', 'Age of the Run that has been ready longest.'),
-  workersAlive: gauge('spool_workers_alive', 'Workers whose heartbeat is younger than 10 s.'),
-  workerSlots: gauge('spool_worker_slots', 'Slots of all workers that are alive.'),
+  oldestReadySeconds: gauge('spool_oldest_ready_seconds', 'Age in seconds of the Run that has been ready longest.'),
+  workersAlive: gauge('spool_workers_alive', 'Workers with a heartbeat in the last 10 s.'),
+  workerSlots: gauge('spool_worker_slots', 'Slots of all live workers.'),
   queuePaused: gauge('spool_queue_paused', '1 while an operator or a BullMQ tool has paused the queue.'),
-  queueAway: gauge('spool_queue_away', '1 while the dispatcher finds that the queue does not answer.'),
+  queueAway: gauge('spool_queue_away', '1 while the queue does not answer the dispatcher.'),
 
   databaseUp: gauge('spool_database_up', '1 if PostgreSQL answers this process.'),
   queueUp: gauge('spool_queue_up', '1 if the queue answers this process.'),
-  wakeupBusUp: gauge('spool_wakeup_bus_up', '1 if this process can send and hear wake-ups.'),
-  rateLimitStoreUp: gauge('spool_rate_limit_store_up', '1 if this process counts requests together with the others.'),
-  databaseConnections: gauge('spool_database_connections', 'The main pool of connections.', {
-    state: ['total', 'idle', 'waiting'],
+  wakeupBusUp: gauge('spool_wakeup_bus_up', '1 if this process can send and receive wake-ups.'),
+  rateLimitStoreUp: gauge(
+    'spool_rate_limit_store_up',
+    '1 if this process counts requests together with the other processes.',
+  ),
+  databaseConnections: gauge(
+    'spool_database_connections',
+    'Connections of the main pool, and requests waiting for one, by state.',
+    {
+      state: ['total', 'idle', 'waiting'],
+    },
+  ),
+  buildInfo: gauge('spool_build_info', 'Versions of Spool and Node.js as labels; always 1.', {
+    version: null,
+    node: null,
   }),
-  buildInfo: gauge('spool_build_info', 'Always 1; what runs here.', { version: null, node: null }),
 };
 
 /** `stopped`: because the work had to stop, for whatever reason. */
