@@ -262,7 +262,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
     async () => {
       const busy = await agentWhere({ name: 'interrupted while stopped', whenBusy: 'interrupt' });
       // Not who leads the dispatcher: without a word it leads for six seconds more.
-      const led = system.workers.findIndex((worker) => worker.output().includes('dispatcher: leading'));
+      const led = system.workers.findIndex((worker) => worker.output().includes('dispatcher became leader'));
       const isLed = ({ call: { pid } }: HangingRun): boolean => pid === system.workers[led]?.pid;
       let run = await hangAt(system.outside, busy(0), PLACES[1]);
       while (isLed(run)) run = await hangAt(system.outside, busy(0), PLACES[1]);

@@ -53,7 +53,7 @@ it('starts without a Redis that lets it in, and does not write the password to t
   const { port } = redis.address() as AddressInfo;
   try {
     const { process } = await startReady({ QUEUE_URL: `redis://:geheim@127.0.0.1:${port}` });
-    await process.waitForLine(/WRONGPASS.*"msg":"queue: Redis does not answer/);
+    await process.waitForLine(/WRONGPASS.*"msg":"queue unavailable/);
     await process.kill('SIGTERM');
     expect(process.output()).not.toContain('geheim');
   } finally {

@@ -73,7 +73,7 @@ it('survives every failure of a tick, and waits longer after each', async () => 
   });
   await eventually(() => ticks === 3, { what: 'it goes on' });
   expect(loop.isLeader).toBe(true);
-  expect(log.match(/a tick failed/g)).toHaveLength(1);
+  expect(log.match(/ tick failed/g)).toHaveLength(1);
   expect(log).toContain('out of luck');
 });
 
@@ -136,7 +136,7 @@ it('loses to another when its network is dead, though nobody closes the connecti
 
 it('stops while the database is away', async () => {
   const loop = newLoop(async () => 1, { databaseUrl: 'postgres://nobody@127.0.0.1:1/nothing' });
-  await eventually(() => log.includes('no connection to lead with'), { what: 'it has failed to connect' });
+  await eventually(() => log.includes('connection failed'), { what: 'it has failed to connect' });
   await loop.stop();
   expect(loop.isLeader).toBe(false);
 });

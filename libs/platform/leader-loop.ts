@@ -87,7 +87,7 @@ export class LeaderLoop {
           client = hangUp(client);
         } else if (!this.vacant) await this.pause(this.options.tryMs ?? TRY_MS);
       } catch (error) {
-        this.options.logger.warn({ err: error }, `${this.options.name}: no connection to lead with`);
+        this.options.logger.warn({ err: error }, `${this.options.name} connection failed`);
         client = client && hangUp(client);
         await this.pause(RECONNECT_MS);
       }
@@ -151,7 +151,7 @@ export class LeaderLoop {
     client.once('end', lose);
     const beat = setInterval(() => void client.query('select 1').catch(lose), this.silenceMs / BEATS);
     this.leading = !this.stopping.signal.aborted;
-    logger.info(`${name}: leading`);
+    logger.info(`${name} became leader`);
     try {
       if (this.leading) await this.tickUntil(lost.signal);
     } finally {
@@ -159,7 +159,7 @@ export class LeaderLoop {
       this.leading = false;
       this.stopping.signal.removeEventListener('abort', lose);
       client.off('end', lose);
-      logger.info(`${name}: no longer leading`);
+      logger.info(`${name} stopped leading`);
     }
   }
 
@@ -185,8 +185,8 @@ export class LeaderLoop {
   private logFailure(error: unknown): void {
     const { name, logger, outageOf = () => null } = this.options;
     const away = isDatabaseAway(error) ? 'the database' : outageOf(error);
-    if (away !== null) logger.warn({ err: error }, `${name}: ${away} is away`);
-    else logger.error({ err: error }, `${name}: a tick failed`);
+    if (away !== null) logger.warn({ err: error }, `${name} tick failed: ${away} is unavailable`);
+    else logger.error({ err: error }, `${name} tick failed`);
   }
 
   private async pause(ms: number): Promise<void> {

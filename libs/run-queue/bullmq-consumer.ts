@@ -46,7 +46,9 @@ export class BullConsumer<C> implements RunConsumer {
   async stopTaking(): Promise<void> {
     this.stopping = true;
     // From here on BullMQ fetches nothing more, keeps renewing locks, and is closed when the last handler has ended.
-    this.closing ??= this.worker.close().catch((error: unknown) => this.warn(error, 'queue: closing a worker failed'));
+    this.closing ??= this.worker
+      .close()
+      .catch((error: unknown) => this.warn(error, 'closing the queue consumer failed'));
   }
 
   async close(): Promise<void> {
@@ -77,7 +79,7 @@ export class BullConsumer<C> implements RunConsumer {
       },
       factory,
     );
-    worker.on('error', (error) => this.warn(error, 'queue: an error in a worker'));
+    worker.on('error', (error) => this.warn(error, 'queue consumer failed'));
     void this.runWhenReady(worker);
     return worker;
   }
@@ -88,7 +90,7 @@ export class BullConsumer<C> implements RunConsumer {
       await worker.waitUntilReady();
       if (!this.stopping) await worker.run();
     } catch (error) {
-      this.warn(error, 'queue: a worker could not start');
+      this.warn(error, 'queue consumer could not start; retrying');
       await worker.close(true).catch(() => undefined);
       await sleep(RETRY_MS, undefined, { ref: false });
       if (!this.stopping) this.worker = this.start();
@@ -105,7 +107,7 @@ export class BullConsumer<C> implements RunConsumer {
       await handling;
     } catch (error) {
       const isGivenBack = error instanceof HandlerUnavailable;
-      this.warn(error, isGivenBack ? 'queue: job given back' : 'queue: job failed; its Run is enqueued again');
+      this.warn(error, isGivenBack ? 'job returned to the queue' : 'job failed; re-enqueueing its run');
       if (!isGivenBack) throw error;
       void this.pauseUntil(error.recovered);
       await giveBack(job, token);

@@ -38,7 +38,7 @@ export class BullRunQueue<C> implements ShownRunQueue {
       },
       factory,
     );
-    this.jobs.on('error', (error) => warn(error, 'queue: an error while offering'));
+    this.jobs.on('error', (error) => warn(error, 'queue producer failed'));
   }
 
   get shown(): Queue {

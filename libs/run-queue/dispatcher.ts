@@ -326,9 +326,7 @@ export class Dispatcher {
       .then((cap) => lookAtLimits(pool, cap))
       // They may have been offered before, when there was no room.
       .then((letIn) => letIn.forEach((offer) => this.offered.delete(jobIdOf(offer))))
-      .catch((error: unknown) =>
-        this.options.logger.warn({ err: error }, 'dispatcher: the limits could not be looked at'),
-      )
+      .catch((error: unknown) => this.options.logger.warn({ err: error }, 'checking run limits failed'))
       .finally(() => (this.lookingAtLimits = null));
   }
 
@@ -337,7 +335,7 @@ export class Dispatcher {
     const { pool, queue, controls, logger } = this.options;
     await pool.query(`delete from workers where seen_at < now() - interval '1 minute'`);
     const kept = await queue.keepEpoch();
-    if (!kept && this.epochSeen) logger.warn('queue: it has lost its data; what is ready is offered again');
+    if (!kept && this.epochSeen) logger.warn('queue lost its data; re-enqueueing ready runs');
     if (!kept) this.offered.clear();
     this.epochSeen = true;
     await controls.checkToolPause(queue);

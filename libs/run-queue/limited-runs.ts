@@ -97,7 +97,7 @@ export class LimitedRuns {
         const cap = await controls.slotsPerOrganization();
         for (const id of ids) (await letInLimitedRuns(pool, id, cap)).forEach(offerSoon);
       } catch (error) {
-        this.warn(error, 'queue: what waits for a limit is left to the dispatcher');
+        this.warn(error, 'admitting limited runs failed; the dispatcher retries');
       }
     }
     this.working = null;

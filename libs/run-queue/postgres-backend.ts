@@ -33,7 +33,7 @@ export async function openPostgresBackend(
     options: `-c search_path=${SCHEMA}`,
   });
   const warn = logSparsely(logger);
-  pool.on('error', (error) => warn(error, 'queue: a connection to PostgreSQL broke'));
+  pool.on('error', (error) => warn(error, 'queue connection to PostgreSQL failed'));
   // BullMQ describes the pool by its own types, without `undefined` where pg has it.
   const connection = pool as unknown as PgPool;
   return {

@@ -27,8 +27,8 @@ export async function openRedisBackend(
   // Enqueueing must not wait; the dispatcher retries anyway. Commands to a silent Redis do not pile up.
   const producer = connectRedis(url, { ...FAIL_FAST, retryStrategy });
   const warn = logSparsely(logger);
-  producer.on('error', (error) => warn(error, 'queue: the connection to Redis broke'));
-  producer.on('sentinelError', (error) => warn(error, 'queue: a Sentinel named no master'));
+  producer.on('error', (error) => warn(error, 'queue producer connection to Redis failed'));
+  producer.on('sentinelError', (error) => warn(error, 'sentinel named no master for the queue'));
   const consumers: WatchedRedis[] = [];
   const close = async (): Promise<void> => {
     producer.disconnect();
@@ -45,11 +45,11 @@ export async function openRedisBackend(
       await close();
       throw error;
     }
-    logger.warn({ err: error }, 'queue: Redis does not answer; Runs wait until it does');
+    logger.warn({ err: error }, 'queue unavailable; runs wait until Redis answers');
   }
   producer.on('ready', () => {
     refuseWrongRedis(producer).catch((error: unknown) =>
-      logger.error({ err: error }, 'queue: this Redis may lose jobs'),
+      logger.error({ err: error }, 'redis check failed; jobs may be lost'),
     );
   });
   return {
@@ -57,7 +57,7 @@ export async function openRedisBackend(
     producer,
     connectConsumer: () => {
       const redis = connectRedis(url, { retryStrategy, maxRetriesPerRequest: null });
-      redis.on('error', (error) => warn(error, 'queue: a connection to Redis broke'));
+      redis.on('error', (error) => warn(error, 'queue consumer connection to Redis failed'));
       consumers.push({ redis, stopWatching: watchSilence(redis) });
       return redis;
     },

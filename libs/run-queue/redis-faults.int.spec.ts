@@ -101,7 +101,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     );
     const before = consumed.length;
     await eventually(() => on.controls.isHeld(), { what: 'queue time stands still' });
-    await eventually(() => on.log.includes('offers are left to the dispatcher'), {
+    await eventually(() => on.log.includes('enqueueing failed'), {
       what: 'the fast path has failed',
     });
 
@@ -137,7 +137,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     await on.waitFor(consumed, 1);
     redis.pause();
     await on.addReadyRuns('org', 20);
-    await eventually(() => on.log.includes('a tick failed'), { what: 'the dispatcher has noticed' });
+    await eventually(() => on.log.includes('tick failed'), { what: 'the dispatcher has noticed' });
     redis.resume();
     await on.waitFor(consumed, 21);
   };
@@ -169,7 +169,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     client.disconnect();
     const opening = openRunQueue({ url: redis.url, name: 'test', logger: on.logger });
     await expect(opening).rejects.toThrow(ConfigError);
-    await expect(opening).rejects.toThrow(/^Wrong configuration: QUEUE_URL: .* allkeys-lru, it must be noeviction$/);
+    await expect(opening).rejects.toThrow(/^Wrong configuration: QUEUE_URL: .* allkeys-lru; set it to noeviction$/);
   });
 
   it('away at start: is no reason not to start', async () => {

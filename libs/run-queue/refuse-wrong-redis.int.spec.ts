@@ -56,7 +56,7 @@ describeWithPrivateRedis('a process whose QUEUE_URL names the wrong kind of Redi
     await open(cluster.url);
     await cluster.nodes[2]!.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
     await expect(open(cluster.url)).rejects.toThrow(
-      /^Wrong configuration: QUEUE_URL: .* allkeys-lru, it must be noeviction$/,
+      /^Wrong configuration: QUEUE_URL: .* allkeys-lru; set it to noeviction$/,
     );
   });
 });

@@ -28,7 +28,7 @@ async function refuseWrongServer(server: Redis, inCluster: boolean): Promise<voi
   if (mode === 'sentinel') throw wrong('this is a Sentinel; write redis+sentinel://…/<master name>');
   if (mode === 'cluster' && !inCluster) throw wrong('this Redis is a node of a cluster; write redis+cluster://…');
   const policy = field('maxmemory_policy') ?? 'noeviction';
-  if (policy !== 'noeviction') throw wrong(`this Redis has maxmemory-policy ${policy}, it must be noeviction`);
+  if (policy !== 'noeviction') throw wrong(`this Redis has maxmemory-policy ${policy}; set it to noeviction`);
 }
 
 /** Returns whether ioredis failed because no node has slots. */

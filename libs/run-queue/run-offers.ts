@@ -78,7 +78,7 @@ export class RunOffers {
         metrics.offers.inc({ path: 'fast', outcome: 'sent' }, sent.length);
         if (sent.length < batch.length) this.drop(batch.length - sent.length);
       } catch (error) {
-        this.warn(error, 'queue: offers are left to the dispatcher');
+        this.warn(error, 'enqueueing failed; the dispatcher retries');
         metrics.offers.inc({ path: 'fast', outcome: 'failed' }, batch.length);
         this.dropped();
       }

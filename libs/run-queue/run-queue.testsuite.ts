@@ -364,7 +364,7 @@ export function describeRunQueue(backend: Backend): void {
       );
       expect(rows).toHaveLength(1);
       await on.pool.query('select pg_terminate_backend($1)', [rows[0]!.pid]);
-      await eventually(() => on.log.includes('no longer leading'), { what: 'the leader has noticed' });
+      await eventually(() => on.log.includes('stopped leading'), { what: 'the leader has noticed' });
       await on.addReadyRuns('org', 3);
       await on.waitFor(consumed, 4);
       await eventually(() => leaders() === 1, { what: 'one leads' });

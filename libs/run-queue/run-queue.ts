@@ -55,7 +55,7 @@ export class HandlerUnavailable extends Error {
     readonly recovered: Promise<void>,
     cause: unknown,
   ) {
-    super('The handler cannot work now.', { cause });
+    super('The job handler is unavailable.', { cause });
   }
 }
 

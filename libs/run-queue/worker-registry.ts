@@ -34,7 +34,7 @@ export async function registerWorker(
         ...BEAT_TIMEOUT,
       });
     } catch (error) {
-      warn(error, 'queue: a heartbeat failed');
+      warn(error, 'worker heartbeat failed');
     }
   };
   const heartbeat = await startHeartbeat(beat);
@@ -42,7 +42,7 @@ export async function registerWorker(
     close: async () => {
       await heartbeat.stop();
       await pool.query('delete from workers where holder = $1', [holder]).catch((error: unknown) => {
-        warn(error, 'queue: a worker could not sign off; it is forgotten in 10 s');
+        warn(error, 'worker could not sign off; it expires in 10 s');
       });
     },
   };
