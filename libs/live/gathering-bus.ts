@@ -115,7 +115,7 @@ export class GatheringBus implements LiveBus {
         listener(threadId, version);
       } catch (error) {
         // The publisher has just committed: it must not take our bug for its own failure.
-        this.logger.error({ err: error, threadId }, 'live: a listener threw');
+        this.logger.error({ err: error, threadId }, 'wake-up listener failed');
       }
     }
   }

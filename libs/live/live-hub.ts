@@ -83,7 +83,7 @@ export class LiveHub {
       const known = new Map([...this.threads.values()].map(({ id, covered }) => [id, covered]));
       // Without waiting for a turn: it must not come late because many readers do.
       const moved = await this.options.store.readMovedThreads(known, ANSWER_TIMEOUT_MS);
-      if (this.isAway) this.options.logger.info('live: the database is back');
+      if (this.isAway) this.options.logger.info('database available again; streams continue');
       this.isAway = false;
       for (const { threadId, version } of moved) this.threads.get(threadId)?.movedTo(version);
       for (const thread of this.threads.values()) thread.retry();
@@ -96,8 +96,8 @@ export class LiveHub {
 
   private failed(error: unknown): void {
     const { logger } = this.options;
-    if (!isDatabaseAway(error)) return logger.error({ err: error }, 'live: a read failed');
-    if (!this.isAway) logger.warn({ err: error }, 'live: the database is away; streams wait');
+    if (!isDatabaseAway(error)) return logger.error({ err: error }, 'stream read failed');
+    if (!this.isAway) logger.warn({ err: error }, 'database unavailable; streams wait');
     this.isAway = true;
   }
 }

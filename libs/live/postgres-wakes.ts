@@ -33,7 +33,7 @@ export class PostgresWakes implements WakeTransport {
 
   async send(messages: string[]): Promise<void> {
     const { client } = this;
-    if (client === null) throw new Error('Not connected.');
+    if (client === null) throw new Error('The connection for wake-ups is not open.');
     try {
       const text = 'select pg_notify($1, message) from unnest($2::text[]) as message';
       await client.query({ name: 'notify', text, values: [this.options.channel, messages] });
@@ -61,9 +61,9 @@ export class PostgresWakes implements WakeTransport {
         failures = 0;
         if (!signal.aborted) await this.listen(client);
         else hangUp(client);
-        if (!signal.aborted) this.options.logger.warn('live: the connection that listens for wake-ups broke');
+        if (!signal.aborted) this.options.logger.warn('wake-up connection lost');
       } catch (error) {
-        if (failures === 0) this.options.logger.warn({ err: error }, 'live: no connection to listen for wake-ups');
+        if (failures === 0) this.options.logger.warn({ err: error }, 'wake-up connection failed');
       }
       const backOffMs = Math.min(FIRST_BACK_OFF_MS * 2 ** failures, MAX_BACK_OFF_MS);
       await sleep(backOffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);

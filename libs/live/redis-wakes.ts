@@ -25,7 +25,7 @@ export class RedisWakes implements WakeTransport {
     this.subscriber.on('ready', () => {
       this.subscriber
         .subscribe(channel)
-        .catch((error: unknown) => logger.warn({ err: error }, 'live: cannot subscribe to wake-ups'));
+        .catch((error: unknown) => logger.warn({ err: error }, 'wake-up subscription failed'));
     });
     this.subscriber.on('message', (_channel: string, message: string) => receive(message));
     this.heartbeat = setInterval(() => {
@@ -54,7 +54,7 @@ export class RedisWakes implements WakeTransport {
     let told = false;
     redis.on('ready', () => (told = false));
     redis.on('error', (error) => {
-      if (!told) this.options.logger.warn({ err: error, role }, 'live: the connection to Redis broke');
+      if (!told) this.options.logger.warn({ err: error, role }, 'wake-up connection to Redis failed');
       told = true;
     });
     return redis;
