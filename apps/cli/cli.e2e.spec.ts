@@ -148,7 +148,7 @@ describe('spool', () => {
     expect(away).toEqual({ code: 5, output: 'The database none at 127.0.0.1:1 does not answer.\n' });
     expect(absent).toEqual({
       code: 5,
-      output: expect.stringMatching(/^The database [^\n]+ refuses: [^\n]+\n$/) as string,
+      output: expect.stringMatching(/^The database [^\n]+ refused the connection: [^\n]+\n$/) as string,
     });
     expect(wrong).toEqual({
       code: 2,

@@ -40,7 +40,8 @@ function refuseWrongServer(text: string, context: z.RefinementCtx): void {
   }
 }
 
-const WRONG_BLOB_URL = 'must be file:///folder or s3://bucket/prefix, with ?endpoint=http(s)://… and region=… at most';
+const WRONG_BLOB_URL =
+  'must be file:///folder or s3://bucket/prefix; its only parameters are endpoint=http(s)://… and region=…';
 export const blobUrl = url('file', 's3').refine(isBlobUrl, WRONG_BLOB_URL);
 
 /** No name or password: credentials of S3 come from the environment, as for all AWS programs. */

@@ -40,11 +40,11 @@ export async function findPostgresBinaries(
   const copy = join(await copyRoot(), `postgres-${packaged.version}`);
   if (!(await isRunnable(copy, runAs))) {
     await copyPackage(packaged.root, copy);
-    log(`PostgreSQL's programs copied to ${copy}: ${packaged.root} cannot be used by the user it runs as`);
+    log(`PostgreSQL copied to ${copy}, because its user cannot read ${packaged.root}`);
   }
   if (await isRunnable(copy, runAs)) return binDir(copy);
   throw new Error(
-    `PostgreSQL's programs do not run on this machine (tried ${packaged.root} and ${copy}); set DATABASE_URL to use a server of your own`,
+    `PostgreSQL does not run on this machine (tried ${packaged.root} and ${copy}); set DATABASE_URL to use your own server`,
   );
 }
 
@@ -63,9 +63,12 @@ async function findPackage(): Promise<PostgresPackage> {
     const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
     return { root, version: manifest.version };
   } catch (cause) {
-    throw new Error(`${name} is not installed (npm's --omit=optional?); set DATABASE_URL to use a server of your own`, {
-      cause,
-    });
+    throw new Error(
+      `${name} is not installed; run npm ci without --omit=optional, or set DATABASE_URL to use your own server`,
+      {
+        cause,
+      },
+    );
   }
 }
 

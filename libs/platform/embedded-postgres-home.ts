@@ -68,12 +68,12 @@ async function findOrCreateUser(name: string, log: (message: string) => void): P
   } catch (cause) {
     if (!(await lookUpUser(name))) {
       throw new Error(
-        `PostgreSQL does not run as root, and the system user "${name}" is missing and could not be made; make it, start as an ordinary user, or set DATABASE_URL`,
+        `PostgreSQL cannot run as root, and the system user "${name}" could not be created; create it, start as another user, or set DATABASE_URL`,
         { cause },
       );
     }
   }
-  log(`system user "${name}" created, because PostgreSQL does not run as root`);
+  log(`system user "${name}" created, because PostgreSQL cannot run as root`);
   return (await lookUpUser(name))!;
 }
 
@@ -95,14 +95,14 @@ async function chooseReachable(wanted: string, runAs: RunAs, log: (message: stri
   if (used === wanted && !canReach) {
     // Worse than not starting: to start on a new, empty database while the old one sits there.
     throw new Error(
-      `${dataIn(wanted)} holds a database, but user ${runAs.uid}, as whom PostgreSQL has to run, cannot reach it any more; let others pass through its parent directories (chmod o+x)`,
+      `user ${runAs.uid}, which runs PostgreSQL, cannot reach the database in ${dataIn(wanted)}; run chmod o+x on its parent directories`,
     );
   }
   if (used === wanted || (!used && canReach)) return wanted;
 
   const dir = used ?? join(await makeSharedRoot(), hash);
   await makeDirectory(dir);
-  log(`PostgreSQL keeps its data in ${dir}, because the user it runs as cannot reach ${wanted}`);
+  log(`PostgreSQL keeps its data in ${dir}, because its user cannot reach ${wanted}`);
   return dir;
 }
 
@@ -131,5 +131,5 @@ async function makeSharedRoot(): Promise<string> {
     // /var/tmp is everybody's: a directory that someone else put there must not supply the programs we run.
     if (made && made.uid === 0 && (made.mode & 0o022) === 0) return root;
   }
-  throw new Error(`no place for PostgreSQL's files: cannot make any of ${sharedRoots.join(', ')}; set DATABASE_URL`);
+  throw new Error(`cannot create a directory for PostgreSQL (tried ${sharedRoots.join(', ')}); set DATABASE_URL`);
 }

@@ -88,7 +88,7 @@ describeAsRoot('Started by root', () => {
     await chmod(directory, 0o755);
     await (await start(join(directory, 'postgres'))).stop();
     await chmod(directory, 0o700);
-    await expect(start(join(directory, 'postgres'))).rejects.toThrow('cannot reach it any more');
+    await expect(start(join(directory, 'postgres'))).rejects.toThrow('cannot reach the database');
   });
 
   it('runs as a system user, which it makes when it is missing', async () => {

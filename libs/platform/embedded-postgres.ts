@@ -108,7 +108,7 @@ async function readOrMakePassword(home: PostgresHome): Promise<string> {
     });
   }
   return readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new Error(`cannot read ${file}, without which the database beside it cannot be used`, { cause });
+    throw new Error(`cannot read ${file}, which has the password of the database beside it`, { cause });
   });
 }
 
@@ -181,7 +181,7 @@ async function start(
   if (!client) {
     const said = await server.logSinceStart();
     if (!server.hasExited()) await endServer(server, home.pgdata, silenceOfStartedMs, log);
-    const message = `PostgreSQL did not start on ${home.pgdata}, port ${server.port}. It said:\n${said}`;
+    const message = `PostgreSQL did not start on ${home.pgdata}, port ${server.port}. Its output:\n${said}`;
     const isPortTaken = said.includes('could not bind') && port === undefined;
     throw isPortTaken || said.includes('lock file "postmaster.pid"') ? new StartRaceError(message) : new Error(message);
   }

@@ -64,7 +64,7 @@ export function limitBody(
     rest = piece === null || length === piece.length ? null : piece.subarray(length);
     if (piece !== null) onHeld(counter.bytes + (rest?.length ?? 0));
     if (events > 0) onEvents(events);
-    if (counter.most > maxBytes) throw new BodyTooLarge(`The answer is larger than ${maxBytes} bytes.`);
+    if (counter.most > maxBytes) throw new BodyTooLarge(`The response is larger than ${maxBytes} bytes.`);
     whole += length;
     const isWhole = piece === null || events > 0;
     if (isWhole && whole > LARGE_BYTES) await ownTurn();

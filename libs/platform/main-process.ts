@@ -65,7 +65,7 @@ export class Lifetime {
       process.exit();
     };
     const onFailure = (error: unknown): void => {
-      logger.fatal({ err: error }, 'did not stop cleanly');
+      logger.fatal({ err: error }, 'shutdown failed');
       process.exit(1);
     };
     for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => void onSignal(signal).catch(onFailure));
@@ -105,6 +105,6 @@ export class Lifetime {
   private async endAll(): Promise<void> {
     const failures: unknown[] = [];
     for (const end of this.endings) await end().catch((error: unknown) => failures.push(error));
-    if (failures.length > 0) throw new AggregateError(failures, 'something could not be ended');
+    if (failures.length > 0) throw new AggregateError(failures, 'Some parts of the process could not be stopped.');
   }
 }

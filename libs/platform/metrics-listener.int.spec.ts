@@ -30,7 +30,7 @@ test('a port that is taken is told by the setting’s name', async () => {
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
   const opened = MetricsListener.open(settings(String(port)), pino({ level: 'silent' }));
-  const words = `METRICS_PORT ${port} of 127.0.0.1 cannot be listened on (EADDRINUSE).`;
+  const words = `Cannot listen on METRICS_PORT ${port} of 127.0.0.1 (EADDRINUSE).`;
   await expect(opened).rejects.toThrow(new StartError(words));
   other.close();
 });

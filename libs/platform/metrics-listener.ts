@@ -43,9 +43,7 @@ export class MetricsListener {
     const listener = new MetricsListener(server);
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) =>
-        reject(
-          new StartError(`METRICS_PORT ${port} of ${host} cannot be listened on (${error.code ?? error.message}).`),
-        ),
+        reject(new StartError(`Cannot listen on METRICS_PORT ${port} of ${host} (${error.code ?? error.message}).`)),
       );
       server.listen(port, host, resolve);
     });
@@ -72,7 +70,7 @@ export class MetricsListener {
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const [path] = (request.url ?? '').split('?');
-    if (!isRead) return send(response, 405, { error: 'Only GET and HEAD.' });
+    if (!isRead) return send(response, 405, { error: 'Method not allowed; use GET or HEAD.' });
     switch (path) {
       case '/metrics': {
         const { contentType, text } = await scrape();
@@ -86,7 +84,7 @@ export class MetricsListener {
         return send(response, readinessCode(readiness), readiness);
       }
       default:
-        return send(response, 404, { error: 'There are /metrics, /health/live and /health/ready.' });
+        return send(response, 404, { error: 'Not found; use /metrics, /health/live or /health/ready.' });
     }
   }
 }

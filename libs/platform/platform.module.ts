@@ -30,7 +30,7 @@ export class PlatformModule implements OnModuleInit, OnApplicationShutdown {
           url: requireDatabaseUrl(config),
           applicationName: String(logger.bindings()['name'] ?? 'spool'),
           maxConnections: config.DATABASE_POOL_SIZE,
-          onError: (error) => logger.warn({ err: error }, 'an idle database connection broke'),
+          onError: (error) => logger.warn({ err: error }, 'idle database connection lost'),
         }),
     };
     const policy = {
@@ -38,7 +38,7 @@ export class PlatformModule implements OnModuleInit, OnApplicationShutdown {
       useFactory: () =>
         new PolicyWatch({
           versions: openPolicyVersions(requireDatabaseUrl(config)),
-          onError: (err) => logger.warn({ err }, 'the policy cannot be watched; every request asks the database'),
+          onError: (err) => logger.warn({ err }, 'policy watch failed; every request reads the database'),
         }),
     };
     const providers = [{ provide: CONFIG, useValue: config }, { provide: LOGGER, useValue: logger }, database, policy];

@@ -37,7 +37,7 @@ export class PolicyCache<Value> {
     const value = await entry.value;
     // It may have been on its way for long: a process that was suspended finds it when it goes on.
     if (!this.holds(entry) && !this.isYoung(entry)) {
-      throw new DatabaseAway(new Error('The answer came too late to be believed.'));
+      throw new DatabaseAway(new Error('The response was too old to use.'));
     }
     return value;
   }

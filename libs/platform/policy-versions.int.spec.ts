@@ -106,6 +106,6 @@ it('the cached policy stays trusted when the connection breaks', async () => {
 it('has no version without the row: a look fails', async () => {
   await admin.query('delete from policy_version');
   const versions = openPolicyVersions(database.url);
-  await expect(versions.read()).rejects.toThrow('The row of policy_version is missing.');
+  await expect(versions.read()).rejects.toThrow('The table policy_version has no row.');
   await versions.close();
 });

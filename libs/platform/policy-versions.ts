@@ -23,7 +23,7 @@ export function openPolicyVersions(databaseUrl: string): PolicyVersions {
   return {
     read: async () => {
       const { rows } = await pool.query<{ version: string }>('select version::text as version from policy_version');
-      if (rows[0] === undefined) throw new Error('The row of policy_version is missing.');
+      if (rows[0] === undefined) throw new Error('The table policy_version has no row.');
       return rows[0].version;
     },
     close: () => pool.end(),

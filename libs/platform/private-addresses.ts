@@ -96,7 +96,7 @@ function parseEntry(text: string): AllowedEntry {
   const isName =
     /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?$/i.test(what) && !/^[\d.]+$/.test(what) && bracketed === undefined;
   if ((port !== null && (port < 1 || port > 65_535)) || (addresses === null && what !== '*' && !isName)) {
-    throw new RangeError(`${JSON.stringify(text)} is not a host name, an address or a CIDR, with a port or without`);
+    throw new RangeError(`${JSON.stringify(text)} is not a host name, an address or a CIDR, with or without :port`);
   }
   return { name: what === '*' || addresses !== null ? null : normalizedName(what), addresses, port };
 }

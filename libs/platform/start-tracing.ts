@@ -48,7 +48,7 @@ export async function startTracing(config: TracingConfig, serviceName: string, l
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
   trace.setGlobalTracerProvider(provider);
   turnTracingOn(true);
-  logger.info({ endpoint: new URL(endpoint).origin }, 'traces are sent');
+  logger.info({ endpoint: new URL(endpoint).origin }, 'tracing enabled');
   return { stop: () => stopWithin(provider.shutdown(), sparse) };
 }
 
@@ -57,7 +57,7 @@ async function stopWithin(ending: Promise<void>, { warn }: DiagLogger): Promise<
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, FLUSH_MS);
   });
-  await Promise.race([ending.catch(() => warn('the last spans were not taken')), late]);
+  await Promise.race([ending.catch(() => warn('the last spans were not exported')), late]);
   clearTimeout(timer);
 }
 
@@ -68,7 +68,7 @@ function sparseLogger(logger: Logger): DiagLogger {
   const warn = (detail: string): void => {
     unsaid++;
     if (performance.now() < silentUntil) return;
-    logger.warn({ detail, times: unsaid }, 'traces: spans were lost or cannot be sent');
+    logger.warn({ detail, times: unsaid }, 'trace export failed; spans may be lost');
     silentUntil = performance.now() + SILENCE_MS;
     unsaid = 0;
   };

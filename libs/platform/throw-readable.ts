@@ -18,7 +18,7 @@ export function throwReadable(error: unknown, url: string): never {
   }
   if (isDatabaseAway(error)) throw new StartError(`${database} does not answer.`, { cause: error });
   if (REFUSED.test(code) || REFUSED_BY_DRIVER.test(message)) {
-    throw new StartError(`${database} refuses: ${message}.`, { cause: error });
+    throw new StartError(`${database} refused the connection: ${message}.`, { cause: error });
   }
   if (code === UNDEFINED_TABLE) {
     throw new StartError(`${database} lacks tables: run spool migrate first (${message}).`, { cause: error });

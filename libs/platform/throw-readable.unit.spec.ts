@@ -6,9 +6,9 @@ const coded = (code: string) => Object.assign(new Error('said'), { code });
 
 test.each([
   ['away', coded('ECONNREFUSED'), 'The database spool at host:5432 does not answer.'],
-  ['a wrong password', coded('28P01'), 'The database spool at host:5432 refuses: said.'],
-  ['no such database', coded('3D000'), 'The database spool at host:5432 refuses: said.'],
-  ['no password', new Error('SASL: x'), 'The database spool at host:5432 refuses: SASL: x.'],
+  ['a wrong password', coded('28P01'), 'The database spool at host:5432 refused the connection: said.'],
+  ['no such database', coded('3D000'), 'The database spool at host:5432 refused the connection: said.'],
+  ['no password', new Error('SASL: x'), 'The database spool at host:5432 refused the connection: SASL: x.'],
   [
     'an untrusted certificate',
     coded('SELF_SIGNED_CERT_IN_CHAIN'),
@@ -19,7 +19,7 @@ test.each([
     Object.assign(coded('ENOENT'), { syscall: 'open' }),
     'The database spool at host:5432: a file that its URL names cannot be read: said.',
   ],
-  ['a Unix socket of another user', coded('EACCES'), 'The database spool at host:5432 refuses: said.'],
+  ['a Unix socket of another user', coded('EACCES'), 'The database spool at host:5432 refused the connection: said.'],
   ['not migrated', coded('42P01'), 'The database spool at host:5432 lacks tables: run spool migrate first (said).'],
 ])('%s is told in a line', (_, error, line) => {
   expect(read(error)).toThrow(StartError);
