@@ -30,7 +30,8 @@ const blobsWithoutFile = async () =>
   (await world.pool.query<{ blob_key: string }>('select blob_key from unclaimed_blobs')).rows;
 const allow = (files: number) => world.pool.query('update organizations set max_files = $1', [files]);
 
-const QUOTA = 'Nothing was stored: the organization has used up its quota of files. Delete files, or ask for more.';
+const QUOTA =
+  'Nothing was stored: the organization has reached its file quota. Delete files or ask for a larger quota.';
 
 describe('an organization’s quota', () => {
   it('is an error of the call that writes to the folder, and the Run completes', async () => {
@@ -92,7 +93,7 @@ describe('bytes that the blob store has lost', () => {
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])] });
     await engine.executeOffer(said.offer);
     expect((await world.summary(said.runId)).status).toBe('completed');
-    const lost = 'The content of attachments/lost.txt is lost: the file storage does not have it any more.';
+    const lost = 'The content of attachments/lost.txt is lost: the file storage no longer has it.';
     expect(told.at(-1)).toMatchObject({ role: 'tool', outcome: 'error', result: lost });
     const { rows } = await world.pool.query('select from files where thread_id = $1 and lost_at is not null', [
       said.threadId,

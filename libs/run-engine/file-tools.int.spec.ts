@@ -65,7 +65,7 @@ describe('the file tools', () => {
     expect(textsOf(told)).toEqual([
       ['ok', 'There are no files.'],
       ['ok', 'Wrote docs/plan.md, 17 bytes.'],
-      ['ok', 'Replaced 1 piece of docs/plan.md.'],
+      ['ok', 'Replaced 1 occurrence in docs/plan.md.'],
       ['ok', '# Plan\n\n1. Begin\n2. End\n'],
       ['ok', 'Wrote notes.txt, 0 bytes.'],
       ['ok', 'docs/plan.md (24 bytes, text/markdown)\nnotes.txt (0 bytes, text/plain)'],
@@ -99,13 +99,13 @@ describe('the file tools', () => {
     expect(textsOf(told)).toEqual([
       ['error', 'There is no file nowhere.txt.'],
       ['error', 'The path has a “.” or “..” part.'],
-      ['error', 'attachments/ and artifacts/ can only be read.'],
-      ['error', 'attachments/a.txt can only be read.'],
-      ['error', 'attachments/ and artifacts/ can only be read.'],
+      ['error', 'attachments/ and artifacts/ are read-only.'],
+      ['error', 'attachments/a.txt is read-only.'],
+      ['error', 'attachments/ and artifacts/ are read-only.'],
       ['error', 'There is no file b.txt.'],
       ['ok', 'Wrote b.txt, 3 bytes.'],
       ['error', expect.stringContaining('more than once')],
-      ['ok', 'Replaced 2 pieces of b.txt.'],
+      ['ok', 'Replaced 2 occurrences in b.txt.'],
       ['error', 'A file can have at most 1000 bytes.'],
       ['ok', 'attachments/a.txt (1 bytes, text/plain, read-only)\nb.txt (3 bytes, text/plain)'],
     ]);
@@ -132,7 +132,7 @@ describe('the file tools', () => {
     const noRoom = ['error', 'Too much is being read at once; try again.'];
     const [written, grown, edited, document, text] = textsOf(told);
     expect([grown, document]).toEqual([noRoom, noRoom]);
-    expect([written, edited]).toEqual([expect.arrayContaining(['ok']), ['ok', 'Replaced 1 piece of b.txt.']]);
+    expect([written, edited]).toEqual([expect.arrayContaining(['ok']), ['ok', 'Replaced 1 occurrence in b.txt.']]);
     expect(text![1]).toMatch(/^first\n/);
     expect(held).toBe(0);
   });
@@ -157,9 +157,9 @@ describe('the file tools', () => {
       ],
     );
     const [two, much, end, past, latin, windows] = told.map(({ result }) => result);
-    expect(two).toBe(`${line}${line}[Lines 1 to 2 of attachments/large.txt. It goes on: read with offset 3.]`);
+    expect(two).toBe(`${line}${line}[Lines 1 to 2 of attachments/large.txt. To continue, read with offset 3.]`);
     expect(much?.length).toBeGreaterThan(256 * 1024 - 200);
-    expect(much).toMatch(/\[Lines 1 to 2621 of attachments\/large\.txt\. It goes on: read with offset 2622\.\]$/);
+    expect(much).toMatch(/\[Lines 1 to 2621 of attachments\/large\.txt\. To continue, read with offset 2622\.\]$/);
     expect(end?.startsWith(line)).toBe(true);
     expect(past).toBe(`[attachments/large.txt has only ${Math.ceil(last)} lines.]`);
     expect([latin, windows]).toEqual([
@@ -197,7 +197,7 @@ describe('the file tools', () => {
     const replaced = (count: number, label = 'utf-8') => `[Bytes that are not ${label} were replaced by �: ${count}.]`;
     expect(told.map(({ result }) => result)).toEqual([
       `naïve\n中文 ��文本\n${replaced(2)}`,
-      'naïve\n[Lines 1 to 1 of attachments/damaged.txt. It goes on: read with offset 2.]',
+      'naïve\n[Lines 1 to 1 of attachments/damaged.txt. To continue, read with offset 2.]',
       `${'x'.repeat(99)}\né�中\n${replaced(1)}`,
       '中文编码\n[The encoding of attachments/gbk.txt was guessed: gb18030.]',
       '中文编码\n[The encoding of attachments/late-gbk.txt was guessed: gb18030.]',
@@ -233,7 +233,7 @@ describe('the file tools', () => {
     expect(cover).toContain('has no text on 1 page of 2: 1.');
     expect(long).toMatch(/has no text on 25 pages of 26: 2, 3, [\d, ]+ 21, …\. They may/);
     expect(part).toBe(
-      `--- Page 1 of 4 ---\nOne\n[Lines 1 to 2 of attachments/partly.pdf. It goes on: read with offset 3.]\n${note}`,
+      `--- Page 1 of 4 ---\nOne\n[Lines 1 to 2 of attachments/partly.pdf. To continue, read with offset 3.]\n${note}`,
     );
   });
 
@@ -273,7 +273,7 @@ describe('the file tools', () => {
     ]);
     const path = 'my\u202fnotes/to\u00a0do.txt';
     expect(textsOf(own).slice(1)).toEqual([
-      ['ok', `Replaced 1 piece of ${path}.`],
+      ['ok', `Replaced 1 occurrence in ${path}.`],
       ['ok', `${path} (3 bytes, text/plain)`],
       ['ok', `Deleted ${path}.`],
     ]);
@@ -320,7 +320,7 @@ describe('the file tools', () => {
     expect(textsOf(told)).toEqual([
       ['ok', '--- Page 1 of 1 ---\nHello from a PDF'],
       ['ok', 'Hello from a DOCX\n'],
-      ['ok', 'attachments/c.png (image/png, 70 bytes) is an image. It is shown where images can be.'],
+      ['ok', 'attachments/c.png (image/png, 70 bytes) is an image. It is shown if the model accepts images.'],
       ['ok', 'attachments/d.bin (application/octet-stream, 4 bytes) is not text and cannot be shown.'],
       ['error', expect.stringMatching(/^The text of attachments\/e\.pdf .* cannot be read\. It is broken/)],
     ]);

@@ -115,8 +115,8 @@ describe('a file that a tool writes', () => {
 
   it.each([
     ['../secret', 'The path has a “.” or “..” part.'],
-    ['attachments/a.txt', 'attachments/ and artifacts/ can only be read.'],
-    ['artifacts/a.txt', 'attachments/ and artifacts/ can only be read.'],
+    ['attachments/a.txt', 'attachments/ and artifacts/ are read-only.'],
+    ['artifacts/a.txt', 'attachments/ and artifacts/ are read-only.'],
     ['a.txt/b', 'a.txt is a file, not a folder.'],
     ['docs', 'docs is a folder.'],
   ])('cannot be %s', async (path, why) => {
@@ -201,7 +201,7 @@ describe('what an agent sees', () => {
     const file = { fileId: row!.id, path: 'a.txt', mimeType: null, size: 6, readOnly: false };
     let refusal: unknown;
     await inNewThread(async ({ files }) => void (await files.read(file).catch((error: unknown) => (refusal = error))));
-    expect(refusal).toEqual(new FileRefused('There is no file a.txt any more.'));
+    expect(refusal).toEqual(new FileRefused('The file a.txt no longer exists.'));
   });
 
   it('is what was written last, though the old bytes have been swept since it was looked up', async () => {
@@ -231,7 +231,7 @@ describe('a folder’s limits', () => {
     });
     return { refusals, paths: Object.keys(await seenIn(said)) };
   };
-  const FULL = 'The folder can have at most 4 files and 1000 bytes in all: delete some first.';
+  const FULL = 'The folder can have at most 4 files and 1000 bytes in all. Delete some first.';
 
   it('hold for the number of files', async () => {
     const { refusals, paths } = await refusalsOf(['a', 1], ['b', 1], ['c', 1], ['d', 1], ['e', 1], ['a', 2]);
@@ -335,7 +335,7 @@ describe('the folder of a pet', () => {
     await again(second, other);
     looked.open();
     await slow;
-    const why = 'Nothing was changed: a.txt was changed meanwhile by another call. Read it again.';
+    const why = 'Nothing was changed: another call changed a.txt meanwhile. Read again.';
     expect(await resultsOf(first.threadId)).toEqual([['error', why]]);
     expect((await world.summary(first.runId)).status).toBe('completed');
     // What a tool leaves beside the folder is not held up by it.

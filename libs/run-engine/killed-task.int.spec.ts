@@ -53,7 +53,7 @@ it('an edit whose child is killed fails for good: the call has one outcome, and 
   const completed = events.flatMap(({ type, data }) => (type === 'tool.completed' ? [data] : []));
   expect(completed).toMatchObject([
     { toolName: 'write_file', outcome: 'ok' },
-    { toolName: 'edit_file', outcome: 'error', result: 'The edit has failed.' },
+    { toolName: 'edit_file', outcome: 'error', result: 'The edit failed.' },
     { toolName: 'list_files', outcome: 'ok', result: `a.txt (${BYTES} bytes, text/plain)` },
   ]);
   expect(events.filter(({ type }) => type === 'run.claimed')).toHaveLength(1);

@@ -6,7 +6,7 @@ import type { FileRefusal } from './claim.ts';
 import { orUnavailable, visibleFiles, type ThreadFolder } from './thread-folder.ts';
 
 const QUOTA_FULL =
-  'Nothing was stored: the organization has used up its quota of files. Delete files, or ask for more.';
+  'Nothing was stored: the organization has reached its file quota. Delete files or ask for a larger quota.';
 
 /**
  * The folder as one tool call has it: as it was when the call first looked, with what it changes noted beside. Bytes are
@@ -80,7 +80,7 @@ export class StagedFolder implements ToolFiles {
     if (refusal === 'quota_full') return QUOTA_FULL;
     if (refusal === 'folder_full') return this.fullMessage();
     const paths = [...this.staged.keys()].join(', ');
-    return `Nothing was changed: ${paths} was changed meanwhile by another call. Read it again.`;
+    return `Nothing was changed: another call changed ${paths} meanwhile. Read again.`;
   }
 
   private look(): Promise<FolderRow[]> {
@@ -134,7 +134,7 @@ export class StagedFolder implements ToolFiles {
 
   private fullMessage(): string {
     const { maxFiles, maxBytes } = this.folder.limits;
-    return `The folder can have at most ${maxFiles} files and ${maxBytes} bytes in all: delete some first.`;
+    return `The folder can have at most ${maxFiles} files and ${maxBytes} bytes in all. Delete some first.`;
   }
 
   /** The other paths of the folder with the call's changes, and the size of each. */
@@ -153,7 +153,7 @@ export class StagedFolder implements ToolFiles {
 function writablePath(given: string): string {
   const found = folderPath(given);
   if ('refused' in found) throw new FileRefused(`The path ${found.refused}.`);
-  if (isReadOnlyPath(found.path)) throw new FileRefused('attachments/ and artifacts/ can only be read.');
+  if (isReadOnlyPath(found.path)) throw new FileRefused('attachments/ and artifacts/ are read-only.');
   return found.path;
 }
 

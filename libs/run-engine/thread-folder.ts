@@ -66,7 +66,7 @@ export class ThreadFolder implements ThreadFiles {
     const { threadId, folderId } = this.place;
     const row = await orUnavailable(this.files.find(fileId));
     const isSeen = row?.thread_id === threadId || row?.folder_id === folderId;
-    if (row === null || !isSeen) throw new FileRefused(`There is no file ${path} any more.`);
+    if (row === null || !isSeen) throw new FileRefused(`The file ${path} no longer exists.`);
     return row;
   }
 
@@ -89,7 +89,7 @@ export class ThreadFolder implements ThreadFiles {
       if (now.blob_key !== row.blob_key) return this.blobs.get(now.blob_key, range);
       metrics.lostFileReads.inc();
       await this.files.noteLost(row, true);
-      throw new FileRefused(`The content of ${file.path} is lost: the file storage does not have it any more.`);
+      throw new FileRefused(`The content of ${file.path} is lost: the file storage no longer has it.`);
     }
   }
 }

@@ -19,7 +19,7 @@ const REFUSALS: Record<TaskFailure, string> = {
   cpu: 'The edit takes too long. Give a shorter old_text.',
   time: 'The edit takes too long. Give a shorter old_text.',
   memory: 'The edit takes too much memory.',
-  crashed: 'The edit has failed.',
+  crashed: 'The edit failed.',
   overloaded: 'Too many other files are being edited; try again later.',
 };
 

@@ -26,7 +26,7 @@ const REFUSALS: Record<TaskFailure, string> = {
   cpu: 'Reading it takes too long.',
   time: 'Reading it takes too long.',
   memory: 'Reading it takes too much memory.',
-  crashed: 'Reading it has failed.',
+  crashed: 'Reading it failed.',
   overloaded: 'Too many other documents are being read; try again later.',
 };
 

@@ -23,8 +23,8 @@ export const FILE_TOOLS: readonly Tool[] = [
     name: 'list_files',
     readOnly: true,
     title: 'List files',
-    description: `Lists the files there are, with their sizes and types. What the user attached is below ${ATTACHMENTS_FOLDER}/, what tools left below ${ARTIFACTS_FOLDER}/: both can only be read.`,
-    input: z.strictObject({ path: z.string().optional().describe('Only what is in this folder.') }),
+    description: `Lists the files with their sizes and types. Attachments of the user are in ${ATTACHMENTS_FOLDER}/, artifacts of tools in ${ARTIFACTS_FOLDER}/; both are read-only.`,
+    input: z.strictObject({ path: z.string().optional().describe('Folder to list. Default: all files.') }),
     execute: async ({ path: folder = '' }, { files }) => listed(await files.list(), folder),
   }),
   fileTool({
@@ -32,11 +32,11 @@ export const FILE_TOOLS: readonly Tool[] = [
     readOnly: true,
     title: 'Read a file',
     description:
-      'Reads a file: text as it stands, the text of PDF and DOCX documents, and images, which are shown. At most 2,000 lines or 256 KiB at once; a note at the end then says how to read on.',
+      'Reads a text file, the text of a PDF or DOCX document, or shows an image. Returns at most 2,000 lines or 256 KiB at once; a note at the end says how to continue.',
     input: z.strictObject({
       path,
-      offset: z.number().int().min(1).max(1e9).default(1).describe('The first line to read, 1 for the first.'),
-      limit: z.number().int().min(1).max(100_000).default(2_000).describe('How many lines to read at most.'),
+      offset: z.number().int().min(1).max(1e9).default(1).describe('First line to read, counted from 1.'),
+      limit: z.number().int().min(1).max(100_000).default(2_000).describe('Maximum number of lines to read.'),
     }),
     execute: async ({ path: given, offset, limit }, context) =>
       readFolderFile(await findFile(given, context), { offset, limit }, context),
@@ -44,8 +44,8 @@ export const FILE_TOOLS: readonly Tool[] = [
   fileTool({
     name: 'write_file',
     title: 'Write a file',
-    description: 'Writes a whole file, new or over the one that is there, with its folders.',
-    input: z.strictObject({ path, content: z.string().describe('All of the file’s text.') }),
+    description: 'Creates or replaces a whole file. Creates missing folders.',
+    input: z.strictObject({ path, content: z.string().describe('Full text of the file.') }),
     execute: async ({ path: given, content }, { files }) => {
       const written = pathOf(given);
       const bytes = new TextEncoder().encode(content);
@@ -57,12 +57,12 @@ export const FILE_TOOLS: readonly Tool[] = [
     name: 'edit_file',
     title: 'Edit a file',
     description:
-      'Replaces a piece of a text file. old_text must be exactly what is in the file, and there only once, unless replace_all is set.',
+      'Replaces text in a text file. old_text must match the file exactly and occur only once, unless replace_all is set.',
     input: z.strictObject({
       path,
-      old_text: z.string().describe('What is to be replaced, white space included.'),
-      new_text: z.string().describe('What stands there then.'),
-      replace_all: z.boolean().default(false).describe('Whether it is replaced wherever it is.'),
+      old_text: z.string().describe('Text to replace, including white space.'),
+      new_text: z.string().describe('Text to insert instead.'),
+      replace_all: z.boolean().default(false).describe('Replaces every occurrence.'),
     }),
     execute: async ({ path: given, old_text: oldText, new_text: newText, replace_all: replaceAll }, context) => {
       const file = await findFile(given, context);
@@ -72,7 +72,7 @@ export const FILE_TOOLS: readonly Tool[] = [
       const edited = await editFile(bytes, { oldText, newText, replaceAll, maxBytes: MAX_EDITED_BYTES }, context);
       if ('refused' in edited) throw new FileRefused(edited.refused);
       await context.files.write(file.path, edited.bytes);
-      return answer(`Replaced ${edited.count} ${edited.count === 1 ? 'piece' : 'pieces'} of ${file.path}.`);
+      return answer(`Replaced ${edited.count} ${edited.count === 1 ? 'occurrence' : 'occurrences'} in ${file.path}.`);
     },
   }),
   fileTool({
@@ -154,7 +154,7 @@ function listed(files: readonly FolderFile[], given: string): ToolResult {
     return `${of} (${about.join(', ')})`;
   });
   const left = inFolder.length - lines.length;
-  if (left > 0) lines.push(`[${left} more are not shown: list a folder of them.]`);
+  if (left > 0) lines.push(`[${left} more files are not shown; list a single folder.]`);
   return answer(lines.join('\n'));
 }
 
@@ -167,6 +167,6 @@ function editedBytes({ size }: FolderFile, edit: { oldText: string; newText: str
 
 /** Throws FileRefused. */
 function refuseUneditable(file: FolderFile): void {
-  if (file.readOnly) throw new FileRefused(`${file.path} can only be read.`);
+  if (file.readOnly) throw new FileRefused(`${file.path} is read-only.`);
   if (file.size > MAX_EDITED_BYTES) throw new FileRefused(`${file.path} is larger than ${MAX_EDITED_BYTES} bytes.`);
 }

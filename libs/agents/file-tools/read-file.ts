@@ -37,7 +37,11 @@ export async function readFolderFile(file: FolderFile, wanted: Wanted, context: 
   const type = isImage || !isImageType(mimeType) ? mimeType : null;
   const about = `${path} (${[...(type === null ? [] : [type]), `${size} bytes`].join(', ')})`;
   if (isImage)
-    return { text: `${about} is an image. It is shown where images can be.`, isError: false, fileIds: [fileId] };
+    return {
+      text: `${about} is an image. It is shown if the model accepts images.`,
+      isError: false,
+      fileIds: [fileId],
+    };
   const encoding = encodingOf(head, head.byteLength === HEAD_BYTES);
   const kind = documentKind(file);
   // Some PDFs begin with ASCII characters only, and look like text.
@@ -66,7 +70,7 @@ async function readDocument(
   if (pages > 0 && blankPages.length === pages) return { text: `[${blank.join()}]`, isError: false };
   const pieces = new TextDecoding('utf-8').read(inSteps(text));
   const window = await takeWindow(pieces, { ...wanted, maxBytes: MAX_BYTES });
-  const more = cut && !window.more ? [`${path} has more text, which is not read.`] : [];
+  const more = cut && !window.more ? [`${path} has more text that was not read.`] : [];
   return { text: shown(path, window, wanted, [...more, ...blank]), isError: false };
 }
 
@@ -147,7 +151,7 @@ function shown(path: string, window: TextWindow, { offset }: Wanted, notes: read
   const { text, lines, skipped, more } = window;
   if (lines === 0) return skipped === 0 ? `[${path} is empty.]` : `[${path} has only ${skipped} lines.]`;
   const last = offset + lines - 1;
-  const goesOn = `Lines ${offset} to ${last} of ${path}. It goes on: read with offset ${last + 1}.`;
+  const goesOn = `Lines ${offset} to ${last} of ${path}. To continue, read with offset ${last + 1}.`;
   const all = [...(more ? [goesOn] : []), ...notes];
   const gap = all.length === 0 || text.endsWith('\n') ? '' : '\n';
   return text + gap + all.map((note) => `[${note}]`).join('\n');

@@ -55,7 +55,7 @@ describe('a text that read_file reads', () => {
 
   it('is decided by what is read of it', async () => {
     const parts = [latin('caf\xe9\n'), ascii, ascii, chinese];
-    const next = '[Lines 1 to 1 of a.txt. It goes on: read with offset 2.]';
+    const next = '[Lines 1 to 1 of a.txt. To continue, read with offset 2.]';
     expect(await readText(parts, { offset: 1, limit: 1 })).toBe(`café\n${next}\n${guessed('windows-1252')}`);
     expect(await readText(parts, { offset: 202, limit: 1 })).toBe(chinese.toString());
   });
