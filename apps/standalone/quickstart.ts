@@ -62,7 +62,7 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
   const person = people[0] ?? (await handlers.createPerson(you, context)).person;
   const manifest = {
     name: 'echo',
-    description: 'Answers what it is told, and shows on demand what Runs can do.',
+    description: 'Repeats your message, and shows on demand what a Run can do.',
     harness: { name: 'echo', pauseMs: ECHO_PAUSE_MS, allowCrash: true },
   };
   const wanted = { organizationId, ownerPersonId: person.id, manifests: [manifest], publish: true, dryRun: false };

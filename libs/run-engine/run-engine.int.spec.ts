@@ -104,7 +104,7 @@ describe('tools', () => {
     ]);
     expect(tool[0]?.toolCallId).toBe(tool[1]?.toolCallId);
     expect((await world.summary(runId)).final_output?.text).toMatch(
-      /^You said: time\nclock \(ok\): The Run was asked for at /,
+      /^You said: time\nclock \(ok\): The Run was requested at /,
     );
   });
 

@@ -15,31 +15,31 @@ export const ECHO_COMMANDS = [
     word: '/pause',
     argument: DURATION,
     example: '/pause 50',
-    does: 'Pauses so many milliseconds between two pieces of the answer, instead of the agent’s `pauseMs`.',
+    does: 'Pauses this many milliseconds between two deltas of the answer, instead of the agent’s `pauseMs`.',
   },
   {
     word: '/pieces',
     argument: NUMBER,
     example: '/pieces 200',
-    does: 'Adds the numbers 1 to 200 to the answer, each a piece.',
+    does: 'Adds the numbers 1 to 200 to the answer, each as one delta.',
   },
   {
     word: '/think',
     argument: DURATION,
     example: '/think 500ms',
-    does: 'Thinks first, in five pieces over that time.',
+    does: 'First sends five deltas of thinking over that time.',
   },
   {
     word: '/tool',
     argument: null,
     example: '/tool',
-    does: 'Calls `clock`, a tool that may be repeated: the time at which the Run was asked for.',
+    does: 'Calls `clock`, an idempotent tool: it returns the time at which the Run was requested.',
   },
   {
     word: '/confirm',
     argument: NUMBER,
     example: '/confirm 3',
-    does: 'Calls `send_note` so many times at once (default 1), a tool that needs permission and must not be repeated.',
+    does: 'Calls `send_note` this many times at once (default 1): a tool that needs permission and is not idempotent.',
   },
   {
     word: '/artifact',
@@ -51,7 +51,7 @@ export const ECHO_COMMANDS = [
     word: '/cite',
     argument: null,
     example: '/cite',
-    does: 'Adds provider-private citation markup to the answer, split over several pieces.',
+    does: 'Adds provider-private citation markup to the answer, split over several deltas.',
   },
   {
     word: '/fail',
@@ -75,7 +75,7 @@ export const ECHO_COMMANDS = [
     word: '/crash',
     argument: /^always$/,
     example: '/crash',
-    does: 'Kills the worker process after the last piece of the answer, in the Run’s first attempt. `/crash always`: in every one.',
+    does: 'Kills the worker process after the last delta of the answer, in the Run’s first attempt. `/crash always`: in every one.',
   },
 ] as const satisfies EchoCommand[];
 

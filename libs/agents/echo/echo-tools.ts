@@ -6,7 +6,7 @@ export const ECHO_TOOLS: readonly Tool[] = [
   {
     name: 'clock',
     title: 'Clock',
-    description: 'Tells when the Run was asked for.',
+    description: 'Returns the time at which the Run was requested.',
     inputSchema: { type: 'object' },
     policy: 'allow',
     idempotent: true,
@@ -14,7 +14,7 @@ export const ECHO_TOOLS: readonly Tool[] = [
     // From the Run's id and not from a clock: the same call has the same answer, whenever it is repeated.
     execute: (_input, { runId }) =>
       Promise.resolve({
-        text: `The Run was asked for at ${new Date(decodeTime(runId)).toISOString()}.`,
+        text: `The Run was requested at ${new Date(decodeTime(runId)).toISOString()}.`,
         isError: false,
       }),
   },
@@ -30,7 +30,7 @@ export const ECHO_TOOLS: readonly Tool[] = [
   {
     name: 'write_file',
     title: 'Write a file',
-    description: 'Leaves a file in the Thread.',
+    description: 'Writes a file to the Thread.',
     inputSchema: { type: 'object', properties: { name: { type: 'string' }, text: { type: 'string' } } },
     policy: 'allow',
     idempotent: true,
