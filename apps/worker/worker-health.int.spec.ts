@@ -34,15 +34,15 @@ const healthOf = (said: Partial<WorkerHealthParts> = {}): WorkerHealth =>
   });
 
 const NOT_YET = 'The worker does not take Runs yet.';
-const NO_MORE = 'The worker was told to stop: it takes no more Runs.';
+const NO_MORE = 'The worker is stopping and takes no more Runs.';
 const QUEUE: unknown = expect.stringMatching(
-  /^The queue does not answer.* \(since 20.*Z\): no Run is taken until it is back;/,
+  /^The queue does not answer.* \(since 20.*Z\): no Run is claimed until it answers;/,
 );
 const PAUSED: unknown = expect.stringMatching(
   /^A BullMQ tool has paused the queue \(since 20.*Z\): no Run begins\. Run: spool queue resume$/,
 );
 const WAKEUPS: unknown = expect.stringMatching(
-  /^Wake-ups .* \(since 20.*Z\): an interrupt reaches this worker within a second/,
+  /^Wake-ups .* \(since 20.*Z\): interrupts reach this worker within a second/,
 );
 
 test.each<[string, Partial<WorkerHealthParts>, object]>([

@@ -27,10 +27,10 @@ export class WorkerHealth {
   constructor({ pool, policy, queue, bus, loop }: WorkerHealthParts) {
     this.loop = loop;
     this.parts = new HealthCheck({
-      database: databasePart(pool, policy, 'no Run can be claimed, and what is claimed is lost when its lease ends.'),
-      queue: queuePart(queue, 'no Run is taken until it is back; what runs goes on.'),
+      database: databasePart(pool, policy, 'no Run can be claimed; claimed Runs are lost when their leases end.'),
+      queue: queuePart(queue, 'no Run is claimed until it answers; Runs under way continue.'),
       toolPause: toolPausePart(queue),
-      wakeups: wakeupsPart(bus, 'an interrupt reaches this worker within a second instead of at once.'),
+      wakeups: wakeupsPart(bus, 'interrupts reach this worker within a second instead of at once.'),
     });
   }
 
@@ -40,7 +40,7 @@ export class WorkerHealth {
     const { database, queue } = parts;
     const reasons = Object.values(parts).flatMap(({ reason }) => reason ?? []);
     if (stage === 'idle') reasons.unshift('The worker does not take Runs yet.');
-    else if (stage !== 'running') reasons.unshift('The worker was told to stop: it takes no more Runs.');
+    else if (stage !== 'running') reasons.unshift('The worker is stopping and takes no more Runs.');
     const status = statusOf(stage, database.works, reasons);
     return { status, database: okOrAway(database), queue: okOrAway(queue), worker: stage, reasons };
   }

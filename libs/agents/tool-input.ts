@@ -54,7 +54,9 @@ export async function toolInputProblem(
   if (invalidInput !== undefined) return invalidInputProblem(invalidInput);
   try {
     const problems = await problemsOf(inputSchema, toolInput, context);
-    return problems.length === 0 ? null : [`The input does not fit the tool ${name}:`, ...problems].join('\n');
+    return problems.length === 0
+      ? null
+      : [`The input does not match the schema of the tool ${name}:`, ...problems].join('\n');
   } catch (error) {
     context.signal.throwIfAborted();
     // The next call may find room, or a child that nobody kills.
@@ -68,7 +70,7 @@ function invalidInputProblem(written: string): string {
   const shown = cut(written, MAX_SHOWN);
   return firstInexact(written) === written
     ? `The number ${shown} is too large to be passed on exactly. Write it as text, in quotation marks.`
-    : `The input must be a JSON object (${INPUT_BOUNDS}). What was written begins: ${shown}`;
+    : `The input must be a JSON object (${INPUT_BOUNDS}). The input begins: ${shown}`;
 }
 
 /** Throws the problem of the schema. */
@@ -78,7 +80,8 @@ async function problemsOf(schema: Schema, input: unknown, { runTask, signal }: C
   if (check === null) return [];
   const weight = jsonWeight(input, MAX_WEIGHT);
   if (check !== 'pool' && weight <= LIGHT_INPUT) return check(input);
-  if (weight > MAX_WEIGHT || jsonWeight(schema, MAX_WEIGHT) > MAX_WEIGHT) throw new Error('too large to be checked');
+  if (weight > MAX_WEIGHT || jsonWeight(schema, MAX_WEIGHT) > MAX_WEIGHT)
+    throw new Error('The schema or the input is too large to check.');
   const { value } = await runTask(CHECK_INPUT, { value: { schema, input } }, signal);
   if ('unchecked' in value) throw new Error(value.unchecked);
   return value.problems;

@@ -27,7 +27,7 @@ describe('input that does not fit', () => {
     const text = await problem(PAY, { to: { name: 5 }, unit: 'secret', extra: 1 });
     expect(text).toBe(
       [
-        'The input does not fit the tool pay:',
+        'The input does not match the schema of the tool pay:',
         `- the input must have required property 'constructor'`,
         '- the input must NOT have additional properties: "extra"',
         '- /to/name must be string',
@@ -57,7 +57,7 @@ describe('input that does not fit', () => {
     const call = { toolInput: {}, invalidInput: `{"to": ${'x'.repeat(1_000)}` };
     const text = await toolInputProblem({ name: 'pay', inputSchema: {} }, call, context);
     expect(text).toBe(
-      `The input must be a JSON object (at most 50,000 parts and 128 levels). What was written begins: {"to": ${'x'.repeat(493)}…`,
+      `The input must be a JSON object (at most 50,000 parts and 128 levels). The input begins: {"to": ${'x'.repeat(493)}…`,
     );
   });
 });
@@ -91,7 +91,7 @@ describe('a schema', () => {
     ],
   ])('%s is checked', async (_what, schema, good, bad) => {
     expect(await problem(schema, good)).toBeNull();
-    expect(await problem(schema, bad)).toContain('does not fit');
+    expect(await problem(schema, bad)).toContain('does not match');
     expect(unchecked).not.toHaveBeenCalled();
   });
 

@@ -11,7 +11,7 @@ import type { TranscriptEvent } from './transcript.ts';
 export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
   bytes: 8 * 1024 * 1024,
   characters: 2_000,
-  note: '\n[The rest is left out here: it is from too long ago.]',
+  note: '\n[The rest is left out because this text is old.]',
 };
 
 /** UTF-16 units that accumulate before older texts are cut, so that the cost of a step does not depend on earlier steps. */

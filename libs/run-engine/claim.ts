@@ -24,7 +24,7 @@ class ClaimStopped extends Error {
   override name = 'ClaimStopped';
 
   constructor(readonly reason: StopReason) {
-    super(`The work on the claim has to stop: ${reason}.`);
+    super(`The claim was stopped: ${reason}.`);
   }
 }
 
@@ -237,12 +237,12 @@ export class Claim {
       const refusal = 'outcome' in outcome && FILE_REFUSALS.find((why) => why === outcome.outcome);
       if (refusal) throw new FilesRefused(refusal);
       if ('outcome' in outcome && outcome.outcome === 'files_refused') {
-        logger.error(this.names, 'an append was refused: the bytes of its files were swept');
+        logger.error(this.names, 'append rejected: the bytes of its files were already deleted');
         break;
       }
       if (!isRejection(outcome)) continue;
       // Losing the Run is normal; being in the wrong status for what one does is not.
-      if (outcome.rejected === 'illegal_transition') logger.error(this.names, 'an append was refused: wrong status');
+      if (outcome.rejected === 'illegal_transition') logger.error(this.names, 'append rejected: wrong run status');
       break;
     }
     this.stop('gone');

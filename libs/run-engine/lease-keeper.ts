@@ -97,14 +97,14 @@ export class LeaseKeeper {
     if (stalledMs < this.options.leaseMs) return;
     const claims = this.claims();
     const about = { stalledMs: Math.round(stalledMs), claims: claims.length };
-    this.options.logger.warn(about, 'leases: the process was stalled for longer than a lease; its work stops');
+    this.options.logger.warn(about, 'process stalled for longer than a lease; stopping its runs');
     for (const claim of claims) this.lose(claim, 'unsure');
   }
 
   private apply(report: LeaseReport): void {
     if ('failed' in report) {
       const { failed, claims } = report;
-      return this.options.logger.warn({ err: { message: failed }, claims }, 'leases: could not be renewed');
+      return this.options.logger.warn({ err: { message: failed }, claims }, 'lease renewal failed');
     }
     const { kept, gone, renewedAt } = report;
     const claims = new Map(this.claims().map((claim) => [keyOf(claim.fence), claim]));
@@ -124,7 +124,7 @@ export class LeaseKeeper {
     // The claim was lost in another way, and its work has not ended yet.
     if (claim.isLost) return this.options.renewer.release(claim.fence);
     if (performance.now() < claim.leaseUntil - 2 * this.lookEveryMs) return;
-    this.options.logger.warn(claim.names, 'leases: one could not be renewed in time, its work stops');
+    this.options.logger.warn(claim.names, 'lease not renewed in time; stopping its run');
     this.lose(claim, 'unsure');
   }
 

@@ -78,7 +78,7 @@ export class LeaseThread implements LeaseRenewer {
       this.onReport();
     });
     port1.unref();
-    thread.once('error', (error) => this.options.logger.error({ err: error }, 'leases: the thread crashed'));
+    thread.once('error', (error) => this.options.logger.error({ err: error }, 'lease thread crashed'));
     thread.once('exit', () => this.onExit(thread, startedAt));
     this.thread = thread;
     this.port = port1;
@@ -132,10 +132,7 @@ export class LeaseThread implements LeaseRenewer {
     if (this.thread !== thread) return;
     this.thread = null;
     const ms = Math.max(0, startedAt + RESTART_MS - performance.now());
-    this.options.logger.error(
-      { claims: this.held.size, inMs: Math.round(ms) },
-      'leases: the thread ended; restarting it',
-    );
+    this.options.logger.error({ claims: this.held.size, inMs: Math.round(ms) }, 'lease thread exited; restarting it');
     this.restart = setTimeout(() => this.startThread(), ms).unref();
   }
 }

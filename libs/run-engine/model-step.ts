@@ -46,7 +46,8 @@ export async function takeModelStep(
         usage = event;
         break;
       case 'message': {
-        if (!event.text.startsWith(text.raw)) throw crashed('The message of a step is not what its pieces say.');
+        if (!event.text.startsWith(text.raw))
+          throw crashed('The message of a step does not begin with its streamed text.');
         refuseTooLarge(event.text.length);
         if (event.toolCalls.length > MAX_CALLS) throw new HarnessError('output_too_large');
         text.add(event.text.slice(text.raw.length));
@@ -94,7 +95,9 @@ async function* stepEvents(harness: Harness, context: StepContext): AsyncGenerat
 
 /** What a harness throws that the catalogue does not know is its crash. */
 export function asHarnessError(error: unknown): HarnessError | NoRoom {
-  return error instanceof HarnessError || error instanceof NoRoom ? error : crashed('The harness threw.', error);
+  return error instanceof HarnessError || error instanceof NoRoom
+    ? error
+    : crashed('The harness threw an error.', error);
 }
 
 function crashed(message: string, cause?: unknown): HarnessError {

@@ -86,8 +86,8 @@ it('leaves in the logs what became of each claim', async () => {
   await engine.executeOffer(world.offers.at(-1)!);
   const about = { threadId, runId };
   expect(lines).toMatchObject([
-    { ...about, attempt: 1, holder: 'gone', msg: 'reaper: a lease is over, the Run is taken back' },
-    { ...about, attempt: 2, ms: expect.any(Number) as number, status: 'ended', msg: 'a claim is over' },
+    { ...about, attempt: 1, holder: 'gone', msg: 'lease expired; run reclaimed' },
+    { ...about, attempt: 2, ms: expect.any(Number) as number, status: 'ended', msg: 'run released' },
   ]);
 });
 

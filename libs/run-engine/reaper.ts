@@ -102,17 +102,17 @@ export class Reaper {
           ? await this.reclaim(due, command)
           : await handler.handle({ threadId, commands: [command], due: { runId, attempt } });
       if (!isRejection(outcome) && outcome.outcome === 'appended' && command.type === 'reclaim_run') {
-        logger.warn({ threadId, runId, attempt, holder }, 'reaper: a lease is over, the Run is taken back');
+        logger.warn({ threadId, runId, attempt, holder }, 'lease expired; run reclaimed');
       }
       // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
       if (!isRejection(outcome) || !WITHOUT_RUN.includes(outcome.rejected)) return;
       // The Run may just have ended, and its row with it.
       const { rows } = await pool.query(FIND_WORK_ROW, [runId]);
       if (rows.length === 0) return;
-      logger.error({ ...due, rejected: outcome.rejected }, 'reaper: a work row has no live Run');
+      logger.error({ ...due, rejected: outcome.rejected }, 'work item has no live run');
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
-      logger.error({ err: error, ...due }, 'reaper: a Run could not be dealt with');
+      logger.error({ err: error, ...due }, 'due run could not be handled');
     }
     this.setAside.set(runId, this.now() + SET_ASIDE_MS);
   }

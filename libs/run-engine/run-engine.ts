@@ -64,12 +64,12 @@ export class RunEngine {
       await tracedRun(claim, () => this.work(claim));
     } catch (error) {
       // Left to the reaper, as everything whose lease ends.
-      if (!claim.isLost) logger.error({ err: error, ...claim.names }, 'the end of a claim was not stored');
+      if (!claim.isLost) logger.error({ err: error, ...claim.names }, 'end of claim not stored; its lease will expire');
     } finally {
       claim.end();
       leases.release(claim);
     }
-    logger.info({ ...claim.names, ms: Math.round(performance.now() - claimedAt), ...leftAs(claim) }, 'a claim is over');
+    logger.info({ ...claim.names, ms: Math.round(performance.now() - claimedAt), ...leftAs(claim) }, 'run released');
     if (claim.stopReason === 'gone') await this.acknowledge(claim);
   }
 
@@ -101,7 +101,7 @@ export class RunEngine {
     const run = 'thread' in outcome ? liveRun(outcome.thread.state, offer.runId) : undefined;
     if (!('thread' in outcome) || run === undefined) {
       const why = isRejection(outcome) ? outcome.rejected : outcome.outcome;
-      logger.debug({ ...offer, why }, 'an offer does not hold any more');
+      logger.debug({ ...offer, why }, 'run not claimed');
       if (why === 'limited' && limited) this.options.onLimited(limited.organizationId);
       return null;
     }
@@ -130,7 +130,7 @@ export class RunEngine {
       const lacksRoom = error instanceof NoRoom && claim.stopReason === null;
       let delayMs = 0;
       if (lacksRoom) {
-        this.options.logger.info(claim.names, 'a Run found no room in memory');
+        this.options.logger.info(claim.names, 'run could not reserve memory');
         const isBooting = execution === null;
         // Its transcript goes.
         execution = null;
@@ -162,7 +162,7 @@ export class RunEngine {
   /** The domain's retry policy says whether it fails for good. */
   private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
     const known = error instanceof HarnessError;
-    this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'a Run failed');
+    this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'run attempt failed');
     const { retryAfterMs = 0 } = known ? error.more : {};
     const failure = runError(known ? error.code : 'internal');
     const command: Command = { ...claim.fence, type: 'fail_run', error: failure, jitter: Math.random(), retryAfterMs };
@@ -181,13 +181,14 @@ export class RunEngine {
     const { threadId, runId } = claim.offer;
     const { state, summaries } = claim.thread;
     const run = liveRun(state, runId);
-    if (state.lifecycle === 'none' || run === undefined) throw new Error('a claimed Run is not in its Thread’s state');
+    if (state.lifecycle === 'none' || run === undefined)
+      throw new Error('The claimed Run is missing from the state of its Thread.');
     const manifest = await claim.read(() => catalogue.version(state.agentId, run.agentVersion));
-    if (manifest === null) throw new Error(`there is no version ${run.agentVersion} of the agent ${state.agentId}`);
+    if (manifest === null) throw new Error(`Agent ${state.agentId} has no version ${run.agentVersion}.`);
     const harness = harnesses.get(manifest.harness.name);
     const lacks = await untilAborted(catalogue.readiness(manifest), claim.signal);
     if (harness === undefined || lacks.length > 0)
-      throw new Error(`the agent cannot run: ${lacks.map(({ detail }) => detail).join(' ')}`);
+      throw new Error(`The agent is not ready: ${lacks.map(({ detail }) => detail).join(' ')}`);
     const userId = summaries.thread?.user_id ?? '';
     const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
     const runTask = tasks.runnerFor(state.organizationId);
@@ -225,7 +226,7 @@ export class RunEngine {
       const { rows } = await pool.query<RunOffer>({ ...HASTEN_RUN, values: [next.id] });
       rows.forEach(offerSoon);
     } catch (error) {
-      logger.debug({ err: error, ...names }, 'an interrupt could not be acknowledged');
+      logger.debug({ err: error, ...names }, 'interrupt acknowledgement failed');
     }
   }
 }

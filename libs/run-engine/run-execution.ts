@@ -71,7 +71,7 @@ export class RunExecution {
       if (tool === undefined || this.inputProblems.has(call.toolCallId)) continue;
       const onUnchecked = (error: unknown): void => {
         const about = { err: error, ...this.claim.names, toolName: tool.name };
-        this.parts.logger.warn(about, 'the input of a tool cannot be checked here');
+        this.parts.logger.warn(about, 'tool input not checked');
       };
       this.inputProblems.set(call.toolCallId, await toolInputProblem(tool, call, { runTask, signal, onUnchecked }));
       await pauseIfLong();
@@ -195,7 +195,7 @@ export class RunExecution {
 
   private async runTool(call: ToolCall, signal: AbortSignal): Promise<void> {
     const tool = this.tools.get(call.toolName);
-    if (tool === undefined) throw new Error(`${call.toolName} is to be run and does not exist`);
+    if (tool === undefined) throw new Error(`The tool ${call.toolName} does not exist.`);
     const { makeRoom, release } = this.booted.room.forCall();
     const context = { ...this.booted.context, signal, files: this.booted.files, makeRoom };
     try {

@@ -91,7 +91,7 @@ describe('a model step', () => {
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)], logger });
     const { threadId, runId, offer } = await world.say('x', scripted);
     await engine.executeOffer(offer);
-    const failures = lines.filter(({ msg }) => msg === 'a Run failed');
+    const failures = lines.filter(({ msg }) => msg === 'run attempt failed');
     expect(failures).toMatchObject([{ level: 'warn', threadId, runId, attempt: 1 }]);
     expect(JSON.stringify(failures[0]!['err'])).toContain('what broke');
   });
@@ -221,7 +221,11 @@ describe('input that does not fit', () => {
 
   it.each([
     ['is no object', { toolInput: {}, invalidInput: '{"to":' }, /must be a JSON object.*begins: \{"to":$/],
-    ['breaks the schema', { toolInput: { to: 1 } }, /does not fit the tool pay:\n- \/to must be string$/],
+    [
+      'breaks the schema',
+      { toolInput: { to: 1 } },
+      /does not match the schema of the tool pay:\n- \/to must be string$/,
+    ],
   ])('%s: the model is told, nobody is asked, nothing is started', async (_what, requested, told) => {
     const ran = jest.fn();
     let result = '';

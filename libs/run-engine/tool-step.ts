@@ -90,7 +90,7 @@ export async function takeToolStep(
     if (notStored !== null) throw new HarnessError('storage_unavailable', { cause: notStored });
     // Files that cannot be read or written now are nothing that the model could deal with.
     if (error instanceof HarnessError && error.code === 'storage_unavailable') throw error;
-    logger.warn({ err: error, ...namesOf(context), toolName: call.toolName }, 'a tool failed');
+    logger.warn({ err: error, ...namesOf(context), toolName: call.toolName }, 'tool failed');
     const isKnown = error instanceof HarnessError || error instanceof FileRefused || error instanceof NoRoom;
     result = { text: isKnown ? error.message : 'The tool failed.', isError: true };
   }

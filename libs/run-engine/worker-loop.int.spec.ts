@@ -64,7 +64,7 @@ it('logs and registers what it found of the sandbox of tool servers', async () =
   const { holder } = await startLoop({ logger: logging, reportSandbox: () => Promise.resolve(found) });
   const { rows } = await world.pool.query('select sandbox from workers where holder = $1', [holder]);
   expect(rows).toEqual([{ sandbox: found }]);
-  const line = log.split('\n').find((text) => text.includes('worker: tool server sandbox checked')) ?? '{}';
+  const line = log.split('\n').find((text) => text.includes('tool server sandbox checked')) ?? '{}';
   expect(JSON.parse(line)).toMatchObject({ ...found, level: expect.stringMatching(/warn/) as string });
   // Until it takes Runs.
   const { runId, offer } = await world.say('hi');

@@ -67,7 +67,7 @@ export class WorkerLoop {
     if (this.stopping !== null) return;
     this.consumer = queue.consume((offer) => this.track(this.execute(offer)), slots);
     this.stage = 'running';
-    logger.info({ holder, slots }, 'worker: taking Runs');
+    logger.info({ holder, slots }, 'worker started');
   }
 
   /**
@@ -83,7 +83,7 @@ export class WorkerLoop {
   private async stopInStages(): Promise<void> {
     const { engine, leases, graceMs, logger } = this.options;
     this.stage = 'draining';
-    logger.info({ active: this.active }, 'worker: stopping');
+    logger.info({ active: this.active }, 'worker stopping');
     const stoppedTaking = this.consumer?.stopTaking();
     engine.drain();
     const grace = new AbortController();
@@ -101,7 +101,7 @@ export class WorkerLoop {
     await this.starting;
     await this.registered?.close();
     this.stage = 'stopped';
-    logger.info('worker: stopped');
+    logger.info('worker stopped');
   }
 
   /** A worker without a database takes no jobs: it could only hold them back from workers that have one. */
@@ -117,13 +117,13 @@ export class WorkerLoop {
 
   private async untilDatabaseAnswers(error: unknown): Promise<void> {
     const { pool, logger } = this.options;
-    logger.warn({ err: error }, 'worker: database unavailable; taking no Runs');
+    logger.warn({ err: error }, 'database unavailable; worker paused');
     let answers = false;
     while (!answers && this.stopping === null) {
       await sleep(PROBE_MS, undefined, { ref: false });
       answers = await pool.query(PROBE).then(Boolean, () => false);
     }
-    if (this.stopping === null) logger.info('worker: taking Runs again');
+    if (this.stopping === null) logger.info('database available again; worker resumed');
   }
 
   private async track(execution: Promise<void>): Promise<void> {
@@ -145,5 +145,5 @@ export class WorkerLoop {
 function logSandbox(logger: Logger, sandbox: WorkerSandbox): void {
   if (sandbox.isolation === null) return;
   const isFine = sandbox.refused === null && sandbox.warnings.length === 0;
-  logger[isFine ? 'info' : 'warn'](sandbox, 'worker: tool server sandbox checked');
+  logger[isFine ? 'info' : 'warn'](sandbox, 'tool server sandbox checked');
 }

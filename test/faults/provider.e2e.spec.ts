@@ -59,7 +59,7 @@ const FAULTS: Fault[] = [
   },
   {
     script: 'broken-json',
-    says: 'It was: The tool was not run. The input must be a JSON object (at most 50,000 parts and 128 levels). What was written begins: {"message": "half of',
+    says: 'It was: The tool was not run. The input must be a JSON object (at most 50,000 parts and 128 levels). The input begins: {"message": "half of',
     requests: 2,
     usages: [USED, USED],
   },

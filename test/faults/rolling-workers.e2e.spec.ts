@@ -64,7 +64,7 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
     );
     const toldAt = Date.now();
     const stopped = first.kill('SIGTERM');
-    await first.waitForLine(/worker: stopping/);
+    await first.waitForLine(/worker stopping/);
     const endedAt = Date.now();
     for (const hold of holds.slice(0, ENDING)) hold.release();
     expect(await stopped).toEqual({ code: 0, signal: null });

@@ -29,7 +29,7 @@ export async function claimsOf(
   lostAt: number,
 ): Promise<LostClaim[]> {
   const worker = workers.find((one) => one.pid === pid);
-  const [, holder] = await worker!.waitForLine(/"holder":"([^"]+)".*"worker: taking Runs"/);
+  const [, holder] = await worker!.waitForLine(/"holder":"([^"]+)".*"worker started"/);
   const { rows } = await database.pool.query<{ runId: string; attempt: number }>(
     `select claimed.run_id as "runId", claimed.attempt
      from events claimed
