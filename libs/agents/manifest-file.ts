@@ -121,7 +121,7 @@ function readDocument(document: Document.Parsed, at: At): ManifestFile | Manifes
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     if (!(error instanceof ReferenceError)) throw error;
-    return [at(startOf(document.contents), 'its aliases repeat too much')];
+    return [at(startOf(document.contents), 'has aliases that expand too much')];
   }
   const problemOf = (issue: ManifestIssue) => at(offsetOf(document, issue), issueText(issue));
   const issues = manifestIssues(manifestFileSchema, value);
@@ -150,7 +150,7 @@ function syntaxProblems(document: Document.Parsed, at: At): ManifestProblem[] {
   visit(document, {
     Value: (_, { anchor }) => void anchors.add(anchor),
     Alias: (_, alias) => {
-      if (!anchors.has(alias.source)) problems.push(at(startOf(alias), 'is an alias of nothing'));
+      if (!anchors.has(alias.source)) problems.push(at(startOf(alias), 'is an alias without an anchor'));
     },
   });
   return problems;

@@ -13,7 +13,7 @@ const read = (text: string) => {
 };
 
 const DURATION = 'must be a number of milliseconds, or a whole number with a unit: 500ms, 30s, 10m, 1h, 7d';
-const REFERENCE = 'must be a reference, {env: NAME} or {file: /path}, and never the secret itself';
+const REFERENCE = 'must be {env: NAME} or {file: /path}, never the secret itself';
 const URL = 'must be an http or https URL without a user name and password';
 const NAME = 'must be 1 to 40 of a-z, 0-9 and -';
 const TRANSPORT = 'must have either command (stdio) or url (HTTP)';
@@ -85,7 +85,7 @@ describe('problems with what a field holds', () => {
     ['toolServers: [{command: x}]', '3:15 toolServers.0.name: is missing'],
     [
       'toolServers: [{name: a, command: x, env: {PORT: 80}}]',
-      '3:49 toolServers.0.env.PORT: must be text (a number in quotes), or {env: NAME} or {file: /path}',
+      '3:49 toolServers.0.env.PORT: must be text, {env: NAME} or {file: /path}; put numbers in quotes',
     ],
     [
       'toolServers: [{name: a, command: x, env: {A-B: x}}]',
@@ -130,7 +130,7 @@ it.each<[text: string, ...problems: string[]]>([
   [`name: "\\${CANARY}"`, '1:8 is not YAML: Invalid escape sequence'],
   [`name: !!${CANARY} x`, '1:7 is not YAML: Unknown tag'],
   [`%${CANARY}\n---\n# none\n`, '1:1 is not YAML: Unknown directive'],
-  ['name: *x\nharness: *y', '1:7 is an alias of nothing', '2:10 is an alias of nothing'],
+  ['name: *x\nharness: *y', '1:7 is an alias without an anchor', '2:10 is an alias without an anchor'],
   [`name: |${CANARY}\n`, '1:8 is not YAML: Block scalar header includes extra characters'],
   ['name: x\nharness: {name: x, y: .inf}', '2:23 harness.y: must be a finite number'],
   [
@@ -167,7 +167,7 @@ it.each(['[', '- ', '? ', '{a: '])('refuses endless %s before it overflows the s
 
 it('refuses aliases that grow without bound', () => {
   const bomb = Array.from({ length: 12 }, (_, i) => `x${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`);
-  expect(told(`x0: &a0 [a]\n${bomb.join('\n')}\n`)).toEqual(['agents/echo.yaml:1:1 its aliases repeat too much']);
+  expect(told(`x0: &a0 [a]\n${bomb.join('\n')}\n`)).toEqual(['agents/echo.yaml:1:1 has aliases that expand too much']);
 });
 
 describe('a file that is too large is refused before it is parsed to its end', () => {

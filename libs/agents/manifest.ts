@@ -6,8 +6,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 60 * 60_000, d: DAY_MS };
 
 const NOT_A_DURATION = 'must be a number of milliseconds, or a whole number with a unit: 500ms, 30s, 10m, 1h, 7d';
-const NOT_A_SECRET = 'must be a reference, {env: NAME} or {file: /path}, and never the secret itself';
-const NOT_TEXT_OR_SECRET = 'must be text (a number in quotes), or {env: NAME} or {file: /path}';
+const NOT_A_SECRET = 'must be {env: NAME} or {file: /path}, never the secret itself';
+const NOT_TEXT_OR_SECRET = 'must be text, {env: NAME} or {file: /path}; put numbers in quotes';
 const NOT_A_SERVER = 'must have either command (stdio) or url (HTTP)';
 const NOT_A_URL = 'must be an http or https URL without a user name and password';
 

@@ -7,7 +7,7 @@ import { fitsPattern } from './tool-policy.ts';
 /** Patterns that can fit no tool: a typing error in one would let a tool run that was meant to ask. */
 export function patternIssues({ tools, toolServers }: AgentManifest): ManifestIssue[] {
   const prefixes = toolServers.map(({ name }) => toolPrefix(name));
-  const message = `fits no tool: there are ${[...FILE_TOOLS.map(({ name }) => name), ...prefixes.map((prefix) => `${prefix}*`)].join(', ')}`;
+  const message = `matches no tool; available: ${[...FILE_TOOLS.map(({ name }) => name), ...prefixes.map((prefix) => `${prefix}*`)].join(', ')}`;
   return tools.flatMap(({ pattern }, i) =>
     mayFit(pattern, prefixes) ? [] : [{ path: ['tools', i, 'pattern'], at: 'value' as const, message }],
   );

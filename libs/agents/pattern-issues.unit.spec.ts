@@ -22,7 +22,7 @@ it.each(['*', 'delete_file', '*_file', 'mail__send', 'mail__*', 'ma*', '*send*',
 it.each(['delet_file', 'send', 'mail_send', 'mails__*', 'send_*', 'Mail__*'])(
   'the pattern %s can fit none, and all there may be are named',
   (pattern) => {
-    const message = 'fits no tool: there are list_files, read_file, write_file, edit_file, delete_file, mail__*';
+    const message = 'matches no tool; available: list_files, read_file, write_file, edit_file, delete_file, mail__*';
     expect(issuesOf(pattern)).toEqual([{ path: ['tools', 1, 'pattern'], at: 'value', message }]);
   },
 );

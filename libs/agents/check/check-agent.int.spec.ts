@@ -158,7 +158,7 @@ describe('checking an agent with its provider', () => {
         states: NO_TEXT,
         runs: false,
         requests: 1,
-        says: /POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: HTTP 404 Not Found\. Does model\.baseUrl end with/,
+        says: /POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: HTTP 404 Not Found\. Check that model\.baseUrl ends with/,
       },
     ],
     [
@@ -316,7 +316,7 @@ describe('checking the tool servers of an agent', () => {
       }),
       {
         ...{ check: 'tool server optional', state: 'does not work', needed: false },
-        detail: expect.stringMatching(/^The tool server optional cannot be connected to\. .*ECONNREFUSED/) as string,
+        detail: expect.stringMatching(/^Cannot connect to the tool server optional\. .*ECONNREFUSED/) as string,
       },
     ]);
     expect(wouldRun(rows)).toBe(true);

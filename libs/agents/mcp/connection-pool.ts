@@ -63,7 +63,7 @@ export class ConnectionPool {
 
   private entryOf(owner: ConnectionOwner, target: ReadyServer): Entry {
     const key = JSON.stringify([owner.agentId, target.server, target.given]);
-    if (this.isClosed) throw new ServerAway('The process stops.');
+    if (this.isClosed) throw new ServerAway('The process is stopping.');
     const known = this.usable.get(key);
     const entry = known ?? this.newEntry(key, owner, target);
     this.usable.delete(key);
@@ -87,7 +87,7 @@ export class ConnectionPool {
       await untilAborted(entry.connection.open(startMs), AbortSignal.timeout(startMs + LATE_MS));
     } catch (error) {
       void this.end(entry);
-      throw new ServerAway(`The tool server ${server.name} cannot be connected to.`, {
+      throw new ServerAway(`Cannot connect to the tool server ${server.name}.`, {
         cause: hideInError(error, secrets),
       });
     }
@@ -115,7 +115,9 @@ export class ConnectionPool {
     // Must happen before it ends, because its end retires it.
     entry.ended ??= Promise.resolve()
       .then(() => entry.connection.close())
-      .catch((error: unknown) => this.options.logger.debug({ err: error }, 'a tool server could not be let go'))
+      .catch((error: unknown) =>
+        this.options.logger.debug({ err: error }, 'tool server connection could not be closed'),
+      )
       .finally(() => this.open.delete(entry));
     if (this.usable.get(entry.key) === entry) this.usable.delete(entry.key);
     return entry.ended;

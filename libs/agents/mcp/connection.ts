@@ -133,7 +133,7 @@ export class McpConnection {
     if (this.closed !== null) throw new CallFailed('not_sent');
     // A controller for this call alone, because the SDK never removes its listener.
     const stop = new AbortController();
-    const giveUp = (): void => stop.abort('The call was given up.');
+    const giveUp = (): void => stop.abort('The call was abandoned.');
     const timer = setTimeout(() => fail(new CallFailed('timeout')), timeoutMs);
     signal.addEventListener('abort', giveUp);
     let fail: OpenCall['fail'] = () => undefined;
@@ -238,7 +238,7 @@ export class McpConnection {
     try {
       const listing = await Promise.race([reading, failed]);
       const { tools, isCut } = listing;
-      if (isCut) this.logger.warn({ tools: tools.length }, 'a tool server has more tools than are taken');
+      if (isCut) this.logger.warn({ tools: tools.length }, 'tool list truncated');
       const bytes = this.list.bytes * BYTES_A_MESSAGE_BYTE;
       if (!this.listHold.growTo(bytes)) throw new NoRoom(bytes);
       return listing;
@@ -276,7 +276,7 @@ export class McpConnection {
   /** Throws MessageTooLarge if the server sends more than was requested. */
   private takeBytes(bytes: number): void {
     this.unsent -= bytes;
-    if (this.unsent < 0) throw new MessageTooLarge('The tool server sends more than it was asked for.');
+    if (this.unsent < 0) throw new MessageTooLarge('The tool server sent more data than was requested.');
   }
 
   /** Throws MessageTooLarge if the server sends too many messages. */
@@ -285,7 +285,7 @@ export class McpConnection {
     if (this.messages <= MAX_MESSAGES) return;
     // The SDK would request the rest of the stream again and again.
     this.markUnusable();
-    throw new MessageTooLarge('The tool server sends more messages than it was asked for.');
+    throw new MessageTooLarge('The tool server sent too many messages.');
   }
 
   private endOf(error: unknown, signal: AbortSignal, giveUp: () => void): unknown {
@@ -324,7 +324,7 @@ export class McpConnection {
   private noteError(error: Error): void {
     // Hiding secrets takes time, and a server can cause many errors.
     if (this.logger.isLevelEnabled('debug'))
-      this.logger.debug({ err: hideInError(error, this.target.secrets) }, 'a tool server’s connection had an error');
+      this.logger.debug({ err: hideInError(error, this.target.secrets) }, 'tool server connection failed');
     const limit = limitOf(error);
     if (limit === 'over_limit') {
       this.logger.warn({ reason: error.message }, 'tool server killed');
@@ -352,7 +352,7 @@ export class McpConnection {
 
   private logLine(line: string): void {
     if (!this.logger.isLevelEnabled('debug')) return;
-    this.logger.debug({ line: hideSecrets(line, this.target.secrets) }, 'a tool server wrote to its standard error');
+    this.logger.debug({ line: hideSecrets(line, this.target.secrets) }, 'tool server wrote to standard error');
   }
 }
 

@@ -10,7 +10,7 @@ const DONE = { text: 'done', isError: false };
 const LOST = { text: expect.stringMatching(/^The outcome is unknown/) as string, isError: true };
 const TOO_LARGE = { text: expect.stringMatching(/sent too much/) as string, isError: true };
 const UNREADABLE = {
-  text: expect.stringMatching(/^(\[a part that cannot be read\]\n){1000}\[\d+ parts are not kept/) as string,
+  text: expect.stringMatching(/^(\[a part that cannot be read\]\n){1000}\[\d+ more parts were left out/) as string,
   isError: false,
 };
 

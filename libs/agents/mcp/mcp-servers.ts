@@ -92,14 +92,14 @@ export class McpServers {
       const listing = untilAborted(this.list(context, target), AbortSignal.timeout(server.startMs + LATE_MS));
       const listed = await untilAborted(listing, signal);
       const { tools, leftOut } = await this.describe(target, listed, agentId);
-      for (const why of leftOut.slice(0, MAX_LOGGED)) logger.warn({ ...about, why }, 'a tool was left out');
+      for (const why of leftOut.slice(0, MAX_LOGGED)) logger.warn({ ...about, why }, 'tool left out');
       return tools.map((tool) => this.toolOf(tool, target));
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof NoRoom) throw error;
       if (server.required) throw unavailable(error);
       this.avoided.set(key, performance.now() + this.avoidMs);
-      logger.warn({ err: error, ...about }, 'an optional tool server was left out');
+      logger.warn({ err: error, ...about }, 'optional tool server left out');
       return [];
     }
   }
@@ -162,7 +162,7 @@ export class McpServers {
 
   private failed({ server, secrets }: ReadyServer, error: CallFailed, about: object): ToolResult {
     const cause = hideInError(error.cause, secrets);
-    this.options.logger.warn({ err: cause, ...about, toolServer: server.name, kind: error.kind }, 'a tool call failed');
+    this.options.logger.warn({ err: cause, ...about, toolServer: server.name, kind: error.kind }, 'tool call failed');
     if (error.kind === 'not_sent') throw unavailable(cause);
     const text =
       error.kind === 'refused' ? cause.message.slice(0, MAX_REFUSAL) : FAILURES[error.kind](server.timeoutMs);
@@ -192,7 +192,7 @@ const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs:
   too_large: () => 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
   no_room: () => 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.',
   over_limit: () => 'The tool server used too much memory or CPU time and was ended. The call may have taken effect.',
-  invalid: () => 'The tool server’s answer could not be understood. The call may have taken effect.',
+  invalid: () => 'The tool server’s response is invalid. The call may have taken effect.',
 };
 
 function unavailable(cause: unknown): HarnessError {

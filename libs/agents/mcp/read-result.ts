@@ -35,7 +35,7 @@ export function checkResult({ content: given, toolResult, ...rest }: JsonMap): S
   if (!Array.isArray(content)) throw new CallFailed('invalid', new Error('The content of a result is not a list.'));
   const more = content.length - MAX_BLOCKS;
   if (more <= 0) return { ...rest, content };
-  const last = { type: 'text', text: `[${more} parts are not kept: there are too many]` };
+  const last = { type: 'text', text: `[${more} more parts were left out: there are too many]` };
   return { ...rest, content: [...(content.slice(0, MAX_BLOCKS) as unknown[]), last] };
 }
 
@@ -71,7 +71,7 @@ export async function readResult(
     await pauseIfLong();
     const block = blockOf(given);
     hasText ||= block['type'] === 'text' && isText(block['text']) && block['text'] !== '';
-    if (isFile(block) && ++files > MAX_FILES) parts.push({ text: '[a file that is not kept: there are too many]' });
+    if (isFile(block) && ++files > MAX_FILES) parts.push({ text: '[a file was left out: there are too many]' });
     else parts.push((await readBlock(block, keep, secrets)) ?? { text: unreadable(block) });
   }
   await pauseIfLong();

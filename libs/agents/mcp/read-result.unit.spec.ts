@@ -37,7 +37,7 @@ describe('a result of a tool server', () => {
     const { text } = await readResult({ content }, [], { saveArtifact });
     expect(saveArtifact).toHaveBeenCalledTimes(100);
     expect(text.split('\n').slice(-4)).toEqual([
-      ...Array<string>(3).fill('[a file that is not kept: there are too many]'),
+      ...Array<string>(3).fill('[a file was left out: there are too many]'),
       'the end',
     ]);
   });
@@ -184,7 +184,7 @@ describe('checking a result', () => {
   it('are cut after 1,000, with the number of the others', () => {
     const { content, isError } = checkResult({ content: Array.from({ length: 1_500 }, () => text) });
     expect(content).toHaveLength(1_001);
-    expect(content.at(-1)).toEqual({ type: 'text', text: '[500 parts are not kept: there are too many]' });
+    expect(content.at(-1)).toEqual({ type: 'text', text: '[500 more parts were left out: there are too many]' });
     expect(isError).toBeUndefined();
     expect(checkResult({ isError: true })).toEqual({ content: [], isError: true });
   });

@@ -42,7 +42,7 @@ describe('a server that cannot be reached', () => {
     const tools = await servers.tools(context);
     expect(new Set(tools.map(({ name }) => name.split('__')[0]))).toEqual(new Set(['odd']));
     await servers.tools(context);
-    expect(log().match(/an optional tool server was left out/g)).toHaveLength(2);
+    expect(log().match(/optional tool server left out/g)).toHaveLength(2);
   });
 
   it('is waited for only so long, and not by each Run that can do without it', async () => {
@@ -53,7 +53,7 @@ describe('a server that cannot be reached', () => {
     const context = contextOf([{ ...silent, required: false }]);
     expect(await servers.tools(context)).toEqual([]);
     expect(await servers.tools(context)).toEqual([]);
-    expect(log().match(/an optional tool server was left out/g)).toHaveLength(1);
+    expect(log().match(/optional tool server left out/g)).toHaveLength(1);
   });
 
   const FATAL = 'console.error(`FATAL: ${process.env.KEY} is no key${" x".repeat(500)}`); process.exit(1)';
@@ -77,7 +77,7 @@ describe('a server that cannot be reached', () => {
       ['-e', 'console.error("wait"); setInterval(() => {}, 1e6)'],
       `The program did not answer in time. ${LAST} wait`,
     ],
-    ['was ended', ['-e', FLOOD], 'The program was ended before it answered. The standard output has too many lines'],
+    ['was ended', ['-e', FLOOD], 'The program was ended before it answered. Standard output has too many lines'],
   ])('says what its program left when it %s', async (_what, args, why) => {
     const key = 'a-long-secret';
     const { servers, log } = openServers({ endMs: 100, allowances: allowing({ KEY: key }) });

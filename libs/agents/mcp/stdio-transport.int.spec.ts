@@ -102,7 +102,7 @@ describe('a process that floods its output', () => {
       const { errors, closed } = await start(writing('x\n', 2 ** 20, FOR_EVER));
       await closed;
       expect(errors).toHaveLength(101);
-      expect(errors.at(-1)?.message).toMatch(/too many lines that are no messages/);
+      expect(errors.at(-1)?.message).toMatch(/too many lines that are not JSON-RPC messages/);
     });
   });
 

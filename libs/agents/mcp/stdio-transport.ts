@@ -201,9 +201,9 @@ export class StdioTransport implements Transport {
       // Only white space, or a byte order mark.
       if (line.trim() === '') return null;
       if (++this.unreadable > MAX_UNREADABLE)
-        throw new Error('The standard output has too many lines that are no messages.');
+        throw new Error('Standard output has too many lines that are not JSON-RPC messages.');
       // The line is not repeated, because it may contain anything.
-      this.onerror?.(new Error('A line of the standard output is no message.'));
+      this.onerror?.(new Error('A line of standard output is not a JSON-RPC message.'));
       return null;
     }
   }

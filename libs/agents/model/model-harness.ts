@@ -79,7 +79,7 @@ async function* modelStep(
 ): AsyncGenerator<StepEvent> {
   const { manifest, signal, tokensLeft } = context;
   const { model } = manifest;
-  if (model === undefined) throw new Error('An agent without a model has settings that are wrong.');
+  if (model === undefined) throw new Error('The agent has no model.');
   signal.throwIfAborted();
   // Imported late: the providers' packages take 130 ms of CPU to load, and most processes never call a provider.
   const { callSettings, languageModel, resolveKey } = await import('./providers.ts');

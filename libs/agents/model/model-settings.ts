@@ -66,7 +66,7 @@ const setting = (name: string): string[] => ['model', 'settings', name];
 const RULES: Rule[] = [
   {
     path: ['model', 'apiKey'],
-    message: 'is missing: anthropic takes no call without a key',
+    message: 'is missing; anthropic needs a key',
     isBroken: (model) => model.provider === 'anthropic' && model.apiKey === undefined,
   },
   {
@@ -99,7 +99,7 @@ const RULES: Rule[] = [
   },
   {
     path: setting('maxOutputTokens'),
-    message: 'must leave room in the model’s window (contextTokens), with thinkingTokens',
+    message: 'must be less than the context window (contextTokens), and so must thinkingTokens',
     isBroken: (model) => answerTokens(model) >= windowTokens(model),
   },
 ];

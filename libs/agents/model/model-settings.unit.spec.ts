@@ -13,7 +13,7 @@ describe('the settings of an agent with a model', () => {
     [[], [{ ...anthropic, settings: { temperature: 1, thinkingTokens: 1_024, maxOutputTokens: 1_025 } }]],
     [[], [{ ...anthropic, settings: { thinkingTokens: 1_024 } }]],
     [['harness.pauseMs: is not a known field'], [{}, { harness: { name: 'model', pauseMs: 5 } }]],
-    [['model.apiKey: is missing: anthropic takes no call without a key'], [{ provider: 'anthropic' }]],
+    [['model.apiKey: is missing; anthropic needs a key'], [{ provider: 'anthropic' }]],
     [
       ['model.settings.temperature: must be at most 1 with anthropic'],
       [{ ...anthropic, settings: { temperature: 1.1 } }],
@@ -29,7 +29,9 @@ describe('the settings of an agent with a model', () => {
     ],
     [['model.quirks: is for openai-compatible only'], [{ ...anthropic, quirks: { callIds: 'short' } }]],
     [
-      ['model.settings.maxOutputTokens: must leave room in the model’s window (contextTokens), with thinkingTokens'],
+      [
+        'model.settings.maxOutputTokens: must be less than the context window (contextTokens), and so must thinkingTokens',
+      ],
       [{ contextTokens: 4_000, settings: { maxOutputTokens: 4_000 } }],
     ],
   ])('%j', (expected, manifest) => {

@@ -42,8 +42,8 @@ export function oddityReport(
     logged.add(key);
     const message =
       kind === 'refused'
-        ? 'a model provider refused a part of the request; it is sent differently from now on'
-        : 'a model provider sent what its protocol does not define';
+        ? 'provider rejected a part of the request; sending it differently from now on'
+        : 'provider response deviated from its protocol';
     log?.warn({ agentId, provider, kind, place }, message);
   };
 }

@@ -32,7 +32,7 @@ export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances
   });
   // The error for an invalid header would show the key.
   if (/[^\x20-\x7E]/.test(key)) {
-    const cause = new Error('The key has characters that no header can have.');
+    const cause = new Error('The API key has characters that are not allowed in a header.');
     throw new HarnessError('provider_auth', { cause });
   }
   return key;

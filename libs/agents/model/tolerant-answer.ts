@@ -143,7 +143,7 @@ class Frames {
   private finish(isWhole: boolean): void {
     this.given.push(...this.events.end(isWhole));
     if (this.hasOther && !this.events.isReadable)
-      throw new UnreadableAnswer('The answer has no event of its protocol.');
+      throw new UnreadableAnswer('The response has no event of its protocol.');
   }
 
   private odd(place: string, isBlank = false): void {
@@ -187,6 +187,6 @@ class Frames {
 
   private leaveOut(text: string): void {
     this.leftOut += text.length;
-    if (this.leftOut > MAX_LEFT_OUT) throw new BodyTooLarge('The answer has too much that is no part of it.');
+    if (this.leftOut > MAX_LEFT_OUT) throw new BodyTooLarge('The response has too much data outside its events.');
   }
 }

@@ -3,7 +3,7 @@ export class ProviderSilent extends Error {
   override name = 'ProviderSilent';
 
   constructor(silenceMs: number) {
-    super(`The provider said nothing for ${silenceMs} ms.`);
+    super(`The provider sent nothing for ${silenceMs} ms.`);
   }
 }
 
@@ -62,6 +62,6 @@ export async function* watchedStream<Part>({ open, signal, silenceMs }: WatchedO
     throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);
-    call.abort(new Error('The step is over.'));
+    call.abort(new Error('The step has ended.'));
   }
 }
