@@ -175,7 +175,7 @@ describe('standalone', () => {
       await start({ ...model, TOOL_SERVER_COMMANDS: npx.trim(), TOOL_SERVER_FOLDERS: `${ROOT}:rw` });
       const quickstart = await readFile(join(home, '.data', 'quickstart.env'), 'utf8');
       const agentId = /^ASSISTANT_ID=(.+)$/m.exec(quickstart)?.[1] ?? '';
-      expect(running!.output()).toContain(`The assistant, on any, is the agent ${agentId}.`);
+      expect(running!.output()).toContain(`Assistant (any): agent ${agentId}`);
       const me = { ...(await caller()), agentId };
       const { threadId } = await createAcknowledged(me, 'script: hello');
       await waitForEntry(me, threadId, 'run.completed');

@@ -49,8 +49,8 @@ describe('the model that the environment names', () => {
   });
 
   it.each([
-    ['refuses', { status: 404, body: '' }, /answered 404/],
-    ['has none', { status: 200, body: '{"data":[]}' }, /no list of models/],
+    ['refuses', { status: 404, body: '' }, /HTTP 404/],
+    ['has none', { status: 200, body: '{"data":[]}' }, /not a list of models/],
   ])('is to be named where the endpoint %s', async (_what, bad, why) => {
     const good = answer;
     answer = bad;

@@ -48,7 +48,7 @@ export function providerAddresses({ OPENAI_BASE_URL, ANTHROPIC_BASE_URL }: Env):
 export async function assistantManifest(model: Model): Promise<AgentManifestInput> {
   const file = exampleFile('assistant.yaml');
   const [parsed] = parseManifests(await readFile(file, 'utf8'), file).manifests;
-  if (parsed === undefined) throw new Error(`${file} holds no manifest`);
+  if (parsed === undefined) throw new Error(`${file} contains no manifest`);
   return { ...parsed.manifest, model };
 }
 
@@ -65,12 +65,10 @@ async function firstModel(baseUrl: string, apiKey: string | undefined): Promise<
     const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
     const signal = AbortSignal.timeout(LIST_TIMEOUT_MS);
     const response = await fetch(`${baseUrl.replace(/\/+$/, '')}/models`, { headers, signal });
-    if (!response.ok) throw new Error(`it answered ${response.status}`);
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
     return modelList.parse(await response.json()).data[0]!.id;
   } catch (error) {
-    const why = error instanceof z.ZodError ? 'its answer is no list of models' : (error as Error).message;
-    throw new NoModel(
-      `OPENAI_BASE_URL could not be asked for its models (${why}): set OPENAI_MODEL, or start it first.`,
-    );
+    const why = error instanceof z.ZodError ? 'the response is not a list of models' : (error as Error).message;
+    throw new NoModel(`Cannot list the models of OPENAI_BASE_URL (${why}); start that server, or set OPENAI_MODEL.`);
   }
 }

@@ -66,7 +66,7 @@ async function assistantFromEnv(logger: Logger): Promise<AgentManifestInput | nu
     return model && (await assistantManifest(model));
   } catch (error) {
     if (!(error instanceof NoModel)) throw error;
-    logger.warn(`No assistant is published: ${error.message}`);
+    logger.warn(`assistant not published: ${error.message}`);
     return null;
   }
 }
@@ -117,9 +117,9 @@ async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
 
 function welcome(quickstart: Quickstart, envFile: string, modelName: string | undefined): string {
   const { BASE_URL, ACCESS_TOKEN, AGENT_ID, ASSISTANT_ID } = quickstart;
-  const assistant = ASSISTANT_ID && `The assistant, on ${modelName}, is the agent ${ASSISTANT_ID}.\n`;
+  const assistant = ASSISTANT_ID && `Assistant (${modelName}): agent ${ASSISTANT_ID}\n`;
   const folder = dirname(envFile);
-  const forCommands = folder === '.data' ? '' : `For npx spool beside it: export DATA_DIR=${folder}\n`;
+  const forCommands = folder === '.data' ? '' : `For npx spool: export DATA_DIR=${folder}\n`;
   const input = { type: 'user.message', content: [{ type: 'text', text: 'Hello, Spool' }] };
   return `
 Spool is ready at ${BASE_URL}
@@ -128,8 +128,8 @@ Spool is ready at ${BASE_URL}
     -H 'Authorization: Bearer ${ACCESS_TOKEN}' -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ userId: 'me', input })}'
 
-Console: ${new URL('/console', BASE_URL).href} (OPERATOR_TOKEN in ${envFile} signs in)
-${forCommands}${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops; the data is kept.
+Console: ${new URL('/console', BASE_URL).href} (sign in with OPERATOR_TOKEN from ${envFile})
+${forCommands}${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops Spool and keeps the data.
 
 `;
 }
