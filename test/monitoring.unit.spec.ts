@@ -83,7 +83,7 @@ test('each alert has its runbook, and each runbook its alert', () => {
 
 test('each runbook tells what it means, how to see it and how to mend it', () => {
   for (const part of read('docs/operations/runbooks.md').split(/^## /m).slice(1)) {
-    expect(part).toMatch(/\*\*Means:\*\* [^]+\*\*See:\*\* [^]+\*\*Mend:\*\* /);
+    expect(part).toMatch(/\*\*Means:\*\* [^]+\*\*See:\*\* [^]+\*\*Fix:\*\* /);
   }
 });
 

@@ -39,7 +39,7 @@ export const ECHO_COMMANDS = [
     word: '/confirm',
     argument: NUMBER,
     example: '/confirm 3',
-    does: 'Calls `send_note` this many times at once (default 1): a tool that needs permission and is not idempotent.',
+    does: 'Calls `send_note` this many times in parallel (default 1): a tool that needs permission and is not idempotent.',
   },
   {
     word: '/artifact',
