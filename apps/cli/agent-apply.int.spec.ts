@@ -48,8 +48,8 @@ describe('agent apply', () => {
 
   test('says that the owner of an agent that exists stays', async () => {
     const owned = (change: string) => apply(planned(change), ['--yes', '--owner', ID]);
-    expect((await owned('updated')).err).toContain('the owner of a stays. To change it: spool agent owner.');
-    expect((await owned('created')).err).not.toContain('stays');
+    expect((await owned('updated')).err).toContain('To change the owner of a: spool agent owner.');
+    expect((await owned('created')).err).not.toContain('spool agent owner');
   });
 
   test('an endless file is read to the bound, and nothing is sent', async () => {
@@ -71,7 +71,7 @@ describe('agent apply', () => {
     expect({ code, out, err }).toEqual({
       code: EXIT.done,
       out: 'a: unchanged\n',
-      err: 'There is nothing to change.\n',
+      err: 'Nothing to change.\n',
     });
     expect(sent(calls)).toHaveLength(1);
   });
@@ -86,7 +86,7 @@ describe('agent apply', () => {
 
   test('a dry run sends nothing that changes', async () => {
     const { code, err, calls } = await apply(planned('updated'), ['--dry-run']);
-    expect({ code, err }).toEqual({ code: EXIT.done, err: 'This was a dry run: nothing was changed.\n' });
+    expect({ code, err }).toEqual({ code: EXIT.done, err: 'Dry run: nothing was changed.\n' });
     expect(sent(calls).map(({ dryRun }) => dryRun)).toEqual([true]);
   });
 

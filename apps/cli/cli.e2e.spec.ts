@@ -86,7 +86,7 @@ describe('spool', () => {
     expect(found.code).toBe(1);
     expect(found.output).toContain('"I7"');
     const mended = await spool(['projections', 'rebuild']);
-    expect(mended).toEqual({ code: 1, output: expect.stringContaining('3 differences mended') as string });
+    expect(mended).toEqual({ code: 1, output: expect.stringContaining('3 differences repaired') as string });
     expect(await spool(['verify'])).toMatchObject({ code: 0 });
     expect(await spool(['projections', 'rebuild'])).toMatchObject({ code: 0 });
   });
@@ -112,7 +112,7 @@ describe('spool', () => {
     const rebuild = spawnNode('dist/apps/cli/main.js', ['projections', 'rebuild', '--local'], {
       DATABASE_URL: testDatabase.url,
     });
-    const [, last] = await rebuild.waitForLine(/the last Thread done is (\w+)/);
+    const [, last] = await rebuild.waitForLine(/last Thread: (\w+)/);
     await eventually(async () => (await database.pool.query(broken, ['broken'])).rowCount === 1, {
       what: 'two are mended',
     });
@@ -121,7 +121,7 @@ describe('spool', () => {
     lock.release();
     expect(await spool(['verify'])).toMatchObject({ code: 1 });
     const rest = await spool(['projections', 'rebuild', '--from', last ?? '']);
-    expect(rest).toEqual({ code: 1, output: expect.stringContaining('1 differences mended') as string });
+    expect(rest).toEqual({ code: 1, output: expect.stringContaining('1 differences repaired') as string });
     expect(await spool(['verify'])).toMatchObject({ code: 0 });
   });
 
@@ -144,7 +144,7 @@ describe('spool', () => {
       spool(['verify'], { DATABASE_URL: missing.href }),
       spool(['verify'], { DATABASE_URL: 'mysql://x' }),
     ]);
-    expect(none).toEqual({ code: 5, output: expect.stringMatching(/^No database is known [^\n]+\n$/) as string });
+    expect(none).toEqual({ code: 5, output: expect.stringMatching(/^No database is configured [^\n]+\n$/) as string });
     expect(away).toEqual({ code: 5, output: 'The database none at 127.0.0.1:1 does not answer.\n' });
     expect(absent).toEqual({
       code: 5,

@@ -63,15 +63,16 @@ async function perform(
 /** It would be in the list of processes and the shell's history, and by and by in somebody's log. */
 function refuseTokens(args: readonly string[]): void {
   if (!args.some(holdsToken)) return;
-  const advice = 'Whoever lists processes on this machine could read it: rotate it';
+  const advice = 'Other users of this machine can read it: rotate it';
   throw new CommandError(
     'usage',
-    `A token was given as an argument. ${advice} (spool token rotate), and use SPOOL_TOKEN_FILE.`,
+    `A token was passed as an argument. ${advice} (spool token rotate), and use SPOOL_TOKEN_FILE.`,
   );
 }
 
 function wrongUsage({ code, message }: CommanderError): CommandError {
-  const text = code === 'commander.help' ? 'Which command? --help lists them.' : message.replace(/^error: /, '');
+  const text =
+    code === 'commander.help' ? 'No command given; --help lists the commands.' : message.replace(/^error: /, '');
   return new CommandError('usage', text);
 }
 

@@ -28,7 +28,7 @@ test('a list is a table for people, an array for programs, and says when there i
       /^ID +NAME +RUNS AT ONCE +FILES +BYTES +CREATED\n01JD\S+ +Acme +20 +2 +10 +2026\S+\n$/,
     ) as string,
   });
-  expect(people.err).toBe('There are more: --all shows all of them.\n');
+  expect(people.err).toBe('There are more; pass --all to list them all.\n');
   const programs = await run(['org', 'list', '--json'], { listOrganizations: page });
   expect(JSON.parse(programs.out)).toEqual([acme]);
 });
@@ -54,7 +54,7 @@ test('a name is looked up; of none and of several an error says so', async () =>
     name: 'renameOrganization',
     input: { params: { organizationId: ID }, body: { name: 'New' } },
   });
-  expect(await named([])).toMatchObject({ code: EXIT.notFound, err: 'There is no organization “Acme”.\n' });
+  expect(await named([])).toMatchObject({ code: EXIT.notFound, err: 'No organization is named "Acme".\n' });
   const several = await named([acme, { ...acme, id: OTHER }]);
   expect(several).toMatchObject({ code: EXIT.usage, calls: [{ name: 'listOrganizations' }] });
   expect(several.err).toContain(ID);
@@ -80,7 +80,7 @@ test.each([
   const { code, calls, out } = await run(['org', 'quota', ID, ...options], { setFileQuota: { organization: acme } });
   expect(code).toBe(0);
   expect(calls.at(-1)).toEqual({ name: 'setFileQuota', input: { params: { organizationId: ID }, body } });
-  expect(out).toMatch(/bytes at most +99\n?$/im);
+  expect(out).toMatch(/max bytes +99\n?$/im);
 });
 
 test.each([
@@ -94,8 +94,8 @@ test.each([
   const told = out.split('\n').map((line) => line.split(/ {2,}/));
   expect(told).toEqual(
     expect.arrayContaining([
-      ['files at most', count],
-      ['bytes at most', bytes],
+      ['max files', count],
+      ['max bytes', bytes],
     ]),
   );
 });
@@ -190,8 +190,8 @@ test('errors are a line for people and JSON for programs, and hold no token', as
 
 test.each([
   ['an unknown option', ['org', 'list', '--nope'], "unknown option '--nope'"],
-  ['no command', ['org'], 'Which command? --help lists them.'],
-  ['a token as an option', ['org', 'list', `--${secret}`], 'A token was given as an argument.'],
+  ['no command', ['org'], 'No command given; --help lists the commands.'],
+  ['a token as an option', ['org', 'list', `--${secret}`], 'A token was passed as an argument.'],
 ])('wrong usage is JSON for programs too: %s', async (_, args, message) => {
   const { code, out, err } = await run([...args, '--json'], {});
   expect({ code, out }).toEqual({ code: EXIT.usage, out: '' });
@@ -246,7 +246,7 @@ test('agent show says what it lacks, what it does without, and what its tools ma
     ],
   };
   const { out } = await run(['agent', 'show', ID], { getAgent: answer });
-  expect(out).toContain('It cannot run:\n  No key.\n\nIt does without:\n  No cookie.\n');
+  expect(out).toContain('It cannot run:\n  No key.\n\nWarnings:\n  No cookie.\n');
   expect(out).toMatch(/\nTOOLS +POLICY\nfiles_\* +ask\n\* +deny\n/);
   expect(out).toContain('\nTool servers: git, web (not required)\n');
   const plain = { ...answer, readiness: [], warnings: [], toolPolicies: [], toolServers: [] };
@@ -274,8 +274,8 @@ test('run show tells what a Run spent its time and tokens on', async () => {
   expect(out).toMatch(/\nid +01JD|^id +01JD/);
   expect(out).toMatch(/\ncost +0\.25\nlosses +1\n/);
   expect(out).toMatch(/\S+Z +1\.500 s +model +claude +ok +1 +0\.250 s +12 +34\n/);
-  expect(out).toMatch(/\S+Z +goes on +tool +Look +- +1 +- +- +-\n/);
-  expect(out).toContain('more events than are looked at');
+  expect(out).toMatch(/\S+Z +running +tool +Look +- +1 +- +- +-\n/);
+  expect(out).toContain('more events than the timeline reads');
   const json = JSON.parse((await run(['run', 'show', ID, '--json'], { getRunTimeline: answer })).out) as object;
   expect(json).toEqual({ ...answer.run, timeline });
 });
@@ -400,11 +400,11 @@ const overview = {
 test('overview says that nothing is wrong, and the numbers', async () => {
   const { code, out, calls } = await run(['overview'], { getOverview: { overview } });
   expect([code, calls]).toEqual([0, [{ name: 'getOverview', input: { query: {} } }]]);
-  expect(out).toMatch(/^Nothing is wrong\.\n/);
+  expect(out).toMatch(/^No problems\.\n/);
   for (const line of [
     '1 queued, 9 booting, 2 running, 3 waiting',
     '4 completed, 5 failed',
-    '9 ms half, - 95 %',
+    'p50 9 ms, p95 -',
     '17.2, 1 ms, 11 of 100',
   ]) {
     expect(out).toContain(line);

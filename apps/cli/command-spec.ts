@@ -38,7 +38,7 @@ export interface Group {
 
 export type Runner = (spec: CommandSpec, args: string[], options: Options) => Promise<void>;
 
-export const YES: OptionSpec = { flags: '-y, --yes', description: 'do not ask' };
+export const YES: OptionSpec = { flags: '-y, --yes', description: 'do not ask for confirmation' };
 
 export function addGroup(program: Command, { name, description, commands }: Group, run: Runner): void {
   const group = program.command(name).description(description);

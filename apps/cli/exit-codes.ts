@@ -8,12 +8,12 @@ export type ExitName = keyof typeof EXIT;
 
 export const EXIT_MEANINGS: Record<ExitName, string> = {
   done: 'done',
-  failed: 'something wrong was found, or it failed',
-  usage: 'wrong usage, or the input was refused; nothing was changed',
-  notFound: 'what was named does not exist',
-  notAllowed: 'not allowed: the token is missing, wrong, or not an operator’s',
+  failed: 'the command failed, or it found a problem',
+  usage: 'wrong usage or invalid input; nothing was changed',
+  notFound: 'not found',
+  notAllowed: 'not allowed: the token is missing, invalid or not an operator token',
   away: 'the service or the database does not answer',
-  conflict: 'the state of what was named does not allow it, or has changed meanwhile',
+  conflict: 'conflict: the current state does not allow it',
 };
 
 /** A command cannot go on; `message` is for people and holds no secret. */

@@ -90,7 +90,7 @@ export class HttpClient implements AdminClient {
       const mayWait = response.status === 429 && retryAfter >= 0 && retryAfter <= MAX_WAIT_S && tries < MAX_TRIES;
       if (!mayWait) throw errorOf(response.status, await response.text());
       await response.body?.cancel();
-      this.note(`Too many requests with this token: waiting for ${retryAfter} s.`);
+      this.note(`Rate limit of this token reached; waiting ${retryAfter} s.`);
       await wait(retryAfter * 1_000, undefined, signal ? { signal } : {});
     }
   }
@@ -111,7 +111,10 @@ export class HttpClient implements AdminClient {
     try {
       return JSON.parse(text);
     } catch {
-      throw new CommandError('away', `What answers at ${this.service.origin} is no Spool: its answer is not JSON.`);
+      throw new CommandError(
+        'away',
+        `The server at ${this.service.origin} is not a Spool API: the response is not JSON.`,
+      );
     }
   }
 
@@ -152,7 +155,7 @@ function errorOf(status: number, text: string): CommandError {
 const withoutPlaces = (message: string): string => message.replace(/(^|; )(?:body|query|path)\./g, '$1');
 
 const notOurs = (status: number): string =>
-  `The service answers with status ${status}, and not as a Spool does: is SPOOL_URL right?`;
+  `The server returned status ${status}, but not as a Spool API does; check SPOOL_URL.`;
 
 function readError(body: unknown): { code: string; message: string } | null {
   const { error } = (body ?? {}) as { error?: { code?: unknown; message?: unknown } };

@@ -74,7 +74,7 @@ class LocalClient implements AdminClient {
       if (!(error instanceof BlobMissing)) throw this.readable(error);
       throw new CommandError(
         'conflict',
-        'Its bytes are not there: it was written anew meanwhile, or BLOB_URL is wrong.',
+        'The blob store does not have these bytes. Retry in case the file was replaced, then check BLOB_URL.',
       );
     }
   }

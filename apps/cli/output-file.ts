@@ -5,7 +5,7 @@ import type { Session } from './session.ts';
 
 export const OUTPUT: OptionSpec = {
   flags: '-o, --output <file>',
-  description: 'instead of to standard output; readable by you only',
+  description: 'file to write instead of standard output; only you can read it',
 };
 
 type Write = (chunk: string | Uint8Array) => Promise<void>;

@@ -29,8 +29,8 @@ export function createProgram({ out, err }: Streams, run: Runner): Command {
   const program = new Command('spool')
     .description('Operates a Spool installation.')
     .version(readVersion(), '--version', 'print the version')
-    .option('--json', 'print JSON for programs: one document, of thread tail a line an entry; errors too')
-    .option('--local', 'work on the database directly, without the service')
+    .option('--json', 'print JSON, errors included: one document, or one line per entry for thread tail')
+    .option('--local', 'use the database directly, without the service')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
@@ -38,7 +38,7 @@ export function createProgram({ out, err }: Streams, run: Runner): Command {
       writeErr: (text) => void err.write(maskTokens(text)),
       getErrHasColors: () => false,
     })
-    .showHelpAfterError('(--help shows how, with examples)')
+    .showHelpAfterError('(use --help for usage and examples)')
     .addHelpText('after', HELP);
   for (const group of GROUPS) addGroup(program, group, run);
   for (const spec of SINGLE) addCommand(program, spec, run);
@@ -48,8 +48,8 @@ export function createProgram({ out, err }: Streams, run: Runner): Command {
 const exitCodes = Object.keys(EXIT).map((name) => `  ${EXIT[name as ExitName]}    ${EXIT_MEANINGS[name as ExitName]}`);
 
 const HELP = `${showExamples([
-  ['doctor', 'beside a running npm start'],
-  ['overview', 'what is wrong, and how much there is to do'],
+  ['doctor', 'next to a running npm start'],
+  ['overview', 'current problems and load'],
   ['org create Acme'],
   ['user create "Jo Doe" --org Acme'],
   ['agent apply -f agents/ --org Acme --publish'],
@@ -58,18 +58,18 @@ const HELP = `${showExamples([
   ['verify --local', 'on DATABASE_URL, without the service'],
 ])}
 
-Organizations, users, Agents and tokens are named by their ids or by their exact names.
+Name an organization, user, Agent or token by its id or its exact name.
 
 Environment:
-  SPOOL_URL          the service, such as https://spool.example.com
-  SPOOL_TOKEN        an operator's token; or SPOOL_TOKEN_FILE, a file that holds it
-  DATABASE_URL       the database, for --local and migrate
-  DATA_DIR           without these: where a running npm start keeps its data, default .data
-  NO_COLOR           no colours
+  SPOOL_URL          URL of the service, such as https://spool.example.com
+  SPOOL_TOKEN        operator token; or SPOOL_TOKEN_FILE, a file that contains it
+  DATABASE_URL       URL of the database, for --local and migrate
+  DATA_DIR           if none of these is set: data directory of a running npm start, default .data
+  NO_COLOR           disables colours
 
 Exit codes:
 ${exitCodes.join('\n')}
-  ${EXIT_INTERRUPTED}  ended by Ctrl-C`;
+  ${EXIT_INTERRUPTED}  stopped by Ctrl-C`;
 
 /** Of the package, wherever this file has been built to. */
 function readVersion(): string {

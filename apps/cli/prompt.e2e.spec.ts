@@ -38,7 +38,7 @@ function onTerminal(args: string[], question: string, keys: string): Promise<Sho
     ['only Enter', '\r', 1, 'Nothing was changed.'],
     ['Ctrl-D', '\u0004', 1, 'Nothing was changed.'],
     // It goes on, and finds no service.
-    ['y', 'y\r', 5, 'No service is known'],
+    ['y', 'y\r', 5, 'No service is configured'],
   ])('what cannot be undone is asked about: %s', async (_, keys, code, told) => {
     const shown = await onTerminal(['org', 'remove-member', 'Acme', 'Ada'], '[y/N]', keys);
     expect(shown).toEqual({ code, screen: expect.stringContaining(told) as string });
@@ -47,7 +47,7 @@ function onTerminal(args: string[], question: string, keys: string): Promise<Sho
 
   test('a secret that is typed is not shown', async () => {
     const { code, screen } = await onTerminal(['token', 'check'], 'The token: ', 'not-to-be-shown\r');
-    expect(screen).toContain('This is no token of a Spool');
+    expect(screen).toContain('Not a Spool token');
     expect(code).toBe(1);
     expect(screen).not.toContain('not-to-be-shown');
   });

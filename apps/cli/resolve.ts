@@ -10,20 +10,20 @@ const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
 export async function organizationId(session: Session, given: string): Promise<string> {
   if (ULID.test(given)) return given.toUpperCase();
   const { organizations } = await session.call('listOrganizations', { query: { name: given } });
-  return theOne('organization', given, organizations);
+  return theOne(['organization', 'organizations'], given, organizations);
 }
 
 export async function personId(session: Session, given: string): Promise<string> {
   if (ULID.test(given)) return given.toUpperCase();
   const { people } = await session.call('listPeople', { query: { name: given } });
-  return theOne('person', given, people);
+  return theOne(['person', 'people'], given, people);
 }
 
 /** Names of Agents are unique within an organization, which may be given. */
 export async function agentId(session: Session, given: string, organization?: string): Promise<string> {
   if (ULID.test(given)) return given.toUpperCase();
   const { agents } = await session.call('listAgents', { query: { name: given, organizationId: organization } });
-  return theOne('Agent', given, agents);
+  return theOne(['Agent', 'Agents'], given, agents);
 }
 
 /** A revoked token does not stand in the way of another one with its name. */
@@ -31,7 +31,7 @@ export async function tokenId(session: Session, given: string): Promise<string> 
   if (ULID.test(given)) return given.toUpperCase();
   const { tokens } = await session.call('listTokens', { query: { name: given } });
   const usable = tokens.filter(({ status }) => status !== 'revoked');
-  return theOne('token', given, usable.length > 0 ? usable : tokens);
+  return theOne(['token', 'tokens'], given, usable.length > 0 ? usable : tokens);
 }
 
 export async function optional<T>(
@@ -44,14 +44,16 @@ export async function optional<T>(
 
 type Named = OrganizationRecord | PersonRecord | ManagedAgent | TokenRecord;
 
-function theOne(what: string, given: string, found: readonly Named[]): string {
+function theOne([one, many]: [one: string, many: string], given: string, found: readonly Named[]): string {
   const name = showInLine(given);
-  if (found.length === 0) throw new CommandError('notFound', `There is no ${what} “${name}”.`);
+  if (found.length === 0) throw new CommandError('notFound', `No ${one} is named "${name}".`);
   if (found.length === 1) return found[0]!.id;
   const ofOrganizations = found.some((each) => 'description' in each);
   const ids = found.map((each) =>
-    'description' in each ? `${each.id} of ${each.organizationId}` : `${each.id} of ${each.createdAt}`,
+    'description' in each
+      ? `${each.id} (organization ${each.organizationId})`
+      : `${each.id} (created ${each.createdAt})`,
   );
-  const how = ofOrganizations ? 'say --org, or give the id' : 'give the id';
-  throw new CommandError('usage', `There are ${found.length} of the name “${name}”; ${how}:\n  ${ids.join('\n  ')}`);
+  const how = ofOrganizations ? 'pass --org or an id' : 'use an id';
+  throw new CommandError('usage', `${found.length} ${many} are named "${name}"; ${how}:\n  ${ids.join('\n  ')}`);
 }

@@ -18,12 +18,12 @@ export type Env = Record<string, string | undefined>;
 export async function findService(env: Env): Promise<ServiceAddress> {
   const { SPOOL_URL, SPOOL_TOKEN, SPOOL_TOKEN_FILE } = env;
   if (!SPOOL_URL && !SPOOL_TOKEN && !SPOOL_TOKEN_FILE) return readQuickstart(env);
-  if (!SPOOL_URL) throw new CommandError('usage', 'SPOOL_URL must be set too, such as http://127.0.0.1:3000.');
+  if (!SPOOL_URL) throw new CommandError('usage', 'Set SPOOL_URL too, such as http://127.0.0.1:3000.');
   if (SPOOL_TOKEN && SPOOL_TOKEN_FILE) {
-    throw new CommandError('usage', 'SPOOL_TOKEN and SPOOL_TOKEN_FILE are both set; which one is meant?');
+    throw new CommandError('usage', 'SPOOL_TOKEN and SPOOL_TOKEN_FILE are both set; unset one.');
   }
   if (!SPOOL_TOKEN && !SPOOL_TOKEN_FILE) {
-    throw new CommandError('usage', 'SPOOL_TOKEN or SPOOL_TOKEN_FILE must be set too, to an operator’s token.');
+    throw new CommandError('usage', 'Set SPOOL_TOKEN or SPOOL_TOKEN_FILE too, with an operator token.');
   }
   const token = SPOOL_TOKEN || (await readTokenFile(SPOOL_TOKEN_FILE ?? ''));
   return { origin: parseOrigin(SPOOL_URL), token: parseToken(token) };
@@ -40,7 +40,7 @@ function parseOrigin(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const path = url?.pathname.replace(/\/(api\/v1|admin\/v1)?\/?$/, '');
   if (url === null || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || path !== '') {
-    throw new CommandError('usage', 'SPOOL_URL must be the origin of a Spool, such as http://127.0.0.1:3000.');
+    throw new CommandError('usage', 'SPOOL_URL must be the origin of a Spool API, such as http://127.0.0.1:3000.');
   }
   return url.origin;
 }
@@ -48,7 +48,7 @@ function parseOrigin(text: string): string {
 function parseToken(text: string): string {
   const token = text.trim();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new CommandError('usage', 'SPOOL_TOKEN must be one token and nothing else.');
+  throw new CommandError('usage', 'SPOOL_TOKEN must contain one token and nothing else.');
 }
 
 async function readQuickstart(env: Env): Promise<ServiceAddress> {
@@ -56,9 +56,8 @@ async function readQuickstart(env: Env): Promise<ServiceAddress> {
   const file = join(env['DATA_DIR'] || '.data', 'quickstart.env');
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? `there is no ${file}` : `${file} cannot be read: ${error.code}`;
-    const how =
-      'Start one with npm start, and set DATA_DIR as it has it. Or set SPOOL_URL and SPOOL_TOKEN, or use --local.';
-    throw new CommandError('away', `No service is known (${why}). ${how}`);
+    const how = 'Run npm start with the same DATA_DIR, set SPOOL_URL and SPOOL_TOKEN, or pass --local.';
+    throw new CommandError('away', `No service is configured (${why}). ${how}`);
   });
   const valueOf = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1] ?? '';
   return { origin: parseOrigin(valueOf('BASE_URL')), token: parseToken(valueOf('OPERATOR_TOKEN')) };

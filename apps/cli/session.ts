@@ -86,8 +86,7 @@ export class Session {
   table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
     const { isTTY, columns: width } = this.parts.out;
     const { text, leftOut } = renderTable(columns, rows, isTTY ? (width ?? 80) : Infinity);
-    if (leftOut.length > 0)
-      this.note(`Columns that do not fit: ${leftOut.join(', ')}. Use a wider terminal, or --json.`);
+    if (leftOut.length > 0) this.note(`Hidden columns: ${leftOut.join(', ')}. Use a wider terminal or --json.`);
     return text;
   }
 
@@ -107,8 +106,8 @@ export class Session {
       rows.push(...page.rows);
       next = page.next;
     } while (all && next !== null);
-    await this.print(rows, rows.length === 0 ? 'There are none.' : this.table(columns, rows));
-    if (next !== null) this.note('There are more: --all shows all of them.');
+    await this.print(rows, rows.length === 0 ? 'No results.' : this.table(columns, rows));
+    if (next !== null) this.note('There are more; pass --all to list them all.');
   }
 
   note(text: string): void {
@@ -118,7 +117,7 @@ export class Session {
   /** Throws CommandError where there is nobody to ask, or the answer is no. */
   async confirm(question: string): Promise<void> {
     if (this.parts.options['yes'] === true) return;
-    if (!canAsk()) throw new CommandError('usage', `${question} Nobody can be asked here: say --yes to do it.`);
+    if (!canAsk()) throw new CommandError('usage', `${question} Not a terminal; pass --yes to confirm.`);
     if (!(await ask(showControls(question)))) throw new CommandError('failed', 'Nothing was changed.');
   }
 

@@ -30,7 +30,7 @@ describe('thread export --output', () => {
     const output = join(folder, 'thread.ndjson');
     await writeFile(output, 'as it was');
     const cut = await exportTo(output, [{ version: 1 }], 2);
-    expect(cut).toMatchObject({ code: EXIT.away, err: expect.stringContaining('Only 1 of 2 events') as string });
+    expect(cut).toMatchObject({ code: EXIT.away, err: expect.stringContaining('only 1 of 2 events') as string });
     expect(await readFile(output, 'utf8')).toBe('as it was');
     expect((await exportTo(output, [{ version: 1 }])).code).toBe(EXIT.done);
     expect(await readFile(output, 'utf8')).toBe('{"version":1}\n');

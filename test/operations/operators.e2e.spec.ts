@@ -201,7 +201,7 @@ describe('operators', () => {
       code: 0,
       out: expect.stringMatching(/^echo: unchanged\n\nprivate: unchanged\n$/) as string,
     });
-    expect(again.err).toBe('There is nothing to change.\n');
+    expect(again.err).toBe('Nothing to change.\n');
     // A dry run shows the change and makes none, and so does one that nobody has agreed to.
     await writeFile(file, `${ECHO}description: New.\n`);
     for (const [args, code] of [
@@ -240,7 +240,7 @@ describe('operators', () => {
     const refused = await Promise.all(commands.map((args) => spool.run(args, { input: 'y\n' })));
     for (const [i, { code, out, err }] of refused.entries()) {
       expect([commands[i], code, out]).toEqual([commands[i], 2, '']);
-      expect(err).toContain('say --yes');
+      expect(err).toContain('pass --yes');
     }
     // The worker renews its lease meanwhile.
     expect({ ...(await rowCounts()), 'public.run_work': '' }).toEqual({ ...before, 'public.run_work': '' });

@@ -25,18 +25,19 @@ interface Planned extends AppliedManifest {
 
 export const apply: CommandSpec<[], ApplyOptions> = {
   usage: 'apply',
-  description: 'Create or update Agents as their manifests say, all or none. Shows what would change, and asks.',
+  description:
+    'Create or update Agents from their manifests, all or none. Shows the changes and asks for confirmation.',
   options: [
     {
       flags: '-f, --file <path>',
-      description: 'a manifest, a folder of them, or - for standard input; may be given several times',
+      description: 'manifest, folder of manifests, or - for standard input; repeatable',
       many: true,
       required: true,
     },
     { flags: '--org <org>', description: 'organization that the Agents belong to', required: true },
     { flags: '--owner <person>', description: 'owner of new Agents; see also: agent owner' },
-    { flags: '--publish', description: 'publish them too' },
-    { flags: '--dry-run', description: 'only show what would change' },
+    { flags: '--publish', description: 'also publish the Agents' },
+    { flags: '--dry-run', description: 'only show the changes' },
     YES,
   ],
   examples: [
@@ -60,13 +61,13 @@ export const apply: CommandSpec<[], ApplyOptions> = {
     const known = planned.filter(({ change }) => change !== 'created').map(({ name }) => showInLine(name));
     if (owner !== undefined && known.length > 0)
       session.note(
-        `--owner is for new Agents: the owner of ${known.join(', ')} stays. To change it: spool agent owner.`,
+        `--owner applies only to new Agents. To change the owner of ${known.join(', ')}: spool agent owner.`,
       );
     const changing = planned.filter(({ change, isPublishing }) => change !== 'unchanged' || isPublishing);
     const shown = planned.map((each) => describe(each, session.coloured)).join('\n\n');
     if (dryRun || changing.length === 0) {
       await session.print(planned.map(recordOf), shown);
-      session.note(changing.length === 0 ? 'There is nothing to change.' : 'This was a dry run: nothing was changed.');
+      session.note(changing.length === 0 ? 'Nothing to change.' : 'Dry run: nothing was changed.');
       return;
     }
     // What is asked about is seen also where the result is for a program.

@@ -27,7 +27,7 @@ export const check: CommandSpec<[string], Options & { live?: true }> = {
     {
       flags: '--live',
       description:
-        'also call their providers and tool servers: up to four small model calls an agent, which cost tokens',
+        'also call their providers and tool servers: up to four small model calls per agent, which cost tokens',
     },
   ],
   examples: [
@@ -52,7 +52,7 @@ export const check: CommandSpec<[string], Options & { live?: true }> = {
 
 /** Without it, waiting for a silent provider would look like a fault of the command. */
 const silenceOf = ({ model }: AgentManifest): string =>
-  model === undefined ? '' : ` (a silent provider is given up after ${model.silenceMs / 1_000} s)`;
+  model === undefined ? '' : ` (it times out after ${model.silenceMs / 1_000} s of silence)`;
 
 async function configOf(env: Record<string, string | undefined>) {
   const { loadConfig } = await import('#platform');

@@ -12,7 +12,10 @@ import { check } from './agent-check.ts';
 import { PAGING } from './paging.ts';
 
 type InOrganization = Options & { org?: string };
-const ORG: OptionSpec = { flags: '--org <org>', description: 'of the Agent, where several have one of its name' };
+const ORG: OptionSpec = {
+  flags: '--org <org>',
+  description: 'organization of the Agent, if several have an Agent with this name',
+};
 
 const columns: Column<ManagedAgent>[] = [
   { head: 'id', value: ({ id }) => id },
@@ -45,7 +48,7 @@ const list: CommandSpec<[], Paging & InOrganization & { deleted?: true }> = {
   description: 'List Agents, newest first.',
   options: [
     { flags: '--org <org>', description: 'only this organization’s' },
-    { flags: '--deleted', description: 'only deleted ones' },
+    { flags: '--deleted', description: 'only deleted Agents' },
     ...PAGING,
   ],
   examples: [['agent list'], ['agent list --org Acme --json']],
@@ -62,7 +65,7 @@ const list: CommandSpec<[], Paging & InOrganization & { deleted?: true }> = {
 const show: CommandSpec<[string], InOrganization & { at?: string }> = {
   usage: 'show <agent>',
   description:
-    'Show an Agent, its live manifest, whether it can run and what its tools may do; or the manifest of one of its versions.',
+    'Show an Agent: live manifest, readiness and tool policies. With --at, show the manifest of one version.',
   options: [ORG, { flags: '--at <version>', description: 'only the manifest of this version' }],
   examples: [['agent show echo --org Acme'], ['agent show echo --at 3'], ['agent show echo --json']],
   async run(session, [given], options) {
@@ -88,7 +91,7 @@ function describeReadiness(readiness: AnswerOf<'getAgent'>['readiness']): string
 
 function describeWarnings({ warnings }: AnswerOf<'getAgent'>): string[] {
   const lines = warnings.map(({ detail }) => `  ${showInLine(detail)}`);
-  return lines.length === 0 ? [] : [['It does without:', ...lines].join('\n')];
+  return lines.length === 0 ? [] : [['Warnings:', ...lines].join('\n')];
 }
 
 type Policy = AnswerOf<'getAgent'>['toolPolicies'][number];
@@ -156,9 +159,9 @@ const publish = change(
 const unpublish = change(
   {
     usage: 'unpublish <agent>',
-    description: 'Have callers of an Agent refused, open streams included. Runs that are under way go on.',
+    description: 'Reject callers of an Agent and end their streams. Running Runs continue.',
     examples: [['agent unpublish echo'], ['agent unpublish echo --org Acme --yes', 'in a script']],
-    asks: ([given]) => `Have all callers of ${given} refused?`,
+    asks: ([given]) => `Reject all callers of ${given}?`,
   },
   'unpublishAgent',
 );
@@ -167,7 +170,11 @@ const rollback: CommandSpec<[string], InOrganization & { to?: number }> = {
   usage: 'rollback <agent>',
   description: 'Make the manifest of an older version live again, as the next version.',
   options: [
-    { flags: '--to <version>', description: 'which; else the one before the live one', parse: parseVersion },
+    {
+      flags: '--to <version>',
+      description: 'version to restore; default: the one before the live version',
+      parse: parseVersion,
+    },
     ORG,
   ],
   examples: [['agent rollback echo'], ['agent rollback echo --to 3 --yes']],
@@ -182,27 +189,27 @@ const rollback: CommandSpec<[string], InOrganization & { to?: number }> = {
 
 function parseVersion(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number, from 1.');
+  throw new InvalidArgumentError('It must be a whole number, at least 1.');
 }
 
 const remove: CommandSpec<[string], InOrganization> = {
   usage: 'delete <agent>',
-  description: 'Delete an Agent: callers find neither it nor its Threads from then on, and its Threads are ended.',
+  description: 'Delete an Agent and terminate its Threads. Callers can no longer find them.',
   options: [ORG],
   examples: [['agent delete echo'], ['agent delete 01JD0000000000000000000000 --yes', 'in a script']],
-  asks: ([given]) => `Delete the Agent ${given} and end all its Threads?`,
+  asks: ([given]) => `Delete Agent ${given} and terminate all its Threads?`,
   async run(session, [given], options) {
     const answer = await session.call('deleteAgent', { params: await find(session, given, options) });
     const { agent, ended, complete } = answer;
-    const rest = complete ? '' : ' The workers end the others.';
+    const rest = complete ? '' : ' Workers terminate the rest.';
     const name = showInLine(agent.name);
-    await session.print(answer, `${name} is deleted, ${countOf(ended, 'Thread')} ended by this call.${rest}`);
+    await session.print(answer, `${name} is deleted; ${countOf(ended, 'Thread')} terminated.${rest}`);
   },
 };
 
 const access: CommandSpec<[string, 'organization' | 'invited'], InOrganization> = {
   usage: 'access <agent> <who>',
-  description: 'Say who may use an Agent: every member of its organization, or its owner and those invited.',
+  description: 'Set who may use an Agent: every member of its organization, or its owner and invited people.',
   argumentChoices: { who: ['organization', 'invited'] },
   options: [ORG],
   examples: [['agent access echo invited'], ['agent access echo organization']],
@@ -211,7 +218,7 @@ const access: CommandSpec<[string, 'organization' | 'invited'], InOrganization> 
 
 const invite: CommandSpec<[string, string], InOrganization> = {
   usage: 'invite <agent> <person>',
-  description: 'Name a person who may use an invited-only Agent. They must be a member of its organization too.',
+  description: 'Invite a member of the organization to an invited-only Agent.',
   options: [ORG],
   examples: [['agent invite echo "Jo Doe"']],
   async run(session, [given, person], options) {
@@ -222,34 +229,37 @@ const invite: CommandSpec<[string, string], InOrganization> = {
     const { agent } = await session.call('getAgent', { params });
     const invited = await session.call('getPerson', { params: body });
     if (!invited.person.organizationIds.includes(agent.organizationId))
-      session.note(`${person} is no member of its organization yet, and cannot use it before: spool org add-member`);
+      session.note(`${person} cannot use it before becoming a member of its organization: spool org add-member`);
   },
 };
 
 const uninvite: CommandSpec<[string, string], InOrganization> = {
   usage: 'uninvite <agent> <person>',
-  description: 'Take an invitation back.',
+  description: 'Remove an invitation.',
   options: [ORG],
   examples: [['agent uninvite echo "Jo Doe"']],
   async run(session, [given, person], options) {
     const params = { ...(await find(session, given, options)), personId: await personId(session, person) };
-    await session.print(await session.call('uninvitePerson', { params }), `${person} is not invited to use ${given}.`);
+    await session.print(
+      await session.call('uninvitePerson', { params }),
+      `${person} is no longer invited to use ${given}.`,
+    );
   },
 };
 
 const api: CommandSpec<[string, 'on' | 'off'], InOrganization> = {
   usage: 'api <agent> <state>',
-  description: 'Switch on or off whether callers reach an Agent that is published.',
+  description: 'Enable or disable API access to a published Agent.',
   argumentChoices: { state: ['on', 'off'] },
   options: [ORG],
-  examples: [['agent api echo on'], ['agent api echo off --yes', 'callers are refused within 5 s']],
-  asks: ([given, state]) => (state === 'on' ? null : `Have all callers of ${given} refused?`),
+  examples: [['agent api echo on'], ['agent api echo off --yes', 'callers are rejected within 5 s']],
+  asks: ([given, state]) => (state === 'on' ? null : `Reject all callers of ${given}?`),
   run: (session, [given, state], options) => update(session, given, options, { apiEnabled: state === 'on' }),
 };
 
 const owner: CommandSpec<[string, string], InOrganization> = {
   usage: 'owner <agent> <person>',
-  description: 'Give an Agent to a person, or to “nobody”.',
+  description: 'Set the owner of an Agent: a person, or nobody.',
   options: [ORG],
   examples: [['agent owner echo "Jo Doe"'], ['agent owner echo nobody']],
   async run(session, [given, person], options) {

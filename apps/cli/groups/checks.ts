@@ -6,8 +6,8 @@ import type { Session } from '../session.ts';
 import { showInLine } from '../text.ts';
 
 type From = Options & { from?: string; hash?: boolean };
-const FROM: OptionSpec = { flags: '--from <threadId>', description: 'go on after this Thread' };
-const FROM_ANY: OptionSpec = { flags: '--from <id>', description: 'go on after this Thread, or this file' };
+const FROM: OptionSpec = { flags: '--from <threadId>', description: 'continue after this Thread' };
+const FROM_ANY: OptionSpec = { flags: '--from <id>', description: 'continue after this Thread or file' };
 const MAX_SHOWN = 20;
 
 type Operation = 'verify' | 'verifyFiles' | 'rebuildProjections';
@@ -30,15 +30,15 @@ async function follow<N extends Operation>(
       last = lastOf(soFar) ?? last;
       progress.report(tell(soFar));
     }
-    if (!session.interrupted) throw new CommandError('away', 'The service has stopped before it was done.');
+    if (!session.interrupted) throw new CommandError('away', 'The service stopped before the end.');
   } catch (error) {
     progress.end();
-    if (last !== null) session.note(`Go on with: spool ${command} --from ${last}`);
+    if (last !== null) session.note(`To continue: spool ${command} --from ${last}`);
     throw error;
   } finally {
     progress.end();
   }
-  session.note(`Stopped.${last === null ? '' : ` Go on with: spool ${command} --from ${last}`}`);
+  session.note(`Stopped.${last === null ? '' : ` To continue: spool ${command} --from ${last}`}`);
   return null;
 }
 
@@ -47,7 +47,7 @@ async function verifyFiles(session: Session, options: From): Promise<void> {
   const report = await follow(session, 'verifyFiles', options, {
     command: `verify --files${options.hash ? ' --hash' : ''}`,
     tell: ({ files, bytes, found, lastFileId }) =>
-      `${files} files, ${bytes} bytes checked: ${found} findings; the last file done is ${lastFileId ?? 'none'}`,
+      `${files} files, ${bytes} bytes checked: ${found} findings; last file: ${lastFileId ?? 'none'}`,
   });
   if (report === null) return;
   const { files, bytes, found, findings } = report;
@@ -63,7 +63,7 @@ async function verifyFiles(session: Session, options: From): Promise<void> {
 
 export const verify: CommandSpec<[], From & { files?: boolean }> = {
   usage: 'verify',
-  description: `Check every invariant of every stream, also while appends go on; or every file. Exits with ${EXIT.failed} on any finding.`,
+  description: `Check every invariant of every stream, or every file, while the service runs. Exits with ${EXIT.failed} on any finding.`,
   options: [
     FROM_ANY,
     { flags: '--files', description: 'compare files with the blob store instead: presence and size' },
@@ -78,11 +78,11 @@ export const verify: CommandSpec<[], From & { files?: boolean }> = {
   ],
   async run(session, _, { files, ...options }) {
     if (files) return verifyFiles(session, options);
-    if (options.hash) throw new CommandError('usage', '--hash is only for --files.');
+    if (options.hash) throw new CommandError('usage', '--hash needs --files.');
     const report = await follow(session, 'verify', options, {
       command: 'verify',
       tell: ({ streams, events, found, lastThreadId }) =>
-        `${streams} streams, ${events} events checked: ${found} findings; the last Thread done is ${lastThreadId ?? 'none'}`,
+        `${streams} streams, ${events} events checked: ${found} findings; last Thread: ${lastThreadId ?? 'none'}`,
     });
     if (report === null) return;
     const { streams, events, found, findings } = report;
@@ -98,22 +98,22 @@ export const verify: CommandSpec<[], From & { files?: boolean }> = {
 
 const rebuild: CommandSpec<[], From> = {
   usage: 'rebuild',
-  description: `Fold every summary anew from its stream, online, and mend what differs. Exits with ${EXIT.failed} on any difference.`,
+  description: `Rebuild every summary from its stream while the service runs, and repair differences. Exits with ${EXIT.failed} on any difference.`,
   options: [FROM],
   examples: [
     ['projections rebuild'],
-    ['projections rebuild --from 01JD0000000000000000000000', 'go on where one was stopped'],
+    ['projections rebuild --from 01JD0000000000000000000000', 'continue a stopped rebuild'],
     ['projections rebuild --local', 'on the database, without the service'],
   ],
   async run(session, _, options) {
     const report = await follow(session, 'rebuildProjections', options, {
       command: 'projections rebuild',
       tell: ({ streams, events, differences, lastThreadId }) =>
-        `${streams} streams, ${events} events, ${differences} differences mended; the last Thread done is ${lastThreadId ?? 'none'}`,
+        `${streams} streams, ${events} events, ${differences} differences repaired; last Thread: ${lastThreadId ?? 'none'}`,
     });
     if (report === null) return;
     const { streams, events, differences, left } = report;
-    const text = `${streams} streams, ${events} events: ${differences} differences mended, ${left} Threads left as they are`;
+    const text = `${streams} streams, ${events} events: ${differences} differences repaired, ${left} Threads skipped`;
     await session.print(report, text);
     if (differences > 0 || left > 0) session.found();
   },
@@ -121,6 +121,6 @@ const rebuild: CommandSpec<[], From> = {
 
 export const projections: Group = {
   name: 'projections',
-  description: 'What is derived from the streams.',
+  description: 'Projections: rows derived from the streams.',
   commands: [rebuild],
 };

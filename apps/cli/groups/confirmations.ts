@@ -19,7 +19,7 @@ const columns: Column<Asked>[] = [
 
 const list: CommandSpec<[], Paging & { thread?: string; org?: string; agent?: string }> = {
   usage: 'list',
-  description: 'List what Runs ask people and nobody has answered, newest Run first.',
+  description: 'List unanswered permission requests of Runs, newest Run first.',
   options: [
     { flags: '--thread <threadId>', description: 'only this Thread’s' },
     { flags: '--org <org>', description: 'only this organization’s' },
@@ -46,13 +46,14 @@ const DECISIONS = { allow: 'allow_once', reject: 'reject_once' } as const;
 
 const answer: CommandSpec<[string, string, keyof typeof DECISIONS]> = {
   usage: 'answer <threadId> <requestId> <decision>',
-  description: 'Answer what a Run asks, in place of its people. Once all that it asks is answered it goes on.',
+  description:
+    'Answer a permission request on behalf of the user. The Run continues once all its requests are answered.',
   argumentChoices: { decision: Object.keys(DECISIONS) },
   examples: [
     ['confirmation answer 01JD0000000000000000000000 01JD0000000000000000000001 reject'],
     ['confirmation answer 01JD0000000000000000000000 01JD0000000000000000000001 allow --yes'],
   ],
-  asks: ([, , decision]) => (decision === 'allow' ? 'Let the tool run as it is asked for?' : null),
+  asks: ([, , decision]) => (decision === 'allow' ? 'Allow this tool call?' : null),
   async run(session, [threadId, requestId, decision]) {
     const body = { decision: DECISIONS[decision] };
     const { run } = await session.call('answerConfirmation', { params: { threadId, requestId }, body });
@@ -62,6 +63,6 @@ const answer: CommandSpec<[string, string, keyof typeof DECISIONS]> = {
 
 export const confirmations: Group = {
   name: 'confirmation',
-  description: 'What Runs of everybody ask people.',
+  description: 'Permission requests of Runs.',
   commands: [list, answer],
 };

@@ -31,7 +31,7 @@ export const threadFiles: CommandSpec<[string], Paging> = {
 
 const download: CommandSpec<[string], Options & { output?: string }> = {
   usage: 'download <fileId>',
-  description: 'Write the bytes of a file of a Thread.',
+  description: 'Download a file of a Thread.',
   options: [OUTPUT],
   examples: [
     ['file download 01JD0000000000000000000000 > report.pdf'],
@@ -45,6 +45,6 @@ const download: CommandSpec<[string], Options & { output?: string }> = {
 
 export const files: Group = {
   name: 'file',
-  description: 'Files of everybody’s Threads.',
+  description: 'Files of all Threads.',
   commands: [download],
 };

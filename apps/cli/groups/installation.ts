@@ -17,7 +17,7 @@ const checkColumns: Column<DoctorCheck>[] = [
 
 export const doctor: CommandSpec<[]> = {
   usage: 'doctor',
-  description: `Check what the service stands on: database, queue, clock, disk, versions. Exits with ${EXIT.failed} when a check fails.`,
+  description: `Check the dependencies of the service: database, queue, clock, disk, versions. Exits with ${EXIT.failed} if a check fails.`,
   examples: [['doctor'], ['doctor --local', 'what this machine sees of the database and the queue']],
   async run(session) {
     const { checks } = await session.call('runDoctor');
@@ -52,13 +52,13 @@ type AuditOptions = Paging & {
 
 export const audit: CommandSpec<[], AuditOptions> = {
   usage: 'audit',
-  description: 'List what operators have changed, newest first: who, what, when.',
+  description: 'List the changes that operators made, newest first.',
   options: [
-    { flags: '--actor <id>', description: 'only by this operator: the id of a token, or user and host of a local one' },
-    { flags: '--action <action>', description: 'only this, or what begins with it: token.revoked, token' },
+    { flags: '--actor <id>', description: 'only by this operator: the id of a token, or user@host with --local' },
+    { flags: '--action <action>', description: 'only this action or prefix: token.revoked, token' },
     { flags: '--target <id>', description: 'only changes of this organization, person, token, Agent, Thread or Run' },
     { flags: '--org <org>', description: 'only in this organization' },
-    { flags: '--since <when>', description: 'a date, or ago: 7d, 12h', parse: parseSince },
+    { flags: '--since <when>', description: 'a date, or a time ago: 7d, 12h', parse: parseSince },
     ...PAGING,
   ],
   examples: [['audit'], ['audit --since 7d --action token'], ['audit --target 01JD0000000000000000000000 --json']],
@@ -74,7 +74,7 @@ export const audit: CommandSpec<[], AuditOptions> = {
 
 export const migrate: CommandSpec<[], { ownerUrl?: string } & Options> = {
   usage: 'migrate',
-  description: 'Bring the database up to date, always directly. Safe to run by any number of processes at once.',
+  description: 'Migrate the database, always directly. Any number of processes may run it at once.',
   options: [
     {
       flags: '--owner-url <url>',

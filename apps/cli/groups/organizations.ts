@@ -20,8 +20,8 @@ const columns: Column<Organization>[] = [
 const fieldsOf = (organization: Organization): string =>
   renderFields([
     ...columns.map(({ head, value }): [string, ReturnType<typeof value>] => [head, value(organization)]),
-    ['files at most', describeLimit(organization.files, 'maxCount')],
-    ['bytes at most', describeLimit(organization.files, 'maxBytes')],
+    ['max files', describeLimit(organization.files, 'maxCount')],
+    ['max bytes', describeLimit(organization.files, 'maxBytes')],
   ]);
 
 function describeLimit(files: Organization['files'], name: 'maxCount' | 'maxBytes'): string {
@@ -37,7 +37,7 @@ const create: CommandSpec<[string]> = {
   async run(session, [name]) {
     const { organization } = await session.call('createOrganization', { body: { name } });
     const { organizations } = await session.call('listOrganizations', { query: { name } });
-    if (organizations.length > 1) session.note('There are others of this name: name them by their ids, or rename one.');
+    if (organizations.length > 1) session.note('Other organizations have this name; use ids, or rename one.');
     await session.print(organization, fieldsOf(organization));
   },
 };
@@ -94,7 +94,7 @@ const rename: CommandSpec<[string, string]> = {
 
 const limit: CommandSpec<[string, string]> = {
   usage: 'limit <org> <runs>',
-  description: 'Limit how many Runs of an organization are executed at once; `none` lifts the limit.',
+  description: 'Limit how many Runs of an organization are executed at once; `none` removes the limit.',
   examples: [['org limit Acme 20'], ['org limit Acme none']],
   async run(session, [given, runs]) {
     const params = { organizationId: await organizationId(session, given) };
@@ -107,10 +107,10 @@ const limit: CommandSpec<[string, string]> = {
 const quota: CommandSpec<[string], Options & { files?: string; bytes?: string }> = {
   usage: 'quota <org>',
   description:
-    'Limit how many files an organization can have, and bytes in all of them; `none` leaves it to the installation’s settings.',
+    'Limit the number and the total size of an organization’s files; `none` applies the installation’s settings.',
   options: [
-    { flags: '--files <count>', description: 'drafts, attachments, artifacts and files of folders in all' },
-    { flags: '--bytes <count>', description: 'bytes in all of them' },
+    { flags: '--files <count>', description: 'maximum number of drafts, attachments, artifacts and files of folders' },
+    { flags: '--bytes <count>', description: 'maximum total size in bytes' },
   ],
   examples: [['org quota Acme --files 100000 --bytes 107374182400'], ['org quota Acme --bytes none']],
   async run(session, [given], { files, bytes }) {
@@ -125,18 +125,18 @@ function quotaOf(text: string | undefined): number | null | undefined {
   if (text === undefined) return undefined;
   if (text === 'none') return null;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new CommandError('usage', `${text} is not a quota; give a whole number, or none.`);
+  throw new CommandError('usage', `Invalid quota "${text}"; use a whole number, or none.`);
 }
 
 function limitOf(text: string): number | null {
   if (text === 'none') return null;
   if (/^\d+$/.test(text)) return Number(text);
-  throw new CommandError('usage', `${text} is no number of Runs: give one from 1 to 10000, or none.`);
+  throw new CommandError('usage', `Invalid number of Runs "${text}"; use 1 to 10000, or none.`);
 }
 
 const addMember: CommandSpec<[string, string]> = {
   usage: 'add-member <org> <person>',
-  description: 'Make a person a member: every Agent of the organization that is not invited-only is theirs to use.',
+  description: 'Add a member. Members may use every Agent of the organization that is not invited-only.',
   examples: [['org add-member Acme "Jo Doe"']],
   async run(session, [org, person]) {
     const body = { personId: await personId(session, person) };
@@ -147,7 +147,7 @@ const addMember: CommandSpec<[string, string]> = {
 
 const removeMember: CommandSpec<[string, string]> = {
   usage: 'remove-member <org> <person>',
-  description: 'End a membership. Within 5 s every pod refuses the person the organization’s Agents.',
+  description: 'Remove a member. Within 5 s, every pod denies the person the organization’s Agents.',
   examples: [['org remove-member Acme "Jo Doe"'], ['org remove-member Acme "Jo Doe" --yes', 'in a script']],
   asks: ([org, person]) => `Remove ${person} from ${org}?`,
   async run(session, [org, person]) {
@@ -155,12 +155,12 @@ const removeMember: CommandSpec<[string, string]> = {
       organizationId: await organizationId(session, org),
       personId: await personId(session, person),
     };
-    await session.print(await session.call('removeMember', { params }), `${person} is no member of ${org}.`);
+    await session.print(await session.call('removeMember', { params }), `${person} is no longer a member of ${org}.`);
   },
 };
 
 export const organizations: Group = {
   name: 'org',
-  description: 'Organizations and who is a member.',
+  description: 'Organizations and their members.',
   commands: [create, list, show, rename, limit, quota, addMember, removeMember],
 };

@@ -12,7 +12,7 @@ const problemColumns: Column<Problem>[] = [
   { head: 'severity', value: ({ severity }) => severity },
   { head: 'problem', value: ({ kind }) => kind },
   { head: 'since', value: ({ since }) => since },
-  { head: 'what, and what to do', value: ({ message }) => message },
+  { head: 'message', value: ({ message }) => message },
 ];
 
 const runColumns: Column<Problem['runs'][number] & { kind: string }>[] = [
@@ -44,7 +44,7 @@ function fieldsOf({ runs, startLatency, queue, database, redis, windowMinutes }:
     ['ended Runs', `${completed} completed, ${failed} failed, ${cancelled} cancelled, ${expired} expired`],
     [
       'start latency',
-      `${ms(p50Ms)} half, ${ms(p95Ms)} 95 %, ${ms(p99Ms)} 99 % of ${countOf(startLatency.count, 'start')}`,
+      `p50 ${ms(p50Ms)}, p95 ${ms(p95Ms)}, p99 ${ms(p99Ms)} of ${countOf(startLatency.count, 'start')}`,
     ],
     ['oldest ready', ms(queue.oldestReadyMs)],
     ['queue', queue.pausedAt !== null ? 'paused' : queue.awaySince !== null || queue.offered === null ? 'away' : 'ok'],
@@ -54,7 +54,7 @@ function fieldsOf({ runs, startLatency, queue, database, redis, windowMinutes }:
       `${database.version}, ${ms(database.latencyMs)}, ${used}, ${Math.round(database.sizeBytes / 2 ** 20)} MiB`,
     ],
     ['Redis', redis === null ? 'none' : redis.status === 'ok' ? `${redis.version}, ${ms(redis.latencyMs)}` : 'away'],
-    ['looked back', countOf(windowMinutes, 'minute')],
+    ['window', countOf(windowMinutes, 'minute')],
   ]);
 }
 
@@ -62,7 +62,7 @@ function textOf(session: Session, overview: Overview): string {
   const { problems, failures } = overview;
   const runs = problems.flatMap(({ kind, runs: oldest }) => oldest.map((run) => ({ ...run, kind })));
   const parts = [
-    problems.length === 0 ? 'Nothing is wrong.' : session.table(problemColumns, problems),
+    problems.length === 0 ? 'No problems.' : session.table(problemColumns, problems),
     ...(runs.length === 0 ? [] : [session.table(runColumns, runs)]),
     fieldsOf(overview),
     ...(failures.length === 0 ? [] : [session.table(failureColumns, failures)]),
@@ -81,10 +81,8 @@ function parseMinutes(text: string): number {
 
 export const overview: CommandSpec<[], Options & { window?: number }> = {
   usage: 'overview',
-  description: `Show what is wrong and what to do about it, and how much there is to do. Exits with ${EXIT.failed} where something is critical.`,
-  options: [
-    { flags: '--window <time>', description: 'how far it looks back: 5m to 7d, default 1h', parse: parseMinutes },
-  ],
+  description: `Show current problems, what to do about them, and the load. Exits with ${EXIT.failed} if a problem is critical.`,
+  options: [{ flags: '--window <time>', description: 'time window: 5m to 7d, default 1h', parse: parseMinutes }],
   examples: [['overview'], ['overview --window 1d'], ['overview --json']],
   async run(session, _, { window }) {
     const query = window === undefined ? {} : { windowMinutes: `${window}` };

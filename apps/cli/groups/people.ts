@@ -18,8 +18,8 @@ const fieldsOf = (person: PersonRecord): string =>
 
 const create: CommandSpec<[string], Options & { org?: string[] }> = {
   usage: 'create <name>',
-  description: 'Create a user: a person, who can have tokens and own Agents and Threads.',
-  options: [{ flags: '--org <org>', description: 'make them a member of it; may be given several times', many: true }],
+  description: 'Create a user: a person who can have tokens and own Agents and Threads.',
+  options: [{ flags: '--org <org>', description: 'organization to join; repeatable', many: true }],
   examples: [['user create "Jo Doe" --org Acme'], ['user create Ann --org Acme --org Umbrella']],
   async run(session, [name], { org = [] }) {
     const organizationIds: string[] = [];

@@ -47,7 +47,7 @@ export const queue: Group = {
     command(
       {
         usage: 'status',
-        description: 'Show how the queue and the workers are.',
+        description: 'Show the state of the queue and the workers.',
         examples: [['queue status'], ['queue status --json']],
       },
       'getQueue',
@@ -55,12 +55,12 @@ export const queue: Group = {
     command(
       {
         usage: 'pause',
-        description: 'Have no Run begin; what has begun goes on, and messages are still accepted.',
+        description: 'Pause the queue: no Run starts. Running Runs continue, and messages are still accepted.',
         examples: [['queue pause'], ['queue pause --yes', 'in a script']],
-        asks: () => 'Have no Run begin until the queue is resumed?',
+        asks: () => 'Start no Run until the queue is resumed?',
       },
       'pauseQueue',
     ),
-    command({ usage: 'resume', description: 'Let Runs begin again.', examples: [['queue resume']] }, 'resumeQueue'),
+    command({ usage: 'resume', description: 'Resume the queue.', examples: [['queue resume']] }, 'resumeQueue'),
   ],
 };

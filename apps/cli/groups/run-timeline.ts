@@ -6,7 +6,7 @@ const between = (from: string, to: string): string => `${((Date.parse(to) - Date
 
 const columns: Column<TimelineSpan>[] = [
   { head: 'began', value: ({ startedAt }) => startedAt },
-  { head: 'took', value: ({ startedAt, endedAt }) => (endedAt === null ? 'goes on' : between(startedAt, endedAt)) },
+  { head: 'took', value: ({ startedAt, endedAt }) => (endedAt === null ? 'running' : between(startedAt, endedAt)) },
   { head: 'what', value: ({ kind }) => kind },
   { head: 'name', value: ({ name }) => name, cut: true },
   { head: 'outcome', value: ({ outcome }) => outcome },
@@ -27,6 +27,6 @@ export function describeTimeline(session: Session, timeline: RunTimeline): strin
     ['cost', usage.cost],
     ['losses', losses],
   ]);
-  const rest = isComplete ? '' : '\n\nIt has more events than are looked at: what came later is missing here.';
+  const rest = isComplete ? '' : '\n\nThe Run has more events than the timeline reads; later events are missing.';
   return `${totals}\n\n${session.table(columns, spans)}${rest}`;
 }

@@ -50,15 +50,19 @@ type ListOptions = Paging & {
 
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
-  description: 'List Runs, newest first: those that have not ended, with --ended all, or all of one Thread.',
+  description: 'List live Runs, newest first. --ended and --thread include ended Runs.',
   options: [
-    { flags: '--thread <threadId>', description: 'all of this Thread, ended ones too' },
-    { flags: '--ended', description: 'those that have ended too' },
+    { flags: '--thread <threadId>', description: 'all Runs of this Thread' },
+    { flags: '--ended', description: 'include ended Runs' },
     { flags: '--org <org>', description: 'only this organization’s' },
     { flags: '--agent <agent>', description: 'only this Agent’s' },
-    { flags: '--status <status>', description: 'only these; ended ones without --ended', choices: STATUSES },
-    { flags: '--error <code>', description: 'only those that failed with this code, without --ended' },
-    { flags: '--since <when>', description: 'only those created since a date, or ago: 7d, 12h', parse: parseSince },
+    { flags: '--status <status>', description: 'only this status; an ended one needs no --ended', choices: STATUSES },
+    { flags: '--error <code>', description: 'only Runs that failed with this code; needs no --ended' },
+    {
+      flags: '--since <when>',
+      description: 'only Runs created since a date, or a time ago: 7d, 12h',
+      parse: parseSince,
+    },
     ...PAGING,
   ],
   examples: [
@@ -88,7 +92,7 @@ const list: CommandSpec<[], ListOptions> = {
 
 const show: CommandSpec<[string]> = {
   usage: 'show <runId>',
-  description: 'Show a Run, and what it spent its time and tokens on.',
+  description: 'Show a Run and its timeline, tokens and cost.',
   examples: [['run show 01JD0000000000000000000000'], ['run show 01JD0000000000000000000000 --json']],
   async run(session, [runId]) {
     const { run, timeline } = await session.call('getRunTimeline', { params: { runId } });
@@ -111,23 +115,23 @@ const command = (
 
 export const runs: Group = {
   name: 'run',
-  description: 'Runs of everybody.',
+  description: 'Runs of all users.',
   commands: [
     list,
     show,
     command(
       {
         usage: 'cancel <runId>',
-        description: 'Cancel a Run, at once.',
+        description: 'Cancel a Run at once.',
         examples: [['run cancel 01JD0000000000000000000000'], ['run cancel 01JD0000000000000000000000 --yes']],
-        asks: ([runId]) => `Cancel the Run ${runId}?`,
+        asks: ([runId]) => `Cancel Run ${runId}?`,
       },
       'cancelRun',
     ),
     command(
       {
         usage: 'retry <runId>',
-        description: 'Continue a Run that failed or was ended, by a new Run of its Thread.',
+        description: 'Retry a failed, cancelled or expired Run as a new Run of its Thread.',
         examples: [['run retry 01JD0000000000000000000000']],
       },
       'retryRun',

@@ -7,7 +7,7 @@ import { countOf } from '../text.ts';
 
 export const exportThread: CommandSpec<[string], Options & { output?: string }> = {
   usage: 'export <threadId>',
-  description: 'Write every event of a Thread as it is stored, a line of JSON each (NDJSON).',
+  description: 'Write all stored events of a Thread, one line of JSON each (NDJSON).',
   options: [OUTPUT],
   examples: [
     ['thread export 01JD0000000000000000000000 > thread.ndjson'],
@@ -29,7 +29,10 @@ async function copyEvents(session: Session, threadId: string, write: (line: stri
     count++;
   }
   if (count < events && !session.interrupted) {
-    throw new CommandError('away', `Only ${count} of ${events} events have come: the service has stopped meanwhile.`);
+    throw new CommandError(
+      'away',
+      `Received only ${count} of ${events} events because the service stopped; run the command again.`,
+    );
   }
   return count;
 }

@@ -17,12 +17,12 @@ export const tail: CommandSpec<[string], TailOptions> = {
   usage: 'tail <threadId>',
   description: 'Follow the log of a Thread, until Ctrl-C or until the Thread is deleted.',
   options: [
-    { flags: '--after <eventId>', description: 'begin after this entry; else with the latest 20' },
-    { flags: '--until-idle', description: 'end once no Run is active and all is shown' },
+    { flags: '--after <eventId>', description: 'start after this entry; default: the latest 20 entries' },
+    { flags: '--until-idle', description: 'stop when no Run is active and all entries are shown' },
   ],
   examples: [
     ['thread tail 01JD0000000000000000000000'],
-    ['thread tail 01JD0000000000000000000000 --until-idle --json', 'a line of JSON an entry'],
+    ['thread tail 01JD0000000000000000000000 --until-idle --json', 'one line of JSON per entry'],
   ],
   async run(session, [threadId], { after, untilIdle }) {
     const until = untilIdle ? ('idle' as const) : undefined;

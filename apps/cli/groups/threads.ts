@@ -53,17 +53,16 @@ const list: CommandSpec<[], ListOptions> = {
     { flags: '--org <org>', description: 'only this organization’s' },
     { flags: '--agent <agent>', description: 'only this Agent’s' },
     { flags: '--owner <person>', description: 'only this person’s' },
-    { flags: '--token <token>', description: 'only those that this service token has made' },
-    { flags: '--user-id <id>', description: 'only those of this user of the application' },
-    { flags: '--external-ref <ref>', description: 'only those with this reference, given by their creator' },
+    { flags: '--token <token>', description: 'only Threads that this service token created' },
+    { flags: '--user-id <id>', description: 'only Threads of this user id of the application' },
+    { flags: '--external-ref <ref>', description: 'only Threads with this external reference' },
     {
       flags: '--search <text>',
-      description:
-        'only those of this id (of the Thread, of one of its Runs, of a user), this reference, or with this in the title',
+      description: 'the id of a Thread, Run or user, the external reference, or part of the title',
     },
     { flags: '--status <status>', description: 'only these', choices: STATUSES },
-    { flags: '--archived', description: 'only archived ones' },
-    { flags: '--no-archived', description: 'no archived ones' },
+    { flags: '--archived', description: 'only archived Threads' },
+    { flags: '--no-archived', description: 'hide archived Threads' },
     ...PAGING,
   ],
   examples: [
@@ -119,7 +118,7 @@ const putAway = (
 const archive = putAway(
   {
     usage: 'archive <threadId>',
-    description: 'Archive a Thread that has no active Run, as its people can.',
+    description: 'Archive a Thread that has no active Run.',
     examples: [['thread archive 01JD0000000000000000000000']],
   },
   'archiveThread',
@@ -128,7 +127,7 @@ const archive = putAway(
 const unarchive = putAway(
   {
     usage: 'unarchive <threadId>',
-    description: 'Take a Thread out of the archive.',
+    description: 'Unarchive a Thread.',
     examples: [['thread unarchive 01JD0000000000000000000000']],
   },
   'unarchiveThread',
@@ -136,9 +135,9 @@ const unarchive = putAway(
 
 const terminate: CommandSpec<[string]> = {
   usage: 'terminate <threadId>',
-  description: 'End a Thread for good; it stays readable. Its Runs are cancelled.',
+  description: 'Terminate a Thread permanently and cancel its Runs. It stays readable.',
   examples: [['thread terminate 01JD0000000000000000000000'], ['thread terminate 01JD0000000000000000000000 --yes']],
-  asks: ([threadId]) => `End the Thread ${threadId} for good?`,
+  asks: ([threadId]) => `Terminate Thread ${threadId} permanently?`,
   async run(session, [threadId]) {
     const { thread } = await session.call('terminateThread', { params: { threadId } });
     await session.print(thread, fieldsOf(thread));
@@ -147,9 +146,9 @@ const terminate: CommandSpec<[string]> = {
 
 const remove: CommandSpec<[string]> = {
   usage: 'delete <threadId>',
-  description: 'Delete a Thread for good, with its events and files.',
+  description: 'Delete a Thread permanently, with its events and files.',
   examples: [['thread delete 01JD0000000000000000000000'], ['thread delete 01JD0000000000000000000000 --yes']],
-  asks: ([threadId]) => `Delete the Thread ${threadId} with all its events and files?`,
+  asks: ([threadId]) => `Delete Thread ${threadId} with all its events and files?`,
   async run(session, [threadId]) {
     await session.print(await session.call('deleteThread', { params: { threadId } }), `${threadId} is deleted.`);
   },
@@ -157,6 +156,6 @@ const remove: CommandSpec<[string]> = {
 
 export const threads: Group = {
   name: 'thread',
-  description: 'Threads of everybody.',
+  description: 'Threads of all users.',
   commands: [list, show, tail, threadEvents, exportThread, threadFiles, archive, unarchive, terminate, remove],
 };

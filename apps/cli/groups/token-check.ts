@@ -7,15 +7,13 @@ import { readSecret } from '../prompt.ts';
 /** Which token it is that was found somewhere. It goes nowhere: only its SHA-256 is sent. */
 export const check = (fieldsOf: (token: TokenRecord) => string): CommandSpec<[]> => ({
   usage: 'check',
-  description:
-    'Read a token from standard input and say which one it is. It is not sent anywhere, only its SHA-256 is.',
-  examples: [['token check < found.txt'], ['token check', 'asks for it, without showing it']],
+  description: 'Identify a token read from standard input. Sends only its SHA-256 to the service.',
+  examples: [['token check < found.txt'], ['token check', 'prompts for the token without showing it']],
   async run(session) {
     const secret = (await readSecret('The token: ')).trim();
     const { isToken } = await import('#access');
-    if (!isToken(secret))
-      throw new CommandError('failed', 'This is no token of a Spool: its form or checksum is wrong.');
-    session.note('Its form and its checksum are right.');
+    if (!isToken(secret)) throw new CommandError('failed', 'Not a Spool token: its format or checksum is wrong.');
+    session.note('Its format and checksum are valid.');
     const sha256 = createHash('sha256').update(secret).digest('hex');
     const { token } = await session.call('identifyToken', { body: { sha256 } });
     await session.print(token, fieldsOf(token));

@@ -50,8 +50,8 @@ const tokenFields = (token: TokenRecord): string =>
 type LimitOptions = Options & { requestsPerMinute?: GivenLimit; streams?: GivenLimit };
 
 const limitOptions = (values: string, parse: (text: string) => GivenLimit) => [
-  { flags: `--requests-per-minute ${values}`, description: 'requests per minute, over all processes', parse },
-  { flags: `--streams ${values}`, description: 'event streams that are open in one process', parse },
+  { flags: `--requests-per-minute ${values}`, description: 'requests per minute, across all processes', parse },
+  { flags: `--streams ${values}`, description: 'open event streams per process', parse },
 ];
 
 const orNull = (given: GivenLimit): number | null => (given === 'default' ? null : given);
@@ -74,15 +74,19 @@ type CreateOptions = LimitOptions & {
 
 const create: CommandSpec<[], CreateOptions> = {
   usage: 'create',
-  description: 'Mint a token. Its secret is printed once, alone on standard output, and is nowhere else.',
+  description: 'Create a token. Prints its secret to standard output, once; the secret is not stored.',
   options: [
-    { flags: '--user <person>', description: 'for a person' },
-    { flags: '--service <org>', description: 'for a service of this organization, which may call its --agent' },
-    { flags: '--operator', description: 'for an operator: whoever has it may do all that spool can' },
-    { flags: '--agent <agent>', description: 'that a service may call; may be given several times', many: true },
-    { flags: '--attribution', description: 'the service may make Threads in the name of people' },
-    { flags: '--name <name>', description: 'what it is for', required: true },
-    { flags: '--expires <when>', description: 'a date, or from now: 30d, 12h; else never', parse: parseExpiry },
+    { flags: '--user <person>', description: 'token of this person' },
+    { flags: '--service <org>', description: 'token of a service of this organization; needs --agent' },
+    { flags: '--operator', description: 'token of an operator: it allows everything that spool can do' },
+    { flags: '--agent <agent>', description: 'Agent that the service may call; repeatable', many: true },
+    { flags: '--attribution', description: 'the service may create Threads on behalf of people' },
+    { flags: '--name <name>', description: 'what the token is for', required: true },
+    {
+      flags: '--expires <when>',
+      description: 'a date, or time from now: 30d, 12h; default: never',
+      parse: parseExpiry,
+    },
     ...limitOptions('<count>', parseLimit),
   ],
   examples: [
@@ -102,16 +106,16 @@ type NewToken = NonNullable<CallOf<'mintToken'>['body']>;
 async function newToken(session: Session, options: CreateOptions): Promise<NewToken> {
   const { user, service, operator, agent = [], attribution, name, expires } = options;
   if ([user, service, operator].filter((kind) => kind !== undefined).length !== 1) {
-    throw new CommandError('usage', 'Say whose it is: exactly one of --user, --service and --operator.');
+    throw new CommandError('usage', 'Pass exactly one of --user, --service and --operator.');
   }
   if ((service === undefined) !== (agent.length === 0) || (service === undefined && attribution)) {
     throw new CommandError(
       'usage',
-      '--service goes with one or more --agent; others have no --agent and --attribution.',
+      '--service needs at least one --agent; --agent and --attribution work only with --service.',
     );
   }
   if (operator && options.streams !== undefined) {
-    throw new CommandError('usage', 'An operator’s token opens no streams; leave out --streams.');
+    throw new CommandError('usage', 'An operator token cannot open streams; remove --streams.');
   }
   const rest = { name, expiresAt: expires, ...limitFields(options) };
   if (user !== undefined) return { kind: 'person', personId: await personId(session, user), ...rest };
@@ -131,7 +135,7 @@ async function findAgents(session: Session, given: readonly string[], organizati
 async function printSecret(session: Session, minted: MintedTokenAnswer): Promise<void> {
   const { id, name, kind, expiresAt } = minted.token;
   const expiry = expiresAt === null ? '' : `, until ${expiresAt}`;
-  if (!session.json) session.note(`The secret of ${kind} token ${id} (${name})${expiry}. It is shown only now:`);
+  if (!session.json) session.note(`The secret of ${kind} token ${id} (${name})${expiry}. It is shown only once:`);
   await session.print(minted, minted.secret);
 }
 
@@ -167,7 +171,7 @@ const list: CommandSpec<[], ListOptions> = {
 
 const show: CommandSpec<[string]> = {
   usage: 'show <token>',
-  description: 'Show what is known of a token, by its id or name.',
+  description: 'Show a token.',
   examples: [['token show laptop']],
   async run(session, [given]) {
     const params = { tokenId: await tokenId(session, given) };
@@ -178,9 +182,9 @@ const show: CommandSpec<[string]> = {
 
 const revoke: CommandSpec<[string]> = {
   usage: 'revoke <token>',
-  description: 'Revoke a token for good: within 5 s every pod refuses it, and its open streams end.',
+  description: 'Revoke a token permanently. Within 5 s, every pod rejects it and ends its streams.',
   examples: [['token revoke laptop'], ['token revoke 01JD0000000000000000000000 --yes', 'in a script']],
-  asks: ([given]) => `Revoke the token ${given} for good?`,
+  asks: ([given]) => `Revoke token ${given} permanently?`,
   async run(session, [given]) {
     const params = { tokenId: await tokenId(session, given) };
     const { token } = await session.call('revokeToken', { params });
@@ -190,19 +194,20 @@ const revoke: CommandSpec<[string]> = {
 
 const rotate: CommandSpec<[string], Options & { grace?: number }> = {
   usage: 'rotate <token>',
-  description: 'Give a token a new secret, printed as by create. Without --grace the old one is refused at once.',
+  description:
+    'Replace the secret of a token and print the new one. Without --grace, the old one stops working at once.',
   options: [
     {
       flags: '--grace <duration>',
-      description: 'how long the old secret still works, 30d at most',
+      description: 'how long the old secret keeps working, at most 30d',
       parse: parseDuration,
     },
   ],
   examples: [
-    ['token rotate ci --grace 24h', 'time enough to bring the new one everywhere'],
-    ['token rotate ci --yes', 'the old one is known to somebody'],
+    ['token rotate ci --grace 24h', 'leaves time to deploy the new secret'],
+    ['token rotate ci --yes', 'if the old secret leaked'],
   ],
-  asks: ([given], { grace = 0 }) => (grace > 0 ? null : `Refuse the present secret of ${given} at once?`),
+  asks: ([given], { grace = 0 }) => (grace > 0 ? null : `Reject the current secret of ${given} at once?`),
   async run(session, [given], { grace = 0 }) {
     const params = { tokenId: await tokenId(session, given) };
     await printSecret(session, await session.call('rotateToken', { params, body: { graceSeconds: grace } }));
@@ -230,7 +235,7 @@ const limit: CommandSpec<[string], LimitOptions> = {
   async run(session, [given], options) {
     const body = limitFields(options);
     if (Object.keys(body).length === 0) {
-      throw new CommandError('usage', 'Nothing to set; give --requests-per-minute, --streams or both.');
+      throw new CommandError('usage', 'Nothing to change; pass --requests-per-minute, --streams or both.');
     }
     await update(session, await tokenId(session, given), body);
   },
@@ -242,11 +247,11 @@ type AgentsOptions = Options & { attribution?: true };
 const permission = (usage: string, description: string, isAllowed: boolean): CommandSpec<string[], AgentsOptions> => ({
   usage: `${usage} <token> [agents...]`,
   description,
-  options: [{ flags: '--attribution', description: 'to make Threads in the name of people' }],
+  options: [{ flags: '--attribution', description: 'creating Threads on behalf of people' }],
   examples: [[`token ${usage} ci echo helper`], [`token ${usage} ci --attribution`]],
   async run(session, [given = '', ...agents], { attribution }) {
     if (agents.length === 0 && !attribution)
-      throw new CommandError('usage', `Say what to ${usage}: Agents, --attribution.`);
+      throw new CommandError('usage', `Nothing to ${usage}; name Agents or pass --attribution.`);
     const id = await tokenId(session, given);
     const { token } = await session.call('getToken', { params: { tokenId: id } });
     const ids = await findAgents(session, agents, token.organizationId ?? undefined);
@@ -264,7 +269,7 @@ async function update(session: Session, id: string, body: NonNullable<CallOf<'up
 
 export const tokens: Group = {
   name: 'token',
-  description: 'Tokens of people, services and operators. Never give one as an argument: others can see it there.',
+  description: 'Tokens of people, services and operators. Never pass one as an argument: others can read it.',
   commands: [
     create,
     list,
@@ -274,7 +279,7 @@ export const tokens: Group = {
     expire,
     limit,
     permission('allow', 'Let a service token call more Agents of its organization.', true),
-    permission('disallow', 'Let a service token no longer call these Agents.', false),
+    permission('disallow', 'Stop a service token from calling these Agents.', false),
     check(tokenFields),
   ],
 };
