@@ -170,7 +170,7 @@ function rollBack(pool: Pool, agentId: string, wanted: number | undefined, actor
     if (to === null) throw missing('version', version);
     const live = await reader.version(agentId);
     const diff = await diffManifests(live?.manifest ?? null, to.manifest);
-    if (diff === '') throw new AdminRefused('conflict', `Version ${version} says the same as the live one.`);
+    if (diff === '') throw new AdminRefused('conflict', `Version ${version} is identical to the live version.`);
     const added = await addAgentVersion(client, agentId, to.manifest);
     const details = { name, version: added, as: version };
     note({ action: 'agent.rolled_back', targetId: agentId, organizationId, details });

@@ -105,14 +105,17 @@ async function planOne(reader: AdminReader, body: Body, manifest: AgentManifest)
   const found = await reader.agents({ organizationId: body.organizationId, name, deleted: false, limit: 2 });
   if (found.length > 1) {
     const ids = found.map(({ id }) => id).join(' and ');
-    throw new AdminRefused('conflict', `${ids} both have the name ${JSON.stringify(name)}: delete one.`);
+    throw new AdminRefused('conflict', `Agents ${ids} are both named ${JSON.stringify(name)}; delete one.`);
   }
   const agent = found[0] ?? null;
   const live = agent?.liveVersion ?? 0;
   const { expectedVersions = {} } = body;
   const expected = Object.hasOwn(expectedVersions, name) ? expectedVersions[name] : undefined;
   if (expected !== undefined && expected !== live) {
-    throw new AdminRefused('conflict', `${JSON.stringify(name)} is at version ${live}, no longer at ${expected}.`);
+    throw new AdminRefused(
+      'conflict',
+      `${JSON.stringify(name)} is at version ${live}, not ${expected}; apply the manifest again.`,
+    );
   }
   const version = agent === null ? null : await reader.version(agent.id, live);
   const diff = await diffManifests(version?.manifest ?? null, manifest);
@@ -132,7 +135,7 @@ async function carryOut(client: PoolClient, body: Body, plan: Plan, note: Note):
   if (change !== 'unchanged') {
     const version = await addAgentVersion(client, agentId, manifest);
     if (version !== plan.version)
-      throw new AdminRefused('conflict', `${JSON.stringify(name)} is being changed by another.`);
+      throw new AdminRefused('conflict', `Another request is changing ${JSON.stringify(name)}; retry.`);
     note({ action: 'agent.version_added', ...about, details: { name, version } });
   }
   if (publish && !before?.published) {

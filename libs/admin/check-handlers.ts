@@ -18,7 +18,7 @@ export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' |
   const alone = oneAtATime();
   return {
     verify: async function* ({ body: { from } }, { signal }) {
-      yield* alone('verify', signal, () =>
+      yield* alone('verification', signal, () =>
         linesOf(
           (report: VerifyReport, done) => ({ ...report, done, findings: done ? report.findings : [] }),
           (onProgress) => verify(pool, { from, onProgress }),
@@ -28,7 +28,7 @@ export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' |
     },
 
     verifyFiles: async function* ({ body: { from, hash } }, { signal }) {
-      yield* alone('check of files', signal, () =>
+      yield* alone('verification of files', signal, () =>
         linesOf(
           (report: VerifyFilesReport, done) => ({ ...report, done, findings: done ? report.findings : [] }),
           (onProgress) => verifyFiles(parts, { from, hash, onProgress }).catch(throwStorageAway),
@@ -52,7 +52,7 @@ export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' |
 
 function throwStorageAway(error: unknown): never {
   if (!(error instanceof BlobStoreAway)) throw error;
-  throw new AdminRefused('conflict', 'The blob store does not answer. Look at BLOB_URL and the network to it.');
+  throw new AdminRefused('conflict', 'The blob store is unreachable. Check BLOB_URL and the network.');
 }
 
 /**
@@ -67,7 +67,8 @@ function oneAtATime() {
     lines: () => AsyncIterable<Line>,
   ): AsyncGenerator<Line> {
     for (let before = underWay.get(kind); before !== undefined; before = underWay.get(kind)) {
-      if (!before.signal.aborted) throw new AdminRefused('conflict', `A ${kind} is under way in this process.`);
+      if (!before.signal.aborted)
+        throw new AdminRefused('conflict', `A ${kind} is already running in this process; wait until it ends.`);
       await before.ended;
     }
     let end!: () => void;

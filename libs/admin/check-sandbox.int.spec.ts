@@ -27,11 +27,11 @@ it('warns of workers that may start no programs, though this process lets manife
   expect(await check()).toEqual({
     status: 'warning',
     message:
-      'Worker a: It may start no programs; set TOOL_SERVER_COMMANDS for it too. Worker b: It has an older release and reports no sandbox.',
+      'Worker a: It cannot start programs; set TOOL_SERVER_COMMANDS on it too. Worker b: It runs an older release, which does not report its sandbox.',
   });
 });
 
 it('says that nothing is known without a live worker', async () => {
-  const message = 'No worker is alive, so nothing is known of the sandbox of tool servers.';
+  const message = 'No worker is alive, so the sandbox of tool servers is unknown.';
   expect(await check()).toEqual({ status: 'warning', message });
 });

@@ -26,15 +26,15 @@ export async function checkSandbox(
   if (problems.length > 0) return { status: 'warning', message: problems.join(' ') };
   const isolations = new Set(rows.flatMap(({ sandbox }) => sandbox?.isolation ?? []));
   if (isolations.size > 0) return ok(`Programs of tool servers run with ${[...isolations].join(' and ')}.`);
-  if (!isAllowed) return ok('No program may be started as a tool server.');
-  return { status: 'warning', message: 'No worker is alive, so nothing is known of the sandbox of tool servers.' };
+  if (!isAllowed) return ok('Starting programs as tool servers is disabled.');
+  return { status: 'warning', message: 'No worker is alive, so the sandbox of tool servers is unknown.' };
 }
 
 const ok = (message: string): Found => ({ status: 'ok', message });
 
 function problemsOf(sandbox: WorkerSandbox | null, isAllowed: boolean): string[] {
-  if (sandbox === null) return isAllowed ? ['It has an older release and reports no sandbox.'] : [];
+  if (sandbox === null) return isAllowed ? ['It runs an older release, which does not report its sandbox.'] : [];
   const { isolation, refused, warnings } = sandbox;
-  if (isolation === null) return isAllowed ? ['It may start no programs; set TOOL_SERVER_COMMANDS for it too.'] : [];
+  if (isolation === null) return isAllowed ? ['It cannot start programs; set TOOL_SERVER_COMMANDS on it too.'] : [];
   return refused === null ? warnings : [`It starts no tool servers. ${refused}`];
 }

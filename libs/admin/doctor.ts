@@ -52,7 +52,7 @@ export async function runDoctor(parts: DoctorParts): Promise<DoctorCheck[]> {
 
 /** Never more than the message: others hold addresses. */
 function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : 'It failed.';
+  return error instanceof Error ? error.message : 'The check failed.';
 }
 
 async function withPatience(found: Promise<Found>): Promise<Found> {
@@ -79,16 +79,16 @@ async function checkDatabase({ pool }: DoctorParts): Promise<Found> {
   const name = `PostgreSQL ${version}`;
   const major = parseInt(version, 10);
   if (major < 15) return failed(`${name}: 15 to 18 are supported.`);
-  if (recovery) return failed(`${name} is a standby: DATABASE_URL must lead to the primary.`);
-  if (fsync === 'off') return failed(`${name} has fsync off: a crash loses what was acknowledged.`);
-  if (commit === 'off') return warning(`${name} has synchronous_commit off: a crash loses the last moments.`);
+  if (recovery) return failed(`${name} is a standby; DATABASE_URL must point to the primary.`);
+  if (fsync === 'off') return failed(`${name} has fsync off: a crash can lose acknowledged writes.`);
+  if (commit === 'off') return warning(`${name} has synchronous_commit off: a crash can lose the latest writes.`);
   return major > 18 ? warning(`${name}: 15 to 18 are tested.`) : ok(name);
 }
 
 async function checkMigrations({ pool }: DoctorParts): Promise<Found> {
   const { pending, unknown } = await readMigrations(pool);
-  if (pending.length > 0) return failed(`Not yet migrated: ${pending.join(', ')}. Run: spool migrate`);
-  if (unknown.length > 0) return warning(`The database is of a newer release: ${unknown.join(', ')}.`);
+  if (pending.length > 0) return failed(`Pending migrations: ${pending.join(', ')}. Run: spool migrate`);
+  if (unknown.length > 0) return warning(`The database has migrations of a newer release: ${unknown.join(', ')}.`);
   return ok('The database is up to date.');
 }
 
@@ -100,8 +100,8 @@ async function checkRole({ pool }: DoctorParts): Promise<Found> {
     mayCreate && 'may create tables',
     mayChange.length > 0 && `may change ${mayChange.join(' and ')}`,
   ].filter((right) => right !== false);
-  if (rights.length === 0) return ok(`The role "${name}" can change neither the schema nor what happened.`);
-  const cure = 'Let processes run with a restricted role: spool migrate --owner-url';
+  if (rights.length === 0) return ok(`The role "${name}" cannot change the schema or stored events.`);
+  const cure = 'Set up a restricted role: spool migrate --owner-url';
   return warning(`The role "${name}" ${rights.join(', ')}. ${cure}`);
 }
 
@@ -113,7 +113,7 @@ async function checkClock({ pool }: DoctorParts): Promise<Found> {
   const { rows } = await pool.query<{ now: string }>('select clock_timestamp() as now');
   const after = Date.now();
   const offMs = Date.parse(rows[0]!.now) - (before + after) / 2;
-  const message = `This process and the database are ${Math.round(Math.abs(offMs))} ms apart.`;
+  const message = `The clocks of this process and the database differ by ${Math.round(Math.abs(offMs))} ms.`;
   return Math.abs(offMs) > CLOCK_MS + (after - before) / 2
     ? warning(`${message} Synchronize the clocks.`)
     : ok(message);
@@ -122,14 +122,14 @@ async function checkClock({ pool }: DoctorParts): Promise<Found> {
 async function checkQueue({ queue, controls }: DoctorParts): Promise<Found> {
   const [waiting] = await Promise.all([queue.waitingCount(), controls.checkToolPause(queue)]);
   const { paused, pausedByTool, away } = await controls.read();
-  if (away) return failed('The workers cannot reach the queue.');
-  if (pausedByTool) return warning('A BullMQ tool has paused the queue: no Run begins. Run: spool queue resume');
-  return paused ? warning('The queue is paused: no Run begins. Run: spool queue resume') : ok(`${waiting} jobs wait.`);
+  if (away) return failed('The workers cannot reach the queue. Check QUEUE_URL and the network.');
+  if (pausedByTool) return warning('A BullMQ tool has paused the queue; no Run starts. Run: spool queue resume');
+  return paused ? warning('The queue is paused; no Run starts. Run: spool queue resume') : ok(`${waiting} jobs wait.`);
 }
 
 async function checkRedis({ config }: DoctorParts): Promise<Found> {
   const url = redisUrlOf(config);
-  if (url === undefined) return ok('None is used: queue, wake-ups and rate limits are in PostgreSQL.');
+  if (url === undefined) return ok('Not used: queue, wake-ups and rate limits are in PostgreSQL.');
   const { kind, sentinel } = parseRedisAddress(url);
   const masters = await askRedis(url, 3_000);
   const versions = [...new Set(masters.map(({ version }) => version))].join(' and ');
@@ -149,7 +149,9 @@ async function checkRedis({ config }: DoctorParts): Promise<Found> {
 
 async function checkWorkers({ controls }: DoctorParts): Promise<Found> {
   const { slots } = await controls.read();
-  return slots > 0 ? ok(`${slots} slots of workers that are alive`) : warning('No worker is alive: no Run begins.');
+  return slots > 0
+    ? ok(`${slots} slots on live workers`)
+    : warning('No worker is alive, so no Run starts. Start a worker.');
 }
 
 const GIB = 1024 ** 3;
@@ -158,7 +160,7 @@ async function checkDisk({ config }: DoctorParts): Promise<Found> {
   const { BLOB_URL, DATA_DIR } = config;
   const folder = BLOB_URL?.startsWith('file:') ? fileURLToPath(BLOB_URL) : DATA_DIR;
   const disk = await statfs(folder).catch(() => null);
-  if (disk === null) return ok(`There is no ${folder} yet.`);
+  if (disk === null) return ok(`${folder} does not exist yet.`);
   const free = disk.bavail * disk.bsize;
   const message = `${(free / GIB).toFixed(1)} GiB free at ${folder}`;
   if (free < GIB / 10) return failed(message);
@@ -168,7 +170,7 @@ async function checkDisk({ config }: DoctorParts): Promise<Found> {
 async function checkBlobs({ blobs }: DoctorParts): Promise<Found> {
   const { key, size } = await blobs.put(Readable.from([Buffer.from('spool')]), { maxBytes: 5, claimWithinMs: 60_000 });
   await blobs.discard([key]);
-  return size === 5 ? ok('Bytes can be stored and removed.') : failed('What is stored is not what was sent.');
+  return size === 5 ? ok('Blobs can be stored and deleted.') : failed('The stored size differs from the size sent.');
 }
 
 const LOOKED_AT = 100;
@@ -184,6 +186,6 @@ async function checkAgents({ pool, agents }: DoctorParts): Promise<Found> {
     if (problems.length > 0) unready.push(`${name} (${id}): ${problems.map(({ detail }) => detail).join('; ')}`);
   }
   if (unready.length > 0)
-    return warning(`Published Agents that cannot run here, or without some tools: ${unready.join(' · ')}`);
+    return warning(`Published Agents that cannot run here, or lack tools: ${unready.join(' · ')}`);
   return ok(`All published Agents can run here${found.length === LOOKED_AT ? `, of the newest ${LOOKED_AT}` : ''}.`);
 }

@@ -39,41 +39,41 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
   database_slow: ({ database: { latencyMs } }) => {
     if (latencyMs <= DATABASE_SLOW_MS[0]) return null;
     const severity = latencyMs > DATABASE_SLOW_MS[1] ? 'critical' : 'warning';
-    const what = `A statement that does nothing took ${Math.round(latencyMs)} ms.`;
-    return { severity, message: `${what} Look at the load of PostgreSQL, and at whether this process is busy.` };
+    const what = `An empty statement took ${Math.round(latencyMs)} ms.`;
+    return { severity, message: `${what} Check the load of PostgreSQL and of this process.` };
   },
 
   queue_away: ({ queue: { awaySince, offered } }) => {
     if (awaySince === null && offered !== null) return null;
     const [who, severity] =
       awaySince === null ? ['This process', 'warning' as const] : ['The workers', 'critical' as const];
-    const what = `${who} cannot reach the queue. Nothing is lost: Runs wait in PostgreSQL, and are offered when it is back.`;
-    return { severity, since: awaySince, message: `${what} Look at Redis (QUEUE_URL) and the network to it.` };
+    const what = `${who} cannot reach the queue. Nothing is lost: Runs wait in PostgreSQL until it is back.`;
+    return { severity, since: awaySince, message: `${what} Check Redis (QUEUE_URL) and the network.` };
   },
 
   redis_away: ({ redis, queue: { backend } }) => {
     if (redis?.status !== 'away') return null;
     const isQueue = backend === 'redis';
-    const what = 'Redis does not answer this process. Without it entries reach readers up to 2 s late';
-    const more = isQueue ? ', and no Run may begin' : '';
+    const what = 'This process cannot reach Redis. Streams lag by up to 2 s';
+    const more = isQueue ? ', and Runs may not start' : '';
     return {
       severity: isQueue ? 'critical' : 'warning',
-      message: `${what}${more}. Start it, or look at the network to it.`,
+      message: `${what}${more}. Start Redis, or check the network.`,
     };
   },
 
   no_worker: ({ queue: { workers, runs } }) => {
     if (workers.length > 0) return null;
     const isWaitedFor = runs.ready + runs.leased > 0;
-    const message = 'No worker is alive: no Run begins. Start one, and look at the logs of those that ended.';
+    const message = 'No worker is alive, so no Run starts. Start a worker, and check the logs of stopped workers.';
     return { severity: isWaitedFor ? 'critical' : 'warning', message };
   },
 
   lease_over: (all) => {
     const told = runsOf(all, 'lease_over');
     if (told === null) return null;
-    const what = `${countRuns(told.count, 'has', 'have')} lost the worker, and nobody takes over.`;
-    const how = 'Start a worker: a living one takes them over by itself within seconds. Or cancel them.';
+    const what = `${countRuns(told.count, 'has', 'have')} lost the worker, and no worker has taken over.`;
+    const how = 'Start a worker, which takes over within seconds, or cancel the Runs.';
     return { ...told, severity: 'critical', message: `${what} ${how}` };
   },
 
@@ -89,8 +89,8 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
     if (pausedAt === null) return null;
     const waiting = runs.ready > 0 ? ` ${countRuns(runs.ready, 'waits', 'wait')}.` : '';
     const message = pausedBy?.includes('bullmq')
-      ? `A BullMQ tool (a script, Bull Board) has paused the queue: no Run begins.${waiting} Resume it, and find out who paused it.`
-      : `The queue is paused: no Run begins.${waiting} Resume it when what it was paused for is over.`;
+      ? `A BullMQ tool (a script, Bull Board) has paused the queue; no Run starts.${waiting} Resume it, and find out who paused it.`
+      : `The queue is paused; no Run starts.${waiting} Resume it when the reason for the pause is gone.`;
     return { severity: 'warning', since: pausedAt, message };
   },
 
@@ -103,7 +103,7 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
     return {
       ...told,
       severity,
-      message: `${what} Add workers or slots, or look at what keeps those that are alive busy.`,
+      message: `${what} Add workers or slots, or check what keeps the live workers busy.`,
     };
   },
 
@@ -111,21 +111,21 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
     const told = runsOf(all, 'failed_runs');
     const { retryable = 0 } = all.found.find(({ kind }) => kind === 'failed_runs') ?? {};
     if (told === null) return null;
-    const what = `${countRuns(told.count, 'has', 'have')} failed, and nothing came after.`;
-    const retry = 'When the cause is gone, retry';
+    const what = `${countRuns(told.count, 'has', 'have')} failed, and no newer Run followed.`;
+    const retry = 'Fix the cause, then retry';
     const how =
       retryable === told.count
         ? `${retry} ${retryable === 1 ? 'it' : 'them'}.`
         : retryable === 0
-          ? 'A retry would fail again: mend the cause; it takes a new message then.'
-          : `${retry} the ${retryable} that can be; the others take a new message.`;
+          ? 'A retry would fail again; fix the cause and send a new message.'
+          : `${retry} the ${retryable} that can be retried; the others need a new message.`;
     return { ...told, severity: 'warning', message: `${what} ${how}` };
   },
 
   waiting_runs: (all) => {
     const told = runsOf(all, 'waiting_runs');
     if (told === null) return null;
-    const message = `${countRuns(told.count, 'waits', 'wait')} for a person. Answer what is asked, or leave it to whom it was asked.`;
+    const message = `${countRuns(told.count, 'waits', 'wait')} for a person. Answer the requests, or leave them to the people asked.`;
     return { ...told, severity: 'info', message };
   },
 };

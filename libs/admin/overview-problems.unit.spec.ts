@@ -78,7 +78,7 @@ test.each<[string, Partial<Found>, object[]]>([
 test.each([
   [1, 1, 'retry it.'],
   [2, 2, 'retry them.'],
-  [2, 0, 'mend the cause'],
+  [2, 0, 'fix the cause'],
   [3, 1, 'retry the 1 that can be'],
 ])('of %d Runs that failed, %d can be retried: %s', (count, retryable, words) => {
   expect(problems(found('failed_runs', count, retryable))[0]?.message).toContain(words);

@@ -107,7 +107,7 @@ class TimelineFold {
     switch (event.type) {
       case 'run.queued':
         this.agentVersion = event.data.agentVersion;
-        this.wait = { since: at, delayMs: event.data.delayMs, name: 'Waiting for the Run before it to stop' };
+        this.wait = { since: at, delayMs: event.data.delayMs, name: 'Waiting for the previous Run to stop' };
         break;
       case 'run.claimed':
         this.endWait(at, 'ok');
@@ -161,7 +161,7 @@ class TimelineFold {
         const { reason, delayMs } = event.data;
         if (reason === 'lease_expired') this.losses += 1;
         this.endClaim(at, reason === 'retryable_failure' ? 'error' : 'cut');
-        this.wait = { since: at, delayMs, name: 'Waiting after a failure' };
+        this.wait = { since: at, delayMs, name: 'Waiting to retry after a failure' };
         break;
       }
       case 'run.failed': {

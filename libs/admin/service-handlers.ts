@@ -56,6 +56,6 @@ async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<vo
 }
 
 function throwQueueAway(): never {
-  const message = 'The queue does not answer, so the pause of a BullMQ tool cannot be ended. Try again.';
+  const message = 'The queue does not answer, so the pause by a BullMQ tool remains. Retry later.';
   throw new AdminRefused('conflict', message);
 }

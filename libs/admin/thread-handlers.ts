@@ -133,7 +133,7 @@ async function retryRun(
 async function planRun(agents: AgentCatalogue, agentId: string): Promise<NewRun> {
   const agent = await agents.find(agentId);
   const planned = agent === null || agent.deleted ? null : await planRuns(agents, agent);
-  if (planned === null) throw new AdminRefused('conflict', 'The Agent has no live version.');
+  if (planned === null) throw new AdminRefused('conflict', 'The Agent is deleted or has no live version.');
   if ('plan' in planned) return { ...planned.plan.run, runId: newId() };
   const details = planned.lacks.map(({ detail }) => detail);
   throw new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
@@ -154,7 +154,7 @@ export async function changeThread(
   await writeEntry(pool, actor, entry);
   const outcome = await handler.handle({ threadId, commands: [command], from });
   if (isRejection(outcome)) throw refusedBy(outcome);
-  if (outcome.outcome === 'conflict') throw new AdminRefused('conflict', 'The Thread is changing too quickly.');
+  if (outcome.outcome === 'conflict') throw new AdminRefused('conflict', 'The Thread is changing too quickly; retry.');
 }
 
 const refusedBy = ({ message }: Rejection): AdminRefused => new AdminRefused('conflict', message);

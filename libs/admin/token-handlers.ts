@@ -28,7 +28,7 @@ export function tokenHandlers({
         const inside = new AdminReader(client);
         const expiry = toDate(body.expiresAt);
         if (expiry && expiry.getTime() <= Date.now()) {
-          throw new AdminRefused('invalid_request', 'The token would have expired already.');
+          throw new AdminRefused('invalid_request', 'expiresAt is in the past; use a time in the future.');
         }
         if (body.kind === 'person') await findPerson(inside, body.personId);
         if (body.kind === 'service') await findOrganization(inside, body.organizationId);
@@ -70,10 +70,10 @@ export function tokenChangeHandlers({
         const before = await inside.find(tokenId);
         if (before.status === 'revoked') throw isRevoked();
         if (body.allowAttribution === true && before.kind !== 'service') {
-          throw new AdminRefused('invalid_request', 'Only a service token can make Threads in the name of a person.');
+          throw new AdminRefused('invalid_request', 'Only a service token can have allowAttribution.');
         }
         if (typeof body.maxStreams === 'number' && before.kind === 'operator') {
-          throw new AdminRefused('invalid_request', 'An operator’s token opens no streams: maxStreams has no effect.');
+          throw new AdminRefused('invalid_request', 'An operator token cannot open streams; remove maxStreams.');
         }
         const wanted = { ...body, expiresAt: toDate(body.expiresAt) };
         await orRefuse(new AccessStore(client).updateToken(tokenId, wanted));
@@ -145,7 +145,7 @@ class TokenReader {
   }
 }
 
-const isRevoked = (): AdminRefused => new AdminRefused('conflict', 'The token is revoked: mint a new one.');
+const isRevoked = (): AdminRefused => new AdminRefused('conflict', 'The token is revoked; create a new one.');
 
 function about({ id, organizationId }: TokenRecord, action: string, details: Change['details'] & object): Change {
   return { action, targetId: id, organizationId, details };

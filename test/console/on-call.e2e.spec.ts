@@ -166,7 +166,7 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
 
       await visit('wide', async (visited) => {
         const paused = await find(visited, 'The queue is paused');
-        await paused.getByText('no Run begins. 1 Run waits.').waitFor();
+        await paused.getByText('no Run starts. 1 Run waits.').waitFor();
         expect((await getThread(caller, threadId)).body.run).toMatchObject({ id: runId, status: 'queued' });
         await visited.page.goto(`/console/runs/${runId}`);
         await visited.page.getByText('Ready: the queue is paused').waitFor();

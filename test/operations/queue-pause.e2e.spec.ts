@@ -67,8 +67,8 @@ describeWithPrivateRedis('a BullMQ tool that pauses the queue', () => {
     expect(await spool.json<Status>('queue', 'status')).toMatchObject({ pausedBy: ['bullmq'] });
     expect((await spool.run(['queue', 'status'])).out).toMatch(/^paused by +a BullMQ tool$/m);
     const { out: overview } = await spool.run(['overview']);
-    expect(overview).toContain('A BullMQ tool (a script, Bull Board) has paused the queue: no Run begins.');
-    expect((await spool.run(['doctor'])).out).toContain('A BullMQ tool has paused the queue: no Run begins.');
+    expect(overview).toContain('A BullMQ tool (a script, Bull Board) has paused the queue; no Run starts.');
+    expect((await spool.run(['doctor'])).out).toContain('A BullMQ tool has paused the queue; no Run starts.');
     const [status, ready] = await health();
     expect([status, ready.status]).toEqual([200, 'degraded']);
     expect(ready.reasons).toEqual([expect.stringMatching(/^A BullMQ tool has paused the queue .*spool queue resume$/)]);

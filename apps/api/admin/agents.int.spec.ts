@@ -83,7 +83,7 @@ describe('applying', () => {
     await applyOne(manifestOf(name), at(0));
     expect(await admin.refused('applyManifests', { body: bodyOf([manifestOf(name)], at(0)) })).toEqual([
       'conflict',
-      `"${name}" is at version 1, no longer at 0.`,
+      `"${name}" is at version 1, not 0; apply the manifest again.`,
     ]);
     expect(await applyOne(manifestOf(name, { description: '2' }), at(1))).toMatchObject({ version: 2 });
     // Of all names: also of those that every object has.

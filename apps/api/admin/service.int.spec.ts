@@ -46,7 +46,7 @@ test('the queue: the pause of a BullMQ tool is shown at once, even without a wor
   expect(checks.find(({ name }) => name === 'queue')).toEqual({
     name: 'queue',
     status: 'warning',
-    message: 'A BullMQ tool has paused the queue: no Run begins. Run: spool queue resume',
+    message: 'A BullMQ tool has paused the queue; no Run starts. Run: spool queue resume',
   });
   const health = await fetch(`${new URL(admin.url).origin}/health/ready`);
   expect([health.status, await health.json()]).toMatchObject([200, { status: 'degraded', queue: 'ok' }]);
@@ -121,7 +121,7 @@ describe('the check of the sandbox', () => {
   test('is fine where no worker may start programs, also one of the release before', async () => {
     await register('a', { isolation: null, refused: null, warnings: [] });
     await register('b', null);
-    expect(await check()).toMatchObject({ status: 'ok', message: 'No program may be started as a tool server.' });
+    expect(await check()).toMatchObject({ status: 'ok', message: 'Starting programs as tool servers is disabled.' });
   });
 });
 
@@ -171,7 +171,7 @@ describe('verify and rebuild', () => {
           const second = await admin.send(name, { body: {} });
           expect([second.status, firstLine(second)]).toEqual([
             409,
-            { error: { code: 'conflict', message: expect.stringContaining('is under way in this process') as string } },
+            { error: { code: 'conflict', message: expect.stringContaining('is already running in this process') as string } },
           ]);
         });
         expect([entries, await waiting()]).toEqual([[], 1]);
