@@ -83,7 +83,7 @@ function Frame({ session }: { session: Session }) {
       padding={{ base: 'sm', sm: 'md' }}
     >
       <Button component="a" href="#content" className={classes.skip} onClick={skipToContent}>
-        Skip to the content
+        Skip to content
       </Button>
       <AppShell.Header>
         <Head {...{ session, opened, toggle }} />
@@ -105,7 +105,7 @@ function Frame({ session }: { session: Session }) {
               <Route key={path} path={path} component={component} />
             ))}
             <Route>
-              <PageTitle title="There is no such page" />
+              <PageTitle title="Page not found" />
               <Link href="/">Go to the overview</Link>
             </Route>
           </Switch>

@@ -154,6 +154,6 @@ const isErrorBody = (answered: unknown): answered is ErrorBody =>
 function toCallError(status: number, answered: unknown, retryAfter: number | null = null): CallError {
   const { code, message } = isErrorBody(answered)
     ? answered.error
-    : { code: 'unknown', message: `The service answered ${status}.` };
+    : { code: 'unknown', message: `The service returned status ${status}.` };
   return new CallError(status, code, message, retryAfter);
 }

@@ -25,7 +25,7 @@ export function Doctor() {
     >
       <QueryState query={query}>
         {({ checks }) => (
-          <Table aria-label="What was looked at">
+          <Table aria-label="Results of Doctor">
             <Table.Tbody>
               {checks.map(({ name, status, message }) => (
                 <Table.Tr key={name}>

@@ -32,8 +32,8 @@ export function JobSection<Line extends { lastThreadId: string | null }>({ title
       actions={
         <Group gap="xs">
           {from !== null && (
-            <Button onClick={() => job.start(from)} aria-label={`Go on with ${title}`}>
-              Go on from there
+            <Button onClick={() => job.start(from)} aria-label={`Continue ${title}`}>
+              Continue
             </Button>
           )}
           {isRunning ? (
@@ -51,13 +51,13 @@ export function JobSection<Line extends { lastThreadId: string | null }>({ title
       <Text size="sm" c="dimmed" mb="sm">
         {about} Leaving this page stops it.
       </Text>
-      {isRunning && <Bar value={100} animated striped size="sm" mb="sm" aria-label={`${title} is under way`} />}
+      {isRunning && <Bar value={100} animated striped size="sm" mb="sm" aria-label={`${title} is running`} />}
       {/* Numbers that change each second are not read out; the end is. */}
-      <div role="status" aria-live={isRunning ? 'off' : 'polite'} aria-label={`${title}: how far it is`}>
+      <div role="status" aria-live={isRunning ? 'off' : 'polite'} aria-label={`${title}: progress`}>
         {phase !== 'idle' && <Phase job={job} />}
         {job.from !== null && (
           <Text size="sm" mb="xs">
-            Gone on after Thread {job.from}: what came before it is not counted here.
+            Continued after Thread {job.from}; earlier Threads are not counted here.
           </Text>
         )}
         {line !== null && <Numbers numbers={numbers(line)} />}
@@ -69,10 +69,10 @@ export function JobSection<Line extends { lastThreadId: string | null }>({ title
 }
 
 const PHASES = {
-  running: 'Under way for',
+  running: 'Running for',
   done: 'Done after',
   stopped: 'Stopped after',
-  failed: 'Ended without a result after',
+  failed: 'Failed after',
 } as const;
 
 function Phase<Line>({ job: { phase, startedAt, endedAt } }: { job: Job<Line> }) {
@@ -106,9 +106,8 @@ function JobError<Line>({ job: { error, start } }: { job: Job<Line> }) {
   if (error === null) return null;
   if (error.status !== 409) return <ErrorNote error={error} onTryAgain={() => start()} />;
   return (
-    <Alert color="orange" title="Somebody else has started one already">
-      One at a time is enough for a process of the service. Wait until it has ended, or ask who has started it; the
-      audit log may tell.
+    <Alert color="orange" title="Another one is already running">
+      A process of the service runs one at a time. Wait until it ends. The audit log may show who started it.
     </Alert>
   );
 }

@@ -47,7 +47,7 @@ export function useProgress<P extends ProgressPath>(path: P): Job<ProgressLine<P
         setProgress((before) => ({ ...before, line }));
         if ((line as HasEnd).done) return end({ phase: 'done' });
       }
-      end({ phase: 'failed', error: new CallError(0, 'cut', 'The service has gone away before the end.') });
+      end({ phase: 'failed', error: new CallError(0, 'cut', 'The service stopped before the end.') });
     } catch (error) {
       if (hangUp.signal.aborted) end({ phase: 'stopped' });
       else end({ phase: 'failed', error: toCallError(error) });

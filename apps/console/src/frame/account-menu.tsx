@@ -8,7 +8,7 @@ import { formatTime } from '../parts/format.ts';
 const SCHEMES = [
   { value: 'light', label: 'Light', icon: IconSun },
   { value: 'dark', label: 'Dark', icon: IconMoon },
-  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+  { value: 'auto', label: 'System', icon: IconDeviceDesktop },
 ] as const;
 
 /** Who is signed in, how the page looks, and the way out. */
@@ -27,10 +27,10 @@ export function AccountMenu({ session }: { session: Session }) {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          Signed in as {name} until {formatTime(session.expiresAt)} at the latest
+          Signed in as {name}. Session ends by {formatTime(session.expiresAt)}
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Label id="colour-scheme">Colours</Menu.Label>
+        <Menu.Label id="colour-scheme">Theme</Menu.Label>
         <Menu.RadioGroup
           value={colorScheme}
           onChange={(value) => setColorScheme(value as MantineColorScheme)}

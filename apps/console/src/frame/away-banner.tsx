@@ -17,8 +17,8 @@ export function AwayBanner() {
   if (!isAway) return null;
   return (
     <Alert role="status" color="orange" mb="md" py="xs" icon={<IconPlugConnectedX size={18} />} title="No connection">
-      The service has not answered since {formatTime(awaySince)}. What you see is of then; it goes on by itself as soon
-      as the service is back.
+      The service has not responded since {formatTime(awaySince)}. This page shows data from then and updates itself
+      when the service is back.
     </Alert>
   );
 }

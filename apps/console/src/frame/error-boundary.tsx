@@ -14,20 +14,20 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, State> {
   }
 
   override componentDidCatch(error: Error, { componentStack }: ErrorInfo): void {
-    reportError(new Error(`A page broke.${componentStack ?? ''}`, { cause: error }));
+    reportError(new Error(`A page crashed.${componentStack ?? ''}`, { cause: error }));
   }
 
   override render(): ReactNode {
     const { error } = this.state;
     if (error === null) return this.props.children;
     return (
-      <Alert role="alert" color="red" title="This page broke">
+      <Alert role="alert" color="red" title="This page crashed">
         <Text size="sm" mb="sm">
-          Nothing has been changed by that. Load it again; if that does not help, the message below says where to look.
+          Nothing was changed. Reload the page. If that does not help, use the message below to find the cause.
         </Text>
         <Code block>{error.message}</Code>
         <Group mt="sm">
-          <Button onClick={() => location.reload()}>Load again</Button>
+          <Button onClick={() => location.reload()}>Reload</Button>
         </Group>
       </Alert>
     );

@@ -36,9 +36,9 @@ export function Login() {
             {waitSeconds > 0 ? `Try again in ${waitSeconds} s` : 'Sign in'}
           </Button>
           <Text size="xs" c="dimmed">
-            After <Code>npm start</Code> it is the <Code>OPERATOR_TOKEN</Code> in <Code>.data/quickstart.env</Code>.
-            Another one is made with <Code>spool token create</Code>. The token stays in this form: the browser keeps
-            only a session, which ends after an hour without use.
+            After <Code>npm start</Code>, use <Code>OPERATOR_TOKEN</Code> from <Code>.data/quickstart.env</Code>. To
+            create another token, use <Code>spool token create</Code>. The browser keeps only a session, which ends
+            after an hour of inactivity.
           </Text>
         </Stack>
       </Paper>
@@ -65,6 +65,6 @@ function useLogin() {
 }
 
 function tell(error: CallError): string {
-  if (error.status === 401) return 'This is not the token of an operator, or it has ended.';
-  return error.status === 429 ? 'Too many tries.' : error.message;
+  if (error.status === 401) return 'Not an operator token, or it is expired or revoked.';
+  return error.status === 429 ? 'Too many attempts.' : error.message;
 }

@@ -52,14 +52,14 @@ export default function Charts({ overview }: { overview: Overview }) {
           }))}
         />
       </Chart>
-      <Chart title="Live Runs" says={`${formatCount(totals.mostLive)} at most`}>
+      <Chart title="Live Runs" says={`max ${formatCount(totals.mostLive)}`}>
         <AreaChart
           {...AREA}
           data={data}
           series={[{ name: 'live', label: 'Live', color: shade(RUN_STATUS.running.color) }]}
         />
       </Chart>
-      <Chart title="Start latency" says={`half of them within ${inMs(p50Ms)}, 95 of 100 within ${inMs(p95Ms)}`}>
+      <Chart title="Start latency" says={`p50 ${inMs(p50Ms)} · p95 ${inMs(p95Ms)}`}>
         <LineChart
           {...LINE}
           data={data}
@@ -74,7 +74,7 @@ export default function Charts({ overview }: { overview: Overview }) {
         />
       </Chart>
       <Chart
-        title="Throughput, Runs a minute"
+        title="Throughput, Runs per minute"
         says={`${counted(totals.created, 'Run')} created, ${totals.ended} ended`}
       >
         <LineChart

@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { Overview } from '#contract';
 import { Ago } from '../parts/ago.tsx';
 import { FactList } from '../parts/facts.tsx';
-import { counted, formatBytes, formatCount, formatDuration, shortenId } from '../parts/format.ts';
+import { formatBytes, formatCount, formatDuration, shortenId } from '../parts/format.ts';
 import { Empty } from '../parts/query-state.tsx';
 import { RecordTable } from '../parts/record-table.tsx';
 import { Section } from '../parts/section.tsx';
@@ -96,9 +96,9 @@ function Queue({ overview: { queue } }: Part) {
         facts={{
           State: <QueueState queue={queue} />,
           Backend: `${queue.backend}, “${queue.name}”`,
-          'Offered to workers': queue.offered === null ? 'unknown' : counted(queue.offered, 'job'),
+          'Enqueued jobs': queue.offered === null ? 'unknown' : formatCount(queue.offered),
           'Oldest ready Run':
-            queue.oldestReadyMs === null ? 'none' : `waits for ${formatDuration(queue.oldestReadyMs)}`,
+            queue.oldestReadyMs === null ? 'none' : `waiting for ${formatDuration(queue.oldestReadyMs)}`,
           'Live Runs': `${ready} ready, ${leased} leased, ${waiting} waiting, ${delayed} delayed, ${limited} limited`,
         }}
       />
@@ -110,7 +110,7 @@ function QueueState({ queue: { pausedAt, pausedBy, awaySince } }: { queue: Overv
   if (awaySince !== null) {
     return (
       <>
-        <StatusBadge color="red">Away</StatusBadge> since <Ago time={awaySince} />
+        <StatusBadge color="red">Unreachable</StatusBadge> since <Ago time={awaySince} />
       </>
     );
   }
@@ -129,7 +129,7 @@ function Stores({ overview: { database, redis } }: Part) {
     <Section title="PostgreSQL and Redis">
       <FactList
         facts={{
-          PostgreSQL: `${version}, answers in ${formatDuration(latencyMs)}`,
+          PostgreSQL: `${version}, latency ${formatDuration(latencyMs)}`,
           Connections: `${formatCount(connections)} of ${formatCount(maxConnections)}`,
           Size: formatBytes(sizeBytes),
           Redis: redis === null ? 'Not used' : <RedisState redis={redis} />,
@@ -141,6 +141,6 @@ function Stores({ overview: { database, redis } }: Part) {
 }
 
 function RedisState({ redis: { status, version, latencyMs } }: { redis: NonNullable<Overview['redis']> }) {
-  if (status === 'away') return <StatusBadge color="red">Away</StatusBadge>;
-  return `${version ?? ''}, answers in ${formatDuration(latencyMs ?? 0)}`;
+  if (status === 'away') return <StatusBadge color="red">Unreachable</StatusBadge>;
+  return `${version ?? ''}, latency ${formatDuration(latencyMs ?? 0)}`;
 }

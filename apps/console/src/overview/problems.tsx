@@ -51,10 +51,10 @@ export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
       {problems.length === 0 && (
         <Alert color={isNow ? 'teal' : 'gray'} icon={<IconCircleCheck size={18} />} py="xs">
           {isNow ? (
-            'All is well: nothing needs a person now.'
+            'No problems: nothing needs attention.'
           ) : (
             <>
-              All was well <Ago time={at} />.
+              No problems <Ago time={at} />.
             </>
           )}
         </Alert>

@@ -12,12 +12,12 @@ export function QueueSwitch({ queue }: { queue: Pick<QueueStatus, 'pausedAt'> })
     ask: {
       title: 'Pause the queue?',
       message:
-        'No Run begins until it is resumed, of any Agent. Runs that have begun go on; messages are still accepted.',
+        'No Run of any Agent starts until the queue is resumed. Running Runs continue, and messages are still accepted.',
       action: 'Pause the queue',
       isDangerous: true,
     },
   });
-  const resume = useAction(() => post('/queue/resume'), { done: 'The queue goes on.' });
+  const resume = useAction(() => post('/queue/resume'), { done: 'The queue is resumed.' });
   return queue.pausedAt === null ? (
     <ActionButton {...{ target }} action={pause} label="Pause" icon={IconPlayerPause} />
   ) : (

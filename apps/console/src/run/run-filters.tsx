@@ -53,7 +53,7 @@ export function RunFilters({ filter, change }: Props) {
       />
       <FilterText
         label="Error code"
-        placeholder="The whole code"
+        placeholder="Exact code"
         value={filter.errorCode}
         onChange={(errorCode) => change(errorCode === '' ? { errorCode } : { errorCode, scope: 'all' })}
       />

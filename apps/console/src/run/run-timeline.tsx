@@ -46,7 +46,7 @@ export function RunTimeline({ timeline, isLive }: { timeline: Timeline; isLive: 
     >
       {!isComplete && (
         <Alert color="orange" mb="xs" py="xs">
-          It has more events than are looked at: what came last is not shown.
+          The Run has more events than the timeline reads; the last ones are not shown.
         </Alert>
       )}
       <Group justify="space-between" mb="xs" gap="xs">
@@ -93,7 +93,7 @@ const Waterfall = memo(function Waterfall({ layout }: { layout: TimelineLayout }
     <>
       {left > 0 && (
         <Button variant="subtle" onClick={() => setWhole(true)}>
-          Show the {formatCount(left)} spans before
+          Show {formatCount(left)} earlier spans
         </Button>
       )}
       <table role="table" aria-label="Timeline of the Run" className={classes.table}>
@@ -178,7 +178,7 @@ function SpanRow({ row, ticks }: { row: TimelineRow; ticks: TimelineLayout['tick
 
 function Outcome({ span }: { span: TimelineSpan }) {
   const { outcome, endedAt, firstTextAt, startedAt, inputTokens, outputTokens } = span;
-  const told = outcome === null ? { label: 'Goes on', color: 'indigo' } : OUTCOMES[outcome];
+  const told = outcome === null ? { label: 'Running', color: 'indigo' } : OUTCOMES[outcome];
   const firstText = firstTextAt === null ? null : Date.parse(firstTextAt) - Date.parse(startedAt);
   return (
     <>

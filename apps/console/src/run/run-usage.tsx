@@ -11,9 +11,9 @@ export function RunUsage({ timeline: { usage, losses } }: { timeline: RunTimelin
       label="Usage"
       facts={{
         'Input tokens': formatCount(usage.inputTokens),
-        'Of them cached': usage.cachedInputTokens === null ? null : formatCount(usage.cachedInputTokens),
+        'Cached input tokens': usage.cachedInputTokens === null ? null : formatCount(usage.cachedInputTokens),
         'Output tokens': formatCount(usage.outputTokens),
-        Cost: usage.cost === null ? 'No prices in its manifest' : cost.format(usage.cost),
+        Cost: usage.cost === null ? 'The manifest has no prices' : cost.format(usage.cost),
         'Workers lost': formatCount(losses),
       }}
     />

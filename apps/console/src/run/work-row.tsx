@@ -11,7 +11,7 @@ const STATES: Record<Work['state'], { label: string; color: string; due: string 
   ready: { label: 'Ready: waits for a worker', color: 'gray', due: 'Expires' },
   leased: { label: 'Leased: a worker has it', color: 'indigo', due: 'Lease ends' },
   waiting: { label: 'Waits for a person', color: 'orange', due: 'Expires' },
-  delayed: { label: 'Delayed: to be tried again', color: 'orange', due: 'Offered again' },
+  delayed: { label: 'Delayed: not due yet', color: 'orange', due: 'Due' },
   limited: { label: 'Limited: waits for a concurrency limit', color: 'orange', due: 'Due' },
 };
 

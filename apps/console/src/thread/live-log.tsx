@@ -20,7 +20,7 @@ const CONNECTION: Record<Connection, { label: string; color: string }> = {
   live: { label: 'Live', color: 'teal' },
   reconnecting: { label: 'Reconnecting', color: 'orange' },
   gone: { label: 'The Thread is deleted', color: 'red' },
-  refused: { label: 'It may not be read', color: 'red' },
+  refused: { label: 'Access denied', color: 'red' },
 };
 
 interface Props {
@@ -50,13 +50,13 @@ export function LiveLog({ threadId, events }: Props) {
           </div>
           {hasEntries && (
             <Text size="xs" c="dimmed">
-              {window.reachesStart ? 'All' : 'The newest'} {formatCount(window.entries.length)} entries
+              {window.reachesStart ? 'All' : 'Latest'} {formatCount(window.entries.length)} entries
             </Text>
           )}
         </Group>
         {!isAtEnd && (
           <Button variant="light" leftSection={<IconArrowDown size={14} />} onClick={goToEnd}>
-            Go to the newest
+            Jump to latest
           </Button>
         )}
       </Group>

@@ -33,7 +33,7 @@ export const LogItemView = memo(
       case 'file':
         return (
           <Line item={item}>
-            {item.isAttachment ? 'Attachments changed: ' : 'The Agent made a file: '}
+            {item.isAttachment ? 'Attachments changed: ' : 'The Agent created a file: '}
             <DownloadLink file={{ id: item.fileId, name: fileName ?? item.fileId }} size="xs" underline="always">
               {fileName ?? shortenId(item.fileId)}
             </DownloadLink>
@@ -71,7 +71,7 @@ function tell(item: Told): ReactNode {
         ? `${formatCount(item.tokens)} tokens`
         : `${formatCount(item.inputTokens)} tokens in, ${formatCount(item.outputTokens)} out`;
     case 'unsupported':
-      return 'An entry that this version cannot show';
+      return 'This console version cannot show this entry';
   }
 }
 
@@ -130,9 +130,9 @@ function Said({
 }
 
 const TEXT_NOTES: Record<TextState, { label: string; color: string } | null> = {
-  open: { label: 'Being said', color: 'indigo' },
+  open: { label: 'Streaming', color: 'indigo' },
   whole: null,
-  void: { label: 'Void: its worker was lost', color: 'orange' },
+  void: { label: 'Discarded: its worker was lost', color: 'orange' },
   cut: { label: 'Not finished', color: 'gray' },
 };
 
@@ -152,7 +152,7 @@ const TOOL_STATES: Record<ToolState, { label: string; color: string }> = {
   running: { label: 'Running', color: 'indigo' },
   done: { label: 'Done', color: 'teal' },
   failed: { label: 'Failed or refused', color: 'red' },
-  cut: { label: 'Never answered', color: 'gray' },
+  cut: { label: 'No result', color: 'gray' },
 };
 
 function Tool({ item }: { item: ToolItem }) {

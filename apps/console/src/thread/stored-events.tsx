@@ -40,14 +40,14 @@ export function StoredEvents({ threadId, newest }: { threadId: string; newest: n
           {missing > 0 ? `Show ${formatCount(missing)} newer` : 'Refresh'}
         </Button>
         <Text size="sm" c="dimmed" role="status">
-          {formatCount(shown.length)} shown of {formatCount(items.length)} read,{' '}
+          {formatCount(shown.length)} shown of {formatCount(items.length)} loaded,{' '}
           {formatCount(Math.max(newest, items[0]?.version ?? 0))} stored
         </Text>
       </Group>
       <QueryState
         query={{ ...query, data: query.data && shown }}
         isEmpty={(events) => events.length === 0}
-        empty="None of those read so far is of this type."
+        empty="No loaded event is of this type."
       >
         {(events) => <EventsTable events={events} />}
       </QueryState>

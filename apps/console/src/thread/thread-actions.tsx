@@ -13,13 +13,13 @@ export function ThreadActions({ thread }: { thread: ManagedThread }) {
   const target = `Thread ${thread.id}`;
   const archive = useAction(() => post('/threads/{threadId}/archive', call), { done: 'The Thread is archived.' });
   const unarchive = useAction(() => post('/threads/{threadId}/unarchive', call), {
-    done: 'The Thread is out of the archive.',
+    done: 'The Thread is unarchived.',
   });
   const terminate = useAction(() => post('/threads/{threadId}/terminate', call), {
     done: 'The Thread is terminated.',
     ask: {
       title: 'Terminate this Thread?',
-      message: 'Its Runs are cancelled, and it takes no messages any more. It stays readable. This cannot be undone.',
+      message: 'Its Runs are cancelled, and it accepts no more messages. It stays readable. This cannot be undone.',
       action: 'Terminate',
       isDangerous: true,
     },
@@ -58,7 +58,7 @@ function DeleteThread({ thread: { id } }: { thread: ManagedThread }) {
       {...{ deletion, wanted }}
       target={`Thread ${id}`}
       title="Delete this Thread?"
-      message="Its events and files are removed for good, and its Runs are cancelled."
+      message="Its events and files are deleted permanently, and its Runs are cancelled."
       label={`Type the last ${TYPED} characters of its id, ${wanted}`}
     />
   );

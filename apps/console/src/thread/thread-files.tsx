@@ -15,12 +15,12 @@ export function ThreadFiles({ threadId }: { threadId: string }) {
   const files = usePages('/threads/{threadId}/files', { params: { threadId } }, 'files', { refetchInterval: 10_000 });
   return (
     <>
-      <QueryState query={files.query} isEmpty={(items) => items.length === 0} empty="It has no files.">
+      <QueryState query={files.query} isEmpty={(items) => items.length === 0} empty="No files.">
         {(items) => (
           <RecordTable
             aria-label="Files of this Thread"
             minWidth={640}
-            columns={['Name', 'Kind', 'Size', 'Type', 'Made by', 'Created']}
+            columns={['Name', 'Kind', 'Size', 'Type', 'Created by', 'Created']}
           >
             {items.map((file) => (
               <Table.Tr key={file.id}>
@@ -37,7 +37,7 @@ export function ThreadFiles({ threadId }: { threadId: string }) {
                   </Text>
                 </Table.Td>
                 <Table.Td>
-                  {file.runId === null ? 'A caller' : <ShortId id={file.runId} of="Run" to={`/runs/${file.runId}`} />}
+                  {file.runId === null ? 'Caller' : <ShortId id={file.runId} of="Run" to={`/runs/${file.runId}`} />}
                 </Table.Td>
                 <Table.Td>
                   <Ago time={file.createdAt} />

@@ -16,7 +16,7 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
   const runs = usePages('/runs', { query: { threadId, limit: 50 } }, 'runs', { refetchInterval: 5_000 });
   return (
     <>
-      <QueryState query={runs.query} isEmpty={(items) => items.length === 0} empty="It has no Runs yet.">
+      <QueryState query={runs.query} isEmpty={(items) => items.length === 0} empty="No Runs yet.">
         {(items) => (
           <RecordTable
             aria-label="Runs of this Thread"
