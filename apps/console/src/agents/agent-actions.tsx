@@ -18,7 +18,7 @@ export function AgentActions({ agent }: { agent: ManagedAgent }) {
     done: `${agent.name} is no longer published.`,
     ask: {
       title: `Unpublish ${agent.name}?`,
-      message: 'Its callers are refused within 5 s, open streams included. Runs that are under way go on.',
+      message: 'Within 5 s, its callers are rejected and their streams end. Running Runs continue.',
       action: 'Unpublish',
       isDangerous: true,
     },
@@ -30,7 +30,7 @@ export function AgentActions({ agent }: { agent: ManagedAgent }) {
     done: `${agent.name} is disabled for callers.`,
     ask: {
       title: `Disable ${agent.name} for callers?`,
-      message: 'It stays published, and answers callers that it is disabled. Runs that are under way go on.',
+      message: 'It stays published. Callers get an error that it is disabled. Running Runs continue.',
       action: 'Disable',
       isDangerous: true,
     },
@@ -64,7 +64,7 @@ function DeleteAgent({ agent }: { agent: ManagedAgent }) {
     {
       deletes: agent.id,
       done: ({ ended, complete }) =>
-        `${agent.name} is deleted, and ${counted(ended, 'Thread')} ended.${complete ? '' : ' The workers end the rest.'}`,
+        `${agent.name} is deleted; ${counted(ended, 'Thread')} terminated.${complete ? '' : ' Workers terminate the rest.'}`,
     },
   );
   return (
@@ -72,7 +72,7 @@ function DeleteAgent({ agent }: { agent: ManagedAgent }) {
       {...{ deletion }}
       target={`Agent ${agent.name}`}
       title={`Delete ${agent.name}?`}
-      message="Callers find neither it nor its Threads from then on, and its Runs are ended."
+      message="Callers can no longer find it or its Threads, and its Threads are terminated."
       wanted={agent.name}
       label={`Type ${agent.name} to delete it`}
     />

@@ -20,11 +20,11 @@ export function AgentState({ agent }: { agent: ManagedAgent }) {
 /** Whether the process that answers could run it now. */
 export function Readiness({ agentId }: { agentId: string }) {
   const { data, error } = useOperation('/agents/{agentId}', { params: { agentId } });
-  if (error) return <Text size="xs">Could not be read</Text>;
+  if (error) return <Text size="xs">Unavailable</Text>;
   if (data === undefined) return <Text size="xs">…</Text>;
   const { manifest, readiness, warnings } = data;
   if (manifest === null) return <StatusBadge color="gray">No version</StatusBadge>;
-  if (readiness.length > 0) return <StatusBadge color="red">No: {readiness[0]!.message}</StatusBadge>;
-  if (warnings.length > 0) return <StatusBadge color="orange">Yes, with warnings</StatusBadge>;
-  return <StatusBadge color="teal">Yes</StatusBadge>;
+  if (readiness.length > 0) return <StatusBadge color="red">Cannot run: {readiness[0]!.message}</StatusBadge>;
+  if (warnings.length > 0) return <StatusBadge color="orange">Can run, with warnings</StatusBadge>;
+  return <StatusBadge color="teal">Can run</StatusBadge>;
 }

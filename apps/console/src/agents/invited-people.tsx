@@ -11,7 +11,7 @@ import { PersonPicker } from '../parts/pickers.tsx';
 
 const ACCESS = [
   { value: 'organization', label: 'Every member' },
-  { value: 'invited', label: 'Only who is invited' },
+  { value: 'invited', label: 'Invited people only' },
 ] satisfies { value: ManagedAgent['access']; label: string }[];
 
 /** Who may use the Agent. */
@@ -20,19 +20,19 @@ export function InvitedPeople({ agent }: { agent: ManagedAgent }) {
   const params = { agentId: agent.id };
   const other = agent.access === 'invited' ? 'organization' : 'invited';
   const change = useAction(() => post('/agents/{agentId}', { params, body: { access: other } }), {
-    done: 'Who may use it is changed.',
+    done: 'Access is changed.',
     ask:
       other === 'invited'
         ? {
             title: `Let only invited people use ${agent.name}?`,
-            message: `Its owner and the people listed here can use it; other members of ${agent.organizationName} are refused within 5 s.`,
-            action: 'Let only them',
+            message: `Its owner and the people listed here can use it. Other members of ${agent.organizationName} lose access within 5 s.`,
+            action: 'Restrict access',
             isDangerous: true,
           }
         : {
             title: `Let every member use ${agent.name}?`,
-            message: `All members of ${agent.organizationName} can use it then.`,
-            action: 'Let everybody',
+            message: `All members of ${agent.organizationName} will be able to use it.`,
+            action: 'Allow all members',
           },
   });
   return (
@@ -51,7 +51,7 @@ export function InvitedPeople({ agent }: { agent: ManagedAgent }) {
     >
       <Text size="sm" mb="sm">
         {agent.access === 'organization'
-          ? `Every member of ${agent.organizationName} may use it. Invitations count once it is for invited people only.`
+          ? `Every member of ${agent.organizationName} may use it. Invitations take effect when only invited people may use it.`
           : `Its owner and these members of ${agent.organizationName} may use it.`}
       </Text>
       {agent.ownerPersonId !== null && <Owner personId={agent.ownerPersonId} />}
@@ -87,11 +87,11 @@ function InvitedPerson({ agent, personId }: { agent: ManagedAgent; personId: str
   const uninvite = useAction(
     () => remove('/agents/{agentId}/people/{personId}', { params: { agentId: agent.id, personId } }),
     {
-      done: `The invitation of ${name} is taken back.`,
+      done: `The invitation of ${name} is removed.`,
       ask: {
-        title: `Take the invitation of ${name} back?`,
-        message: `While ${agent.name} is for invited people only, they are refused within 5 s.`,
-        action: 'Take back',
+        title: `Remove the invitation of ${name}?`,
+        message: `If only invited people may use ${agent.name}, they lose access within 5 s.`,
+        action: 'Remove',
         isDangerous: true,
       },
     },
@@ -106,7 +106,7 @@ function InvitedPerson({ agent, personId }: { agent: ManagedAgent; personId: str
       </Table.Td>
       <Table.Td ta="right">
         {agent.deletedAt === null && (
-          <ActionButton action={uninvite} label="Take back" target={`the invitation of ${name}`} />
+          <ActionButton action={uninvite} label="Remove" target={`the invitation of ${name}`} />
         )}
       </Table.Td>
     </Table.Tr>

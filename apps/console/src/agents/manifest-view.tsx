@@ -40,7 +40,7 @@ const MARKS: Record<DiffLine['kind'], string> = { same: ' ', added: '+', removed
 /** What changes from one manifest to the other, line by line. */
 export function ManifestDiff({ before, after, of }: { before: Manifest; after: Manifest; of: string }) {
   const lines = manifestDiff(before, after);
-  if (lines.length === 0) return <Text size="sm">Both say the same.</Text>;
+  if (lines.length === 0) return <Text size="sm">No differences.</Text>;
   return (
     <Box component="pre" className={classes.text} tabIndex={0} role="region" aria-label={of}>
       {lines.map(({ kind, text }, i) => (

@@ -9,7 +9,7 @@ type Note = Answer['readiness'][number];
 
 const POLICIES = {
   allow: { label: 'Allowed', color: 'teal' },
-  ask: { label: 'A person is asked', color: 'orange' },
+  ask: { label: 'Asks a person', color: 'orange' },
   deny: { label: 'Denied', color: 'red' },
 } as const;
 
@@ -24,7 +24,7 @@ export function ReadinessNotes({ hasManifest, readiness, warnings, toolPolicies,
       <Section title="Readiness" actions={<Verdict {...{ hasManifest, readiness, warnings }} />}>
         {readiness.length + warnings.length === 0 ? (
           <Text size="sm" c="dimmed">
-            {hasManifest ? 'Nothing is missing.' : 'It has no version that could run.'}
+            {hasManifest ? 'Nothing is missing.' : 'No version yet.'}
           </Text>
         ) : (
           <List size="sm" spacing={4}>
@@ -42,7 +42,7 @@ export function ReadinessNotes({ hasManifest, readiness, warnings, toolPolicies,
           <List size="sm" spacing={4}>
             {toolServers.map(({ name, required }) => (
               <List.Item key={`server ${name}`}>
-                Tool server <Code>{name}</Code>: {required ? 'the Agent cannot run without it' : 'it can do without'}
+                Tool server <Code>{name}</Code>: {required ? 'required' : 'optional'}
               </List.Item>
             ))}
             {toolPolicies.map(({ pattern, policy }) => (

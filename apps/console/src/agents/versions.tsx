@@ -23,12 +23,12 @@ export function Versions({ agent, live }: { agent: ManagedAgent; live: Manifest 
   const versions = useVersions(agent.id);
   return (
     <Section title="Versions">
-      <QueryState query={versions.query} isEmpty={(items) => items.length === 0} empty="There is no version yet.">
+      <QueryState query={versions.query} isEmpty={(items) => items.length === 0} empty="No versions yet.">
         {(items) => (
           <RecordTable
             aria-label={`Versions of ${agent.name}`}
             minWidth={420}
-            columns={['Version', 'Made', 'What to do with it']}
+            columns={['Version', 'Created', 'Actions']}
           >
             {items.map((row) => (
               <VersionRows key={row.version} agent={agent} live={live} row={row} />
@@ -158,8 +158,8 @@ function RollBackQuestion({ agent, version, live }: RollBackProps) {
   return (
     <Stack gap="xs">
       <Text size="sm">
-        Its manifest becomes live again, as the next version. New Runs take it; Runs keep the version that they began
-        with. What changes:
+        Its manifest becomes live again, as the next version. New Runs use it; existing Runs keep their version.
+        Changes:
       </Text>
       <Version agentId={agent.id} version={version}>
         {(manifest) => (

@@ -44,7 +44,7 @@ function AgentSections({ agent, manifest, ...answer }: AgentAnswer) {
       <Stack gap="md">
         {isDeleted && (
           <Alert color="red" title="This Agent is deleted">
-            Callers find neither it nor its Threads. Deleted <Ago time={agent.deletedAt} />.
+            Callers cannot find it or its Threads. Deleted <Ago time={agent.deletedAt} />.
           </Alert>
         )}
         <Head agent={agent} />
@@ -52,7 +52,7 @@ function AgentSections({ agent, manifest, ...answer }: AgentAnswer) {
         <Section title="Live manifest">
           {manifest === null ? (
             <Text size="sm">
-              There is no version yet: <Code>spool agent apply</Code> makes the first.
+              No version yet: <Code>spool agent apply</Code> creates the first.
             </Text>
           ) : (
             <ManifestView manifest={manifest} of={`The live manifest of ${agent.name}`} />
@@ -67,7 +67,7 @@ function AgentSections({ agent, manifest, ...answer }: AgentAnswer) {
 
 function Head({ agent }: { agent: ManagedAgent }) {
   return (
-    <Paper component="section" withBorder p="sm" aria-label={`What ${agent.name} is`}>
+    <Paper component="section" withBorder p="sm" aria-label={`About ${agent.name}`}>
       {agent.description !== '' && (
         <Text size="sm" mb="sm">
           {agent.description}

@@ -39,14 +39,9 @@ export default function AgentsPage() {
           value={filter.organizationId}
           onChange={(organizationId) => change({ organizationId })}
         />
-        <FilterText
-          label="Name"
-          placeholder="Its whole name"
-          value={filter.name}
-          onChange={(name) => change({ name })}
-        />
+        <FilterText label="Name" placeholder="Exact name" value={filter.name} onChange={(name) => change({ name })} />
         <Switch
-          label="Only deleted ones"
+          label="Deleted only"
           mb={6}
           checked={filter.deleted === 'true'}
           onChange={(event) => change({ deleted: event.currentTarget.checked ? 'true' : '' })}
@@ -57,10 +52,10 @@ export default function AgentsPage() {
         isEmpty={(items) => items.length === 0}
         empty={
           isFiltered(filter) ? (
-            'No Agent fits these filters.'
+            'No Agent matches these filters.'
           ) : (
             <>
-              There are no Agents yet. <Code>spool agent apply</Code> creates them from their manifests.
+              No Agents yet. <Code>spool agent apply</Code> creates them from manifests.
             </>
           )
         }
@@ -77,7 +72,7 @@ function AgentTable({ agents }: { agents: ManagedAgent[] }) {
     <RecordTable
       aria-label="Agents"
       minWidth={720}
-      columns={['Agent', 'Organization', 'Version', 'Callers', 'Can it run?', 'Created']}
+      columns={['Agent', 'Organization', 'Version', 'Callers', 'Readiness', 'Created']}
     >
       {agents.map((agent) => (
         <Table.Tr key={agent.id}>

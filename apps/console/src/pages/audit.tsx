@@ -44,7 +44,7 @@ export default function AuditPage() {
         />
         <FilterText
           label="Action"
-          placeholder="Such as token"
+          placeholder="For example token"
           suggestions={ACTION_GROUPS}
           value={filter.action}
           onChange={(action) => change({ action })}
@@ -65,7 +65,7 @@ export default function AuditPage() {
       <QueryState
         query={entries.query}
         isEmpty={(items) => items.length === 0}
-        empty={isFiltered(filter) ? 'No entry fits these filters.' : 'Nothing was changed yet.'}
+        empty={isFiltered(filter) ? 'No entry matches these filters.' : 'No entries yet.'}
       >
         {(items) => <AuditTable entries={items} onActor={(actorId) => change({ actorId })} />}
       </QueryState>
@@ -84,7 +84,7 @@ function AuditTable({ entries, onActor }: TableProps) {
     <RecordTable
       aria-label="Audit log"
       minWidth={640}
-      columns={[{ name: 'Details', w: 36, isHidden: true }, 'When', 'Who', 'What', 'Of what']}
+      columns={[{ name: 'Details', w: 36, isHidden: true }, 'Time', 'Actor', 'Action', 'Target']}
     >
       {entries.map((entry) => (
         <EntryRows key={entry.id} entry={entry} onActor={onActor} />

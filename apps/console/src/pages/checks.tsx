@@ -11,8 +11,8 @@ import { RecordTable } from '../parts/record-table.tsx';
 import { ShortId } from '../parts/short-id.tsx';
 
 const LEAVE: Question = {
-  title: 'Leave, and stop it?',
-  message: 'What is under way on this page stops when you leave it. What it has mended stays mended.',
+  title: 'Leave and stop it?',
+  message: 'Leaving this page stops what runs on it. Repaired rows stay repaired.',
   action: 'Leave',
   isDangerous: true,
 };
@@ -28,7 +28,7 @@ export default function ChecksPage() {
         <Doctor />
         <JobSection
           title="Verify"
-          about="Checks every invariant of every stream, also while appends go on. It changes nothing."
+          about="Checks every invariant of every stream while the service runs. Changes nothing."
           job={verify}
           numbers={({ streams, events, found, unknownEvents }) => ({
             Streams: streams,
@@ -40,13 +40,13 @@ export default function ChecksPage() {
         />
         <JobSection
           title="Rebuild"
-          about="Folds every summary anew from its stream, online, and mends what differs. What is right stays as it is."
+          about="Rebuilds every summary from its stream while the service runs, and repairs differences."
           job={rebuild}
           numbers={({ streams, events, differences, left }) => ({
             Streams: streams,
             Events: events,
-            'Rows mended': differences,
-            'Threads left as they are': left,
+            'Rows repaired': differences,
+            'Threads skipped': left,
           })}
           result={(line, end) => <Mended line={line} end={end} />}
         />
@@ -57,7 +57,7 @@ export default function ChecksPage() {
 
 const ALL_HOLDS: Record<JobEnd, string> = {
   all: 'Every invariant holds.',
-  rest: 'Every invariant holds in what came after. To know it of all Threads, start anew.',
+  rest: 'Every invariant holds in the Threads checked. To check all Threads, start over.',
 };
 
 function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | null }) {
@@ -66,10 +66,10 @@ function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | 
     <>
       <Alert color="red" title={`${counted(line.found, 'finding')}`} mb="sm">
         <ByName counts={line.byInvariant} />
-        {end && ' Rebuild mends summaries; what is wrong in a stream itself needs somebody who knows the code.'}
+        {end && ' Rebuild repairs summaries; an error in a stream itself needs a developer.'}
       </Alert>
       {line.findings.length > 0 && (
-        <RecordTable aria-label="Findings" minWidth={520} columns={['Thread', 'Invariant', 'What was found']}>
+        <RecordTable aria-label="Findings" minWidth={520} columns={['Thread', 'Invariant', 'Finding']}>
           {line.findings.map(({ threadId, invariant, message }, i) => (
             <Table.Tr key={i}>
               <Table.Td>
@@ -83,14 +83,14 @@ function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | 
           ))}
         </RecordTable>
       )}
-      {line.found > line.findings.length && end && <Text size="sm">These are the first {line.findings.length}.</Text>}
+      {line.found > line.findings.length && end && <Text size="sm">Showing the first {line.findings.length}.</Text>}
     </>
   );
 }
 
 const ALL_RIGHT: Record<JobEnd, string> = {
-  all: 'All summaries were as their streams say.',
-  rest: 'All summaries of what came after were as their streams say.',
+  all: 'All summaries match their streams.',
+  rest: 'All summaries checked match their streams.',
 };
 
 function Mended({ line, end }: { line: ProgressLine<'/projections/rebuild'>; end: JobEnd | null }) {
@@ -100,12 +100,12 @@ function Mended({ line, end }: { line: ProgressLine<'/projections/rebuild'>; end
   return (
     <>
       {line.differences > 0 && (
-        <Alert color="orange" title={`${counted(line.differences, 'row')} mended`} mb="sm">
+        <Alert color="orange" title={`${counted(line.differences, 'row')} repaired`} mb="sm">
           <ByName counts={line.byTable} />
         </Alert>
       )}
       {line.left > 0 && (
-        <Alert color="orange" title={`${counted(line.left, 'Thread')} left as they are`}>
+        <Alert color="orange" title={`${counted(line.left, 'Thread')} skipped`}>
           This release does not understand all their events:
           <List size="sm">
             {line.leftThreadIds.map((threadId) => (

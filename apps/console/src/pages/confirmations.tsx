@@ -12,8 +12,8 @@ export default function ConfirmationsPage() {
     <>
       <PageTitle title="Confirmations" />
       <Text size="sm" c="dimmed" mb="md">
-        Runs that wait until a person allows a tool or rejects it. An answer given here is given in place of the people
-        of the Thread, and is written to the audit log.
+        Runs that wait until a person allows or rejects a tool call. An answer given here replaces that of the Thread’s
+        people and is written to the audit log.
       </Text>
       <QueryState query={waiting.query} isEmpty={(runs) => runs.length === 0} empty="No Run waits for a person.">
         {(runs) => (

@@ -31,7 +31,7 @@ export default function OrganizationsPage() {
       <QueryState
         query={organizations.query}
         isEmpty={(items) => items.length === 0}
-        empty={isFiltered(filter) ? 'No organization fits these filters.' : 'There are no organizations.'}
+        empty={isFiltered(filter) ? 'No organization matches these filters.' : 'No organizations yet.'}
       >
         {(items) => <OrganizationTable organizations={items} />}
       </QueryState>

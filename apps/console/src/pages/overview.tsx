@@ -26,7 +26,7 @@ export default function OverviewPage() {
       <PageTitle title="Overview">
         <Group gap="xs">
           <Text size="xs" c="dimmed" visibleFrom="sm">
-            read <Ago time={query.data?.overview.at} />
+            Updated <Ago time={query.data?.overview.at} />
           </Text>
           <SegmentedControl
             size="xs"

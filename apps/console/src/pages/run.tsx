@@ -53,7 +53,7 @@ function RunView({ run }: { run: ManagedRun }) {
       <Stack gap="md">
         {run.error && (
           <Alert color="red" icon={<IconAlertTriangle size={18} />} title={`Failed: ${run.error.code}`}>
-            {run.error.message} {run.error.retryable ? 'A retry may help.' : 'A retry alone does not help.'}
+            {run.error.message} {run.error.retryable ? 'A retry may help.' : 'A retry alone will not help.'}
           </Alert>
         )}
         {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
@@ -89,7 +89,7 @@ function RunFacts({
         Status: <RunStatus status={run.status} />,
         Thread: (
           <Anchor component={Link} href={`/threads/${run.threadId}`} size="sm">
-            {thread?.title ?? 'Without a title'}
+            {thread?.title ?? 'Untitled'}
           </Anchor>
         ),
         Agent: (
@@ -111,7 +111,7 @@ function RunFacts({
         Ended: <Moment time={run.completedAt} />,
         Id: <ShortId id={run.id} of="Run" />,
         'Newest Run of its Thread': newer && <ShortId id={newer} of="Run" to={`/runs/${newer}`} />,
-        'Id of its Thread': <ShortId id={run.threadId} of="Thread" />,
+        'Thread id': <ShortId id={run.threadId} of="Thread" />,
       }}
     />
   );

@@ -37,7 +37,7 @@ export default function RunsPage() {
     errorCode: filters.errorCode || undefined,
   };
   const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes: Number(within) || 0 });
-  const none = scope === 'all' ? 'There are no Runs yet.' : 'No Run is live now.';
+  const none = scope === 'all' ? 'No Runs yet.' : 'No live Runs.';
   return (
     <>
       <PageTitle title="Runs" />
@@ -45,7 +45,7 @@ export default function RunsPage() {
       <QueryState
         query={runs.query}
         isEmpty={(rows) => rows.length === 0}
-        empty={isFiltered({ ...filters, within }) ? 'No Run fits these filters.' : none}
+        empty={isFiltered({ ...filters, within }) ? 'No Run matches these filters.' : none}
       >
         {(rows) => (
           <RecordTable

@@ -42,7 +42,7 @@ function ThreadView({ answer }: { answer: ThreadAnswer }) {
   const run = currentOf(runs) ?? runs.find(({ id }) => id === thread.lastRunId);
   return (
     <>
-      <PageTitle title={thread.title ?? 'Thread without a title'}>
+      <PageTitle title={thread.title ?? 'Untitled Thread'}>
         <Group gap="xs">
           {run && <RunActions run={run} />}
           <ThreadActions thread={thread} />

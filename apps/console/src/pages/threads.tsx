@@ -41,7 +41,7 @@ export default function ThreadsPage() {
       <QueryState
         query={threads.query}
         isEmpty={(items) => items.length === 0}
-        empty={isFiltered(filter) ? 'No Thread fits these filters.' : 'There are no Threads yet.'}
+        empty={isFiltered(filter) ? 'No Thread matches these filters.' : 'No Threads yet.'}
       >
         {(items) => <ThreadsTable threads={items} />}
       </QueryState>
@@ -118,7 +118,7 @@ function ThreadRow({ thread }: { thread: ManagedThread }) {
     <Table.Tr>
       <Table.Td maw={{ base: 200, sm: 340 }}>
         <Anchor component={Link} href={`/threads/${thread.id}`} size="sm" lineClamp={2} className={classes.breakable}>
-          {thread.title ?? 'Without a title'}
+          {thread.title ?? 'Untitled'}
         </Anchor>
         <ShortId id={thread.id} of="Thread" />
       </Table.Td>

@@ -49,7 +49,7 @@ export default function TokensPage() {
       <QueryState
         query={tokens.query}
         isEmpty={(items) => items.length === 0}
-        empty={isFiltered(filter) ? 'No token fits these filters.' : 'There are no tokens.'}
+        empty={isFiltered(filter) ? 'No token matches these filters.' : 'No tokens yet.'}
       >
         {(items) => <TokenTable tokens={items} />}
       </QueryState>
@@ -75,7 +75,7 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
         value={filter.status}
         onChange={(status) => change({ status })}
       />
-      <FilterText label="Name" placeholder="Its whole name" value={filter.name} onChange={(name) => change({ name })} />
+      <FilterText label="Name" placeholder="Exact name" value={filter.name} onChange={(name) => change({ name })} />
       <PersonPicker label="Person" value={filter.personId} onChange={(personId) => change({ personId })} />
       <OrganizationPicker
         label="Organization"
@@ -92,7 +92,7 @@ function TokenTable({ tokens }: { tokens: TokenRecord[] }) {
     <RecordTable
       aria-label="Tokens"
       minWidth={1000}
-      columns={['Token', 'Kind', 'Whose', 'Status', 'Limits', 'Last used', 'Expires', { name: 'Actions', ta: 'right' }]}
+      columns={['Token', 'Kind', 'Owner', 'Status', 'Limits', 'Last used', 'Expires', { name: 'Actions', ta: 'right' }]}
     >
       {tokens.map((token) => (
         <TokenRow key={token.id} token={token} />
@@ -131,14 +131,14 @@ function TokenRow({ token }: { token: TokenRecord }) {
 }
 
 function Whose({ token }: { token: TokenRecord }) {
-  if (token.kind === 'operator') return <>the operators’</>;
+  if (token.kind === 'operator') return <>operators</>;
   if (token.kind === 'person') return <>{token.personName}</>;
   return (
     <>
       {token.organizationName}
       <Text size="xs" c="dimmed">
         {counted(token.agentIds.length, 'Agent')}
-        {token.allowAttribution && ', in the name of people'}
+        {token.allowAttribution && ', on behalf of people'}
       </Text>
     </>
   );
