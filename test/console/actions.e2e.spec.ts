@@ -33,7 +33,7 @@ describeInBrowser('what operators do in the console', () => {
         await field(page).fill('spool_op_wrong');
         allow(/401.*\/console\/session/);
         await button(page, 'Sign in').click();
-        expect(await page.getByRole('alert').innerText()).toMatch(/not the token of an operator/);
+        expect(await page.getByRole('alert').innerText()).toMatch(/Not an operator token/);
         // How that looks: sessions.e2e.spec.ts.
         await field(page).fill(world.operatorToken);
         await page.keyboard.press('Enter');
@@ -76,7 +76,7 @@ describeInBrowser('what operators do in the console', () => {
         await open('/runs');
         await button(page, `Cancel Run ${runId}`).click();
         await look('confirm');
-        await button(page.getByRole('dialog'), 'Go back').click();
+        await button(page.getByRole('dialog'), 'Cancel').click();
         await page.getByRole('dialog').waitFor({ state: 'detached' });
         await page.getByRole('link', { name: runId }).click();
         await page.getByRole('heading', { name: 'Run of echo' }).waitFor();
@@ -86,19 +86,19 @@ describeInBrowser('what operators do in the console', () => {
         await page.getByRole('dialog').waitFor({ state: 'detached' });
         await page.getByRole('heading', { name: 'Runs', exact: true }).waitFor();
         expect(await world.statusOf(runId)).toBe('running');
-        await pressAndAgree(page, `Cancel Run ${runId}`, 'Cancel the Run');
+        await pressAndAgree(page, `Cancel Run ${runId}`, 'Cancel Run');
         await told(page, /is cancelled\./);
         await rowOf(page, 'Runs', new RegExp(runId)).waitFor({ state: 'detached' });
         expect(await world.statusOf(runId)).toBe('cancelled');
 
         await open(`/runs/${runId}`);
         await button(page, `Retry Run ${runId}`).click();
-        await told(page, /is retried by the new Run/);
+        await told(page, /is retried as Run/);
         const { run } = (await getThread(world.caller, threadId)).body;
         expect(run!.id).not.toBe(runId);
         expect((await auditOf(runId)).map(({ action }) => action)).toEqual(['run.retried', 'run.cancelled']);
         await page.getByRole('link', { name: run!.id }).click();
-        await pressAndAgree(page, `Cancel Run ${run!.id}`, 'Cancel the Run');
+        await pressAndAgree(page, `Cancel Run ${run!.id}`, 'Cancel Run');
         await told(page, /is cancelled\./);
         expect(await world.statusOf(run!.id)).toBe('cancelled');
       }));
@@ -194,7 +194,7 @@ describeInBrowser('what operators do in the console', () => {
         expect(await thread()).toMatchObject({ status: 'TERMINATED' });
 
         await button(page, `Delete Thread ${threadId}`).click();
-        const deletion = button(page.getByRole('dialog'), 'Delete for good');
+        const deletion = button(page.getByRole('dialog'), 'Delete permanently');
         expect(await deletion.isDisabled()).toBe(true);
         await page.getByLabel(/^Type the last/).fill(threadId.slice(-6).toLowerCase());
         await look('delete');

@@ -96,7 +96,7 @@ function suite(queueUrl: () => string | undefined): void {
       await page.getByRole('link', { name: queue, exact: true }).first().click();
       await showsJobs(page, 'Active', [active]);
       await run.getByRole('button', { name: `Cancel Run ${active.runId}` }).click();
-      await agree(run, 'Cancel the Run');
+      await agree(run, 'Cancel Run');
       for (const { threadId } of waiting)
         expect(await endOf(api.caller, threadId)).toMatchObject({ status: 'completed' });
       await showsJobs(page, 'Active', []);

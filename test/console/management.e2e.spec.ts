@@ -63,8 +63,8 @@ describeInBrowser('what operators manage in the console', () => {
         const personId = await access.createPerson('Ada Lovelace');
         await access.addMember((await agent()).organizationId, personId);
         await open(`/agents/${agentId}`);
-        await page.getByRole('radiogroup', { name: 'Who may use poet' }).getByText('Only who is invited').click();
-        await button(page.getByRole('dialog'), 'Let only them').click();
+        await page.getByRole('radiogroup', { name: 'Who may use poet' }).getByText('Invited people only').click();
+        await button(page.getByRole('dialog'), 'Restrict access').click();
         await becomes({ access: 'invited' });
         await page
           .getByRole('combobox', { name: 'Person' })
@@ -74,7 +74,7 @@ describeInBrowser('what operators manage in the console', () => {
         await button(page, 'Invite').click();
         await rowOf(page, 'People invited to poet', /Ada Lovelace/).waitFor();
         expect(await agent()).toMatchObject({ invitedPersonIds: [personId] });
-        await pressAndAgree(page, 'Take back the invitation of Ada Lovelace', 'Take back');
+        await pressAndAgree(page, 'Remove the invitation of Ada Lovelace', 'Remove');
         await becomes({ invitedPersonIds: [] });
       }));
 
@@ -104,7 +104,7 @@ describeInBrowser('what operators manage in the console', () => {
         await page.getByRole('link', { name: 'poet' }).click();
         await button(page, 'Delete Agent poet').click();
         await page.getByLabel('Type poet to delete it').fill('poet');
-        await button(page.getByRole('dialog'), 'Delete for good').click();
+        await button(page.getByRole('dialog'), 'Delete permanently').click();
         await told(page, /poet is deleted/);
         await page.getByRole('switch', { name: 'Only deleted ones' }).check();
         await rowOf(page, 'Agents', /poet.*Deleted/).waitFor();
@@ -123,12 +123,12 @@ describeInBrowser('what operators manage in the console', () => {
         return secret;
       };
       await open('/tokens');
-      await button(page, 'Mint a token').click();
+      await button(page, 'Create token').click();
       await page.getByRole('dialog').getByRole('textbox', { name: 'Name' }).fill('laptop');
       await choose(page, 'Person', 'Tester');
       await page.getByRole('dialog').getByRole('textbox', { name: 'Open streams per process' }).fill('50');
       await look('mint');
-      await button(page, 'Mint').click();
+      await button(page, 'Create').click();
       const first = await stored();
       await rowOf(page, 'Tokens', /laptop.* 50 streams/).waitFor();
       expect(await statusWith(first)).toBe(201);
@@ -229,13 +229,13 @@ describeInBrowser('what operators manage in the console', () => {
       await open('/checks');
       const verify = async (expected: string): Promise<void> => {
         await button(page, 'Start Verify').click();
-        await page.getByRole('status', { name: 'Verify: how far it is' }).getByText('Done after').waitFor();
+        await page.getByRole('status', { name: 'Verify: progress' }).getByText('Done after').waitFor();
         await told(page, expected);
       };
       await verify('1 finding');
       await rowOf(page, 'Findings', new RegExp(threadId)).waitFor();
       await button(page, 'Start Rebuild').click();
-      await told(page, '1 row mended');
+      await told(page, '1 row repaired');
       const { rows } = await pool.query('select title from thread_summaries where thread_id = $1', [threadId]);
       expect(rows).toEqual([{ title: 'Whose title is lost?' }]);
       await verify('Every invariant holds.');
@@ -251,7 +251,7 @@ describeInBrowser('what operators manage in the console', () => {
       await button(page, 'Start Verify').click();
       await told(page, 'The service has gone away before the end.');
       await told(page, '1 finding');
-      await button(page, 'Go on with Verify').click();
+      await button(page, 'Continue Verify').click();
       await told(page, 'Every invariant holds in what came after.');
       await told(page, `Gone on after Thread ${line.lastThreadId}: what came before it is not counted here.`);
       await button(page, 'Start Verify').click();

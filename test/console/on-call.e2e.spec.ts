@@ -73,7 +73,7 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
     const visit = (screen: Screen, body: (visit: Visit) => Promise<void>) =>
       browser.visit({ screen, baseUrl: caller.baseUrl }, body);
 
-    const isWell = ({ page }: Visit) => page.getByText('All is well').waitFor();
+    const isWell = ({ page }: Visit) => page.getByText('No problems:').waitFor();
 
     test('a Run whose worker was killed, and that cannot come back', async () => {
       // Over, and missed for 5 s, before a worker that is silent counts as dead, which takes 10 s.
@@ -88,7 +88,7 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
         await problemOf(visited.page, 'No worker is alive').waitFor();
         await visited.look('on-call-worker-killed');
         await lost.getByRole('button', { name: `Cancel Run ${runId}` }).click();
-        await agree(visited.page, 'Cancel the Run');
+        await agree(visited.page, 'Cancel Run');
         await lost.waitFor({ state: 'detached' });
         const { body } = await getThread(caller, threadId);
         expect(body).toMatchObject({ thread: { status: 'IDLE' }, run: { id: runId, status: 'cancelled' } });

@@ -116,7 +116,7 @@ describeInBrowser('the console survives a restart of the server', () => {
       allow(/502/);
       await signIn(page, system, api.caller.baseUrl);
       await page.goto('/console');
-      await page.getByText('All is well').waitFor();
+      await page.getByText('No problems:').waitFor();
       await page.route(/\/(admin|session)/, (route) => route.fulfill({ status: 502 }));
       const isRefused = (response: Response): boolean => response.status() === 502 && /overview/.test(response.url());
       await page.waitForResponse(isRefused);
@@ -135,13 +135,13 @@ describeInBrowser('the console survives a restart of the server', () => {
       allow(SERVER_IS_DOWN);
       await signIn(page, system, api.caller.baseUrl);
       await page.goto('/console');
-      await page.getByText('All is well').waitFor();
+      await page.getByText('No problems:').waitFor();
       await mark(page);
 
       await api.process.kill('SIGKILL');
       const banner = page.getByRole('status').filter({ hasText: 'No connection' });
       await banner.waitFor();
-      await page.getByText('All was well').waitFor();
+      await page.getByText('No problems').waitFor();
       await page.getByRole('region', { name: 'Runs by status' }).getByText('Completed').waitFor();
       await page.getByRole('table', { name: 'Workers' }).waitFor();
       await page.getByRole('button', { name: 'Pause the queue' }).click();
@@ -153,7 +153,7 @@ describeInBrowser('the console survives a restart of the server', () => {
       await banner.waitFor({ state: 'detached' });
       await send(operatorOf(system, api), 'POST', '/queue/pause');
       await problemOf(page, 'The queue is paused').getByRole('button', { name: 'Resume the queue' }).click();
-      await page.getByText('All is well').waitFor();
+      await page.getByText('No problems:').waitFor();
       // Also where the server was gone before they were loaded.
       await page.getByRole('img', { name: /^Chart: Throughput/ }).waitFor();
       await expectTheSame(page);

@@ -190,7 +190,7 @@ describeInBrowser('a session of the console', () => {
         await answer;
         return alert.innerText();
       };
-      const wrong = 'This is not the token of an operator, or it has ended.';
+      const wrong = 'Not an operator token, or it is expired or revoked.';
       expect(await refused(pods[0], system.personToken)).toBe(wrong);
       await look('login-refused');
       const sendTo = async (pod: ApiProcess, token: string) => {
@@ -206,7 +206,7 @@ describeInBrowser('a session of the console', () => {
       expect((await sendTo(pods[0], `${system.operatorToken}x`)).status()).toBe(429);
 
       // Also with the right one now, and at the other pod.
-      expect(await refused(pods[0], system.operatorToken)).toBe('Too many tries.');
+      expect(await refused(pods[0], system.operatorToken)).toBe('Too many attempts.');
       const button = page.getByRole('button', { name: /^Try again in [1-9]\d? s$/ });
       expect(await button.isDisabled()).toBe(true);
       await look('login-limited');

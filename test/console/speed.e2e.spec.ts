@@ -59,7 +59,7 @@ describeInBrowser('the console of many Threads', () => {
     ['Agent', () => `/agents/${many.agentIds[1]!}`, () => `/agents/${many.agentIds[0]!}`, '[aria-label^="What echo"]'],
     ['tokens', () => '/tokens?name=none', () => '/tokens', table('Tokens')],
     ['audit log', () => '/audit?action=none', () => '/audit', table('Audit log')],
-    ['checks', () => '/nowhere', () => '/checks', table('What was looked at')],
+    ['checks', () => '/nowhere', () => '/checks', table('Results of Doctor')],
   ];
 
   const showAll = (): Promise<void> =>
@@ -94,7 +94,7 @@ describeInBrowser('the console of many Threads', () => {
   test('verify tells how far it is, stops, and goes on from there', () =>
     visit('wide', async ({ page, open, look }) => {
       await open('/checks');
-      const status = page.getByRole('status', { name: 'Verify: how far it is' });
+      const status = page.getByRole('status', { name: 'Verify: progress' });
       const counted = status.getByText(/^[1-9][\d,]+$/).first();
       let asksOfTheBrowser = 0;
       page.on('dialog', (dialog) => {
@@ -112,10 +112,10 @@ describeInBrowser('the console of many Threads', () => {
         await button(page, 'Start Verify').click();
         await streams.passUntil(counted);
         await look('verify-under-way');
-        await leave('Go back');
+        await leave('Cancel');
         await button(page, 'Stop Verify').click();
         await status.getByText('Stopped after').waitFor();
-        const goOn = button(page, 'Go on with Verify');
+        const goOn = button(page, 'Continue Verify');
         const [asked] = await Promise.all([page.waitForRequest(/\/verify$/), goOn.click()]);
         expect(asked.postDataJSON()).toEqual({ from: expect.stringMatching(/^[0-9A-Z]{26}$/) as string });
         await streams.passUntil(counted);
@@ -173,7 +173,7 @@ describeInBrowser('the console of many Threads', () => {
  */
 async function timeTo(page: Page, path: string, selector: string): Promise<number> {
   await page.evaluate(`history.pushState(null, '', '/console/nowhere')`);
-  await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor();
   return page.evaluate<number>(`new Promise((resolve) => {
     const startedAt = performance.now();
     history.pushState(null, '', ${JSON.stringify(`/console${path}`)});

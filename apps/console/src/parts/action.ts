@@ -50,5 +50,5 @@ export function useAction<Answer>(
 }
 
 export function tellFailure({ message }: Error): void {
-  notifications.show({ color: 'red', title: 'That did not work', message, autoClose: FAILURE_SHOWN_MS });
+  notifications.show({ color: 'red', title: 'Action failed', message, autoClose: FAILURE_SHOWN_MS });
 }

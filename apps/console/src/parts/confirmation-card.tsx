@@ -27,7 +27,7 @@ export function ConfirmationCard({ waiting }: { waiting: WaitingRun }) {
           </Text>
           <ShortId id={runId} of="Run" to={`/runs/${runId}`} />
           <Anchor component={Link} href={`/threads/${threadId}`} size="sm">
-            {threadTitle ?? 'Thread without a title'}
+            {threadTitle ?? 'Untitled Thread'}
           </Anchor>
         </Group>
         <Text size="xs" c="dimmed">

@@ -9,7 +9,7 @@ export function useCopy(text: string): { copied: boolean; copy: () => void } {
   const { copied, copy, error } = useClipboard({ timeout: SHOWN_MS });
   useEffect(() => {
     if (error !== null) {
-      tellFailure(new Error('This browser lets a page copy only over https. Mark the text, and copy it by hand.'));
+      tellFailure(new Error('This browser allows copying only over HTTPS. Select the text and copy it by hand.'));
     }
   }, [error]);
   return { copied, copy: () => copy(text) };

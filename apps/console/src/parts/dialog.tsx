@@ -40,7 +40,7 @@ export function Dialog(props: Props) {
         {children}
         <Group justify="flex-end" mt="lg">
           <Button variant="default" onClick={onClose} data-autofocus>
-            Go back
+            Cancel
           </Button>
           <Button type="submit" color={isDangerous ? 'red' : 'indigo'} disabled={isIncomplete} loading={isBusy}>
             {action}

@@ -23,7 +23,7 @@ function inTwoUnits(amount: number, size: number, large: string, small: string):
 /** How long ago at least, or in how long at most; whole units only, so that it stands still while one reads. */
 export function formatAgo(at: number, now: number): string {
   const distance = Math.abs(now - at);
-  if (distance < 5 * SECOND) return 'now';
+  if (distance < 5 * SECOND) return 'just now';
   return at > now ? `in ${inOneUnit(distance, Math.ceil)}` : `${inOneUnit(distance, Math.floor)} ago`;
 }
 

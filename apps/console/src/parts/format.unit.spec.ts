@@ -17,7 +17,7 @@ test.each([
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 test.each([
-  [NOW - 4_999, 'now'],
+  [NOW - 4_999, 'just now'],
   [NOW - 5_000, '5 s ago'],
   [NOW - 119_000, '1 min ago'],
   [NOW - 47 * 3_600_000, '47 h ago'],

@@ -19,7 +19,7 @@ function Pending({ waiting }: { waiting: WaitingRun[] }) {
     <Paper component="section" withBorder p="sm" bd="2px solid orange.6" aria-label="Pending confirmations">
       <Group gap="xs" mb="xs">
         <IconHandStop size={18} aria-hidden />
-        <Title order={2}>A person has to decide</Title>
+        <Title order={2}>Decision needed</Title>
       </Group>
       <Stack gap="sm">
         {waiting.map((run) => (

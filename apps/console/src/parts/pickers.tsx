@@ -51,8 +51,8 @@ export function AgentsPicker(props: { organizationId: string; value: string[]; o
   const agents = useOperation('/agents', { query: { organizationId, limit: 100 } }, { enabled: organizationId !== '' });
   return (
     <MultiSelect
-      label="Agents that it may call"
-      placeholder={organizationId === '' ? 'Choose its organization first' : ''}
+      label="Agents it may call"
+      placeholder={organizationId === '' ? 'Choose an organization first' : ''}
       required
       searchable
       size="xs"
@@ -91,7 +91,7 @@ function Picker({ offered, value, onChange, onSearch, ...props }: OfferProps) {
       value={value === '' ? null : value}
       onChange={(id) => onChange(id ?? '')}
       onSearchChange={onSearch}
-      nothingFoundMessage="Nobody and nothing of this name"
+      nothingFoundMessage="No match"
     />
   );
 }

@@ -34,7 +34,7 @@ export function QueryState<Data>({ query, empty, isEmpty, children }: Props<Data
     <>
       {failed}
       <div className={classes.read} aria-busy={isPlaceholderData}>
-        {isEmpty?.(data) ? <Empty>{empty ?? 'There is nothing.'}</Empty> : children(data)}
+        {isEmpty?.(data) ? <Empty>{empty ?? 'No results.'}</Empty> : children(data)}
       </div>
     </>
   );

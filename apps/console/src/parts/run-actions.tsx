@@ -19,14 +19,14 @@ export function RunActions({ run, isCompact = false }: Props) {
     done: `Run ${shortenId(id)} is cancelled.`,
     ask: {
       title: 'Cancel this Run?',
-      message: `Run ${id} ends at once. What it has said and done so far stays in its Thread, and it can be retried.`,
-      action: 'Cancel the Run',
+      message: `Run ${id} stops at once. Its output so far stays in the Thread, and you can retry the Run.`,
+      action: 'Cancel Run',
       isDangerous: true,
     },
   });
   // A retry is a new Run: its page is one click away in the list, and is not forced on who mends many.
   const retry = useAction(() => post('/runs/{runId}/retry', { params: { runId: id } }), {
-    done: (answer) => `Run ${shortenId(id)} is retried by the new Run ${shortenId(answer.run.id)}.`,
+    done: (answer) => `Run ${shortenId(id)} is retried as Run ${shortenId(answer.run.id)}.`,
   });
   const size = isCompact ? 'compact-xs' : 'xs';
   const target = `Run ${id}`;

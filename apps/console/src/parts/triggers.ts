@@ -5,5 +5,5 @@ export const TRIGGERS: Record<ManagedRun['trigger'], string> = {
   user_prompt: 'Message',
   retry: 'Retry',
   resume: 'Resume',
-  system: 'The service itself',
+  system: 'System',
 };

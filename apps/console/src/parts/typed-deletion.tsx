@@ -40,7 +40,7 @@ export function TypedDeletion({ target, title, message, wanted, label, deletion 
       </Button>
       <Dialog
         {...{ opened, title }}
-        action="Delete for good"
+        action="Delete permanently"
         isDangerous
         isIncomplete={typed.trim().toLowerCase() !== wanted.toLowerCase()}
         isBusy={deletion.isBusy}

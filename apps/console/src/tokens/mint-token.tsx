@@ -13,8 +13,8 @@ import { LIFETIMES, TOKEN_KINDS } from './token-look.ts';
 
 const WHAT_FOR: Record<TokenForm['kind'], string> = {
   person: 'Calls the Agents that this person may use, and sees this person’s Threads.',
-  service: 'An application: calls the Agents that are named here.',
-  operator: 'Does everything that this console and the command spool do, minting tokens included.',
+  service: 'An application: calls the Agents chosen here.',
+  operator: 'Can do everything that this console and the spool command can, including creating tokens.',
 };
 
 /** The button, the form and the secret that comes of it. */
@@ -30,12 +30,12 @@ export function MintToken() {
   return (
     <>
       <Button leftSection={<IconPlus size={14} />} onClick={() => setOpen(true)}>
-        Mint a token
+        Create token
       </Button>
       <Dialog
         opened={isOpen && secret.minted === null}
-        title="Mint a token"
-        action="Mint"
+        title="Create token"
+        action="Create"
         isIncomplete={newTokenOf(form, 0) === null}
         isBusy={secret.isBusy}
         onSubmit={() => void secret.ask()}
@@ -66,7 +66,7 @@ function Fields({ form, change }: { form: TokenForm; change: (changed: Partial<T
       </Text>
       <TextInput
         label="Name"
-        description="By which people will know it, such as what it is used for."
+        description="Such as what the token is used for."
         required
         maxLength={255}
         autoComplete="off"
@@ -91,14 +91,14 @@ function Fields({ form, change }: { form: TokenForm; change: (changed: Partial<T
             onChange={(agentIds) => change({ agentIds })}
           />
           <Switch
-            label="May make Threads in the name of a person"
+            label="May create Threads on behalf of people"
             checked={form.allowAttribution}
             onChange={(event) => change({ allowAttribution: event.currentTarget.checked })}
           />
         </>
       )}
       <Select
-        label="Good for"
+        label="Expires in"
         data={LIFETIMES.map(({ label }) => label)}
         allowDeselect={false}
         value={LIFETIMES.find(({ days }) => days === form.days)!.label}

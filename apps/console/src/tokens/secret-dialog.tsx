@@ -49,7 +49,7 @@ export function SecretDialog({ minted, onClose }: { minted: MintedTokenAnswer | 
       size="lg"
     >
       <Alert color="orange" icon={<IconAlertTriangle size={18} />} mb="md">
-        It is shown here, once. Copy it now to where it will be used: nobody can read it again.
+        Copy the secret now. It is shown only once and cannot be read again.
       </Alert>
       <Code block aria-label="Secret" data-secret style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
         {minted.secret}

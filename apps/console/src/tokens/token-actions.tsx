@@ -16,8 +16,7 @@ export function TokenActions({ token }: { token: TokenRecord }) {
     done: `${token.name} is revoked.`,
     ask: {
       title: `Revoke ${token.name}?`,
-      message:
-        'It is refused within 5 s, its open streams end, and so do sessions of this console that were begun with it. This cannot be undone.',
+      message: 'Within 5 s it is rejected, and its streams and console sessions end. This cannot be undone.',
       action: 'Revoke',
       isDangerous: true,
     },
@@ -65,7 +64,7 @@ function RotateToken({ token }: { token: TokenRecord }) {
       >
         {secret.error && <ErrorNote error={secret.error} />}
         <Text size="sm" mb="sm">
-          It gets a new secret. Its id stays, and so does all that it owns.
+          The token gets a new secret. It keeps its id and everything it owns.
         </Text>
         <Select
           label="The old secret works"

@@ -21,7 +21,7 @@ export const LIFETIMES: { label: string; days: number | null }[] = [
   { label: '30 days', days: 30 },
   { label: '90 days', days: 90 },
   { label: '1 year', days: 365 },
-  { label: 'Until it is revoked', days: null },
+  { label: 'Never', days: null },
 ];
 
 /** When a token that is minted now expires. */
