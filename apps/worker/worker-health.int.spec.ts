@@ -39,7 +39,7 @@ const QUEUE: unknown = expect.stringMatching(
   /^The queue does not answer.* \(since 20.*Z\): no Run is claimed until it answers;/,
 );
 const PAUSED: unknown = expect.stringMatching(
-  /^A BullMQ tool has paused the queue \(since 20.*Z\): no Run begins\. Run: spool queue resume$/,
+  /^A BullMQ tool has paused the queue \(since 20.*Z\): no Run starts\. Run: spool queue resume$/,
 );
 const WAKEUPS: unknown = expect.stringMatching(
   /^Wake-ups .* \(since 20.*Z\): interrupts reach this worker within a second/,

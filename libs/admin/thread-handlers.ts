@@ -154,7 +154,8 @@ export async function changeThread(
   await writeEntry(pool, actor, entry);
   const outcome = await handler.handle({ threadId, commands: [command], from });
   if (isRejection(outcome)) throw refusedBy(outcome);
-  if (outcome.outcome === 'conflict') throw new AdminRefused('conflict', 'The Thread is changing too quickly; retry.');
+  if (outcome.outcome === 'conflict')
+    throw new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
 }
 
 const refusedBy = ({ message }: Rejection): AdminRefused => new AdminRefused('conflict', message);

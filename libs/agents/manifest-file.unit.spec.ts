@@ -26,8 +26,8 @@ describe('problems with what a field holds', () => {
     ['description: 5', '3:14 description: must be text'],
     ['description:', '3:13 description: must be text'],
     ['kind: dog', '3:7 kind: must be pet or cattle'],
-    ['instructions: "a\\0b"', '3:15 instructions: must not hold NUL or lone surrogates'],
-    ['instructions: "\\ud800"', '3:15 instructions: must not hold NUL or lone surrogates'],
+    ['instructions: "a\\0b"', '3:15 instructions: must not contain NUL or lone surrogates'],
+    ['instructions: "\\ud800"', '3:15 instructions: must not contain NUL or lone surrogates'],
     [`instructions: ${'x'.repeat(100_001)}`, '3:15 instructions: must have at most 100000 characters'],
     ['tools:\n  - pattern: a\n    policy: maybe', '5:13 tools.0.policy: must be allow, ask or deny'],
     ['tools:\n  - policy: ask', '4:5 tools.0.pattern: is missing'],
@@ -97,7 +97,7 @@ describe('problems with what a field holds', () => {
     ],
     [
       'toolServers: [{name: a, url: http://x, headers: {A: "a\\nb"}}]',
-      '3:53 toolServers.0.headers.A: must not hold line breaks or other control characters',
+      '3:53 toolServers.0.headers.A: must not contain line breaks or other control characters',
     ],
     ['harnes: {a: &x [1]}\nmodel: *x', '3:1 harnes: is not a known field', '4:8 model: must be a map'],
   ])('%s', (wrong, ...problems) => {

@@ -45,7 +45,7 @@ const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, 'must be the 
 const line = z
   .string()
   .max(8_192)
-  .regex(/^\P{Cc}*$/u, 'must not hold line breaks or other control characters');
+  .regex(/^\P{Cc}*$/u, 'must not contain line breaks or other control characters');
 
 /** How a map treats unknown fields: the only difference between stored manifests and files. */
 type MapOf = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => z.ZodObject<Shape>;

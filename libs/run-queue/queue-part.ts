@@ -13,5 +13,5 @@ export function toolPausePart(queue: Pick<RunQueue, 'isPausedByTool'>): HealthPa
     const asked = untilAborted(queue.isPausedByTool(), AbortSignal.timeout(HEALTH_LIMIT_MS / 2));
     return !(await asked.catch(() => false));
   };
-  return { name: 'A BullMQ tool has paused the queue', means: 'no Run begins. Run: spool queue resume', works };
+  return { name: 'A BullMQ tool has paused the queue', means: 'no Run starts. Run: spool queue resume', works };
 }

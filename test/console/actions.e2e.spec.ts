@@ -76,7 +76,7 @@ describeInBrowser('what operators do in the console', () => {
         await open('/runs');
         await button(page, `Cancel Run ${runId}`).click();
         await look('confirm');
-        await button(page.getByRole('dialog'), 'Cancel').click();
+        await button(page.getByRole('dialog'), 'Close').click();
         await page.getByRole('dialog').waitFor({ state: 'detached' });
         await page.getByRole('link', { name: runId }).click();
         await page.getByRole('heading', { name: 'Run of echo' }).waitFor();

@@ -54,7 +54,7 @@ const tooLong = 'x'.repeat(256);
 const wrongName = (more: object = {}): [Sent, string][] => [
   [{ body: { ...more, name: '' } }, 'body.name: must not be empty'],
   [{ body: { ...more, name: tooLong } }, 'body.name: must have at most 255'],
-  [{ body: { ...more, name: 'a\0b' } }, 'body.name: must not hold NUL'],
+  [{ body: { ...more, name: 'a\0b' } }, 'body.name: must not contain NUL'],
   [{ body: { ...more, name: 7 } }, 'body.name: '],
 ];
 const paramsOf = (params: Record<string, unknown>): Sent => ({ params });

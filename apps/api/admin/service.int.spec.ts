@@ -171,7 +171,12 @@ describe('verify and rebuild', () => {
           const second = await admin.send(name, { body: {} });
           expect([second.status, firstLine(second)]).toEqual([
             409,
-            { error: { code: 'conflict', message: expect.stringContaining('is already running in this process') as string } },
+            {
+              error: {
+                code: 'conflict',
+                message: expect.stringContaining('is already running in this process') as string,
+              },
+            },
           ]);
         });
         expect([entries, await waiting()]).toEqual([[], 1]);

@@ -188,7 +188,7 @@ const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs:
     'The outcome is unknown: the connection to the tool server was lost during the call. ' +
     'It may have taken effect and was not repeated.',
   timeout: (timeoutMs) =>
-    `The tool did not answer within ${timeoutMs / 1_000} s, and was told to stop. It may have taken effect.`,
+    `The tool did not answer within ${timeoutMs / 1_000} s and was cancelled. It may have taken effect.`,
   too_large: () => 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
   no_room: () => 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.',
   over_limit: () => 'The tool server used too much memory or CPU time and was ended. The call may have taken effect.',

@@ -15,7 +15,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A dialog with a way back, where the focus begins unless a child carries `data-autofocus`, and one action. */
+/** A dialog with one action. The focus starts on the button that dismisses it, unless a child has `data-autofocus`. */
 export function Dialog(props: Props) {
   const {
     opened,
@@ -40,7 +40,8 @@ export function Dialog(props: Props) {
         {children}
         <Group justify="flex-end" mt="lg">
           <Button variant="default" onClick={onClose} data-autofocus>
-            Cancel
+            {/* "Cancel" beside "Cancel Run" would not say which of the two ends the Run. */}
+            {action.startsWith('Cancel') ? 'Close' : 'Cancel'}
           </Button>
           <Button type="submit" color={isDangerous ? 'red' : 'indigo'} disabled={isIncomplete} loading={isBusy}>
             {action}
