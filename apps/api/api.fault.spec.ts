@@ -109,7 +109,7 @@ describeWithPrivateRedis('Redis away', () => {
       const seen = async () => ((next) => next.reasons.length === 3 && next)(await readiness(api));
       const { reasons, ...degraded } = await eventually(seen, { what: 'all that needs Redis is seen to be away' });
       expect(degraded).toMatchObject({ code: 200, status: 'degraded', queue: 'away' });
-      const wrong = [/^The queue does not answer/, /^Wake-ups between processes/, /^The store of rate limits/];
+      const wrong = [/^The queue does not answer/, /^Wake-ups between processes/, /^The rate limit store/];
       expect(reasons).toEqual(wrong.map((words) => expect.stringMatching(words) as string));
       const since = (all: string[]): string[] => all.map((reason) => /since (\S+)\)/.exec(reason)![1]!);
       expect(since((await readiness(api)).reasons)).toEqual(since(reasons));

@@ -76,7 +76,7 @@ describeInBrowser('what operators do in the console', () => {
         await open('/runs');
         await button(page, `Cancel Run ${runId}`).click();
         await look('confirm');
-        await button(page.getByRole('dialog'), 'Close').click();
+        await button(page.getByRole('dialog'), 'Keep Run').click();
         await page.getByRole('dialog').waitFor({ state: 'detached' });
         await page.getByRole('link', { name: runId }).click();
         await page.getByRole('heading', { name: 'Run of echo' }).waitFor();
@@ -239,7 +239,7 @@ describeInBrowser('what operators do in the console', () => {
         await page.addInitScript('delete Navigator.prototype.clipboard');
         await open(`/threads/${threadId}`);
         await button(page, `Copy the id of Thread ${threadId}`).click();
-        await told(page, /Mark the text, and copy it by hand/);
+        await told(page, /Select the text and copy it by hand/);
       }));
   });
 });

@@ -106,7 +106,7 @@ describeInBrowser('what operators manage in the console', () => {
         await page.getByLabel('Type poet to delete it').fill('poet');
         await button(page.getByRole('dialog'), 'Delete permanently').click();
         await told(page, /poet is deleted/);
-        await page.getByRole('switch', { name: 'Only deleted ones' }).check();
+        await page.getByRole('switch', { name: 'Deleted only' }).check();
         await rowOf(page, 'Agents', /poet.*Deleted/).waitFor();
         expect((await agent()).deletedAt).not.toBeNull();
       }));
@@ -249,7 +249,7 @@ describeInBrowser('what operators manage in the console', () => {
       // Cut after the first line.
       await page.route('**/verify', (route) => route.fulfill({ body: `${JSON.stringify(line)}\n` }), { times: 1 });
       await button(page, 'Start Verify').click();
-      await told(page, 'The service has gone away before the end.');
+      await told(page, 'The service stopped before the end.');
       await told(page, '1 finding');
       await button(page, 'Continue Verify').click();
       await told(page, 'Every invariant holds in what came after.');

@@ -139,7 +139,7 @@ describe('a Run whose tool server takes its time to start', () => {
     );
     expect(listed!.out).toMatch(new RegExp(`${runId}.* booting `));
     expect(details!.out).toMatch(/status +booting/);
-    expect(details!.out).toMatch(/goes on +boot /);
+    expect(details!.out).toMatch(/running +boot /);
     expect(summary!.out).toContain('0 queued, 1 booting, 0 running');
   }
 
@@ -166,7 +166,7 @@ describe('a Run whose tool server takes its time to start', () => {
             await rowOf(page, 'Runs', /Booting/).waitFor();
             await open(`/runs/${runId}`);
             await told(page, 'Booting');
-            await rowOf(page, 'Timeline of the Run', /^Boot.*Goes on/).waitFor();
+            await rowOf(page, 'Timeline of the Run', /^Boot.*Running/).waitFor();
           });
         }),
       90_000,

@@ -41,7 +41,7 @@ export function Dialog(props: Props) {
         <Group justify="flex-end" mt="lg">
           <Button variant="default" onClick={onClose} data-autofocus>
             {/* "Cancel" beside "Cancel Run" would not say which of the two ends the Run. */}
-            {action.startsWith('Cancel') ? 'Close' : 'Cancel'}
+            {action === 'Cancel Run' ? 'Keep Run' : 'Cancel'}
           </Button>
           <Button type="submit" color={isDangerous ? 'red' : 'indigo'} disabled={isIncomplete} loading={isBusy}>
             {action}
