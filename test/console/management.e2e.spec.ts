@@ -252,8 +252,8 @@ describeInBrowser('what operators manage in the console', () => {
       await told(page, 'The service stopped before the end.');
       await told(page, '1 finding');
       await button(page, 'Continue Verify').click();
-      await told(page, 'Every invariant holds in what came after.');
-      await told(page, `Gone on after Thread ${line.lastThreadId}: what came before it is not counted here.`);
+      await told(page, 'Every invariant holds in the Threads checked.');
+      await told(page, `Continued after Thread ${line.lastThreadId}; earlier Threads are not counted here.`);
       await button(page, 'Start Verify').click();
       await page.getByText('Every invariant holds.', { exact: true }).waitFor();
     }));
