@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 
 const UNITS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 } as const;
-const FORMS = 'a time such as 30d, 12h, 2027-01-31 (00:00 UTC) or 2027-01-31T12:00:00Z';
+const FORMS = 'a duration such as 30d or 12h, or a time such as 2027-01-31 (00:00 UTC) or 2027-01-31T12:00:00Z';
 
 /** `90s`, `30m`, `12h`, `30d`, `2w`: seconds. Throws InvalidArgumentError. */
 export function parseDuration(text: string): number {

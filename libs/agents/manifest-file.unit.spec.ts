@@ -15,7 +15,7 @@ const read = (text: string) => {
 const DURATION = 'must be a number of milliseconds, or a whole number with a unit: 500ms, 30s, 10m, 1h, 7d';
 const REFERENCE = 'must be {env: NAME} or {file: /path}, never the secret itself';
 const URL = 'must be an http or https URL without a user name and password';
-const NAME = 'must be 1 to 40 of a-z, 0-9 and -';
+const NAME = 'must be 1 to 40 characters: a to z, 0 to 9 and hyphens';
 const TRANSPORT = 'must have either command (stdio) or url (HTTP)';
 
 describe('problems with what a field holds', () => {

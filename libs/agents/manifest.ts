@@ -77,7 +77,7 @@ const toolPattern = z.string().min(1).max(255);
 const toolServers = (map: MapOf) => {
   const common = {
     /** Unique in the manifest. */
-    name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -'),
+    name: z.string().regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 characters: a to z, 0 to 9 and hyphens'),
     /** Whether the agent needs it to run. */
     required: z.boolean().default(true),
     /** How long its start and the reading of its list of tools may take together, milliseconds. */

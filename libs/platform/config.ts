@@ -105,7 +105,7 @@ const stores = {
       'Two installations on one Redis need two names.',
     z
       .string()
-      .regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 of a-z, 0-9 and -')
+      .regex(/^[a-z0-9-]{1,40}$/, 'must be 1 to 40 characters: a to z, 0 to 9 and hyphens')
       .default('spool-runs'),
   ),
   BLOB_URL: all(
@@ -135,12 +135,12 @@ const runs = {
   ),
   LEASE_MS: worker('How long a worker holds a Run without renewing its lease.', atLeast(500).default(10_000)),
   POOL_PROCESSES: services(
-    'Child processes for work whose cost depends on the input, such as reading documents ' +
+    'Number of child processes for work whose cost depends on the input, such as reading documents ' +
       '(docs/operations/task-pool.md).',
     between(1, 64).default(2),
   ),
   POOL_MEMORY_BYTES: services(
-    'Maximum memory of one such child process.',
+    'Maximum memory of one child process of the task pool.',
     atLeast(96 * MEBIBYTE).default(256 * MEBIBYTE),
   ),
 };

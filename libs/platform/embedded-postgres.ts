@@ -108,7 +108,10 @@ async function readOrMakePassword(home: PostgresHome): Promise<string> {
     });
   }
   return readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new Error(`cannot read ${file}, which has the password of the database beside it`, { cause });
+    throw new Error(
+      `cannot read ${file}, which holds the password of the database in the same folder; check its permissions`,
+      { cause },
+    );
   });
 }
 

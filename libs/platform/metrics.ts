@@ -58,7 +58,10 @@ export const metrics = {
     { method: null, route: null },
   ),
   httpOpen: gauge('spool_http_requests_open', 'HTTP requests in progress, including open event streams.'),
-  bodyBytes: gauge('spool_body_bytes', 'Bytes of request bodies that this process holds (`BODY_BUDGET_BYTES`).'),
+  bodyBytes: gauge(
+    'spool_body_bytes',
+    'Bytes of request bodies that this process holds; `BODY_BUDGET_BYTES` limits them.',
+  ),
 
   appends: counter('spool_appends_total', 'Appends, by outcome.', {
     outcome: ['ok', 'conflict', 'refused', 'limited', 'unmet', 'away', 'failed'],

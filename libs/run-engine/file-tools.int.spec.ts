@@ -194,7 +194,8 @@ describe('the file tools', () => {
         ['quotes.txt', Buffer.from('93486994209620803520998e0a', 'hex')],
       ],
     );
-    const replaced = (count: number, label = 'utf-8') => `[Bytes that are not ${label} were replaced by �: ${count}.]`;
+    const replaced = (count: number, label = 'utf-8') =>
+      `[Invalid ${label} bytes were replaced by �, ${count} in all.]`;
     expect(told.map(({ result }) => result)).toEqual([
       `naïve\n中文 ��文本\n${replaced(2)}`,
       'naïve\n[Lines 1 to 1 of attachments/damaged.txt. To continue, read with offset 2.]',

@@ -133,7 +133,8 @@ for (const { backend, describeIt, queueUrl } of backends) {
          from events where type = 'run.claimed'`,
       );
       expect(rows).toEqual([{ attempts: 1, holders: 2, ends: null }]);
-      for (const worker of workers) expect(worker.output()).not.toMatch(/"msg":"(lease (renewal|not|thread)|process stalled)/);
+      for (const worker of workers)
+        expect(worker.output()).not.toMatch(/"msg":"(lease (renewal|not|thread)|process stalled)/);
     }
 
     test(

@@ -107,7 +107,9 @@ function describe(planned: Planned, coloured: boolean): string {
   const what = { created: 'new', updated: `becomes version ${version}`, unchanged: 'unchanged' }[change];
   const lines = [`${showInLine(name)}: ${what}${isPublishing ? ', will be published' : ''}`];
   if (diff !== '') lines.push(colourDiff(diff, coloured));
-  lines.push(...readiness.map(({ message, detail }) => `It cannot run yet: ${showInLine(`${message}. ${detail}`)}`));
+  lines.push(
+    ...readiness.map(({ message, detail }) => `This agent cannot run yet: ${showInLine(`${message}. ${detail}`)}`),
+  );
   return lines.join('\n');
 }
 

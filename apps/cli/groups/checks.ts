@@ -63,7 +63,7 @@ async function verifyFiles(session: Session, options: From): Promise<void> {
 
 export const verify: CommandSpec<[], From & { files?: boolean }> = {
   usage: 'verify',
-  description: `Check every invariant of every stream, or every file, while the service runs. Exits with ${EXIT.failed} on any finding.`,
+  description: `Check all streams against every invariant or, with --files, check all files. The service can keep running. Exits with ${EXIT.failed} on any finding.`,
   options: [
     FROM_ANY,
     { flags: '--files', description: 'compare files with the blob store instead: presence and size' },

@@ -107,7 +107,7 @@ const limit: CommandSpec<[string, string]> = {
 const quota: CommandSpec<[string], Options & { files?: string; bytes?: string }> = {
   usage: 'quota <org>',
   description:
-    'Limit the number and the total size of an organization’s files; `none` applies the installation’s settings.',
+    'Limit the number and the total size of an organization’s files; with `none`, the limits of the installation’s settings apply.',
   options: [
     { flags: '--files <count>', description: 'maximum number of drafts, attachments, artifacts and files of folders' },
     { flags: '--bytes <count>', description: 'maximum total size in bytes' },
@@ -125,7 +125,7 @@ function quotaOf(text: string | undefined): number | null | undefined {
   if (text === undefined) return undefined;
   if (text === 'none') return null;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new CommandError('usage', `Invalid quota "${text}"; use a whole number, or none.`);
+  throw new CommandError('usage', `Invalid quota "${text}"; use a whole number, or the word none.`);
 }
 
 function limitOf(text: string): number | null {

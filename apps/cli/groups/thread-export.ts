@@ -31,7 +31,7 @@ async function copyEvents(session: Session, threadId: string, write: (line: stri
   if (count < events && !session.interrupted) {
     throw new CommandError(
       'away',
-      `Received only ${count} of ${events} events because the service stopped; run the command again.`,
+      `Received only ${count} of ${events} events because the service stopped. When it runs again, repeat the command.`,
     );
   }
   return count;

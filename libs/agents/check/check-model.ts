@@ -164,7 +164,7 @@ function limitsRow(model: ModelChoice, { limits }: SeenInAnswers): CheckRow {
   const sentences = [
     `The context window is ${windowTokens(model)} tokens${isKnown ? '.' : ' by default; set contextTokens to the size that the server has.'}`,
     most === Infinity
-      ? `The provider limits the answer; ${answerTokens(model)} tokens of the window are kept free for it.`
+      ? `The manifest does not limit answers, so the provider does. ${answerTokens(model)} tokens of the context window are kept free for the answer.`
       : `An answer has at most ${most} tokens.`,
     headers === '' ? 'The server reports no rate limits.' : `The server reports ${headers}.`,
   ];

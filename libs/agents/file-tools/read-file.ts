@@ -112,7 +112,7 @@ async function readText(file: FolderFile, beginning: Beginning, wanted: Wanted, 
   const replaced = isWhole ? 0 : window.text.split('\ufffd').length - 1;
   const notes = [
     ...(encoding.isGuess ? [`The encoding of ${file.path} was guessed: ${encoding.label}.`] : []),
-    ...(replaced > 0 ? [`Bytes that are not ${encoding.label} were replaced by \ufffd: ${replaced}.`] : []),
+    ...(replaced > 0 ? [`Invalid ${encoding.label} bytes were replaced by \ufffd, ${replaced} in all.`] : []),
   ];
   return shown(file.path, window, wanted, notes.length === 0 ? [] : [notes.join(' ')]);
 }

@@ -18,7 +18,7 @@ async function readText(parts: (string | Buffer)[], wanted = { offset: 1, limit:
 }
 
 const guessed = (label: string): string => `[The encoding of a.txt was guessed: ${label}.]`;
-const REPLACED_ONE = '[Bytes that are not utf-8 were replaced by \ufffd: 1.]';
+const REPLACED_ONE = '[Invalid utf-8 bytes were replaced by \ufffd, 1 in all.]';
 
 describe('a text that read_file reads', () => {
   it.each([

@@ -32,7 +32,11 @@ export interface ServerResult {
 export function checkResult({ content: given, toolResult, ...rest }: JsonMap): ServerResult {
   const one = given ?? oldContent(toolResult);
   const content = typeof one === 'string' || isMap(one) ? [one] : one;
-  if (!Array.isArray(content)) throw new CallFailed('invalid', new Error('The content of a result is not a list.'));
+  if (!Array.isArray(content))
+    throw new CallFailed(
+      'invalid',
+      new Error('The tool server returned an invalid result: its content is not a list.'),
+    );
   const more = content.length - MAX_BLOCKS;
   if (more <= 0) return { ...rest, content };
   const last = { type: 'text', text: `[${more} more parts were left out: there are too many]` };

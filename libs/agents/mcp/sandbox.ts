@@ -114,7 +114,9 @@ export class ToolSandbox {
     const { isolation } = this.options;
     const warnings: string[] = [];
     if (isolation === 'none') {
-      warnings.push('TOOL_SERVER_ISOLATION=none: tool servers can read all secrets of the workers.');
+      warnings.push(
+        'TOOL_SERVER_ISOLATION=none: tool servers can read all secrets of the workers. Set it to bubblewrap or user.',
+      );
       if ((await limitArgs(isolation, this.options)).length === 0)
         warnings.push('prlimit (util-linux) is missing: processes of tool servers have no limits.');
     }

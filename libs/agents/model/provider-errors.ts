@@ -244,7 +244,7 @@ function withUrl(told: string, model: ModelChoice, apiKey: string | null): strin
   const url = withoutKey(`${origin}${pathname}`, apiKey).slice(0, MAX_URL);
   // The right server says with 404 that it does not have the model.
   if (/model/i.test(told)) return `POST ${url}: ${told}`;
-  return `POST ${url}: ${told.replace(/\.$/, '')}. Check that model.baseUrl ends with the part before ${path}, often /v1.`;
+  return `POST ${url}: ${told.replace(/\.$/, '')}. Check model.baseUrl: Spool adds ${path} to it, so it often ends with /v1.`;
 }
 
 function describe({ status, words, message }: Failure, apiKey: string | null): string {

@@ -210,19 +210,19 @@ describe('the error', () => {
       'a page that is missing',
       refusal(404, '<html>'),
       modelAt('http://127.0.0.1:1/'),
-      'POST http://127.0.0.1:1/chat/completions: HTTP 404 Refused. Check that model.baseUrl ends with the part before /chat/completions, often /v1.',
+      'POST http://127.0.0.1:1/chat/completions: HTTP 404 Refused. Check model.baseUrl: Spool adds /chat/completions to it, so it often ends with /v1.',
     ],
     [
       'a method that is refused, without secrets of the URL',
       refusal(405, { detail: 'Method Not Allowed' }),
       modelAt(`https://user:PRIVATE@example.com/${apiKey}?key=PRIVATE`, 'anthropic'),
-      'POST https://example.com/[key]: HTTP 405 Method Not Allowed. Check that model.baseUrl ends with the part before /messages, often /v1.',
+      'POST https://example.com/[key]: HTTP 405 Method Not Allowed. Check model.baseUrl: Spool adds /messages to it, so it often ends with /v1.',
     ],
     [
       'a web page with 200',
       new UnreadableAnswer('The response has no event of its protocol.'),
       modelAt('https://example.com'),
-      'POST https://example.com/chat/completions: unreadable The response has no event of its protocol. Check that model.baseUrl ends with the part before /chat/completions, often /v1.',
+      'POST https://example.com/chat/completions: unreadable The response has no event of its protocol. Check model.baseUrl: Spool adds /chat/completions to it, so it often ends with /v1.',
     ],
     [
       'a model that is missing, without the question',

@@ -91,7 +91,7 @@ export const tokenRecord = z
 export const mintedToken = z
   .strictObject({
     token: tokenRecord,
-    secret: z.string().meta({ description: 'The secret that callers send. It is shown only here.' }),
+    secret: z.string().meta({ description: 'The secret that callers send. Only this response contains it.' }),
   })
   .meta({ description: 'A token with its new secret.' })
   .register(adminComponents, { id: 'MintedToken' });

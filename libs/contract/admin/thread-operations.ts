@@ -210,8 +210,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/threads/{threadId}/events',
     summary: 'Read the stored events of a Thread, newest first',
-    description:
-      'Includes events that callers never see, such as tool results. A page of large events ends after about 2 MB.',
+    description: 'Includes events that callers never see, such as tool results. A page holds about 2 MB at most.',
     params: threadParams,
     query: z.object({
       limit: page.limit,
@@ -256,7 +255,8 @@ export const threadOperations = {
     method: 'GET',
     path: '/confirmations',
     summary: 'List the Runs that wait for a person, newest first, with their requests',
-    description: 'Omits requests that are already answered. A page of large requests ends after about 2 MB.',
+    description:
+      'Omits requests that are already answered. A page holds about 2 MB at most, so it can have fewer Runs than `limit`.',
     params: nothing,
     query: z.object({
       ...page,

@@ -94,7 +94,10 @@ export const runTimeline = z
         }),
       })
       .meta({ description: 'The sum over all model steps.' }),
-    losses: z.int().min(0).meta({ description: 'How often the Run lost its worker; failures do not count.' }),
+    losses: z
+      .int()
+      .min(0)
+      .meta({ description: 'How many times a lease of the Run expired. Retryable failures are not counted here.' }),
     isComplete: z
       .boolean()
       .meta({ description: '`false` if the Run has more events than were read, so later spans are missing.' }),

@@ -12,7 +12,7 @@ import { ShortId } from '../parts/short-id.tsx';
 
 const LEAVE: Question = {
   title: 'Leave and stop it?',
-  message: 'Leaving this page stops what runs on it. Repaired rows stay repaired.',
+  message: 'If you leave this page, the running check or rebuild stops. Repaired rows stay repaired.',
   action: 'Leave',
   isDangerous: true,
 };
