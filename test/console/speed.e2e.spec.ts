@@ -56,7 +56,7 @@ describeInBrowser('the console of many Threads', () => {
       table('Stored events'),
     ],
     ['Agents', () => '/agents?name=none', () => '/agents', table('Agents')],
-    ['Agent', () => `/agents/${many.agentIds[1]!}`, () => `/agents/${many.agentIds[0]!}`, '[aria-label^="What echo"]'],
+    ['Agent', () => `/agents/${many.agentIds[1]!}`, () => `/agents/${many.agentIds[0]!}`, '[aria-label^="About echo"]'],
     ['tokens', () => '/tokens?name=none', () => '/tokens', table('Tokens')],
     ['audit log', () => '/audit?action=none', () => '/audit', table('Audit log')],
     ['checks', () => '/nowhere', () => '/checks', table('Results of Doctor')],
