@@ -43,7 +43,7 @@ describeInBrowser('each page of the console', () => {
     ['thread-runs', () => `/threads/${runs.cancelled.threadId}?tab=runs`, row('Runs of this Thread', /Cancelled/)],
     ['thread-files', () => `/threads/${runs.completed.threadId}?tab=files`, row('Files of this Thread', /echo\.txt/)],
     ['thread-events', () => `/threads/${runs.completed.threadId}?tab=events`, row('Stored events', /run\.completed/)],
-    ['agents', () => '/agents', row('Agents', /echo.*Yes/)],
+    ['agents', () => '/agents', row('Agents', /echo.*Can run/)],
     ['agent', () => `/agents/${world.agentId}`, row('Versions of echo', /Live/)],
     ['organizations', () => '/organizations', row('Organizations', /Testers/)],
     ['tokens', () => '/tokens', row('Tokens', /on call/)],
