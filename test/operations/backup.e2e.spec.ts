@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -83,14 +83,13 @@ const canDump = spawnSync('pg_dump', ['--schema-only', '--dbname', currentRun().
     const logs = (who = caller) => Promise.all([ended, waiting].map(({ threadId }) => readLog(who, threadId)));
     const before = await logs();
 
-    await type('Back up', { OWNER_URL: asOwner(system.databaseUrl) });
+    await type('Back up', { OWNER_URL: asOwner(system.databaseUrl), BLOB_FOLDER: join(folder, 'bytes') });
     await Promise.all([first[0].process.kill('SIGKILL'), first[1].kill('SIGKILL')]);
-    await cp(join(folder, 'bytes'), join(folder, 'restored-bytes'), { recursive: true });
 
     await empty(restored);
-    await redis.flushAll();
-    const after = { DATABASE_URL: restored.url, BLOB_URL: pathToFileURL(join(folder, 'restored-bytes')).href };
-    await type('Restore', { ...after, OWNER_URL: restored.ownerUrl });
+    const restoredBytes = join(folder, 'restored-bytes');
+    const after = { DATABASE_URL: restored.url, BLOB_URL: pathToFileURL(restoredBytes).href };
+    await type('Restore', { ...after, OWNER_URL: restored.ownerUrl, QUEUE_URL: redis.url, BLOB_FOLDER: restoredBytes });
     database = await openDatabase({ url: restored.ownerUrl, applicationName: 'restored', maxConnections: 2 });
     const { rows } = await database.pool.query<{ status: string }>('select status from run_summaries order by status');
     expect(rows.map(({ status }) => status)).toEqual(['completed', 'queued', 'running', 'waiting_input']);
