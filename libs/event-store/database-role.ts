@@ -1,5 +1,5 @@
 import { escapeIdentifier, escapeLiteral, type DatabaseError, type PoolClient } from 'pg';
-import { databaseUser, readSql, StartError, type Queryable } from '#platform';
+import { ConfigError, databaseUser, readSql, StartError, type Queryable } from '#platform';
 
 /** The rights of a connection's role beyond the work of a process (docs/adr/0027). */
 export interface DatabaseRole {
@@ -44,11 +44,12 @@ export async function knownAppRoles(pool: Queryable): Promise<string[]> {
 /**
  * Returns the user of the URL. Creates the role with the URL's password where the server has none of that name.
  *
- * @throws StartError if it is missing and cannot be created, or could change the schema whatever is granted
+ * @throws StartError if the role is missing and cannot be created
+ * @throws ConfigError if the URL has no user, or the role could change the schema whatever is granted
  */
 export async function ensureAppRole(client: PoolClient, appUrl: string): Promise<string> {
   const { name, password } = databaseUser(appUrl);
-  if (name === null) throw new StartError('DATABASE_URL has no user; add the role that Spool’s processes connect as.');
+  if (name === null) throw new ConfigError('DATABASE_URL has no user; add the role that Spool’s processes connect as.');
   const { rows } = await client.query<{ tooStrong: boolean }>(
     `select rolsuper or rolcreaterole or pg_has_role(rolname, current_user, 'MEMBER')
               or coalesce(pg_has_role(rolname, (select relowner from pg_class where oid = to_regclass('events')), 'MEMBER'), false)
@@ -59,7 +60,7 @@ export async function ensureAppRole(client: PoolClient, appUrl: string): Promise
   if (rows[0] === undefined) await createRole(client, name, password);
   if (rows[0]?.tooStrong) {
     const cure = 'name another role in DATABASE_URL, such as spool_app';
-    throw new StartError(
+    throw new ConfigError(
       `The role "${name}" owns the tables, is a member of their owner, or is an administrator: ${cure}.`,
     );
   }

@@ -62,6 +62,7 @@ const MIGRATION_LOCK = 7_215_080;
  * @param appUrl grants its user the rights of a process, and creates that role where it is missing; the others that have
  *   them keep them (docs/adr/0027)
  * @throws StartError if migrations or rights are missing, or `appUrl` is given, and the role of `databaseUrl` may not help
+ * @throws ConfigError if the user of `appUrl` is missing or has too many rights; nothing was changed
  */
 export async function migrate(databaseUrl: string, appUrl?: string): Promise<string[]> {
   const options = { url: databaseUrl, applicationName: 'spool migrate', maxConnections: 1, statementTimeoutMs: 0 };
@@ -88,10 +89,12 @@ async function migrateLocked(client: PoolClient, options: DatabaseOptions, appUr
     await requireRights(client, options.url, role);
     return [];
   }
+  // Before the migrations, so that a wrong role changes nothing.
+  const appRole = appUrl === undefined ? null : await ensureAppRole(client, appUrl);
   const names = pending.length === 0 ? [] : await runPending(options);
   // Each time, because a process that ran the migrations may have been killed before its grants.
   for (const name of await knownAppRoles(client)) await grantRights(client, name);
-  if (appUrl !== undefined) await grantRights(client, await ensureAppRole(client, appUrl));
+  if (appRole !== null) await grantRights(client, appRole);
   return names;
 }
 

@@ -129,12 +129,19 @@ test('a second role of processes leaves the first one its rights, so that a pass
   expect(await migrate(second.url)).toEqual([]);
 });
 
-test('a database of another name in the owner’s URL is refused before it gets tables', async () => {
+test('refuses a DATABASE_URL that names another database, or the owner, before there are tables', async () => {
   const [owner, app] = [await newOwner(), newRole()];
   await createRole(app.name);
-  const appUrl = withPart(app.url, { pathname: '/another' });
-  await expect(migrateInstallation({ ownerUrl: owner.url, appUrl })).rejects.toThrow(
-    /^The owner's URL names the database "\w+" and DATABASE_URL names "another"; name the same database in both\.$/,
+  const migrateWith = (appUrl: string) => migrateInstallation({ ownerUrl: owner.url, appUrl });
+  const wrong = (pattern: RegExp) =>
+    expect.objectContaining({ name: 'ConfigError', message: expect.stringMatching(pattern) });
+  await expect(migrateWith(withPart(app.url, { pathname: '/another' }))).rejects.toEqual(
+    wrong(
+      /^The owner's URL names the database "\w+" and DATABASE_URL names "another"; name the same database in both\.$/,
+    ),
+  );
+  await expect(migrateWith(owner.url)).rejects.toEqual(
+    wrong(/^The role "\w+" owns the tables, is a member .*: name another role in DATABASE_URL, such as spool_app\.$/),
   );
   expect((await admin.query(`select from pg_class where relname = 'events'`)).rowCount).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { migrate } from '#event-store';
-import { databaseAddress, databaseUser, isRedisUrl, openDatabase, StartError, throwReadable } from '#platform';
+import { ConfigError, databaseAddress, databaseUser, isRedisUrl, openDatabase, throwReadable } from '#platform';
 import { migrateQueue } from './migrate-queue.ts';
 
 export interface Installation {
@@ -14,7 +14,7 @@ export interface Installation {
 /**
  * Brings the database up to date as its owner, and the queue if it is in the same database, and gives the role of processes
  * its rights. Returns which migrations that took. Another database that keeps the queue is brought up to date by the role
- * of QUEUE_URL, as processes start. Throws StartError, and what the database throws.
+ * of QUEUE_URL, as processes start. Throws StartError, ConfigError if the URLs do not fit, and what the database throws.
  */
 export async function migrateInstallation({ ownerUrl, appUrl, queueUrl = appUrl }: Installation): Promise<string[]> {
   requireOneDatabase(ownerUrl, appUrl);
@@ -29,7 +29,7 @@ function requireOneDatabase(ownerUrl: string, appUrl: string): void {
   const [ofOwner, ofApp] = [databaseAddress(ownerUrl).database, databaseAddress(appUrl).database];
   if (ofOwner === ofApp) return;
   const cure = 'name the same database in both';
-  throw new StartError(`The owner's URL names the database "${ofOwner}" and DATABASE_URL names "${ofApp}"; ${cure}.`);
+  throw new ConfigError(`The owner's URL names the database "${ofOwner}" and DATABASE_URL names "${ofApp}"; ${cure}.`);
 }
 
 /** Asks the servers if the URLs differ: a server may have several names, and be behind a pooler. */

@@ -87,7 +87,8 @@ export const migrate: CommandSpec<[], { ownerUrl?: string } & Options> = {
     const { migrateDatabase } = await import('../local-database.ts');
     const migrated = await migrateDatabase(process.env, ownerUrl);
     const what = migrated.length === 0 ? 'was up to date already' : `is up to date now: ${migrated.join(', ')}`;
-    await session.print({ migrated }, `The database ${what}.`);
+    const granted = ownerUrl === undefined ? '' : ' The user of DATABASE_URL has the rights of a process.';
+    await session.print({ migrated }, `The database ${what}.${granted}`);
   },
 };
 
