@@ -52,7 +52,7 @@ export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' |
 
 function throwStorageAway(error: unknown): never {
   if (!(error instanceof BlobStoreAway)) throw error;
-  throw new AdminRefused('conflict', 'The blob store is unreachable. Check BLOB_URL and the network.');
+  throw new AdminRefused('conflict', error.message);
 }
 
 /**

@@ -56,6 +56,6 @@ export class BlobStoreAway extends Error {
   override name = 'BlobStoreAway';
 
   constructor(cause: unknown) {
-    super('The blob store is unavailable.', { cause });
+    super('The blob store is unavailable. Check BLOB_URL, the network, and whether its volume is mounted.', { cause });
   }
 }

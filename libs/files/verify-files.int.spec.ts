@@ -106,8 +106,8 @@ test('says of a file that cannot be read that nothing is known, and goes on', as
   expect((await files.find(stuck.id))?.lost_at).toBeNull();
 });
 
-test('stops where the storage is gone, and takes no file for lost', async () => {
-  for (let i = 0; i < 20; i++) await newFile('x');
+test.each([1, 20])('stops if the folder of %i files is gone, and takes no file for lost', async (count) => {
+  for (let i = 0; i < count; i++) await newFile('x');
   await rename(folder, `${folder}-away`);
   try {
     await expect(verify()).rejects.toThrow(BlobStoreAway);

@@ -57,7 +57,8 @@ export interface VerifyFilesParts {
 
 /**
  * Compares every row of `files` with its bytes in the blob store, a page at a time, while files come and go. Notes which files
- * are lost, and which are no longer; changes nothing else. Throws BlobStoreAway where the storage gives nothing, DatabaseAway.
+ * are lost, and which are no longer; changes nothing else. Throws BlobStoreAway if no file can be read, or 16 in a row, and
+ * DatabaseAway.
  */
 export async function verifyFiles(
   parts: VerifyFilesParts,
@@ -86,6 +87,7 @@ export async function verifyFiles(
     }
     rows = await readPage(parts.pool, rows.at(-1)!.id);
   }
+  if (report.byProblem.unreadable === report.files) throw new BlobStoreAway(new Error('No file can be read.'));
   return report;
 }
 

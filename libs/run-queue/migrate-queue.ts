@@ -72,7 +72,7 @@ function refuse(error: unknown, url: string): never {
   const { server, database } = databaseAddress(url);
   const cure = 'run spool migrate --owner-url with the URL of its owner';
   throw new StartError(
-    `The database ${database} at ${server || 'localhost'} is not migrated for the queue, and its role may not migrate it; ${cure}.`,
+    `The database ${database} at ${server || 'localhost'} is not migrated for the queue, and its role may not migrate it; ${cure}, or set QUEUE_URL if the queue is elsewhere.`,
     { cause: error },
   );
 }

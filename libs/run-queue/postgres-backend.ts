@@ -33,7 +33,7 @@ export async function openPostgresBackend(
     options: `-c search_path=${SCHEMA}`,
   });
   const warn = logSparsely(logger);
-  pool.on('error', (error) => warn(error, 'queue connection to PostgreSQL failed'));
+  pool.on('error', (error) => warn(error, 'queue connection to PostgreSQL failed (QUEUE_URL or DATABASE_URL)'));
   // BullMQ describes the pool by its own types, without `undefined` where pg has it.
   const connection = pool as unknown as PgPool;
   return {

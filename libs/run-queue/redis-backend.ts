@@ -27,8 +27,8 @@ export async function openRedisBackend(
   // Enqueueing must not wait; the dispatcher retries anyway. Commands to a silent Redis do not pile up.
   const producer = connectRedis(url, { ...FAIL_FAST, retryStrategy });
   const warn = logSparsely(logger);
-  producer.on('error', (error) => warn(error, 'queue producer connection to Redis failed'));
-  producer.on('sentinelError', (error) => warn(error, 'sentinel named no master for the queue'));
+  producer.on('error', (error) => warn(error, 'queue producer connection to Redis failed (QUEUE_URL)'));
+  producer.on('sentinelError', (error) => warn(error, 'sentinel named no master for the queue (QUEUE_URL)'));
   const consumers: WatchedRedis[] = [];
   const close = async (): Promise<void> => {
     producer.disconnect();
@@ -45,7 +45,7 @@ export async function openRedisBackend(
       await close();
       throw error;
     }
-    logger.warn({ err: error }, 'queue unavailable; runs wait until Redis answers');
+    logger.warn({ err: error }, 'queue unavailable; runs wait until the Redis of QUEUE_URL answers');
   }
   producer.on('ready', () => {
     refuseWrongRedis(producer).catch((error: unknown) =>
@@ -57,7 +57,7 @@ export async function openRedisBackend(
     producer,
     connectConsumer: () => {
       const redis = connectRedis(url, { retryStrategy, maxRetriesPerRequest: null });
-      redis.on('error', (error) => warn(error, 'queue consumer connection to Redis failed'));
+      redis.on('error', (error) => warn(error, 'queue consumer connection to Redis failed (QUEUE_URL)'));
       consumers.push({ redis, stopWatching: watchSilence(redis) });
       return redis;
     },
