@@ -107,7 +107,7 @@ async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
     probe.once('error', (error: NodeJS.ErrnoException) =>
       reject(
         error.code === 'EADDRINUSE'
-          ? new StartError(`Port ${PORT} of ${HOST} is taken; set PORT to another one, like PORT=3001 npm start`)
+          ? new StartError(`Port ${PORT} of ${HOST} is taken; set PORT, and DATA_DIR too if another Spool runs there.`)
           : new StartError(`Cannot listen on port ${PORT} of ${HOST}: ${error.message}`),
       ),
     );

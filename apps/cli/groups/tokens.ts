@@ -135,7 +135,8 @@ async function findAgents(session: Session, given: readonly string[], organizati
 async function printSecret(session: Session, minted: MintedTokenAnswer): Promise<void> {
   const { id, name, kind, expiresAt } = minted.token;
   const expiry = expiresAt === null ? '' : `, until ${expiresAt}`;
-  if (!session.json) session.note(`The secret of ${kind} token ${id} (${name})${expiry}. It is shown only once:`);
+  if (!session.json)
+    session.note(`Created ${kind} token ${id} (${name})${expiry}. Standard output has its secret, only once.`);
   await session.print(minted, minted.secret);
 }
 
