@@ -63,12 +63,12 @@ const processes = {
     z.enum(['auto', 'json', 'pretty']).default('auto'),
   ),
   SHUTDOWN_DRAIN_MS: api(
-    'How long a stopping API still serves requests while /health/ready returns 503. ' +
-      'A load balancer needs this time to notice (docs/operators.md).',
+    'How long an API that was told to stop accepts requests while /health/ready returns 503, ' +
+      'so that load balancers notice (docs/operators.md).',
     atLeast(0).default(0),
   ),
   SHUTDOWN_GRACE_MS: services(
-    'How long a stopping worker waits for steps before it hands over their Runs, and an API for requests.',
+    'How long a worker that was told to stop waits for steps before it cuts them, and an API for requests.',
     atLeast(0).default(5_000),
   ),
 };
@@ -184,7 +184,7 @@ const limits = {
     rate.default(6_000),
   ),
   RATE_LIMIT_PER_MINUTE: apiAndCli(
-    'The setting of release 0.1.0. It applies to each of the two settings above that is unset.',
+    'The default of RATE_LIMIT_PER_PERSON_TOKEN and RATE_LIMIT_PER_SERVICE_TOKEN, as in release 0.1.0.',
     rate.optional(),
     '600',
   ),
@@ -203,7 +203,7 @@ const limits = {
     streams.default(10_000),
   ),
   STREAMS_PER_TOKEN: apiAndCli(
-    'The setting of release 0.1.0. It applies to each of the two settings above that is unset.',
+    'The default of STREAMS_PER_PERSON_TOKEN and STREAMS_PER_SERVICE_TOKEN, as in release 0.1.0.',
     streams.optional(),
     '20',
   ),

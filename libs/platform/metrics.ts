@@ -72,7 +72,7 @@ export const metrics = {
     FAST,
   ),
 
-  offers: counter('spool_offers_total', 'Attempts to enqueue Runs, by path and outcome.', {
+  offers: counter('spool_offers_total', 'Attempts to add the job of a Run to the queue.', {
     path: ['fast', 'dispatcher'],
     outcome: ['sent', 'dropped', 'failed'],
   }),

@@ -249,7 +249,7 @@ describeInBrowser('what operators manage in the console', () => {
       // Cut after the first line.
       await page.route('**/verify', (route) => route.fulfill({ body: `${JSON.stringify(line)}\n` }), { times: 1 });
       await button(page, 'Start Verify').click();
-      await told(page, 'The service stopped before the end.');
+      await told(page, 'The connection ended before the check was complete.');
       await told(page, '1 finding');
       await button(page, 'Continue Verify').click();
       await told(page, 'Every invariant holds in the Threads checked.');

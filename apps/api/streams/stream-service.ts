@@ -94,7 +94,8 @@ export class StreamService {
       // Not the caller's doing: nothing is known against them, and the next look is a second away.
       if (refusal.status >= 500) {
         // That the database is away is told by the hub.
-        if (!isDatabaseAway(error)) this.options.logger.error({ err: error }, 'stream access check failed');
+        if (!isDatabaseAway(error))
+          this.options.logger.error({ err: error }, 'checking the access of an open stream failed');
         return 'unknown';
       }
       // A Thread is not there when its Agent is not, as for every other request.

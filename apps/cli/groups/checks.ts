@@ -30,7 +30,8 @@ async function follow<N extends Operation>(
       last = lastOf(soFar) ?? last;
       progress.report(tell(soFar));
     }
-    if (!session.interrupted) throw new CommandError('away', 'The service stopped before the end.');
+    if (!session.interrupted)
+      throw new CommandError('away', 'The connection ended before the command was complete. Run it again.');
   } catch (error) {
     progress.end();
     if (last !== null) session.note(`To continue: spool ${command} --from ${last}`);

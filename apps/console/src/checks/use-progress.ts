@@ -47,7 +47,10 @@ export function useProgress<P extends ProgressPath>(path: P): Job<ProgressLine<P
         setProgress((before) => ({ ...before, line }));
         if ((line as HasEnd).done) return end({ phase: 'done' });
       }
-      end({ phase: 'failed', error: new CallError(0, 'cut', 'The service stopped before the end.') });
+      end({
+        phase: 'failed',
+        error: new CallError(0, 'cut', 'The connection ended before the check was complete. Continue it.'),
+      });
     } catch (error) {
       if (hangUp.signal.aborted) end({ phase: 'stopped' });
       else end({ phase: 'failed', error: toCallError(error) });
