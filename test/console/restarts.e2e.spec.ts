@@ -141,7 +141,7 @@ describeInBrowser('the console survives a restart of the server', () => {
       await api.process.kill('SIGKILL');
       const banner = page.getByRole('status').filter({ hasText: 'No connection' });
       await banner.waitFor();
-      await page.getByText('No problems').waitFor();
+      await page.getByText(/^No problems [^:]+\.$/).waitFor();
       await page.getByRole('region', { name: 'Runs by status' }).getByText('Completed').waitFor();
       await page.getByRole('table', { name: 'Workers' }).waitFor();
       await page.getByRole('button', { name: 'Pause the queue' }).click();

@@ -8,6 +8,8 @@ export interface Question {
   message: ReactNode;
   /** What the button says: the action by its name, not "OK". */
   action: string;
+  /** The label of the button that changes nothing. Default: Cancel. */
+  dismiss?: string;
   isDangerous?: boolean;
 }
 
@@ -50,6 +52,7 @@ export function ConfirmProvider({ children }: { children: ReactNode }) {
         opened={opened}
         title={asked?.question.title}
         action={asked?.question.action ?? ''}
+        dismiss={asked?.question.dismiss}
         isDangerous={asked?.question.isDangerous}
         onSubmit={() => settle(true)}
         onClose={() => settle(false)}

@@ -6,6 +6,8 @@ interface Props {
   title: ReactNode;
   /** What the button says: the action by its name, not "OK". */
   action: string;
+  /** The label of the button that closes the dialog. Default: Cancel. */
+  dismiss?: string | undefined;
   isDangerous?: boolean | undefined;
   /** What has to be filled in is not. */
   isIncomplete?: boolean;
@@ -21,6 +23,7 @@ export function Dialog(props: Props) {
     opened,
     title,
     action,
+    dismiss = 'Cancel',
     isDangerous,
     isIncomplete = false,
     isBusy = false,
@@ -40,8 +43,7 @@ export function Dialog(props: Props) {
         {children}
         <Group justify="flex-end" mt="lg">
           <Button variant="default" onClick={onClose} data-autofocus>
-            {/* "Cancel" beside "Cancel Run" would not say which of the two ends the Run. */}
-            {action === 'Cancel Run' ? 'Keep Run' : 'Cancel'}
+            {dismiss}
           </Button>
           <Button type="submit" color={isDangerous ? 'red' : 'indigo'} disabled={isIncomplete} loading={isBusy}>
             {action}

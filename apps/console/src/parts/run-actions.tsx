@@ -21,6 +21,8 @@ export function RunActions({ run, isCompact = false }: Props) {
       title: 'Cancel this Run?',
       message: `Run ${id} stops at once. Its output so far stays in the Thread, and you can retry the Run.`,
       action: 'Cancel Run',
+      // "Cancel" beside "Cancel Run" would not say which of the two ends the Run.
+      dismiss: 'Keep Run',
       isDangerous: true,
     },
   });
