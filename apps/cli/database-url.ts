@@ -13,7 +13,7 @@ export async function findDatabaseUrl(env: Record<string, string | undefined>): 
   const url = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? `there is no ${file}` : `${file} cannot be read: ${error.code}`;
     throw new StartError(
-      `No database is configured (${why}). Run npm start with the same DATA_DIR, or set DATABASE_URL.`,
+      `No database is configured (${why}). Run npm start, set DATA_DIR as npm start has it, or set DATABASE_URL.`,
     );
   });
   return url.trim();

@@ -56,7 +56,7 @@ async function readQuickstart(env: Env): Promise<ServiceAddress> {
   const file = join(env['DATA_DIR'] || '.data', 'quickstart.env');
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? `there is no ${file}` : `${file} cannot be read: ${error.code}`;
-    const how = 'Run npm start with the same DATA_DIR, set SPOOL_URL and SPOOL_TOKEN, or pass --local.';
+    const how = 'Run npm start, set DATA_DIR as npm start has it, set SPOOL_URL and SPOOL_TOKEN, or pass --local.';
     throw new CommandError('away', `No service is configured (${why}). ${how}`);
   });
   const valueOf = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1] ?? '';

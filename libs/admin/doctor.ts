@@ -100,8 +100,8 @@ async function checkRole({ pool }: DoctorParts): Promise<Found> {
     mayCreate && 'may create tables',
     mayChange.length > 0 && `may change ${mayChange.join(' and ')}`,
   ].filter((right) => right !== false);
-  if (rights.length === 0) return ok(`The role "${name}" cannot change the schema or stored events.`);
-  const cure = 'Set up a restricted role: spool migrate --owner-url';
+  if (rights.length === 0) return ok(`The role "${name}" cannot change the schema, events or audit entries.`);
+  const cure = 'Let processes use a restricted role (docs/operations/postgresql.md#roles).';
   return warning(`The role "${name}" ${rights.join(', ')}. ${cure}`);
 }
 

@@ -55,7 +55,7 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
     if (redis?.status !== 'away') return null;
     const isQueue = backend === 'redis';
     const what = 'This process cannot reach Redis. Streams lag by up to 2 s';
-    const more = isQueue ? ', and Runs may not start' : '';
+    const more = isQueue ? ', and Runs might not start' : '';
     return {
       severity: isQueue ? 'critical' : 'warning',
       message: `${what}${more}. Start Redis, or check the network.`,

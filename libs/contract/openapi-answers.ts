@@ -62,7 +62,7 @@ const STREAM_HEADERS = { 'Cache-Control': text('`no-store, no-transform`.', true
 /** Of the bytes, and of the answer that they have not changed. */
 const VALIDATORS = {
   ETag: text(
-    'Strong validator: two ETags are equal only if the bytes are. The ETag of an attachment never changes. The ETag of an artifact changes when its Agent writes other bytes.',
+    'Strong validator: two ETags are equal if and only if the bytes are. The ETag of an attachment never changes. The ETag of an artifact changes when its Agent writes other bytes.',
     true,
   ),
   'Accept-Ranges': header('Byte ranges are supported.', { const: 'bytes' }, true),

@@ -266,7 +266,7 @@ export const operations = {
     method: 'GET',
     path: '/threads/{threadId}/runs/{runId}',
     summary: 'Read a Run',
-    description: '`finalOutput` is set when the status is `completed`; `error` is set only when it is `failed`.',
+    description: '`finalOutput` is set when the status is `completed`; `error` is set exactly when it is `failed`.',
     params: runParams,
     query: nothing,
     body: noBody,

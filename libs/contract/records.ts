@@ -89,10 +89,12 @@ export const runSummary = z
         'reserved for Runs that the service starts; it starts none today.',
     }),
     createdAt: dateTime,
-    startedAt: dateTime.nullable().meta({ description: 'The time of the first `run.started`. Null before it.' }),
+    startedAt: dateTime
+      .nullable()
+      .meta({ description: 'The time of the first `run.started`. Null before it, and while the Run is `queued`.' }),
     completedAt: dateTime.nullable().meta({ description: 'Null until the Run ends.' }),
     updatedAt: dateTime,
-    error: runError.nullable().meta({ description: 'Set only when the status is `failed`.' }),
+    error: runError.nullable().meta({ description: 'Set exactly when the status is `failed`.' }),
     finalOutput: runFinalOutput.nullable().meta({
       description: 'The final answer of a completed Run. Null before, and if the Run ended without a message.',
     }),

@@ -79,7 +79,7 @@ export class BullConsumer<C> implements RunConsumer {
       },
       factory,
     );
-    worker.on('error', (error) => this.warn(error, 'queue consumer failed'));
+    worker.on('error', (error) => this.warn(error, 'queue consumer error'));
     void this.runWhenReady(worker);
     return worker;
   }

@@ -38,7 +38,7 @@ export class BullRunQueue<C> implements ShownRunQueue {
       },
       factory,
     );
-    this.jobs.on('error', (error) => warn(error, 'queue producer failed'));
+    this.jobs.on('error', (error) => warn(error, 'queue producer error'));
   }
 
   get shown(): Queue {

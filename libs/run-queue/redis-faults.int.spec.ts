@@ -137,7 +137,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     await on.waitFor(consumed, 1);
     redis.pause();
     await on.addReadyRuns('org', 20);
-    await eventually(() => on.log.includes('tick failed'), { what: 'the dispatcher has noticed' });
+    await eventually(() => on.log.includes('dispatcher tick failed"'), { what: 'the dispatcher has noticed' });
     redis.resume();
     await on.waitFor(consumed, 21);
   };

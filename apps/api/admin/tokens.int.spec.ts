@@ -67,7 +67,7 @@ test('each filter of the list, and its pages', async () => {
   });
   expect(await admin.refused('mintToken', { body: { ...old, expiresAt: '1999-12-31T23:59:59Z' } })).toEqual([
     'invalid_request',
-    'expiresAt is in the past; use a time in the future.',
+    'The expiry is in the past; use a time in the future.',
   ]);
   const ids = async (query: Given<'listTokens'>['query']) =>
     (await admin.do('listTokens', { query: query! })).tokens.map(({ id }) => id);

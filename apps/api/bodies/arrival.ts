@@ -9,7 +9,7 @@ export interface ArrivalLimits {
 }
 
 /** The longest pause of a body. The rate is checked over this time, milliseconds. */
-const PAUSE_MS = 5_000;
+export const PAUSE_MS = 5_000;
 
 /**
  * Watches the body of a request while other code reads it. Calls `onSlow` once if it arrives too slowly. Does not count the time

@@ -94,7 +94,8 @@ const rename: CommandSpec<[string, string]> = {
 
 const limit: CommandSpec<[string, string]> = {
   usage: 'limit <org> <runs>',
-  description: 'Limit how many Runs of an organization are executed at once; `none` removes the limit.',
+  description:
+    'Limit how many Runs of an organization are executed at once; with `none`, the limit of the installation’s settings applies.',
   examples: [['org limit Acme 20'], ['org limit Acme none']],
   async run(session, [given, runs]) {
     const params = { organizationId: await organizationId(session, given) };

@@ -60,7 +60,7 @@ const list: CommandSpec<[], ListOptions> = {
       flags: '--search <text>',
       description: 'the id of a Thread, Run or user, the external reference, or part of the title',
     },
-    { flags: '--status <status>', description: 'only these', choices: STATUSES },
+    { flags: '--status <status>', description: 'only this status', choices: STATUSES },
     { flags: '--archived', description: 'only archived Threads' },
     { flags: '--no-archived', description: 'hide archived Threads' },
     ...PAGING,

@@ -324,7 +324,7 @@ export class McpConnection {
   private noteError(error: Error): void {
     // Hiding secrets takes time, and a server can cause many errors.
     if (this.logger.isLevelEnabled('debug'))
-      this.logger.debug({ err: hideInError(error, this.target.secrets) }, 'tool server connection failed');
+      this.logger.debug({ err: hideInError(error, this.target.secrets) }, 'tool server error');
     const limit = limitOf(error);
     if (limit === 'over_limit') {
       this.logger.warn({ reason: error.message }, 'tool server killed');

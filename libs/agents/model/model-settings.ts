@@ -99,7 +99,8 @@ const RULES: Rule[] = [
   },
   {
     path: setting('maxOutputTokens'),
-    message: 'must be less than the context window (contextTokens), and so must thinkingTokens',
+    message:
+      'must be less than the context window (contextTokens); if unset, thinkingTokens must leave room for an answer',
     isBroken: (model) => answerTokens(model) >= windowTokens(model),
   },
 ];

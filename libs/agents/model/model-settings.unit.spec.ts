@@ -30,7 +30,7 @@ describe('the settings of an agent with a model', () => {
     [['model.quirks: is for openai-compatible only'], [{ ...anthropic, quirks: { callIds: 'short' } }]],
     [
       [
-        'model.settings.maxOutputTokens: must be less than the context window (contextTokens), and so must thinkingTokens',
+        'model.settings.maxOutputTokens: must be less than the context window (contextTokens); if unset, thinkingTokens must leave room for an answer',
       ],
       [{ contextTokens: 4_000, settings: { maxOutputTokens: 4_000 } }],
     ],

@@ -115,10 +115,10 @@ export const peopleOperations = {
     body: z.strictObject({
       runs: z
         .int()
-        .min(1, 'must be at least 1, or null for no limit')
+        .min(1, 'must be at least 1, or null for the limit of the installation')
         .max(10_000)
         .nullable()
-        .meta({ description: 'Null means no limit.' }),
+        .meta({ description: 'Null means `SLOTS_PERCENT_PER_ORGANIZATION` of the installation.' }),
     }),
     status: 200,
     answer: z.strictObject({ organization: organizationRecord }),

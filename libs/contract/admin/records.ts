@@ -15,9 +15,14 @@ export const organizationRecord = z
     name,
     createdAt: dateTime,
     concurrency: z.strictObject({
-      runs: z.int().nullable().meta({
-        description: 'The maximum number of its Runs that are executed at the same time. Null means no limit.',
-      }),
+      runs: z
+        .int()
+        .nullable()
+        .meta({
+          description:
+            'The maximum number of its Runs that are executed at the same time. ' +
+            'Null means `SLOTS_PERCENT_PER_ORGANIZATION` of the installation.',
+        }),
     }),
     files: z
       .strictObject({
