@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { TextlintKernel } from '@textlint/kernel';
 import markdown from '@textlint/textlint-plugin-markdown';
 import terminology from 'textlint-rule-terminology';
@@ -46,7 +46,7 @@ function generatedParts(text) {
 
 let count = 0;
 for (const file of files) {
-  const text = readFileSync(join(root, file), 'utf8');
+  const text = readFileSync(resolve(root, file), 'utf8');
   const generated = generatedParts(text);
   const { messages } = await linter.lintText(text, { ...options, filePath: file });
   const ours = messages.filter(({ line }) => !generated.some(([first, last]) => first <= line && line <= last));

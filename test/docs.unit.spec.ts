@@ -44,7 +44,7 @@ const blocks = ['README.md', 'CONTRIBUTING.md', 'docker/README.md', ...guides.ma
     ),
 );
 
-it('each block of commands in a document is typed by a test, or marked as not run', () => {
+it('each block of commands is in a document whose commands a test types, or is marked as not run', () => {
   const notTyped = blocks.filter(({ page, label }) => label === 'sh' && typedBy(page) === undefined);
   const notLabelled = blocks.filter(({ label, text }) => label === '' && COMMAND.test(text));
   expect([...notTyped, ...notLabelled]).toEqual([]);

@@ -29,10 +29,14 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..').replace(/\/dist$/, '');
 const PAGE = join(ROOT, 'docs/operations/backup.md');
 
-/** pg_dump refuses a server of a newer version. `npm run test:postgres` has a server of the version of Debian's programs. */
-const canDump = spawnSync('pg_dump', ['--schema-only', '--dbname', currentRun().databaseUrl]).status === 0;
+/**
+ * pg_dump refuses a server of a newer version, as in `npm test`. `npm run test:postgres` has a server of the version of
+ * Debian's programs. Without a pg_dump the test fails, so that it cannot vanish from the gate.
+ */
+const { error, status } = spawnSync('pg_dump', ['--schema-only', '--dbname', currentRun().databaseUrl]);
+const isTooOld = error === undefined && status !== 0;
 
-(canDump ? describe : describe.skip)('docs/operations/backup.md', () => {
+(isTooOld ? describe.skip : describe)('docs/operations/backup.md', () => {
   let folder: string;
   let redis: PrivateRedis;
   let system: System;
