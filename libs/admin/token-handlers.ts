@@ -28,7 +28,7 @@ export function tokenHandlers({
         const inside = new AdminReader(client);
         const expiry = toDate(body.expiresAt);
         if (expiry && expiry.getTime() <= Date.now()) {
-          throw new AdminRefused('invalid_request', 'The expiry is in the past; use a time in the future.');
+          throw new AdminRefused('invalid_request', 'The expiry (expiresAt) is in the past; use a time in the future.');
         }
         if (body.kind === 'person') await findPerson(inside, body.personId);
         if (body.kind === 'service') await findOrganization(inside, body.organizationId);
@@ -70,12 +70,15 @@ export function tokenChangeHandlers({
         const before = await inside.find(tokenId);
         if (before.status === 'revoked') throw isRevoked();
         if (body.allowAttribution === true && before.kind !== 'service') {
-          throw new AdminRefused('invalid_request', 'Only a service token can create Threads on behalf of people.');
+          throw new AdminRefused(
+            'invalid_request',
+            'Only a service token can create Threads on behalf of people (allowAttribution).',
+          );
         }
         if (typeof body.maxStreams === 'number' && before.kind === 'operator') {
           throw new AdminRefused(
             'invalid_request',
-            'An operator token cannot open streams; remove the limit of streams.',
+            'An operator token cannot open streams; remove the limit of streams (maxStreams).',
           );
         }
         const wanted = { ...body, expiresAt: toDate(body.expiresAt) };

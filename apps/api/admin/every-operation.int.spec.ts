@@ -133,7 +133,7 @@ const CASES: Record<AdminOperationName, Case> = {
       [{ body: { expiresAt: 'x' } }, 'body.expiresAt: must be a time'],
       [{ body: { addAgentIds: Array(101).fill('x') } }, 'body.addAgentIds: must have at most 100'],
       [{ params: { tokenId }, body: { addAgentIds: [agentId] } }, 'Only a service token lists agents'],
-      [{ params: { tokenId }, body: { allowAttribution: true } }, 'Only a service token can have allowAttribution'],
+      [{ params: { tokenId }, body: { allowAttribution: true } }, 'on behalf of people (allowAttribution)'],
     ],
   },
   rotateToken: {

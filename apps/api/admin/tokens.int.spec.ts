@@ -67,7 +67,7 @@ test('each filter of the list, and its pages', async () => {
   });
   expect(await admin.refused('mintToken', { body: { ...old, expiresAt: '1999-12-31T23:59:59Z' } })).toEqual([
     'invalid_request',
-    'The expiry is in the past; use a time in the future.',
+    'The expiry (expiresAt) is in the past; use a time in the future.',
   ]);
   const ids = async (query: Given<'listTokens'>['query']) =>
     (await admin.do('listTokens', { query: query! })).tokens.map(({ id }) => id);
@@ -236,7 +236,7 @@ describe('the limits of a token', () => {
     const body = { maxStreams: 5 };
     expect(await admin.refused('updateToken', { params: { tokenId: token.id }, body })).toEqual([
       'invalid_request',
-      'An operator token cannot open streams; remove maxStreams.',
+      'An operator token cannot open streams; remove the limit of streams (maxStreams).',
     ]);
     const origin = new URL(admin.url).origin;
     const session = `${origin}/console/session`;
