@@ -51,7 +51,7 @@ export const NIGHT_PARTS = {
     ],
     long: ['libs/access/rate-limiter\\.int', 'libs/live/bus\\.int'],
   },
-  clocks: { what: 'clocks 10 minutes apart', nightOnly: ['test/faults/clocks\\.e2e'] },
+  clocks: { what: 'clocks 10 minutes fast or slow', nightOnly: ['test/faults/clocks\\.e2e'] },
   'fair-share': { what: '10,000 Runs of one tenant beside another', nightOnly: ['test/faults/fair-share\\.e2e'] },
   tenants: {
     what: 'one hostile tenant beside another',
