@@ -3,10 +3,7 @@ import { purgeRateLimits, purgeSessions } from '#access';
 import { endThreadsOfDeletedAgents } from '#admin';
 import type { CommandHandler, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
-import { LeaderLoop, requireDatabaseUrl, type Config, type Logger } from '#platform';
-
-/** The same number in every process; any that nobody else uses. */
-const HOUSEKEEPING_LOCK = 7_215_083;
+import { ADVISORY_LOCKS, LeaderLoop, requireDatabaseUrl, type Config, type Logger } from '#platform';
 
 export interface HousekeepingOptions {
   pool: Pool;
@@ -62,5 +59,5 @@ export class Housekeeping {
 export function housekeepingLoop(housekeeping: Housekeeping, config: Config, logger: Logger): LeaderLoop {
   const databaseUrl = requireDatabaseUrl(config);
   const tick = (signal: AbortSignal): Promise<number> => housekeeping.tidy(signal);
-  return new LeaderLoop({ databaseUrl, lockId: HOUSEKEEPING_LOCK, name: 'housekeeping', tick, logger });
+  return new LeaderLoop({ databaseUrl, lockId: ADVISORY_LOCKS.housekeeping, name: 'housekeeping', tick, logger });
 }

@@ -1,5 +1,12 @@
 import type { DatabaseError, PoolClient } from 'pg';
-import { databaseAddress, openDatabase, StartError, type DatabaseOptions, type Queryable } from '#platform';
+import {
+  ADVISORY_LOCKS,
+  databaseAddress,
+  openDatabase,
+  StartError,
+  type DatabaseOptions,
+  type Queryable,
+} from '#platform';
 import {
   ensureAppRole,
   findMissingRights,
@@ -9,9 +16,6 @@ import {
   type DatabaseRole,
 } from './database-role.ts';
 import { MIGRATIONS } from './migrations.ts';
-
-/** The advisory lock for migrations, so that a second process waits. Any number that nobody else uses. */
-const MIGRATION_LOCK = 7_215_080;
 
 /**
  * Brings the database up to date, and returns which migrations that took. Safe to run by any number of processes at once.
@@ -28,7 +32,7 @@ export async function migrate(databaseUrl: string, appUrl?: string): Promise<str
   const database = await openDatabase(options);
   const lock = await database.pool.connect();
   try {
-    await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await lock.query('select pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);
     return await migrateLocked(lock, options, appUrl);
   } finally {
     // Closing the connection releases the lock in any case.

@@ -1,3 +1,4 @@
+export * from './advisory-locks.ts';
 export * from './byte-budget.ts';
 export { configSchema, type Config } from './config.ts';
 export { isOwnVariable, parseFolders, parseList, type ToolServerFolder } from './config-lists.ts';

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { ulid } from 'ulid';
+import { ADVISORY_LOCKS } from '#platform';
 import { findUsageDrift, repairUsage } from './file-usage.ts';
 import { openFixture, seedThread, type Fixture } from './threads.testing.ts';
 
@@ -84,9 +85,9 @@ test('two repairs at once correct a counter once', async () => {
   const { threadId, organizationId } = threads[0]!;
   await addFile(threadId, 1);
   await setCounter(organizationId, 9, 9);
-  await on.admin.query('select pg_advisory_lock(7215082)');
+  await on.admin.query('select pg_advisory_lock($1)', [ADVISORY_LOCKS.fileUsage]);
   expect(await repairUsage(client)).toBe(0);
-  await on.admin.query('select pg_advisory_unlock(7215082)');
+  await on.admin.query('select pg_advisory_unlock($1)', [ADVISORY_LOCKS.fileUsage]);
   expect(await repairUsage(client)).toBe(1);
   expect(await findUsageDrift(client)).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { namedStatement } from '#platform';
+import { ADVISORY_LOCKS, namedStatement } from '#platform';
 import { inTransaction } from './transaction.ts';
 
 const COUNT_PAGE = namedStatement(import.meta.dirname, 'count-page-of-files.sql');
@@ -8,9 +8,6 @@ const CORRECT_USAGE = namedStatement(import.meta.dirname, 'correct-usage.sql');
 
 /** Files of one statement, so that each takes far less than the statement timeout however many files there are. */
 const PAGE = 50_000;
-
-/** The lock of a repair. Any number that nobody else uses. */
-const REPAIR_LOCK = 7_215_082;
 
 /** An organization whose counter of files is wrong. */
 export interface UsageDrift {
@@ -75,7 +72,7 @@ async function countFiles(client: ClientBase, pageSize: number): Promise<Map<str
  */
 export async function repairUsage(client: ClientBase, pageSize = PAGE): Promise<number> {
   const { rows } = await client.query<{ isAlone: boolean }>('select pg_try_advisory_lock($1) as "isAlone"', [
-    REPAIR_LOCK,
+    ADVISORY_LOCKS.fileUsage,
   ]);
   if (!rows[0]!.isAlone) return 0;
   try {
@@ -86,6 +83,6 @@ export async function repairUsage(client: ClientBase, pageSize = PAGE): Promise<
     return drifted.length;
   } finally {
     // With the connection gone the server does it.
-    await client.query('select pg_advisory_unlock($1)', [REPAIR_LOCK]).catch(() => undefined);
+    await client.query('select pg_advisory_unlock($1)', [ADVISORY_LOCKS.fileUsage]).catch(() => undefined);
   }
 }

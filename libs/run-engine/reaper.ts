@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { isRejection, type Command, type RejectionCode } from '#domain';
 import type { CommandHandler, CommandOutcome, LoadedThread } from '#event-store';
-import { isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platform';
+import { ADVISORY_LOCKS, isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platform';
 
 const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
 
@@ -9,8 +9,6 @@ const FIND_OPEN_STEP = namedStatement(import.meta.dirname, 'find-open-step.sql')
 
 const FIND_WORK_ROW = 'select from run_work where run_id = $1';
 
-/** The same number in every process; any that nobody else uses. */
-const REAPER_LOCK = 7_215_082;
 const MAX_INTERVAL_MS = 500;
 const BATCH = 100;
 /** Of the pool's connections, which the process needs for other things too. */
@@ -131,5 +129,10 @@ function commandFor({ state, runId, dispatch, attempt, workOver }: DueRun): Comm
 
 /** The reaper of this process, which works while it leads. */
 export function reaperLoop(reaper: Reaper, options: { databaseUrl: string; logger: Logger }): LeaderLoop {
-  return new LeaderLoop({ ...options, lockId: REAPER_LOCK, name: 'reaper', tick: (signal) => reaper.reap(signal) });
+  return new LeaderLoop({
+    ...options,
+    lockId: ADVISORY_LOCKS.reaper,
+    name: 'reaper',
+    tick: (signal) => reaper.reap(signal),
+  });
 }

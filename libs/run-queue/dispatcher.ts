@@ -1,6 +1,6 @@
 import type { Pool, QueryConfig, QueryResultRow } from 'pg';
 import type { RunOffer } from '#event-store';
-import { LeaderLoop, metrics, namedStatement, type Logger } from '#platform';
+import { ADVISORY_LOCKS, LeaderLoop, metrics, namedStatement, type Logger } from '#platform';
 import { inTurn, runsAhead, type FairShares, type ReadyRun } from './fair-order.ts';
 import { lookAtLimits } from './limited-runs.ts';
 import { monotonicNow } from './monotonic-now.ts';
@@ -11,9 +11,6 @@ import { SlotUsage, type SlotsInUse } from './slot-usage.ts';
 const FIND_READY_RUNS = namedStatement(import.meta.dirname, 'find-ready-runs.sql');
 const FIND_SLOTS_IN_USE = namedStatement(import.meta.dirname, 'find-slots-in-use.sql');
 const WAKE_DELAYED_RUNS = namedStatement(import.meta.dirname, 'wake-delayed-runs.sql');
-
-/** The same number in every process; any that nobody else uses. */
-const DISPATCHER_LOCK = 7_215_081;
 
 const IDLE_MS = 1_000;
 /** While there has been work lately. */
@@ -107,7 +104,7 @@ export class Dispatcher {
     const { databaseUrl, logger } = options;
     this.loop = new LeaderLoop({
       databaseUrl,
-      lockId: DISPATCHER_LOCK,
+      lockId: ADVISORY_LOCKS.dispatcher,
       name: 'dispatcher',
       tick: () => this.tick(),
       outageOf: (error) => (error instanceof QueueAway ? 'the queue' : null),

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { ulid } from 'ulid';
 import { migrate, readRole } from '#event-store';
-import { ConfigError, StartError } from '#platform';
+import { ADVISORY_LOCKS, ConfigError, StartError } from '#platform';
 import { createTestDatabase, type TestDatabase } from '#testing';
 import { migrateInstallation } from './migrate-installation.ts';
 import { prepareQueue } from './migrate-queue.ts';
@@ -113,6 +113,15 @@ test('an owner that may create roles makes the role of processes, and may repeat
   // Processes that start at once create the same sequence.
   for (let queue = 0; queue < 5; queue++)
     await Promise.all(Array.from({ length: 8 }, () => prepareQueue(app.url, `queue-${queue}`)));
+});
+
+test('does not wait for the leaders of running workers', async () => {
+  const [owner, app] = [await newOwner(), newRole()];
+  await createRole(app.name);
+  for (const leader of ['dispatcher', 'reaper', 'housekeeping'] as const)
+    await admin.query('select pg_advisory_lock($1)', [ADVISORY_LOCKS[leader]]);
+  expect((await migrateInstallation({ ownerUrl: owner.url, appUrl: app.url })).length).toBeGreaterThan(0);
+  await admin.query('select pg_advisory_unlock_all()');
 });
 
 test('a second role of processes leaves the first one its rights, so that a password can be replaced without a stop', async () => {

@@ -1,6 +1,6 @@
 import { assertSchemaCompatibility, LATEST_SCHEMA_VERSION, runMigrations, SchemaMigrationRequiredError } from 'bullmq';
 import { Client, escapeIdentifier, type DatabaseError } from 'pg';
-import { databaseAddress, StartError } from '#platform';
+import { ADVISORY_LOCKS, databaseAddress, StartError } from '#platform';
 
 /** The schema of BullMQ's tables and functions. */
 export const SCHEMA = 'bullmq';
@@ -95,15 +95,15 @@ const OPEN_QUEUE = `
     $$;
     revoke execute on function ${SCHEMA}.spool_open_queue from public;`;
 
-/** The lock for grants, because concurrent grants on the same objects fail. Any number that nobody else uses. */
-const GRANT_LOCK = 7_215_081;
-
-/** Grants all rights on jobs, which are hints (ADR 2), and on objects that a later BullMQ adds. */
+/**
+ * Grants all rights on jobs, which are hints (ADR 2), and on objects that a later BullMQ adds. Takes a lock, because
+ * concurrent grants on the same objects fail.
+ */
 async function grantRights(client: Client, role: string): Promise<void> {
   const name = escapeIdentifier(role);
   await client.query(`
     begin;
-    select pg_advisory_xact_lock(${GRANT_LOCK});
+    select pg_advisory_xact_lock(${ADVISORY_LOCKS.queueRights});
     ${OPEN_QUEUE}
     grant usage on schema ${SCHEMA} to ${name};
     grant select, insert, update, delete on all tables in schema ${SCHEMA} to ${name};
