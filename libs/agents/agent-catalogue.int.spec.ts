@@ -102,7 +102,7 @@ it('says why an agent cannot run: to callers that, to operators what', async () 
     reasons.push(read && (await catalogue.readiness(read)));
   }
   const missing = { message: 'its harness is missing', detail: 'There is no harness "none".' };
-  const detail = 'The settings of the harness are wrong: harness.pauseMs: must be a number.';
+  const detail = 'The manifest has invalid harness settings: harness.pauseMs: must be a number.';
   expect(reasons).toEqual([[], [missing], [{ message: 'the settings of its harness are wrong', detail }]]);
 });
 

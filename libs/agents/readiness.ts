@@ -49,7 +49,7 @@ export class ReadinessCheck {
     }
     const wrong = harness.checkSettings(manifest).map((issue) => ({
       message: 'the settings of its harness are wrong',
-      detail: `The settings of the harness are wrong: ${issueText(issue)}.`,
+      detail: `The manifest has invalid harness settings: ${issueText(issue)}.`,
     }));
     // It may count on its settings.
     return [...wrong, ...missing, ...(wrong.length > 0 ? [] : await harness.readiness(manifest))];

@@ -27,7 +27,9 @@ export const COMPATIBILITY_FIELDS = {
     client_external_ref: z
       .string()
       .nullable()
-      .meta({ description: 'The reference given at creation under either name, or null.' }),
+      .meta({
+        description: 'The `externalRef` or `client_external_ref` of the request that created the Thread, or null.',
+      }),
     attributed_user: whoever
       .nullable()
       .meta({ description: 'The person for whom a service token created it, or null.' }),

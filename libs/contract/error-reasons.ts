@@ -34,7 +34,7 @@ export const ERROR_REASONS = {
   too_many_attachments: {
     code: 'invalid_request',
     status: 400,
-    meaning: 'The Thread would have more attachments than allowed.',
+    meaning: 'The Thread would have more attachments than `FILES_PER_THREAD` allows.',
   },
   invalid_upload: {
     code: 'invalid_request',
@@ -62,7 +62,11 @@ export const ERROR_REASONS = {
     meaning: 'The request did not arrive in time, or arrived too slowly.',
   },
   body_too_large: { code: 'invalid_request', status: 413, meaning: 'The body is larger than allowed.' },
-  file_too_large: { code: 'invalid_request', status: 413, meaning: 'The file is larger than allowed.' },
+  file_too_large: {
+    code: 'invalid_request',
+    status: 413,
+    meaning: 'The file is larger than the size limit for files.',
+  },
   file_quota_full: {
     code: 'invalid_request',
     status: 413,
@@ -99,7 +103,7 @@ export const ERROR_REASONS = {
   attribution_forbidden: {
     code: 'forbidden',
     status: 403,
-    meaning: 'The caller cannot create Threads for a person (`attributed_user_id`).',
+    meaning: 'The token is not allowed to create Threads for a person (`attributed_user_id`).',
   },
   agent_not_found: { code: 'not_found', status: 404, meaning: 'The Agent does not exist.' },
   thread_not_found: {

@@ -130,7 +130,7 @@ function requestContent(name: string, body: Exclude<Operation['body'], null>): J
   const file = {
     ...BYTES,
     description:
-      'The bytes, at most 64 MiB (otherwise 413), in the only part of the body. The file name of the part, without folders, becomes the name.',
+      'The file: the only part of the body, at most 64 MiB (otherwise 413). Its file name, without folders, becomes the name of the file.',
   };
   const schema = { type: 'object', properties: { file }, required: ['file'], additionalProperties: false };
   return { 'multipart/form-data': { schema } };

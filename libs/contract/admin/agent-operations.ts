@@ -126,7 +126,7 @@ export const agentOperations = {
     method: 'GET',
     path: '/agents/{agentId}/versions',
     summary: 'List the versions of an Agent, newest first',
-    description: 'Each applied manifest that differed from the live one is a version. Versions never change.',
+    description: 'Applying a manifest that differs from the live version creates a version. Versions never change.',
     params: agentParams,
     query: z.object({
       limit: page.limit,

@@ -149,7 +149,8 @@ export const threadOperations = {
     method: 'GET',
     path: '/runs/{runId}',
     summary: 'Read a Run',
-    description: 'For a live Run, includes the data of dispatcher and reaper.',
+    description:
+      'If the Run has not ended, the response also has its work item: what the dispatcher and the reaper wait for.',
     params: runParams,
     query: nothing,
     body: noBody,
