@@ -24,12 +24,9 @@ export const COMPATIBILITY_FIELDS = {
     }),
   }),
   ThreadSummary: z.strictObject({
-    client_external_ref: z
-      .string()
-      .nullable()
-      .meta({
-        description: 'The `externalRef` or `client_external_ref` of the request that created the Thread, or null.',
-      }),
+    client_external_ref: z.string().nullable().meta({
+      description: 'The `externalRef` or `client_external_ref` of the request that created the Thread, or null.',
+    }),
     attributed_user: whoever
       .nullable()
       .meta({ description: 'The person for whom a service token created it, or null.' }),

@@ -149,8 +149,7 @@ export const threadOperations = {
     method: 'GET',
     path: '/runs/{runId}',
     summary: 'Read a Run',
-    description:
-      'If the Run has not ended, the response also has its work item: what the dispatcher and the reaper wait for.',
+    description: 'If the Run has not ended, `work` has its state, its worker and the time of its next step.',
     params: runParams,
     query: nothing,
     body: noBody,
