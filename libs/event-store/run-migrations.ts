@@ -1,15 +1,16 @@
-import { readFile } from 'node:fs/promises';
-import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { DataSource, type DataSourceOptions } from 'typeorm';
 import { poolSettings, type DatabaseOptions } from '#platform';
-import type { Migration } from './migrations.ts';
 
-/** Runs the migrations that the database lacks, each in its own transaction. Returns their names. */
-export async function runMigrations(options: DatabaseOptions, migrations: readonly Migration[]): Promise<string[]> {
+/** Brings those that are not there yet, each in a transaction of its own, and answers which they were. */
+export async function runMigrations(
+  options: DatabaseOptions,
+  migrations: NonNullable<DataSourceOptions['migrations']>,
+): Promise<string[]> {
   const dataSource = new DataSource({
     type: 'postgres',
     url: options.url,
-    poolErrorHandler: () => undefined, // The query reports it.
-    migrations: migrations.map(toClass),
+    poolErrorHandler: () => undefined, // told by the query
+    migrations,
     migrationsTransactionMode: 'each',
     extra: poolSettings(options),
   });
@@ -19,19 +20,4 @@ export async function runMigrations(options: DatabaseOptions, migrations: readon
   } finally {
     await dataSource.destroy();
   }
-}
-
-/** TypeORM takes migrations as classes. */
-function toClass({ name, path }: Migration): new () => MigrationInterface {
-  return class implements MigrationInterface {
-    readonly name = name;
-
-    async up(runner: QueryRunner): Promise<void> {
-      await runner.query(await readFile(path, 'utf8'));
-    }
-
-    async down(): Promise<void> {
-      throw new Error('A migration cannot be undone; restore a backup.');
-    }
-  };
 }
