@@ -82,16 +82,21 @@ describe('standalone', () => {
 
   test('kill -9 in the middle of Runs, then a start: all go on and complete', async () => {
     const before = await caller();
-    const created = await inParallel(RUNS, RUNS, (i) =>
-      createThread(before, `/pause 100 one two three four five ${i}`),
-    );
-    await eventually(
+    // The first Run lasts until the kill, however long the other requests take.
+    const first = await createThread(before, '/think 3s /pause 100 one two three four five');
+    const firstIsRunning = eventually(
       async () => {
-        const { body } = await getThread(before, created[0]!.body.thread.id);
-        return body.run?.status === 'running';
+        const status = (await getThread(before, first.body.thread.id)).body.run?.status;
+        if (status !== 'running') throw new Error(`it is ${status}`);
+        return true;
       },
       { what: 'the first Run is running' },
     );
+    const others = inParallel(RUNS - 1, RUNS - 1, (i) =>
+      createThread(before, `/pause 100 one two three four five ${i}`),
+    );
+    const created = [first, ...(await others)];
+    await firstIsRunning;
     await running!.kill('SIGKILL');
     await start();
     const after = await caller();
@@ -129,14 +134,15 @@ describe('standalone', () => {
       // Unused connections are closed after a while, so it is pressed until all are open at once.
       const held = await eventually(
         async () => {
+          await createThread(me, '/think 3s'); // long enough that its lease is renewed
           await inParallel(60, 30, (i) => createThread(me, `/pieces 3 ${i}`));
           const now = await count();
           // The one of BullMQ's four that listens takes the name of the queue.
           const queue = (now.get('spool queue') ?? 0) + (now.get('spool-runs') ?? 0);
-          if (now.get('spool') === 10 && queue === 4) return now;
+          if (now.get('spool') === 10 && queue === 4 && now.has('spool leases')) return now;
           throw new Error(`held: ${JSON.stringify([...now])}`);
         },
-        { what: 'both pools are full', timeoutMs: 30_000 },
+        { what: 'both pools are full and a lease was renewed', timeoutMs: 30_000 },
       );
       expect(Object.fromEntries(held)).toMatchObject({
         'spool dispatcher': 1,
