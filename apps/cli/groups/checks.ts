@@ -30,8 +30,11 @@ async function follow<N extends Operation>(
       last = lastOf(soFar) ?? last;
       progress.report(tell(soFar));
     }
-    if (!session.interrupted)
-      throw new CommandError('away', 'The connection ended before the command was complete. Run it again.');
+    if (!session.interrupted) {
+      // With a position, the note below says how to continue.
+      const advice = last === null ? ' Run it again.' : '';
+      throw new CommandError('away', `The connection ended before the command was complete.${advice}`);
+    }
   } catch (error) {
     progress.end();
     if (last !== null) session.note(`To continue: spool ${command} --from ${last}`);
