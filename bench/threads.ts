@@ -1,6 +1,6 @@
 import type { Pool, QueryConfig } from 'pg';
 import { monotonicFactory } from 'ulid';
-import { isRejection, type Command, type RecordedFact } from '#domain';
+import type { Command, RecordedFact } from '#domain';
 import {
   ThreadStore,
   type CommandHandler,
@@ -61,9 +61,9 @@ export async function appendPieces(handler: CommandHandler, hot: HotThread, piec
 
 /** Throws when the commands were not applied. */
 export async function handled(handler: CommandHandler, request: CommandRequest): Promise<Handled> {
-  const outcome = await handler.handle(request);
-  if (!isRejection(outcome) && outcome.outcome === 'appended') return outcome;
-  throw new Error(`not appended: ${JSON.stringify(outcome)}`);
+  const result = await handler.handle(request);
+  if (result.outcome === 'appended') return result;
+  throw new Error(`not appended: ${JSON.stringify(result)}`);
 }
 
 /** A hand-written statement: named, with its parameters made. */

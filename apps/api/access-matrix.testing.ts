@@ -351,7 +351,7 @@ export class MatrixWorld {
       ...(lifecycle === 'terminated' ? [{ type: 'terminate_thread' } as const] : []),
     ];
     const made = await this.api.handler.handle({ threadId, from: absentThread(threadId), commands });
-    if (!('outcome' in made) || made.outcome !== 'appended') throw new Error(JSON.stringify(made));
+    if (made.outcome !== 'appended') throw new Error(JSON.stringify(made));
     await this.storeFile(fileId, { thread_id: threadId });
     return { what, agent, owner, lifecycle, threadId, runId, fileId };
   }

@@ -144,7 +144,7 @@ export class ApiUnderTest {
   /** Lets a worker's commands happen to a Thread, without a worker. */
   async happen(threadId: string, ...commands: Command[]): Promise<void> {
     const outcome = await this.handler.handle({ threadId, commands });
-    if (!('outcome' in outcome) || outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
+    if (outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
   }
 
   /** The Run is claimed and started under attempt 1. */

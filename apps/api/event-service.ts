@@ -8,7 +8,7 @@ import {
   type ThreadEventInput,
 } from '#contract';
 import { isRejection, isTerminal, toExtendedLogEntry, toLogEntry, type Command } from '#domain';
-import type { CommandHandler, CommandOutcome, CommandRequest, Handled, ThreadStore } from '#event-store';
+import type { CommandHandler, CommandRequest, CommandResult, Handled, ThreadStore } from '#event-store';
 import { isLargeJson, ownTurn, type Config } from '#platform';
 import type { RunSummary } from '#projections';
 import type { ApiRequest } from './caller.ts';
@@ -72,9 +72,9 @@ export class EventService {
         const fileIds = events.flatMap((event) => (event.type === 'user_message' ? idsOf(event.resources) : []));
         const files = this.drafts.claim(caller, visible.agent.id, fileIds);
         const commands = await this.toCommands(events, await this.drafts.namesOf(fileIds), caller, visible);
-        const outcome = await this.apply(batch, { threadId: input.params.threadId, answer, files }, commands);
+        const result = await this.apply(batch, { threadId: input.params.threadId, answer, files }, commands);
         request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
-        return this.drafts.orRefuse(outcome, files);
+        return this.drafts.orRefuse(result, files);
       },
       render: (handled) => renderSent(events, batch, handled, this.settings),
     });
@@ -111,14 +111,14 @@ export class EventService {
     batch: Batch,
     request: Omit<CommandRequest, 'commands'>,
     commands: readonly Command[],
-  ): Promise<CommandOutcome> {
+  ): Promise<CommandResult> {
     const { threadId } = request;
     const named = commands.flatMap((command) => (command.type === 'interrupt' ? (command.runId ?? []) : []));
     for (let endedBefore = -1; ;) {
       const found = await this.summaries.findRuns(threadId, named);
       if (named.some((runId) => !found.has(runId))) throw notFound('Run');
       batch.ended = new Map([...found].filter(([, { status }]) => isTerminal(status)));
-      const outcome = await this.handler.handle({
+      const result = await this.handler.handle({
         ...request,
         commands: (thread) => {
           const plan = planBatch(commands, batch.ended, thread);
@@ -127,8 +127,8 @@ export class EventService {
           return plan.commands;
         },
       });
-      const endedMeanwhile = isRejection(outcome) && outcome.rejected === 'run_not_live';
-      if (!endedMeanwhile || batch.ended.size === endedBefore) return outcome;
+      const endedMeanwhile = result.outcome === 'rejected' && result.rejection.rejected === 'run_not_live';
+      if (!endedMeanwhile || batch.ended.size === endedBefore) return result;
       endedBefore = batch.ended.size;
     }
   }

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { isRejection, type CreateThread } from '#domain';
-import type { CommandOutcome } from '#event-store';
+import type { CreateThread } from '#domain';
+import type { CommandResult } from '#event-store';
 import { namedStatement } from '#platform';
 import { ApiError, threadContended } from './http-errors.ts';
 
@@ -20,11 +20,12 @@ export class ExternalRefs {
    * Creates the Thread. Tries again if the Thread that had its reference was deleted meanwhile. Throws ApiError
    * `reference_taken` if the reference is in use, and names the Thread that has it.
    */
-  async orRefuse(created: CreateThread, create: () => Promise<CommandOutcome>): Promise<CommandOutcome> {
+  async orRefuse(created: CreateThread, create: () => Promise<CommandResult>): Promise<CommandResult> {
     const { agentId, userId, externalRef } = created;
     for (let tries = 0; tries < TRIES; tries++) {
-      const outcome = await create();
-      if (isRejection(outcome) || outcome.outcome !== 'reference_taken' || externalRef === undefined) return outcome;
+      const result = await create();
+      const isTaken = result.outcome === 'refused' && result.reason === 'reference_taken';
+      if (!isTaken || externalRef === undefined) return result;
       const values = [externalRef.tokenId, agentId, userId, externalRef.value];
       const { rows } = await this.pool.query<{ threadId: string }>({ ...FIND_REFERENCE, ...LIMIT, values });
       if (rows[0] === undefined) continue;

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { InputOf, Operation } from '#contract';
-import { isRejection } from '#domain';
-import type { CommandOutcome, CommandRequest, Handled, StoredAnswer, ThreadStore } from '#event-store';
+import type { CommandRequest, CommandResult, Handled, StoredAnswer, ThreadStore } from '#event-store';
 import { jsonSteps } from '#platform';
 import type { ApiRequest } from './caller.ts';
 import type { Extensions } from './extensions.ts';
@@ -20,7 +19,7 @@ export interface RequestKey {
 /** An operation's effect, and what it answers once the effect is stored. */
 export interface Effect {
   /** Runs the commands, giving `answer` on to the CommandHandler. Throws ApiError for a refusal. */
-  perform: (answer: CommandRequest['answer']) => Promise<CommandOutcome>;
+  perform: (answer: CommandRequest['answer']) => Promise<CommandResult>;
   render: (handled: Handled) => object;
 }
 
@@ -104,27 +103,21 @@ export const keyInProgress = () => busyNow('key_in_progress', 'A request with th
 
 async function runEffect({ perform, render }: Effect, key: RequestKey | null): Promise<string> {
   let body: string | undefined;
-  const outcome = await perform(
+  const result = await perform(
     key ? (handled) => ({ ...key, body: (body = JSON.stringify(render(handled))) }) : undefined,
   );
-  if (isRejection(outcome)) throw rejectionError(outcome);
-  switch (outcome.outcome) {
+  switch (result.outcome) {
     case 'appended':
-    case 'nothing_to_do':
-      return body ?? JSON.stringify(render(outcome));
-    case 'key_in_progress':
-    case 'key_seen':
+    case 'unchanged':
+      return body ?? JSON.stringify(render(result));
+    case 'rejected':
+      throw rejectionError(result.rejection);
+    case 'key_taken':
       throw keyInProgress();
     case 'conflict':
       throw threadContended();
-    case 'files_refused':
-    case 'files_full':
-    case 'folder_moved':
-    case 'folder_full':
-    case 'quota_full':
-    case 'limited':
-    case 'reference_taken':
-      throw new Error('The append refused an operation for files, claims or a reference that it does not have.');
+    case 'refused':
+      throw new Error(`The append was refused for a reason that this operation does not have: ${result.reason}.`);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { AgentCatalogue } from '#agents';
 import { operations, type AgentAnswer, type OkAnswer, type ThreadAnswer } from '#contract';
-import { attachFile, deriveTitle, isRejection, type Command, type CreateThread } from '#domain';
+import { attachFile, deriveTitle, type Command, type CreateThread } from '#domain';
 import { absentThread, type CommandHandler, type CommandRequest, type Handled, type LoadedThread } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { newId } from '#platform';
@@ -85,9 +85,9 @@ export class ThreadService {
   }
 
   private async change(threadId: string, commands: CommandRequest['commands']): Promise<void> {
-    const outcome = await this.handler.handle({ threadId, commands });
-    if (isRejection(outcome)) throw rejectionError(outcome);
-    if (outcome.outcome === 'conflict') throw threadContended();
+    const result = await this.handler.handle({ threadId, commands });
+    if (result.outcome === 'rejected') throw rejectionError(result.rejection);
+    if (result.outcome === 'conflict') throw threadContended();
   }
 
   async deleteThread({ caller, input }: ApiRequest<typeof operations.deleteThread>): Promise<OkAnswer> {

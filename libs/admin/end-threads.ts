@@ -32,8 +32,8 @@ export async function endThreadsOf(
     for (const threadId of threadIds) {
       if (performance.now() >= until) return { ended, complete: false };
       // One that moves too quickly is passed over: what is asked below finds it, and the next round ends it.
-      const outcome = await handler.handle({ threadId, commands: [{ type: 'terminate_thread' }] });
-      if ('outcome' in outcome && outcome.outcome === 'appended') ended++;
+      const { outcome } = await handler.handle({ threadId, commands: [{ type: 'terminate_thread' }] });
+      if (outcome === 'appended') ended++;
       last = threadId;
     }
     if (threadIds.length < BATCH) break;

@@ -152,9 +152,9 @@ export async function changeThread(
   if (isRejection(decision)) throw refusedBy(decision);
   if (decision.events.length === 0) return;
   await writeEntry(pool, actor, entry);
-  const outcome = await handler.handle({ threadId, commands: [command], from });
-  if (isRejection(outcome)) throw refusedBy(outcome);
-  if (outcome.outcome === 'conflict')
+  const result = await handler.handle({ threadId, commands: [command], from });
+  if (result.outcome === 'rejected') throw refusedBy(result.rejection);
+  if (result.outcome === 'conflict')
     throw new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
 }
 

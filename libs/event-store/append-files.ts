@@ -74,7 +74,7 @@ interface FilesOfAppend {
   quota: FileQuota;
 }
 
-type FilesOutcome = 'appended' | 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full' | 'quota_full';
+type FilesRefusal = 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full' | 'quota_full';
 
 /** Files and bytes that an organization has more than before. */
 interface Growth {
@@ -82,12 +82,12 @@ interface Growth {
   bytes: number;
 }
 
-/** Changes files in the transaction of the append. What is not 'appended' must be rolled back. Throws what pg throws. */
+/** Changes files in the transaction of the append. Returns why not; then it must be rolled back. Throws what pg throws. */
 export async function changeFiles(
   client: PoolClient,
   { threadId, organizationId, files, quota }: FilesOfAppend,
   timeoutMs?: number,
-): Promise<FilesOutcome> {
+): Promise<FilesRefusal | null> {
   const { claimed, removed = [], removedSha256 = null, maxAttachments = Infinity, folder } = files;
   const inFolder = folder && (await changeFolder(client, threadId, folder, timeoutMs));
   if (typeof inFolder === 'string') return inFolder;
@@ -113,7 +113,7 @@ export async function changeFiles(
     files: filesInFolder + added.length - removed.length,
     bytes: bytesInFolder + bytesOf(added) - done.removedBytes,
   };
-  return (await isBeyondQuota(client, { organizationId, growth, quota }, timeoutMs)) ? 'quota_full' : 'appended';
+  return (await isBeyondQuota(client, { organizationId, growth, quota }, timeoutMs)) ? 'quota_full' : null;
 }
 
 interface ChangedFiles {

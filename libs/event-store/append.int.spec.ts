@@ -18,10 +18,11 @@ import {
   readAll,
   record,
   runningThread,
+  tally,
   whileLocked,
   type Fixture,
 } from './store.testing.ts';
-import type { Append, AppendOutcome, Fence, LoadedThread } from './append.ts';
+import { nameOf, type Append, type Fence, type LoadedThread } from './append.ts';
 
 // Real: PostgreSQL, pg, the statements. The races are forced: what shall meet waits for one lock, until PostgreSQL says so.
 
@@ -38,12 +39,8 @@ afterAll(async () => {
   await on.close();
 });
 
-/** How many of each outcome. */
-function tally(outcomes: AppendOutcome[]): Partial<Record<AppendOutcome, number>> {
-  const counts: Partial<Record<AppendOutcome, number>> = {};
-  for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
-  return counts;
-}
+/** Sends the append, and names its result. */
+const send = async (append: Append): Promise<string> => nameOf(await on.store.append(append));
 
 const creation = (threadId: string): Promise<Append> =>
   makeAppend({ threadId, from: absentThread(threadId), commands: [createThread()] });
@@ -60,7 +57,7 @@ const ending = (thread: LoadedThread, fence: Fence): Promise<Append> =>
   });
 
 /** Sends each append 64 times over, so that 20 of them wait for the lock at once, and then lets them go. */
-async function sendAtOnce(hold: string, values: unknown[], appends: () => Promise<Append>): Promise<AppendOutcome[]> {
+async function sendAtOnce(hold: string, values: unknown[], appends: () => Promise<Append>) {
   await on.admin.query('begin');
   await on.admin.query(hold, values);
   const made = await Promise.all(Array.from({ length: 64 }, appends));
@@ -106,8 +103,8 @@ describe('an idempotency key', () => {
   test('twice has one effect, and its answer is kept as it was', async () => {
     const answer = answerUnder('twice');
     const [first, second] = [await creation(ulid()), await creation(ulid())];
-    expect(await on.store.append({ ...first, answer })).toBe('appended');
-    expect(await on.store.append({ ...second, answer: { ...answer, body: 'another' } })).toBe('key_seen');
+    expect(await send({ ...first, answer })).toBe('appended');
+    expect(await send({ ...second, answer: { ...answer, body: 'another' } })).toBe('key_taken');
     const { fingerprint, status, body } = answer;
     const kept = await on.store.findKey(answer.tokenId, answer.key);
     expect(kept).toEqual({ fingerprint, status, body, threadId: first.after.threadId, fileId: null });
@@ -119,23 +116,23 @@ describe('an idempotency key', () => {
     const other = await connect(on.url);
     await other.query('begin');
     await other.query(`select pg_advisory_xact_lock(hashtextextended('token busy', 0))`);
-    expect(await on.store.append(append)).toBe('key_in_progress');
+    expect(await send(append)).toBe('key_taken');
     expect(await on.store.load(append.after.threadId)).toBeNull();
     await other.end();
-    await eventually(async () => (await on.store.append(append)) === 'appended', { what: 'the lock is gone' });
+    await eventually(async () => (await send(append)) === 'appended', { what: 'the lock is gone' });
   });
 
   test('of another token is another key', async () => {
     const [first, second] = [await creation(ulid()), await creation(ulid())];
-    expect(await on.store.append({ ...first, answer: answerUnder('same', 'token a') })).toBe('appended');
-    expect(await on.store.append({ ...second, answer: answerUnder('same', 'token b') })).toBe('appended');
+    expect(await send({ ...first, answer: answerUnder('same', 'token a') })).toBe('appended');
+    expect(await send({ ...second, answer: answerUnder('same', 'token b') })).toBe('appended');
   });
 
   test('is not kept when the version has passed', async () => {
     const { thread, fence } = await runningThread(on);
     const late = await pieces(thread, fence);
     await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });
-    expect(await on.store.append({ ...late, answer: answerUnder('late') })).toBe('conflict');
+    expect(await send({ ...late, answer: answerUnder('late') })).toBe('conflict');
     expect(await on.store.findKey('token', 'late')).toBeNull();
   });
 
@@ -145,11 +142,11 @@ describe('an idempotency key', () => {
     const answer = answerUnder('between');
     await on.admin.query('begin');
     await on.admin.query(`insert into idempotency_keys values ('token', 'between', '', null, 200, '')`);
-    const sent = on.store.append({ ...first, answer });
+    const sent = send({ ...first, answer });
     await blockedBackends(on.admin, 1);
     await on.admin.query('commit');
-    expect(await sent).toBe('key_seen');
-    expect(await on.store.append({ ...second, answer })).toBe('key_seen');
+    expect(await sent).toBe('key_taken');
+    expect(await send({ ...second, answer })).toBe('key_taken');
     expect(await on.store.load(first.after.threadId)).toBeNull();
   });
 });
@@ -164,17 +161,17 @@ describe('the fence', () => {
     // The row has the next attempt at the same version: nothing but the fence can tell.
     const claim = `update streams set state = jsonb_set(state, '{runs,0,attempt}', $2) where thread_id = $1`;
     await on.admin.query(claim, [thread.threadId, 2]);
-    expect(await on.store.append(old)).toBe('conflict');
+    expect(await send(old)).toBe('conflict');
     expect(await readAll(on, thread.threadId)).toHaveLength(thread.version);
     await on.admin.query(claim, [thread.threadId, 1]);
-    expect(await on.store.append(old)).toBe('appended');
+    expect(await send(old)).toBe('appended');
   });
 
   test('refuses a Run that is not the current one', async () => {
     const { thread, fence } = await runningThread(on);
     const other = { ...fence, runId: ulid() };
     const append = { ...(await pieces(thread, fence)), fence: other };
-    expect(await on.store.append(append)).toBe('conflict');
+    expect(await send(append)).toBe('conflict');
   });
 });
 
@@ -192,23 +189,23 @@ describe('taking back what is due', () => {
   test('only when it is due by the clock of the database, whatever ours says', async () => {
     const { thread, fence } = await runningThread(on);
     const append = await reclaiming(thread, fence);
-    expect(await on.store.append(append)).toBe('conflict');
+    expect(await send(append)).toBe('conflict');
     await expire(fence.runId);
-    expect(await on.store.append(append)).toBe('appended');
+    expect(await send(append)).toBe('appended');
     expect((await on.store.load(thread.threadId))?.state).toMatchObject({ runs: [{ status: 'queued', dispatch: 2 }] });
   });
 
   test('also when the work limit has passed, while the lease is good', async () => {
     const { thread, fence } = await runningThread(on);
     await on.admin.query(`update run_work set work_until = clock_timestamp() where run_id = $1`, [fence.runId]);
-    expect(await on.store.append(await reclaiming(thread, fence))).toBe('appended');
+    expect(await send(await reclaiming(thread, fence))).toBe('appended');
   });
 
   test('not under another attempt', async () => {
     const { thread, fence } = await runningThread(on);
     await expire(fence.runId);
     const append = { ...(await reclaiming(thread, fence)), due: { ...fence, attempt: 2 } };
-    expect(await on.store.append(append)).toBe('conflict');
+    expect(await send(append)).toBe('conflict');
   });
 
   test('not when it is renewed while the append waits for the row', async () => {
@@ -217,7 +214,7 @@ describe('taking back what is due', () => {
     await on.admin.query('begin');
     const renewal = `update run_work set due_at = clock_timestamp() + interval '10 s' where run_id = $1`;
     await on.admin.query(renewal, [fence.runId]);
-    const sent = on.store.append(await reclaiming(thread, fence));
+    const sent = send(await reclaiming(thread, fence));
     await blockedBackends(on.admin, 1);
     await on.admin.query('commit');
     expect(await sent).toBe('conflict');
@@ -229,9 +226,9 @@ describe('taking back what is due', () => {
     await expire(fence.runId);
     const [end, reclaim] = [await ending(thread, fence), await reclaiming(thread, fence)];
     const sent = await whileLocked(on.admin, thread.threadId, async () => {
-      const ends = on.store.append(end);
+      const ends = send(end);
       await blockedBackends(on.admin, 1);
-      const reclaims = on.store.append(reclaim);
+      const reclaims = send(reclaim);
       await blockedBackends(on.admin, 2);
       // Its lock on the work row would stop this one.
       const other = await connect(on.url);
@@ -289,8 +286,8 @@ describe('what is stored', () => {
     const late = await pieces(thread, fence);
     const key = { ...(await ending(thread, fence)), answer: answerUnder('deleted') };
     await on.store.deleteThread(thread.threadId);
-    expect(await on.store.append(late)).toBe('conflict');
-    expect(await on.store.append(key)).toBe('conflict');
+    expect(await send(late)).toBe('conflict');
+    expect(await send(key)).toBe('conflict');
     expect(await on.store.load(thread.threadId)).toBeNull();
     expect(await readAll(on, thread.threadId)).toEqual([]);
     expect(await on.store.findKey('token', 'deleted')).toBeNull();

@@ -1,5 +1,5 @@
 import type { PoolClient, QueryConfig } from 'pg';
-import type { StoredEvent, ThreadState, WorkRow } from '#domain';
+import type { Rejection, StoredEvent, ThreadState, WorkRow } from '#domain';
 import {
   inTransaction,
   isLargeJson,
@@ -88,21 +88,30 @@ export interface Append {
 }
 
 /**
- * What became of an append. `conflict`: the stream moved on, or fence or due date no longer hold: load and decide again.
- * `files_refused`: a draft, a file or bytes were not as the append needs them; `files_full`: too many attachments.
- * `folder_moved`: a path of the folder was not as its change needs it; `folder_full`: the folder would be too large;
- * `quota_full`: the organization would have too many files or bytes. `limited`:
- * as many Runs of the agent or the organization are claimed as may be; this one waits until it is let in. `reference_taken`:
- * another Thread of the same token, Agent and user has the `externalRef` of the new one.
- * `unknown`: the connection was lost after sending; `ThreadStore.wasAppended` tells.
+ * The result of an append. Only `appended` has stored anything, except that a Run that is `limited` is marked as waiting.
+ *
+ * - `conflict`: the stream has new events, or the fence or the due date no longer holds. Load and decide again.
+ * - `key_taken`: another request has the idempotency key, or is in progress under it.
+ * - `refused`: the stream accepts the append, but something beside it does not.
+ *
+ * `isFinal`: an earlier sending of the same append cannot commit any more.
  */
-export type AppendOutcome = FinalOutcome | 'unknown';
-/** An outcome that is known. */
-export type FinalOutcome =
-  | 'appended'
-  | 'conflict'
-  | 'key_in_progress'
-  | 'key_seen'
+export type AppendResult =
+  | { outcome: 'appended' }
+  | { outcome: 'conflict' }
+  | { outcome: 'key_taken'; isFinal: boolean }
+  | { outcome: 'refused'; reason: Refusal; isFinal: boolean };
+
+/**
+ * Why an append was refused.
+ *
+ * - `files_refused`: a draft, a file or bytes were not as the append needs them. `files_full`: too many attachments.
+ * - `folder_moved`: a path of the folder was not as its change needs it. `folder_full`: the folder would be too large.
+ * - `quota_full`: the organization would have too many files or bytes.
+ * - `limited`: the agent or the organization has as many claimed Runs as it may have. This Run waits until it is let in.
+ * - `reference_taken`: another Thread of the same token, Agent and user has the `externalRef` of the new one.
+ */
+export type Refusal =
   | 'files_refused'
   | 'files_full'
   | 'folder_moved'
@@ -111,41 +120,55 @@ export type FinalOutcome =
   | 'limited'
   | 'reference_taken';
 
+/** The connection was lost after sending. `ThreadStore.wasAppended` tells whether it was committed. */
+export interface LostResult {
+  outcome: 'unknown';
+}
+
+/** Returns the most specific name of a result: the reason of a refusal, the code of a rejection, or else the outcome. */
+export function nameOf(
+  result: AppendResult | LostResult | { outcome: 'rejected'; rejection: Rejection } | { outcome: 'unchanged' },
+): string {
+  if (result.outcome === 'refused') return result.reason;
+  return result.outcome === 'rejected' ? result.rejection.rejected : result.outcome;
+}
+
 /** An append with its events as they are sent: made before a connection is taken. */
 export interface Prepared {
   append: Append;
   rows: EventRows;
 }
 
-interface AppendResult {
-  /** The last two only where there is a key. */
+/** The row that both statements return. */
+interface AppendRow {
   appended: boolean;
+  /** Only with an idempotency key. */
   lockHeld?: boolean;
   keySeen?: boolean;
 }
 
-/**
- * Sends it once, and waits so long for each answer. What is not 'appended' has changed nothing, but that a Run that is `limited`
- * waits. Throws what pg throws.
- */
+/** Sends the append once, and waits `timeoutMs` for each response. Throws what pg throws. */
 export async function sendAppend(
   client: PoolClient,
   prepared: Prepared,
   quota: FileQuota,
   timeoutMs?: number,
-): Promise<FinalOutcome> {
+): Promise<AppendResult> {
   const { append } = prepared;
   const { files, limitedClaim } = append;
   if (files === undefined && limitedClaim === undefined) return appendStream(client, prepared, timeoutMs);
-  // That a Run waits for its turn is kept too.
-  const keeps = (outcome: FinalOutcome): boolean => outcome === 'appended' || outcome === 'limited';
-  const work = async (): Promise<FinalOutcome> => {
-    if (limitedClaim && (await refuseBeyondLimits(client, limitedClaim, timeoutMs))) return 'limited';
-    const outcome = await appendStream(client, prepared, timeoutMs);
-    if (outcome !== 'appended' || files === undefined) return outcome;
+  // The mark of a limited Run is committed too.
+  const keeps = (result: AppendResult): boolean =>
+    result.outcome === 'appended' || (result.outcome === 'refused' && result.reason === 'limited');
+  const work = async (): Promise<AppendResult> => {
+    if (limitedClaim && (await refuseBeyondLimits(client, limitedClaim, timeoutMs)))
+      return { outcome: 'refused', reason: 'limited', isFinal: true };
+    const result = await appendStream(client, prepared, timeoutMs);
+    if (result.outcome !== 'appended' || files === undefined) return result;
     const { threadId, summaries } = append.after;
     const organizationId = summaries.thread?.organization_id ?? null;
-    return changeFiles(client, { threadId, organizationId, files, quota }, timeoutMs);
+    const reason = await changeFiles(client, { threadId, organizationId, files, quota }, timeoutMs);
+    return reason === null ? result : { outcome: 'refused', reason, isFinal: false };
   };
   const settings = lockOf(append) === undefined ? {} : { settings: OTHERS_WAIT };
   return inTransaction(client, work, { keeps, timeoutMs, ...settings });
@@ -173,13 +196,15 @@ async function appendStream(
   client: PoolClient,
   { append, rows: eventRows }: Prepared,
   timeoutMs?: number,
-): Promise<FinalOutcome> {
+): Promise<AppendResult> {
   const statement = isEventsOnly(append) ? appendEvents(append, eventRows) : appendWhole(append, eventRows);
-  const { rows } = await client.query<AppendResult>({ ...statement, ...limit(timeoutMs) });
-  const [result] = rows;
-  if (result?.appended) return 'appended';
-  if (result?.keySeen) return 'key_seen';
-  return result?.lockHeld === false ? 'key_in_progress' : 'conflict';
+  const { rows } = await client.query<AppendRow>({ ...statement, ...limit(timeoutMs) });
+  const [row] = rows;
+  if (row?.appended) return { outcome: 'appended' };
+  if (row?.keySeen) return { outcome: 'key_taken', isFinal: true };
+  // The lock may be that of an earlier sending.
+  if (row?.lockHeld === false) return { outcome: 'key_taken', isFinal: false };
+  return { outcome: 'conflict' };
 }
 
 /** What most appends are: pieces and steps of a Run, which change nothing but the stream. */

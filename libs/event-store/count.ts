@@ -1,31 +1,19 @@
 import type { StoredEvent } from '#domain';
 import { isDatabaseAway, metrics } from '#platform';
-import type { AppendOutcome, LoadedThread } from './append.ts';
+import type { AppendResult, LoadedThread, LostResult } from './append.ts';
 
-/** What an append's outcome is to who watches the service. */
-const OUTCOMES: Record<AppendOutcome, 'ok' | 'conflict' | 'limited' | 'unmet' | 'away'> = {
-  appended: 'ok',
-  conflict: 'conflict',
-  limited: 'limited',
-  reference_taken: 'unmet',
-  key_seen: 'unmet',
-  key_in_progress: 'unmet',
-  files_refused: 'unmet',
-  files_full: 'unmet',
-  folder_moved: 'unmet',
-  folder_full: 'unmet',
-  quota_full: 'unmet',
-  unknown: 'away',
-};
+/** The label of the metric by outcome. A Run that waits for a limit is no error, and has its own label. */
+const LABELS = { appended: 'ok', conflict: 'conflict', key_taken: 'unmet', refused: 'unmet', unknown: 'away' } as const;
 
-/** Sends an append and counts what becomes of it. */
-export async function countAppend(send: () => Promise<AppendOutcome>): Promise<AppendOutcome> {
+/** Sends an append and counts its result. */
+export async function countAppend(send: () => Promise<AppendResult | LostResult>): Promise<AppendResult | LostResult> {
   const startedAt = performance.now();
   try {
-    const outcome = await send();
-    metrics.appends.inc({ outcome: OUTCOMES[outcome] });
-    if (outcome === 'appended') metrics.appendSeconds.observe((performance.now() - startedAt) / 1_000);
-    return outcome;
+    const result = await send();
+    const isLimited = result.outcome === 'refused' && result.reason === 'limited';
+    metrics.appends.inc({ outcome: isLimited ? 'limited' : LABELS[result.outcome] });
+    if (result.outcome === 'appended') metrics.appendSeconds.observe((performance.now() - startedAt) / 1_000);
+    return result;
   } catch (error) {
     metrics.appends.inc({ outcome: isDatabaseAway(error) ? 'away' : 'failed' });
     throw error;

@@ -1,5 +1,5 @@
 import { ulid } from 'ulid';
-import type { FileChanges, LoadedThread, NewFile } from './append.ts';
+import { nameOf, type FileChanges, type LoadedThread, type NewFile } from './append.ts';
 import { CommandHandler } from './handle-commands.ts';
 import { blockedBackends, idleThread, openFixture, type Fixture } from './store.testing.ts';
 import { ThreadStore } from './thread-store.ts';
@@ -22,12 +22,12 @@ async function newFile(size: number): Promise<NewFile> {
 }
 
 async function attach(thread: LoadedThread, files: FileChanges, handler = on.handler) {
-  const outcome = await handler.handle({
+  const result = await handler.handle({
     threadId: thread.threadId,
     commands: [{ type: 'attach_file', fileId: 'F' }],
     files,
   });
-  return 'outcome' in outcome ? outcome.outcome : outcome.rejected;
+  return nameOf(result);
 }
 
 const organizationOf = (thread: LoadedThread) => thread.summaries.thread!.organization_id;

@@ -13,7 +13,7 @@ import {
   runningThread,
   type Fixture,
 } from './store.testing.ts';
-import type { DraftClaim, FileChanges, LoadedThread, NewFile } from './append.ts';
+import { nameOf, type DraftClaim, type FileChanges, type LoadedThread, type NewFile } from './append.ts';
 
 // Real: PostgreSQL. What becomes of bytes is the business of libs/files.
 
@@ -106,7 +106,10 @@ describe('a file that comes with an append', () => {
     const thread = await idleThread(on);
     const file = await newFile();
     await on.admin.query('delete from unclaimed_blobs');
-    expect(await attach(thread, { added: [await newFile(), file] })).toEqual({ outcome: 'files_refused' });
+    expect(await attach(thread, { added: [await newFile(), file] })).toMatchObject({
+      outcome: 'refused',
+      reason: 'files_refused',
+    });
     await expectUnchanged(thread);
   });
 });
@@ -119,7 +122,7 @@ describe('a draft', () => {
     expect(await filesOf(thread.threadId)).toEqual([a, b].sort());
     const other = await idleThread(on);
     const again = { threadId: other.threadId, commands: [addMessage()], files: claim(a) };
-    expect(await on.handler.handle(again)).toEqual({ outcome: 'files_refused' });
+    expect(await on.handler.handle(again)).toMatchObject({ outcome: 'refused', reason: 'files_refused' });
     expect((await on.store.load(other.threadId))?.version).toBe(other.version);
   });
 
@@ -130,7 +133,7 @@ describe('a draft', () => {
   ])('that is %s is refused, with the one that is not', async (_, more) => {
     const thread = await idleThread(on);
     const [good, bad] = [await newDraft(), await newDraft(more)];
-    expect(await attach(thread, claim(good, bad))).toEqual({ outcome: 'files_refused' });
+    expect(await attach(thread, claim(good, bad))).toMatchObject({ outcome: 'refused', reason: 'files_refused' });
     await expectUnchanged(thread);
   });
 
@@ -148,7 +151,7 @@ describe('a draft', () => {
     const both = threads.map(({ threadId }) =>
       on.handler.handle({ threadId, commands: [addMessage()], files: claim(draft) }),
     );
-    const outcomes = (await Promise.all(both)).map((outcome) => ('outcome' in outcome ? outcome.outcome : outcome));
+    const outcomes = (await Promise.all(both)).map(nameOf);
     expect(outcomes.sort()).toEqual(['appended', 'files_refused']);
   });
 });
@@ -163,7 +166,7 @@ describe('how many attachments a Thread has', () => {
       commands: [addMessage()],
       files: { ...claim(await newDraft()), maxAttachments: 2 },
     };
-    expect(await on.handler.handle(oneMore)).toEqual({ outcome: 'files_full' });
+    expect(await on.handler.handle(oneMore)).toMatchObject({ outcome: 'refused', reason: 'files_full' });
     const instead = { ...oneMore, files: { ...oneMore.files, removed: [added[0]!.id] } };
     expect(await on.handler.handle(instead)).toMatchObject({ outcome: 'appended' });
   });
@@ -182,7 +185,7 @@ describe('a file that is removed', () => {
     expect(await filesOf(thread.threadId)).toEqual([]);
     expect(await unclaimed()).toEqual([file.blob_key]);
     expect((await on.store.findKey('token', 'upload'))?.body).toBe('');
-    expect(await on.handler.handle(request)).toEqual({ outcome: 'files_refused' });
+    expect(await on.handler.handle(request)).toMatchObject({ outcome: 'refused', reason: 'files_refused' });
   });
 
   test('stays, and nothing is appended, if the removal names other bytes', async () => {
@@ -196,7 +199,7 @@ describe('a file that is removed', () => {
         files: { removed: [file.id], removedSha256 },
       });
     const before = await readAll(on, thread.threadId);
-    expect(await remove('0'.repeat(64))).toEqual({ outcome: 'files_refused' });
+    expect(await remove('0'.repeat(64))).toMatchObject({ outcome: 'refused', reason: 'files_refused' });
     expect(await readAll(on, thread.threadId)).toEqual(before);
     expect(await remove(file.sha256)).toMatchObject({ outcome: 'appended' });
     expect(await filesOf(thread.threadId)).toEqual([]);
@@ -220,7 +223,7 @@ describe('a Thread that is deleted', () => {
     expect(await on.store.findKey('token', 'key')).toMatchObject({ threadId: thread.threadId, body: '' });
     expect((await readAll(on, other.thread.threadId)).length).toBeGreaterThan(0);
     const late = { threadId: thread.threadId, from: thread, fence, commands: [record(fence)] };
-    expect(await on.handler.handle(late)).toMatchObject({ rejected: 'thread_missing' });
+    expect(await on.handler.handle(late)).toMatchObject({ rejection: { rejected: 'thread_missing' } });
     expect(await on.store.deleteThread(thread.threadId)).toBeNull();
   });
 

@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
 import { eventually } from '#testing';
-import type { FolderChange, FolderChanges, LoadedThread, NewFile } from './append.ts';
+import { nameOf, type FolderChange, type FolderChanges, type LoadedThread, type NewFile } from './append.ts';
 import {
   apply,
   blockedBackends,
@@ -42,8 +42,8 @@ async function change(
 ): Promise<string> {
   const folder = { folderId: 'FOLDER', changes, maxFiles: 3, maxBytes: 100, ...more };
   const { threadId } = thread;
-  const outcome = await handler.handle({ threadId, commands: [record(fence)], fence, files: { folder } });
-  return 'outcome' in outcome ? outcome.outcome : outcome.rejected;
+  const result = await handler.handle({ threadId, commands: [record(fence)], fence, files: { folder } });
+  return nameOf(result);
 }
 
 const rows = async () =>

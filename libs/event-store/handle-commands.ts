@@ -18,12 +18,13 @@ import { DatabaseAway, idFactory, metrics } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
 import type {
   Append,
-  AppendOutcome,
+  AppendResult,
   Fence,
   FileChanges,
   KeyedAnswer,
   LimitedClaim,
   LoadedThread,
+  LostResult,
   RunOffer,
 } from './append.ts';
 import { countEvents } from './count.ts';
@@ -41,7 +42,7 @@ export interface Commit {
 }
 
 export interface Handled {
-  outcome: 'appended' | 'nothing_to_do';
+  outcome: 'appended' | 'unchanged';
   /** The Thread after the commands. */
   thread: LoadedThread;
   events: readonly StoredEvent[];
@@ -64,8 +65,11 @@ export interface CommandRequest {
   giveUpAt?: number | undefined;
 }
 
-/** `conflict`: the Thread kept moving through every try. The others are as AppendOutcome has them. */
-export type CommandOutcome = Handled | Rejection | { outcome: Exclude<AppendOutcome, 'appended' | 'unknown'> };
+/** `rejected`: the Thread's state forbids a command. `conflict`: the Thread changed during every try. Others: AppendResult. */
+export type CommandResult =
+  | Handled
+  | { outcome: 'rejected'; rejection: Rejection }
+  | Exclude<AppendResult, { outcome: 'appended' }>;
 
 /** Conflicts are with other processes, one command at a time each; whoever waits longer after each would starve. */
 const TRIES = 32;
@@ -73,8 +77,6 @@ const MAX_PAUSE_MS = 4;
 const RECONNECT_MS = 50;
 /** Long beside what a machine that is busy with much else takes: such a one is slow, and not away. */
 const GIVE_UP_AFTER_MS = 5_000;
-/** After an answer was lost: what is not stored now can never commit any more. */
-const SETTLED = new Set<AppendOutcome>(['conflict', 'key_seen', 'limited', 'reference_taken']);
 /** An answer is waited for at least so long, even when it is time to give up. */
 const MIN_ANSWER_MS = 500;
 
@@ -112,7 +114,7 @@ export class CommandHandler {
   }
 
   /** Throws DatabaseAway when the database stays away past `giveUpAt`; then it is not known whether they applied. */
-  async handle(request: CommandRequest): Promise<CommandOutcome> {
+  async handle(request: CommandRequest): Promise<CommandResult> {
     const { threadId, giveUpAt = performance.now() + GIVE_UP_AFTER_MS } = request;
     return this.lines.run(threadId, async (waited) => {
       // With the database away the whole line gives up at once, rather than one after the other.
@@ -133,7 +135,7 @@ export class CommandHandler {
     return deleted.blobKeys;
   }
 
-  private async handleInTurn(request: CommandRequest, giveUpAt: number): Promise<CommandOutcome> {
+  private async handleInTurn(request: CommandRequest, giveUpAt: number): Promise<CommandResult> {
     let before = request.from ?? (await this.loadOrNone(request.threadId, giveUpAt));
     for (let tries = 0; tries < TRIES; tries++) {
       // 1. Decide on what is known.
@@ -145,7 +147,7 @@ export class CommandHandler {
         if (before.version === stale.version) {
           // A worker's claim that does not hold any more.
           if (request.fence !== undefined) metrics.appends.inc({ outcome: 'refused' });
-          return decision;
+          return { outcome: 'rejected', rejection: decision };
         }
         continue;
       }
@@ -154,14 +156,14 @@ export class CommandHandler {
       const append = { ...this.prepare(before, decision, request), limitedClaim };
       const handled = handledBy(append);
       if (append.events.length === 0 && append.answer === undefined) return handled;
-      // 3. Append, and find out what became of it.
-      const outcome = await tracedAppend(append, () => this.appendOnce(append, giveUpAt));
-      if (outcome === 'appended') {
+      // 3. Append.
+      const result = await tracedAppend(append, () => this.appendOnce(append, giveUpAt));
+      if (result.outcome === 'appended') {
         countEvents(before, append.events);
         this.onCommit({ ...append, offers: offersOf(append) });
         return handled;
       }
-      if (outcome !== 'conflict') return { outcome };
+      if (result.outcome !== 'conflict') return result;
       // 4. Somebody else was first: look again.
       await sleep(Math.random() * MAX_PAUSE_MS);
       const { version } = before;
@@ -227,34 +229,30 @@ export class CommandHandler {
     });
   }
 
-  /** One append with an outcome that is known: a lost answer is looked up, and what was not committed is sent again. */
-  private async appendOnce(append: Append, giveUpAt: number): Promise<Exclude<AppendOutcome, 'unknown'>> {
+  /** Appends once. If the response is lost, looks for the events, and sends the append again if they are not there. */
+  private async appendOnce(append: Append, giveUpAt: number): Promise<AppendResult> {
     for (let lost = false; ; lost = true) {
-      const outcome = await this.whileAway(giveUpAt, (timeoutMs) => this.store.append(append, timeoutMs));
-      if (outcome === 'appended') return outcome;
-      if (!lost && outcome !== 'unknown') return outcome;
+      const result = await this.whileAway(giveUpAt, (timeoutMs) => this.store.append(append, timeoutMs));
+      if (result.outcome === 'appended') return result;
+      if (!lost && result.outcome !== 'unknown') return result;
       // What was sent before its answer was lost may have committed only now, against what was sent again.
       const found = await this.whileAway(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
       if (found !== null) return found;
-      // Nothing of it is there and the stream has moved on: it can never commit any more.
-      if (outcome !== 'unknown' && SETTLED.has(outcome)) return outcome;
+      if (isFinal(result)) return result;
       if (performance.now() >= giveUpAt) throw new DatabaseAway(new Error('no response to an append'));
       await sleep(RECONNECT_MS);
     }
   }
 
-  private async findAppend(
-    { after, events, answer }: Append,
-    timeoutMs: number,
-  ): Promise<'appended' | 'key_seen' | null> {
+  private async findAppend({ after, events, answer }: Append, timeoutMs: number): Promise<AppendResult | null> {
     const { threadId, version, lastEventId } = after;
     if (events.length > 0) {
       const found = await this.store.wasAppended(threadId, version, lastEventId ?? '', timeoutMs);
-      return found ? 'appended' : null;
+      return found ? { outcome: 'appended' } : null;
     }
     // Without events the key is all there is to find, and it may be another request's.
     const found = answer && (await this.store.findKey(answer.tokenId, answer.key, timeoutMs));
-    return found ? 'key_seen' : null;
+    return found ? { outcome: 'key_taken', isFinal: true } : null;
   }
 
   /** Asks again while nothing could be sent, until it is time to give up. */
@@ -284,8 +282,13 @@ export function absentThread(threadId: string): LoadedThread {
 
 const nothing = (): void => undefined;
 
+/** Returns whether no sending of the append can commit any more, given that none has. */
+function isFinal(result: AppendResult | LostResult): result is AppendResult {
+  return result.outcome === 'conflict' || ('isFinal' in result && result.isFinal);
+}
+
 function handledBy({ after, events }: Pick<Append, 'after' | 'events'>): Handled {
-  return { outcome: events.length > 0 ? 'appended' : 'nothing_to_do', thread: after, events };
+  return { outcome: events.length > 0 ? 'appended' : 'unchanged', thread: after, events };
 }
 
 function offersOf({ after, work }: Append): RunOffer[] {

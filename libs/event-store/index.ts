@@ -1,4 +1,5 @@
 export type * from './append.ts';
+export { nameOf } from './append.ts';
 export * from './handle-commands.ts';
 export { readRole } from './database-role.ts';
 export * from './migrate.ts';

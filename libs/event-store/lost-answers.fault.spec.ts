@@ -63,7 +63,7 @@ test('so is one that has a key and no events', async () => {
   const dropped = proxy.dropNextAnswer(isAppend);
   const request = { threadId, commands: [{ type: 'unarchive' } as const], answer: () => answerUnder('lost') };
   // Not `appended`: the key may be that of another request, which answered something else.
-  expect(await behind.handler.handle(request)).toEqual({ outcome: 'key_seen' });
+  expect(await behind.handler.handle(request)).toEqual({ outcome: 'key_taken', isFinal: true });
   await dropped;
   expect(await on.store.findKey('token', 'lost')).not.toBeNull();
 });
@@ -167,7 +167,7 @@ test('an append that waits too long for a lock is undone, said so, and its conne
     await expect(impatient.store.append(append)).rejects.toThrow(DatabaseAway);
   });
   expect(await readAll(on, thread.threadId)).toHaveLength(thread.version);
-  expect(await impatient.store.append(append)).toBe('appended');
+  expect(await impatient.store.append(append)).toEqual({ outcome: 'appended' });
   await impatient.close();
 });
 

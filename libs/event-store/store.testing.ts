@@ -1,6 +1,6 @@
 import { Client, type Pool } from 'pg';
 import { ulid } from 'ulid';
-import { isRejection, type Command, type NewRun, type RecordedFact } from '#domain';
+import type { Command, NewRun, RecordedFact } from '#domain';
 import { openDatabase } from '#platform';
 import { createTestDatabase, eventually } from '#testing';
 import {
@@ -10,7 +10,7 @@ import {
   type CommandRequest,
   type Handled,
 } from './handle-commands.ts';
-import type { Append, AppendOutcome, Fence, KeyedAnswer, LoadedThread } from './append.ts';
+import { nameOf, type Append, type AppendResult, type Fence, type KeyedAnswer, type LoadedThread } from './append.ts';
 import { ThreadStore } from './thread-store.ts';
 
 /** One process's share of the event store: pool, store and handler, each real. */
@@ -132,17 +132,24 @@ export const answerUnder = (key: string, tokenId = 'token'): KeyedAnswer => ({
 
 /** Throws when the commands were not applied. */
 export async function apply(handler: CommandHandler, request: CommandRequest): Promise<Handled> {
-  const outcome = await handler.handle(request);
-  if (!isRejection(outcome) && outcome.outcome === 'appended') return outcome;
-  throw new Error(`not appended: ${JSON.stringify(outcome)}`);
+  const result = await handler.handle(request);
+  if (result.outcome === 'appended') return result;
+  throw new Error(`not appended: ${JSON.stringify(result)}`);
+}
+
+/** Counts results by their names. */
+export function tally(results: Parameters<typeof nameOf>[0][]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of results.map(nameOf)) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
 }
 
 /** The append that the commands lead to, not sent yet. */
 export async function makeAppend(request: CommandRequest & { from: LoadedThread }): Promise<Append> {
   const made: Append[] = [];
-  const keep = async (append: Append): Promise<AppendOutcome> => {
+  const keep = async (append: Append): Promise<AppendResult> => {
     made.push(append);
-    return 'appended';
+    return { outcome: 'appended' };
   };
   const store = { append: keep } as unknown as ThreadStore;
   await apply(new CommandHandler({ store, leaseMs: 10_000 }), request);

@@ -18,9 +18,10 @@ import {
   lockOf,
   sendAppend,
   type Append,
-  type AppendOutcome,
+  type AppendResult,
   type KeyedAnswer,
   type LoadedThread,
+  type LostResult,
 } from './append.ts';
 import { countAppend } from './count.ts';
 import { limit } from './limit.ts';
@@ -111,10 +112,10 @@ export interface DeletedThread {
 }
 
 const UNIQUE_VIOLATION = '23505';
-/** Outcomes by violated constraint or index. Any other violation means that the stream has new events. */
-const VIOLATED: Record<string, AppendOutcome> = {
-  idempotency_keys_pkey: 'key_seen',
-  thread_summaries_external_ref: 'reference_taken',
+/** Results by violated constraint or index. Any other violation means that the stream has new events. */
+const VIOLATED: Record<string, AppendResult> = {
+  idempotency_keys_pkey: { outcome: 'key_taken', isFinal: true },
+  thread_summaries_external_ref: { outcome: 'refused', reason: 'reference_taken', isFinal: true },
 };
 // Serialization failure, deadlock: PostgreSQL has rolled the statement back in favour of another one.
 const UNDONE = new Set(['40001', '40P01']);
@@ -160,11 +161,11 @@ export class ThreadStore {
   }
 
   /** Sends the append once, and waits `timeoutMs` for the result. Throws errors other than conflicts and lost connections. */
-  async append(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
+  async append(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
     return countAppend(() => this.appendInTurn(append, timeoutMs));
   }
 
-  private async appendInTurn(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
+  private async appendInTurn(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
     const lock = lockOf(append);
     if (lock === undefined) return this.appendNow(append, timeoutMs);
     const until = performance.now() + (timeoutMs ?? Infinity);
@@ -176,7 +177,7 @@ export class ThreadStore {
     });
   }
 
-  private async appendNow(append: Append, timeoutMs?: number): Promise<AppendOutcome> {
+  private async appendNow(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
     const prepared = { append, rows: await eventRows(append.events) };
     const client = await this.pool.connect().catch(throwAway);
     let broken = false;
@@ -184,10 +185,10 @@ export class ThreadStore {
       return await sendAppend(client, prepared, this.fileQuota, timeoutMs);
     } catch (error) {
       const { code = '', constraint } = error as DatabaseError;
-      if (code === UNIQUE_VIOLATION) return VIOLATED[constraint ?? ''] ?? 'conflict';
-      if (UNDONE.has(code)) return 'conflict';
+      if (code === UNIQUE_VIOLATION) return VIOLATED[constraint ?? ''] ?? { outcome: 'conflict' };
+      if (UNDONE.has(code)) return { outcome: 'conflict' };
       broken = isDatabaseAway(error);
-      if (broken) return 'unknown';
+      if (broken) return { outcome: 'unknown' };
       return throwAway(error);
     } finally {
       client.release(broken);

@@ -1,15 +1,15 @@
 import { SpanKind, traced, type SpanAbout } from '#platform';
-import type { Append, FinalOutcome } from './append.ts';
+import { nameOf, type Append, type AppendResult } from './append.ts';
 
-/** An append as a span of the trace under way, with what became of it. */
-export function tracedAppend(append: Append, send: () => Promise<FinalOutcome>): Promise<FinalOutcome> {
+/** Sends an append within a span that has its result as an attribute. */
+export function tracedAppend(append: Append, send: () => Promise<AppendResult>): Promise<AppendResult> {
   return traced(
     'append',
     () => aboutAppend(append),
     async (span) => {
-      const outcome = await send();
-      span?.setAttribute('spool.append.outcome', outcome);
-      return outcome;
+      const result = await send();
+      span?.setAttribute('spool.append.outcome', nameOf(result));
+      return result;
     },
   );
 }

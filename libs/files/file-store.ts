@@ -65,11 +65,11 @@ export interface NewDraft {
 
 /**
  * `full`: the owner has too many drafts. `quota_full`: the organization has too many files or bytes. `bytes_gone`: the sweeper
- * was first. The other outcomes are those of an idempotency key (docs/spec/decisions.md#idempotency).
+ * was first. `key_taken`: another request has the idempotency key, or is in progress under it.
  */
 export type DraftOutcome =
   | { outcome: 'stored'; body: string }
-  | { outcome: 'key_in_progress' | 'key_seen' | 'full' | 'quota_full' | 'bytes_gone' };
+  | { outcome: 'key_taken' | 'full' | 'quota_full' | 'bytes_gone' };
 
 class BeyondQuota extends Error {}
 
@@ -150,7 +150,7 @@ export class FileStore {
       if (error instanceof BeyondQuota) return { outcome: 'quota_full' };
       const { code, constraint } = error as DatabaseError;
       // Stored by another request between our snapshot and our lock.
-      if (code === UNIQUE_VIOLATION && constraint === 'idempotency_keys_pkey') return { outcome: 'key_seen' };
+      if (code === UNIQUE_VIOLATION && constraint === 'idempotency_keys_pkey') return { outcome: 'key_taken' };
       throw error;
     }
   }
@@ -209,7 +209,6 @@ interface StoredDraft {
 
 function draftOutcome({ lockHeld, keySeen, hasRoom, stored }: StoredDraft, body: string): DraftOutcome {
   if (stored) return { outcome: 'stored', body };
-  if (keySeen) return { outcome: 'key_seen' };
-  if (!lockHeld) return { outcome: 'key_in_progress' };
+  if (keySeen || !lockHeld) return { outcome: 'key_taken' };
   return { outcome: hasRoom ? 'bytes_gone' : 'full' };
 }

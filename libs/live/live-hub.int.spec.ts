@@ -109,7 +109,7 @@ class TestReader implements LogReader {
 
 async function happen(threadId: string, ...commands: Command[]): Promise<void> {
   const outcome = await handler.handle({ threadId, commands });
-  if (!('outcome' in outcome) || outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
+  if (outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
 }
 
 async function newThread(): Promise<string> {

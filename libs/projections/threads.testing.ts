@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, type Pool } from 'pg';
 import { ulid } from 'ulid';
-import { isRejection, runError, type Command, type NewRun, type RecordedFact, type ToolCall } from '#domain';
+import { runError, type Command, type NewRun, type RecordedFact, type ToolCall } from '#domain';
 import { CommandHandler, ThreadStore } from '#event-store';
 import { openDatabase } from '#platform';
 import { createTestDatabase } from '#testing';
@@ -149,9 +149,8 @@ export async function seedThreads(on: Fixture): Promise<Seeded[]> {
 
 /** Throws when the command was not applied. */
 export async function apply(handler: CommandHandler, threadId: string, command: Command): Promise<void> {
-  const outcome = await handler.handle({ threadId, commands: [command] });
-  if (isRejection(outcome) || outcome.outcome !== 'appended')
-    throw new Error(`not appended: ${JSON.stringify(outcome)}`);
+  const result = await handler.handle({ threadId, commands: [command] });
+  if (result.outcome !== 'appended') throw new Error(`not appended: ${JSON.stringify(result)}`);
 }
 
 /** Milliseconds between two Threads of a writer. Without a pause the writers outrun the reader, which then never ends. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findLiveRun, isRejection, openStepAfter, type Command, type ThreadState } from '#domain';
+import { findLiveRun, openStepAfter, type Command, type ThreadState } from '#domain';
 import type {
   CommandHandler,
   Fence,
@@ -225,24 +225,25 @@ export class Claim {
       this.requireHeld();
       const from = conflicts === 0 ? this.thread : undefined;
       const giveUpAt = this.leaseUntil;
-      const outcome = await untilAborted(handler.handle({ ...request, from, giveUpAt }), this.lost.signal).catch(
+      const result = await untilAborted(handler.handle({ ...request, from, giveUpAt }), this.lost.signal).catch(
         (error: unknown) => this.loseIfAway(error),
       );
-      if ('thread' in outcome) {
-        this.thread = outcome.thread;
+      if ('thread' in result) {
+        this.thread = result.thread;
         this.openStep = openStep;
-        this.heldAt = Math.max(this.heldAt, outcome.thread.version);
+        this.heldAt = Math.max(this.heldAt, result.thread.version);
         return;
       }
-      const refusal = 'outcome' in outcome && FILE_REFUSALS.find((why) => why === outcome.outcome);
-      if (refusal) throw new FilesRefused(refusal);
-      if ('outcome' in outcome && outcome.outcome === 'files_refused') {
+      if (result.outcome === 'refused') {
+        const refusal = FILE_REFUSALS.find((why) => why === result.reason);
+        if (refusal) throw new FilesRefused(refusal);
         logger.error(this.names, 'append rejected: the bytes of its files were already deleted');
         break;
       }
-      if (!isRejection(outcome)) continue;
+      if (result.outcome !== 'rejected') continue;
       // Losing the Run is normal; being in the wrong status for what one does is not.
-      if (outcome.rejected === 'illegal_transition') logger.error(this.names, 'append rejected: wrong run status');
+      if (result.rejection.rejected === 'illegal_transition')
+        logger.error(this.names, 'append rejected: wrong run status');
       break;
     }
     this.stop('gone');

@@ -14,7 +14,7 @@ import {
   type Harness,
 } from '#agents';
 import { toLogEntry, type AgentKind, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
-import { CommandHandler, ThreadStore, type Commit, type CommandOutcome, type RunOffer } from '#event-store';
+import { CommandHandler, ThreadStore, type Commit, type CommandResult, type RunOffer } from '#event-store';
 import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore } from '#files';
 import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { LimitedRuns, QueueControls } from '#run-queue';
@@ -174,7 +174,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     return { threadId, runId, offer: { threadId, runId, dispatch: 1 }, message, agentVersion, limits };
   }
 
-  const handle = (threadId: string, ...commands: Command[]): Promise<CommandOutcome> =>
+  const handle = (threadId: string, ...commands: Command[]): Promise<CommandResult> =>
     handler.handle({ threadId, commands });
 
   const stream = async (threadId: string) =>

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { isRejection, type Command, type RejectionCode } from '#domain';
-import type { CommandHandler, CommandOutcome, LoadedThread } from '#event-store';
+import type { Command, RejectionCode } from '#domain';
+import type { CommandHandler, CommandResult, LoadedThread } from '#event-store';
 import { ADVISORY_LOCKS, isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platform';
 
 const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
@@ -78,15 +78,14 @@ export class Reaper {
    * Takes a Run back from a lost worker, and names the step that it had begun. A late delta of that worker may come between the
    * read of the step and the append: then the step is read again, and after `READS` times the next look decides.
    */
-  private async reclaim({ threadId, runId, attempt }: DueRun, command: ReclaimRun): Promise<CommandOutcome> {
+  private async reclaim({ threadId, runId, attempt }: DueRun, command: ReclaimRun): Promise<CommandResult> {
     const { pool, handler } = this.options;
     for (let reads = 1; ; reads++) {
       const { rows } = await pool.query<OpenStepRow>({ ...FIND_OPEN_STEP, values: [threadId, runId, attempt] });
       const { version = 0, openStep } = rows[0] ?? {};
       const commands = ifStill(version, { ...command, openStep: openStep ?? undefined });
-      const outcome = await handler.handle({ threadId, commands, due: { runId, attempt } });
-      const hasMoved = !isRejection(outcome) && outcome.outcome === 'nothing_to_do';
-      if (!hasMoved || reads === READS) return outcome;
+      const result = await handler.handle({ threadId, commands, due: { runId, attempt } });
+      if (result.outcome !== 'unchanged' || reads === READS) return result;
     }
   }
 
@@ -95,19 +94,19 @@ export class Reaper {
     const { runId, threadId, attempt, holder } = due;
     try {
       const command = commandFor(due);
-      const outcome =
+      const result =
         command.type === 'reclaim_run'
           ? await this.reclaim(due, command)
           : await handler.handle({ threadId, commands: [command], due: { runId, attempt } });
-      if (!isRejection(outcome) && outcome.outcome === 'appended' && command.type === 'reclaim_run') {
+      if (result.outcome === 'appended' && command.type === 'reclaim_run') {
         logger.warn({ threadId, runId, attempt, holder }, 'lease expired; run reclaimed');
       }
       // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
-      if (!isRejection(outcome) || !WITHOUT_RUN.includes(outcome.rejected)) return;
+      if (result.outcome !== 'rejected' || !WITHOUT_RUN.includes(result.rejection.rejected)) return;
       // The Run may just have ended, and its row with it.
       const { rows } = await pool.query(FIND_WORK_ROW, [runId]);
       if (rows.length === 0) return;
-      logger.error({ ...due, rejected: outcome.rejected }, 'work item has no live run');
+      logger.error({ ...due, rejected: result.rejection.rejected }, 'work item has no live run');
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
       logger.error({ err: error, ...due }, 'due run could not be handled');

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { HarnessError, NoRoom, type AgentCatalogue, type Harnesses } from '#agents';
-import { findLiveRun, isRejection, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
-import type { CommandHandler, LimitedClaim, RunOffer, ThreadStore } from '#event-store';
+import { findLiveRun, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
+import { nameOf, type CommandHandler, type LimitedClaim, type RunOffer, type ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { countBoot, namedStatement, untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
@@ -97,15 +97,14 @@ export class RunEngine {
     const commands: Command[] = [{ type: 'claim_run', runId, dispatch, holder }];
     let limited: LimitedClaim | undefined;
     const limitsOf = async (thread: Thread) => (limited = await this.limitedClaim(thread, offer));
-    const outcome = await handler.handle({ threadId: offer.threadId, commands, limitsOf, giveUpAt: leaseUntil });
-    const run = 'thread' in outcome ? liveRun(outcome.thread.state, offer.runId) : undefined;
-    if (!('thread' in outcome) || run === undefined) {
-      const why = isRejection(outcome) ? outcome.rejected : outcome.outcome;
-      logger.debug({ ...offer, why }, 'run not claimed');
-      if (why === 'limited' && limited) this.options.onLimited(limited.organizationId);
+    const result = await handler.handle({ threadId: offer.threadId, commands, limitsOf, giveUpAt: leaseUntil });
+    const run = 'thread' in result ? liveRun(result.thread.state, offer.runId) : undefined;
+    if (!('thread' in result) || run === undefined) {
+      logger.debug({ ...offer, why: nameOf(result) }, 'run not claimed');
+      if (result.outcome === 'refused' && limited) this.options.onLimited(limited.organizationId);
       return null;
     }
-    return new Claim(this.options, { offer, attempt: run.attempt, thread: outcome.thread, leaseUntil });
+    return new Claim(this.options, { offer, attempt: run.attempt, thread: result.thread, leaseUntil });
   }
 
   /** With the limits as this process knows them, at most 2.5 s old; how many they allow the claim reads anew. */

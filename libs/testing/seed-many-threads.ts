@@ -145,8 +145,8 @@ async function makeModel(handler: CommandHandler, kind: Kind, owners: Owners, cl
     ...runIds.flatMap((runId) => storyOf(kind, runId)),
   ];
   for (const command of commands) {
-    const outcome = await handler.handle({ threadId, commands: [command] });
-    if (!('outcome' in outcome) || outcome.outcome !== 'appended') throw new Error(JSON.stringify([command, outcome]));
+    const result = await handler.handle({ threadId, commands: [command] });
+    if (result.outcome !== 'appended') throw new Error(JSON.stringify([command, result]));
     clock.now += 1_500;
   }
   return { threadId, runIds, agentId, digits: DIGITS };

@@ -1,5 +1,5 @@
-import { isRejection, type Command, type PermissionDecision, type RunLimits, type Thread } from '#domain';
-import { absentThread, type CommandOutcome, type LoadedThread } from '#event-store';
+import type { Command, PermissionDecision, RunLimits, Thread } from '#domain';
+import { absentThread, type CommandResult, type LoadedThread } from '#event-store';
 import { newId } from '#platform';
 import type { Faults } from './faults.ts';
 import type { Api } from './nodes.ts';
@@ -29,7 +29,7 @@ export interface CallersOptions {
   trace: (what: () => string) => void;
 }
 
-type Work = (api: Api) => Promise<CommandOutcome>;
+type Work = (api: Api) => Promise<CommandResult>;
 
 const ANSWER_WITHIN_MS = 6_000;
 const TRIES = 3;
@@ -162,7 +162,7 @@ export class Callers {
     this.threadIds.splice(this.threadIds.indexOf(threadId), this.threadIds.includes(threadId) ? 1 : 0);
     return this.call(self, record, async (api) => {
       await api.handler.deleteThread(threadId);
-      return { outcome: 'nothing_to_do', thread: absentThread(threadId), events: [] };
+      return { outcome: 'unchanged', thread: absentThread(threadId), events: [] };
     });
   }
 
@@ -181,8 +181,8 @@ export class Callers {
 
   /** As `Idempotency` in apps/api: the key is read where there was no effect, perhaps because of an earlier try's. */
   private async perform(api: Api, key: string, work: Work): Promise<'ok' | 'refused'> {
-    const outcome = await work(api);
-    const isDone = !isRejection(outcome) && (outcome.outcome === 'appended' || outcome.outcome === 'nothing_to_do');
+    const { outcome } = await work(api);
+    const isDone = outcome === 'appended' || outcome === 'unchanged';
     return isDone || (await api.store.findKey('token', key)) !== null ? 'ok' : 'refused';
   }
 

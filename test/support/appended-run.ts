@@ -51,7 +51,7 @@ export class AppendedRun {
   }
 
   private async append(...commands: Command[]): Promise<void> {
-    const outcome = await this.handler.handle({ threadId: this.threadId, commands });
-    if (!('outcome' in outcome) || outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
+    const result = await this.handler.handle({ threadId: this.threadId, commands });
+    if (result.outcome !== 'appended') throw new Error(JSON.stringify(result));
   }
 }

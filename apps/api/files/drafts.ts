@@ -1,7 +1,6 @@
 import { ownerFor, type Caller } from '#access';
 import type { FileResource } from '#contract';
-import { isRejection } from '#domain';
-import type { CommandOutcome, DraftClaim, FileChanges } from '#event-store';
+import type { CommandResult, DraftClaim, FileChanges } from '#event-store';
 import type { DraftOwner, FileStore } from '#files';
 import type { Config } from '#platform';
 import { ApiError, busyNow } from '../http-errors.ts';
@@ -38,10 +37,10 @@ export class Drafts {
   }
 
   /** Throws ApiError where the append was refused for its files, naming the first that is no draft of the caller's. */
-  async orRefuse(outcome: CommandOutcome, changes: FileChanges | undefined): Promise<CommandOutcome> {
-    if (isRejection(outcome)) return outcome;
-    if (outcome.outcome === 'files_full') throw this.tooMany();
-    if (outcome.outcome !== 'files_refused') return outcome;
+  async orRefuse(result: CommandResult, changes: FileChanges | undefined): Promise<CommandResult> {
+    if (result.outcome !== 'refused') return result;
+    if (result.reason === 'files_full') throw this.tooMany();
+    if (result.reason !== 'files_refused') return result;
     const lost = changes?.claimed && (await this.files.findLostDraft(...lookUp(changes.claimed)));
     if (lost) throw new ApiError('draft_not_found', `There is no draft file ${lost}.`);
     throw busyNow('files_contended', 'Too many writers change the files; repeat the request.');

@@ -8,8 +8,8 @@ import {
   type PublicFileAnswer,
   type ThreadFileAnswer,
 } from '#contract';
-import { attachFile, isRejection, type Command } from '#domain';
-import type { CommandHandler, CommandOutcome, FileChanges } from '#event-store';
+import { attachFile, type Command } from '#domain';
+import type { CommandHandler, CommandResult, FileChanges } from '#event-store';
 import {
   BlobTooLarge,
   storeAttachment,
@@ -162,8 +162,7 @@ export class FileService {
     switch (stored.outcome) {
       case 'stored':
         return stored.body;
-      case 'key_in_progress':
-      case 'key_seen':
+      case 'key_taken':
         throw keyInProgress();
       case 'full':
         throw tooManyDrafts(maxDrafts);
@@ -199,9 +198,9 @@ export class FileService {
   }
 
   private async attach(threadId: string, command: Command, files: FileChanges): Promise<void> {
-    const outcome = await this.options.handler.handle({ threadId, commands: [command], files });
-    if ('outcome' in outcome && outcome.outcome === 'quota_full') throw fileQuotaFull();
-    throwUnlessDone(await this.options.drafts.orRefuse(outcome, files));
+    const result = await this.options.handler.handle({ threadId, commands: [command], files });
+    if (result.outcome === 'refused' && result.reason === 'quota_full') throw fileQuotaFull();
+    throwUnlessDone(await this.options.drafts.orRefuse(result, files));
   }
 
   /** Removes the file only if it still has the bytes that the request's conditions were checked against. Throws ApiError. */
@@ -214,17 +213,17 @@ export class FileService {
     const { handler, blobs, files } = this.options;
     const { id: fileId, name, kind } = file;
     const checked = isConditional(request) ? { removedSha256: file.sha256 } : {};
-    const outcome = await handler.handle({
+    const result = await handler.handle({
       threadId: file.thread_id ?? '',
       commands: [{ type, fileId, name, kind }],
       files: { removed: [fileId], ...checked },
     });
-    if ('outcome' in outcome && outcome.outcome === 'files_refused') {
+    if (result.outcome === 'refused' && result.reason === 'files_refused') {
       const now = await files.find(file.id);
       if (now === null || now.sha256 === file.sha256) throw notFound('File');
       return this.removeFromThread(request, now, type);
     }
-    throwUnlessDone(outcome);
+    throwUnlessDone(result);
     await blobs.discard([file.blob_key]);
   }
 
@@ -256,9 +255,9 @@ async function* decodeBase64(text: string): AsyncGenerator<Buffer> {
   }
 }
 
-function throwUnlessDone(outcome: CommandOutcome): void {
-  if (isRejection(outcome)) throw rejectionError(outcome);
-  if (outcome.outcome === 'appended') return;
+function throwUnlessDone(result: CommandResult): void {
+  if (result.outcome === 'rejected') throw rejectionError(result.rejection);
+  if (result.outcome === 'appended') return;
   throw threadContended();
 }
 

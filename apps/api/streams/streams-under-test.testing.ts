@@ -87,7 +87,7 @@ export class StreamsUnderTest {
 
   async happen(threadId: string, ...commands: Command[]): Promise<void> {
     const outcome = await this.handler.handle({ threadId, commands });
-    if (!('outcome' in outcome) || outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
+    if (outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
   }
 
   async newThread({ personId = this.personId, agentId = this.agentId } = {}): Promise<string> {
