@@ -5,6 +5,8 @@
 const ours = '^(apps|libs|test|bench)/';
 const publicSurfaces = '^libs/[^/]+/index\\.ts$';
 const testing = '^libs/testing/index\\.ts$';
+/** Fixtures of a package, for the tests of packages above it. */
+const fixtures = '^libs/[^/]+/[^/]+\\.testing\\.ts$';
 const testFiles = '\\.(spec|testsuite|testing)\\.ts$';
 /** Not part of what runs in production. */
 const testCode = `${testFiles}|^(test|bench)/|^libs/testing/`;
@@ -41,8 +43,15 @@ module.exports = {
       name: 'libs-use-libs-through-their-index',
       comment: "A lib's public surface is its index.ts; apps, test and bench are above the libs.",
       severity: 'error',
-      from: { path: '^libs/([^/]+)/' },
+      from: { path: '^libs/([^/]+)/', pathNot: testFiles },
       to: { path: ours, pathNot: [publicSurfaces, '^libs/$1/'] },
+    },
+    {
+      name: 'tests-of-libs-use-public-surfaces-and-fixtures',
+      comment: 'The tests of a lib can use the fixtures of another lib, instead of a copy of them.',
+      severity: 'error',
+      from: { path: `^libs/([^/]+)/.*${testFiles}` },
+      to: { path: ours, pathNot: [publicSurfaces, fixtures, '^libs/$1/'] },
     },
     {
       name: 'apps-use-libs-through-their-index',

@@ -23,6 +23,9 @@ const lawful: Record<string, string> = {
   'libs/event-store/index.ts': `import { decide } from '#domain'; import '#platform'; export const store = decide;`,
   'libs/event-store/event-store.module.ts': `import '@nestjs/common';`,
   'libs/event-store/store.int.spec.ts': `import '#testing'; import './store.testsuite.ts';`,
+  'libs/event-store/store.testing.ts': `import '#testing';`,
+  'libs/files/own.testing.ts': `export {};`,
+  'libs/files/files.int.spec.ts': `import '../event-store/store.testing.ts';`,
   'libs/event-store/store.testsuite.ts': `import '#testing'; import 'fast-check';`,
   'libs/testing/index.ts': `import '#event-store'; import 'fast-check';`,
   'apps/api/api.module.ts': `import '@nestjs/common'; import '#event-store'; import './own.ts';`,
@@ -61,6 +64,12 @@ const planted: [rule: string, file: string, source: string][] = [
     `import type { decide } from '../domain/decide.ts'; export type T = typeof decide;`,
   ],
   ['libs-use-libs-through-their-index', 'libs/event-store/app.ts', `import '../../apps/api/own.ts';`],
+  ['libs-use-libs-through-their-index', 'libs/event-store/fixture.ts', `import '../files/own.testing.ts';`],
+  [
+    'tests-of-libs-use-public-surfaces-and-fixtures',
+    'libs/event-store/deep.int.spec.ts',
+    `import '../domain/decide.ts';`,
+  ],
   ['apps-use-libs-through-their-index', 'apps/api/deep.ts', `import '../../libs/domain/decide.ts';`],
   ['apps-use-libs-through-their-index', 'apps/api/other-app.ts', `import '../worker/worker.module.ts';`],
   [
