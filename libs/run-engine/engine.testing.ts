@@ -15,7 +15,7 @@ import {
 } from '#agents';
 import { toLogEntry, type AgentKind, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
 import { CommandHandler, ThreadStore, type Commit, type CommandResult, type RunOffer } from '#event-store';
-import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore } from '#files';
+import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore, type PreparedFile } from '#files';
 import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { LimitedRuns, QueueControls } from '#run-queue';
 import { TaskPool } from '#task-pool';
@@ -177,6 +177,12 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   const handle = (threadId: string, ...commands: Command[]): Promise<CommandResult> =>
     handler.handle({ threadId, commands });
 
+  /** Attaches a stored file to the Thread. */
+  const attach = async (threadId: string, file: PreparedFile): Promise<CommandResult> => {
+    const commands: Command[] = [{ type: 'attach_file', fileId: file.id }];
+    return handler.handle({ threadId, commands, files: { added: [file] } });
+  };
+
   const stream = async (threadId: string) =>
     (await store.readStream(threadId, 0, { maxEvents: 10_000 })) as StoredEvent[];
 
@@ -198,6 +204,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     say,
     sayTo,
     handle,
+    attach,
     stream,
     types: async (threadId: string) => (await stream(threadId)).map(({ type }) => type),
     log: async (threadId: string) =>

@@ -75,8 +75,7 @@ describe('bytes that the blob store has lost', () => {
   async function withLostAttachment(): Promise<Said> {
     const said = await world.say('x', scripted);
     const file = await storeAttachment(world.blobs, { name: 'lost.txt', bytes: bytes('lost'), maxBytes: 100 });
-    const commands = [{ type: 'attach_file' as const, fileId: file.id }];
-    await world.handler.handle({ threadId: said.threadId, commands, files: { added: [file] } });
+    await world.attach(said.threadId, file);
     await world.blobs.discard([file.blob_key]);
     return said;
   }

@@ -35,8 +35,7 @@ async function use(calls: Call[], attached: Attached[] = [], options: WorkerOpti
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     const stored = await storeAttachment(world.blobs, { name, bytes, maxBytes: 64 * 1024 * 1024 });
     const file = storedType === undefined ? stored : { ...stored, mime_type: storedType };
-    const commands = [{ type: 'attach_file' as const, fileId: file.id }];
-    await world.handler.handle({ threadId: said.threadId, commands, files: { added: [file] } });
+    await world.attach(said.threadId, file);
   }
   await engine.executeOffer(said.offer);
   expect((await world.summary(said.runId)).status).toBe('completed');

@@ -135,8 +135,7 @@ describe('what an agent sees', () => {
     const said = await world.say('x', scripted);
     const attach = async (text: string): Promise<void> => {
       const file = await storeAttachment(world.blobs, { name: 'a.txt', bytes: bytes(text), maxBytes: 100 });
-      const commands: Command[] = [{ type: 'attach_file', fileId: file.id }];
-      await world.handler.handle({ threadId: said.threadId, commands, files: { added: [file] } });
+      await world.attach(said.threadId, file);
     };
     await attach('first');
     await inRun(said, async ({ files, saveArtifact }) => {
@@ -163,8 +162,7 @@ describe('what an agent sees', () => {
   it('has what came with the message in a Run that resumes it too', async () => {
     const said = await world.say('x', scripted);
     const file = await storeAttachment(world.blobs, { name: 'a.txt', bytes: bytes('a'), maxBytes: 100 });
-    const attach: Command[] = [{ type: 'attach_file', fileId: file.id }];
-    await world.handler.handle({ threadId: said.threadId, commands: attach, files: { added: [file] } });
+    await world.attach(said.threadId, file);
     await world.handle(said.threadId, { type: 'interrupt', runId: null, by: null });
     const { agentVersion, limits } = said;
     const run = { runId: ulid(), agentVersion, limits };
