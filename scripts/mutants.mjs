@@ -152,10 +152,10 @@ const MUTANTS = [
   },
   {
     area: 'files',
-    file: 'libs/event-store/change-files.sql',
+    file: 'libs/files/change-files.sql',
     from: 'and (owner_person_id = $5 or owner_service_token_id = $6)',
     to: 'and (owner_person_id = $5 or owner_service_token_id = $6 or true)',
-    spec: 'libs/event-store/files.int',
+    spec: 'libs/files/file-changes.int',
   },
   {
     area: 'files',

@@ -9,6 +9,7 @@ import {
 } from '#contract';
 import { isRejection, isTerminal, toExtendedLogEntry, toLogEntry, type Command } from '#domain';
 import type { CommandHandler, CommandRequest, CommandResult, Handled, ThreadStore } from '#event-store';
+import type { FileRefusal } from '#files';
 import { isLargeJson, ownTurn, type Config } from '#platform';
 import type { RunSummary } from '#projections';
 import type { ApiRequest } from './caller.ts';
@@ -72,7 +73,8 @@ export class EventService {
         const fileIds = events.flatMap((event) => (event.type === 'user_message' ? idsOf(event.resources) : []));
         const files = this.drafts.claim(caller, visible.agent.id, fileIds);
         const commands = await this.toCommands(events, await this.drafts.namesOf(fileIds), caller, visible);
-        const result = await this.apply(batch, { threadId: input.params.threadId, answer, files }, commands);
+        const hook = () => this.drafts.hookFor(files);
+        const result = await this.apply(batch, { threadId: input.params.threadId, answer, hook }, commands);
         request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
         return this.drafts.orRefuse(result, files);
       },
@@ -109,9 +111,9 @@ export class EventService {
   /** Where a Run that an interrupt names ended since we looked, looks again; a Run ends once, so that is soon over. */
   private async apply(
     batch: Batch,
-    request: Omit<CommandRequest, 'commands'>,
+    request: Omit<CommandRequest<FileRefusal>, 'commands'>,
     commands: readonly Command[],
-  ): Promise<CommandResult> {
+  ): Promise<CommandResult<FileRefusal>> {
     const { threadId } = request;
     const named = commands.flatMap((command) => (command.type === 'interrupt' ? (command.runId ?? []) : []));
     for (let endedBefore = -1; ;) {

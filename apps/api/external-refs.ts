@@ -20,12 +20,11 @@ export class ExternalRefs {
    * Creates the Thread. Tries again if the Thread that had its reference was deleted meanwhile. Throws ApiError
    * `reference_taken` if the reference is in use, and names the Thread that has it.
    */
-  async orRefuse(created: CreateThread, create: () => Promise<CommandResult>): Promise<CommandResult> {
+  async orRefuse(created: CreateThread, create: () => Promise<CommandResult<never>>): Promise<CommandResult<never>> {
     const { agentId, userId, externalRef } = created;
     for (let tries = 0; tries < TRIES; tries++) {
       const result = await create();
-      const isTaken = result.outcome === 'refused' && result.reason === 'reference_taken';
-      if (!isTaken || externalRef === undefined) return result;
+      if (result.outcome !== 'refused' || externalRef === undefined) return result;
       const values = [externalRef.tokenId, agentId, userId, externalRef.value];
       const { rows } = await this.pool.query<{ threadId: string }>({ ...FIND_REFERENCE, ...LIMIT, values });
       if (rows[0] === undefined) continue;

@@ -19,7 +19,7 @@ export interface RequestKey {
 /** An operation's effect, and what it answers once the effect is stored. */
 export interface Effect {
   /** Runs the commands, giving `answer` on to the CommandHandler. Throws ApiError for a refusal. */
-  perform: (answer: CommandRequest['answer']) => Promise<CommandResult>;
+  perform: (answer: CommandRequest['answer']) => Promise<CommandResult<never>>;
   render: (handled: Handled) => object;
 }
 
@@ -117,7 +117,7 @@ async function runEffect({ perform, render }: Effect, key: RequestKey | null): P
     case 'conflict':
       throw threadContended();
     case 'refused':
-      throw new Error(`The append was refused for a reason that this operation does not have: ${result.reason}.`);
+      throw new Error(`The append of an operation without a reference was refused: ${result.reason}.`);
   }
 }
 

@@ -133,8 +133,9 @@ export class ThreadService {
           commands.push(...fileIds.map((fileId) => attachFile(fileId, fileNames.get(fileId))));
         }
         const from = absentThread(threadId);
+        const hook = () => this.drafts.hookFor(files);
         return this.references.orRefuse(created, async () =>
-          this.drafts.orRefuse(await this.handler.handle({ threadId, from, commands, answer, files }), files),
+          this.drafts.orRefuse(await this.handler.handle({ threadId, from, commands, answer, hook }), files),
         );
       },
       render: ({ thread }) => this.renderCreated(request, thread),

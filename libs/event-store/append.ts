@@ -5,26 +5,20 @@ import {
   isLargeJson,
   largeJson,
   namedStatement,
+  queryTimeout,
   traceParent,
-  type FileQuota,
   type NamedStatement,
 } from '#platform';
 import type { RunSummary, Summaries } from '#projections';
-import { changeFiles, type FileChanges } from './append-files.ts';
-import { limit } from './limit.ts';
-
-export type * from './append-files.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
 const APPEND = sql('append.sql');
 const APPEND_EVENTS = sql('append-events.sql');
-const LOCK_LIMITS = sql('lock-limits.sql');
-const REFUSE_BEYOND_LIMITS = sql('refuse-beyond-limits.sql');
 
 /**
- * An append waits for the lock of a limit or a folder no longer, and holds it no longer than that between two statements when
- * its process is stopped: who waits on the server keeps a connection, also when the client has hung up.
+ * Limits how long a hook waits for a lock, and how long a stopped process can hold one. A statement that waits occupies a
+ * connection, even after its client has hung up.
  */
 const OTHERS_WAIT = `set local lock_timeout = '1s'; set local idle_in_transaction_session_timeout = '2s'`;
 
@@ -56,16 +50,6 @@ export interface KeyedAnswer {
   body: string;
 }
 
-/** A claim whose Run may be too many: it is checked under the locks of the limits that there are. */
-export interface LimitedClaim extends RunOffer {
-  organizationId: string;
-  agentId: string;
-  /** Ids of the organization and the agent, in this order, as far as they have a limit. */
-  limits: readonly string[];
-  /** The limit of an organization that has none of its own; null: none. */
-  organizationCap: number | null;
-}
-
 /** What a job carries: ids, never state. */
 export interface RunOffer {
   runId: string;
@@ -83,42 +67,39 @@ export interface Append {
   due?: Fence | undefined;
   work: { rows: WorkRow[]; gone: string[] };
   answer?: KeyedAnswer | undefined;
-  files?: FileChanges | undefined;
-  limitedClaim?: LimitedClaim | undefined;
+  hook?: AppendHook | undefined;
 }
 
 /**
- * The result of an append. Only `appended` has stored anything, except that a Run that is `limited` is marked as waiting.
+ * Statements that share the transaction of an append. Each returns null, or the reason why the append is refused. They throw
+ * what pg throws.
+ */
+export interface AppendHook<Reason extends string = string> {
+  /**
+   * The id of a lock that the statements wait for. Appends of one process with the same id take turns, so that those that wait
+   * do not occupy all connections of the pool.
+   */
+  lock?: string | undefined;
+  /** Runs before the append. If it refuses, its own changes are committed. */
+  before?: (client: PoolClient, timeoutMs?: number) => Promise<Reason | null>;
+  /** Runs after the append, which has locked the Thread. If it refuses, everything is rolled back. */
+  after?: (client: PoolClient, append: Append, timeoutMs?: number) => Promise<Reason | null>;
+}
+
+/**
+ * The result of an append. If it is not `appended`, only the `before` of a hook can have stored anything.
  *
  * - `conflict`: the stream has new events, or the fence or the due date no longer holds. Load and decide again.
  * - `key_taken`: another request has the idempotency key, or is in progress under it.
- * - `refused`: the stream accepts the append, but something beside it does not.
+ * - `refused`: the hook refused it, or another Thread of the same token, Agent and user has the `externalRef` of the new one.
  *
  * `isFinal`: an earlier sending of the same append cannot commit any more.
  */
-export type AppendResult =
+export type AppendResult<Reason extends string = string> =
   | { outcome: 'appended' }
   | { outcome: 'conflict' }
   | { outcome: 'key_taken'; isFinal: boolean }
-  | { outcome: 'refused'; reason: Refusal; isFinal: boolean };
-
-/**
- * Why an append was refused.
- *
- * - `files_refused`: a draft, a file or bytes were not as the append needs them. `files_full`: too many attachments.
- * - `folder_moved`: a path of the folder was not as its change needs it. `folder_full`: the folder would be too large.
- * - `quota_full`: the organization would have too many files or bytes.
- * - `limited`: the agent or the organization has as many claimed Runs as it may have. This Run waits until it is let in.
- * - `reference_taken`: another Thread of the same token, Agent and user has the `externalRef` of the new one.
- */
-export type Refusal =
-  | 'files_refused'
-  | 'files_full'
-  | 'folder_moved'
-  | 'folder_full'
-  | 'quota_full'
-  | 'limited'
-  | 'reference_taken';
+  | { outcome: 'refused'; reason: Reason | 'reference_taken'; isFinal: boolean };
 
 /** The connection was lost after sending. `ThreadStore.wasAppended` tells whether it was committed. */
 export interface LostResult {
@@ -148,48 +129,28 @@ interface AppendRow {
 }
 
 /** Sends the append once, and waits `timeoutMs` for each response. Throws what pg throws. */
-export async function sendAppend(
+export async function sendAppend(client: PoolClient, prepared: Prepared, timeoutMs?: number): Promise<AppendResult> {
+  const { hook } = prepared.append;
+  if (hook === undefined) return appendStream(client, prepared, timeoutMs);
+  const work = () => appendWithHook(client, prepared, hook, timeoutMs);
+  const settings = hook.lock === undefined ? {} : { settings: OTHERS_WAIT };
+  const { result } = await inTransaction(client, work, { keeps: ({ commits }) => commits, timeoutMs, ...settings });
+  return result;
+}
+
+async function appendWithHook(
   client: PoolClient,
   prepared: Prepared,
-  quota: FileQuota,
+  { before, after }: AppendHook,
   timeoutMs?: number,
-): Promise<AppendResult> {
-  const { append } = prepared;
-  const { files, limitedClaim } = append;
-  if (files === undefined && limitedClaim === undefined) return appendStream(client, prepared, timeoutMs);
-  // The mark of a limited Run is committed too.
-  const keeps = (result: AppendResult): boolean =>
-    result.outcome === 'appended' || (result.outcome === 'refused' && result.reason === 'limited');
-  const work = async (): Promise<AppendResult> => {
-    if (limitedClaim && (await refuseBeyondLimits(client, limitedClaim, timeoutMs)))
-      return { outcome: 'refused', reason: 'limited', isFinal: true };
-    const result = await appendStream(client, prepared, timeoutMs);
-    if (result.outcome !== 'appended' || files === undefined) return result;
-    const { threadId, summaries } = append.after;
-    const organizationId = summaries.thread?.organization_id ?? null;
-    const reason = await changeFiles(client, { threadId, organizationId, files, quota }, timeoutMs);
-    return reason === null ? result : { outcome: 'refused', reason, isFinal: false };
-  };
-  const settings = lockOf(append) === undefined ? {} : { settings: OTHERS_WAIT };
-  return inTransaction(client, work, { keeps, timeoutMs, ...settings });
-}
-
-/** What an append takes a lock of that others wait for, and not only on its own Thread. */
-export function lockOf({ files, limitedClaim }: Append): string | undefined {
-  return limitedClaim?.organizationId ?? files?.folder?.folderId;
-}
-
-/** Takes the limits' locks, for the whole transaction; whether the claim would be one too many, which has its Run wait. */
-async function refuseBeyondLimits(client: PoolClient, claim: LimitedClaim, timeoutMs?: number): Promise<boolean> {
-  const { runId, dispatch, organizationId, agentId, limits, organizationCap } = claim;
-  await client.query({ ...LOCK_LIMITS, ...limit(timeoutMs), values: [limits] });
-  const values = [runId, organizationId, agentId, dispatch, organizationCap];
-  const { rows } = await client.query<{ limitedBy: string | null }>({
-    ...REFUSE_BEYOND_LIMITS,
-    ...limit(timeoutMs),
-    values,
-  });
-  return (rows[0]?.limitedBy ?? null) !== null;
+): Promise<{ result: AppendResult; commits: boolean }> {
+  const forbidden = await before?.(client, timeoutMs);
+  if (forbidden) return { result: { outcome: 'refused', reason: forbidden, isFinal: true }, commits: true };
+  const result = await appendStream(client, prepared, timeoutMs);
+  if (result.outcome !== 'appended') return { result, commits: false };
+  const reason = await after?.(client, prepared.append, timeoutMs);
+  if (reason) return { result: { outcome: 'refused', reason, isFinal: false }, commits: false };
+  return { result, commits: true };
 }
 
 async function appendStream(
@@ -198,7 +159,7 @@ async function appendStream(
   timeoutMs?: number,
 ): Promise<AppendResult> {
   const statement = isEventsOnly(append) ? appendEvents(append, eventRows) : appendWhole(append, eventRows);
-  const { rows } = await client.query<AppendRow>({ ...statement, ...limit(timeoutMs) });
+  const { rows } = await client.query<AppendRow>({ ...statement, ...queryTimeout(timeoutMs) });
   const [row] = rows;
   if (row?.appended) return { outcome: 'appended' };
   if (row?.keySeen) return { outcome: 'key_taken', isFinal: true };

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CONFIG, DATABASE, fileQuotaOf, type Config, type Database } from '#platform';
+import { CONFIG, DATABASE, type Config, type Database } from '#platform';
 import { CommandHandler, type Commit } from './handle-commands.ts';
 import { ThreadStore } from './thread-store.ts';
 
@@ -32,8 +32,8 @@ export class CommitFeed {
     CommitFeed,
     {
       provide: ThreadStore,
-      inject: [CONFIG, DATABASE],
-      useFactory: (config: Config, { pool }: Database) => new ThreadStore(pool, fileQuotaOf(config)),
+      inject: [DATABASE],
+      useFactory: ({ pool }: Database) => new ThreadStore(pool),
     },
     {
       provide: CommandHandler,

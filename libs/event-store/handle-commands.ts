@@ -11,18 +11,16 @@ import {
   type Decision,
   type Rejection,
   type StoredEvent,
-  type Thread,
   type ThreadState,
 } from '#domain';
 import { DatabaseAway, idFactory, metrics } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
 import type {
   Append,
+  AppendHook,
   AppendResult,
   Fence,
-  FileChanges,
   KeyedAnswer,
-  LimitedClaim,
   LoadedThread,
   LostResult,
   RunOffer,
@@ -48,7 +46,7 @@ export interface Handled {
   events: readonly StoredEvent[];
 }
 
-export interface CommandRequest {
+export interface CommandRequest<Reason extends string = string> {
   threadId: string;
   /** The commands, or how to make them from the Thread as it is; all or none apply. */
   commands: readonly Command[] | ((thread: LoadedThread) => readonly Command[] | Rejection);
@@ -56,9 +54,8 @@ export interface CommandRequest {
   from?: LoadedThread | undefined;
   fence?: Fence | undefined;
   due?: Fence | undefined;
-  files?: FileChanges | undefined;
-  /** For a claim: tells of the limits on how many there may be, undefined where there are none. May throw DatabaseAway. */
-  limitsOf?: ((thread: Thread) => Promise<LimitedClaim | undefined>) | undefined;
+  /** Returns what joins the transaction of the append, from the state after the commands. May throw DatabaseAway. */
+  hook?: ((state: ThreadState) => HookOrNone<Reason> | Promise<HookOrNone<Reason>>) | undefined;
   /** Makes the answer to keep under the caller's idempotency key from what the commands lead to. */
   answer?: ((handled: Handled) => KeyedAnswer) | undefined;
   /** Until when a database that is away is asked again, by performance.now(), which nobody sets; default: for 5 s. */
@@ -66,10 +63,12 @@ export interface CommandRequest {
 }
 
 /** `rejected`: the Thread's state forbids a command. `conflict`: the Thread changed during every try. Others: AppendResult. */
-export type CommandResult =
+export type CommandResult<Reason extends string = string> =
   | Handled
   | { outcome: 'rejected'; rejection: Rejection }
-  | Exclude<AppendResult, { outcome: 'appended' }>;
+  | Exclude<AppendResult<Reason>, { outcome: 'appended' }>;
+
+type HookOrNone<Reason extends string> = AppendHook<Reason> | undefined;
 
 /** Conflicts are with other processes, one command at a time each; whoever waits longer after each would starve. */
 const TRIES = 32;
@@ -114,13 +113,13 @@ export class CommandHandler {
   }
 
   /** Throws DatabaseAway when the database stays away past `giveUpAt`; then it is not known whether they applied. */
-  async handle(request: CommandRequest): Promise<CommandResult> {
+  async handle<Reason extends string = never>(request: CommandRequest<Reason>): Promise<CommandResult<Reason>> {
     const { threadId, giveUpAt = performance.now() + GIVE_UP_AFTER_MS } = request;
     return this.lines.run(threadId, async (waited) => {
       // With the database away the whole line gives up at once, rather than one after the other.
       if (waited && performance.now() >= giveUpAt)
         throw new DatabaseAway(new Error('timed out waiting for earlier commands on the same Thread'));
-      return this.handleInTurn(request, giveUpAt);
+      return (await this.handleInTurn(request, giveUpAt)) as CommandResult<Reason>;
     });
   }
 
@@ -152,8 +151,8 @@ export class CommandHandler {
         continue;
       }
       // 2. Fold it into what the append writes.
-      const limitedClaim = await this.limitsOf(decision.state, request, giveUpAt);
-      const append = { ...this.prepare(before, decision, request), limitedClaim };
+      const hook = await this.whileAway(giveUpAt, async () => request.hook?.(decision.state));
+      const append = { ...this.prepare(before, decision, request), hook };
       const handled = handledBy(append);
       if (append.events.length === 0 && append.answer === undefined) return handled;
       // 3. Append.
@@ -189,19 +188,10 @@ export class CommandHandler {
     return lastOccurredAt !== null && lastOccurredAt > now ? lastOccurredAt : now;
   }
 
-  private async limitsOf(
-    state: ThreadState,
-    { limitsOf }: CommandRequest,
-    giveUpAt: number,
-  ): Promise<LimitedClaim | undefined> {
-    if (limitsOf === undefined || state.lifecycle === 'none') return undefined;
-    return this.whileAway(giveUpAt, () => limitsOf(state));
-  }
-
   private prepare(before: LoadedThread, decision: Decision, request: CommandRequest): Append {
     const events = this.place(before, decision);
     const last = events.at(-1);
-    const { fence, due, files } = request;
+    const { fence, due } = request;
     const after: LoadedThread = {
       threadId: before.threadId,
       version: before.version + events.length,
@@ -211,7 +201,7 @@ export class CommandHandler {
       summaries: foldSummaries(before.summaries, events),
     };
     const work = workChanges(before.state, after.state, this.leaseMs);
-    const append = { before, after, events, work, fence, due, files };
+    const append = { before, after, events, work, fence, due };
     return { ...append, answer: request.answer?.(handledBy(append)) };
   }
 

@@ -5,17 +5,15 @@ import {
   isDatabaseAway,
   JSONB_AS_TEXT,
   namedStatement,
-  NO_FILE_QUOTA,
   ownTurn,
   pauseIfLong,
+  queryTimeout,
   transact,
-  type FileQuota,
   type NamedStatement,
 } from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
 import {
   eventRows,
-  lockOf,
   sendAppend,
   type Append,
   type AppendResult,
@@ -24,7 +22,6 @@ import {
   type LostResult,
 } from './append.ts';
 import { countAppend } from './count.ts';
-import { limit } from './limit.ts';
 import { Lines } from './lines.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -131,16 +128,10 @@ const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
 /** The event store over one pool: append, read, tail. Throws DatabaseAway if nothing was sent or nothing can be read. */
 export class ThreadStore {
-  /**
-   * One limited claim at a time for each organization, and one change for each folder, so that statements that wait for a lock of
-   * limits or of a folder do not take all connections.
-   */
+  /** Appends whose hooks have the same lock take turns. */
   private readonly lines = new Lines();
 
-  constructor(
-    private readonly pool: Pool,
-    private readonly fileQuota: FileQuota = NO_FILE_QUOTA,
-  ) {}
+  constructor(private readonly pool: Pool) {}
 
   /** Returns the Thread, null if it has no stream. */
   async load(threadId: string, timeoutMs?: number): Promise<LoadedThread | null> {
@@ -166,7 +157,7 @@ export class ThreadStore {
   }
 
   private async appendInTurn(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
-    const lock = lockOf(append);
+    const lock = append.hook?.lock;
     if (lock === undefined) return this.appendNow(append, timeoutMs);
     const until = performance.now() + (timeoutMs ?? Infinity);
     return this.lines.run(lock, async (waited) => {
@@ -182,7 +173,7 @@ export class ThreadStore {
     const client = await this.pool.connect().catch(throwAway);
     let broken = false;
     try {
-      return await sendAppend(client, prepared, this.fileQuota, timeoutMs);
+      return await sendAppend(client, prepared, timeoutMs);
     } catch (error) {
       const { code = '', constraint } = error as DatabaseError;
       if (code === UNIQUE_VIOLATION) return VIOLATED[constraint ?? ''] ?? { outcome: 'conflict' };
@@ -345,7 +336,7 @@ export class ThreadStore {
     how: Pick<QueryConfig, 'types'> = {},
   ): Promise<Row[]> {
     try {
-      const { rows } = await this.pool.query({ ...statement, values, ...how, ...limit(timeoutMs) });
+      const { rows } = await this.pool.query({ ...statement, values, ...how, ...queryTimeout(timeoutMs) });
       return rows as Row[];
     } catch (error) {
       return throwAway(error);

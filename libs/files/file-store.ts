@@ -1,5 +1,7 @@
 import type { ClientBase, DatabaseError, Pool, QueryConfig } from 'pg';
+import type { AppendHook } from '#event-store';
 import { namedStatement, NO_FILE_QUOTA, throwAway, transact, type FileQuota, type NamedStatement } from '#platform';
+import { fileChangesHook, type FileChanges, type FileRefusal } from './file-changes.ts';
 import type { PreparedFile } from './store-file.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -78,7 +80,7 @@ interface QuotaCheck {
   exceeded: boolean | null;
 }
 
-/** Files as they are stored, and drafts, which are no Thread's; what Threads do with files is the event store's. */
+/** The rows of files: reads, drafts, and the changes that join an append. */
 export class FileStore {
   constructor(
     private readonly pool: Pool,
@@ -89,6 +91,11 @@ export class FileStore {
   async find(fileId: string): Promise<FileRow | null> {
     const [row] = await this.read<FileRow>(FIND_FILE, [fileId]);
     return row ?? null;
+  }
+
+  /** Returns the hook that makes the changes in the transaction of an append. */
+  inAppend(changes: FileChanges): AppendHook<FileRefusal> {
+    return fileChangesHook(changes, this.quota);
   }
 
   /** Returns whether the installation has files. */

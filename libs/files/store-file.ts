@@ -13,7 +13,7 @@ export interface FileSource {
   maxBytes: number;
 }
 
-/** The row of a file whose bytes are stored, for an append (`NewFile` of the event store). */
+/** The row of a file whose bytes are stored. The file exists once an append or a draft has stored the row. */
 export interface PreparedFile {
   id: string;
   run_id: string | null;

@@ -10,3 +10,8 @@ export interface NamedStatement {
 export function namedStatement(directory: string, fileName: string): NamedStatement {
   return { name: fileName.replace(/\.sql$/, ''), text: readSql(directory, fileName) };
 }
+
+/** Returns pg's setting for how long a client waits for the response to one statement, milliseconds. Default: the pool's. */
+export function queryTimeout(timeoutMs: number | undefined): { query_timeout?: number } {
+  return timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
+}

@@ -1,15 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, openStepAfter, type Command, type ThreadState } from '#domain';
-import type {
-  CommandHandler,
-  Fence,
-  FileChanges,
-  FolderChanges,
-  LoadedThread,
-  NewFile,
-  RunOffer,
-  ThreadStore,
-} from '#event-store';
+import type { CommandHandler, Fence, LoadedThread, RunOffer, ThreadStore } from '#event-store';
+import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
 import { isDatabaseAway, metrics, untilAborted, type Logger } from '#platform';
 
 /**
@@ -28,16 +20,14 @@ class ClaimStopped extends Error {
   }
 }
 
-const FILE_REFUSALS = ['folder_moved', 'folder_full', 'quota_full'] as const;
-
-/** The reason why an append was refused for the files that a tool call made or changed. */
-export type FileRefusal = (typeof FILE_REFUSALS)[number];
+/** Why an append was refused for the files of a tool call, where the tool or its model can do something about it. */
+export type ToolFileRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full'>;
 
 /** An append was refused for its files. Nothing was stored, and the claim holds. */
 export class FilesRefused extends Error {
   override name = 'FilesRefused';
 
-  constructor(readonly why: FileRefusal) {
+  constructor(readonly why: ToolFileRefusal) {
     super(`The files cannot be stored: ${why}.`);
   }
 }
@@ -45,6 +35,7 @@ export class FilesRefused extends Error {
 export interface ClaimParts {
   handler: CommandHandler;
   store: ThreadStore;
+  files: Pick<FileStore, 'inAppend'>;
   /** Judges all claims of the process; it stops those that are lost. */
   leases: { look(): void };
   logger: Logger;
@@ -146,7 +137,7 @@ export class Claim {
    * Appends under the fence, one append after the other. While the database is away it tries again, as long as the lease
    * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made. Throws FilesRefused.
    */
-  append(commands: readonly Command[], added: readonly NewFile[] = [], folder?: FolderChanges): Promise<void> {
+  append(commands: readonly Command[], added: readonly PreparedFile[] = [], folder?: FolderChanges): Promise<void> {
     const files = added.length > 0 || folder ? { added, folder } : undefined;
     const appended = this.writing.then(() => this.appendNow(commands, files));
     this.writing = appended.catch(() => undefined);
@@ -216,11 +207,12 @@ export class Claim {
     return run.status === 'booting' || run.status === 'running' ? run.status : null;
   }
 
-  private async appendNow(commands: readonly Command[], files: FileChanges | undefined): Promise<void> {
-    const { handler, logger } = this.parts;
+  private async appendNow(commands: readonly Command[], changes: FileChanges | undefined): Promise<void> {
+    const { handler, files, logger } = this.parts;
     const { named, openStep } = nameOpenStep(commands, this.openStep);
     const started = ({ state }: LoadedThread): readonly Command[] => this.withStart(named, state);
-    const request = { threadId: this.offer.threadId, commands: started, fence: this.fence, files };
+    const hook = () => changes && files.inAppend(changes);
+    const request = { threadId: this.offer.threadId, commands: started, fence: this.fence, hook };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.requireHeld();
       const from = conflicts === 0 ? this.thread : undefined;
@@ -235,8 +227,9 @@ export class Claim {
         return;
       }
       if (result.outcome === 'refused') {
-        const refusal = FILE_REFUSALS.find((why) => why === result.reason);
-        if (refusal) throw new FilesRefused(refusal);
+        const { reason } = result;
+        const isOfTool = reason === 'folder_moved' || reason === 'folder_full' || reason === 'quota_full';
+        if (isOfTool) throw new FilesRefused(reason);
         logger.error(this.names, 'append rejected: the bytes of its files were already deleted');
         break;
       }

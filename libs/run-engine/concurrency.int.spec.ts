@@ -363,5 +363,5 @@ it('costs an agent without limits nothing: its claim is the one statement that i
   const append = jest.spyOn(store, 'append');
   const said = await world.say('1', scripted);
   await engine.executeOffer(said.offer);
-  expect(append.mock.calls.map(([{ limitedClaim }]) => limitedClaim)).toEqual([undefined, undefined]);
+  expect(append.mock.calls.map(([{ hook }]) => hook)).toEqual([undefined, undefined]);
 });

@@ -15,7 +15,7 @@ import {
 } from '#agents';
 import { toLogEntry, type AgentKind, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
 import { CommandHandler, ThreadStore, type Commit, type CommandResult, type RunOffer } from '#event-store';
-import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore, type PreparedFile } from '#files';
+import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore, type FileRefusal, type PreparedFile } from '#files';
 import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { LimitedRuns, QueueControls } from '#run-queue';
 import { TaskPool } from '#task-pool';
@@ -88,6 +88,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
   // Never started: engines look at versions only, which do not change.
   const watch = new PolicyWatch({ versions: openPolicyVersions(testDatabase.url) });
+  const files = new FileStore(pool);
   const blobs = new BlobKeeper({ pool, store: others.blobStore ?? new DiskBlobStore(folder), logger: silent });
 
   /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
@@ -178,9 +179,9 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     handler.handle({ threadId, commands });
 
   /** Attaches a stored file to the Thread. */
-  const attach = async (threadId: string, file: PreparedFile): Promise<CommandResult> => {
+  const attach = async (threadId: string, file: PreparedFile): Promise<CommandResult<FileRefusal>> => {
     const commands: Command[] = [{ type: 'attach_file', fileId: file.id }];
-    return handler.handle({ threadId, commands, files: { added: [file] } });
+    return handler.handle({ threadId, commands, hook: () => files.inAppend({ added: [file] }) });
   };
 
   const stream = async (threadId: string) =>

@@ -1,7 +1,6 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { ulid } from 'ulid';
 import { FileRefused, type FolderFile, type ToolContext } from '#agents';
-import type { Command } from '#domain';
 import { FileStore, storeAttachment } from '#files';
 import { makeWorld, type World } from './engine.testing.ts';
 import {

@@ -1,9 +1,10 @@
 import type { Pool } from 'pg';
 import { HarnessError, NoRoom, type AgentCatalogue, type Harnesses } from '#agents';
-import { findLiveRun, runError, type Command, type LiveRun, type Thread, type ThreadState } from '#domain';
-import { nameOf, type CommandHandler, type LimitedClaim, type RunOffer, type ThreadStore } from '#event-store';
+import { findLiveRun, runError, type Command, type LiveRun, type ThreadState } from '#domain';
+import { nameOf, type CommandHandler, type RunOffer, type ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { countBoot, namedStatement, untilAborted, type Logger } from '#platform';
+import { limitsHook, type LimitedClaim } from '#run-queue';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { Claim } from './claim.ts';
@@ -96,8 +97,11 @@ export class RunEngine {
     const { runId, dispatch } = offer;
     const commands: Command[] = [{ type: 'claim_run', runId, dispatch, holder }];
     let limited: LimitedClaim | undefined;
-    const limitsOf = async (thread: Thread) => (limited = await this.limitedClaim(thread, offer));
-    const result = await handler.handle({ threadId: offer.threadId, commands, limitsOf, giveUpAt: leaseUntil });
+    const hook = async (state: ThreadState) => {
+      limited = await this.limitedClaim(state, offer);
+      return limited && limitsHook(limited);
+    };
+    const result = await handler.handle({ threadId: offer.threadId, commands, hook, giveUpAt: leaseUntil });
     const run = 'thread' in result ? liveRun(result.thread.state, offer.runId) : undefined;
     if (!('thread' in result) || run === undefined) {
       logger.debug({ ...offer, why: nameOf(result) }, 'run not claimed');
@@ -108,7 +112,9 @@ export class RunEngine {
   }
 
   /** With the limits as this process knows them, at most 2.5 s old; how many they allow the claim reads anew. */
-  private async limitedClaim({ agentId, organizationId }: Thread, offer: RunOffer): Promise<LimitedClaim | undefined> {
+  private async limitedClaim(state: ThreadState, offer: RunOffer): Promise<LimitedClaim | undefined> {
+    if (state.lifecycle === 'none') return undefined;
+    const { agentId, organizationId } = state;
     const agent = await this.options.catalogue.find(agentId);
     const { maxRuns = null, organizationMaxRuns = null } = agent ?? {};
     const organizationCap = await this.options.slotsPerOrganization();

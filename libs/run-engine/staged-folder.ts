@@ -1,8 +1,15 @@
 import { FileRefused, type FolderFile, type ToolFiles } from '#agents';
 import { folderPath, foldersOf, isReadOnlyPath, type RecordedFact } from '#domain';
-import type { FolderChange, FolderChanges } from '#event-store';
-import { BlobTooLarge, storeArtifact, type ByteRange, type FolderRow, type PreparedFile } from '#files';
-import type { FileRefusal } from './claim.ts';
+import {
+  BlobTooLarge,
+  storeArtifact,
+  type ByteRange,
+  type FolderChange,
+  type FolderChanges,
+  type FolderRow,
+  type PreparedFile,
+} from '#files';
+import type { ToolFileRefusal } from './claim.ts';
 import { orUnavailable, visibleFiles, type ThreadFolder } from './thread-folder.ts';
 
 const QUOTA_FULL =
@@ -76,7 +83,7 @@ export class StagedFolder implements ToolFiles {
   }
 
   /** What a model is told whose changes were refused. */
-  refusalOf(refusal: FileRefusal): string {
+  refusalOf(refusal: ToolFileRefusal): string {
     if (refusal === 'quota_full') return QUOTA_FULL;
     if (refusal === 'folder_full') return this.fullMessage();
     const paths = [...this.staged.keys()].join(', ');

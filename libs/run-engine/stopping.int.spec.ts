@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CommandHandler } from '#event-store';
+import { FileStore } from '#files';
 import { createLogger } from '#platform';
 import { eventually, faultProxy, type FaultProxy } from '#testing';
 import { Claim } from './claim.ts';
@@ -320,7 +321,8 @@ describe('the lease', () => {
     const said = await world.say('hi');
     const thread = (await store.load(said.threadId))!;
     const handler = new CommandHandler({ store, leaseMs: 1_000 });
-    const parts = { handler, store, leases, logger: createLogger('silent', 'stopping spec') };
+    const files = new FileStore(world.pool);
+    const parts = { handler, store, files, leases, logger: createLogger('silent', 'stopping spec') };
     const claim = new Claim(parts, { offer: said.offer, attempt: 1, thread, leaseUntil: 0 });
     leases.hold(claim);
     expect(claim.stopReason).toBe('unsure');

@@ -15,11 +15,10 @@ import {
   type ToolCall,
   type ToolCompleted,
 } from '#domain';
-import type { FolderChanges } from '#event-store';
-import { BlobStoreAway, storeArtifact, type BlobKeeper, type PreparedFile } from '#files';
+import { BlobStoreAway, storeArtifact, type BlobKeeper, type FolderChanges, type PreparedFile } from '#files';
 import { countStep, isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
-import type { FileRefusal } from './claim.ts';
+import type { ToolFileRefusal } from './claim.ts';
 import { newFileFacts, StagedFolder } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
 import type { ThreadFolder } from './thread-folder.ts';
@@ -39,7 +38,7 @@ export interface ToolOutcome {
   /** What the tool does to the folder, for the same append too; the folder may have moved on since the tool looked. */
   folder?: FolderChanges | undefined;
   /** The outcome instead: without the changes of the folder, and without the files where they are too many. */
-  refused: (why: FileRefusal) => Promise<ToolOutcome>;
+  refused: (why: ToolFileRefusal) => Promise<ToolOutcome>;
 }
 
 export interface ToolStepParts {
@@ -100,7 +99,7 @@ export async function takeToolStep(
   if (result.isError) await folder.drop();
   const made = [...files];
   const completed = completedFact(call, result.isError ? 'error' : 'ok', result, durationMs);
-  const refused = async (why: FileRefusal): Promise<ToolOutcome> => {
+  const refused = async (why: ToolFileRefusal): Promise<ToolOutcome> => {
     const text = folder.refusalOf(why);
     await folder.drop();
     const kept = why === 'quota_full' ? [] : made;

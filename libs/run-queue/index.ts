@@ -1,5 +1,6 @@
 export * from './dispatcher.ts';
 export * from './installation-metrics.ts';
+export * from './limited-claim.ts';
 export * from './limited-runs.ts';
 export * from './migrate-installation.ts';
 export * from './open-run-queue.ts';

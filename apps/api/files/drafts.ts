@@ -1,9 +1,9 @@
 import { ownerFor, type Caller } from '#access';
 import type { FileResource } from '#contract';
-import type { CommandResult, DraftClaim, FileChanges } from '#event-store';
-import type { DraftOwner, FileStore } from '#files';
+import type { AppendHook, CommandResult } from '#event-store';
+import type { DraftClaim, DraftOwner, FileChanges, FileRefusal, FileStore } from '#files';
 import type { Config } from '#platform';
-import { ApiError, busyNow } from '../http-errors.ts';
+import { ApiError, busyNow, fileQuotaFull } from '../http-errors.ts';
 
 type Settings = Pick<Config, 'DRAFT_AGE_MS' | 'FILES_PER_THREAD'>;
 
@@ -31,16 +31,23 @@ export class Drafts {
     return { claimed, maxAttachments };
   }
 
+  /** Returns the hook that attaches them in the transaction of an append. */
+  hookFor(changes: FileChanges | undefined): AppendHook<FileRefusal> | undefined {
+    return changes && this.files.inAppend(changes);
+  }
+
   /** Returns the names of the drafts for the log. Without drafts, sends no query. */
   namesOf(fileIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
     return fileIds.length === 0 ? Promise.resolve(new Map()) : this.files.findDraftNames(fileIds);
   }
 
   /** Throws ApiError where the append was refused for its files, naming the first that is no draft of the caller's. */
-  async orRefuse(result: CommandResult, changes: FileChanges | undefined): Promise<CommandResult> {
+  async orRefuse(result: CommandResult<FileRefusal>, changes: FileChanges | undefined): Promise<CommandResult<never>> {
     if (result.outcome !== 'refused') return result;
-    if (result.reason === 'files_full') throw this.tooMany();
-    if (result.reason !== 'files_refused') return result;
+    const { reason } = result;
+    if (reason === 'reference_taken') return { ...result, reason };
+    if (reason === 'files_full') throw this.tooMany();
+    if (reason === 'quota_full') throw fileQuotaFull();
     const lost = changes?.claimed && (await this.files.findLostDraft(...lookUp(changes.claimed)));
     if (lost) throw new ApiError('draft_not_found', `There is no draft file ${lost}.`);
     throw busyNow('files_contended', 'Too many writers change the files; repeat the request.');

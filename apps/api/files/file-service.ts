@@ -9,11 +9,12 @@ import {
   type ThreadFileAnswer,
 } from '#contract';
 import { attachFile, type Command } from '#domain';
-import type { CommandHandler, CommandResult, FileChanges } from '#event-store';
+import type { CommandHandler, CommandResult } from '#event-store';
 import {
   BlobTooLarge,
   storeAttachment,
   type BlobKeeper,
+  type FileChanges,
   type FileRow,
   type FileSource,
   type FileStore,
@@ -198,9 +199,9 @@ export class FileService {
   }
 
   private async attach(threadId: string, command: Command, files: FileChanges): Promise<void> {
-    const result = await this.options.handler.handle({ threadId, commands: [command], files });
-    if (result.outcome === 'refused' && result.reason === 'quota_full') throw fileQuotaFull();
-    throwUnlessDone(await this.options.drafts.orRefuse(result, files));
+    const { drafts, handler } = this.options;
+    const result = await handler.handle({ threadId, commands: [command], hook: () => drafts.hookFor(files) });
+    throwUnlessDone(await drafts.orRefuse(result, files));
   }
 
   /** Removes the file only if it still has the bytes that the request's conditions were checked against. Throws ApiError. */
@@ -216,9 +217,9 @@ export class FileService {
     const result = await handler.handle({
       threadId: file.thread_id ?? '',
       commands: [{ type, fileId, name, kind }],
-      files: { removed: [fileId], ...checked },
+      hook: () => files.inAppend({ removed: [fileId], ...checked }),
     });
-    if (result.outcome === 'refused' && result.reason === 'files_refused') {
+    if (result.outcome === 'refused') {
       const now = await files.find(file.id);
       if (now === null || now.sha256 === file.sha256) throw notFound('File');
       return this.removeFromThread(request, now, type);

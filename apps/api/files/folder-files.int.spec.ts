@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { verify } from '#projections';
-import { BlobKeeper, FileStore, storeArtifact, type FileRow } from '#files';
-import type { FolderChange } from '#event-store';
+import { BlobKeeper, FileStore, storeArtifact, type FileRow, type FolderChange } from '#files';
 import { ApiUnderTest } from '../api-under-test.testing.ts';
 
 // Real: HTTP, PostgreSQL, the disk. What a worker would append is appended here.
@@ -56,7 +55,8 @@ async function write({ threadId, runId }: Working, text: string, old?: FileRow):
   const outcome = await api.handler.handle({
     ...{ threadId, fence },
     commands: [{ type: 'record', ...fence, facts: [{ type: 'file.changed', data: { fileId } }] }],
-    files: { folder: { folderId: threadId, changes: [change], maxFiles: 10, maxBytes: 100 * MEBIBYTE } },
+    hook: () =>
+      files.inAppend({ folder: { folderId: threadId, changes: [change], maxFiles: 10, maxBytes: 100 * MEBIBYTE } }),
   });
   expect(outcome).toMatchObject({ outcome: 'appended' });
   return (await files.find(fileId))!;

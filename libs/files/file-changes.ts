@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg';
-import { namedStatement, type FileQuota, type NamedStatement } from '#platform';
-import { limit } from './limit.ts';
+import type { AppendHook } from '#event-store';
+import { namedStatement, queryTimeout, type FileQuota, type NamedStatement } from '#platform';
+import type { PreparedFile } from './store-file.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
@@ -9,43 +10,43 @@ const CHANGE_FOLDER = sql('change-folder.sql');
 const CHECK_FILE_QUOTA = sql('check-file-quota.sql');
 const LOCK_FOLDER = sql('lock-folder.sql');
 
-/** What an append does to files, all or none of it: else nothing is appended. */
+/** The changes of files in one append. All of them are made, or nothing is appended. */
 export interface FileChanges {
-  added?: readonly NewFile[];
+  added?: readonly PreparedFile[];
   claimed?: DraftClaim;
-  /** Files of the Thread that go; their bytes become the sweeper's. */
+  /** Files of the Thread to delete. The sweeper deletes their bytes. */
   removed?: readonly string[];
   /** The bytes that each of `removed` must still have. */
   removedSha256?: string;
-  /** How many attachments the Thread may have then. */
+  /** The most attachments that the Thread may have after the append. */
   maxAttachments?: number;
   folder?: FolderChanges | undefined;
 }
 
-/** What an append does to the folder that its Thread's agent works in, all or none of it. */
+/** The changes of the folder that the Thread's agent works in. */
 export interface FolderChanges {
   /** The Thread, or its agent, for a pet. */
   folderId: string;
-  /** Of each path one. */
+  /** At most one for each path. */
   changes: readonly FolderChange[];
-  /** How many files there may be in the folder then, and how many bytes in all. Who only removes is not held to them. */
+  /** The most files and bytes of the folder after the append. Changes that only remove files may exceed them. */
   maxFiles: number;
   maxBytes: number;
 }
 
-/** One path of a folder; `basedOn` is the blob that was there, null for nothing: else the folder has moved on. */
+/** The change of one path. `basedOn` is the blob that the change expects there, null for none. */
 export type FolderChange =
-  | { does: 'add'; path: string; basedOn: null; file: NewFile }
-  /** A file of the Thread has the bytes of `file` from then on, and stays what it is. */
-  | { does: 'replace'; path: string; basedOn: string; file: NewFile }
-  /** A file of another Thread stays that Thread's, and `file` has its place. */
-  | { does: 'take_over'; path: string; basedOn: string; file: NewFile }
-  /** A file of the Thread goes. */
+  | { does: 'add'; path: string; basedOn: null; file: PreparedFile }
+  /** A file of the Thread keeps its row and gets the bytes of `file`. */
+  | { does: 'replace'; path: string; basedOn: string; file: PreparedFile }
+  /** A file of another Thread stays in that Thread, and `file` gets its path. */
+  | { does: 'take_over'; path: string; basedOn: string; file: PreparedFile }
+  /** A file of the Thread is deleted. */
   | { does: 'remove'; path: string; basedOn: string; file: null }
-  /** A file of another Thread stays that Thread's, without a place. */
+  /** A file of another Thread stays in that Thread, without a path. */
   | { does: 'give_up'; path: string; basedOn: string; file: null };
 
-/** Drafts that are attached: all must be their owner's, of the Thread's agent, and no older than this, milliseconds. */
+/** Drafts to attach. All must have this owner and agent, and be at most `maxAgeMs` old. */
 export interface DraftClaim {
   fileIds: readonly string[];
   agentId: string;
@@ -54,19 +55,26 @@ export interface DraftClaim {
   maxAgeMs: number;
 }
 
-/** A file that comes into being with the append; its bytes were put for it. */
-export interface NewFile {
-  id: string;
-  run_id: string | null;
-  kind: 'attachment' | 'artifact';
-  name: string;
-  mime_type: string | null;
-  size: number;
-  sha256: string;
-  blob_key: string;
+/**
+ * Why an append is refused for its files.
+ *
+ * - `files_refused`: a draft, a file or bytes were not as the append needs them. `files_full`: too many attachments.
+ * - `folder_moved`: a path of the folder was not as its change needs it. `folder_full`: the folder would be too large.
+ * - `quota_full`: the organization would have too many files or bytes.
+ */
+export type FileRefusal = 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full' | 'quota_full';
+
+/** Returns the hook that makes the changes in the transaction of an append. */
+export function fileChangesHook(files: FileChanges, quota: FileQuota): AppendHook<FileRefusal> {
+  return {
+    lock: files.folder?.folderId,
+    after: (client, { after: { threadId, summaries } }, timeoutMs) => {
+      const organizationId = summaries.thread?.organization_id ?? null;
+      return changeFiles(client, { threadId, organizationId, files, quota }, timeoutMs);
+    },
+  };
 }
 
-/** An append's changes of files, and whose they are. */
 interface FilesOfAppend {
   threadId: string;
   organizationId: string | null;
@@ -74,20 +82,17 @@ interface FilesOfAppend {
   quota: FileQuota;
 }
 
-type FilesRefusal = 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full' | 'quota_full';
-
-/** Files and bytes that an organization has more than before. */
+/** By how many files and bytes an organization grows. */
 interface Growth {
   files: number;
   bytes: number;
 }
 
-/** Changes files in the transaction of the append. Returns why not; then it must be rolled back. Throws what pg throws. */
-export async function changeFiles(
+async function changeFiles(
   client: PoolClient,
   { threadId, organizationId, files, quota }: FilesOfAppend,
   timeoutMs?: number,
-): Promise<FilesRefusal | null> {
+): Promise<FileRefusal | null> {
   const { claimed, removed = [], removedSha256 = null, maxAttachments = Infinity, folder } = files;
   const inFolder = folder && (await changeFolder(client, threadId, folder, timeoutMs));
   if (typeof inFolder === 'string') return inFolder;
@@ -103,7 +108,7 @@ export async function changeFiles(
   const blobKeys = added.map(({ blob_key }) => blob_key);
   const changes = [threadId, JSON.stringify(added), fileIds, ...owner, removed, maxAgeMs, blobKeys];
   const values = [...changes, removedSha256];
-  const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...limit(timeoutMs), values });
+  const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...queryTimeout(timeoutMs), values });
   const done = rows[0]!;
   const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;
   if (!asWanted) return 'files_refused';
@@ -136,25 +141,25 @@ async function isBeyondQuota(
   const values = [organizationId, quota.maxFiles, quota.maxBytes, growth.files, growth.bytes];
   const { rows } = await client.query<{ exceeded: boolean | null }>({
     ...CHECK_FILE_QUOTA,
-    ...limit(timeoutMs),
+    ...queryTimeout(timeoutMs),
     values,
   });
   return rows[0]?.exceeded ?? false;
 }
 
-/** Makes room in the folder for what comes in. Returns why that cannot be, or the growth without the rows that come in. */
+/** Removes and replaces files of the folder. Returns the refusal, or the growth without the files that are added later. */
 async function changeFolder(
   client: PoolClient,
   threadId: string,
   { folderId, changes, maxFiles, maxBytes }: FolderChanges,
   timeoutMs?: number,
 ): Promise<'folder_moved' | 'folder_full' | Growth> {
-  await client.query({ ...LOCK_FOLDER, ...limit(timeoutMs), values: [folderId] });
+  await client.query({ ...LOCK_FOLDER, ...queryTimeout(timeoutMs), values: [folderId] });
   const rows = changes.map(({ file, ...change }) => ({ ...file, ...change }));
   const replacing = changes.flatMap(({ does, file }) => (does === 'replace' ? [file] : []));
   const blobKeys = replacing.map(({ blob_key }) => blob_key);
   const values = [threadId, folderId, JSON.stringify(rows), blobKeys];
-  const changed = await client.query<ChangedFolder>({ ...CHANGE_FOLDER, ...limit(timeoutMs), values });
+  const changed = await client.query<ChangedFolder>({ ...CHANGE_FOLDER, ...queryTimeout(timeoutMs), values });
   const { done, files, bytes, freedBytes } = changed.rows[0]!;
   if (done !== changes.length) return 'folder_moved';
   const isHeld = changes.some(({ file }) => file !== null);
@@ -171,8 +176,8 @@ interface ChangedFolder {
   freedBytes: number;
 }
 
-/** The rows that come into the folder. */
-function placedFiles({ folderId, changes }: FolderChanges): (NewFile & { folder_id: string; path: string })[] {
+/** Returns the rows that are added to the folder. */
+function placedFiles({ folderId, changes }: FolderChanges): (PreparedFile & { folder_id: string; path: string })[] {
   return changes.flatMap(({ does, path, file }) =>
     does === 'add' || does === 'take_over' ? [{ ...file, folder_id: folderId, path }] : [],
   );

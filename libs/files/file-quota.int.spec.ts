@@ -1,8 +1,9 @@
 import { ulid } from 'ulid';
-import { nameOf, type FileChanges, type LoadedThread, type NewFile } from './append.ts';
-import { CommandHandler } from './handle-commands.ts';
-import { blockedBackends, idleThread, openFixture, type Fixture } from './store.testing.ts';
-import { ThreadStore } from './thread-store.ts';
+import { nameOf, type LoadedThread } from '#event-store';
+import { blockedBackends, idleThread, openFixture, type Fixture } from '../event-store/store.testing.ts';
+import type { FileChanges } from './file-changes.ts';
+import { FileStore } from './file-store.ts';
+import type { PreparedFile } from './store-file.ts';
 
 // Real: PostgreSQL. A trigger counts the files, so these tests add and remove files in every way.
 
@@ -15,17 +16,17 @@ beforeEach(async () => {
 afterEach(() => on.close());
 
 /** Returns a file whose bytes were stored. Does not use `on.admin`, which may be in a transaction. */
-async function newFile(size: number): Promise<NewFile> {
+async function newFile(size: number): Promise<PreparedFile> {
   const id = ulid();
   await on.pool.query(`insert into unclaimed_blobs values ($1, now() + interval '1 hour')`, [id]);
   return { id, run_id: null, kind: 'attachment', name: 'a', mime_type: null, size, sha256: 'sum', blob_key: id };
 }
 
-async function attach(thread: LoadedThread, files: FileChanges, handler = on.handler) {
-  const result = await handler.handle({
+async function attach(thread: LoadedThread, changes: FileChanges, files = new FileStore(on.pool)) {
+  const result = await on.handler.handle({
     threadId: thread.threadId,
     commands: [{ type: 'attach_file', fileId: 'F' }],
-    files,
+    hook: () => files.inAppend(changes),
   });
   return nameOf(result);
 }
@@ -113,7 +114,7 @@ test('a file over the quota may become smaller, and not larger', async () => {
   const first = await newFile(10);
   await attach(thread, { folder: folderOf(thread, [{ does: 'add', path: 'a', basedOn: null, file: first }]) });
   await setQuota(thread, 0, 5);
-  const replace = async (basedOn: NewFile, size: number) => {
+  const replace = async (basedOn: PreparedFile, size: number) => {
     const file = await newFile(size);
     const folder = folderOf(thread, [{ does: 'replace', path: 'a', basedOn: basedOn.blob_key, file }]);
     return { file, outcome: await attach(thread, { folder }) };
@@ -141,11 +142,10 @@ test('a file over the quota may become smaller, and not larger', async () => {
 test('the installation’s quota holds where an operator has set none', async () => {
   const [thread, other] = [await idleThread(on), await idleThread(on)];
   await setQuota(other, 100, null);
-  const store = new ThreadStore(on.pool, { maxFiles: 1, maxBytes: null });
-  const handler = new CommandHandler({ store, leaseMs: 10_000 });
-  expect(await attach(thread, { added: [await newFile(1)] }, handler)).toBe('appended');
-  expect(await attach(thread, { added: [await newFile(1)] }, handler)).toBe('quota_full');
-  expect(await attach(other, { added: [await newFile(1), await newFile(1)] }, handler)).toBe('appended');
+  const files = new FileStore(on.pool, { maxFiles: 1, maxBytes: null });
+  expect(await attach(thread, { added: [await newFile(1)] }, files)).toBe('appended');
+  expect(await attach(thread, { added: [await newFile(1)] }, files)).toBe('quota_full');
+  expect(await attach(other, { added: [await newFile(1), await newFile(1)] }, files)).toBe('appended');
 });
 
 test('of two appends that together are too much, one is refused', async () => {

@@ -12,15 +12,20 @@ import {
   record,
   runningThread,
   type Fixture,
-} from './store.testing.ts';
-import { nameOf, type DraftClaim, type FileChanges, type LoadedThread, type NewFile } from './append.ts';
+} from '../event-store/store.testing.ts';
+import { nameOf, type LoadedThread } from '#event-store';
+import type { DraftClaim, FileChanges } from './file-changes.ts';
+import { FileStore } from './file-store.ts';
+import type { PreparedFile } from './store-file.ts';
 
-// Real: PostgreSQL. What becomes of bytes is the business of libs/files.
+// Real: PostgreSQL.
 
 let on: Fixture;
+let files: FileStore;
 
 beforeEach(async () => {
   on = await openFixture();
+  files = new FileStore(on.pool);
 });
 
 afterEach(() => on.close());
@@ -31,7 +36,7 @@ const OWNER: Owner = { agentId: 'AGENT', ownerPersonId: 'ADA', ownerServiceToken
 const DAY_MS = 86_400_000;
 
 /** A file whose bytes were put. */
-async function newFile(kind: NewFile['kind'] = 'attachment'): Promise<NewFile> {
+async function newFile(kind: PreparedFile['kind'] = 'attachment'): Promise<PreparedFile> {
   const blobKey = ulid();
   await on.admin.query(`insert into unclaimed_blobs values ($1, now() + interval '1 hour')`, [blobKey]);
   return {
@@ -59,9 +64,10 @@ async function newDraft({ age = '0 s', ...owner }: { age?: string } & Partial<Ow
 
 const claim = (...fileIds: string[]): FileChanges => ({ claimed: { ...OWNER, fileIds, maxAgeMs: DAY_MS } });
 
-async function attach(thread: LoadedThread, files: FileChanges, fileId = 'F') {
-  const commands: Command[] = [{ type: 'attach_file', fileId }];
-  return on.handler.handle({ threadId: thread.threadId, commands, files, answer: () => answerUnder('key') });
+async function attach(thread: LoadedThread, changes: FileChanges, key = 'key') {
+  const commands: Command[] = [{ type: 'attach_file', fileId: 'F' }];
+  const hook = () => files.inAppend(changes);
+  return on.handler.handle({ threadId: thread.threadId, commands, hook, answer: () => answerUnder(key) });
 }
 
 async function filesOf(threadId: string): Promise<string[]> {
@@ -95,10 +101,11 @@ describe('a file that comes with an append', () => {
     const commands = [record(fence)];
     const append = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands });
     const file = await newFile('artifact');
-    const late = { ...append, before: { ...thread, version: thread.version + 5 }, files: { added: [file] } };
-    expect(await on.store.append(late)).toBe('conflict');
+    const hook = files.inAppend({ added: [file] });
+    const late = { ...append, before: { ...thread, version: thread.version + 5 }, hook };
+    expect(await on.store.append(late)).toEqual({ outcome: 'conflict' });
     expect(await filesOf(thread.threadId)).toEqual([]);
-    expect(await on.store.append({ ...append, files: { added: [file] } })).toBe('appended');
+    expect(await on.store.append({ ...append, hook })).toEqual({ outcome: 'appended' });
     expect(await filesOf(thread.threadId)).toEqual([file.id]);
   });
 
@@ -121,7 +128,7 @@ describe('a draft', () => {
     expect(await attach(thread, claim(a, b))).toMatchObject({ outcome: 'appended' });
     expect(await filesOf(thread.threadId)).toEqual([a, b].sort());
     const other = await idleThread(on);
-    const again = { threadId: other.threadId, commands: [addMessage()], files: claim(a) };
+    const again = { threadId: other.threadId, commands: [addMessage()], hook: () => files.inAppend(claim(a)) };
     expect(await on.handler.handle(again)).toMatchObject({ outcome: 'refused', reason: 'files_refused' });
     expect((await on.store.load(other.threadId))?.version).toBe(other.version);
   });
@@ -141,15 +148,15 @@ describe('a draft', () => {
     const thread = await idleThread(on);
     const owner = { ownerPersonId: null, ownerServiceTokenId: 'SVC' };
     const draft = await newDraft(owner);
-    const files = { claimed: { ...OWNER, ...owner, fileIds: [draft], maxAgeMs: DAY_MS } };
-    expect(await attach(thread, files)).toMatchObject({ outcome: 'appended' });
+    const claimed = { ...OWNER, ...owner, fileIds: [draft], maxAgeMs: DAY_MS };
+    expect(await attach(thread, { claimed })).toMatchObject({ outcome: 'appended' });
   });
 
   test('goes to one of two Threads that claim it at once', async () => {
     const threads = [await idleThread(on), await idleThread(on)];
     const draft = await newDraft();
     const both = threads.map(({ threadId }) =>
-      on.handler.handle({ threadId, commands: [addMessage()], files: claim(draft) }),
+      on.handler.handle({ threadId, commands: [addMessage()], hook: () => files.inAppend(claim(draft)) }),
     );
     const outcomes = (await Promise.all(both)).map(nameOf);
     expect(outcomes.sort()).toEqual(['appended', 'files_refused']);
@@ -161,14 +168,10 @@ describe('how many attachments a Thread has', () => {
     const thread = await idleThread(on);
     const added = [await newFile(), await newFile(), await newFile('artifact')];
     await attach(thread, { added, maxAttachments: 2 });
-    const oneMore = {
-      threadId: thread.threadId,
-      commands: [addMessage()],
-      files: { ...claim(await newDraft()), maxAttachments: 2 },
-    };
-    expect(await on.handler.handle(oneMore)).toMatchObject({ outcome: 'refused', reason: 'files_full' });
-    const instead = { ...oneMore, files: { ...oneMore.files, removed: [added[0]!.id] } };
-    expect(await on.handler.handle(instead)).toMatchObject({ outcome: 'appended' });
+    const oneMore = { ...claim(await newDraft()), maxAttachments: 2 };
+    expect(await attach(thread, oneMore, 'one more')).toMatchObject({ outcome: 'refused', reason: 'files_full' });
+    const instead = { ...oneMore, removed: [added[0]!.id] };
+    expect(await attach(thread, instead, 'instead')).toMatchObject({ outcome: 'appended' });
   });
 });
 
@@ -180,7 +183,7 @@ describe('a file that is removed', () => {
     await on.admin.query(`insert into idempotency_keys (token_id, key, fingerprint, file_id, status, body)
                           values ('token', 'upload', '', '${file.id}', 201, 'a name')`);
     const commands: Command[] = [{ type: 'delete_file', fileId: file.id }];
-    const request = { threadId: thread.threadId, commands, files: { removed: [file.id] } };
+    const request = { threadId: thread.threadId, commands, hook: () => files.inAppend({ removed: [file.id] }) };
     await apply(on.handler, request);
     expect(await filesOf(thread.threadId)).toEqual([]);
     expect(await unclaimed()).toEqual([file.blob_key]);
@@ -196,7 +199,7 @@ describe('a file that is removed', () => {
       on.handler.handle({
         threadId: thread.threadId,
         commands: [{ type: 'delete_file', fileId: file.id }],
-        files: { removed: [file.id], removedSha256 },
+        hook: () => files.inAppend({ removed: [file.id], removedSha256 }),
       });
     const before = await readAll(on, thread.threadId);
     expect(await remove('0'.repeat(64))).toMatchObject({ outcome: 'refused', reason: 'files_refused' });

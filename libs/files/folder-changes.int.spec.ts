@@ -1,6 +1,9 @@
 import { ulid } from 'ulid';
 import { eventually } from '#testing';
-import { nameOf, type FolderChange, type FolderChanges, type LoadedThread, type NewFile } from './append.ts';
+import { nameOf, type LoadedThread } from '#event-store';
+import type { FolderChange, FolderChanges } from './file-changes.ts';
+import { FileStore } from './file-store.ts';
+import type { PreparedFile } from './store-file.ts';
 import {
   apply,
   blockedBackends,
@@ -10,17 +13,19 @@ import {
   record,
   runningThread,
   type Fixture,
-} from './store.testing.ts';
+} from '../event-store/store.testing.ts';
 
 // Real: PostgreSQL.
 
 let on: Fixture;
+let files: FileStore;
 beforeEach(async () => {
   on = await openFixture();
+  files = new FileStore(on.pool);
 });
 afterEach(() => on.close());
 
-async function newFile(size = 5): Promise<NewFile> {
+async function newFile(size = 5): Promise<PreparedFile> {
   const blob_key = `blob ${ulid()}`;
   await on.admin.query(`insert into unclaimed_blobs values ($1, now() + interval '1 hour')`, [blob_key]);
   const about = { name: 'a.txt', mime_type: 'text/plain', size, sha256: '00' };
@@ -29,7 +34,7 @@ async function newFile(size = 5): Promise<NewFile> {
 
 type Running = Awaited<ReturnType<typeof runningThread>>;
 
-const add = async (path: string, size?: number): Promise<FolderChange & { file: NewFile }> => {
+const add = async (path: string, size?: number): Promise<FolderChange & { file: PreparedFile }> => {
   const file = await newFile(size);
   return { does: 'add', path, basedOn: null, file };
 };
@@ -42,7 +47,12 @@ async function change(
 ): Promise<string> {
   const folder = { folderId: 'FOLDER', changes, maxFiles: 3, maxBytes: 100, ...more };
   const { threadId } = thread;
-  const result = await handler.handle({ threadId, commands: [record(fence)], fence, files: { folder } });
+  const result = await handler.handle({
+    threadId,
+    commands: [record(fence)],
+    fence,
+    hook: () => files.inAppend({ folder }),
+  });
   return nameOf(result);
 }
 
@@ -145,7 +155,7 @@ describe('a change of a folder', () => {
     const stale = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands: [record(fence)] });
     await apply(on.handler, { threadId: thread.threadId, commands: [{ type: 'hand_over_run', ...fence }] });
     const folder = { folderId: 'FOLDER', changes: [await add('a.txt')], maxFiles: 3, maxBytes: 100 };
-    expect(await on.store.append({ ...stale, files: { folder } })).toBe('conflict');
+    expect(await on.store.append({ ...stale, hook: files.inAppend({ folder }) })).toEqual({ outcome: 'conflict' });
     expect(await rows()).toEqual([]);
   });
 
