@@ -1,57 +1,86 @@
 -- Appends to one stream, all or nothing, in one round trip, and writes everything that follows from it (docs/adr/0005).
 --
--- Each data-modifying part hangs on the one before it through `returning`: where the expected version, the fence, what
--- is due or the idempotency lock says no, `stream` is empty and nothing at all is written. What would be found out too late
--- for that (a key stored between our snapshot and our lock, a second `thread.created`) violates a primary key and aborts
--- the statement.
+-- Each data-modifying part depends on the one before it through `returning`: if the expected version, the fence, the due date
+-- or the idempotency lock does not hold, `stream` is empty and nothing is written. What cannot be seen in time (a key stored
+-- between our snapshot and our lock, a second `thread.created`) violates a primary key and aborts the statement.
 with
+-- The inputs by name. Not materialized, so that the planner sees parameters and uses the keys.
+input as not materialized (
+  select $1::text as thread_id,
+         $2::integer as version_before,
+         $3::integer as version,
+         $4::text as last_event_id,
+         $5::timestamptz as occurred_at,
+         $6::jsonb as state,
+         $7::jsonb as events,
+         $8::text as proof_run_id,
+         $9::integer as proof_attempt,
+         $10::jsonb as thread_summary,
+         $11::jsonb as run_summaries,
+         $12::jsonb as work,
+         $13::text[] as work_gone,
+         $14::boolean as is_due,
+         $15::text as token_id,
+         $16::text as key,
+         $17::text as fingerprint,
+         $18::smallint as status,
+         $19::text as body,
+         $20::text as trace_parent
+),
 lock as materialized (
   -- Dies with this transaction: "in progress" can never outlive the work (docs/spec/decisions.md#idempotency).
-  select case when $16::text is null then true
-              else pg_try_advisory_xact_lock(hashtextextended($15::text || ' ' || $16, 0)) end as held
+  select case when input.key is null then true
+              else pg_try_advisory_xact_lock(hashtextextended(input.token_id || ' ' || input.key, 0)) end as held
+  from input
 ),
 seen as materialized (
-  select exists (select from idempotency_keys where token_id = $15 and key = $16) as key_seen
+  select exists (select from idempotency_keys k where k.token_id = input.token_id and k.key = input.key) as key_seen
+  from input
 ),
 due_stream as materialized (
   -- The stream's row before the work row, as every other append locks them: the other way round is a deadlock with the
   -- append of a worker that is late but alive.
-  select thread_id from streams where $14::boolean and thread_id = $1 and version = $2::integer for update
+  select s.thread_id from input, streams s
+  where input.is_due and s.thread_id = input.thread_id and s.version = input.version_before
+  for update of s
 ),
 due as materialized (
   -- For the reaper: what it saw due must still be. `for update` waits for a renewal under way and then looks again.
-  select run_id from due_stream, run_work
-  where run_id = $8 and attempt = $9 and (due_at <= clock_timestamp() or work_until <= clock_timestamp())
+  select run_id from input, due_stream, run_work
+  where run_id = input.proof_run_id and attempt = input.proof_attempt
+    and (due_at <= clock_timestamp() or work_until <= clock_timestamp())
   for update of run_work
 ),
 gate as materialized (
-  select from lock, seen
-  where lock.held and not seen.key_seen and (not $14::boolean or exists (select from due))
+  select from input, lock, seen
+  where lock.held and not seen.key_seen and (not input.is_due or exists (select from due))
 ),
 created as (
   insert into streams (thread_id, version, last_event_id, last_occurred_at, state)
-  select $1, $3, $4, $5::timestamptz, $6::jsonb from gate where $2::integer = 0
+  select input.thread_id, input.version, input.last_event_id, input.occurred_at, input.state
+  from input, gate where input.version_before = 0
   returning thread_id
 ),
 advanced as (
-  update streams
-  set version          = $3,
-      last_event_id    = $4,
-      last_occurred_at = $5::timestamptz,
-      state            = coalesce($6::jsonb, state)
-  from gate
-  where thread_id = $1 and version = $2::integer and $2::integer > 0
-    and ($8::text is null or $14::boolean
-         or (state #>> '{runs,0,id}' = $8 and (state #>> '{runs,0,attempt}')::integer = $9))
-  returning thread_id
+  update streams s
+  set version          = input.version,
+      last_event_id    = input.last_event_id,
+      last_occurred_at = input.occurred_at,
+      state            = coalesce(input.state, s.state)
+  from input, gate
+  where s.thread_id = input.thread_id and s.version = input.version_before and input.version_before > 0
+    and (input.proof_run_id is null or input.is_due
+         or (s.state #>> '{runs,0,id}' = input.proof_run_id
+             and (s.state #>> '{runs,0,attempt}')::integer = input.proof_attempt))
+  returning s.thread_id
 ),
 stream as materialized (
   select thread_id from created union all select thread_id from advanced
 ),
 appended as (
   insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
-  select $1, e.version, e.id, e.type, e.schema_version, e.data, e.run_id, e.attempt, e.public, $5::timestamptz
-  from stream, jsonb_to_recordset($7::jsonb) as e
+  select input.thread_id, e.version, e.id, e.type, e.schema_version, e.data, e.run_id, e.attempt, e.public, input.occurred_at
+  from input, stream, jsonb_to_recordset(input.events) as e
     (version integer, id text, type text, schema_version smallint, data jsonb, run_id text, attempt integer, public boolean)
 ),
 thread_summary as (
@@ -61,7 +90,7 @@ thread_summary as (
   select t.thread_id, t.agent_id, t.organization_id, t.user_id, t.kind, t.owner_person_id,
          t.owner_service_token_id, t.status, t.title, t.last_run_id, t.archived, t.created_at, t.updated_at,
          t.client_external_ref, t.external_ref, t.external_ref_token_id
-  from stream, jsonb_populate_recordset(null::thread_summaries, $10::jsonb) as t
+  from input, stream, jsonb_populate_recordset(null::thread_summaries, input.thread_summary) as t
   on conflict (thread_id) do update
   set status      = excluded.status,
       title       = excluded.title,
@@ -74,7 +103,7 @@ run_summary as (
                              error, final_output)
   select r.run_id, r.thread_id, r.status, r.trigger, r.created_at, r.started_at, r.completed_at, r.updated_at,
          r.error, r.final_output
-  from stream, jsonb_populate_recordset(null::run_summaries, $11::jsonb) as r
+  from input, stream, jsonb_populate_recordset(null::run_summaries, input.run_summaries) as r
   on conflict (run_id) do update
   set status       = excluded.status,
       started_at   = excluded.started_at,
@@ -86,11 +115,12 @@ run_summary as (
 work as (
   insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, holder,
                         due_at, since, queue_ms, work_left, work_until, trace_parent)
-  select w."runId", $1, w."organizationId", w."agentId", w.state, w.dispatch, w.attempt, w.holder,
+  select w."runId", input.thread_id, w."organizationId", w."agentId", w.state, w.dispatch, w.attempt, w.holder,
          clock_timestamp() + w."dueInMs" * interval '1 millisecond', clock_timestamp(), w."queueMs",
          w."workMs" * interval '1 millisecond',
-         case when w.state = 'leased' then clock_timestamp() + w."workMs" * interval '1 millisecond' end, $20
-  from stream, jsonb_to_recordset($12::jsonb) as w
+         case when w.state = 'leased' then clock_timestamp() + w."workMs" * interval '1 millisecond' end,
+         input.trace_parent
+  from input, stream, jsonb_to_recordset(input.work) as w
     ("runId" text, "organizationId" text, "agentId" text, state text, dispatch integer, attempt integer, holder text,
      "dueInMs" bigint, "queueMs" bigint, "workMs" bigint)
   on conflict (run_id) do update
@@ -109,13 +139,14 @@ work as (
 ),
 work_gone as (
   -- `limit` takes all of them; it makes the planner expect one, and so use the key, also where it planned when the table
-  -- was empty. With `run_id = any ($13)` each append scanned the table until the next ANALYZE.
+  -- was empty. With `run_id = any (work_gone)` each append scanned the table until the next ANALYZE.
   delete from run_work
-  using stream, (select unnest($13::text[]) as run_id limit cardinality($13::text[])) as gone
+  using stream, (select unnest(work_gone) as run_id from input limit (select cardinality(work_gone) from input)) as gone
   where run_work.run_id = gone.run_id
 ),
 key as (
   insert into idempotency_keys (token_id, key, fingerprint, thread_id, status, body)
-  select $15, $16, $17::text, $1, $18::smallint, $19::text from stream where $16::text is not null
+  select input.token_id, input.key, input.fingerprint, input.thread_id, input.status, input.body
+  from input, stream where input.key is not null
 )
 select lock.held as "lockHeld", seen.key_seen as "keySeen", exists (select from stream) as appended from lock, seen

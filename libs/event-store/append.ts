@@ -208,31 +208,35 @@ function appendEvents({ before, after, fence }: Append, rows: EventRows): QueryC
   return { ...APPEND_EVENTS, values: [...place, rows, fence?.runId ?? null, fence?.attempt ?? null] };
 }
 
-function appendWhole({ before, after, fence, due, work, answer }: Append, eventRows: EventRows): QueryConfig {
+function appendWhole(append: Append, rows: EventRows): QueryConfig {
+  return { ...APPEND, values: Object.values(inputsOf(append, rows)) };
+}
+
+/** Returns the inputs of append.sql under the names that its `input` gives them, in the same order. */
+export function inputsOf({ before, after, fence, due, work, answer }: Append, events: EventRows) {
   const threadChanged = after.summaries.thread !== before.summaries.thread;
   const runs = changedRuns(before, after);
   const proof = due ?? fence;
-  const values = [
-    after.threadId,
-    before.version,
-    after.version,
-    after.lastEventId,
-    after.lastOccurredAt,
-    after.state === before.state ? null : JSON.stringify(after.state),
-    eventRows,
-    proof?.runId ?? null,
-    proof?.attempt ?? null,
-    threadChanged ? JSON.stringify([after.summaries.thread]) : null,
-    runs.length > 0 ? JSON.stringify(runs) : null,
-    work.rows.length > 0 ? JSON.stringify(work.rows) : null,
-    work.gone.length > 0 ? work.gone : null,
-    due !== undefined,
-    answer?.tokenId ?? null,
-    answer?.key ?? null,
-    answer?.fingerprint ?? null,
-    answer?.status ?? null,
-    answer?.body ?? null,
-    traceParent(),
-  ];
-  return { ...APPEND, values };
+  return {
+    thread_id: after.threadId,
+    version_before: before.version,
+    version: after.version,
+    last_event_id: after.lastEventId,
+    occurred_at: after.lastOccurredAt,
+    state: after.state === before.state ? null : JSON.stringify(after.state),
+    events,
+    proof_run_id: proof?.runId ?? null,
+    proof_attempt: proof?.attempt ?? null,
+    thread_summary: threadChanged ? JSON.stringify([after.summaries.thread]) : null,
+    run_summaries: runs.length > 0 ? JSON.stringify(runs) : null,
+    work: work.rows.length > 0 ? JSON.stringify(work.rows) : null,
+    work_gone: work.gone.length > 0 ? work.gone : null,
+    is_due: due !== undefined,
+    token_id: answer?.tokenId ?? null,
+    key: answer?.key ?? null,
+    fingerprint: answer?.fingerprint ?? null,
+    status: answer?.status ?? null,
+    body: answer?.body ?? null,
+    trace_parent: traceParent(),
+  };
 }
