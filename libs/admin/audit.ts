@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
-import { newId, transact, type Queryable } from '#platform';
+import type { AppendHook } from '#event-store';
+import { newId, queryTimeout, transact, type Queryable } from '#platform';
 
 /** Who changes something. */
 export interface Actor {
@@ -47,15 +48,24 @@ export async function lockRow(
   await client.query(`select from ${table} where id = $1 for no key update`, [id]);
 }
 
+/** Returns the hook that writes the entry in the transaction of an append. If nothing is appended, there is no entry. */
+export function auditHook(actor: Actor, change: Change): AppendHook<never> {
+  return {
+    after: async (client, _append, timeoutMs) => {
+      await writeEntry(client, actor, change, timeoutMs);
+      return null;
+    },
+  };
+}
+
 /**
- * Writes an entry of its own, for what cannot be in one transaction with it: before it is done, so that nothing is done
- * without an entry. It is what was asked for; a Thread that moves at that moment may still refuse it.
+ * Writes an entry. A change that cannot share a transaction with its entry, such as a pause of the queue, writes the entry first,
+ * so that nothing is done without an entry.
  */
-export async function writeEntry(database: Queryable, actor: Actor, change: Change): Promise<void> {
+export async function writeEntry(database: Queryable, actor: Actor, change: Change, timeoutMs?: number): Promise<void> {
   const { action, targetId = null, organizationId = null, details = {} } = change;
-  await database.query(
-    `insert into audit_entries (id, actor_kind, actor_id, actor_name, action, target_id, organization_id, details)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [newId(), actor.kind, actor.id, actor.name, action, targetId, organizationId, JSON.stringify(details)],
-  );
+  const values = [newId(), actor.kind, actor.id, actor.name, action, targetId, organizationId, JSON.stringify(details)];
+  const text = `insert into audit_entries (id, actor_kind, actor_id, actor_name, action, target_id, organization_id, details)
+                values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+  await database.query({ text, values, ...queryTimeout(timeoutMs) });
 }

@@ -1,12 +1,12 @@
 import type { Pool } from 'pg';
 import { planRuns, type AgentCatalogue } from '#agents';
 import type { ManagedRun, ManagedThread } from '#contract';
-import { decide, isRejection, type Command, type NewRun, type Rejection } from '#domain';
+import type { Command, NewRun } from '#domain';
 import type { CommandHandler, ThreadStore } from '#event-store';
 import type { BlobKeeper } from '#files';
 import type { LiveBus } from '#live';
 import { newId } from '#platform';
-import { writeEntry, type Actor, type Change } from './audit.ts';
+import { auditHook, writeEntry, type Actor, type Change } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader, pageOf } from './reader.ts';
 import { AdminRefused, missing } from './refused.ts';
@@ -25,7 +25,7 @@ const SHOWN_RUNS = 20;
 /** How much is read at once. */
 const EXPORT_PAGE = { maxEvents: 50, maxBytes: 512 * 1024 };
 
-/** Threads and Runs of everybody. What they change is written to the audit log before it is done. */
+/** Handles Threads and Runs of all organizations. A change and its audit entry share a transaction. */
 export function threadHandlers(
   parts: ThreadHandlerParts,
 ): SomeHandlers<'listThreads' | 'getThread' | 'exportThread' | 'tailThread' | 'terminateThread' | 'deleteThread'> {
@@ -68,8 +68,8 @@ export function threadHandlers(
 
     deleteThread: async ({ params: { threadId } }, { actor }) => {
       const { organizationId } = await findThread(reader, threadId);
-      await writeEntry(pool, actor, { action: 'thread.deleted', targetId: threadId, organizationId });
-      const blobKeys = await handler.deleteThread(threadId);
+      const entry = { action: 'thread.deleted', targetId: threadId, organizationId };
+      const blobKeys = await handler.deleteThread(threadId, (client) => writeEntry(client, actor, entry));
       if (blobKeys === null) throw missing('Thread', threadId);
       await blobs.discard(blobKeys);
       return { ok: true };
@@ -139,23 +139,18 @@ async function planRun(agents: AgentCatalogue, agentId: string): Promise<NewRun>
   throw new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
 }
 
-/** What the Thread as it is would refuse, or would not be changed by, is no entry. */
+/** Changes a Thread, with its audit entry in the same transaction. Throws AdminRefused; then there is no entry. */
 export async function changeThread(
-  { pool, store, handler }: ThreadHandlerParts,
+  { handler }: ThreadHandlerParts,
   threadId: string,
   command: Command,
   { actor, entry }: { actor: Actor; entry: Change },
 ): Promise<void> {
-  const from = await store.load(threadId);
-  if (from === null) throw missing('Thread', threadId);
-  const decision = decide([command], from.state, new Date().toISOString());
-  if (isRejection(decision)) throw refusedBy(decision);
-  if (decision.events.length === 0) return;
-  await writeEntry(pool, actor, entry);
-  const result = await handler.handle({ threadId, commands: [command], from });
-  if (result.outcome === 'rejected') throw refusedBy(result.rejection);
+  const result = await handler.handle({ threadId, commands: [command], hook: () => auditHook(actor, entry) });
+  if (result.outcome === 'rejected') {
+    const { rejected, message } = result.rejection;
+    throw rejected === 'thread_missing' ? missing('Thread', threadId) : new AdminRefused('conflict', message);
+  }
   if (result.outcome === 'conflict')
     throw new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
 }
-
-const refusedBy = ({ message }: Rejection): AdminRefused => new AdminRefused('conflict', message);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { PoolClient } from 'pg';
 import {
   decide,
   followingId,
@@ -124,11 +125,12 @@ export class CommandHandler {
   }
 
   /**
-   * Deletes a Thread for good: what still runs is fenced off, for its stream is gone. Answers the blobs that no file has any
-   * more, null where there is no such Thread. Throws DatabaseAway; then it is not known whether it was.
+   * Deletes a Thread for good. Its Runs cannot append any more, because the stream is gone. `within` shares the transaction.
+   * Returns the blobs that no file has any more, null if there is no such Thread. Throws DatabaseAway; the Thread may be deleted
+   * then.
    */
-  async deleteThread(threadId: string): Promise<string[] | null> {
-    const deleted = await this.store.deleteThread(threadId);
+  async deleteThread(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<string[] | null> {
+    const deleted = await this.store.deleteThread(threadId, within);
     if (deleted === null) return null;
     this.onDeleted(threadId, deleted.version + 1);
     return deleted.blobKeys;

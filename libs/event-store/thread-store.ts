@@ -1,4 +1,4 @@
-import type { DatabaseError, Pool, QueryConfig } from 'pg';
+import type { DatabaseError, Pool, PoolClient, QueryConfig } from 'pg';
 import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
 import {
   DatabaseAway,
@@ -288,13 +288,13 @@ export class ThreadStore {
 
   /**
    * Deletes a Thread: events, state, summaries, work items, files and the bodies of its stored answers. Returns the end of its
-   * stream and the blobs that no file refers to any more, null if there is no such Thread. Throws DatabaseAway; the Thread may
-   * be deleted then.
+   * stream and the blobs that no file refers to any more, null if there is no such Thread. `within` shares the transaction, and
+   * may run again. Throws DatabaseAway; the Thread may be deleted then.
    */
-  async deleteThread(threadId: string): Promise<DeletedThread | null> {
+  async deleteThread(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<DeletedThread | null> {
     for (;;) {
       try {
-        return await this.deleteNow(threadId);
+        return await this.deleteNow(threadId, within);
       } catch (error) {
         // Another Thread was taking over files of this one in their folder, and locked them in another order.
         if (!UNDONE.has((error as DatabaseError).code ?? '')) return throwAway(error);
@@ -302,12 +302,13 @@ export class ThreadStore {
     }
   }
 
-  private deleteNow(threadId: string): Promise<DeletedThread | null> {
+  private deleteNow(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<DeletedThread | null> {
     return transact(this.pool, async (client) => {
       // First and alone: a statement that waits for an append under way would not see its events.
       const locked = await client.query<LockedStream>({ ...LOCK_STREAM, values: [threadId] });
       const [stream] = locked.rows;
       if (stream === undefined) return null;
+      await within?.(client);
       await client.query({ ...DELETE_STREAM, values: [threadId, stream.version] });
       const { rows } = await client.query<{ key: string }>({ ...DELETE_THREAD, values: [threadId, stream.runIds] });
       return { version: stream.version, blobKeys: rows.map(({ key }) => key) };

@@ -351,3 +351,14 @@ describe('what operators do to Threads and Runs', () => {
     expect(all.map(({ status }) => status).toSorted()).toEqual([200, 404, 404]);
   });
 });
+
+test('of operators who cancel one Run at the same time, only the one who did has an entry', async () => {
+  const threadId = await admin.api.newThread({ text: 'hi' });
+  const runId = (await admin.api.get(`/threads/${threadId}`)).json.run.id;
+  const entries = await admin.entriesOf(async () => {
+    const sent = Array.from({ length: 8 }, () => admin.send('cancelRun', { params: { runId } }));
+    const statuses = (await Promise.all(sent)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([200, ...Array<number>(7).fill(409)]);
+  });
+  expect(entries).toMatchObject([{ action: 'run.cancelled', target_id: runId, details: { threadId } }]);
+});
