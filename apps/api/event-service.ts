@@ -7,13 +7,13 @@ import {
   type SendEventsAnswer,
   type ThreadEventInput,
 } from '#contract';
-import { isRejection, isTerminal, toExtendedLogEntry, toLogEntry, type Command } from '#domain';
+import { isTerminal, toExtendedLogEntry, toLogEntry, type Command } from '#domain';
 import type { CommandHandler, CommandRequest, CommandResult, Handled, ThreadStore } from '#event-store';
 import type { FileRefusal } from '#files';
 import { isLargeJson, ownTurn, type Config } from '#platform';
 import type { RunSummary } from '#projections';
 import type { ApiRequest } from './caller.ts';
-import { planBatch, type BatchPlan } from './event-batch.ts';
+import { warningsOf } from './send-warnings.ts';
 import { ApiError, notFound } from './http-errors.ts';
 import type { Answer, Idempotency } from './idempotency.ts';
 import { idsOf, type Drafts } from './files/drafts.ts';
@@ -25,12 +25,6 @@ import { ANSWER_BYTES } from './large-answers.ts';
 
 type SendRequest = ApiRequest<typeof operations.sendEvents>;
 type ListRequest = ApiRequest<typeof operations.listEvents>;
-
-/** A batch, and how it went. */
-interface Batch {
-  plan: BatchPlan | null;
-  ended: ReadonlyMap<string, RunSummary>;
-}
 
 type Settings = Pick<Config, 'EVENTS_PER_BATCH' | 'MESSAGE_TEXT_LIMIT'> & Rendering;
 
@@ -67,18 +61,22 @@ export class EventService {
     refuseTooMuch(input.body.events, this.settings);
     const visible = await this.access.findVisibleThread(caller, input.params.threadId);
     const { events } = input.body;
-    const batch: Batch = { plan: null, ended: new Map() };
+    let ended: ReadonlyMap<string, RunSummary> = new Map();
     return this.idempotency.answerOnce(request, operations.sendEvents, {
       perform: async (answer) => {
         const fileIds = events.flatMap((event) => (event.type === 'user_message' ? idsOf(event.resources) : []));
         const files = this.drafts.claim(caller, visible.agent.id, fileIds);
         const commands = await this.toCommands(events, await this.drafts.namesOf(fileIds), caller, visible);
         const hook = () => this.drafts.hookFor(files);
-        const result = await this.apply(batch, { threadId: input.params.threadId, answer, hook }, commands);
-        request.trail = { ...request.trail, runId: batch.plan?.runIds.find((id) => id !== null) ?? undefined };
+        const sent = { threadId: input.params.threadId, commands, answer, hook };
+        const result = await this.apply(sent, (runs) => void (ended = runs));
+        if ('outcomes' in result) {
+          const runId = result.outcomes.find((outcome) => outcome.runId !== null)?.runId ?? undefined;
+          request.trail = { ...request.trail, runId };
+        }
         return this.drafts.orRefuse(result, files);
       },
-      render: (handled) => renderSent(events, batch, handled, this.settings),
+      render: (handled) => renderSent(events, ended, handled, this.settings),
     });
   }
 
@@ -108,30 +106,21 @@ export class EventService {
     });
   }
 
-  /** Where a Run that an interrupt names ended since we looked, looks again; a Run ends once, so that is soon over. */
+  /** If a Run that an interrupt names has ended since the look-up, looks again. A Run ends once, so this is soon over. */
   private async apply(
-    batch: Batch,
-    request: Omit<CommandRequest<FileRefusal>, 'commands'>,
-    commands: readonly Command[],
+    request: CommandRequest<FileRefusal> & { commands: readonly Command[] },
+    onEnded: (runs: ReadonlyMap<string, RunSummary>) => void,
   ): Promise<CommandResult<FileRefusal>> {
-    const { threadId } = request;
-    const named = commands.flatMap((command) => (command.type === 'interrupt' ? (command.runId ?? []) : []));
+    const named = request.commands.flatMap((command) => (command.type === 'interrupt' ? (command.runId ?? []) : []));
     for (let endedBefore = -1; ;) {
-      const found = await this.summaries.findRuns(threadId, named);
+      const found = await this.summaries.findRuns(request.threadId, named);
       if (named.some((runId) => !found.has(runId))) throw notFound('Run');
-      batch.ended = new Map([...found].filter(([, { status }]) => isTerminal(status)));
-      const result = await this.handler.handle({
-        ...request,
-        commands: (thread) => {
-          const plan = planBatch(commands, batch.ended, thread);
-          if (isRejection(plan)) return plan;
-          batch.plan = plan;
-          return plan.commands;
-        },
-      });
+      const endedRuns = new Map([...found].filter(([, { status }]) => isTerminal(status)));
+      onEnded(endedRuns);
+      const result = await this.handler.handle({ ...request, endedRuns });
       const endedMeanwhile = result.outcome === 'rejected' && result.rejection.rejected === 'run_not_live';
-      if (!endedMeanwhile || batch.ended.size === endedBefore) return result;
-      endedBefore = batch.ended.size;
+      if (!endedMeanwhile || endedRuns.size === endedBefore) return result;
+      endedBefore = endedRuns.size;
     }
   }
 }
@@ -162,17 +151,16 @@ function requestIdOf(event: ThreadEventInput): string | null {
 
 function renderSent(
   events: readonly ThreadEventInput[],
-  { plan, ended }: Batch,
-  handled: Handled,
+  ended: ReadonlyMap<string, RunSummary>,
+  { thread: { summaries }, events: stored, outcomes }: Handled,
   settings: Rendering,
 ): SendEventsAnswer {
-  const { thread, runs } = handled.thread.summaries;
-  if (thread === null || plan === null) throw new Error('A batch was applied to a Thread without a summary.');
+  const { thread, runs } = summaries;
+  if (thread === null) throw new Error('A batch was applied to a Thread without a summary.');
   const results = events.map((event, i) => {
-    const runId = plan.runIds[i] ?? '';
-    const run = runs.get(runId) ?? ended.get(runId);
-    return renderEventResult(event.type, requestIdOf(event), run, settings);
+    const runId = outcomes[i]?.runId ?? '';
+    return renderEventResult(event.type, requestIdOf(event), runs.get(runId) ?? ended.get(runId), settings);
   });
-  const acceptedAt = handled.events.at(-1)?.occurredAt ?? new Date().toISOString();
-  return { acceptedAt, events: results, thread: renderThread(thread, settings), warnings: plan.warnings };
+  const acceptedAt = stored.at(-1)?.occurredAt ?? new Date().toISOString();
+  return { acceptedAt, events: results, thread: renderThread(thread, settings), warnings: warningsOf(outcomes) };
 }

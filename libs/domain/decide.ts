@@ -10,22 +10,58 @@ import { stepId, threadStatus, type ThreadState } from './state.ts';
 export interface Decision {
   events: Happened[];
   state: ThreadState;
+  /** One for each command, in order. */
+  outcomes: CommandOutcome[];
 }
 
+/** The effect of one command. */
+export interface CommandOutcome {
+  /** The Run that the command created, changed or named; null for none. */
+  runId: string | null;
+  /** How many Runs the enqueued message waits for; 0 for other commands. */
+  waitsBehind: number;
+  /** Whether it is an interrupt of a Run that had already ended, which has nothing to do. */
+  hadEnded: boolean;
+}
+
+const NO_RUNS: { has: (runId: string) => boolean } = { has: () => false };
+
 /**
- * What the commands do, in order and all or none: the events and the state after them, or the first refusal. No events
+ * Decides the commands in order, all or none. Returns the events and the state after them, or the first rejection. No events
  * means that there was nothing to do. `now` is RFC 3339 with milliseconds and not before the Thread's last event.
+ *
+ * An interrupt of a Run that has ended is rejected, unless the caller knows that the Run is one of the Thread: it is in
+ * `endedRuns`, or it was live before these commands (docs/spec/decisions.md#ended-runs).
  */
-export function decide(commands: readonly Command[], state: ThreadState, now: string): Decision | Rejection {
-  const decision: Decision = { events: [], state };
+export function decide(
+  commands: readonly Command[],
+  state: ThreadState,
+  now: string,
+  endedRuns = NO_RUNS,
+): Decision | Rejection {
+  const decision: Decision = { events: [], state, outcomes: [] };
+  const isKnown = (runId: string): boolean =>
+    endedRuns.has(runId) || (state.lifecycle !== 'none' && state.runs.some(({ id }) => id === runId));
   for (const command of commands) {
     const before = decision.state;
     const events = decideOne(command, before, now);
-    if (isRejection(events)) return events;
+    if (isRejection(events)) {
+      const named = command.type === 'interrupt' && events.rejected === 'run_not_live' ? command.runId : null;
+      if (named === null || !isKnown(named)) return events;
+      decision.outcomes.push({ runId: named, waitsBehind: 0, hadEnded: true });
+      continue;
+    }
     for (const event of events) add(decision, event, now);
     enterStatus(decision, events, voidedStep(command, events), now);
+    const runId = events.findLast((event) => event.runId !== null)?.runId ?? null;
+    decision.outcomes.push({ runId, waitsBehind: runsAhead(command, before), hadEnded: false });
   }
   return decision;
+}
+
+function runsAhead(command: Command, state: ThreadState): number {
+  const isEnqueued = command.type === 'add_message' && command.whenBusy === 'enqueue';
+  return isEnqueued && state.lifecycle !== 'none' ? state.runs.length : 0;
 }
 
 function decideOne(command: Command, state: ThreadState, now: string): ThreadEvent[] | Rejection {

@@ -52,12 +52,13 @@ class RandomThread {
     const commands: Command[] = [];
     const alone: (Decision | Rejection)[] = [];
     let state = this.state;
+    const liveBefore = new Set(state.lifecycle === 'none' ? [] : state.runs.map(({ id }) => id));
     for (const intent of batch) {
       const command =
         state === initialState
           ? toCommand({ ...intent, kind: 'create_thread' }, state, this.names)
           : toCommand(intent, state, this.names);
-      const decision = this.decide([command], state);
+      const decision = this.decide([command], state, liveBefore);
       commands.push(command);
       alone.push(decision);
       note(command, decision);
@@ -66,8 +67,8 @@ class RandomThread {
     return { commands, alone };
   }
 
-  private decide(commands: Command[], state: ThreadState): Decision | Rejection {
-    const decision = decide(commands, state, new Date(this.now).toISOString());
+  private decide(commands: Command[], state: ThreadState, endedRuns?: Set<string>): Decision | Rejection {
+    const decision = decide(commands, state, new Date(this.now).toISOString(), endedRuns);
     return isRejection(decision) ? decision : { ...decision, state: deepFreeze(decision.state) };
   }
 

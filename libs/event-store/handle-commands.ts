@@ -9,6 +9,7 @@ import {
   showEvent,
   workChanges,
   type Command,
+  type CommandOutcome,
   type Decision,
   type Rejection,
   type StoredEvent,
@@ -45,12 +46,16 @@ export interface Handled {
   /** The Thread after the commands. */
   thread: LoadedThread;
   events: readonly StoredEvent[];
+  /** One for each command. */
+  outcomes: readonly CommandOutcome[];
 }
 
 export interface CommandRequest<Reason extends string = string> {
   threadId: string;
   /** The commands, or how to make them from the Thread as it is; all or none apply. */
   commands: readonly Command[] | ((thread: LoadedThread) => readonly Command[] | Rejection);
+  /** Runs of the Thread that are known to have ended: an interrupt of one has nothing to do. */
+  endedRuns?: { has: (runId: string) => boolean } | undefined;
   /** The Thread as the caller last saw it: saves the load. A conflict loads it anew. */
   from?: LoadedThread | undefined;
   fence?: Fence | undefined;
@@ -155,7 +160,7 @@ export class CommandHandler {
       // 2. Fold it into what the append writes.
       const hook = await this.whileAway(giveUpAt, async () => request.hook?.(decision.state));
       const append = { ...this.prepare(before, decision, request), hook };
-      const handled = handledBy(append);
+      const handled = handledBy(append, decision);
       if (append.events.length === 0 && append.answer === undefined) return handled;
       // 3. Append.
       const result = await tracedAppend(append, () => this.appendOnce(append, giveUpAt));
@@ -175,9 +180,9 @@ export class CommandHandler {
     return { outcome: 'conflict' };
   }
 
-  private decide({ commands }: CommandRequest, before: LoadedThread): Decision | Rejection {
+  private decide({ commands, endedRuns }: CommandRequest, before: LoadedThread): Decision | Rejection {
     const made = typeof commands === 'function' ? commands(before) : commands;
-    return isRejection(made) ? made : decide(made, before.state, this.timeAfter(before));
+    return isRejection(made) ? made : decide(made, before.state, this.timeAfter(before), endedRuns);
   }
 
   private async loadOrNone(threadId: string, giveUpAt: number): Promise<LoadedThread> {
@@ -204,7 +209,7 @@ export class CommandHandler {
     };
     const work = workChanges(before.state, after.state, this.leaseMs);
     const append = { before, after, events, work, fence, due };
-    return { ...append, answer: request.answer?.(handledBy(append)) };
+    return { ...append, answer: request.answer?.(handledBy(append, decision)) };
   }
 
   /** Gives events their version, id and place in the log. */
@@ -279,8 +284,8 @@ function isFinal(result: AppendResult | LostResult): result is AppendResult {
   return result.outcome === 'conflict' || ('isFinal' in result && result.isFinal);
 }
 
-function handledBy({ after, events }: Pick<Append, 'after' | 'events'>): Handled {
-  return { outcome: events.length > 0 ? 'appended' : 'unchanged', thread: after, events };
+function handledBy({ after, events }: Pick<Append, 'after' | 'events'>, { outcomes }: Decision): Handled {
+  return { outcome: events.length > 0 ? 'appended' : 'unchanged', thread: after, events, outcomes };
 }
 
 function offersOf({ after, work }: Append): RunOffer[] {

@@ -162,7 +162,7 @@ export class Callers {
     this.threadIds.splice(this.threadIds.indexOf(threadId), this.threadIds.includes(threadId) ? 1 : 0);
     return this.call(self, record, async (api) => {
       await api.handler.deleteThread(threadId);
-      return { outcome: 'unchanged', thread: absentThread(threadId), events: [] };
+      return { outcome: 'unchanged', thread: absentThread(threadId), events: [], outcomes: [] };
     });
   }
 
