@@ -27,15 +27,15 @@ const MUTANTS = [
   {
     area: 'idempotency',
     file: 'libs/event-store/append.sql',
-    from: "else pg_try_advisory_xact_lock(hashtextextended($15::text || ' ' || $16, 0)) end as held",
+    from: "else pg_try_advisory_xact_lock(hashtextextended(input.token_id || ' ' || input.key, 0)) end as held",
     to: 'else true end as held',
     spec: 'libs/event-store/append.int',
   },
   {
     area: 'fencing',
     file: 'libs/event-store/append.sql',
-    from: "(state #>> '{runs,0,attempt}')::integer = $9))",
-    to: "(state #>> '{runs,0,attempt}')::integer >= $9))",
+    from: "(s.state #>> '{runs,0,attempt}')::integer = input.proof_attempt))",
+    to: "(s.state #>> '{runs,0,attempt}')::integer >= input.proof_attempt))",
     spec: 'libs/event-store/append.int',
   },
   {
@@ -188,7 +188,7 @@ const MUTANTS = [
   {
     area: 'migrations',
     file: 'libs/event-store/migrate.ts',
-    from: "    await lock.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);\n",
+    from: "    await lock.query('select pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);\n",
     to: '',
     spec: 'libs/event-store/migrate.int',
   },

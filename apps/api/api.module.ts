@@ -3,11 +3,12 @@ import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
 import { RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
-import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
+import { EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
 import { CONFIG, DATABASE, isTracing, PlatformModule, type Config, type Database, type Logger } from '#platform';
 import { RunQueueModule } from '#run-queue';
 import { TaskPool, TaskPoolModule } from '#task-pool';
+import { ThreadReader, Threads, ThreadsModule } from '#threads';
 import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
@@ -24,9 +25,7 @@ import { DocsPage } from './docs-page.ts';
 import { ErrorFilter } from './error-filter.ts';
 import { EventService } from './event-service.ts';
 import { Extensions } from './extensions.ts';
-import { ExternalRefs } from './external-refs.ts';
 import { DownloadService, FileSender } from './files/download.ts';
-import { Drafts } from './files/drafts.ts';
 import { FileService } from './files/file-service.ts';
 import { HealthService } from './health-service.ts';
 import { Idempotency } from './idempotency.ts';
@@ -51,7 +50,6 @@ const services = [
     useFactory: (...parts: ConstructorParameters<typeof Idempotency>) => new Idempotency(...parts),
   },
   { provide: Extensions, inject: [DATABASE], useFactory: ({ pool }: Database) => new Extensions(pool) },
-  { provide: ExternalRefs, inject: [DATABASE], useFactory: ({ pool }: Database) => new ExternalRefs(pool) },
   {
     provide: ThreadLists,
     inject: [AccessGuard, AgentCatalogue, SummaryReader, Extensions, CONFIG],
@@ -60,49 +58,30 @@ const services = [
   { provide: Attribution, inject: [DATABASE], useFactory: ({ pool }: Database) => new Attribution(pool) },
   {
     provide: ThreadService,
-    inject: [
-      AccessGuard,
-      AgentCatalogue,
-      CommandHandler,
-      SummaryReader,
-      Drafts,
-      BlobKeeper,
-      Idempotency,
-      Links,
-      Attribution,
-      ExternalRefs,
-      Extensions,
-      CONFIG,
-    ],
+    inject: [AccessGuard, Threads, SummaryReader, Idempotency, Links, Attribution, Extensions, CONFIG],
     useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
   },
   {
     provide: EventService,
-    inject: [AccessGuard, AgentCatalogue, CommandHandler, ThreadStore, SummaryReader, Drafts, Idempotency, CONFIG],
+    inject: [AccessGuard, Threads, ThreadStore, Idempotency, CONFIG],
     useFactory: (...parts: ConstructorParameters<typeof EventService>) => new EventService(...parts),
   },
   {
     provide: RunService,
-    inject: [AccessGuard, AgentCatalogue, CommandHandler, SummaryReader, Idempotency],
+    inject: [AccessGuard, Threads, ThreadReader, SummaryReader, Idempotency],
     useFactory: (...parts: ConstructorParameters<typeof RunService>) => new RunService(...parts),
   },
   {
-    provide: Drafts,
-    inject: [FileStore, CONFIG],
-    useFactory: (files: FileStore, config: Config) => new Drafts(files, config),
-  },
-  {
     provide: FileService,
-    inject: [AccessGuard, CommandHandler, FileStore, BlobKeeper, Drafts, Idempotency, CONFIG],
+    inject: [AccessGuard, Threads, FileStore, BlobKeeper, Idempotency, CONFIG],
     useFactory: (
       access: AccessGuard,
-      handler: CommandHandler,
+      threads: Threads,
       files: FileStore,
       blobs: BlobKeeper,
-      drafts: Drafts,
       idempotency: Idempotency,
       settings: Config,
-    ) => new FileService({ access, handler, files, blobs, drafts, idempotency, settings }),
+    ) => new FileService({ access, threads, files, blobs, idempotency, settings }),
   },
   {
     provide: DownloadService,
@@ -125,6 +104,7 @@ const IDLE_CHECK_MS = 50;
     RunQueueModule,
     StreamsModule,
     TaskPoolModule,
+    ThreadsModule,
   ],
   controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
   providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],

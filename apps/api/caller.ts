@@ -11,6 +11,11 @@ export type ApiRequest<O extends Operation = Operation> = FastifyRequest & {
   input: InputOf<O>;
 };
 
+/** Returns the caller's id in events: the person's, or the token's if there is none. */
+export function callerId(caller: Caller): string {
+  return caller.kind === 'person' ? caller.personId : caller.tokenId;
+}
+
 /** What the request turned out to be about, for its line in the log. */
 export interface Trail {
   threadId?: string | undefined;

@@ -1,8 +1,8 @@
 import type { ThreadSummary } from '#contract';
 import { DATABASE, type Database } from '#platform';
 import { eventually } from '#testing';
+import { ThreadReader } from '#threads';
 import { ApiUnderTest } from './api-under-test.testing.ts';
-import { SummaryReader } from './queries/summary-reader.ts';
 
 // Real: HTTP, PostgreSQL. Two processes on one database; the second takes the older fields too.
 
@@ -245,9 +245,9 @@ describe('a title', () => {
   test('null takes the title of a first message that arrives meanwhile', async () => {
     const { id } = (await create({})).json.thread;
     await patch(id, { title: 'Mine' });
-    const spy = jest.spyOn(SummaryReader.prototype, 'findFirstMessage');
+    const spy = jest.spyOn(ThreadReader.prototype, 'findFirstMessage');
     spy.mockImplementationOnce(async (threadId) => {
-      const none = await new SummaryReader(api.pool).findFirstMessage(threadId);
+      const none = await new ThreadReader(api.pool).findFirstMessage(threadId);
       const say = { events: [{ type: 'user_message', text: 'Hello' }] };
       expect((await api.post(`/threads/${id}/events`, { body: say })).status).toBe(200);
       return none;

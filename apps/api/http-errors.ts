@@ -7,9 +7,11 @@ import {
   type ErrorReason,
 } from '#contract';
 import type { AgentAccess, AgentStanding } from '#access';
+import type { Lack } from '#agents';
 import type { Rejection, RejectionCode } from '#domain';
 import { BlobStoreAway } from '#files';
 import { isDatabaseAway } from '#platform';
+import { ThreadRefused, type Refusal } from '#threads';
 
 /** Of the Agent Threads API and of the admin API. */
 type AnyCode = ErrorCode | AdminErrorCode;
@@ -82,9 +84,8 @@ export const bodiesFull = () =>
     headers: RETRY_SOON,
   });
 
-/** Too many writers at once. */
-export const threadContended = () =>
-  busyNow('thread_contended', 'Too many writers change the Thread; repeat the request.');
+/** Another request has the same key, and is in progress or has just been committed. */
+export const keyInProgress = () => busyNow('key_in_progress', 'A request with this Idempotency-Key is in progress.');
 
 /** Seconds until it is worth trying again. */
 export const rateLimited = (
@@ -162,12 +163,52 @@ const REJECTED: Record<RejectionCode, ErrorReason | null> = {
   illegal_transition: null,
 };
 
-export function rejectionError({ rejected, message }: Rejection): Error {
+function rejectionError({ rejected, message }: Rejection): Error {
   const reason = REJECTED[rejected];
   return reason === null
     ? new Error(`The domain refused a caller with the internal rejection ${rejected}.`)
     : new ApiError(reason, message);
 }
+
+/** Returns the error for a refused use case. */
+export function refusalError(refusal: Refusal): Error {
+  switch (refusal.reason) {
+    case 'rejected':
+      return rejectionError(refusal.rejection);
+    case 'agent_not_ready':
+      return new ApiError('agent_not_ready', `The Agent cannot run now: ${messagesOf(refusal.lacks)}.`);
+    case 'no_live_version':
+      return new ApiError('no_live_version', 'The Agent has no live version.');
+    case 'draft_repeated':
+      return new ApiError('draft_repeated', `Draft file ${refusal.fileId} is listed more than once.`);
+    case 'draft_not_found':
+      return new ApiError('draft_not_found', `There is no draft file ${refusal.fileId}.`);
+    case 'too_many_attachments':
+      return new ApiError('too_many_attachments', `A Thread can have at most ${refusal.max} attachments.`);
+    case 'reference_taken':
+      return new ApiError('reference_taken', `The externalRef is already used by Thread ${refusal.threadId}.`);
+    case 'quota_full':
+      return fileQuotaFull();
+    case 'run_not_found':
+      return notFound('Run');
+    case 'file_changed':
+      return notFound('File');
+    case 'key_taken':
+      return keyInProgress();
+    case 'thread_contended':
+      return busyNow('thread_contended', 'Too many writers change the Thread; repeat the request.');
+    case 'files_contended':
+      return busyNow('files_contended', 'Too many writers change the files; repeat the request.');
+  }
+}
+
+/** Each once; the details are for operators. */
+function messagesOf(lacks: readonly Lack[]): string {
+  return [...new Set(lacks.map(({ message }) => message))].join('; ');
+}
+
+/** Returns whether the error says that nothing was changed, and why. */
+export const isRefusal = (error: unknown): boolean => error instanceof ApiError || error instanceof ThreadRefused;
 
 /** Fastify's own errors that callers cause; all its other 4xx errors are `invalid_http`. */
 const FASTIFY_ERRORS: Record<string, () => ApiError> = {
@@ -180,6 +221,7 @@ const FASTIFY_ERRORS: Record<string, () => ApiError> = {
 /** Every error as a refusal: what is not known to be the caller's is ours, and says nothing of its cause. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof ThreadRefused) return toApiError(refusalError(error.refusal));
   if (isDatabaseAway(error)) {
     const message = 'The service cannot reach its database. Try again.';
     return new ApiError('database_unavailable', message, { headers: RETRY_SOON });

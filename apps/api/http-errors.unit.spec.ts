@@ -3,19 +3,21 @@ import { ERROR_REASONS, ERRORS, REASON_HEADER, type ErrorReason } from '#contrac
 import { REJECTIONS, reject, type RejectionCode } from '#domain';
 import { BlobStoreAway } from '#files';
 import { DatabaseAway } from '#platform';
-import { agentError, ApiError, errorEnvelope, rejectionError, toApiError } from './http-errors.ts';
+import { agentError, ApiError, errorEnvelope, refusalError, toApiError } from './http-errors.ts';
 
 const codes = Object.keys(REJECTIONS) as RejectionCode[];
 
 it.each(codes)('maps %s: to a 4xx where a caller can cause it', (code) => {
-  const error = rejectionError(reject(code));
+  const error = refusalError({ reason: 'rejected', rejection: reject(code) });
   const callersCannot = ['thread_exists', 'stale_dispatch', 'stale_attempt', 'illegal_transition'].includes(code);
   expect(error instanceof ApiError).toBe(!callersCannot);
   if (error instanceof ApiError) expect([error.message, error.status < 500]).toEqual([REJECTIONS[code], true]);
 });
 
 it('gives every refusal of the domain a reason of its own', () => {
-  const errors = codes.map((code) => rejectionError(reject(code))).filter((error) => error instanceof ApiError);
+  const errors = codes
+    .map((code) => refusalError({ reason: 'rejected', rejection: reject(code) }))
+    .filter((error) => error instanceof ApiError);
   expect(new Set(errors.map(({ reason }) => reason)).size).toBe(errors.length);
 });
 

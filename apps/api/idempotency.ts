@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { InputOf, Operation } from '#contract';
-import type { CommandRequest, CommandResult, Handled, StoredAnswer, ThreadStore } from '#event-store';
+import type { KeyedAnswer, StoredAnswer, ThreadStore } from '#event-store';
 import { jsonSteps } from '#platform';
 import type { ApiRequest } from './caller.ts';
 import type { Extensions } from './extensions.ts';
-import { ApiError, busyNow, rejectionError, threadContended } from './http-errors.ts';
+import { ApiError, isRefusal } from './http-errors.ts';
 import type { AccessGuard } from './access-guard.ts';
 
 /** A key that a request brings, with the fingerprint of the request. */
@@ -16,20 +16,13 @@ export interface RequestKey {
   status: number;
 }
 
-/** An operation's effect, and what it answers once the effect is stored. */
-export interface Effect {
-  /** Runs the commands, giving `answer` on to the CommandHandler. Throws ApiError for a refusal. */
-  perform: (answer: CommandRequest['answer']) => Promise<CommandResult<never>>;
-  render: (handled: Handled) => object;
-}
-
 export interface Answer {
   status: number;
   body: string;
   replayed: boolean;
 }
 
-/** One effect a key, committed together with its answer (docs/spec/decisions.md#idempotency). */
+/** Performs a request once for each key. The effect and its answer are one commit (docs/spec/decisions.md#idempotency). */
 export class Idempotency {
   constructor(
     private readonly store: ThreadStore,
@@ -37,22 +30,17 @@ export class Idempotency {
     private readonly extensions: Extensions,
   ) {}
 
-  /**
-   * The effect and its answer; or the answer that the request's key already has. Throws ApiError.
-   *
-   * The key is not looked up first: the append finds out by itself, in its one round trip. Only where there was no
-   * effect (the key was seen, or the request is refused, perhaps because of what its first sending did) is it read.
-   */
-  answerOnce(request: ApiRequest, operation: Operation, effect: Effect): Promise<Answer> {
-    return this.once(request, operation, request.input.body, (key) => runEffect(effect, key));
-  }
-
-  /** Whether the request's key already has an answer. */
+  /** Returns whether the request's key already has an answer. */
   async isKeyKnown({ caller, input }: ApiRequest): Promise<boolean> {
     return input.idempotencyKey !== null && (await this.store.findKey(caller.tokenId, input.idempotencyKey)) !== null;
   }
 
-  /** The same for an effect that is no command: it answers its body, and throws `keyInProgress` where it is not first. */
+  /**
+   * Returns the answer that `perform` makes, or the one that the request's key already has. Throws ApiError, ThreadRefused.
+   *
+   * The key is not looked up first: the commit of the effect finds out by itself, in its one round trip. It is read only if
+   * there was no effect: the key was taken, or the request is refused, perhaps because of what its first sending did.
+   */
   async once(
     request: ApiRequest,
     operation: Operation,
@@ -77,7 +65,7 @@ export class Idempotency {
     try {
       return { status, body: await perform(key), replayed: false };
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
+      if (!isRefusal(error)) throw error;
       const stored = await this.store.findKey(key.tokenId, key.key);
       if (stored === null) throw error;
       return this.replay(request, stored, fingerprint);
@@ -98,26 +86,23 @@ export class Idempotency {
   }
 }
 
-/** Somebody else's request with the same key holds its lock, or has just been committed. */
-export const keyInProgress = () => busyNow('key_in_progress', 'A request with this Idempotency-Key is in progress.');
+/** The text of an answer: stored with its effect, and then sent. It is made once, so that a replay has the same bytes. */
+export class AnswerText<Effect> {
+  private made: string | undefined;
 
-async function runEffect({ perform, render }: Effect, key: RequestKey | null): Promise<string> {
-  let body: string | undefined;
-  const result = await perform(
-    key ? (handled) => ({ ...key, body: (body = JSON.stringify(render(handled))) }) : undefined,
-  );
-  switch (result.outcome) {
-    case 'appended':
-    case 'unchanged':
-      return body ?? JSON.stringify(render(result));
-    case 'rejected':
-      throw rejectionError(result.rejection);
-    case 'key_taken':
-      throw keyInProgress();
-    case 'conflict':
-      throw threadContended();
-    case 'refused':
-      throw new Error(`The append of an operation without a reference was refused: ${result.reason}.`);
+  constructor(
+    private readonly key: RequestKey | null,
+    private readonly render: (effect: Effect) => object,
+  ) {}
+
+  /** For the append; undefined without a key. */
+  get stored(): ((effect: Effect) => KeyedAnswer) | undefined {
+    const { key } = this;
+    return key === null ? undefined : (effect) => ({ ...key, body: (this.made = JSON.stringify(this.render(effect))) });
+  }
+
+  of(effect: Effect): string {
+    return this.made ?? JSON.stringify(this.render(effect));
   }
 }
 

@@ -1,6 +1,7 @@
 import { escapeLiteral, type Pool } from 'pg';
 import { openDatabase, type Database } from '#platform';
 import { createTestDatabase, seedManyThreads, type ManyThreads, type TestDatabase } from '#testing';
+import { ThreadReader } from '#threads';
 import { Extensions } from './extensions.ts';
 import type { ApiRequest } from './caller.ts';
 import { SummaryReader, type ThreadsWanted } from './queries/summary-reader.ts';
@@ -87,6 +88,6 @@ test('optional fields are looked up by Thread, messages by the index of the tran
 });
 
 test('the first message is found by the index of the transcript', async () => {
-  const scans = await scansOf((pool) => new SummaryReader(pool).findFirstMessage(seeded.threadId));
+  const scans = await scansOf((pool) => new ThreadReader(pool).findFirstMessage(seeded.threadId));
   expect(scans).toEqual(['events_transcript']);
 });

@@ -1,10 +1,9 @@
-import type { AgentCatalogue } from '#agents';
 import { operations, type ListRunsAnswer, type RunAnswer } from '#contract';
-import type { CommandHandler } from '#event-store';
+import type { Handled } from '#event-store';
+import type { ThreadReader, Threads } from '#threads';
 import type { ApiRequest } from './caller.ts';
 import { notFound } from './http-errors.ts';
-import type { Answer, Idempotency } from './idempotency.ts';
-import { newRun, requirePlan } from './new-runs.ts';
+import { AnswerText, type Answer, type Idempotency } from './idempotency.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
@@ -14,8 +13,8 @@ import { ANSWER_BYTES } from './large-answers.ts';
 export class RunService {
   constructor(
     private readonly access: AccessGuard,
-    private readonly agents: AgentCatalogue,
-    private readonly handler: CommandHandler,
+    private readonly threads: Threads,
+    private readonly reader: ThreadReader,
     private readonly summaries: SummaryReader,
     private readonly idempotency: Idempotency,
   ) {}
@@ -23,7 +22,7 @@ export class RunService {
   async getRun({ caller, input }: ApiRequest<typeof operations.getRun>): Promise<RunAnswer> {
     const { threadId, runId } = input.params;
     await this.access.findVisibleThread(caller, threadId);
-    const run = (await this.summaries.findRuns(threadId, [runId])).get(runId);
+    const run = (await this.reader.findRuns(threadId, [runId])).get(runId);
     if (run === undefined) throw notFound('Run');
     return { run: renderRun(run) };
   }
@@ -33,16 +32,14 @@ export class RunService {
     const { caller, input } = request;
     const { threadId, runId } = input.params;
     const { agent } = await this.access.findVisibleThread(caller, threadId);
-    const found = await this.summaries.findRuns(threadId, [runId]);
+    const found = await this.reader.findRuns(threadId, [runId]);
     if (!found.has(runId)) throw notFound('Run');
-    const run: { id: string | null } = { id: null };
-    return this.idempotency.answerOnce(request, operations.retryRun, {
-      perform: async (answer) => {
-        const retried = newRun(await requirePlan(this.agents, agent));
-        run.id = retried.runId;
-        return this.handler.handle({ threadId, commands: [{ type: 'retry_run', runId, run: retried }], answer });
-      },
-      render: ({ thread }): RunAnswer => ({ run: renderRun(thread.summaries.runs.get(run.id ?? '')!) }),
+    return this.idempotency.once(request, operations.retryRun, input.body, async (key) => {
+      const text = new AnswerText(key, ({ thread, outcomes }: Handled): RunAnswer => {
+        const retried = thread.summaries.runs.get(outcomes[0]?.runId ?? '');
+        return { run: renderRun(retried!) };
+      });
+      return text.of(await this.threads.retry({ threadId, agent, runId }, () => ({ answer: text.stored })));
     });
   }
 

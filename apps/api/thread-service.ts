@@ -1,18 +1,14 @@
-import type { AgentCatalogue } from '#agents';
+import { ownerFor } from '#access';
 import { operations, type AgentAnswer, type OkAnswer, type ThreadAnswer } from '#contract';
-import { attachFile, deriveTitle, type Command, type CreateThread } from '#domain';
-import { absentThread, type CommandHandler, type CommandRequest, type Handled, type LoadedThread } from '#event-store';
-import type { BlobKeeper } from '#files';
+import type { Handled } from '#event-store';
 import { newId } from '#platform';
+import type { NewThread, Threads } from '#threads';
 import type { Attribution } from './attribution.ts';
-import type { ApiRequest } from './caller.ts';
+import { callerId, type ApiRequest } from './caller.ts';
 import type { Extensions } from './extensions.ts';
-import { referencesOf, type ExternalRefs } from './external-refs.ts';
-import { idsOf, type Drafts } from './files/drafts.ts';
-import { notFound, rejectionError, threadContended } from './http-errors.ts';
-import type { Answer, Idempotency } from './idempotency.ts';
+import { notFound } from './http-errors.ts';
+import { AnswerText, type Answer, type Idempotency } from './idempotency.ts';
 import type { Links } from './links.ts';
-import { addMessage, requirePlan } from './new-runs.ts';
 import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
@@ -21,15 +17,11 @@ import type { AccessGuard } from './access-guard.ts';
 export class ThreadService {
   constructor(
     private readonly access: AccessGuard,
-    private readonly agents: AgentCatalogue,
-    private readonly handler: CommandHandler,
+    private readonly threads: Threads,
     private readonly summaries: SummaryReader,
-    private readonly drafts: Drafts,
-    private readonly blobs: BlobKeeper,
     private readonly idempotency: Idempotency,
     private readonly links: Links,
     private readonly attribution: Attribution,
-    private readonly references: ExternalRefs,
     private readonly extensions: Extensions,
     private readonly settings: Rendering,
   ) {}
@@ -56,19 +48,7 @@ export class ThreadService {
   async updateThread(request: ApiRequest<typeof operations.updateThread>): Promise<ThreadAnswer> {
     const { threadId } = request.input.params;
     const { thread } = await this.access.findVisibleThread(request.caller, threadId);
-    const { title: wanted } = request.input.body;
-    const text = wanted === null ? await this.summaries.findFirstMessage(threadId) : null;
-    const title = wanted ?? deriveTitle(text ?? '');
-    // The first message never changes, but it may arrive after the look-up.
-    let cameSince = false;
-    const setTitle = ({ summaries }: LoadedThread): Command[] => {
-      cameSince = wanted === null && text === null && summaries.thread?.last_run_id !== null;
-      return cameSince ? [] : [{ type: 'set_title', title }];
-    };
-    // A TERMINATED Thread refuses the title even if nothing would change.
-    const changes = title !== thread.title || thread.status === 'TERMINATED';
-    if (changes) await this.change(threadId, setTitle);
-    if (cameSince) return this.updateThread(request);
+    await this.threads.setTitle(thread, request.input.body.title);
     const changed = await this.summaries.findThread(threadId, { withRun: true });
     if (changed === null) throw notFound('Thread');
     return this.renderRead(request, changed);
@@ -80,65 +60,39 @@ export class ThreadService {
   ): Promise<OkAnswer> {
     const { threadId } = input.params;
     await this.access.findVisibleThread(caller, threadId);
-    await this.change(threadId, [{ type }]);
+    await this.threads.change(threadId, [{ type }]);
     return { ok: true };
-  }
-
-  private async change(threadId: string, commands: CommandRequest['commands']): Promise<void> {
-    const result = await this.handler.handle({ threadId, commands });
-    if (result.outcome === 'rejected') throw rejectionError(result.rejection);
-    if (result.outcome === 'conflict') throw threadContended();
   }
 
   async deleteThread({ caller, input }: ApiRequest<typeof operations.deleteThread>): Promise<OkAnswer> {
     const { threadId } = input.params;
     await this.access.requireDeletableThread(caller, threadId);
-    const blobKeys = await this.handler.deleteThread(threadId);
-    if (blobKeys === null) throw notFound('Thread');
-    await this.blobs.discard(blobKeys);
+    if (!(await this.threads.delete(threadId))) throw notFound('Thread');
     return { ok: true };
   }
 
-  /** One append, and for an agent that is known not a single read before it. */
   async createThread(request: ApiRequest<typeof operations.createThread>): Promise<Answer> {
     const { caller, input } = request;
+    const { userId, input: message, attributed_user_id: personId, resources = [] } = input.body;
     const agent = await this.access.findUsableAgent(caller, input.params.agentId);
-    const { attributed_user_id: personId } = input.body;
     this.attribution.refuseUnlessAllowed(caller, personId);
-    return this.idempotency.answerOnce(request, operations.createThread, {
-      perform: async (answer) => {
-        const { userId, input: message } = input.body;
-        const { id: agentId, organizationId, kind } = agent;
-        const fileIds = idsOf(input.body.resources);
-        const owner = await this.attribution.ownerOf(caller, personId);
-        const files = this.drafts.claim(caller, agentId, fileIds);
-        const fileNames = await this.drafts.namesOf(fileIds);
-        const references = referencesOf(input.body, caller.tokenId);
-        const created: CreateThread = {
-          ...{ type: 'create_thread', agentId, organizationId, kind, userId, owner },
-          ...references,
-        };
-        const commands: Command[] = [created];
-        const threadId = newId();
-        request.trail = { threadId };
-        if (message !== undefined) {
-          const text = message.content.map((part) => part.text).join('\n');
-          const added = addMessage(await requirePlan(this.agents, agent), caller, {
-            ...{ text, requestId: null, fileIds, fileNames },
-          });
-          request.trail.runId = added.run.runId;
-          commands.push(added);
-        } else {
-          // At once, for the first Run to mount (docs/spec/decisions.md#early-files).
-          commands.push(...fileIds.map((fileId) => attachFile(fileId, fileNames.get(fileId))));
-        }
-        const from = absentThread(threadId);
-        const hook = () => this.drafts.hookFor(files);
-        return this.references.orRefuse(created, async () =>
-          this.drafts.orRefuse(await this.handler.handle({ threadId, from, commands, answer, hook }), files),
-        );
-      },
-      render: ({ thread }) => this.renderCreated(request, thread),
+    return this.idempotency.once(request, operations.createThread, input.body, async (key) => {
+      const text = new AnswerText(key, ({ thread }: Handled) => this.renderCreated(request, thread));
+      const owner = await this.attribution.ownerOf(caller, personId);
+      const threadId = newId();
+      request.trail = { threadId };
+      const created = await this.threads.create(
+        {
+          ...{ threadId, agent, userId, owner, ...referencesOf(input.body, caller.tokenId) },
+          fileIds: resources.map(({ file_id }) => file_id),
+          text: message?.content.map((part) => part.text).join('\n'),
+        },
+        { id: callerId(caller), owner: ownerFor(caller) },
+        { answer: text.stored },
+      );
+      const [runId] = created.thread.summaries.runs.keys();
+      request.trail = { threadId, runId };
+      return text.of(created);
     });
   }
 
@@ -149,4 +103,13 @@ export class ThreadService {
     const links = this.links.ofThread(request, threadId);
     return { thread: renderThread(thread, this.settings), run: run === undefined ? null : renderRun(run), links };
   }
+}
+
+/** The references of a new Thread. `client_external_ref`, the older name, is not unique; if both are given, they are equal. */
+function referencesOf(
+  { externalRef, client_external_ref }: { externalRef?: string | undefined; client_external_ref?: string | undefined },
+  tokenId: string,
+): Pick<NewThread, 'externalRef' | 'clientExternalRef'> {
+  if (externalRef === undefined) return { clientExternalRef: client_external_ref };
+  return { externalRef: { value: externalRef, tokenId } };
 }

@@ -5,6 +5,7 @@ import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import { CONFIG, DATABASE, type Config, type Database } from '#platform';
 import { QueueControls, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
+import { Threads, ThreadsModule } from '#threads';
 import { adminHandlers } from './admin-handlers.ts';
 
 /** Injection token of the AdminHandlers. */
@@ -12,13 +13,13 @@ export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
 
 /** Everything that operators can do. Needs a platform beside it. */
 @Module({
-  imports: [AgentsModule, EventStoreModule, FilesModule, LiveModule, RunQueueModule],
+  imports: [AgentsModule, EventStoreModule, FilesModule, LiveModule, RunQueueModule, ThreadsModule],
   providers: [
     {
       provide: ADMIN_HANDLERS,
       inject: [
         ...[CONFIG, DATABASE, AgentCatalogue, HARNESSES],
-        ...[ThreadStore, CommandHandler, BlobKeeper, FileStore, LIVE_BUS, RUN_QUEUE, QueueControls],
+        ...[ThreadStore, CommandHandler, Threads, BlobKeeper, FileStore, LIVE_BUS, RUN_QUEUE, QueueControls],
       ],
       useFactory: (
         config: Config,
@@ -27,12 +28,14 @@ export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
         harnesses: Harnesses,
         store: ThreadStore,
         handler: CommandHandler,
+        threads: Threads,
         blobs: BlobKeeper,
         files: FileStore,
         bus: LiveBus,
         queue: RunQueue,
         controls: QueueControls,
-      ) => adminHandlers({ config, pool, agents, harnesses, store, handler, blobs, files, bus, queue, controls }),
+      ) =>
+        adminHandlers({ config, pool, agents, harnesses, store, handler, threads, blobs, files, bus, queue, controls }),
     },
   ],
   exports: [ADMIN_HANDLERS],

@@ -1,11 +1,10 @@
 import type { Pool } from 'pg';
-import { planRuns, type AgentCatalogue } from '#agents';
+import type { AgentCatalogue } from '#agents';
 import type { ManagedRun, ManagedThread } from '#contract';
-import type { Command, NewRun } from '#domain';
-import type { CommandHandler, ThreadStore } from '#event-store';
-import type { BlobKeeper } from '#files';
+import type { Command } from '#domain';
+import type { ThreadStore } from '#event-store';
 import type { LiveBus } from '#live';
-import { newId } from '#platform';
+import { ThreadRefused, type Threads } from '#threads';
 import { auditHook, writeEntry, type Actor, type Change } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader, pageOf } from './reader.ts';
@@ -15,9 +14,8 @@ import { tailThread } from './tail-thread.ts';
 export interface ThreadHandlerParts {
   pool: Pool;
   store: ThreadStore;
-  handler: CommandHandler;
+  threads: Threads;
   agents: AgentCatalogue;
-  blobs: BlobKeeper;
   bus: LiveBus;
 }
 
@@ -29,7 +27,7 @@ const EXPORT_PAGE = { maxEvents: 50, maxBytes: 512 * 1024 };
 export function threadHandlers(
   parts: ThreadHandlerParts,
 ): SomeHandlers<'listThreads' | 'getThread' | 'exportThread' | 'tailThread' | 'terminateThread' | 'deleteThread'> {
-  const { pool, store, handler, blobs } = parts;
+  const { pool, store, threads } = parts;
   const reader = new AdminReader(pool);
   return {
     listThreads: async ({ query: { limit, ...wanted } }) => {
@@ -69,9 +67,8 @@ export function threadHandlers(
     deleteThread: async ({ params: { threadId } }, { actor }) => {
       const { organizationId } = await findThread(reader, threadId);
       const entry = { action: 'thread.deleted', targetId: threadId, organizationId };
-      const blobKeys = await handler.deleteThread(threadId, (client) => writeEntry(client, actor, entry));
-      if (blobKeys === null) throw missing('Thread', threadId);
-      await blobs.discard(blobKeys);
+      const isDeleted = await threads.delete(threadId, (client) => writeEntry(client, actor, entry));
+      if (!isDeleted) throw missing('Thread', threadId);
       return { ok: true };
     },
   };
@@ -115,42 +112,59 @@ export async function findRun(reader: AdminReader, id: string): Promise<ManagedR
 }
 
 async function retryRun(
-  parts: ThreadHandlerParts,
+  { threads, agents }: ThreadHandlerParts,
   reader: AdminReader,
   runId: string,
   actor: Actor,
 ): Promise<ManagedRun> {
   const { threadId } = await findRun(reader, runId);
   const { agentId, organizationId } = await findThread(reader, threadId);
-  const run = await planRun(parts.agents, agentId);
-  const details = { threadId, newRunId: run.runId };
-  const entry = { action: 'run.retried', targetId: runId, organizationId, details };
-  await changeThread(parts, threadId, { type: 'retry_run', runId, run }, { actor, entry });
-  return findRun(reader, run.runId);
-}
-
-/** What a new Run starts with: the live version, if the agent can run at all. */
-async function planRun(agents: AgentCatalogue, agentId: string): Promise<NewRun> {
   const agent = await agents.find(agentId);
-  const planned = agent === null || agent.deleted ? null : await planRuns(agents, agent);
-  if (planned === null) throw new AdminRefused('conflict', 'The Agent is deleted or has no live version.');
-  if ('plan' in planned) return { ...planned.plan.run, runId: newId() };
-  const details = planned.lacks.map(({ detail }) => detail);
-  throw new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
+  if (agent === null) throw new AdminRefused('conflict', NO_LIVE_VERSION);
+  const { outcomes } = await orRefuse(
+    threadId,
+    threads.retry({ threadId, agent, runId }, (newRunId) => {
+      const entry = { action: 'run.retried', targetId: runId, organizationId, details: { threadId, newRunId } };
+      return { hook: auditHook(actor, entry) };
+    }),
+  );
+  return findRun(reader, outcomes[0]?.runId ?? '');
 }
 
 /** Changes a Thread, with its audit entry in the same transaction. Throws AdminRefused; then there is no entry. */
 export async function changeThread(
-  { handler }: ThreadHandlerParts,
+  { threads }: ThreadHandlerParts,
   threadId: string,
   command: Command,
   { actor, entry }: { actor: Actor; entry: Change },
 ): Promise<void> {
-  const result = await handler.handle({ threadId, commands: [command], hook: () => auditHook(actor, entry) });
-  if (result.outcome === 'rejected') {
-    const { rejected, message } = result.rejection;
-    throw rejected === 'thread_missing' ? missing('Thread', threadId) : new AdminRefused('conflict', message);
+  await orRefuse(threadId, threads.change(threadId, [command], { hook: auditHook(actor, entry) }));
+}
+
+const NO_LIVE_VERSION = 'The Agent is deleted or has no live version.';
+
+/** Throws AdminRefused for a refused use case. */
+async function orRefuse<T>(threadId: string, done: Promise<T>): Promise<T> {
+  return done.catch((error: unknown) => {
+    throw error instanceof ThreadRefused ? refusalOf(threadId, error) : error;
+  });
+}
+
+function refusalOf(threadId: string, { refusal, message }: ThreadRefused): AdminRefused {
+  switch (refusal.reason) {
+    case 'rejected': {
+      const { rejected, message: why } = refusal.rejection;
+      return rejected === 'thread_missing' ? missing('Thread', threadId) : new AdminRefused('conflict', why);
+    }
+    case 'no_live_version':
+      return new AdminRefused('conflict', NO_LIVE_VERSION);
+    case 'agent_not_ready': {
+      const details = refusal.lacks.map(({ detail }) => detail);
+      return new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
+    }
+    case 'thread_contended':
+      return new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
+    default:
+      return new AdminRefused('conflict', message);
   }
-  if (result.outcome === 'conflict')
-    throw new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
 }

@@ -28,7 +28,7 @@ export const LIMITS = {
   contentType: 255,
 } as const;
 
-export const fileResource = z
+const fileResource = z
   .strictObject({
     type: z.literal('file').meta({ description: 'The only value.' }),
     file_id: ulid.meta({
@@ -248,4 +248,3 @@ export const listRunsQuery = z.object({
 });
 
 export type AttachFileBody = z.output<typeof attachFileBody>;
-export type FileResource = z.output<typeof fileResource>;

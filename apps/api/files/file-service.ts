@@ -8,13 +8,10 @@ import {
   type PublicFileAnswer,
   type ThreadFileAnswer,
 } from '#contract';
-import { attachFile, type Command } from '#domain';
-import type { CommandHandler, CommandResult } from '#event-store';
 import {
   BlobTooLarge,
   storeAttachment,
   type BlobKeeper,
-  type FileChanges,
   type FileRow,
   type FileSource,
   type FileStore,
@@ -22,35 +19,31 @@ import {
   type PreparedFile,
 } from '#files';
 import { ownTurn, type Config } from '#platform';
+import { ThreadRefused, type Threads } from '#threads';
 import type { ApiRequest } from '../caller.ts';
 import {
-  ApiError,
+  type ApiError,
   busyNow,
   fileQuotaFull,
   fileTooLarge,
+  isRefusal,
+  keyInProgress,
   notFound,
   rateLimited,
-  rejectionError,
-  threadContended,
 } from '../http-errors.ts';
-import { keyInProgress, type Answer, type Idempotency, type RequestKey } from '../idempotency.ts';
+import type { Answer, Idempotency, RequestKey } from '../idempotency.ts';
 import { renderExtendedFile, renderPublicFile, renderThreadFile } from '../render.ts';
 import type { AccessGuard } from '../access-guard.ts';
-import type { Drafts } from './drafts.ts';
 import { etagOf, isConditional, isNotModified } from './preconditions.ts';
 import { receiveUpload } from './receive-upload.ts';
 
 export interface FileServiceOptions {
   access: AccessGuard;
-  handler: CommandHandler;
+  threads: Threads;
   files: FileStore;
   blobs: BlobKeeper;
-  drafts: Drafts;
   idempotency: Idempotency;
-  settings: Pick<
-    Config,
-    'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'FILES_PER_THREAD' | 'BODY_BYTES_PER_SECOND'
-  >;
+  settings: Pick<Config, 'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'BODY_BYTES_PER_SECOND'>;
 }
 
 /** Files: drafts of Agents, and attachments and artifacts of Threads. Their bytes: download.ts. */
@@ -83,22 +76,19 @@ export class FileService {
   }
 
   async attachFile({ caller, input }: ApiRequest<typeof operations.attachFile>): Promise<ThreadFileAnswer> {
-    const { access, drafts, settings } = this.options;
+    const { access, threads, settings } = this.options;
     const { threadId } = input.params;
     const { agent } = await access.findVisibleThread(caller, threadId);
     if ('fileId' in input.body) {
       const { fileId } = input.body;
-      const claimed = drafts.claim(caller, agent.id, [fileId])!;
-      const names = await drafts.namesOf([fileId]);
-      await this.attach(threadId, attachFile(fileId, names.get(fileId)), claimed);
+      await threads.attachDraft(threadId, fileId, agent.id, ownerFor(caller));
       return this.readAttached(fileId);
     }
     const file = await this.store(decodeInline(input.body, settings.INLINE_FILE_LIMIT_BYTES));
-    const changes = { added: [file], maxAttachments: settings.FILES_PER_THREAD };
     await this.discardUnless(
       file,
       () => true,
-      () => this.attach(threadId, attachFile(file.id, file.name), changes),
+      () => threads.attachFile(threadId, file),
     );
     return this.readAttached(file.id);
   }
@@ -191,17 +181,11 @@ export class FileService {
   ): Promise<T> {
     const discard = () => this.options.blobs.discard([file.blob_key]);
     const result = await act().catch(async (error: unknown) => {
-      if (error instanceof ApiError) await discard();
+      if (isRefusal(error)) await discard();
       throw error;
     });
     if (!isKept(result)) await discard();
     return result;
-  }
-
-  private async attach(threadId: string, command: Command, files: FileChanges): Promise<void> {
-    const { drafts, handler } = this.options;
-    const result = await handler.handle({ threadId, commands: [command], hook: () => drafts.hookFor(files) });
-    throwUnlessDone(await drafts.orRefuse(result, files));
   }
 
   /** Removes the file only if it still has the bytes that the request's conditions were checked against. Throws ApiError. */
@@ -211,20 +195,17 @@ export class FileService {
     type: 'detach_file' | 'delete_file',
   ): Promise<void> {
     isNotModified(request, etagOf(file));
-    const { handler, blobs, files } = this.options;
+    const { threads, blobs, files } = this.options;
     const { id: fileId, name, kind } = file;
-    const checked = isConditional(request) ? { removedSha256: file.sha256 } : {};
-    const result = await handler.handle({
-      threadId: file.thread_id ?? '',
-      commands: [{ type, fileId, name, kind }],
-      hook: () => files.inAppend({ removed: [fileId], ...checked }),
-    });
-    if (result.outcome === 'refused') {
+    const sha256 = isConditional(request) ? file.sha256 : undefined;
+    try {
+      await threads.removeFile(file.thread_id ?? '', { type, fileId, name, kind }, sha256);
+    } catch (error) {
+      if (!(error instanceof ThreadRefused) || error.refusal.reason !== 'file_changed') throw error;
       const now = await files.find(file.id);
       if (now === null || now.sha256 === file.sha256) throw notFound('File');
       return this.removeFromThread(request, now, type);
     }
-    throwUnlessDone(result);
     await blobs.discard([file.blob_key]);
   }
 
@@ -254,12 +235,6 @@ async function* decodeBase64(text: string): AsyncGenerator<Buffer> {
     if (from > 0) await ownTurn();
     yield Buffer.from(text.slice(from, from + DECODED_AT_ONCE), 'base64');
   }
-}
-
-function throwUnlessDone(result: CommandResult): void {
-  if (result.outcome === 'rejected') throw rejectionError(result.rejection);
-  if (result.outcome === 'appended') return;
-  throw threadContended();
 }
 
 /** Drafts go after a day at the latest; whoever deletes or attaches some need not wait. */

@@ -5,9 +5,7 @@ import { namedStatement, toRfc3339, type NamedStatement } from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
 
 const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
-const FIND_RUNS = namedStatement(import.meta.dirname, 'find-runs.sql');
 const LIST_RUNS = namedStatement(import.meta.dirname, 'list-runs.sql');
-const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
 /** Filters of Thread lists that have an index of their own, with their conditions. */
 const FILTERED = { userId: 'user_id', externalRef: 'coalesce(external_ref, client_external_ref)' } as const;
@@ -80,12 +78,6 @@ export class SummaryReader {
     return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
   }
 
-  /** Returns the beginning of the Thread's first message, as much as a title is made of; null before there is one. */
-  async findFirstMessage(threadId: string): Promise<string | null> {
-    const { rows } = await this.pool.query<{ text: string }>({ ...FIRST_MESSAGE, ...LIMIT, values: [threadId] });
-    return rows[0]?.text ?? null;
-  }
-
   /** Returns the ids of the Agents that the owner has Threads of. */
   async listOwnedAgents(owner: Ownership): Promise<string[]> {
     const column = ownerColumn(owner);
@@ -106,13 +98,6 @@ export class SummaryReader {
     const values = [owner[column], agentIds, status, archived, ...place, limit, ...sought];
     const { rows } = await this.pool.query<ThreadSummary>({ ...statement, ...LIMIT, values });
     return rows;
-  }
-
-  /** The Runs of the Thread among these, by id. */
-  async findRuns(threadId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, RunSummary>> {
-    if (runIds.length === 0) return new Map();
-    const { rows } = await this.pool.query<RunSummary>({ ...FIND_RUNS, ...LIMIT, values: [threadId, runIds] });
-    return new Map(rows.map((run) => [run.run_id, run]));
   }
 
   /** Runs, newest first, after the one that `cursor` names, and whether a bound has cut them short. */

@@ -1,0 +1,54 @@
+import type { ThreadOwner } from '#domain';
+import type { DraftClaim, DraftOwner, FileChanges, FileRefusal, FileStore } from '#files';
+import type { Config } from '#platform';
+import { ThreadRefused } from './refusal.ts';
+
+export type DraftSettings = Pick<Config, 'DRAFT_AGE_MS' | 'FILES_PER_THREAD'>;
+
+/** Drafts that a request attaches. Its append claims all of them, or none. */
+export class Drafts {
+  constructor(
+    private readonly files: FileStore,
+    private readonly settings: DraftSettings,
+  ) {}
+
+  /** Returns the changes that attach the drafts; undefined for no drafts. Throws ThreadRefused if they can never be attached. */
+  claim(fileIds: readonly string[], agentId: string, owner: ThreadOwner): FileChanges | undefined {
+    const { DRAFT_AGE_MS: maxAgeMs, FILES_PER_THREAD: maxAttachments } = this.settings;
+    const seen = new Set<string>();
+    const twice = fileIds.find((fileId) => seen.size === seen.add(fileId).size);
+    if (twice !== undefined) throw new ThreadRefused({ reason: 'draft_repeated', fileId: twice });
+    if (fileIds.length === 0) return undefined;
+    // A batch can name 10,000.
+    if (fileIds.length > maxAttachments) throw this.tooMany();
+    const { personId: ownerPersonId, serviceTokenId: ownerServiceTokenId } = owner;
+    return { claimed: { fileIds, agentId, ownerPersonId, ownerServiceTokenId, maxAgeMs }, maxAttachments };
+  }
+
+  /** Returns the changes that attach a stored file. */
+  attach(file: NonNullable<FileChanges['added']>[number]): FileChanges {
+    return { added: [file], maxAttachments: this.settings.FILES_PER_THREAD };
+  }
+
+  /** Returns the names of the drafts for the log. Without drafts, sends no query. */
+  namesOf(fileIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return fileIds.length === 0 ? Promise.resolve(new Map()) : this.files.findDraftNames(fileIds);
+  }
+
+  /** Returns the refusal of an append for its files. Names the first draft that the owner cannot attach. */
+  async refusalFor(reason: FileRefusal, { claimed }: FileChanges): Promise<ThreadRefused> {
+    if (reason === 'files_full') return this.tooMany();
+    if (reason === 'quota_full') return new ThreadRefused({ reason });
+    const lost = claimed && (await this.files.findLostDraft(...lookUp(claimed)));
+    return new ThreadRefused(lost ? { reason: 'draft_not_found', fileId: lost } : { reason: 'files_contended' });
+  }
+
+  private tooMany(): ThreadRefused {
+    return new ThreadRefused({ reason: 'too_many_attachments', max: this.settings.FILES_PER_THREAD });
+  }
+}
+
+function lookUp(claim: DraftClaim): [readonly string[], DraftOwner, number] {
+  const { fileIds, agentId, ownerPersonId: personId, ownerServiceTokenId: serviceTokenId, maxAgeMs } = claim;
+  return [fileIds, { agentId, personId, serviceTokenId }, maxAgeMs];
+}

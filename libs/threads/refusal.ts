@@ -1,0 +1,32 @@
+import type { Lack } from '#agents';
+import type { Rejection } from '#domain';
+
+/** Why a use case changed nothing. Callers of the package map it to their own errors. */
+export type Refusal =
+  | { reason: 'rejected'; rejection: Rejection }
+  | { reason: 'agent_not_ready'; lacks: readonly Lack[] }
+  | { reason: 'draft_repeated' | 'draft_not_found'; fileId: string }
+  | { reason: 'too_many_attachments'; max: number }
+  /** `threadId`: the Thread that has the reference. */
+  | { reason: 'reference_taken'; threadId: string }
+  /** The organization has too many files or bytes. */
+  | { reason: 'quota_full' }
+  /** The Agent is deleted or has no live version. */
+  | { reason: 'no_live_version' }
+  /** The Thread has no such Run. */
+  | { reason: 'run_not_found' }
+  /** The file is gone, or does not have the expected bytes any more. */
+  | { reason: 'file_changed' }
+  /** Another request has the idempotency key, or is in progress under it. */
+  | { reason: 'key_taken' }
+  /** Too many writers at once. The same request may succeed in a moment. */
+  | { reason: 'thread_contended' | 'files_contended' };
+
+/** A use case was refused. Nothing was changed. */
+export class ThreadRefused extends Error {
+  override name = 'ThreadRefused';
+
+  constructor(readonly refusal: Refusal) {
+    super(`The change of the Thread was refused: ${refusal.reason}.`);
+  }
+}

@@ -1,0 +1,41 @@
+import type { Pool } from 'pg';
+import type { CreateThread } from '#domain';
+import { namedStatement, type NamedStatement } from '#platform';
+import type { RunSummary } from '#projections';
+
+const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql');
+const FIND_RUNS = namedStatement(import.meta.dirname, 'find-runs.sql');
+const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
+
+/** Milliseconds. The queries are by key, so one that takes longer has lost its connection. */
+const LIMIT = { query_timeout: 5_000 };
+
+/** What the use cases of Threads read. Throws what the database throws. */
+export class ThreadReader {
+  constructor(private readonly pool: Pool) {}
+
+  /** Returns those of the Runs that are the Thread's, by id. */
+  async findRuns(threadId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, RunSummary>> {
+    if (runIds.length === 0) return new Map();
+    const rows = await this.read<RunSummary>(FIND_RUNS, [threadId, runIds]);
+    return new Map(rows.map((run) => [run.run_id, run]));
+  }
+
+  /** Returns the beginning of the first message, as much as a title is made of; null if there is none. */
+  async findFirstMessage(threadId: string): Promise<string | null> {
+    const [row] = await this.read<{ text: string }>(FIRST_MESSAGE, [threadId]);
+    return row?.text ?? null;
+  }
+
+  /** Returns the id of the Thread that has the reference of the new one; null if none has it. */
+  async findReferenced({ externalRef, agentId, userId }: CreateThread): Promise<string | null> {
+    const values = [externalRef?.tokenId, agentId, userId, externalRef?.value];
+    const [row] = await this.read<{ threadId: string }>(FIND_REFERENCE, values);
+    return row?.threadId ?? null;
+  }
+
+  private async read<Row extends object>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {
+    const { rows } = await this.pool.query<Row>({ ...statement, ...LIMIT, values });
+    return rows;
+  }
+}

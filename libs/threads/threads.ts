@@ -1,0 +1,277 @@
+import type { PoolClient } from 'pg';
+import { planRuns, type Agent, type AgentCatalogue, type RunPlan } from '#agents';
+import {
+  attachFile,
+  deriveTitle,
+  isTerminal,
+  type AddMessage,
+  type Command,
+  type CreateThread,
+  type NamedFile,
+  type NewRun,
+  type PermissionDecision,
+  type ThreadOwner,
+} from '#domain';
+import {
+  absentThread,
+  type AppendHook,
+  type CommandHandler,
+  type CommandRequest,
+  type CommandResult,
+  type Handled,
+  type LoadedThread,
+} from '#event-store';
+import type { BlobKeeper, FileChanges, FileRefusal, FileStore, PreparedFile } from '#files';
+import { newId } from '#platform';
+import type { RunSummary, ThreadSummary } from '#projections';
+import { Drafts, type DraftSettings } from './drafts.ts';
+import { ThreadRefused } from './refusal.ts';
+import type { ThreadReader } from './thread-reader.ts';
+
+/** A further try needs yet another Thread with the same reference to be created and deleted meanwhile. */
+const REFERENCE_TRIES = 3;
+
+/** What joins the append of a use case. */
+export interface Joining {
+  /** Makes the answer to store under the caller's idempotency key. */
+  answer?: CommandRequest['answer'];
+  /** Shares the transaction, such as an audit entry. */
+  hook?: AppendHook<never>;
+}
+
+/** The caller whose drafts can be attached, and its id in events. */
+export interface Sender {
+  id: string;
+  owner: ThreadOwner;
+}
+
+export interface NewThread extends Pick<CreateThread, 'userId' | 'owner' | 'externalRef' | 'clientExternalRef'> {
+  threadId: string;
+  agent: Agent;
+  fileIds: readonly string[];
+  /** The text of the first message; undefined for a Thread without a message. */
+  text: string | undefined;
+}
+
+/** An event that a caller sends to a Thread. */
+export type SentEvent =
+  | ({ type: 'message' } & Pick<AddMessage, 'text' | 'requestId' | 'fileIds'>)
+  | { type: 'decision'; requestId: string; decision: PermissionDecision }
+  | { type: 'interrupt'; runId: string | null };
+
+export interface SentEvents {
+  threadId: string;
+  agent: Agent;
+  events: readonly SentEvent[];
+}
+
+export type FileRemoval = { type: 'detach_file' | 'delete_file'; fileId: string } & NamedFile;
+
+/** A batch of events that was applied. */
+export interface Sent extends Handled {
+  /** Runs that the batch names and that had ended before it, by id. */
+  endedRuns: ReadonlyMap<string, RunSummary>;
+}
+
+export interface ThreadsOptions {
+  reader: ThreadReader;
+  handler: CommandHandler;
+  agents: AgentCatalogue;
+  files: FileStore;
+  blobs: BlobKeeper;
+  settings: DraftSettings;
+}
+
+/**
+ * The use cases of Threads, for callers and operators. They check no access. All throw ThreadRefused, after which nothing was
+ * changed, and DatabaseAway, after which it is not known.
+ */
+export class Threads {
+  private readonly drafts: Drafts;
+  private readonly reader: ThreadReader;
+
+  constructor(private readonly options: ThreadsOptions) {
+    this.drafts = new Drafts(options.files, options.settings);
+    this.reader = options.reader;
+  }
+
+  /** Creates a Thread in one append. Reads nothing before it if the Agent is known and there are no files. */
+  async create(thread: NewThread, sender: Sender, joining: Joining = {}): Promise<Handled> {
+    const { threadId, agent, userId, owner, externalRef, clientExternalRef, fileIds, text } = thread;
+    const changes = this.drafts.claim(fileIds, agent.id, sender.owner);
+    const fileNames = await this.drafts.namesOf(fileIds);
+    const { id: agentId, organizationId, kind } = agent;
+    const created: CreateThread = {
+      ...{ type: 'create_thread', agentId, organizationId, kind, userId, owner },
+      ...{ externalRef, clientExternalRef },
+    };
+    // Files without a message are attached at once, for the first Run to mount (docs/spec/decisions.md#early-files).
+    const first =
+      text === undefined
+        ? fileIds.map((fileId) => attachFile(fileId, fileNames.get(fileId)))
+        : [addMessage(await this.plan(agent), sender, { text, requestId: null, fileIds: [...fileIds], fileNames })];
+    const request = { threadId, from: absentThread(threadId), commands: [created, ...first] };
+    for (let tries = 0; tries < REFERENCE_TRIES; tries++) {
+      const result = await this.handle(request, joining, changes);
+      const isTaken = result.outcome === 'refused' && result.reason === 'reference_taken';
+      if (!isTaken || externalRef === undefined) return this.done(result, changes);
+      const holder = await this.reader.findReferenced(created);
+      if (holder !== null) throw new ThreadRefused({ reason: 'reference_taken', threadId: holder });
+      // It was deleted meanwhile.
+    }
+    throw new ThreadRefused({ reason: 'thread_contended' });
+  }
+
+  /** Applies all events in one append, or none. `answer` is called with what `send` returns. */
+  async send(
+    { threadId, agent, events }: SentEvents,
+    sender: Sender,
+    { answer }: { answer?: ((sent: Sent) => ReturnType<NonNullable<Joining['answer']>>) | undefined } = {},
+  ): Promise<Sent> {
+    const fileIds = events.flatMap((event) => (event.type === 'message' ? event.fileIds : []));
+    const changes = this.drafts.claim(fileIds, agent.id, sender.owner);
+    const fileNames = await this.drafts.namesOf(fileIds);
+    const plan = events.some(({ type }) => type === 'message') ? await this.plan(agent) : null;
+    const commands = events.map((event) => toCommand(event, sender, plan, fileNames));
+    const named = events.flatMap((event) => (event.type === 'interrupt' ? (event.runId ?? []) : []));
+    // A named Run may end between the look-up and the append. A Run ends once, so this is soon over.
+    for (let endedBefore = -1; ;) {
+      const found = await this.reader.findRuns(threadId, named);
+      if (named.some((runId) => !found.has(runId))) throw new ThreadRefused({ reason: 'run_not_found' });
+      const endedRuns = new Map([...found].filter(([, { status }]) => isTerminal(status)));
+      const keyed = answer && ((handled: Handled) => answer({ ...handled, endedRuns }));
+      const result = await this.handle({ threadId, commands, endedRuns }, { answer: keyed }, changes);
+      const hasEnded = result.outcome === 'rejected' && result.rejection.rejected === 'run_not_live';
+      if (!hasEnded || endedRuns.size === endedBefore) return { ...(await this.done(result, changes)), endedRuns };
+      endedBefore = endedRuns.size;
+    }
+  }
+
+  /** Creates a Run that repeats one that has ended (docs/spec/decisions.md#trigger). */
+  async retry(
+    { threadId, agent, runId }: { threadId: string; agent: Agent; runId: string },
+    joiningFor: (newRunId: string) => Joining,
+  ): Promise<Handled> {
+    const run = newRun(await this.plan(agent));
+    return this.change(threadId, [{ type: 'retry_run', runId, run }], joiningFor(run.runId));
+  }
+
+  /** Runs commands that need nothing else: archive, terminate, interrupt, decide. */
+  async change(threadId: string, commands: CommandRequest['commands'], joining: Joining = {}): Promise<Handled> {
+    return this.done(await this.handle({ threadId, commands }, joining));
+  }
+
+  /** Sets the title. Null restores the title of the first message. */
+  async setTitle(thread: ThreadSummary, wanted: string | null): Promise<void> {
+    const text = wanted === null ? await this.reader.findFirstMessage(thread.thread_id) : null;
+    const title = wanted ?? deriveTitle(text ?? '');
+    // A TERMINATED Thread refuses the title even if nothing would change.
+    if (title === thread.title && thread.status !== 'TERMINATED') return;
+    // The first message never changes, but it may arrive after the look-up.
+    let cameSince = false;
+    await this.change(thread.thread_id, ({ summaries }: LoadedThread): Command[] => {
+      cameSince = wanted === null && text === null && summaries.thread?.last_run_id !== null;
+      return cameSince ? [] : [{ type: 'set_title', title }];
+    });
+    if (cameSince) await this.setTitle(thread, wanted);
+  }
+
+  /** Deletes the Thread and its bytes. `within` shares the transaction. Returns whether there was such a Thread. */
+  async delete(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<boolean> {
+    const blobKeys = await this.options.handler.deleteThread(threadId, within);
+    if (blobKeys === null) return false;
+    await this.options.blobs.discard(blobKeys);
+    return true;
+  }
+
+  /** Attaches a draft of the sender. */
+  async attachDraft(threadId: string, fileId: string, agentId: string, owner: ThreadOwner): Promise<void> {
+    const changes = this.drafts.claim([fileId], agentId, owner);
+    const names = await this.drafts.namesOf([fileId]);
+    const commands = [attachFile(fileId, names.get(fileId))];
+    await this.done(await this.handle({ threadId, commands }, {}, changes), changes);
+  }
+
+  /** Attaches a file whose bytes are stored. */
+  async attachFile(threadId: string, file: PreparedFile): Promise<void> {
+    const changes = this.drafts.attach(file);
+    await this.done(await this.handle({ threadId, commands: [attachFile(file.id, file.name)] }, {}, changes), changes);
+  }
+
+  /** Removes a file of the Thread. With `sha256`, only if it still has these bytes. */
+  async removeFile(threadId: string, command: FileRemoval, sha256?: string): Promise<void> {
+    const changes = { removed: [command.fileId], ...(sha256 === undefined ? {} : { removedSha256: sha256 }) };
+    const result = await this.handle({ threadId, commands: [command] }, {}, changes);
+    if (result.outcome === 'refused') throw new ThreadRefused({ reason: 'file_changed' });
+    await this.done(result, changes);
+  }
+
+  private async plan(agent: Agent): Promise<RunPlan> {
+    const planned = agent.deleted ? null : await planRuns(this.options.agents, agent);
+    if (planned === null) throw new ThreadRefused({ reason: 'no_live_version' });
+    if ('plan' in planned) return planned.plan;
+    throw new ThreadRefused({ reason: 'agent_not_ready', lacks: planned.lacks });
+  }
+
+  private handle(
+    request: CommandRequest<FileRefusal>,
+    { answer, hook }: Joining,
+    changes?: FileChanges,
+  ): Promise<CommandResult<FileRefusal>> {
+    const { handler, files } = this.options;
+    return handler.handle({ ...request, answer, hook: () => (changes ? files.inAppend(changes) : hook) });
+  }
+
+  private async done(result: CommandResult<FileRefusal>, changes: FileChanges = {}): Promise<Handled> {
+    switch (result.outcome) {
+      case 'appended':
+      case 'unchanged':
+        return result;
+      case 'rejected':
+        throw new ThreadRefused({ reason: 'rejected', rejection: result.rejection });
+      case 'key_taken':
+        throw new ThreadRefused({ reason: 'key_taken' });
+      case 'conflict':
+        throw new ThreadRefused({ reason: 'thread_contended' });
+      case 'refused':
+        if (result.reason === 'reference_taken') throw new Error('A Thread without an externalRef was refused for it.');
+        throw await this.drafts.refusalFor(result.reason, changes);
+    }
+  }
+}
+
+function toCommand(
+  event: SentEvent,
+  sender: Sender,
+  plan: RunPlan | null,
+  fileNames: ReadonlyMap<string, string>,
+): Command {
+  switch (event.type) {
+    case 'message': {
+      if (plan === null) throw new Error('A message without a plan for its Run.');
+      const { text, requestId, fileIds } = event;
+      return addMessage(plan, sender, { text, requestId, fileIds, fileNames });
+    }
+    case 'decision':
+      return {
+        type: 'decide_permission',
+        requestId: event.requestId,
+        decision: event.decision,
+        by: sender.id,
+      };
+    case 'interrupt':
+      return { type: 'interrupt', runId: event.runId, by: sender.id };
+  }
+}
+
+function addMessage(
+  plan: RunPlan,
+  sender: Sender,
+  message: Pick<AddMessage, 'text' | 'requestId' | 'fileIds' | 'fileNames'>,
+): AddMessage {
+  return { type: 'add_message', ...message, run: newRun(plan), whenBusy: plan.whenBusy, by: sender.id };
+}
+
+function newRun({ run }: RunPlan): NewRun {
+  return { ...run, runId: newId() };
+}
