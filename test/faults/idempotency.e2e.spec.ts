@@ -166,7 +166,7 @@ describe('a key, over two api processes', () => {
   async function findWaiting(): Promise<number | null> {
     const { rows } = await system.database.pool.query<{ pid: number }>(
       `select pid from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock' and query like '%idempotency_keys%'`,
+       where datname = current_database() and wait_event_type = 'Lock' and query like '-- Appends to one stream%'`,
     );
     return rows[0]?.pid ?? null;
   }
