@@ -47,7 +47,7 @@ const inlineSql = {
     handler() {
       const texts = Object.fromEntries(sqlFiles().map((path) => [relative(root, path), readFileSync(path, 'utf8')]));
       return `
-        import { join, relative } from 'node:path';
+        import { basename, dirname, join, relative } from 'node:path';
         const dist = join(import.meta.dirname, '../..');
         const texts = new Map(Object.entries(${JSON.stringify(texts)}));
         export function readSql(directory, fileName) {
@@ -55,6 +55,10 @@ const inlineSql = {
           const text = texts.get(path);
           if (text === undefined) throw new Error('The bundle does not contain ' + path + '; build again.');
           return text;
+        }
+        export function listSql(directory) {
+          const folder = relative(dist, directory);
+          return [...texts.keys()].filter((path) => dirname(path) === folder).map((path) => basename(path)).toSorted();
         }`;
     },
   },
@@ -108,7 +112,7 @@ export async function bundle() {
     chunkFileNames: 'chunks/[name]-[hash].js',
     sourcemap: true,
     sourcemapExcludeSources: true,
-    // Recorded migrations and logged errors contain class names.
+    // Logged errors contain class names.
     keepNames: true,
   });
   await bundled.close();

@@ -15,48 +15,7 @@ import {
   readRole,
   type DatabaseRole,
 } from './database-role.ts';
-import { Initial1763700000001 } from './migrations/0001-initial.ts';
-import { Files1763700000002 } from './migrations/0002-files.ts';
-import { PolicyVersion1763700000003 } from './migrations/0003-policy-version.ts';
-import { ClientExternalRef1763700000004 } from './migrations/0004-client-external-ref.ts';
-import { Management1763700000005 } from './migrations/0005-management.ts';
-import { ConcurrencyLimits1763700000006 } from './migrations/0006-concurrency-limits.ts';
-import { Folders1763700000007 } from './migrations/0007-folders.ts';
-import { RunLists1763700000008 } from './migrations/0008-run-lists.ts';
-import { OperatorSessions1763700000009 } from './migrations/0009-operator-sessions.ts';
-import { TraceContext1763700000010 } from './migrations/0010-trace-context.ts';
-import { ExternalRefs1763700000011 } from './migrations/0011-external-refs.ts';
-import { TokenLimits1763700000012 } from './migrations/0012-token-limits.ts';
-import { ExternalRefIndices1763700000013 } from './migrations/0013-external-ref-indices.ts';
-import { FileUsage1763700000014 } from './migrations/0014-file-usage.ts';
-import { FileIndices1763700000015 } from './migrations/0015-file-indices.ts';
-import { DatabaseRoles1763700000016 } from './migrations/0016-database-roles.ts';
-import { WorkerSandbox1763700000017 } from './migrations/0017-worker-sandbox.ts';
-import { ToolServerWarnings1763700000018 } from './migrations/0018-tool-server-warnings.ts';
-import { StopIndex1763700000019 } from './migrations/0019-stop-index.ts';
-
-/** All migrations, oldest first. Released ones are never edited, and each works with the previous release. */
-const MIGRATIONS = [
-  Initial1763700000001,
-  Files1763700000002,
-  PolicyVersion1763700000003,
-  ClientExternalRef1763700000004,
-  Management1763700000005,
-  ConcurrencyLimits1763700000006,
-  Folders1763700000007,
-  RunLists1763700000008,
-  OperatorSessions1763700000009,
-  TraceContext1763700000010,
-  ExternalRefs1763700000011,
-  TokenLimits1763700000012,
-  ExternalRefIndices1763700000013,
-  FileUsage1763700000014,
-  FileIndices1763700000015,
-  DatabaseRoles1763700000016,
-  WorkerSandbox1763700000017,
-  ToolServerWarnings1763700000018,
-  StopIndex1763700000019,
-];
+import { MIGRATIONS } from './migrations.ts';
 
 /**
  * Brings the database up to date, and returns which migrations that took. Safe to run by any number of processes at once.

@@ -1,16 +1,14 @@
-import { DataSource, type DataSourceOptions } from 'typeorm';
+import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import { poolSettings, type DatabaseOptions } from '#platform';
+import type { Migration } from './migrations.ts';
 
-/** Brings those that are not there yet, each in a transaction of its own, and answers which they were. */
-export async function runMigrations(
-  options: DatabaseOptions,
-  migrations: NonNullable<DataSourceOptions['migrations']>,
-): Promise<string[]> {
+/** Runs the migrations that the database lacks, each in its own transaction. Returns their names. */
+export async function runMigrations(options: DatabaseOptions, migrations: readonly Migration[]): Promise<string[]> {
   const dataSource = new DataSource({
     type: 'postgres',
     url: options.url,
-    poolErrorHandler: () => undefined, // told by the query
-    migrations,
+    poolErrorHandler: () => undefined, // The query reports it.
+    migrations: migrations.map(toClass),
     migrationsTransactionMode: 'each',
     extra: poolSettings(options),
   });
@@ -20,4 +18,19 @@ export async function runMigrations(
   } finally {
     await dataSource.destroy();
   }
+}
+
+/** TypeORM takes migrations as classes. */
+function toClass({ name, text }: Migration): new () => MigrationInterface {
+  return class implements MigrationInterface {
+    readonly name = name;
+
+    async up(runner: QueryRunner): Promise<void> {
+      await runner.query(text);
+    }
+
+    async down(): Promise<void> {
+      throw new Error('A migration cannot be undone; restore a backup.');
+    }
+  };
 }
