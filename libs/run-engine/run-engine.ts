@@ -1,34 +1,22 @@
 import type { Pool } from 'pg';
-import { HarnessError, NoRoom, type AgentCatalogue, type Harnesses } from '#agents';
-import { findLiveRun, runError, type Command, type LiveRun, type ThreadState } from '#domain';
-import { nameOf, type CommandHandler, type RunOffer, type ThreadStore } from '#event-store';
-import type { BlobKeeper, FileStore } from '#files';
-import { countBoot, namedStatement, untilAborted, type Logger } from '#platform';
+import { HarnessError, NoRoom } from '#agents';
+import { runError, type Command, type ThreadState } from '#domain';
+import { nameOf, type CommandHandler, type RunOffer } from '#event-store';
+import { namedStatement } from '#platform';
 import { limitsHook, type LimitedClaim } from '#run-queue';
-import type { TaskPool } from '#task-pool';
-import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
+import { bootRun, liveRun, type BootParts } from './boot.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
-import { asHarnessError } from './model-step.ts';
-import { RunExecution } from './run-execution.ts';
+import type { RunExecution } from './run-execution.ts';
 import { delayWithoutRoom, RunRoom, type RunMemory } from './run-room.ts';
-import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
-import { tracedBoot, tracedRun } from './traced-steps.ts';
-import { transcriptOf, type TranscriptEvent } from './transcript.ts';
+import { tracedRun } from './traced-steps.ts';
 
 const HASTEN_RUN = namedStatement(import.meta.dirname, 'hasten-run.sql');
 
-export interface RunEngineOptions {
-  store: ThreadStore;
+export interface RunEngineOptions extends BootParts {
   handler: CommandHandler;
   pool: Pool;
-  catalogue: AgentCatalogue;
-  harnesses: Harnesses;
-  blobs: BlobKeeper;
-  files: FileStore;
-  folderLimits: FolderLimits;
   leases: LeaseKeeper;
-  tasks: TaskPool;
   memory: RunMemory;
   /** Offers a Run that has become ready without an append. */
   offerSoon: (offer: RunOffer) => void;
@@ -41,7 +29,6 @@ export interface RunEngineOptions {
   /** The worker process, as claims name it. */
   holder: string;
   leaseMs: number;
-  logger: Logger;
 }
 
 /** Executes Runs that the queue offers: claim, boot, steps, end. */
@@ -128,7 +115,7 @@ export class RunEngine {
     const room = new RunRoom(this.options.memory, state.lifecycle === 'none' ? '' : state.organizationId);
     let execution: RunExecution | null = null;
     try {
-      execution = await this.measuredBoot(claim, room);
+      execution = await bootRun(this.options, claim, room, () => this.draining);
       claim.beginSteps();
       await execution.run();
     } catch (error) {
@@ -152,18 +139,6 @@ export class RunEngine {
     }
   }
 
-  private async measuredBoot(claim: Claim, room: RunRoom): Promise<RunExecution> {
-    const counted = countBoot();
-    try {
-      const execution = await tracedBoot(() => this.boot(claim, room));
-      counted('ok');
-      return execution;
-    } catch (error) {
-      counted(claim.signal.aborted || error instanceof NoRoom ? 'stopped' : 'error');
-      throw error;
-    }
-  }
-
   /** The domain's retry policy says whether it fails for good. */
   private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
     const known = error instanceof HarnessError;
@@ -179,42 +154,6 @@ export class RunEngine {
       // What is pending may be what cannot be stored.
       await claim.append([command]);
     }
-  }
-
-  private async boot(claim: Claim, room: RunRoom): Promise<RunExecution> {
-    const { catalogue, harnesses, store, blobs, files, folderLimits: limits, tasks, logger } = this.options;
-    const { threadId, runId } = claim.offer;
-    const { state, summaries } = claim.thread;
-    const run = liveRun(state, runId);
-    if (state.lifecycle === 'none' || run === undefined)
-      throw new Error('The claimed Run is missing from the state of its Thread.');
-    const manifest = await claim.read(() => catalogue.version(state.agentId, run.agentVersion));
-    if (manifest === null) throw new Error(`Agent ${state.agentId} has no version ${run.agentVersion}.`);
-    const harness = harnesses.get(manifest.harness.name);
-    const lacks = await untilAborted(catalogue.readiness(manifest), claim.signal);
-    if (harness === undefined || lacks.length > 0)
-      throw new Error(`The agent is not ready: ${lacks.map(({ detail }) => detail).join(' ')}`);
-    const userId = summaries.thread?.user_id ?? '';
-    const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
-    const runTask = tasks.runnerFor(state.organizationId);
-    const openHold = () => room.openHold();
-    const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
-    // Before the transcript, which may take all of the organization's room: lists of tools need some of it, too.
-    const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
-      throw asHarnessError(error);
-    });
-    const size = await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS));
-    await room.reserve(size.bytes, claim.signal);
-    const read = () => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size);
-    const events = (await claim.read(read)) as TranscriptEvent[];
-    const liveRunIds = new Set(state.runs.map(({ id }) => id));
-    const queuedAt = summaries.runs.get(runId)?.created_at;
-    const transcript = transcriptOf(events, { runId, queuedAt, liveRunIds });
-    await measure(transcript);
-    const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
-    const folder = new ThreadFolder({ files, blobs, limits, place });
-    const parts = { blobs, maxFileBytes: limits.maxFileBytes, logger, isDraining: () => this.draining };
-    return new RunExecution(parts, claim, { context, harness, tools, files: folder, transcript, room });
   }
 
   /**
@@ -242,8 +181,4 @@ function leftAs({ thread, offer, stopReason }: Claim): { status: string; stopped
     status: liveRun(thread.state, offer.runId)?.status ?? 'ended',
     ...(stopReason !== null && { stopped: stopReason }),
   };
-}
-
-function liveRun(state: ThreadState, runId: string): LiveRun | undefined {
-  return state.lifecycle === 'none' ? undefined : findLiveRun(state, runId);
 }

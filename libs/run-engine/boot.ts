@@ -1,0 +1,97 @@
+import { NoRoom, type AgentCatalogue, type AgentManifest, type Harness, type Harnesses } from '#agents';
+import { findLiveRun, type LiveRun, type ThreadState } from '#domain';
+import type { ThreadStore } from '#event-store';
+import type { BlobKeeper, FileStore } from '#files';
+import { countBoot, untilAborted, type Logger } from '#platform';
+import type { TaskPool } from '#task-pool';
+import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
+import type { Claim } from './claim.ts';
+import { asHarnessError } from './model-step.ts';
+import { RunExecution } from './run-execution.ts';
+import type { RunRoom } from './run-room.ts';
+import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
+import { tracedBoot } from './traced-steps.ts';
+import { transcriptOf, type TranscriptEvent } from './transcript.ts';
+
+export interface BootParts {
+  store: ThreadStore;
+  catalogue: AgentCatalogue;
+  harnesses: Harnesses;
+  blobs: BlobKeeper;
+  files: FileStore;
+  folderLimits: FolderLimits;
+  tasks: TaskPool;
+  logger: Logger;
+}
+
+/**
+ * Boots a claimed Run: reads its agent, its tools and its transcript, and reserves memory for them. Counts the duration.
+ * Throws NoRoom if there is not enough memory, HarnessError, and the reason of the claim's signal.
+ */
+export async function bootRun(
+  parts: BootParts,
+  claim: Claim,
+  room: RunRoom,
+  isDraining: () => boolean,
+): Promise<RunExecution> {
+  const counted = countBoot();
+  try {
+    const execution = await tracedBoot(() => boot(parts, claim, room, isDraining));
+    counted('ok');
+    return execution;
+  } catch (error) {
+    counted(claim.signal.aborted || error instanceof NoRoom ? 'stopped' : 'error');
+    throw error;
+  }
+}
+
+async function boot(parts: BootParts, claim: Claim, room: RunRoom, isDraining: () => boolean): Promise<RunExecution> {
+  const { store, blobs, files, folderLimits: limits, tasks, logger } = parts;
+  const { threadId, runId } = claim.offer;
+  const { state, summaries } = claim.thread;
+  const run = liveRun(state, runId);
+  if (state.lifecycle === 'none' || run === undefined)
+    throw new Error('The claimed Run is missing from the state of its Thread.');
+  const { manifest, harness } = await readAgent(parts, claim, state.agentId, run.agentVersion);
+  const userId = summaries.thread?.user_id ?? '';
+  const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
+  const runTask = tasks.runnerFor(state.organizationId);
+  const openHold = () => room.openHold();
+  const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
+  // Before the transcript, which may take all of the organization's room: lists of tools need some of it, too.
+  const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
+    throw asHarnessError(error);
+  });
+  const size = await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS));
+  await room.reserve(size.bytes, claim.signal);
+  const read = () => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size);
+  const events = (await claim.read(read)) as TranscriptEvent[];
+  const liveRunIds = new Set(state.runs.map(({ id }) => id));
+  const queuedAt = summaries.runs.get(runId)?.created_at;
+  const transcript = transcriptOf(events, { runId, queuedAt, liveRunIds });
+  await measure(transcript);
+  const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
+  const folder = new ThreadFolder({ files, blobs, limits, place });
+  const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, isDraining };
+  return new RunExecution(steps, claim, { context, harness, tools, files: folder, transcript, room });
+}
+
+async function readAgent(
+  { catalogue, harnesses }: BootParts,
+  claim: Claim,
+  agentId: string,
+  version: number,
+): Promise<{ manifest: AgentManifest; harness: Harness }> {
+  const manifest = await claim.read(() => catalogue.version(agentId, version));
+  if (manifest === null) throw new Error(`Agent ${agentId} has no version ${version}.`);
+  const harness = harnesses.get(manifest.harness.name);
+  const lacks = await untilAborted(catalogue.readiness(manifest), claim.signal);
+  if (harness === undefined || lacks.length > 0)
+    throw new Error(`The agent is not ready: ${lacks.map(({ detail }) => detail).join(' ')}`);
+  return { manifest, harness };
+}
+
+/** Returns the live Run with this id. */
+export function liveRun(state: ThreadState, runId: string): LiveRun | undefined {
+  return state.lifecycle === 'none' ? undefined : findLiveRun(state, runId);
+}
