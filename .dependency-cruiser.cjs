@@ -11,6 +11,56 @@ const testFiles = '\\.(spec|testsuite|testing)\\.ts$';
 /** Not part of what runs in production. */
 const testCode = `${testFiles}|^(test|bench)/|^libs/testing/`;
 
+/** The libs that each lib imports besides `platform`, as ARCHITECTURE.md draws them. */
+const arrows = {
+  access: ['domain'],
+  admin: [
+    'access',
+    'agents',
+    'contract',
+    'domain',
+    'event-store',
+    'files',
+    'live',
+    'projections',
+    'run-queue',
+    'threads',
+  ],
+  agents: ['domain', 'task-pool'],
+  'event-store': ['domain', 'projections'],
+  files: ['domain', 'event-store'],
+  live: ['domain', 'event-store'],
+  projections: ['domain'],
+  'run-engine': ['agents', 'domain', 'event-store', 'files', 'live', 'run-queue', 'task-pool'],
+  'run-queue': ['domain', 'event-store'],
+  'task-pool': [],
+  threads: ['agents', 'domain', 'event-store', 'files', 'projections'],
+};
+
+const arrowRules = Object.entries(arrows).map(([lib, others]) => ({
+  name: `${lib}-imports-along-its-arrows`,
+  comment: 'A new arrow belongs into ARCHITECTURE.md too.',
+  severity: 'error',
+  from: { path: `^libs/${lib}/`, pathNot: testFiles },
+  to: { path: '^libs/', pathNot: `^libs/(${[lib, 'platform', ...others].join('|')})/` },
+}));
+
+/** Where code may use the package of a technology. */
+const technologies = {
+  ioredis: '^libs/(platform|run-queue|live)/|^libs/admin/ask-redis\\.ts$',
+  bullmq: '^libs/run-queue/',
+  typeorm: '^libs/event-store/run-migrations\\.ts$',
+  '@aws-sdk': '^libs/files/s3-',
+};
+
+const technologyRules = Object.entries(technologies).map(([name, places]) => ({
+  name: `${name.replace('@', '')}-stays-in-its-place`,
+  comment: 'The rest of the code uses an interface of ours.',
+  severity: 'error',
+  from: { path: ours, pathNot: `${places}|${testCode}` },
+  to: { path: `(^|/)node_modules/${name}/` },
+}));
+
 module.exports = {
   forbidden: [
     {
@@ -26,12 +76,8 @@ module.exports = {
       from: { path: '^libs/(contract|platform)/', pathNot: testFiles },
       to: { path: ours, pathNot: '^libs/$1/' },
     },
-    {
-      name: 'task-pool-uses-only-platform',
-      severity: 'error',
-      from: { path: '^libs/task-pool/', pathNot: testFiles },
-      to: { path: ours, pathNot: ['^libs/platform/index\\.ts$', '^libs/task-pool/'] },
-    },
+    ...arrowRules,
+    ...technologyRules,
     {
       name: 'tests-of-the-lowest-libs-use-only-testing',
       comment: 'Else domain, contract or platform would come to depend on the others by way of their tests.',
