@@ -1,13 +1,10 @@
 import type { Pool } from 'pg';
 import { mayAttribute, ownerFor, type Caller } from '#access';
 import type { ThreadOwner } from '#domain';
-import { namedStatement } from '#platform';
+import { BY_KEY, namedStatement } from '#platform';
 import { ApiError } from './http-errors.ts';
 
 const FIND_MEMBER = namedStatement(import.meta.dirname, 'queries/find-member.sql');
-
-/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
-const LIMIT = { query_timeout: 5_000 };
 
 /**
  * Threads that a service token creates for a person (docs/spec/agent-threads-api.md#authentication;
@@ -25,7 +22,7 @@ export class Attribution {
   /** Whose the new Thread is. Throws ApiError `invalid_request`, the same for who is unknown and for who is no member. */
   async ownerOf(caller: Caller, personId: string | undefined): Promise<ThreadOwner> {
     if (personId === undefined || !mayAttribute(caller)) return ownerFor(caller);
-    const { rows } = await this.pool.query({ ...FIND_MEMBER, ...LIMIT, values: [caller.organizationId, personId] });
+    const { rows } = await this.pool.query({ ...FIND_MEMBER, ...BY_KEY, values: [caller.organizationId, personId] });
     if (rows.length > 0) return ownerFor(caller, personId);
     throw new ApiError('attributed_user_unknown', 'body.attributed_user_id: must be a member of the organization');
   }

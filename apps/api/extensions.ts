@@ -1,13 +1,10 @@
 import type { Pool } from 'pg';
 import type { ThreadSummary } from '#contract';
 import { previewOf } from '#domain';
-import { isDatabaseAway, namedStatement } from '#platform';
+import { BY_KEY, isDatabaseAway, namedStatement } from '#platform';
 import type { ApiRequest } from './caller.ts';
 
 const THREAD_EXTRAS = namedStatement(import.meta.dirname, 'queries/thread-extras.sql');
-
-/** Milliseconds. The queries are by key, so one that takes longer has lost its connection. */
-const LIMIT = { query_timeout: 5_000 };
 
 /** The parts of a plain answer that have optional fields. */
 interface Extendable {
@@ -49,7 +46,7 @@ export class Extensions {
   private async readThreadExtras(threadIds: readonly string[]): Promise<ReadonlyMap<string, ThreadExtras>> {
     if (threadIds.length === 0) return new Map();
     try {
-      const { rows } = await this.pool.query<ExtrasRow>({ ...THREAD_EXTRAS, ...LIMIT, values: [threadIds] });
+      const { rows } = await this.pool.query<ExtrasRow>({ ...THREAD_EXTRAS, ...BY_KEY, values: [threadIds] });
       return new Map(rows.map((row) => [row.threadId, toExtras(row)]));
     } catch (error) {
       if (isDatabaseAway(error)) return new Map();

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { namedStatement, type PolicyWatch } from '#platform';
+import { BY_KEY, namedStatement, type PolicyWatch } from '#platform';
 import type { Caller } from './caller.ts';
 import { KnownCredentials, type BeforeLookUp, type Standing } from './known-credentials.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
@@ -7,9 +7,6 @@ import { limitsOf, type LimitSettings, type OwnLimits } from './token-limits.ts'
 
 const FIND_TOKEN = namedStatement(import.meta.dirname, 'find-token.sql');
 const TOUCH_TOKEN = namedStatement(import.meta.dirname, 'touch-token.sql');
-
-/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
-const LIMIT = { query_timeout: 5_000 };
 
 interface TokenRow extends OwnLimits {
   id: string;
@@ -56,7 +53,7 @@ export class Authenticator {
 }
 
 async function readToken(pool: Pool, settings: LimitSettings, token: string): Promise<Standing<Caller> | null> {
-  const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...LIMIT, values: [hashToken(token)] });
+  const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...BY_KEY, values: [hashToken(token)] });
   const [row] = rows;
   const isGood = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);
   return isGood ? { value: callerOf(row, settings), id: row.id, leftMs: row.leftMs ?? Infinity } : null;

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { namedStatement, type PolicyWatch, type Queryable } from '#platform';
+import { BY_KEY, namedStatement, type PolicyWatch, type Queryable } from '#platform';
 import { KnownCredentials, type BeforeLookUp } from './known-credentials.ts';
 import { findBoundId, makeSessionSecrets, type SessionSecrets } from './session-id.ts';
 import { hashToken } from './token-format.ts';
@@ -11,9 +11,6 @@ const PURGE_SESSIONS = namedStatement(import.meta.dirname, 'purge-sessions.sql')
 
 /** However much a session is used, milliseconds. One that is not used for an hour ends then (find-session.sql). */
 const LIFE_MS = 12 * 3_600_000;
-
-/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
-const LIMIT = { query_timeout: 5_000 };
 
 /** An operator who has signed in. */
 export interface OperatorSession {
@@ -74,7 +71,7 @@ export class OperatorSessions {
       watch,
       read: async (id) => {
         const values = [hashToken(id)];
-        const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, ...LIMIT, values });
+        const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, ...BY_KEY, values });
         const [row] = rows;
         if (row === undefined || row.leftMs <= 0) return null;
         const { tokenId, tokenName, leftMs, requestsPerMinute } = row;

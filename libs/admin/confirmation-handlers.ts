@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { WaitingRun } from '#contract';
-import { namedStatement, throwAway } from '#platform';
+import { namedStatement, rethrowUnavailable } from '#platform';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader } from './reader.ts';
 import { missing } from './refused.ts';
@@ -22,7 +22,7 @@ export function confirmationHandlers(
       if (threadId !== undefined) await findThread(reader, threadId);
       const values = [threadId, organizationId, agentId, cursor, limit + 1, PAGE_BYTES].map((value) => value ?? null);
       type Row = WaitingRun & { bytes: string };
-      const { rows } = await parts.pool.query<Row>({ text: WAITING_RUNS, values }).catch(throwAway);
+      const { rows } = await parts.pool.query<Row>({ text: WAITING_RUNS, values }).catch(rethrowUnavailable);
       const waiting = rows.slice(0, limit).map(({ bytes: _, ...run }) => run);
       const isCut = rows.length > limit || Number(rows.at(-1)?.bytes ?? 0) >= PAGE_BYTES;
       return { waiting, nextCursor: isCut ? (waiting.at(-1)?.runId ?? null) : null };
@@ -48,7 +48,7 @@ async function findConfirmation(
 ): Promise<{ runId: string; toolName: string }> {
   const { rows } = await pool
     .query<{ runId: string; toolName: string }>({ text: CONFIRMATION, values: [threadId, requestId] })
-    .catch(throwAway);
+    .catch(rethrowUnavailable);
   if (rows[0] === undefined) throw missing('confirmation', requestId);
   return rows[0];
 }

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { CommandHandler } from '#event-store';
-import { namedStatement, throwAway } from '#platform';
+import { namedStatement, rethrowUnavailable } from '#platform';
 
 const THREADS_TO_END = namedStatement(import.meta.dirname, 'end-threads.sql');
 
@@ -51,7 +51,7 @@ export async function endThreadsOfDeletedAgents(pool: Pool, handler: CommandHand
        limit 10`,
       [SETTLED_AFTER_S],
     )
-    .catch(throwAway);
+    .catch(rethrowUnavailable);
   const until = performance.now() + forMs;
   let total = 0;
   let isLeft = false;
@@ -67,6 +67,6 @@ export async function endThreadsOfDeletedAgents(pool: Pool, handler: CommandHand
 
 async function findThreads(pool: Pool, agentId: string, after: string, limit = BATCH): Promise<string[]> {
   const values = [agentId, after, limit];
-  const { rows } = await pool.query<{ threadId: string }>({ ...THREADS_TO_END, values }).catch(throwAway);
+  const { rows } = await pool.query<{ threadId: string }>({ ...THREADS_TO_END, values }).catch(rethrowUnavailable);
   return rows.map(({ threadId }) => threadId);
 }

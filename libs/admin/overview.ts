@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { Overview } from '#contract';
-import { namedStatement, redisUrlOf, throwAway } from '#platform';
+import { namedStatement, redisUrlOf, rethrowUnavailable } from '#platform';
 import { askRedis, sumOf } from './ask-redis.ts';
 import { problemsOf, type FoundRuns } from './overview-problems.ts';
 import { seriesOf, wholeOf, type Part, type Window } from './overview-series.ts';
@@ -84,7 +84,7 @@ function windowOf(at: string, windowMinutes: number): Window {
 }
 
 async function read<Row extends object>(pool: Pool, text: string, values: unknown[]): Promise<Row[]> {
-  return (await pool.query<Row>({ text, values }).catch(throwAway)).rows;
+  return (await pool.query<Row>({ text, values }).catch(rethrowUnavailable)).rows;
 }
 
 async function readDatabase(pool: Pool): Promise<Overview['database'] & { at: string }> {

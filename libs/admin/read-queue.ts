@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { QueueStatus } from '#contract';
-import { isRedisUrl, namedStatement, throwAway, type Config } from '#platform';
+import { isRedisUrl, namedStatement, rethrowUnavailable, type Config } from '#platform';
 import type { QueueControls, RunQueue } from '#run-queue';
 
 const READ_QUEUE = namedStatement(`${import.meta.dirname}/queries`, 'queue.sql').text;
@@ -19,7 +19,7 @@ export async function readQueue({ pool, config, controls, queue }: QueueParts): 
   // Records the pause even if no worker is alive to do it. A queue that does not answer is reported below.
   await controls.checkToolPause(queue).catch(() => undefined);
   const [{ rows }, offered] = await Promise.all([
-    pool.query<Row>(READ_QUEUE, controls.keys).catch(throwAway),
+    pool.query<Row>(READ_QUEUE, controls.keys).catch(rethrowUnavailable),
     // Whatever it fails by: one that is silent is told by its client, in words of its own.
     queue.waitingCount().catch(() => null),
   ]);

@@ -10,7 +10,7 @@ import type {
   TokenRecord,
 } from '#contract';
 import { parseUlid } from '#domain';
-import { namedStatement, throwAway, type Queryable } from '#platform';
+import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
 import { firstRunIdSince } from './run-ids.ts';
 
 /**
@@ -151,7 +151,7 @@ export class AdminReader {
 
   private async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
     const given = values.map((value) => value ?? null);
-    const { rows } = await this.database.query<Row>({ text, values: given }).catch(throwAway);
+    const { rows } = await this.database.query<Row>({ text, values: given }).catch(rethrowUnavailable);
     return rows;
   }
 }

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { AdminAnswer, AdminOperations, ManagedFile } from '#contract';
 import type { FileStore } from '#files';
-import { namedStatement, throwAway } from '#platform';
+import { namedStatement, rethrowUnavailable } from '#platform';
 import type { AdminContext, SomeHandlers } from './handlers.ts';
 import { AdminReader, pageOf } from './reader.ts';
 import { missing } from './refused.ts';
@@ -44,7 +44,7 @@ export function threadContentHandlers({
       await findThread(reader, threadId);
       type Row = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number];
       const values = [threadId, before ?? null, limit, PAGE_BYTES];
-      const { rows: events } = await pool.query<Row>({ text: THREAD_EVENTS, values }).catch(throwAway);
+      const { rows: events } = await pool.query<Row>({ text: THREAD_EVENTS, values }).catch(rethrowUnavailable);
       const last = events.at(-1)?.version ?? 1;
       return { events, nextBefore: last > 1 ? last : null };
     },
@@ -52,7 +52,7 @@ export function threadContentHandlers({
     listThreadFiles: async ({ params: { threadId }, query: { limit, cursor } }) => {
       await findThread(reader, threadId);
       const values = [threadId, cursor ?? null, limit + 1];
-      const { rows } = await pool.query<ManagedFile>({ text: THREAD_FILES, values }).catch(throwAway);
+      const { rows } = await pool.query<ManagedFile>({ text: THREAD_FILES, values }).catch(rethrowUnavailable);
       const { page, nextCursor } = pageOf(rows, limit);
       return { files: page, nextCursor };
     },

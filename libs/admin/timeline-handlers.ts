@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { encodeTime } from 'ulid';
 import type { ManagedRun, RunTimeline } from '#contract';
 import { isKnownEvent } from '#domain';
-import { namedStatement, ownTurn, throwAway } from '#platform';
+import { namedStatement, ownTurn, rethrowUnavailable } from '#platform';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader } from './reader.ts';
 import { runTimeline, type TimelineEvent } from './run-timeline.ts';
@@ -46,11 +46,13 @@ async function readEvents(
   const before = idAt(Date.parse(createdAt) - CLOCK_SLACK_MS);
   const after = completedAt === null ? null : idAt(Date.parse(completedAt) + CLOCK_SLACK_MS);
   type Range = { from: number; to: number };
-  const ranges = await pool.query<Range>({ text: RUN_RANGE, values: [threadId, before, after] }).catch(throwAway);
+  const ranges = await pool
+    .query<Range>({ text: RUN_RANGE, values: [threadId, before, after] })
+    .catch(rethrowUnavailable);
   const { from, to } = ranges.rows[0]!;
   const values = [threadId, id, from, Math.min(to, from + MAX_VERSIONS), MAX_EVENTS];
   type Row = TimelineEvent & { schemaVersion: number };
-  const { rows } = await pool.query<Row>({ text: RUN_EVENTS, values }).catch(throwAway);
+  const { rows } = await pool.query<Row>({ text: RUN_EVENTS, values }).catch(rethrowUnavailable);
   const isComplete = rows.length < MAX_EVENTS && to - from <= MAX_VERSIONS;
   return { events: rows.filter(isKnownEvent), isComplete };
 }

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { AgentKind } from '#domain';
-import { namedStatement, PolicyCache, throwAway, type PolicyWatch } from '#platform';
+import { BY_KEY, namedStatement, PolicyCache, rethrowUnavailable, type PolicyWatch } from '#platform';
 import { NOTHING_ALLOWED, type Allowances } from './allowances.ts';
 import type { Harnesses, Lack } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
@@ -29,9 +29,6 @@ export interface Agent {
 
 /** The most cached agents, so that a caller who asks for many cannot fill the memory. */
 const MAX_ENTRIES = 10_000;
-
-/** Queries are by key, so one that takes this long is on a dead connection. Milliseconds. */
-const LIMIT = { query_timeout: 5_000 };
 
 export interface AgentCatalogueOptions {
   pool: Pool;
@@ -75,8 +72,8 @@ export class AgentCatalogue {
     if (known !== undefined) return known;
     const values = [agentId, version];
     const { rows } = await this.pool
-      .query<{ manifest: unknown }>({ ...FIND_AGENT_VERSION, ...LIMIT, values })
-      .catch(throwAway);
+      .query<{ manifest: unknown }>({ ...FIND_AGENT_VERSION, ...BY_KEY, values })
+      .catch(rethrowUnavailable);
     if (rows[0] === undefined) return null;
     const manifest = agentManifestSchema.parse(rows[0].manifest);
     keep(this.versions, key, manifest);
@@ -101,7 +98,9 @@ export class AgentCatalogue {
   }
 
   private async readAgent(agentId: string): Promise<Agent | null> {
-    const { rows } = await this.pool.query<Agent>({ ...FIND_AGENT, ...LIMIT, values: [agentId] }).catch(throwAway);
+    const { rows } = await this.pool
+      .query<Agent>({ ...FIND_AGENT, ...BY_KEY, values: [agentId] })
+      .catch(rethrowUnavailable);
     return rows[0] ?? null;
   }
 }

@@ -1,4 +1,4 @@
-import { namedStatement, newId, throwAway, type Queryable } from '#platform';
+import { namedStatement, newId, rethrowUnavailable, type Queryable } from '#platform';
 import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
 
 const CREATE_AGENT = namedStatement(import.meta.dirname, 'create-agent.sql');
@@ -20,7 +20,7 @@ export async function createAgent(
   const { name, description, kind } = agentManifestSchema.parse(manifest);
   const id = newId();
   const values = [id, organizationId, ownerPersonId ?? null, name, description, kind, access ?? 'organization'];
-  await database.query({ ...CREATE_AGENT, values }).catch(throwAway);
+  await database.query({ ...CREATE_AGENT, values }).catch(rethrowUnavailable);
   return id;
 }
 
@@ -37,7 +37,9 @@ export async function addAgentVersion(
   const manifest = agentManifestSchema.parse(input);
   const { name, description, kind } = manifest;
   const values = [agentId, JSON.stringify(manifest), name, description, kind, publish];
-  const { rows } = await database.query<{ version: number }>({ ...ADD_AGENT_VERSION, values }).catch(throwAway);
+  const { rows } = await database
+    .query<{ version: number }>({ ...ADD_AGENT_VERSION, values })
+    .catch(rethrowUnavailable);
   return rows[0]?.version ?? null;
 }
 
@@ -65,20 +67,20 @@ export async function changeAgent(database: Queryable, agentId: string, change: 
   const { published = null, apiEnabled = null, access = null, ownerPersonId, deleted = false } = change;
   const owner = [ownerPersonId !== undefined, ownerPersonId ?? null];
   const values = [agentId, published, apiEnabled, access, ...owner, deleted];
-  const { rowCount } = await database.query({ ...CHANGE_AGENT, values }).catch(throwAway);
+  const { rowCount } = await database.query({ ...CHANGE_AGENT, values }).catch(rethrowUnavailable);
   return (rowCount ?? 0) > 0;
 }
 
 /** Names a person who may use the agent while its access is `invited`. Whether they were not named before. */
 export async function invitePerson(database: Queryable, agentId: string, personId: string): Promise<boolean> {
   const text = 'insert into agent_people (agent_id, person_id) values ($1, $2) on conflict do nothing';
-  const { rowCount } = await database.query(text, [agentId, personId]).catch(throwAway);
+  const { rowCount } = await database.query(text, [agentId, personId]).catch(rethrowUnavailable);
   return (rowCount ?? 0) > 0;
 }
 
 /** Whether they were named. */
 export async function uninvitePerson(database: Queryable, agentId: string, personId: string): Promise<boolean> {
   const text = 'delete from agent_people where agent_id = $1 and person_id = $2';
-  const { rowCount } = await database.query(text, [agentId, personId]).catch(throwAway);
+  const { rowCount } = await database.query(text, [agentId, personId]).catch(rethrowUnavailable);
   return (rowCount ?? 0) > 0;
 }

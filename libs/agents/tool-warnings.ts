@@ -1,4 +1,4 @@
-import { namedStatement, throwAway, type Queryable } from '#platform';
+import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
 import type { Lack } from './harness.ts';
 import type { AgentManifest } from './manifest.ts';
 
@@ -20,7 +20,7 @@ export async function noteToolWarnings(
 ): Promise<void> {
   const more = warnings.length - MAX_WARNINGS;
   const noted = [...warnings.slice(0, MAX_WARNINGS), ...(more > 0 ? [`And ${more} more warnings.`] : [])];
-  await database.query({ ...NOTE_TOOL_WARNINGS, values: [agentId, toolServer, noted] }).catch(throwAway);
+  await database.query({ ...NOTE_TOOL_WARNINGS, values: [agentId, toolServer, noted] }).catch(rethrowUnavailable);
 }
 
 /** Returns the stored warnings of the tool servers in a manifest. Throws DatabaseAway. */
@@ -31,7 +31,7 @@ export async function findToolWarnings(
 ): Promise<Lack[]> {
   const { rows } = await database
     .query<{ toolServer: string; warnings: string[] }>({ ...FIND_TOOL_WARNINGS, values: [agentId] })
-    .catch(throwAway);
+    .catch(rethrowUnavailable);
   const found = new Map(rows.map(({ toolServer, warnings }) => [toolServer, warnings]));
   return toolServers.flatMap(({ name }, i) =>
     (found.get(name) ?? []).map((warning) => ({

@@ -8,6 +8,7 @@ import {
   ownTurn,
   pauseIfLong,
   queryTimeout,
+  rethrowUnavailable,
   transact,
   type NamedStatement,
 } from '#platform';
@@ -116,8 +117,6 @@ const VIOLATED: Record<string, AppendResult> = {
 };
 // Serialization failure, deadlock: PostgreSQL has rolled the statement back in favour of another one.
 const UNDONE = new Set(['40001', '40P01']);
-// Statement timeout or cancellation, lock timeout: rolled back too, and waiting longer would not help.
-const TIMED_OUT = new Set(['57014', '55P03']);
 
 const PURGE_BATCH = 1_000;
 
@@ -170,7 +169,7 @@ export class ThreadStore {
 
   private async appendNow(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
     const prepared = { append, rows: await eventRows(append.events) };
-    const client = await this.pool.connect().catch(throwAway);
+    const client = await this.pool.connect().catch(rethrowUnavailable);
     let broken = false;
     try {
       return await sendAppend(client, prepared, timeoutMs);
@@ -180,7 +179,7 @@ export class ThreadStore {
       if (UNDONE.has(code)) return { outcome: 'conflict' };
       broken = isDatabaseAway(error);
       if (broken) return { outcome: 'unknown' };
-      return throwAway(error);
+      return rethrowUnavailable(error);
     } finally {
       client.release(broken);
     }
@@ -297,7 +296,7 @@ export class ThreadStore {
         return await this.deleteNow(threadId, within);
       } catch (error) {
         // Another Thread was taking over files of this one in their folder, and locked them in another order.
-        if (!UNDONE.has((error as DatabaseError).code ?? '')) return throwAway(error);
+        if (!UNDONE.has((error as DatabaseError).code ?? '')) return rethrowUnavailable(error);
       }
     }
   }
@@ -340,7 +339,7 @@ export class ThreadStore {
       const { rows } = await this.pool.query({ ...statement, values, ...how, ...queryTimeout(timeoutMs) });
       return rows as Row[];
     } catch (error) {
-      return throwAway(error);
+      return rethrowUnavailable(error);
     }
   }
 }
@@ -348,11 +347,6 @@ export class ThreadStore {
 interface LockedStream {
   version: number;
   runIds: string[];
-}
-
-function throwAway(error: unknown): never {
-  const timedOut = TIMED_OUT.has((error as DatabaseError).code ?? '');
-  throw timedOut || isDatabaseAway(error) ? new DatabaseAway(error) : error;
 }
 
 const TIMES = ['created_at', 'started_at', 'completed_at', 'updated_at'] as const;

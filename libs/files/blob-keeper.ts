@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Pool } from 'pg';
-import { namedStatement, throwAway, transact, type Logger } from '#platform';
+import { namedStatement, rethrowUnavailable, transact, type Logger } from '#platform';
 import {
   BlobStoreAway,
   newBlobKey,
@@ -44,7 +44,7 @@ export class BlobKeeper {
   async put(source: BlobSource, options: PutOptions): Promise<StoredBlob & { key: string }> {
     const { pool, store } = this.options;
     const key = newBlobKey();
-    await pool.query({ ...NOTE_BLOB, values: [key, options.claimWithinMs] }).catch(throwAway);
+    await pool.query({ ...NOTE_BLOB, values: [key, options.claimWithinMs] }).catch(rethrowUnavailable);
     try {
       return { key, ...(await store.put(key, source, options)) };
     } catch (error) {
@@ -89,7 +89,7 @@ export class BlobKeeper {
       return key !== undefined;
     } catch (error) {
       // What cannot be removed must not keep the others from being removed.
-      if (key !== undefined) await pool.query({ ...PUT_OFF_BLOB, values: [key, PUT_OFF_MS] }).catch(throwAway);
+      if (key !== undefined) await pool.query({ ...PUT_OFF_BLOB, values: [key, PUT_OFF_MS] }).catch(rethrowUnavailable);
       throw error;
     }
   }

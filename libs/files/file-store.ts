@@ -1,6 +1,14 @@
 import type { ClientBase, DatabaseError, Pool, QueryConfig } from 'pg';
 import type { AppendHook } from '#event-store';
-import { namedStatement, NO_FILE_QUOTA, throwAway, transact, type FileQuota, type NamedStatement } from '#platform';
+import {
+  BY_KEY,
+  namedStatement,
+  NO_FILE_QUOTA,
+  rethrowUnavailable,
+  transact,
+  type FileQuota,
+  type NamedStatement,
+} from '#platform';
 import { fileChangesHook, type FileChanges, type FileRefusal } from './file-changes.ts';
 import type { PreparedFile } from './store-file.ts';
 
@@ -20,8 +28,6 @@ const DELETE_DRAFT = sql('delete-draft.sql');
 const PURGE_DRAFTS = sql('purge-drafts.sql');
 const COUNT_OLD_FILES = sql('count-old-files.sql');
 
-/** By key, each of them: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
-const LIMIT = { query_timeout: 5_000 };
 const PURGE_BATCH = 1_000;
 const COUNT_BATCH = 1_000;
 const UNIQUE_VIOLATION = '23505';
@@ -145,10 +151,10 @@ export class FileStore {
     try {
       return await transact(this.pool, async (client) => {
         const values = [owner.personId ?? owner.serviceTokenId];
-        const locked = await client.query<{ now: string }>({ ...LOCK_DRAFTS, ...LIMIT, values });
+        const locked = await client.query<{ now: string }>({ ...LOCK_DRAFTS, ...BY_KEY, values });
         const createdAt = locked.rows[0]!.now;
         const body = render(createdAt);
-        const { rows } = await client.query<StoredDraft>({ ...storeStatement(draft, createdAt, body), ...LIMIT });
+        const { rows } = await client.query<StoredDraft>({ ...storeStatement(draft, createdAt, body), ...BY_KEY });
         const outcome = draftOutcome(rows[0]!, body);
         if (outcome.outcome === 'stored') await this.throwBeyondQuota(client, organizationId);
         return outcome;
@@ -183,7 +189,7 @@ export class FileStore {
   /** Throws BeyondQuota, which rolls the transaction back. */
   private async throwBeyondQuota(client: ClientBase, organizationId: string): Promise<void> {
     const values = this.quotaValues(organizationId, { files: 0, bytes: 0 });
-    const { rows } = await client.query<QuotaCheck>({ ...CHECK_DRAFT_QUOTA, ...LIMIT, values });
+    const { rows } = await client.query<QuotaCheck>({ ...CHECK_DRAFT_QUOTA, ...BY_KEY, values });
     if (rows[0]?.exceeded) throw new BeyondQuota();
   }
 
@@ -192,7 +198,7 @@ export class FileStore {
   }
 
   private async read<Row>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {
-    const { rows } = await this.pool.query({ ...statement, ...LIMIT, values }).catch(throwAway);
+    const { rows } = await this.pool.query({ ...statement, ...BY_KEY, values }).catch(rethrowUnavailable);
     return rows as Row[];
   }
 }

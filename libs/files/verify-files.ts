@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Pool } from 'pg';
-import { namedStatement, throwAway } from '#platform';
+import { namedStatement, rethrowUnavailable } from '#platform';
 import type { BlobKeeper } from './blob-keeper.ts';
 import { BlobMissing, BlobStoreAway } from './blob-store.ts';
 import type { FileRow, FileStore } from './file-store.ts';
@@ -92,7 +92,7 @@ export async function verifyFiles(
 }
 
 async function readPage(pool: Pool, after: string): Promise<Row[]> {
-  return (await pool.query<Row>({ ...PAGE_OF_FILES, values: [after, PAGE] }).catch(throwAway)).rows;
+  return (await pool.query<Row>({ ...PAGE_OF_FILES, values: [after, PAGE] }).catch(rethrowUnavailable)).rows;
 }
 
 function collect(report: VerifyFilesReport, finding: FileFinding, maxFindings: number): void {

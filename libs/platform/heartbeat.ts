@@ -1,8 +1,10 @@
+import { queryTimeout } from './sql.ts';
+
 /** The interval of heartbeats. Others consider a process dead 10 s after its last beat, so it may miss three. */
 const BEAT_MS = 3_000;
 
 /** A limit for the statement of a beat, so that it fails on a silent connection before the next beat is due. */
-export const BEAT_TIMEOUT = { query_timeout: 2_000 };
+export const BEAT_TIMEOUT = queryTimeout(2_000);
 
 export interface Heartbeat {
   /** Starts no more beats. Resolves when the beat in progress has ended. */

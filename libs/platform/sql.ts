@@ -15,3 +15,6 @@ export function namedStatement(directory: string, fileName: string): NamedStatem
 export function queryTimeout(timeoutMs: number | undefined): { query_timeout?: number } {
   return timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
 }
+
+/** The limit of queries that look up by key. One that takes longer has lost its connection. */
+export const BY_KEY = queryTimeout(5_000);

@@ -1,5 +1,6 @@
-import type { Pool, PoolClient } from 'pg';
+import type { ClientBase, Pool, PoolClient } from 'pg';
 import { DatabaseAway, isDatabaseAway } from './database.ts';
+import { queryTimeout } from './sql.ts';
 
 /** A pool, or a connection with a transaction of the caller's. */
 export type Queryable = Pick<Pool, 'query'>;
@@ -15,12 +16,11 @@ export interface TransactionOptions<T> {
 
 /** Runs the work in a transaction of its own. Throws what the work throws, rolled back where there still is a connection. */
 export async function inTransaction<T>(
-  client: PoolClient,
+  client: ClientBase,
   work: () => Promise<T>,
   { keeps = () => true, timeoutMs, settings }: TransactionOptions<T> = {},
 ): Promise<T> {
-  const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
-  const send = async (text: string): Promise<void> => void (await client.query({ text, ...limit }));
+  const send = async (text: string): Promise<void> => void (await client.query({ text, ...queryTimeout(timeoutMs) }));
   await send(settings === undefined ? 'begin' : `begin; ${settings}`);
   try {
     const result = await work();
@@ -34,19 +34,36 @@ export async function inTransaction<T>(
 
 /** The same on a connection of the pool. Throws DatabaseAway: then it may have been committed. */
 export async function transact<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect().catch(throwAway);
+  const client = await pool.connect().catch(rethrowUnavailable);
   let broken = false;
   try {
     return await inTransaction(client, () => work(client));
   } catch (error) {
     broken = isDatabaseAway(error);
-    return throwAway(error);
+    return rethrowUnavailable(error);
   } finally {
     client.release(broken);
   }
 }
 
-/** For a `catch`: what says that the database is away, as DatabaseAway; everything else as it is. */
-export function throwAway(error: unknown): never {
-  throw isDatabaseAway(error) ? new DatabaseAway(error) : error;
+/** Lends out one connection of the pool for several transactions. If anything failed, the connection is not used again. */
+export async function withClient<T>(pool: Pool, act: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let failed = true;
+  try {
+    const result = await act(client);
+    failed = false;
+    return result;
+  } finally {
+    client.release(failed);
+  }
+}
+
+/** Statement timeout or cancellation, lock timeout: the statement was rolled back, and waiting longer would not help. */
+const TIMED_OUT: unknown[] = ['57014', '55P03'];
+
+/** Throws DatabaseAway for an error which says that the database is unavailable or too slow, and any other error as it is. */
+export function rethrowUnavailable(error: unknown): never {
+  const isTimedOut = TIMED_OUT.includes((error as { code?: unknown } | null)?.code);
+  throw isTimedOut || isDatabaseAway(error) ? new DatabaseAway(error) : error;
 }

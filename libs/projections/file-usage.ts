@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import { ADVISORY_LOCKS, namedStatement } from '#platform';
-import { inTransaction } from './transaction.ts';
+import { inSnapshot } from './isolation.ts';
 
 const COUNT_PAGE = namedStatement(import.meta.dirname, 'count-page-of-files.sql');
 const READ_USAGE = namedStatement(import.meta.dirname, 'read-usage.sql');
@@ -29,7 +29,7 @@ interface Usage {
  * snapshot has files and counters of the same moment, because one transaction changes both.
  */
 export async function findUsageDrift(client: ClientBase, pageSize = PAGE): Promise<UsageDrift[]> {
-  return inTransaction(client, 'snapshot', async () => {
+  return inSnapshot(client, async () => {
     const actual = await countFiles(client, pageSize);
     const { rows } = await client.query<Usage>(READ_USAGE);
     const counted = new Map(rows.map((row) => [row.organizationId, row]));

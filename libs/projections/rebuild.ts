@@ -1,5 +1,5 @@
 import type { ClientBase, Pool } from 'pg';
-import { namedStatement } from '#platform';
+import { namedStatement, withClient } from '#platform';
 import { repairUsage } from './file-usage.ts';
 import { findDifferences, type Difference } from './differences.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type StoredRows,
 } from './read-page.ts';
 import { emptyReplay, replay, type Replay } from './replay.ts';
-import { inTransaction, withClient } from './transaction.ts';
+import { behindLocks, inSnapshot } from './isolation.ts';
 
 const LOCK_STREAMS = namedStatement(import.meta.dirname, 'lock-streams.sql');
 const WRITE_ROWS = namedStatement(import.meta.dirname, 'write-rows.sql');
@@ -64,7 +64,7 @@ export async function rebuild(pool: Pool, options: RebuildOptions = {}): Promise
     let first = from === undefined ? FIRST : after(from);
     for (let isEnd = false; !isEnd;) {
       const replays = new Replays(NOT_FOLDED, pageEvents);
-      const page = await inTransaction(client, 'snapshot', () => readPage(client, first, replays));
+      const page = await inSnapshot(client, () => readPage(client, first, replays));
       const wrong: Checked[] = [];
       for (const threadId of page.threadIds) {
         const checked = await replays.check(await page.rowsOf(threadId));
@@ -129,7 +129,7 @@ function tryReplay(before: Replay, events: Parameters<typeof replay>[1]): Replay
 }
 
 async function mend(client: ClientBase, wrong: Checked[], report: RebuildReport): Promise<void> {
-  await inTransaction(client, 'locked', async () => {
+  await behindLocks(client, async () => {
     const ids = wrong.map(({ rows }) => rows.threadId);
     const locked = await client.query<{ threadId: string; version: number }>({ ...LOCK_STREAMS, values: [ids] });
     const versions = new Map(locked.rows.map(({ threadId, version }) => [threadId, version]));

@@ -1,12 +1,12 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ThreadState } from '#domain';
-import { namedStatement } from '#platform';
+import { namedStatement, withClient } from '#platform';
 import { StreamCheck, type Invariant } from './check-stream.ts';
 import { checkWork, type StoredWork } from './check-work.ts';
 import { findUsageDrift } from './file-usage.ts';
 import { findDifferences, type Difference } from './differences.ts';
 import { after, FIRST, PAGE_EVENTS, readPage, type Page } from './read-page.ts';
-import { inTransaction, withClient } from './transaction.ts';
+import { inSnapshot } from './isolation.ts';
 
 const READ_WORK = namedStatement(import.meta.dirname, 'read-work.sql');
 const FIND_STRAY_WORK = namedStatement(import.meta.dirname, 'find-stray-work.sql');
@@ -66,9 +66,7 @@ export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<V
       collect('')('usage', message);
     }
     for (let isEnd = false; !isEnd;) {
-      const page = await inTransaction(client, 'snapshot', () =>
-        verifyPage(client, { first, pageEvents }, report, collect),
-      );
+      const page = await inSnapshot(client, () => verifyPage(client, { first, pageEvents }, report, collect));
       if (!page.isEnd) report.lastThreadId = page.last;
       onProgress?.(report);
       first = after(page.last);

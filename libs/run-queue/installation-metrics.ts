@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { HEALTH_LIMIT_MS, metrics, namedStatement, onScrape, untilAborted } from '#platform';
+import { queryTimeout, HEALTH_LIMIT_MS, metrics, namedStatement, onScrape, untilAborted } from '#platform';
 import type { QueueControls } from './queue-controls.ts';
 import { remember } from './remember.ts';
 import type { RunQueue } from './run-queue.ts';
@@ -9,7 +9,7 @@ const READ_INSTALLATION = namedStatement(import.meta.dirname, 'read-installation
 /** Scrapes that come together share one read. Milliseconds. */
 const MAX_AGE_MS = 1_000;
 /** By key: it must not keep its connection for as long as a statement may take. */
-const LIMIT = { query_timeout: HEALTH_LIMIT_MS };
+const TIMEOUT = queryTimeout(HEALTH_LIMIT_MS);
 
 const STATES = ['ready', 'leased', 'waiting', 'delayed', 'limited'] as const;
 
@@ -39,7 +39,7 @@ export interface InstallationMetricsOptions {
  */
 export function tellInstallation({ pool, queue, controls }: InstallationMetricsOptions): () => void {
   const rows = remember(MAX_AGE_MS, async () => {
-    const read = await pool.query<Installation>({ ...READ_INSTALLATION, ...LIMIT, values: controls.keys });
+    const read = await pool.query<Installation>({ ...READ_INSTALLATION, ...TIMEOUT, values: controls.keys });
     return read.rows[0]!;
   });
   const depth = remember(MAX_AGE_MS, () => queue.waitingCount());

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { namedStatement } from '#platform';
+import { queryTimeout, namedStatement } from '#platform';
 import { remember, type Remembered } from './remember.ts';
 import type { RunQueue } from './run-queue.ts';
 
@@ -7,7 +7,7 @@ const READ_CONTROLS = namedStatement(import.meta.dirname, 'read-controls.sql');
 const RESUME_QUEUE = namedStatement(import.meta.dirname, 'resume-queue.sql');
 
 /** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
-const LIMIT = { query_timeout: 2_000 };
+const TIMEOUT = queryTimeout(2_000);
 /** How old what a process knows of the queue's controls may be. */
 const CONTROLS_AGE_MS = 250;
 
@@ -56,7 +56,7 @@ export class QueueControls {
     this.awayKey = `${queueName} (away)`;
     this.toolPauseKey = `${queueName} (BullMQ)`;
     this.controls = remember(CONTROLS_AGE_MS, async () => {
-      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...LIMIT, values: this.keys });
+      const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...TIMEOUT, values: this.keys });
       return rows[0] ?? NOTHING_KNOWN;
     });
   }

@@ -1,14 +1,11 @@
 import type { Pool } from 'pg';
 import type { CreateThread } from '#domain';
-import { namedStatement, type NamedStatement } from '#platform';
+import { BY_KEY, namedStatement, type NamedStatement } from '#platform';
 import type { RunSummary } from '#projections';
 
 const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql');
 const FIND_RUNS = namedStatement(import.meta.dirname, 'find-runs.sql');
 const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
-
-/** Milliseconds. The queries are by key, so one that takes longer has lost its connection. */
-const LIMIT = { query_timeout: 5_000 };
 
 /** What the use cases of Threads read. Throws what the database throws. */
 export class ThreadReader {
@@ -35,7 +32,7 @@ export class ThreadReader {
   }
 
   private async read<Row extends object>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {
-    const { rows } = await this.pool.query<Row>({ ...statement, ...LIMIT, values });
+    const { rows } = await this.pool.query<Row>({ ...statement, ...BY_KEY, values });
     return rows;
   }
 }

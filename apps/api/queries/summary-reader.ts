@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Ownership } from '#access';
 import type { ThreadPlace } from '#contract';
-import { namedStatement, toRfc3339, type NamedStatement } from '#platform';
+import { BY_KEY, namedStatement, toRfc3339, type NamedStatement } from '#platform';
 import type { RunSummary, ThreadSummary } from '#projections';
 
 const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
@@ -42,9 +42,6 @@ const OWNED_AGENTS = {
   owner_service_token_id: ofOwner('owned-agents.sql', 'owner_service_token_id'),
 };
 
-/** By key, each of them: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
-const LIMIT = { query_timeout: 5_000 };
-
 /** A Thread and its most recent Run. */
 export interface ThreadAndRun {
   thread: ThreadSummary;
@@ -72,7 +69,7 @@ export class SummaryReader {
 
   /** Reads the Run only if it is wanted, because its final output may be large. */
   async findThread(threadId: string, { withRun = false } = {}): Promise<ThreadAndRun | null> {
-    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...LIMIT, values: [threadId, withRun] });
+    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...BY_KEY, values: [threadId, withRun] });
     const [row] = rows;
     if (row === undefined) return null;
     return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
@@ -82,7 +79,7 @@ export class SummaryReader {
   async listOwnedAgents(owner: Ownership): Promise<string[]> {
     const column = ownerColumn(owner);
     const statement = OWNED_AGENTS[column];
-    const { rows } = await this.pool.query<{ id: string }>({ ...statement, ...LIMIT, values: [owner[column]] });
+    const { rows } = await this.pool.query<{ id: string }>({ ...statement, ...BY_KEY, values: [owner[column]] });
     return rows.map(({ id }) => id);
   }
 
@@ -96,7 +93,7 @@ export class SummaryReader {
     const place = [after?.updatedAt ?? null, after?.threadId ?? null];
     const sought = given.map((name) => filters[name]);
     const values = [owner[column], agentIds, status, archived, ...place, limit, ...sought];
-    const { rows } = await this.pool.query<ThreadSummary>({ ...statement, ...LIMIT, values });
+    const { rows } = await this.pool.query<ThreadSummary>({ ...statement, ...BY_KEY, values });
     return rows;
   }
 
@@ -107,7 +104,7 @@ export class SummaryReader {
     { limit, maxBytes }: { limit: number; maxBytes: number },
   ): Promise<{ runs: RunSummary[]; isCut: boolean }> {
     const values = [threadId, cursor, limit, maxBytes];
-    const { rows } = await this.pool.query<RunSummary & { found: number }>({ ...LIST_RUNS, ...LIMIT, values });
+    const { rows } = await this.pool.query<RunSummary & { found: number }>({ ...LIST_RUNS, ...BY_KEY, values });
     return { runs: rows, isCut: rows.length < (rows[0]?.found ?? 0) };
   }
 }
