@@ -1,14 +1,16 @@
 import { costOf, type Prices } from '#agents';
 import type { RunTimeline, TimelineSpan } from '#contract';
-import type { EventOf, StoredEvent, ThreadEventType, ToolCall, ToolCompleted } from '#domain';
+import type { EventOf, EventTypesWith, StoredEvent, ToolCall, ToolCompleted } from '#domain';
 
-type Needed<Type extends ThreadEventType, Field extends keyof EventOf<Type>['data'] = never> = {
+type TimelineType = EventTypesWith<'inTimeline'>;
+
+type Needed<Type extends TimelineType, Field extends keyof EventOf<Type>['data'] = never> = {
   type: Type;
   data: Pick<EventOf<Type>['data'], Field>;
 } & Pick<StoredEvent, 'attempt' | 'occurredAt'>;
 
 type Called = Pick<ToolCall, 'toolCallId' | 'toolName' | 'title'>;
-type CalledIn<Type extends ThreadEventType> = Omit<Needed<Type>, 'data'> & { data: Called };
+type CalledIn<Type extends TimelineType> = Omit<Needed<Type>, 'data'> & { data: Called };
 
 /** The events of a Run that tell what it spent its time on, and what they must hold. A stored event is one. */
 export type TimelineEvent =

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { encodeTime } from 'ulid';
 import type { ManagedRun, RunTimeline } from '#contract';
-import { isKnownEvent } from '#domain';
+import { eventTypesWith, isKnownEvent } from '#domain';
 import { namedStatement, ownTurn, rethrowUnavailable } from '#platform';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader } from './reader.ts';
@@ -10,6 +10,9 @@ import { findRun, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const RUN_RANGE = namedStatement(`${import.meta.dirname}/queries`, 'run-range.sql').text;
 const RUN_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'run-events.sql').text;
+
+/** Does not compile if the timeline lacks one of them. */
+const TIMELINE_TYPES: readonly TimelineEvent['type'][] = eventTypesWith('inTimeline');
 
 /** Of one Run so many events are shown, of so many that are looked at: all but the first of its pieces of text are left out. */
 const MAX_EVENTS = 10_000;
@@ -50,7 +53,7 @@ async function readEvents(
     .query<Range>({ text: RUN_RANGE, values: [threadId, before, after] })
     .catch(rethrowUnavailable);
   const { from, to } = ranges.rows[0]!;
-  const values = [threadId, id, from, Math.min(to, from + MAX_VERSIONS), MAX_EVENTS];
+  const values = [threadId, id, from, Math.min(to, from + MAX_VERSIONS), MAX_EVENTS, TIMELINE_TYPES];
   type Row = TimelineEvent & { schemaVersion: number };
   const { rows } = await pool.query<Row>({ text: RUN_EVENTS, values }).catch(rethrowUnavailable);
   const isComplete = rows.length < MAX_EVENTS && to - from <= MAX_VERSIONS;

@@ -10,6 +10,7 @@ import type {
   ThreadOwner,
   TimeLimit,
 } from './events.ts';
+import type { EventTypesWith } from './event-types.ts';
 import type { RunError } from './run-errors.ts';
 
 /** Everything that can be asked of a Thread. Imperative; ids of new things come in, time comes beside (`decide`). */
@@ -97,18 +98,7 @@ export function openStepAfter(facts: readonly Pick<ThreadEvent, 'type' | 'data'>
 }
 
 /** What a step leaves in the stream: stored as it stands, under the claim's run id and attempt. */
-export type RecordedFact = Pick<Extract<ThreadEvent, { type: RecordedType }>, 'type' | 'data'>;
-
-type RecordedType =
-  | 'assistant.text_added'
-  | 'assistant.thinking_added'
-  | 'assistant.message_added'
-  | 'tool.confirmation_requested'
-  | 'tool.started'
-  | 'tool.completed'
-  | 'usage.recorded'
-  | 'file.changed'
-  | 'files.updated';
+export type RecordedFact = Pick<Extract<ThreadEvent, { type: EventTypesWith<'isRecorded'> }>, 'type' | 'data'>;
 
 /** From the background loops and operators. */
 export type ServiceCommand =

@@ -1,7 +1,8 @@
 import type { Command } from './commands.ts';
 import { command } from './decider.testing.ts';
 import { decide } from './decide.ts';
-import { SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
+import { EVENT_TYPES } from './event-types.ts';
+import type { StoredEvent, ThreadEventType } from './events.ts';
 import { incrementUlid } from './ids.ts';
 import { showEvent } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
@@ -166,7 +167,12 @@ function tell(story: Command[][]): StoredEvent[] {
     state = decision.state;
     for (const event of decision.events) {
       id = incrementUlid(id);
-      const place = { threadId: THREAD, version: events.length + 1, id, schemaVersion: SCHEMA_VERSIONS[event.type] };
+      const place = {
+        threadId: THREAD,
+        version: events.length + 1,
+        id,
+        schemaVersion: EVENT_TYPES[event.type].schemaVersion,
+      };
       events.push({ ...event, ...place, public: showEvent(event) !== null });
     }
   });

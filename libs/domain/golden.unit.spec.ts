@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import type { Command } from './commands.ts';
 import { decide } from './decide.ts';
 import { command } from './decider.testing.ts';
-import { isKnownEvent, SCHEMA_VERSIONS, type StoredEvent, type ThreadEventType } from './events.ts';
+import { EVENT_TYPES, isKnownEvent } from './event-types.ts';
+import type { StoredEvent, ThreadEventType } from './events.ts';
 import { evolve } from './evolve.ts';
 import { ADDED_TO, LATER_TYPES, tellAdditions, tellStory } from './golden.testing.ts';
 import { toExtendedLogEntry, toLogEntry, type ExtendedLogEntry, type LogEntry } from './log-entry.ts';
@@ -25,9 +26,9 @@ interface Golden {
   extended?: ExtendedLogEntry | null;
 }
 
-const types = Object.keys(SCHEMA_VERSIONS) as ThreadEventType[];
+const types = Object.keys(EVENT_TYPES) as ThreadEventType[];
 const versions = types.flatMap((type) =>
-  Array.from({ length: SCHEMA_VERSIONS[type] }, (_, i) => [type, i + 1] as const),
+  Array.from({ length: EVENT_TYPES[type].schemaVersion }, (_, i) => [type, i + 1] as const),
 );
 
 const pathOf = (type: string, version: number) => join(GOLDEN, `v${version}`, `${type}.json`);
@@ -38,7 +39,7 @@ const read = (type: string, version: number) => readGolden(pathOf(type, version)
 beforeAll(() => {
   if (process.env.WRITE_GOLDEN !== '1') return;
   const story = tellStory();
-  for (const type of types) write(pathOf(type, SCHEMA_VERSIONS[type]), type, story);
+  for (const type of types) write(pathOf(type, EVENT_TYPES[type].schemaVersion), type, story);
   for (const type of ADDED_TO) write(pathOfAdditions(type), type, tellAdditions());
 });
 
@@ -102,7 +103,7 @@ test('what this release writes has the shapes of the golden files of the present
   expect(new Set(story.map(({ type }) => type))).toEqual(new Set(types));
   for (const type of types) {
     const written = story.filter((event) => event.type === type);
-    const released = read(type, SCHEMA_VERSIONS[type]).map(({ stored }) => stored);
+    const released = read(type, EVENT_TYPES[type].schemaVersion).map(({ stored }) => stored);
     expect([type, shapesOf(written)]).toEqual([type, shapesOf(released)]);
   }
 });
@@ -129,7 +130,7 @@ test('each reference of the caller adds one field to the released shape, only if
     return isRejection(decision) ? decision : decision.events.map(({ type, data }) => [type, data]);
   };
   const { data } = released!.stored;
-  expect(SCHEMA_VERSIONS['thread.created']).toBe(1);
+  expect(EVENT_TYPES['thread.created'].schemaVersion).toBe(1);
   expect(writtenBy(command.create())).toStrictEqual([['thread.created', data]]);
   const withReference = { ...data, clientExternalRef: 'ticket' };
   expect(writtenBy(command.create({ clientExternalRef: 'ticket' }))).toStrictEqual([['thread.created', withReference]]);

@@ -1,31 +1,7 @@
 import { removeCitations } from './citations.ts';
-import {
-  isKnownEvent,
-  type EventOf,
-  type NamedFile,
-  type StoredEvent,
-  type ThreadEvent,
-  type ToolCall,
-  type UnknownEvent,
-} from './events.ts';
+import { isKnownEvent, type LogEntryType } from './event-types.ts';
+import type { EventOf, NamedFile, StoredEvent, ThreadEvent, ToolCall, UnknownEvent } from './events.ts';
 import { stepId } from './state.ts';
-
-export const LOG_ENTRY_TYPES = [
-  'user.message',
-  'agent.message.delta',
-  'agent.thinking.delta',
-  'tool.use.started',
-  'tool.confirmation.required',
-  'tool.use.completed',
-  'file.changed',
-  'session_files.updated',
-  'session.status',
-  'usage.updated',
-  'run.started',
-  'run.completed',
-  'run.failed',
-] as const;
-export type LogEntryType = (typeof LOG_ENTRY_TYPES)[number];
 
 /** One entry of a Thread's public event log (docs/spec/agent-threads-api.md#log-entry). */
 export interface LogEntry {

@@ -1,13 +1,7 @@
 import { event, happened } from './decider.testing.ts';
-import { SCHEMA_VERSIONS, type StoredEvent, type ThreadEvent, type ThreadEventType } from './events.ts';
-import {
-  LOG_ENTRY_TYPES,
-  showEvent,
-  toExtendedLogEntry,
-  toLogEntry,
-  type ExtendedLogEntry,
-  type LogEntry,
-} from './log-entry.ts';
+import { EVENT_TYPES, LOG_ENTRY_TYPES } from './event-types.ts';
+import type { StoredEvent, ThreadEvent, ThreadEventType } from './events.ts';
+import { showEvent, toExtendedLogEntry, toLogEntry, type ExtendedLogEntry, type LogEntry } from './log-entry.ts';
 import { runError } from './run-errors.ts';
 
 const { cancelled, completed, expired, failed, started } = happened;
@@ -18,7 +12,7 @@ const DONE = { toolCallId: 'C', toolName: 'look', summary: 'found', result: 'sec
 const CITED = 'so\uE200cite\uE202turn0\uE201 it is';
 
 function stored(fact: ThreadEvent, more: Partial<StoredEvent> = {}): StoredEvent {
-  const schemaVersion = SCHEMA_VERSIONS[fact.type];
+  const schemaVersion = EVENT_TYPES[fact.type].schemaVersion;
   return { ...fact, ...PLACE, schemaVersion, public: showEvent(fact) !== null, ...more } as StoredEvent;
 }
 
@@ -99,8 +93,13 @@ test.each(SHOWN)('shows %s', (_what, fact, expected) => {
 });
 
 test('every type that is stored has its row, and every type that is shown comes from one', () => {
-  expect(new Set(SHOWN.map(([, { type }]) => type))).toEqual(new Set(Object.keys(SCHEMA_VERSIONS)));
-  expect(new Set(SHOWN.flatMap(([, , shown]) => shown?.type ?? []))).toEqual(new Set(LOG_ENTRY_TYPES));
+  expect(new Set(SHOWN.map(([, { type }]) => type))).toEqual(new Set(Object.keys(EVENT_TYPES)));
+  const entries = new Map(
+    SHOWN.flatMap(([, { type }, shown]) => (shown === null ? [] : [[type, shown.type] as const])),
+  );
+  const inTable = Object.entries(EVENT_TYPES).flatMap(([type, { entry }]) => (entry === null ? [] : [[type, entry]]));
+  expect([...entries].toSorted()).toEqual(inTable.toSorted());
+  expect(new Set(entries.values())).toEqual(new Set(LOG_ENTRY_TYPES));
   expect(LOG_ENTRY_TYPES).toHaveLength(13);
 });
 
@@ -157,8 +156,8 @@ test('provider-private citations are in no content', () => {
 });
 
 test('types are known by name and schema version', () => {
-  for (const type of Object.keys(SCHEMA_VERSIONS) as ThreadEventType[])
-    expect(SCHEMA_VERSIONS[type]).toBeGreaterThan(0);
+  for (const type of Object.keys(EVENT_TYPES) as ThreadEventType[])
+    expect(EVENT_TYPES[type].schemaVersion).toBeGreaterThan(0);
 });
 
 describe('with the optional fields', () => {

@@ -3,7 +3,8 @@ import { createCitationFilter, removeCitations, toFinalOutput, type CitationFilt
 import { attachFile, openStepAfter, type Command, type RecordedFact } from './commands.ts';
 import { command } from './decider.testing.ts';
 import { decide } from './decide.ts';
-import { SCHEMA_VERSIONS, type StoredEvent } from './events.ts';
+import { EVENT_TYPES } from './event-types.ts';
+import type { StoredEvent } from './events.ts';
 import { incrementUlid } from './ids.ts';
 import { showEvent } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
@@ -174,7 +175,7 @@ export class RandomLog {
         id: this.lastId,
         public: showEvent(event) !== null,
       };
-      this.events.push({ ...event, ...place, schemaVersion: SCHEMA_VERSIONS[event.type] });
+      this.events.push({ ...event, ...place, schemaVersion: EVENT_TYPES[event.type].schemaVersion });
     }
     const worker = this.state.lifecycle === 'none' ? undefined : this.state.runs[0];
     if (worker?.status !== 'running') this.saying = null;

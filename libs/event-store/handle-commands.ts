@@ -5,7 +5,7 @@ import {
   followingId,
   initialState,
   isRejection,
-  SCHEMA_VERSIONS,
+  EVENT_TYPES,
   showEvent,
   workChanges,
   type Command,
@@ -221,7 +221,12 @@ export class CommandHandler {
       lastId = followingId(lastId, this.newId(this.now()));
       const version = before.version + i + 1;
       const { type, data, runId, attempt, occurredAt } = event;
-      const place = { version, id: lastId, schemaVersion: SCHEMA_VERSIONS[type], public: showEvent(event) !== null };
+      const place = {
+        version,
+        id: lastId,
+        schemaVersion: EVENT_TYPES[type].schemaVersion,
+        public: showEvent(event) !== null,
+      };
       return { type, data, runId, attempt, occurredAt, threadId, ...place } as StoredEvent;
     });
   }

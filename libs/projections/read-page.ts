@@ -1,5 +1,5 @@
 import pg, { type ClientBase, type QueryArrayConfig } from 'pg';
-import type { StoredEvent, ThreadEventType, ThreadState, UnknownEvent } from '#domain';
+import { eventTypes, type StoredEvent, type ThreadEventType, type ThreadState, type UnknownEvent } from '#domain';
 import { namedStatement, pauseIfLong, toRfc3339, type NamedStatement } from '#platform';
 import type { RunSummary } from './run-summary.ts';
 import type { ThreadSummary } from './thread-summary.ts';
@@ -124,17 +124,11 @@ async function readEvents(
 
 const EVENTS_TOGETHER = 2_000;
 
-/** Events that no fold looks at: pieces of text and other things that are only shown, most of what a stream holds. */
-export const NOT_FOLDED: readonly ThreadEventType[] = [
-  'assistant.text_added',
-  'assistant.thinking_added',
-  'tool.started',
-  'usage.recorded',
-  'file.changed',
-];
+/** The events that no fold looks at: deltas and other things that are only shown, most of what a stream holds. */
+export const NOT_FOLDED = eventTypes(({ folds }) => folds === 'nothing');
 
-/** Events of which folds see that they are there, and not their data, which is large. */
-export const DATA_NOT_FOLDED: readonly ThreadEventType[] = [...NOT_FOLDED, 'assistant.message_added', 'tool.completed'];
+/** The events whose data no fold looks at. The data are large. */
+export const DATA_NOT_FOLDED = eventTypes(({ folds }) => folds !== 'data');
 
 const NO_DATA = {};
 

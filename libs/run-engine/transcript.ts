@@ -1,7 +1,7 @@
 import { HarnessError, type TranscriptMessage } from '#agents';
 import {
   removeCitations,
-  SCHEMA_VERSIONS,
+  EVENT_TYPES,
   type EventOf,
   type ThreadEventType,
   type TokenUsage,
@@ -73,8 +73,8 @@ export function transcriptOf(
 
 /** Of a newer release, or spoilt: the types of what is stored are a promise that nobody has checked. */
 function isReadable(event: TranscriptEvent & { schemaVersion?: number }): boolean {
-  const { type, schemaVersion = SCHEMA_VERSIONS[type] } = event;
-  if (schemaVersion !== SCHEMA_VERSIONS[type] || !isObject(event.data)) return false;
+  const { type, schemaVersion = EVENT_TYPES[type].schemaVersion } = event;
+  if (schemaVersion !== EVENT_TYPES[type].schemaVersion || !isObject(event.data)) return false;
   switch (type) {
     case 'message.added':
       return areTexts(event.data.text) && areListedTexts(event.data.fileIds);

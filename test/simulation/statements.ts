@@ -1,4 +1,4 @@
-import { openStepAfter, type StoredEvent } from '#domain';
+import { eventTypesWith, openStepAfter, type StoredEvent } from '#domain';
 import { append, appendEvents, locksOfAppend, locksOfAppendEvents } from './append-statement.ts';
 import {
   findLimitedOrganizations,
@@ -187,13 +187,7 @@ export function deleteThread(tables: Tables, threadId: string): void {
   tables.options.onDeleted(threadId);
 }
 
-const TRANSCRIBED: readonly string[] = [
-  'message.added',
-  'assistant.message_added',
-  'tool.confirmation_decided',
-  'tool.started',
-  'tool.completed',
-];
+const TRANSCRIBED: readonly string[] = eventTypesWith('inTranscript');
 
 /** Of each cancelled Run the deltas since its last claim, requeue or message, newest Run first. */
 function readStoppedTexts(tables: Tables, threadId: string): Row[] {

@@ -1,5 +1,6 @@
--- What a timeline is made of: the events of the Run $2 in the Thread $1 after the version $3 up to $4, oldest first, at most
--- $5. Of pieces of text the first of several, and of all only the fields that it needs: results can be of a megabyte.
+-- The events that a timeline is made of: those of the types $6 of the Run $2 in the Thread $1, after the version $3 up to $4,
+-- oldest first, at most $5. Only the first of several deltas of text, and only the fields that a timeline needs, because results
+-- can have a megabyte.
 select type, attempt, "occurredAt", schema_version as "schemaVersion",
        case type
          when 'run.completed' then '{}'
@@ -18,7 +19,7 @@ from (
          lag(type) over (order by version) as before
   from events
   where thread_id = $1 and run_id = $2 and version > $3 and version <= $4
-    and type not in ('assistant.thinking_added', 'file.changed', 'files.updated', 'message.added', 'thread.status_entered')
+    and type = any ($6::text[])
 ) of_run
 where type <> 'assistant.text_added' or before is distinct from type
 order by version
