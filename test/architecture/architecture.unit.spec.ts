@@ -24,7 +24,6 @@ const lawful: Record<string, string> = {
   'libs/event-store/event-store.module.ts': `import '@nestjs/common';`,
   'libs/event-store/store.int.spec.ts': `import '#testing'; import './store.testsuite.ts';`,
   'libs/event-store/store.testing.ts': `import '#testing';`,
-  'libs/files/own.testing.ts': `export {};`,
   'libs/files/files.int.spec.ts': `import '../event-store/store.testing.ts';`,
   'libs/event-store/store.testsuite.ts': `import '#testing'; import 'fast-check';`,
   'libs/task-pool/index.ts': `export {};`,
@@ -79,7 +78,7 @@ const planted: Planted[] = [
     `import type { decide } from '../domain/decide.ts'; export type T = typeof decide;`,
   ],
   ['libs-use-libs-through-their-index', 'libs/event-store/app.ts', `import '../../apps/api/own.ts';`],
-  ['libs-use-libs-through-their-index', 'libs/event-store/fixture.ts', `import '../files/own.testing.ts';`],
+  ['libs-use-libs-through-their-index', 'libs/files/fixture.ts', `import '../event-store/store.testing.ts';`],
   [
     'tests-of-libs-use-public-surfaces-and-fixtures',
     'libs/event-store/deep.int.spec.ts',
