@@ -9,7 +9,7 @@ const project = (displayName, globs, extra = {}) => ({
   testEnvironment: '<rootDir>/libs/testing/environment.ts',
   runtime: '<rootDir>/libs/testing/test-runtime.mjs',
   ...(globs && { testMatch: globs.map((glob) => (glob.startsWith('!') ? glob : `<rootDir>/${glob}`)) }),
-  // Streams of Node need the first, and turns of the event loop (libs/platform/own-turn.ts) the second.
+  // Streams of Node need the first, and turns of the event loop (libs/platform/process/own-turn.ts) the second.
   fakeTimers: { doNotFake: ['nextTick', 'setImmediate', 'clearImmediate'] },
   transform: {
     '\\.[cm]?[tj]s$': [

@@ -12,7 +12,7 @@ import {
 
 export const newId = monotonicFactory();
 
-/** As libs/platform/config.ts has it by default. */
+/** As libs/platform/process/config.ts has it by default. */
 export const LEASE_MS = 10_000;
 
 const agentId = newId();

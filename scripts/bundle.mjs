@@ -43,12 +43,12 @@ const keepDirnames = {
 const inlineSql = {
   name: 'inline-sql',
   load: {
-    filter: { id: /[\\/]libs[\\/]platform[\\/]read-sql\.ts$/ },
+    filter: { id: /[\\/]libs[\\/]platform[\\/]postgres[\\/]read-sql\.ts$/ },
     handler() {
       const texts = Object.fromEntries(sqlFiles().map((path) => [relative(root, path), readFileSync(path, 'utf8')]));
       return `
         import { basename, dirname, join, relative } from 'node:path';
-        const dist = join(import.meta.dirname, '../..');
+        const dist = join(import.meta.dirname, '../../..');
         const texts = new Map(Object.entries(${JSON.stringify(texts)}));
         export function readSql(directory, fileName) {
           const path = relative(dist, join(directory, fileName));

@@ -124,7 +124,7 @@ const MUTANTS = [
   },
   {
     area: 'rate limit',
-    file: 'apps/api/limit-rate.ts',
+    file: 'apps/api/http/limit-rate.ts',
     from: 'Array.from({ length: lookUps }, ',
     to: 'Array.from({ length: 0 }, ',
     spec: 'apps/api/limit(-rate|s-first)',

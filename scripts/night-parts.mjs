@@ -46,7 +46,7 @@ export const NIGHT_PARTS = {
     nightOnly: [
       'test/faults/redis-failover\\.e2e',
       'libs/run-queue/(run-queue-groups|redis-(cluster-failover|sentinel-failover|slot-migration))\\.fault',
-      'libs/platform/connect-redis\\.fault',
+      'libs/platform/redis/connect-redis\\.fault',
       'libs/admin/doctor-redis\\.fault',
     ],
     long: ['libs/access/rate-limiter\\.int', 'libs/live/bus\\.int'],
@@ -63,7 +63,7 @@ export const NIGHT_PARTS = {
   },
   turns: {
     what: 'the longest turn of the event loop for the largest inputs',
-    nightOnly: ['libs/platform/database\\.int'],
+    nightOnly: ['libs/platform/postgres/database\\.int'],
     long: [
       'libs/agents/echo/echo-harness\\.unit',
       'libs/agents/file-tools/(edit-text|extract-text)\\.unit',
@@ -73,7 +73,7 @@ export const NIGHT_PARTS = {
       'libs/agents/model/held-units\\.int',
       'libs/agents/tool-input\\.unit',
       'libs/domain/(folder-path|title)\\.unit',
-      'libs/platform/large-json\\.unit',
+      'libs/platform/process/large-json\\.unit',
       'libs/run-engine/(pieces|stored-text|transcript-turns)\\.unit',
       'libs/task-pool/read-answer\\.unit',
     ],
@@ -89,7 +89,7 @@ export const NIGHT_PARTS = {
     what: 'interrupts, waiting Runs, keys, one Thread',
     nightOnly: ['test/faults/rate-limit\\.e2e'],
     long: [
-      'apps/api/limits-first\\.int',
+      'apps/api/http/limits-first\\.int',
       'test/(interrupt|main-job|waiting)\\.e2e',
       'test/faults/(idempotency|one-thread)\\.e2e',
     ],
@@ -127,7 +127,7 @@ export const NIGHT_PARTS = {
   install: {
     what: '`npm ci && npm start` in a fresh clone, as root',
     nightOnly: ['test/fresh-clone\\.e2e'],
-    long: ['libs/platform/embedded-postgres-root\\.int', 'test/(standalone|docs/docs)\\.e2e'],
+    long: ['libs/platform/embedded-postgres/embedded-postgres-root\\.int', 'test/(standalone|docs/docs)\\.e2e'],
   },
   'node-22': {
     what: 'unit tests, contract and main flow on Node 22',

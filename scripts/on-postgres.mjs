@@ -27,7 +27,7 @@ const SENDING_SQL = [
   'libs/agents/(agent-catalogue|readiness)\\.int',
   'libs/files/verify-files\\.int',
   'libs/live/bus\\.int',
-  'libs/platform/policy-versions\\.int',
+  'libs/platform/policy/policy-versions\\.int',
   'libs/run-engine/(concurrency|reaper|run-engine|steps|transcript-bounds)\\.int',
   'libs/run-queue/(dispatcher|installation-metrics|run-queue)\\.int',
   'test/operations/backup\\.e2e',

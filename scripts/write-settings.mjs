@@ -5,7 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-const { envExample, SETTINGS_PAGE, settingsPage } = await import('../dist/libs/platform/settings-docs.js');
+const { envExample, SETTINGS_PAGE, settingsPage } = await import('../dist/libs/platform/process/settings-docs.js');
 const { LIMITS_PAGE, withLimitTables } = await import('../dist/apps/api/limits-docs.js');
 const root = dirname(import.meta.dirname);
 const limitsPage = join(root, LIMITS_PAGE);

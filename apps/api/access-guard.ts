@@ -1,7 +1,7 @@
 import type { Agent, AgentCatalogue } from '#agents';
 import { agentAccess, isOwn, type Caller } from '#access';
 import type { FileRow, FileStore } from '#files';
-import { agentError, notFound } from './http-errors.ts';
+import { agentError, notFound } from './http/http-errors.ts';
 import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 
 /** A Thread that the caller may see and whose Agent the caller may use now. */

@@ -10,7 +10,7 @@ import type { Command } from '#domain';
 import { absentThread } from '#event-store';
 import { DiskBlobStore, newBlobKey } from '#files';
 import { newId } from '#platform';
-import { AnswerCheck } from './answer-check.testing.ts';
+import { AnswerCheck } from './http/answer-check.testing.ts';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 
 /** The world of the access matrix: callers of every kind, agents in every state, Threads and drafts of every owner. */

@@ -3,7 +3,7 @@ import { AccessModule, Authenticator, OperatorSessions } from '#access';
 import { AgentCatalogue, AgentsModule } from '#agents';
 import { FilesModule, FileStore } from '#files';
 import { CONFIG, DATABASE, type Config, type Database } from '#platform';
-import { Callers } from './callers.ts';
+import { Callers } from './http/callers.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
 import { AccessGuard } from './access-guard.ts';
 

@@ -15,7 +15,7 @@ import type { Command, RecordedFact } from '#domain';
 import { CONFIG, createLogger, loadConfig, newId, openDatabase, type Config, type Logger } from '#platform';
 import { asOwner, createTestDatabase } from '#testing';
 import { ApiModule } from './api.module.ts';
-import { AnswerCheck } from './answer-check.testing.ts';
+import { AnswerCheck } from './http/answer-check.testing.ts';
 import { createApi, listen } from './start-api.ts';
 
 /** Matchers, typed: Jest's own are `any`. */

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { mayAttribute, ownerFor, type Caller } from '#access';
 import type { ThreadOwner } from '#domain';
 import { BY_KEY, namedStatement } from '#platform';
-import { ApiError } from './http-errors.ts';
+import { ApiError } from './http/http-errors.ts';
 
 const FIND_MEMBER = namedStatement(import.meta.dirname, 'queries/find-member.sql');
 

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import type { ThreadSummary } from '#contract';
 import { previewOf } from '#domain';
 import { BY_KEY, isDatabaseAway, namedStatement } from '#platform';
-import type { ApiRequest } from './caller.ts';
+import type { ApiRequest } from './http/caller.ts';
 
 const THREAD_EXTRAS = namedStatement(import.meta.dirname, 'queries/thread-extras.sql');
 

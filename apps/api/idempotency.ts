@@ -3,9 +3,9 @@ import type { FastifyReply } from 'fastify';
 import type { InputOf, Operation } from '#contract';
 import type { KeyedAnswer, StoredAnswer, ThreadStore } from '#event-store';
 import { jsonSteps } from '#platform';
-import type { ApiRequest } from './caller.ts';
+import type { ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
-import { ApiError, isRefusal } from './http-errors.ts';
+import { ApiError, isRefusal } from './http/http-errors.ts';
 import type { AccessGuard } from './access-guard.ts';
 
 /** A key that a request brings, with the fingerprint of the request. */

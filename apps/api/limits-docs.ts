@@ -7,8 +7,8 @@ import { SMALL_BYTES } from './bodies/body-intake.ts';
 import { LONGEST_WAIT_MS } from './bodies/body-turns.ts';
 import { MAX_DEPTH, MAX_FIELDS, MAX_VALUES } from './bodies/json-shape.ts';
 import { LARGE_BYTES } from './bodies/parse-body.ts';
-import { REQUEST_TIMEOUT_MS } from './http-adapter.ts';
-import { ANSWER_BYTES } from './large-answers.ts';
+import { REQUEST_TIMEOUT_MS } from './http/http-adapter.ts';
+import { ANSWER_BYTES } from './http/large-answers.ts';
 
 /** The page of limits, for callers. Its tables are generated between these lines; the rest is written by hand. */
 export const LIMITS_PAGE = 'docs/api/limits.md';

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { ThreadLinks } from '#contract';
-import { BASE_PATH } from './endpoint.ts';
+import { BASE_PATH } from './http/endpoint.ts';
 
 /** Absolute URLs, from PUBLIC_BASE_URL or, without it, the request's own host. */
 export class Links {

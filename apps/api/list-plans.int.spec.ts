@@ -3,7 +3,7 @@ import { openDatabase, type Database } from '#platform';
 import { createTestDatabase, seedManyThreads, type ManyThreads, type TestDatabase } from '#testing';
 import { ThreadReader } from '#threads';
 import { Extensions } from './extensions.ts';
-import type { ApiRequest } from './caller.ts';
+import type { ApiRequest } from './http/caller.ts';
 import { SummaryReader, type ThreadsWanted } from './queries/summary-reader.ts';
 
 // With many rows, Thread lists must use index look-ups. Generic plans are forced, as PostgreSQL may choose them.

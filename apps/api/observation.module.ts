@@ -7,7 +7,7 @@ import type { AdminOperation } from '#contract';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import { DATABASE, LOGGER, onScrape, PolicyWatch, scrape, type Database, type Logger } from '#platform';
 import { QueueControls, RUN_QUEUE, RunQueueModule, tellInstallation, type RunQueue } from '#run-queue';
-import { sendError } from './error-filter.ts';
+import { sendError } from './http/error-filter.ts';
 import { HealthService } from './health-service.ts';
 
 /** Checked as an operation of the admin API, but its answer is Prometheus' text. */

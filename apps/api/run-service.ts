@@ -1,13 +1,13 @@
 import { operations, type ListRunsAnswer, type RunAnswer } from '#contract';
 import type { Handled } from '#event-store';
 import type { ThreadReader, Threads } from '#threads';
-import type { ApiRequest } from './caller.ts';
-import { notFound } from './http-errors.ts';
+import type { ApiRequest } from './http/caller.ts';
+import { notFound } from './http/http-errors.ts';
 import { AnswerText, type Answer, type Idempotency } from './idempotency.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
-import { ANSWER_BYTES } from './large-answers.ts';
+import { ANSWER_BYTES } from './http/large-answers.ts';
 
 /** The Runs of a Thread. */
 export class RunService {

@@ -3,9 +3,9 @@ import type { DynamicModule, LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { StartError, type Config, type Ending, type Logger } from '#platform';
-import { BASE_PATH } from './endpoint.ts';
+import { BASE_PATH } from './http/endpoint.ts';
 import { HealthService } from './health-service.ts';
-import { createHttpAdapter } from './http-adapter.ts';
+import { createHttpAdapter } from './http/http-adapter.ts';
 
 /** The application with its routes, not listening yet. */
 export function createApi(module: DynamicModule, config: Config, logger: Logger): Promise<NestFastifyApplication> {

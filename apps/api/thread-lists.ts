@@ -3,7 +3,7 @@ import type { AgentCatalogue } from '#agents';
 import type { operations } from '#contract';
 import { decodePlace, encodePlace, type ListThreadsAnswer } from '#contract';
 import type { AccessGuard } from './access-guard.ts';
-import type { ApiRequest } from './caller.ts';
+import type { ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderThread, type Rendering } from './render.ts';

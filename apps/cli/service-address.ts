@@ -52,7 +52,7 @@ function parseToken(text: string): string {
 }
 
 async function readQuickstart(env: Env): Promise<ServiceAddress> {
-  // As libs/platform/config.ts has it, which takes half a second to load.
+  // As libs/platform/process/config.ts has it, which takes half a second to load.
   const file = join(env['DATA_DIR'] || '.data', 'quickstart.env');
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? `there is no ${file}` : `${file} cannot be read: ${error.code}`;

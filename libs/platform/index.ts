@@ -1,34 +1,34 @@
-export * from './advisory-locks.ts';
-export * from './byte-budget.ts';
-export { configSchema, type Config } from './config.ts';
-export { isOwnVariable, parseFolders, parseList, type ToolServerFolder } from './config-lists.ts';
-export * from './connect-redis.ts';
-export * from './database.ts';
-export { databaseAddress, databaseUser } from './database-address.ts';
-export * from './embedded-postgres.ts';
-export * from './file-quota.ts';
-export * from './health.ts';
-export * from './heartbeat.ts';
-export * from './leader-loop.ts';
-export * from './large-json.ts';
-export * from './limit-body.ts';
-export * from './load-config.ts';
-export * from './logger.ts';
-export * from './main-process.ts';
-export * from './metrics.ts';
-export * from './metrics-listener.ts';
-export * from './new-id.ts';
-export * from './outbound-fetch.ts';
+export * from './postgres/advisory-locks.ts';
+export * from './process/byte-budget.ts';
+export { configSchema, type Config } from './process/config.ts';
+export { isOwnVariable, parseFolders, parseList, type ToolServerFolder } from './process/config-lists.ts';
+export * from './redis/connect-redis.ts';
+export * from './postgres/database.ts';
+export { databaseAddress, databaseUser } from './postgres/database-address.ts';
+export * from './embedded-postgres/embedded-postgres.ts';
+export * from './policy/file-quota.ts';
+export * from './telemetry/health.ts';
+export * from './process/heartbeat.ts';
+export * from './postgres/leader-loop.ts';
+export * from './process/large-json.ts';
+export * from './outbound/limit-body.ts';
+export * from './process/load-config.ts';
+export * from './telemetry/logger.ts';
+export * from './process/main-process.ts';
+export * from './telemetry/metrics.ts';
+export * from './telemetry/metrics-listener.ts';
+export * from './process/new-id.ts';
+export * from './outbound/outbound-fetch.ts';
 export * from './platform.module.ts';
-export { ownTurn, pauseIfLong } from './own-turn.ts';
-export * from './policy-cache.ts';
-export * from './policy-versions.ts';
-export * from './policy-watch.ts';
-export * from './read-sql.ts';
-export { isRedisUrl, parseRedisAddress } from './redis-address.ts';
-export * from './sql.ts';
-export { startTracing } from './start-tracing.ts';
-export * from './throw-readable.ts';
+export { ownTurn, pauseIfLong } from './process/own-turn.ts';
+export * from './policy/policy-cache.ts';
+export * from './policy/policy-versions.ts';
+export * from './policy/policy-watch.ts';
+export * from './postgres/read-sql.ts';
+export { isRedisUrl, parseRedisAddress } from './redis/redis-address.ts';
+export * from './postgres/sql.ts';
+export { startTracing } from './telemetry/start-tracing.ts';
+export * from './process/throw-readable.ts';
 export {
   isTracing,
   noteFailure,
@@ -43,9 +43,9 @@ export {
   type Span,
   type SpanAbout,
   type TraceOrigin,
-} from './tracing.ts';
+} from './telemetry/tracing.ts';
 export { countUtf8, encodingOf, UTF_8, wholeCharacters, type TextEncoding } from './text-encoding.ts';
-export * from './transaction.ts';
-export * from './turns.ts';
-export * from './until-aborted.ts';
-export * from './version.ts';
+export * from './postgres/transaction.ts';
+export * from './process/turns.ts';
+export * from './process/until-aborted.ts';
+export * from './process/version.ts';

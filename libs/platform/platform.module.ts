@@ -1,11 +1,11 @@
 import { Inject, Module, type DynamicModule, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { Config } from './config.ts';
-import { openDatabase, type Database } from './database.ts';
-import { requireDatabaseUrl } from './load-config.ts';
-import type { Logger } from './logger.ts';
-import { metrics, onScrape } from './metrics.ts';
-import { openPolicyVersions } from './policy-versions.ts';
-import { PolicyWatch } from './policy-watch.ts';
+import type { Config } from './process/config.ts';
+import { openDatabase, type Database } from './postgres/database.ts';
+import { requireDatabaseUrl } from './process/load-config.ts';
+import type { Logger } from './telemetry/logger.ts';
+import { metrics, onScrape } from './telemetry/metrics.ts';
+import { openPolicyVersions } from './policy/policy-versions.ts';
+import { PolicyWatch } from './policy/policy-watch.ts';
 
 /** Injection tokens of what every part may need. */
 export const CONFIG = Symbol('CONFIG');

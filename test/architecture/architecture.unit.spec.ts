@@ -19,7 +19,7 @@ const lawful: Record<string, string> = {
   'libs/contract/index.ts': `import 'zod';`,
   'libs/platform/index.ts': `import 'node:fs'; import 'zod'; import './own.ts';`,
   'libs/platform/own.ts': `export {};`,
-  'libs/platform/tracing.ts': `import '@opentelemetry/api';`,
+  'libs/platform/telemetry/tracing.ts': `import '@opentelemetry/api';`,
   'libs/event-store/index.ts': `import { decide } from '#domain'; import '#platform'; export const store = decide;`,
   'libs/event-store/event-store.module.ts': `import '@nestjs/common';`,
   'libs/event-store/store.int.spec.ts': `import '#testing'; import './store.testsuite.ts';`,

@@ -20,7 +20,10 @@ jest.mock('node:timers/promises', () => {
 });
 // The simulation's own clients while it runs, and real ones for the replay.
 // Work takes no time there, and turns of the real event loop are not those of a simulated process.
-jest.mock('../../libs/platform/own-turn.ts', () => ({ ownTurn: async () => undefined, pauseIfLong: () => undefined }));
+jest.mock('../../libs/platform/process/own-turn.ts', () => ({
+  ownTurn: async () => undefined,
+  pauseIfLong: () => undefined,
+}));
 jest.mock('pg', () => {
   const actual = jest.requireActual<typeof Pg>('pg');
   const { SimulatedClient } = jest.requireActual<typeof Clients>('./database-clients.ts');

@@ -17,7 +17,10 @@ jest.mock('node:timers/promises', () => {
   return { setTimeout: sleep };
 });
 // Work takes no time there, and turns of the real event loop are not those of a simulated process.
-jest.mock('../../libs/platform/own-turn.ts', () => ({ ownTurn: async () => undefined, pauseIfLong: () => undefined }));
+jest.mock('../../libs/platform/process/own-turn.ts', () => ({
+  ownTurn: async () => undefined,
+  pauseIfLong: () => undefined,
+}));
 jest.mock('pg', () => {
   const { SimulatedClient } = jest.requireActual<typeof Clients>('./database-clients.ts');
   return { ...jest.requireActual<object>('pg'), Client: SimulatedClient };

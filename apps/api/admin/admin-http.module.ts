@@ -5,7 +5,7 @@ import { ADMIN_HANDLERS, AdminModule, type AdminHandlers } from '#admin';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
-import { Callers } from '../callers.ts';
+import { Callers } from '../http/callers.ts';
 import { FileSender } from '../files/download.ts';
 import { AdminRoutes } from './admin-routes.ts';
 import { OpenAnswers } from './open-answers.ts';

@@ -9,9 +9,9 @@ import {
 } from '#contract';
 import type { FileRow } from '#files';
 import type { Logger } from '#platform';
-import { sendError } from '../error-filter.ts';
+import { sendError } from '../http/error-filter.ts';
 import type { FileSender } from '../files/download.ts';
-import { ApiError, errorEnvelope, HttpError, toApiError } from '../http-errors.ts';
+import { ApiError, errorEnvelope, HttpError, toApiError } from '../http/http-errors.ts';
 import { linesAsTheyCome } from './lines.ts';
 import type { OpenAnswers } from './open-answers.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Callers } from '../callers.ts';
-import { ApiError, unauthenticated } from '../http-errors.ts';
+import type { Callers } from '../http/callers.ts';
+import { ApiError, unauthenticated } from '../http/http-errors.ts';
 
 /**
  * With the 2 s for which tokens are remembered: a revocation ends long answers within 5 s

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiError } from '../http-errors.ts';
+import { ApiError } from '../http/http-errors.ts';
 
 /** How fast a body must arrive. */
 export interface ArrivalLimits {

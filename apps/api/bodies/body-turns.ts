@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { getHeapStatistics } from 'node:v8';
 import { ByteBudget } from '#platform';
-import { bodiesFull } from '../http-errors.ts';
+import { bodiesFull } from '../http/http-errors.ts';
 import { LARGE_BYTES } from './parse-body.ts';
 import { bodyCutOff } from './read-body.ts';
 

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
 import { ownTurn } from '#platform';
 import { TaskFailed, type RunTask, type Task } from '#task-pool';
-import { ApiError, bodiesFull } from '../http-errors.ts';
+import { ApiError, bodiesFull } from '../http/http-errors.ts';
 
 /** Bodies over SMALL_BYTES are parsed one in each turn of the event loop, those over LARGE_BYTES in the task pool. */
 const SMALL_BYTES = 16 * 1024;

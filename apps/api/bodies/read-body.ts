@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { errorCodes } from 'fastify';
 import { ownTurn, type ByteHold } from '#platform';
-import { ApiError, bodiesFull } from '../http-errors.ts';
+import { ApiError, bodiesFull } from '../http/http-errors.ts';
 import { watchArrival, type ArrivalLimits } from './arrival.ts';
 import { JsonShape } from './json-shape.ts';
 

@@ -3,10 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BeforeLookUp, RateLimiter } from '#access';
 import type { Logger } from '#platform';
 import type { QueueControls } from '#run-queue';
-import type { Callers } from '../callers.ts';
-import { sendError } from '../error-filter.ts';
-import { notFound, unauthenticated } from '../http-errors.ts';
-import { findLimited } from '../limit-rate.ts';
+import type { Callers } from '../http/callers.ts';
+import { sendError } from '../http/error-filter.ts';
+import { notFound, unauthenticated } from '../http/http-errors.ts';
+import { findLimited } from '../http/limit-rate.ts';
 import type { QueueBoard } from './queue-board.ts';
 import { hasSessionCookie } from './session-cookie.ts';
 

@@ -6,7 +6,7 @@ import { Authenticator, OperatorSessions, RateLimiter } from '#access';
 import { QueueControls, RunQueueModule, SHOWN_QUEUE } from '#run-queue';
 import { DATABASE, LOGGER, type Database, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
-import { Callers } from '../callers.ts';
+import { Callers } from '../http/callers.ts';
 import { BoardRoutes } from './board-routes.ts';
 import { CONSOLE_FOLDER, PageRoutes } from './page-routes.ts';
 import { SessionRoutes } from './session-routes.ts';

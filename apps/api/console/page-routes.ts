@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '#platform';
-import { sendError } from '../error-filter.ts';
-import { ApiError } from '../http-errors.ts';
+import { sendError } from '../http/error-filter.ts';
+import { ApiError } from '../http/http-errors.ts';
 import { pageHeaders } from './page-policy.ts';
 import { StaticFolder } from './static-folder.ts';
 

@@ -15,7 +15,7 @@ import type { Queue } from 'bullmq';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { untilAborted } from '#platform';
 import type { QueueControls } from '#run-queue';
-import { ApiError } from '../http-errors.ts';
+import { ApiError } from '../http/http-errors.ts';
 import { BOARD_BAR, BOARD_FILES } from './board-bar.ts';
 import { pageHeaders } from './page-policy.ts';
 import { StaticFolder } from './static-folder.ts';

@@ -5,10 +5,10 @@ import { endSession, openSession, type Authenticator, type OperatorSession } fro
 import type { OperatorSessions, RateLimiter } from '#access';
 import { audited, type Actor } from '#admin';
 import type { Logger } from '#platform';
-import type { Callers } from '../callers.ts';
-import { sendError } from '../error-filter.ts';
-import { ApiError, rateLimited } from '../http-errors.ts';
-import { findLimited, networkOf } from '../limit-rate.ts';
+import type { Callers } from '../http/callers.ts';
+import { sendError } from '../http/error-filter.ts';
+import { ApiError, rateLimited } from '../http/http-errors.ts';
+import { findLimited, networkOf } from '../http/limit-rate.ts';
 import { pageKeyOf, sessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/session';

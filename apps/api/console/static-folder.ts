@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import mime from 'mime';
-import { preferredEncoding, type Encoding } from '../content-encoding.ts';
+import { preferredEncoding, type Encoding } from '../http/content-encoding.ts';
 
 const ENCODERS: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
   br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }),

@@ -1,8 +1,8 @@
 import { Controller, Inject, Req, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { operations, type AgentAnswer, type ListThreadsAnswer } from '#contract';
-import type { ApiRequest } from '../caller.ts';
-import { BASE_PATH, Endpoint } from '../endpoint.ts';
+import type { ApiRequest } from '../http/caller.ts';
+import { BASE_PATH, Endpoint } from '../http/endpoint.ts';
 import { sendAnswer } from '../idempotency.ts';
 import { ThreadLists } from '../thread-lists.ts';
 import { ThreadService } from '../thread-service.ts';

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DocsPage, type DocsFile } from '../docs-page.ts';
-import { notFound } from '../http-errors.ts';
+import { notFound } from '../http/http-errors.ts';
 
 /** Where one can read and try the interface: beside `/api/v1`, without a token. */
 @Controller('/api/docs')

@@ -7,8 +7,8 @@ import {
   type PublicFileAnswer,
   type ThreadFileAnswer,
 } from '#contract';
-import type { ApiRequest } from '../caller.ts';
-import { BASE_PATH, Endpoint } from '../endpoint.ts';
+import type { ApiRequest } from '../http/caller.ts';
+import { BASE_PATH, Endpoint } from '../http/endpoint.ts';
 import { DownloadService } from '../files/download.ts';
 import { FileService } from '../files/file-service.ts';
 import { sendAnswer } from '../idempotency.ts';

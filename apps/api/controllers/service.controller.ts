@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { openApiDocument } from '#contract';
 import { CONFIG, readinessCode, type Config } from '#platform';
-import { BASE_PATH } from '../endpoint.ts';
+import { BASE_PATH } from '../http/endpoint.ts';
 import { HealthService } from '../health-service.ts';
 import { Links } from '../links.ts';
 

@@ -9,8 +9,8 @@ import {
   type RunAnswer,
   type ThreadAnswer,
 } from '#contract';
-import type { ApiRequest } from '../caller.ts';
-import { BASE_PATH, Endpoint } from '../endpoint.ts';
+import type { ApiRequest } from '../http/caller.ts';
+import { BASE_PATH, Endpoint } from '../http/endpoint.ts';
 import { EventService } from '../event-service.ts';
 import { sendAnswer } from '../idempotency.ts';
 import { RunService } from '../run-service.ts';

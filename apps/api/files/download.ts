@@ -5,8 +5,8 @@ import parseRange from 'range-parser';
 import type { operations } from '#contract';
 import { BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileStore } from '#files';
 import { metrics } from '#platform';
-import type { ApiRequest } from '../caller.ts';
-import { ApiError, contentLost, notFound } from '../http-errors.ts';
+import type { ApiRequest } from '../http/caller.ts';
+import { ApiError, contentLost, notFound } from '../http/http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import { etagOf, isNotModified } from './preconditions.ts';
 

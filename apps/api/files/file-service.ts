@@ -20,7 +20,7 @@ import {
 } from '#files';
 import { ownTurn, type Config } from '#platform';
 import { ThreadRefused, type Threads } from '#threads';
-import type { ApiRequest } from '../caller.ts';
+import type { ApiRequest } from '../http/caller.ts';
 import {
   type ApiError,
   busyNow,
@@ -30,7 +30,7 @@ import {
   keyInProgress,
   notFound,
   rateLimited,
-} from '../http-errors.ts';
+} from '../http/http-errors.ts';
 import type { Answer, Idempotency, RequestKey } from '../idempotency.ts';
 import { renderExtendedFile, renderPublicFile, renderThreadFile } from '../render.ts';
 import type { AccessGuard } from '../access-guard.ts';

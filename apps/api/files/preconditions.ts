@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { FileRow } from '#files';
-import { preconditionFailed } from '../http-errors.ts';
+import { preconditionFailed } from '../http/http-errors.ts';
 
 /** A strong validator: files with the same tag have the same bytes. */
 export const etagOf = ({ sha256 }: Pick<FileRow, 'sha256'>): string => `"${sha256}"`;

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { watchArrival } from '../bodies/arrival.ts';
-import { ApiError, fileTooLarge } from '../http-errors.ts';
+import { ApiError, fileTooLarge } from '../http/http-errors.ts';
 
 /** Bytes of a multipart body around the file: boundaries and headers of its part. */
 const AROUND_FILE_BYTES = 16 * 1024;

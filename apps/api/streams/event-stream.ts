@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { KEEPALIVE, preamble, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
 import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
 import type { Moment, PolicyWatch } from '#platform';
-import { errorEnvelope, notFound, type ApiError } from '../http-errors.ts';
+import { errorEnvelope, notFound, type ApiError } from '../http/http-errors.ts';
 
 /** What a stream was opened with. */
 export interface StreamRequest {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { metrics } from '#platform';
-import type { ApiError } from '../http-errors.ts';
+import type { ApiError } from '../http/http-errors.ts';
 import type { PerScope } from './stream-limits.ts';
 import { EventStream, type StreamRequest, type StreamSurroundings } from './event-stream.ts';
 

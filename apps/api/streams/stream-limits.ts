@@ -1,5 +1,5 @@
 import type { Config } from '#platform';
-import { ApiError, rateLimited } from '../http-errors.ts';
+import { ApiError, rateLimited } from '../http/http-errors.ts';
 
 /** The scopes that streams are counted by in one process, the narrowest first. */
 const SCOPES = ['thread', 'token', 'organization', 'process'] as const;

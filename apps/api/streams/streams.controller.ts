@@ -1,8 +1,8 @@
 import { Controller, Inject, Req, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { operations } from '#contract';
-import type { ApiRequest } from '../caller.ts';
-import { BASE_PATH, Endpoint } from '../endpoint.ts';
+import type { ApiRequest } from '../http/caller.ts';
+import { BASE_PATH, Endpoint } from '../http/endpoint.ts';
 import { StreamService } from './stream-service.ts';
 
 @Controller(BASE_PATH)

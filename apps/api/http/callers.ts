@@ -1,0 +1,67 @@
+import type { FastifyRequest } from 'fastify';
+import type { Authenticator, BeforeLookUp, Caller, OperatorSession, OperatorSessions } from '#access';
+import { pageKeyOf, sessionIdsOf } from '../console/session-cookie.ts';
+import { ApiError } from './http-errors.ts';
+
+/** Tells who sends a request: by `Authorization`, or, where operators sign in, by their session. */
+export class Callers {
+  private readonly publicUrl: URL | null;
+
+  constructor(
+    private readonly authenticator: Authenticator,
+    private readonly sessions: OperatorSessions,
+    publicBaseUrl: string | undefined,
+  ) {
+    this.publicUrl = publicBaseUrl === undefined ? null : new URL(publicBaseUrl);
+  }
+
+  /** Returns null without a valid token or session. Throws what the database throws, and what `beforeLookUp` throws. */
+  async find(request: FastifyRequest, beforeLookUp?: BeforeLookUp): Promise<Caller | null> {
+    if (!isByCookie(request)) return this.authenticator.authenticate(request.headers.authorization, beforeLookUp);
+    const session = await this.findSession(request, beforeLookUp);
+    if (session === null) return null;
+    const { tokenId, tokenName, limits } = session;
+    return { kind: 'operator', tokenId, tokenName, limits };
+  }
+
+  /** Returns null if nobody is signed in. Throws what the database throws, and what `beforeLookUp` throws. */
+  async findSession(request: FastifyRequest, beforeLookUp?: BeforeLookUp): Promise<OperatorSession | null> {
+    const ids = sessionIdsOf(request, this.isHttps(request));
+    return this.sessions.find({ ids, pageKey: pageKeyOf(request) ?? '' }, beforeLookUp);
+  }
+
+  /**
+   * A browser adds the cookie to what any page of the same site has it send, a service on another port of this machine
+   * included, and says in `Origin` which page that was. Throws ApiError.
+   */
+  requireOwnOrigin(request: FastifyRequest): void {
+    const origin = originOf(request.headers.origin ?? '');
+    if (origin !== null && (origin === this.publicUrl?.origin || origin === this.addressOf(request))) return;
+    throw new ApiError(
+      'foreign_origin',
+      'Changes by a session need an Origin header that matches this service; check PUBLIC_BASE_URL.',
+    );
+  }
+
+  /** Returns the origin that the request was sent to. Takes the public scheme for the public host: a proxy may not pass the scheme on. */
+  private addressOf({ protocol, host }: FastifyRequest): string | null {
+    const isPublic = host.toLowerCase() === this.publicUrl?.host;
+    return isPublic ? this.publicUrl.origin : originOf(`${protocol}://${host}`);
+  }
+
+  /** Whether the browser is on https, as far as the request or the public address tells: a proxy need not pass it on. */
+  isHttps({ protocol }: FastifyRequest): boolean {
+    return protocol === 'https' || this.publicUrl?.protocol === 'https:';
+  }
+}
+
+/** Returns null for a malformed address, and for a scheme that has no origin. */
+function originOf(address: string): string | null {
+  const origin = URL.canParse(address) ? new URL(address).origin : 'null';
+  return origin === 'null' ? null : origin;
+}
+
+/** The admin API takes the cookie where there is no header; the Agent Threads API never does. */
+export function isByCookie({ headers, routeOptions }: FastifyRequest): boolean {
+  return routeOptions.config.adminOperation !== undefined && headers.authorization === undefined;
+}

@@ -1,0 +1,135 @@
+import { makeSessionSecrets, makeToken } from '#access';
+import { PolicyWatch } from '#platform';
+import { isNight } from '#testing';
+import { ApiUnderTest, type Reply } from '../api-under-test.testing.ts';
+import { recordStatements } from '../sent-statements.testing.ts';
+
+// Real: HTTP, PostgreSQL.
+
+const LIMIT = isNight ? 20 : 6;
+/** The statements that look up credentials. */
+const LOOK_UPS = ['find-token', 'find-session'];
+
+let api: ApiUnderTest;
+let watch: PolicyWatch;
+let sent: string[];
+/** Each test has its own addresses, because each has its own count. */
+let tests = 0;
+const at = (host: number): string => `192.0.${tests}.${host}`;
+
+beforeAll(async () => {
+  sent = recordStatements();
+  api = await ApiUnderTest.start({ settings: { RATE_LIMIT_PER_PERSON_TOKEN: LIMIT, TRUSTED_PROXIES: 1 } });
+  watch = api.app.get(PolicyWatch);
+});
+beforeEach(async () => {
+  tests++;
+  // So that no test notices what an earlier one changed.
+  await watch.look();
+  sent.length = 0;
+});
+afterAll(async () => {
+  await api.stop();
+  jest.restoreAllMocks();
+});
+
+const lookUps = () => sent.filter((statement) => LOOK_UPS.includes(statement)).length;
+const counts = () => sent.filter((statement) => statement === 'count-request').length;
+const from = (address: string) => ({ 'x-forwarded-for': address });
+
+async function asPerson(token: string, address = at(1)): Promise<Reply> {
+  return api.get(`/agents/${api.agentId}`, { token, headers: from(address) });
+}
+
+async function asOperator(address: string, headers: Record<string, string>): Promise<Response> {
+  const url = new URL('/admin/v1/agents', api.url);
+  return fetch(url, { headers: { ...headers, ...from(address) } });
+}
+
+const attacks = [
+  { what: 'tokens', attempt: async (address: string) => (await asPerson(makeToken('person'), address)).status },
+  {
+    what: 'session cookies',
+    attempt: async (address: string) => {
+      // A cookie that was not made with the key of the page costs no look-up at all.
+      const { id, pageKey } = makeSessionSecrets();
+      return (await asOperator(address, { cookie: `spool_session=${id}`, 'spool-page-key': pageKey })).status;
+    },
+  },
+];
+
+it.each(attacks)('random $what beyond the limit of their address cost no look-up', async ({ attempt }) => {
+  const statuses: number[] = [];
+  for (let i = 0; i < LIMIT; i++) statuses.push(await attempt(at(7)));
+  expect(statuses).toEqual(Array(LIMIT).fill(401));
+  expect(lookUps()).toBe(LIMIT);
+  sent.length = 0;
+  for (let i = 0; i < 3 * LIMIT; i++) expect(await attempt(at(7))).toBe(429);
+  expect([lookUps(), counts()]).toEqual([0, 0]);
+  // Another address has its own count.
+  expect(await attempt(at(8))).toBe(401);
+});
+
+it.each(attacks)('random $what sent at once cost no more look-ups than the limit allows', async ({ attempt }) => {
+  const statuses = await Promise.all(Array.from({ length: 3 * LIMIT }, () => attempt(at(7))));
+  expect(statuses.filter((status) => status === 401)).toHaveLength(LIMIT);
+  expect(lookUps()).toBe(LIMIT);
+});
+
+it('a wrong token that is repeated is looked up once', async () => {
+  const token = makeToken('service');
+  for (let i = 0; i < 5; i++) expect((await asPerson(token)).status).toBe(401);
+  expect(lookUps()).toBe(1);
+});
+
+it('admits a remembered token behind an address whose limit is used up, also after a change of the policy', async () => {
+  const { token } = await api.newPerson();
+  expect((await asPerson(token)).status).toBe(200);
+  for (let i = 0; i < LIMIT; i++) await asPerson(makeToken('person'));
+  expect((await asPerson(makeToken('person'))).status).toBe(429);
+  expect((await asPerson(token)).status).toBe(200);
+  await api.newPerson();
+  // The process reads every remembered credential again.
+  await watch.look();
+  expect((await asPerson(token)).status).toBe(200);
+});
+
+it('refuses a valid token that is not remembered behind such an address, and admits it from another one', async () => {
+  const { token } = await api.newPerson();
+  for (let i = 0; i < LIMIT; i++) await asPerson(makeToken('person'));
+  const { status, headers } = await asPerson(token);
+  expect(status).toBe(429);
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+  expect((await asPerson(token, at(9))).status).toBe(200);
+  // The process remembers it from now on.
+  expect((await asPerson(token)).status).toBe(200);
+});
+
+it('returns the count to the address once a token proves valid', async () => {
+  for (let i = 0; i < 2 * LIMIT; i++) {
+    const { token } = await api.newPerson();
+    expect((await asPerson(token)).status).toBe(200);
+  }
+  const { token: operator } = await api.access.mintToken({ kind: 'operator', name: 'o' });
+  expect((await asOperator(at(1), { authorization: `Bearer ${operator}` })).status).toBe(200);
+  for (let i = 0; i < LIMIT; i++) expect((await asPerson(makeToken('person'))).status).toBe(401);
+  expect((await asPerson(makeToken('person'))).status).toBe(429);
+});
+
+it('counts many first requests of one token as one look-up', async () => {
+  const organization = { organizationId: api.organizationId, agentIds: [api.agentId] };
+  const { token } = await api.access.mintToken({ kind: 'service', name: 's', ...organization });
+  const replies = await Promise.all(Array.from({ length: 5 * LIMIT }, () => asPerson(token)));
+  expect(replies.map(({ status }) => status)).toEqual(Array(5 * LIMIT).fill(200));
+  // A policy change in the meantime adds one look-up.
+  expect(lookUps()).toBeLessThan(LIMIT);
+});
+
+it('forgets a refusal when the policy changes', async () => {
+  const { id, token } = await api.access.mintToken({ kind: 'person', personId: api.personId, name: 'n' });
+  await api.access.revokeToken(id);
+  expect((await asPerson(token)).status).toBe(401);
+  await api.pool.query('update tokens set revoked_at = null where id = $1', [id]);
+  await watch.look();
+  expect((await asPerson(token)).status).toBe(200);
+});

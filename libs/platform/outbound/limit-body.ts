@@ -1,0 +1,154 @@
+import { ownTurn, pauseIfLong } from '../process/own-turn.ts';
+
+/** An answer, or one event of a stream, is larger than it may be. */
+export class BodyTooLarge extends Error {
+  override name = 'BodyTooLarge';
+}
+
+/** The end of a larger event or body is passed on in a turn of its own, because its reader then parses it. Bytes. */
+const LARGE_BYTES = 256 * 1024;
+
+/** At most so many events are passed on together, because their reader handles all that it has got in one turn. */
+const EVENTS_AT_ONCE = 25;
+
+export interface BodyLimit {
+  /** Of the whole body; of a stream of server-sent events since the last one ended, so that it may be endless. */
+  maxBytes: number;
+  /** Whether the body is read as server-sent events. Default: by its type. */
+  isStream?: boolean;
+  /** Called with each piece before it is kept. A throw ends the body with that error. */
+  onPiece?: (piece: Uint8Array) => void;
+  /**
+   * How many bytes of the body, or of the event that is coming, have come so far; 0 when it is over. A throw ends the body
+   * with that error.
+   */
+  onHeld?: (bytes: number) => void;
+  /** Called with the number of events of a stream before they are passed on. A throw ends the body with that error. */
+  onEvents?: (count: number) => void;
+  /** The body has ended, or broke with an error; not called when the reader let go of it. */
+  onEnd?: (error?: unknown) => void;
+}
+
+/** The same answer, whose body fails with BodyTooLarge instead of passing on more than it may. */
+export function limitBody(
+  response: Response,
+  {
+    maxBytes,
+    isStream = isEventStream(response),
+    onPiece = () => undefined,
+    onHeld = () => undefined,
+    onEvents = () => undefined,
+    onEnd = () => undefined,
+  }: BodyLimit,
+): Response {
+  if (response.body === null) return response;
+  const counter = isStream ? new EventCounter() : new ByteCounter();
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  /** Bytes of what is parsed next: of an event, or of the whole body. */
+  let whole = 0;
+  /** The part of a piece that is passed on later, because the part before it has many events. */
+  let rest: Uint8Array | null = null;
+  /** What has come; null at the end. */
+  const read = async (): Promise<Uint8Array | null> => {
+    const { done, value } = await reader.read();
+    if (done) return null;
+    onPiece(value);
+    return value;
+  };
+  /** What is passed on next; null at the end. */
+  const next = async (): Promise<Uint8Array | null> => {
+    // A piece may be as small as one event, and many of them come in one turn.
+    await pauseIfLong();
+    const piece = rest ?? (await read());
+    const { length, events } = piece === null ? { length: 0, events: 0 } : counter.take(piece);
+    rest = piece === null || length === piece.length ? null : piece.subarray(length);
+    if (piece !== null) onHeld(counter.bytes + (rest?.length ?? 0));
+    if (events > 0) onEvents(events);
+    if (counter.most > maxBytes) throw new BodyTooLarge(`The response is larger than ${maxBytes} bytes.`);
+    whole += length;
+    const isWhole = piece === null || events > 0;
+    if (isWhole && whole > LARGE_BYTES) await ownTurn();
+    if (isWhole) whole = 0;
+    return piece === null ? null : piece.subarray(0, length);
+  };
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const piece = await next();
+        if (piece !== null) return controller.enqueue(piece);
+        controller.close();
+        onHeld(0);
+        onEnd();
+      } catch (error) {
+        onHeld(0);
+        reader.cancel(error).catch(() => undefined);
+        controller.error(error);
+        onEnd(error);
+      }
+    },
+    cancel: (reason) => {
+      onHeld(0);
+      return reader.cancel(reason);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers: new Headers([...headers]) });
+}
+
+function isEventStream({ headers }: Response): boolean {
+  return /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
+}
+
+/** How much of a piece was counted, and how many events end in that part. */
+interface Counted {
+  length: number;
+  events: number;
+}
+
+/** `most`: bytes that count against the limit; `bytes`: those of the body or event that is coming. */
+class ByteCounter {
+  bytes = 0;
+
+  get most(): number {
+    return this.bytes;
+  }
+
+  take({ length }: Uint8Array): Counted {
+    this.bytes += length;
+    return { length, events: 0 };
+  }
+}
+
+const LF = 10;
+const CR = 13;
+
+/** An event ends with an empty line; lines end with LF, CR or both. */
+class EventCounter {
+  most = 0;
+  bytes = 0;
+  private lineIsEmpty = true;
+  private last = 0;
+
+  /** Counts a piece as far as the last event that may be passed on with it. */
+  take(piece: Uint8Array): Counted {
+    let events = 0;
+    let i = 0;
+    for (; i < piece.length && events < EVENTS_AT_ONCE; i++) {
+      const byte = piece[i] ?? 0;
+      this.bytes++;
+      const isSecondHalf = byte === LF && this.last === CR;
+      this.last = byte;
+      if (byte !== LF && byte !== CR) this.lineIsEmpty = false;
+      else if (!isSecondHalf) {
+        if (this.lineIsEmpty) {
+          events++;
+          this.most = Math.max(this.most, this.bytes);
+          this.bytes = 0;
+        }
+        this.lineIsEmpty = true;
+      }
+    }
+    this.most = Math.max(this.most, this.bytes);
+    return { length: i, events };
+  }
+}
