@@ -66,6 +66,9 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, isDraining: (
   await room.reserve(size.bytes, claim.signal);
   const read = () => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size);
   const events = (await claim.read(read)) as TranscriptEvent[];
+  // A Thread with a Run has a message. This one was deleted after the claim, and a model must not be called without messages.
+  if (events.length === 0) claim.stop('gone');
+  claim.signal.throwIfAborted();
   const liveRunIds = new Set(state.runs.map(({ id }) => id));
   const queuedAt = summaries.runs.get(runId)?.created_at;
   const transcript = transcriptOf(events, { runId, queuedAt, liveRunIds });

@@ -224,3 +224,16 @@ it('stores the start with the next append if it could not be stored alone', asyn
   await execution;
   expect(commits()).toEqual(['run.claimed', 'run.started assistant.text_added', ENDS]);
 });
+
+it('begins no step if the Thread was deleted while the Run booted', async () => {
+  const steps = jest.fn(answer);
+  const { harness, booted, said } = slowHarness(steps);
+  const { threadId, execution, leases } = await boot(harness);
+  said.open();
+  await booted.reached;
+  await world.handler.deleteThread(threadId);
+  booted.open();
+  await execution;
+  expect(steps).not.toHaveBeenCalled();
+  expect(leases.claims()).toEqual([]);
+});

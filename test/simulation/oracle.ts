@@ -75,12 +75,15 @@ export class Oracle {
   /**
    * A model step begins. It is given what was stored before its Run was claimed, also by earlier Runs: the result of each call,
    * because it would make an unknown one again under another id, and once what people saw of each message that a stop cut.
+   * A Thread that was deleted while the transcript was read has nothing to give, and takes no append of the step.
    */
   step({ threadId, runId, attempt, transcript }: GivenStep): void {
+    const followed = this.threads.get(threadId)!;
+    if (followed.deleted) return must(transcript.length > 0, `a step of ${runId} begins after its Thread was deleted`);
     const given = new Set(
       transcript.map((entry) => (entry.role === 'tool' ? `${entry.toolCallId} ${entry.outcome}` : '')),
     );
-    const { results, seen } = this.threads.get(threadId)!.stream.knownBefore(runId, attempt);
+    const { results, seen } = followed.stream.knownBefore(runId, attempt);
     for (const result of results) must(given.has(result), `I10: a step of ${runId} is not told of ${result}`);
     const stopped = transcript.flatMap((entry) => (entry.role === 'assistant' && entry.stopped ? [entry.text] : []));
     same(JSON.stringify(stopped), seen, `what a step of ${runId} is told of stopped messages`);
