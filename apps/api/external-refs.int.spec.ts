@@ -242,14 +242,18 @@ describe('a title', () => {
     expect((await patch(id, { title: null })).json.thread.title).toBe('😀 The title');
   });
 
-  test('null takes the title of a first message that arrives meanwhile', async () => {
+  test.each([
+    ['arrives meanwhile', 'Mine', null],
+    ['arrives meanwhile, although another caller sets a title too', 'Hello', 'Another'],
+  ])('null takes the title of a first message that %s', async (_, before, other) => {
     const { id } = (await create({})).json.thread;
-    await patch(id, { title: 'Mine' });
+    await patch(id, { title: before });
     const spy = jest.spyOn(ThreadReader.prototype, 'findFirstMessage');
     spy.mockImplementationOnce(async (threadId) => {
       const none = await new ThreadReader(api.pool).findFirstMessage(threadId);
       const say = { events: [{ type: 'user_message', text: 'Hello' }] };
       expect((await api.post(`/threads/${id}/events`, { body: say })).status).toBe(200);
+      if (other !== null) await patch(id, { title: other });
       return none;
     });
     try {

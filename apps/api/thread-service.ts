@@ -48,7 +48,8 @@ export class ThreadService {
   async updateThread(request: ApiRequest<typeof operations.updateThread>): Promise<ThreadAnswer> {
     const { threadId } = request.input.params;
     const { thread } = await this.access.findVisibleThread(request.caller, threadId);
-    await this.threads.setTitle(thread, request.input.body.title);
+    const isSet = await this.threads.setTitle(thread, request.input.body.title);
+    if (!isSet) return this.updateThread(request);
     const changed = await this.summaries.findThread(threadId, { withRun: true });
     if (changed === null) throw notFound('Thread');
     return this.renderRead(request, changed);

@@ -96,7 +96,7 @@ export class Threads {
   }
 
   /** Creates a Thread in one append. Reads nothing before it if the Agent is known and there are no files. */
-  async create(thread: NewThread, sender: Sender, joining: Joining = {}): Promise<Handled> {
+  async create(thread: NewThread, sender: Sender, joining: Pick<Joining, 'answer'> = {}): Promise<Handled> {
     const { threadId, agent, userId, owner, externalRef, clientExternalRef, fileIds, text } = thread;
     const changes = this.drafts.claim(fileIds, agent.id, sender.owner);
     const fileNames = await this.drafts.namesOf(fileIds);
@@ -161,19 +161,22 @@ export class Threads {
     return this.done(await this.handle({ threadId, commands }, joining));
   }
 
-  /** Sets the title. Null restores the title of the first message. */
-  async setTitle(thread: ThreadSummary, wanted: string | null): Promise<void> {
+  /**
+   * Sets the title. Null restores the title of the first message. Returns false if this message arrived meanwhile: then read the
+   * Thread again and repeat the call.
+   */
+  async setTitle(thread: ThreadSummary, wanted: string | null): Promise<boolean> {
     const text = wanted === null ? await this.reader.findFirstMessage(thread.thread_id) : null;
     const title = wanted ?? deriveTitle(text ?? '');
     // A TERMINATED Thread refuses the title even if nothing would change.
-    if (title === thread.title && thread.status !== 'TERMINATED') return;
+    if (title === thread.title && thread.status !== 'TERMINATED') return true;
     // The first message never changes, but it may arrive after the look-up.
     let cameSince = false;
     await this.change(thread.thread_id, ({ summaries }: LoadedThread): Command[] => {
       cameSince = wanted === null && text === null && summaries.thread?.last_run_id !== null;
       return cameSince ? [] : [{ type: 'set_title', title }];
     });
-    if (cameSince) await this.setTitle(thread, wanted);
+    return !cameSince;
   }
 
   /** Deletes the Thread and its bytes. `within` shares the transaction. Returns whether there was such a Thread. */
