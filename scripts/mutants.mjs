@@ -127,7 +127,7 @@ const MUTANTS = [
     file: 'apps/api/http/limit-rate.ts',
     from: 'Array.from({ length: lookUps }, ',
     to: 'Array.from({ length: 0 }, ',
-    spec: 'apps/api/limit(-rate|s-first)',
+    spec: 'apps/api/http/limit(-rate|s-first)',
   },
   {
     area: 'resume of streams',

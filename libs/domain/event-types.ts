@@ -39,7 +39,7 @@ const OF_RUN = { isRecorded: false, inTranscript: false, inTimeline: true } as c
 const OF_STEP = { isRecorded: true, inTranscript: false, inTimeline: true } as const;
 const OF_TRANSCRIPT = { isRecorded: true, inTranscript: true, inTimeline: true } as const;
 
-/** All event types that this release can read. Every list of event types in code and SQL comes from this table. */
+/** All event types that this release can read. Lists in code come from this table. */
 export const EVENT_TYPES = {
   'thread.created': { schemaVersion: 1, entry: null, folds: 'data', ...NOT_READ },
   'thread.status_entered': { schemaVersion: 1, entry: 'session.status', folds: 'data', ...NOT_READ },

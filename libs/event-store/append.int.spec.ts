@@ -104,7 +104,8 @@ describe('an idempotency key', () => {
     const answer = answerUnder('twice');
     const [first, second] = [await creation(ulid()), await creation(ulid())];
     expect(await send({ ...first, answer })).toBe('appended');
-    expect(await send({ ...second, answer: { ...answer, body: 'another' } })).toBe('key_taken');
+    const again = { ...second, answer: { ...answer, body: 'another' } };
+    expect(await on.store.append(again)).toEqual({ outcome: 'key_taken', isFinal: true });
     const { fingerprint, status, body } = answer;
     const kept = await on.store.findKey(answer.tokenId, answer.key);
     expect(kept).toEqual({ fingerprint, status, body, threadId: first.after.threadId, fileId: null });
@@ -116,7 +117,7 @@ describe('an idempotency key', () => {
     const other = await connect(on.url);
     await other.query('begin');
     await other.query(`select pg_advisory_xact_lock(hashtextextended('token busy', 0))`);
-    expect(await send(append)).toBe('key_taken');
+    expect(await on.store.append(append)).toEqual({ outcome: 'key_taken', isFinal: false });
     expect(await on.store.load(append.after.threadId)).toBeNull();
     await other.end();
     await eventually(async () => (await send(append)) === 'appended', { what: 'the lock is gone' });

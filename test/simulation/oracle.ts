@@ -75,7 +75,7 @@ export class Oracle {
   /**
    * A model step begins. It is given what was stored before its Run was claimed, also by earlier Runs: the result of each call,
    * because it would make an unknown one again under another id, and once what people saw of each message that a stop cut.
-   * A Thread that was deleted while the transcript was read has nothing to give, and takes no append of the step.
+   * If the Thread was deleted while the transcript was read, parts of it may be missing, but not all. No append of it is stored.
    */
   step({ threadId, runId, attempt, transcript }: GivenStep): void {
     const followed = this.threads.get(threadId)!;

@@ -345,10 +345,11 @@ describe('what operators do to Threads and Runs', () => {
 
   test('a Thread is deleted once, by however many at once', async () => {
     const { threadId } = await started();
-    const all = await Promise.all(
-      Array.from({ length: 3 }, () => admin.send('deleteThread', { params: { threadId } })),
-    );
-    expect(all.map(({ status }) => status).toSorted()).toEqual([200, 404, 404]);
+    const actions = await admin.actionsOf(async () => {
+      const sent = Array.from({ length: 3 }, () => admin.send('deleteThread', { params: { threadId } }));
+      expect((await Promise.all(sent)).map(({ status }) => status).toSorted()).toEqual([200, 404, 404]);
+    });
+    expect(actions).toEqual(['thread.deleted']);
   });
 });
 
