@@ -84,33 +84,16 @@ appended as (
     (version integer, id text, type text, schema_version smallint, data jsonb, run_id text, attempt integer, public boolean)
 ),
 thread_summary as (
-  insert into thread_summaries (thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
-                                owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at,
-                                client_external_ref, external_ref, external_ref_token_id)
-  select t.thread_id, t.agent_id, t.organization_id, t.user_id, t.kind, t.owner_person_id,
-         t.owner_service_token_id, t.status, t.title, t.last_run_id, t.archived, t.created_at, t.updated_at,
-         t.client_external_ref, t.external_ref, t.external_ref_token_id
+  insert into thread_summaries (:thread_columns)
+  select :t.thread_columns
   from input, stream, jsonb_populate_recordset(null::thread_summaries, input.thread_summary) as t
-  on conflict (thread_id) do update
-  set status      = excluded.status,
-      title       = excluded.title,
-      last_run_id = excluded.last_run_id,
-      archived    = excluded.archived,
-      updated_at  = excluded.updated_at
+  on conflict (thread_id) do update set :thread_updates
 ),
 run_summary as (
-  insert into run_summaries (run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at,
-                             error, final_output)
-  select r.run_id, r.thread_id, r.status, r.trigger, r.created_at, r.started_at, r.completed_at, r.updated_at,
-         r.error, r.final_output
+  insert into run_summaries (:run_columns)
+  select :r.run_columns
   from input, stream, jsonb_populate_recordset(null::run_summaries, input.run_summaries) as r
-  on conflict (run_id) do update
-  set status       = excluded.status,
-      started_at   = excluded.started_at,
-      completed_at = excluded.completed_at,
-      updated_at   = excluded.updated_at,
-      error        = excluded.error,
-      final_output = excluded.final_output
+  on conflict (run_id) do update set :run_updates
 ),
 work as (
   insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, holder,

@@ -9,11 +9,11 @@ import {
   traceParent,
   type NamedStatement,
 } from '#platform';
-import type { RunSummary, Summaries } from '#projections';
+import { withColumns, type RunSummary, type Summaries } from '#projections';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
-const APPEND = sql('append.sql');
+const APPEND = withColumns(sql('append.sql'));
 const APPEND_EVENTS = sql('append-events.sql');
 
 /**

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { PoolClient } from 'pg';
+import { withColumns } from '#projections';
 import { apply, idleThread, openFixture, record, runningThread, type Fixture } from './store.testing.ts';
 
 // A plan is made once a connection, maybe when a table was empty or had a page, and is used until the next ANALYZE. So the
@@ -41,7 +42,7 @@ const statements = folders.flatMap((folder) =>
 
 /** The parts of the statement's plan that read a table without a key to look it up by. */
 async function findScans(path: string): Promise<string[]> {
-  const text = readFileSync(path, 'utf8');
+  const { text } = withColumns({ name: path, text: readFileSync(path, 'utf8') });
   const parameters = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
   await client.query(`prepare statement as ${text}`);
   const nulls = parameters > 0 ? `(${Array.from({ length: parameters }, () => 'null').join(', ')})` : '';

@@ -12,7 +12,7 @@ import {
   transact,
   type NamedStatement,
 } from '#platform';
-import type { RunSummary, ThreadSummary } from '#projections';
+import { withRfc3339, type RunSummary, type ThreadSummary } from '#projections';
 import {
   eventRows,
   sendAppend,
@@ -145,8 +145,8 @@ export class ThreadStore {
     const [row] = await this.read<Row>(LOAD_THREAD, [threadId], timeoutMs);
     if (row === undefined) return null;
     const { version, lastEventId, lastOccurredAt, state } = row;
-    const runs = new Map((row.runs ?? []).map((run) => [run.run_id, withIsoTimes(run)]));
-    const summaries = { thread: row.thread && withIsoTimes(row.thread), runs };
+    const runs = new Map((row.runs ?? []).map((run) => [run.run_id, withRfc3339(run)]));
+    const summaries = { thread: row.thread && withRfc3339(row.thread), runs };
     return { threadId, version, lastEventId, lastOccurredAt, state, summaries };
   }
 
@@ -347,16 +347,4 @@ export class ThreadStore {
 interface LockedStream {
   version: number;
   runIds: string[];
-}
-
-const TIMES = ['created_at', 'started_at', 'completed_at', 'updated_at'] as const;
-
-/** `row_to_json` writes times with an offset and without trailing zeros; summaries keep them as events do. */
-function withIsoTimes<Row extends object>(row: Row): Row {
-  const copy = { ...row } as Record<string, unknown>;
-  for (const name of TIMES) {
-    const value = copy[name];
-    if (typeof value === 'string') copy[name] = new Date(value).toISOString();
-  }
-  return copy as Row;
 }

@@ -1,3 +1,4 @@
+export { withColumns, withRfc3339 } from './columns.ts';
 export * from './fold.ts';
 export * from './rebuild.ts';
 export * from './run-summary.ts';

@@ -1,6 +1,7 @@
 import pg, { type ClientBase, type QueryArrayConfig } from 'pg';
 import { eventTypes, type StoredEvent, type ThreadEventType, type ThreadState, type UnknownEvent } from '#domain';
 import { namedStatement, pauseIfLong, toRfc3339, type NamedStatement } from '#platform';
+import { readRunSummary, readThreadSummary, withColumns } from './columns.ts';
 import type { RunSummary } from './run-summary.ts';
 import type { ThreadSummary } from './thread-summary.ts';
 
@@ -8,8 +9,8 @@ const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dir
 
 const READ_STREAMS = sql('read-streams.sql');
 const READ_EVENTS = sql('read-events.sql');
-const READ_THREAD_SUMMARIES = sql('read-thread-summaries.sql');
-const READ_RUN_SUMMARIES = sql('read-run-summaries.sql');
+const READ_THREAD_SUMMARIES = withColumns(sql('read-thread-summaries.sql'));
+const READ_RUN_SUMMARIES = withColumns(sql('read-run-summaries.sql'));
 
 /** How many events a page has, about. More would hold snapshots and memory for longer and save nothing. */
 export const PAGE_EVENTS = 4_000;
@@ -168,20 +169,19 @@ function eachRow(
 const text = (column: Column | undefined): string => column ?? '';
 // `infinity` stays as it is: no stream says that.
 const time = (column: Column | undefined): string => (column?.endsWith('+00') ? toRfc3339(column) : text(column));
-const timeOrNull = (column: Column | undefined): string | null => (column ? time(column) : null);
 const json = (column: Column | undefined): unknown => (column ? JSON.parse(column) : null);
 
 async function toStoredRows(threadId: string, raw: RawRows | undefined): Promise<StoredRows> {
   const { stream, thread, runs: rawRuns = [] } = raw ?? {};
   const runs = new Map<string, RunSummary>();
   for (const run of rawRuns) {
-    runs.set(text(run[0]), toRunSummary(run));
+    runs.set(text(run[0]), readRunSummary(run));
     await pauseIfLong();
   }
   return {
     threadId,
     stream: stream ? { ...toHead(stream, 1), state: json(stream[4]) as ThreadState } : null,
-    thread: thread ? toThreadSummary(thread) : null,
+    thread: thread ? readThreadSummary(thread) : null,
     runs,
     head: stream?.[5] ? toHead(stream, 5) : null,
   };
@@ -204,41 +204,5 @@ function toEvent(row: Column[]): StoredEvent | UnknownEvent {
     attempt: attempt ? Number(attempt) : null,
     public: isPublic === 't',
     occurredAt: time(occurredAt),
-  };
-}
-
-function toThreadSummary(row: Column[]): ThreadSummary {
-  return {
-    thread_id: text(row[0]),
-    agent_id: text(row[1]),
-    organization_id: text(row[2]),
-    user_id: text(row[3]),
-    kind: text(row[4]) as ThreadSummary['kind'],
-    owner_person_id: row[5] ?? null,
-    owner_service_token_id: row[6] ?? null,
-    status: text(row[7]) as ThreadSummary['status'],
-    title: row[8] ?? null,
-    last_run_id: row[9] ?? null,
-    archived: row[10] === 't',
-    created_at: time(row[11]),
-    updated_at: time(row[12]),
-    client_external_ref: row[13] ?? null,
-    external_ref: row[14] ?? null,
-    external_ref_token_id: row[15] ?? null,
-  };
-}
-
-function toRunSummary(row: Column[]): RunSummary {
-  return {
-    run_id: text(row[0]),
-    thread_id: text(row[1]),
-    status: text(row[2]) as RunSummary['status'],
-    trigger: text(row[3]) as RunSummary['trigger'],
-    created_at: time(row[4]),
-    started_at: timeOrNull(row[5]),
-    completed_at: timeOrNull(row[6]),
-    updated_at: time(row[7]),
-    error: json(row[8]) as RunSummary['error'],
-    final_output: json(row[9]) as RunSummary['final_output'],
   };
 }

@@ -1,5 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 import { namedStatement, withClient } from '#platform';
+import { withColumns } from './columns.ts';
 import { repairUsage } from './file-usage.ts';
 import { findDifferences, type Difference } from './differences.ts';
 import {
@@ -16,7 +17,7 @@ import { emptyReplay, replay, type Replay } from './replay.ts';
 import { behindLocks, inSnapshot } from './isolation.ts';
 
 const LOCK_STREAMS = namedStatement(import.meta.dirname, 'lock-streams.sql');
-const WRITE_ROWS = namedStatement(import.meta.dirname, 'write-rows.sql');
+const WRITE_ROWS = withColumns(namedStatement(import.meta.dirname, 'write-rows.sql'));
 
 export interface RebuildOptions {
   /** Goes on after this Thread: `lastThreadId` of a rebuild that was stopped. */

@@ -7,6 +7,7 @@ import {
   type RunTrigger,
   type StoredEvent,
 } from '#domain';
+import type { ColumnType } from './column-types.ts';
 import { change } from './thread-summary.ts';
 
 /** One row of `run_summaries`: what the contract calls RunSummary. Times are RFC 3339. */
@@ -23,6 +24,20 @@ export interface RunSummary {
   error: RunError | null;
   final_output: FinalOutput | null;
 }
+
+/** The columns of `run_summaries`. Statements list them by `:run_columns`. */
+export const RUN_COLUMNS = {
+  run_id: 'text',
+  thread_id: 'text',
+  status: 'text',
+  trigger: 'text',
+  created_at: 'time',
+  started_at: 'time',
+  completed_at: 'time',
+  updated_at: 'time',
+  error: 'json',
+  final_output: 'json',
+} satisfies Record<keyof RunSummary, ColumnType>;
 
 /** A pure fold over the events of one Run. */
 export function foldRunSummary(row: RunSummary | null, event: StoredEvent): RunSummary | null {

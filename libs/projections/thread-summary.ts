@@ -1,4 +1,5 @@
 import { deriveTitle, type AgentKind, type StoredEvent, type ThreadStatus } from '#domain';
+import type { ColumnType } from './column-types.ts';
 
 /** One row of `thread_summaries`: what the contract calls ThreadSummary, and who may see it. Times are RFC 3339. */
 export interface ThreadSummary {
@@ -21,6 +22,26 @@ export interface ThreadSummary {
   /** The token that gave `external_ref`. */
   external_ref_token_id: string | null;
 }
+
+/** The columns of `thread_summaries`. Statements list them by `:thread_columns`. */
+export const THREAD_COLUMNS = {
+  thread_id: 'text',
+  agent_id: 'text',
+  organization_id: 'text',
+  user_id: 'text',
+  kind: 'text',
+  owner_person_id: 'text',
+  owner_service_token_id: 'text',
+  status: 'text',
+  title: 'text',
+  last_run_id: 'text',
+  archived: 'boolean',
+  created_at: 'time',
+  updated_at: 'time',
+  client_external_ref: 'text',
+  external_ref: 'text',
+  external_ref_token_id: 'text',
+} satisfies Record<keyof ThreadSummary, ColumnType>;
 
 /** Returns the caller's reference for the Thread, given by either name. */
 export function referenceOf(row: Pick<ThreadSummary, 'external_ref' | 'client_external_ref'>): string | null {

@@ -12,45 +12,16 @@ stream as (
       state            = excluded.state
 ),
 thread_summary as (
-  insert into thread_summaries (thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
-                                owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at,
-                                client_external_ref, external_ref, external_ref_token_id)
-  select thread_id, agent_id, organization_id, user_id, kind, owner_person_id,
-         owner_service_token_id, status, title, last_run_id, archived, created_at, updated_at, client_external_ref,
-         external_ref, external_ref_token_id
+  insert into thread_summaries (:thread_columns)
+  select :thread_columns
   from jsonb_populate_recordset(null::thread_summaries, $2::jsonb)
-  on conflict (thread_id) do update
-  set agent_id               = excluded.agent_id,
-      organization_id        = excluded.organization_id,
-      user_id                = excluded.user_id,
-      kind                   = excluded.kind,
-      owner_person_id        = excluded.owner_person_id,
-      owner_service_token_id = excluded.owner_service_token_id,
-      status                 = excluded.status,
-      title                  = excluded.title,
-      last_run_id            = excluded.last_run_id,
-      archived               = excluded.archived,
-      created_at             = excluded.created_at,
-      updated_at             = excluded.updated_at,
-      client_external_ref    = excluded.client_external_ref,
-      external_ref           = excluded.external_ref,
-      external_ref_token_id  = excluded.external_ref_token_id
+  on conflict (thread_id) do update set :thread_updates
 ),
 run_summary as (
-  insert into run_summaries (run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at,
-                             error, final_output)
-  select run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at, error, final_output
+  insert into run_summaries (:run_columns)
+  select :run_columns
   from jsonb_populate_recordset(null::run_summaries, $3::jsonb)
-  on conflict (run_id) do update
-  set thread_id    = excluded.thread_id,
-      status       = excluded.status,
-      trigger      = excluded.trigger,
-      created_at   = excluded.created_at,
-      started_at   = excluded.started_at,
-      completed_at = excluded.completed_at,
-      updated_at   = excluded.updated_at,
-      error        = excluded.error,
-      final_output = excluded.final_output
+  on conflict (run_id) do update set :run_updates
 ),
 stream_gone as (
   delete from streams where thread_id = any ($4::text[])

@@ -1,10 +1,10 @@
 import type { Pool } from 'pg';
 import type { CreateThread } from '#domain';
 import { BY_KEY, namedStatement, type NamedStatement } from '#platform';
-import type { RunSummary } from '#projections';
+import { withColumns, type RunSummary } from '#projections';
 
 const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql');
-const FIND_RUNS = namedStatement(import.meta.dirname, 'find-runs.sql');
+const FIND_RUNS = withColumns(namedStatement(import.meta.dirname, 'find-runs.sql'));
 const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
 /** What the use cases of Threads read. Throws what the database throws. */

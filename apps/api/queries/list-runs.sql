@@ -1,7 +1,7 @@
 -- A page of a Thread's Runs, newest first, after the Run that the cursor names: at most $3, and no more once their final outputs
 -- pass $4 bytes, first as they are stored, which is known without reading them. "found": how many there are without the bound on bytes, one more
 -- than $3 at most. Runs neither move nor go, so pages are stable.
-select run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at, error, final_output, found
+select :run_columns, found
 from (
   select *, sum(coalesce(octet_length(final_output::text), 0)) over newest_first
             - coalesce(octet_length(final_output::text), 0) as after
@@ -9,7 +9,7 @@ from (
     select *, count(*) over ()::integer as found, row_number() over newest_first as place,
            sum(stored) over newest_first - stored as stored_after
     from (
-      select run_id, thread_id, status, trigger, created_at, started_at, completed_at, updated_at, error, final_output,
+      select :run_columns,
              coalesce(pg_column_size(final_output) * case when pg_column_compression(final_output) is null then 1 else 8 end, 0) as stored
       from run_summaries
       where thread_id = $1

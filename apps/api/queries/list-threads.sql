@@ -4,8 +4,7 @@
 select t.*
 from unnest($2::text[]) as agent (id)
 cross join lateral (
-  select thread_id, agent_id, organization_id, user_id, kind, owner_person_id, owner_service_token_id, status, title,
-         last_run_id, archived, created_at, updated_at, client_external_ref, external_ref, external_ref_token_id
+  select :thread_columns
   from thread_summaries
   where :owner = $1 and agent_id = agent.id
     and ($3::text is null or status = $3)

@@ -1,11 +1,11 @@
 import type { Pool } from 'pg';
 import type { Ownership } from '#access';
 import type { ThreadPlace } from '#contract';
-import { BY_KEY, namedStatement, toRfc3339, type NamedStatement } from '#platform';
-import type { RunSummary, ThreadSummary } from '#projections';
+import { BY_KEY, namedStatement, type NamedStatement } from '#platform';
+import { withColumns, withRfc3339, type RunSummary, type ThreadSummary } from '#projections';
 
 const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
-const LIST_RUNS = namedStatement(import.meta.dirname, 'list-runs.sql');
+const LIST_RUNS = withColumns(namedStatement(import.meta.dirname, 'list-runs.sql'));
 
 /** Filters of Thread lists that have an index of their own, with their conditions. */
 const FILTERED = { userId: 'user_id', externalRef: 'coalesce(external_ref, client_external_ref)' } as const;
@@ -14,7 +14,7 @@ type OwnerColumn = keyof Ownership;
 
 /** Returns the statement for one kind of owner. A cached plan for all kinds would use no index. */
 function ofOwner(fileName: string, owner: OwnerColumn): NamedStatement {
-  const { name, text } = namedStatement(import.meta.dirname, fileName);
+  const { name, text } = withColumns(namedStatement(import.meta.dirname, fileName));
   return { name: `${name} ${owner}`, text: text.replace(/^--.*\n/gm, '').replaceAll(':owner', owner) };
 }
 
@@ -111,12 +111,4 @@ export class SummaryReader {
 
 function ownerColumn(owner: Ownership): OwnerColumn {
   return owner.owner_person_id === null ? 'owner_service_token_id' : 'owner_person_id';
-}
-
-/** `to_jsonb` writes times with an offset and without trailing zeros. */
-function withRfc3339<Row extends ThreadSummary | RunSummary>(row: Row): Row {
-  const time = (value: string | null | undefined) => value && toRfc3339(value);
-  const times = { created_at: time(row.created_at), updated_at: time(row.updated_at) };
-  if (!('started_at' in row)) return { ...row, ...times };
-  return { ...row, ...times, started_at: time(row.started_at), completed_at: time(row.completed_at) };
 }
