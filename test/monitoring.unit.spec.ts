@@ -1,8 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { parse } from 'yaml';
-import { collectProcessMetrics, configSchema, loadConfig, scrape } from '#platform';
+import { collectProcessMetrics, configSchema, describeMetrics, loadConfig, scrape } from '#platform';
 
 const root = join(import.meta.dirname, '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -41,7 +41,33 @@ async function knownNames(): Promise<Set<string>> {
   return new Set([...declared.flatMap(parts), ...FOREIGN]);
 }
 
-beforeAll(() => collectProcessMetrics());
+/** Each package declares its metrics in a file of this name. */
+const declarations = ['apps', 'libs'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((path) => basename(path) === 'metrics.ts')
+    .map((path) => join(root, folder, path)),
+);
+
+beforeAll(async () => {
+  for (const path of declarations) await import(path);
+  collectProcessMetrics();
+});
+
+test('metrics.md lists every metric by its name, type and labels', () => {
+  const rows = [...read('docs/operations/metrics.md').matchAll(/^\| `(spool_\w+)` \| (\w+) \| (.*?) ?\| [AWI ]+ \|/gm)];
+  const documented = rows.map(([, name = '', type, labels = '']) => {
+    return { name, type, labels: [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label) };
+  });
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  expect(documented.toSorted(byName)).toEqual(describeMetrics().toSorted(byName));
+});
+
+test('counters end in _total, and histograms in _seconds', () => {
+  for (const { name, type } of describeMetrics()) {
+    expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
+    if (type === 'histogram') expect(name).toMatch(/_seconds$/);
+  }
+});
 
 /** Names of metrics in an expression, and whether it can be read. */
 function readExpression(expression: string): { metrics: string[]; isValid: boolean } {

@@ -1,15 +1,8 @@
 import type { RateLimiter } from '#access';
 import { wakeupsPart, type LiveBus } from '#live';
-import {
-  databasePart,
-  HealthCheck,
-  metrics,
-  okOrAway,
-  type Database,
-  type PolicyWatch,
-  type Readiness,
-} from '#platform';
+import { databasePart, HealthCheck, okOrAway, type Database, type PolicyWatch, type Readiness } from '#platform';
 import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
+import { metrics } from './metrics.ts';
 
 /** `away` is without PostgreSQL alone; without anything else requests are answered, and `degraded` says that. */
 export interface Health extends Readiness {

@@ -1,6 +1,7 @@
 import type { StoredEvent } from '#domain';
-import { isDatabaseAway, metrics } from '#platform';
+import { isDatabaseAway } from '#platform';
 import type { AppendResult, LoadedThread, LostResult } from './append.ts';
+import { metrics } from './metrics.ts';
 
 /** The label of the metric by outcome. A Run that waits for a limit is no error, and has its own label. */
 const LABELS = { appended: 'ok', conflict: 'conflict', key_taken: 'unmet', refused: 'unmet', unknown: 'away' } as const;

@@ -1,7 +1,7 @@
 import type { StoredEvent } from '#domain';
-import { metrics } from '#platform';
 import type { LoadedThread } from './append.ts';
 import { countEvents } from './count.ts';
+import { metrics } from './metrics.ts';
 
 const event = (type: string, data: object) => ({ type, data }) as unknown as StoredEvent;
 const before = { summaries: { runs: new Map() } } as unknown as LoadedThread;

@@ -15,7 +15,7 @@ import {
   type StoredEvent,
   type ThreadState,
 } from '#domain';
-import { DatabaseAway, idFactory, metrics } from '#platform';
+import { DatabaseAway, idFactory } from '#platform';
 import { foldSummaries, noSummaries } from '#projections';
 import type {
   Append,
@@ -31,6 +31,7 @@ import { countEvents } from './count.ts';
 import { Lines } from './lines.ts';
 import type { ThreadStore } from './thread-store.ts';
 import { tracedAppend } from './traced-append.ts';
+import { metrics } from './metrics.ts';
 
 /** What listeners hear after a commit: hints for the live bus and the queue, never awaited by the writer. */
 export interface Commit {

@@ -4,6 +4,7 @@ export * from './disk-blob-store.ts';
 export type * from './file-changes.ts';
 export * from './file-store.ts';
 export * from './files.module.ts';
+export { metrics as fileMetrics } from './metrics.ts';
 export * from './open-blob-store.ts';
 export * from './store-file.ts';
 export * from './verify-files.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { metrics, type Logger } from '#platform';
+import { type Logger } from '#platform';
 import type { LiveBus, WakeListener } from './bus.ts';
+import { metrics } from './metrics.ts';
 
 /** What carries wake-ups between processes. It logs its own failures. */
 export interface WakeTransport {

@@ -1,6 +1,6 @@
 import type { StreamEnd } from '#event-store';
-import { metrics } from '#platform';
 import { framesAfter, type FramedPage } from './framed-page.ts';
+import { metrics } from './metrics.ts';
 
 /** Why a reader was ended: no Run is active and all is delivered, or the Thread was deleted. */
 export type ReaderEnd = 'idle' | 'thread_gone';

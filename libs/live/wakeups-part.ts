@@ -1,5 +1,6 @@
-import { metrics, type HealthPart } from '#platform';
+import { type HealthPart } from '#platform';
 import type { LiveBus } from './bus.ts';
+import { metrics } from './metrics.ts';
 
 /** Wake-ups, as a process depends on them. */
 export function wakeupsPart(bus: Pick<LiveBus, 'isUp'>, means: string): HealthPart {

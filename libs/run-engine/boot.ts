@@ -2,7 +2,7 @@ import { NoRoom, type AgentCatalogue, type AgentManifest, type Harness, type Har
 import { findLiveRun, type LiveRun, type ThreadState } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
-import { countBoot, untilAborted, type Logger } from '#platform';
+import { untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import type { Claim } from './claim.ts';
@@ -12,6 +12,7 @@ import type { RunRoom } from './run-room.ts';
 import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
 import { tracedBoot } from './traced-steps.ts';
 import { transcriptOf, type TranscriptEvent } from './transcript.ts';
+import { countBoot } from './metrics.ts';
 
 export interface BootParts {
   store: ThreadStore;

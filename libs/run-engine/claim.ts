@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, openStepAfter, type Command, type ThreadState } from '#domain';
 import type { CommandHandler, Fence, LoadedThread, RunOffer, ThreadStore } from '#event-store';
 import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
-import { isDatabaseAway, metrics, untilAborted, type Logger } from '#platform';
+import { isDatabaseAway, untilAborted, type Logger } from '#platform';
+import { metrics } from './metrics.ts';
 
 /**
  * Why the work on a Run ends before the Run does. `gone`: the database says that the claim does not hold any more;

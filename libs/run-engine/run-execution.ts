@@ -1,6 +1,6 @@
 import { HarnessError, toolInputProblem, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
-import { countStep, newId, pauseIfLong } from '#platform';
+import { newId, pauseIfLong } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import { FilesRefused, type Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
@@ -11,6 +11,7 @@ import type { RunRoom } from './run-room.ts';
 import type { ThreadFolder } from './thread-folder.ts';
 import { tracedModelStep, tracedToolStep } from './traced-steps.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
+import { countStep } from './metrics.ts';
 
 export interface ExecutionParts extends ToolStepParts {
   /** Whether the process stops: then no further step begins. */

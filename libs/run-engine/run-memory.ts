@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
-import { ByteBudget, metrics, type Config } from '#platform';
+import { ByteBudget, type Config } from '#platform';
+import { metrics } from './metrics.ts';
 
 /** A tool call that reads as much as one may must fit where nothing else is read: a message of 16 MiB, four times over. */
 const LARGEST_CALL_BYTES = 64 * 1024 * 1024;

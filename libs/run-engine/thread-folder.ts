@@ -1,6 +1,7 @@
 import { FileRefused, HarnessError, type FolderFile, type ThreadFiles } from '#agents';
 import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, distinctNames } from '#domain';
 import {
+  fileMetrics,
   BlobMissing,
   BlobStoreAway,
   type BlobKeeper,
@@ -9,7 +10,7 @@ import {
   type FileStore,
   type FolderRow,
 } from '#files';
-import { isDatabaseAway, metrics } from '#platform';
+import { isDatabaseAway } from '#platform';
 
 export interface FolderParts {
   files: FileStore;
@@ -87,7 +88,7 @@ export class ThreadFolder implements ThreadFiles {
       // Written anew since it was looked up, and already swept.
       const now = await this.find(file);
       if (now.blob_key !== row.blob_key) return this.blobs.get(now.blob_key, range);
-      metrics.lostFileReads.inc();
+      fileMetrics.lostFileReads.inc();
       await this.files.noteLost(row, true);
       throw new FileRefused(`The content of ${file.path} is lost: the file storage no longer has it.`);
     }

@@ -16,12 +16,13 @@ import {
   type ToolCompleted,
 } from '#domain';
 import { BlobStoreAway, storeArtifact, type BlobKeeper, type FolderChanges, type PreparedFile } from '#files';
-import { countStep, isDatabaseAway, untilAborted, type Logger } from '#platform';
+import { isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
 import type { ToolFileRefusal } from './claim.ts';
 import { newFileFacts, StagedFolder } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
 import type { ThreadFolder } from './thread-folder.ts';
+import { countStep } from './metrics.ts';
 
 /** What the log shows of a result (docs/spec/decisions.md#log), bytes of UTF-8. */
 const MAX_SUMMARY_BYTES = 2 * 1024;

@@ -3,10 +3,11 @@ import type { Pool } from 'pg';
 import type { WorkerSandbox } from '#agents';
 import type { RunOffer } from '#event-store';
 import type { LiveBus } from '#live';
-import { isDatabaseAway, metrics, type Logger } from '#platform';
+import { isDatabaseAway, type Logger } from '#platform';
 import { HandlerUnavailable, registerWorker, type RegisteredWorker, type RunConsumer, type RunQueue } from '#run-queue';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { RunEngine } from './run-engine.ts';
+import { metrics } from './metrics.ts';
 
 /** How often an unavailable database is probed, and how long its answer may take. */
 const PROBE_MS = 500;

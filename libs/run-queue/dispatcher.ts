@@ -1,12 +1,13 @@
 import type { Pool, QueryConfig, QueryResultRow } from 'pg';
 import type { RunOffer } from '#event-store';
-import { ADVISORY_LOCKS, LeaderLoop, metrics, namedStatement, type Logger } from '#platform';
+import { ADVISORY_LOCKS, LeaderLoop, namedStatement, type Logger } from '#platform';
 import { inTurn, runsAhead, type FairShares, type ReadyRun } from './fair-order.ts';
 import { lookAtLimits } from './limited-runs.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
 import { jobIdOf, QueueAway, windowOf, type RunQueue } from './run-queue.ts';
 import { SlotUsage, type SlotsInUse } from './slot-usage.ts';
+import { metrics } from './metrics.ts';
 
 const FIND_READY_RUNS = namedStatement(import.meta.dirname, 'find-ready-runs.sql');
 const FIND_SLOTS_IN_USE = namedStatement(import.meta.dirname, 'find-slots-in-use.sql');

@@ -1,8 +1,9 @@
 import type { Pool } from 'pg';
-import { queryTimeout, HEALTH_LIMIT_MS, metrics, namedStatement, onScrape, untilAborted } from '#platform';
+import { queryTimeout, HEALTH_LIMIT_MS, namedStatement, onScrape, untilAborted } from '#platform';
 import type { QueueControls } from './queue-controls.ts';
 import { remember } from './remember.ts';
 import type { RunQueue } from './run-queue.ts';
+import { metrics } from './metrics.ts';
 
 const READ_INSTALLATION = namedStatement(import.meta.dirname, 'read-installation.sql');
 

@@ -1,5 +1,6 @@
-import { HEALTH_LIMIT_MS, metrics, untilAborted, type HealthPart } from '#platform';
+import { HEALTH_LIMIT_MS, untilAborted, type HealthPart } from '#platform';
 import type { RunQueue } from './run-queue.ts';
+import { metrics } from './metrics.ts';
 
 /** The queue, as a process depends on it. */
 export function queuePart(queue: Pick<RunQueue, 'waitingCount'>, means: string): HealthPart {

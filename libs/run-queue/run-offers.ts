@@ -1,9 +1,10 @@
 import type { RunOffer } from '#event-store';
-import { metrics, type Logger } from '#platform';
+import { type Logger } from '#platform';
 import { logSparsely } from './log-sparsely.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { Controls, QueueControls } from './queue-controls.ts';
 import { windowOf, type RunQueue } from './run-queue.ts';
+import { metrics } from './metrics.ts';
 
 /** An offer that has not been sent by then is dropped: the dispatcher has it. */
 const LIMIT_MS = 200;

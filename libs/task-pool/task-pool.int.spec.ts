@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { eventually } from '#testing';
-import { metrics, type Logger } from '#platform';
+import { type Logger } from '#platform';
 import { PoolChild } from './pool-child.ts';
 import { usageOf } from './process-usage.ts';
 import { TaskFailed, type Task, type TaskLimits } from './task.ts';
 import { TaskPool } from './task-pool.ts';
+import { metrics } from './metrics.ts';
 
 // Real: the child processes, their limits, and what runs away in them.
 

@@ -1,7 +1,8 @@
-import { metrics, type Logger } from '#platform';
+import { type Logger } from '#platform';
 import { FairQueue } from './fair-queue.ts';
 import { PoolChild } from './pool-child.ts';
 import { TaskFailed, type Payload, type RunTask, type Task, type TaskInput } from './task.ts';
+import { metrics } from './metrics.ts';
 
 export interface TaskPoolOptions {
   /** The most children at once. One organization uses at most half of them, rounded up. */

@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ByteBudget, metrics, type ByteHold, type Config } from '#platform';
+import { ByteBudget, type ByteHold, type Config } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { bodiesFull } from '../http/http-errors.ts';
 import { networkOf } from '../http/limit-rate.ts';
 import { BodyTurns, heapPart } from './body-turns.ts';
 import { LARGE_BYTES, parseBody } from './parse-body.ts';
 import { bodyCutOff, readBody } from './read-body.ts';
+import { metrics } from '../metrics.ts';
 
 /** The most memory that an upload holds: one part on its way to S3 (libs/files/s3-upload.ts). Bytes. */
 const UPLOAD_BYTES = 5 * 1024 * 1024;

@@ -3,8 +3,7 @@ import { create as contentDisposition } from 'content-disposition';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import parseRange from 'range-parser';
 import type { operations } from '#contract';
-import { BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileStore } from '#files';
-import { metrics } from '#platform';
+import { fileMetrics, BlobMissing, type BlobKeeper, type ByteRange, type FileRow, type FileStore } from '#files';
 import type { ApiRequest } from '../http/caller.ts';
 import { ApiError, contentLost, notFound } from '../http/http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
@@ -86,7 +85,7 @@ export class FileSender {
       // Deleted since, by another request.
       if (now === null) throw notFound('File');
       if (now.blob_key !== file.blob_key) return now;
-      metrics.lostFileReads.inc();
+      fileMetrics.lostFileReads.inc();
       await this.files.noteLost(file, true);
       throw contentLost();
     }

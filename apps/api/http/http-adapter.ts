@@ -3,13 +3,14 @@ import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyHttpOptions } from 'fastify';
 import type { ErrorReason } from '#contract';
-import { metrics, newId, type Config, type Logger } from '#platform';
+import { newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
 import { KnownPaths } from './known-paths.ts';
 import { letSenderFinish } from './let-sender-finish.ts';
 import { networkOf } from './limit-rate.ts';
 import { RequestLog } from './request-log.ts';
+import { metrics } from '../metrics.ts';
 
 /** Longer than any path can be: a long id is refused like every other wrong one, after the token. */
 const MAX_PARAM_LENGTH = 64 * 1024;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
-import { metrics } from '#platform';
+import { metrics } from '../metrics.ts';
 
 /** What is counted by its name; the parser knows thirty more, which nobody uses here. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { metrics } from '#platform';
 import type { ApiError } from '../http/http-errors.ts';
 import type { PerScope } from './stream-limits.ts';
 import { EventStream, type StreamRequest, type StreamSurroundings } from './event-stream.ts';
+import { metrics } from '../metrics.ts';
 
 /** Whether a caller may read an agent's Threads: why not, or that nobody can tell now. */
 export type ReadStanding = 'allowed' | 'unknown' | ApiError;

@@ -1,5 +1,5 @@
 import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
-import { countProviderCall, pauseIfLong } from '#platform';
+import { pauseIfLong } from '#platform';
 import { NOTHING_ALLOWED, type Allowances } from '../allowances.ts';
 import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
 import { Answer } from './answer.ts';
@@ -25,6 +25,7 @@ import { returnedReasoning } from './reasoning.ts';
 import type { Quirks } from './server-profiles.ts';
 import { imageBytes, readImages, shownImages, tellFiles } from './shown-files.ts';
 import { watchedStream } from './watched-stream.ts';
+import { countProviderCall } from './metrics.ts';
 
 export interface ModelHarnessOptions {
   /** Calls providers. Throws an error named `AddressRefused` for an address that is not allowed. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { metrics } from '#platform';
 import type { StepContext } from '../harness.ts';
 import type { AgentManifest } from '../manifest.ts';
 import { oncePer } from '../once-per.ts';
+import { metrics } from './metrics.ts';
 
 /**
  * A difference between a provider and its protocol that Spool works around.

@@ -1,6 +1,6 @@
-import { metrics } from '#platform';
 import { anthropic, openAi } from './provider.testing.ts';
 import { frames, stepOf } from './tolerant-answers.testing.ts';
+import { metrics } from './metrics.ts';
 
 const DONE = 'data: [DONE]';
 const { text, finish, usage, delta } = openAi;
