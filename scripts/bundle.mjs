@@ -15,8 +15,6 @@ const libs = readdirSync(join(root, 'libs'));
 const external = [
   'typeorm',
   'pg-native',
-  '@fastify/static',
-  '@fastify/view',
   'class-transformer',
   'class-validator',
   '@nestjs/microservices',

@@ -175,6 +175,11 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
         await isWell(visited);
         expect(await endOf(caller, threadId)).toMatchObject({ id: runId, status: 'completed' });
         expect(await entriesOf('queue.resumed')).toHaveLength(1);
+
+        await visited.page.getByRole('button', { name: 'Pause the queue' }).click();
+        await agree(visited.page, 'Pause the queue');
+        await paused.waitFor();
+        expect(await entriesOf('queue.paused')).toHaveLength(2);
       });
     }, 180_000);
   });

@@ -1,42 +1,51 @@
-import type { Queue } from 'bullmq';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BeforeLookUp, RateLimiter } from '#access';
-import type { Logger } from '#platform';
-import type { QueueControls } from '#run-queue';
+import { untilAborted, type Logger } from '#platform';
 import type { Callers } from '../http/callers.ts';
 import { sendError } from '../http/error-filter.ts';
-import { notFound, unauthenticated } from '../http/http-errors.ts';
+import { ApiError, notFound, unauthenticated } from '../http/http-errors.ts';
 import { findLimited } from '../http/limit-rate.ts';
-import type { QueueBoard } from './queue-board.ts';
+import { pageHeaders } from './page-policy.ts';
+import type { createQueueBoard, QueueBoardParts } from './queue-board.ts';
 import { hasSessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/queues';
 
-export interface BoardRoutesParts {
-  queue: Queue;
-  controls: QueueControls;
+/** If Redis is unavailable when the process starts, BullMQ waits for it without a limit. */
+const TIMEOUT_MS = 3_000;
+
+/** The hash is that of the style in Bull Board's picture of Redis. */
+const HEADERS = pageHeaders({ style: "'sha256-r2N1TB/gHbBtBZFKg7ejmq1acVSREzucTAEw6ga4hoU='", base: "'self'" });
+
+/** Adds the page key (apps/console/src/api/page-key.ts) to Bull Board's requests, and opens the login page after a 401. */
+const KEY_SCRIPT = `const { open } = XMLHttpRequest.prototype;
+XMLHttpRequest.prototype.open = function (...args) {
+  open.apply(this, args);
+  this.setRequestHeader('Spool-Page-Key', localStorage.getItem('spool-page-key') ?? '');
+  this.addEventListener('load', () => {
+    const next = (location.pathname + location.search).slice('/console'.length);
+    if (this.status === 401) location.assign('/console/login?next=' + encodeURIComponent(next));
+  });
+};
+`;
+
+export interface BoardRoutesParts extends QueueBoardParts {
   callers: Callers;
   limiter: RateLimiter;
   logger: Logger;
 }
 
-/** Bull Board, for operators who have signed in. There is nothing but GET: it shows, and changes nothing. */
+/** Bull Board, for operators who have signed in. Only its GET routes are reachable. */
 export class BoardRoutes {
-  private board: Promise<QueueBoard> | null = null;
+  private board: Promise<ReturnType<typeof createQueueBoard>> | null = null;
 
   constructor(private readonly parts: BoardRoutesParts) {}
 
   install(fastify: FastifyInstance): void {
     const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
       sendError(this.parts.logger, request, reply, error);
-    for (const url of [PATH, `${PATH}/*`]) {
-      fastify.route({
-        method: ['GET', 'HEAD'],
-        url,
-        errorHandler,
-        handler: (request, reply) => this.answer(request, reply),
-      });
-    }
+    const handler = (request: FastifyRequest, reply: FastifyReply) => this.answer(request, reply);
+    for (const url of [PATH, `${PATH}/*`]) fastify.route({ method: ['GET', 'HEAD'], url, errorHandler, handler });
   }
 
   private async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -49,25 +58,46 @@ export class BoardRoutes {
       const session = await findLimited(limiter, request, reply, find);
       if (session === null) return refuse(request, reply);
     }
-    const board = await this.load();
-    if (!(await board.answer(name, request, reply))) throw notFound('path');
-    return reply;
+    if (name === 'spool-key.js') return reply.type('text/javascript; charset=utf-8').send(KEY_SCRIPT);
+    const { server, files } = await this.load();
+    if (name.startsWith('static/')) {
+      if (await files.send(name.slice('static/'.length), request, reply)) return reply;
+      throw notFound('path');
+    }
+    // All its pages are the same. `inject` resolves dots in a path, so another path could lead to data without a session.
+    const { statusCode, headers, body } = await this.ask(server, isData ? request.url : PATH, request);
+    void reply.code(statusCode).type(String(headers['content-type']));
+    return isData ? reply.header('Cache-Control', 'no-store').send(body) : reply.headers(HEADERS).send(toOwnPage(body));
   }
 
-  /** When it is first asked for: nobody else waits for it, and pays for it. */
-  private load(): Promise<QueueBoard> {
-    this.board ??= import('./queue-board.ts').then(({ QueueBoard: Board }) => new Board(PATH, this.parts));
+  /** Throws ApiError if the queue does not answer. */
+  private async ask(server: FastifyInstance, url: string, { id: requestId, log }: FastifyRequest) {
+    try {
+      const answer = await untilAborted(server.inject(url), AbortSignal.timeout(TIMEOUT_MS));
+      if (answer.statusCode < 500) return answer;
+      throw new Error(answer.body);
+    } catch (error) {
+      log.warn({ requestId, err: error }, 'queue page failed');
+      throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.');
+    }
+  }
+
+  /** Loads Bull Board at the first visit, so that it does not slow down the start of the process. */
+  private load() {
+    this.board ??= import('./queue-board.ts').then((loaded) => loaded.createQueueBoard(PATH, this.parts));
     return this.board;
   }
 }
 
-/** Redirects a browser to the login page and back. Throws ApiError for anything else. */
-function refuse(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (!isNavigation(request)) throw unauthenticated();
-  return reply.redirect(`/console/login?next=${encodeURIComponent(request.url.slice('/console'.length))}`);
+/** Adds the script with the key. Removes what the policy forbids: the fonts of another site, and style inside the page. */
+function toOwnPage(html: string): string {
+  return html
+    .replaceAll(/<link[^>]* href="https?:[^>]*>|<style>[^<]*<\/style>| style="[^"]*"/g, '')
+    .replace('</head>', '<script src="spool-key.js"></script></head>');
 }
 
-/** Whether a browser goes there, and not a script. */
-function isNavigation({ headers }: FastifyRequest): boolean {
-  return (headers.accept ?? '').includes('text/html');
+/** Redirects a browser to the login page and back. Throws ApiError for anything else. */
+function refuse(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (!(request.headers.accept ?? '').includes('text/html')) throw unauthenticated();
+  return reply.redirect(`/console/login?next=${encodeURIComponent(request.url.slice('/console'.length))}`);
 }
