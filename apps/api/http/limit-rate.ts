@@ -1,5 +1,5 @@
-import { isIPv6 } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
 import type { BeforeLookUp, Caller, RateLimiter } from '#access';
 import { rateLimited } from './http-errors.ts';
 
@@ -52,10 +52,10 @@ async function limitRate(
 
 /** Returns the network that requests of an address are counted by. Rounds IPv6 addresses to /64, because one customer usually holds a whole /64. */
 export function networkOf(address: string): string {
-  if (!isIPv6(address) || address.includes('.')) return address;
-  const [head = '', tail = ''] = address.split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const rest = tail.split(':').filter((group) => group !== '');
-  const zeros = Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => '0');
-  return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
+  if (!ipaddr.IPv6.isValid(address) || address.includes('.')) return address;
+  const { parts } = ipaddr.IPv6.parse(address);
+  return parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':');
 }
