@@ -1,38 +1,17 @@
-import { z } from 'zod';
 import { components } from './components.ts';
 import { REASON_HEADER, reasonsOf } from './error-reasons.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { MESSAGE_EXAMPLES, STREAM_EXAMPLE, type Example } from './openapi-examples.ts';
-import { BYTES, tidy, type Json } from './openapi-schemas.ts';
+import { BYTES, refTo, SchemaWriter, type Json } from './openapi-document.ts';
 import type { Operation } from './operations.ts';
 
-/** What operations answer, in the OpenAPI document: successes, refusals, and the headers of both. */
-const ref = (id: string) => `#/components/schemas/${id}`;
-
-/** A schema as JSON Schema. */
-export function schemaOf(schema: z.ZodType): Json {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, { override: tidy });
-  return json;
-}
-
-/** Every schema that has a name. */
-export function describeComponents(): Json {
-  const { schemas } = z.toJSONSchema(components, { uri: ref, override: tidy });
-  const described = Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]);
-  return Object.fromEntries(described) as Json;
-}
+export const schemas = new SchemaWriter(components);
 
 type Examples = Record<string, Example<unknown>> | undefined;
 
-export function jsonContent(schema: z.ZodType, examples?: Examples): Json {
-  const id = components.get(schema)?.id;
-  return {
-    'application/json': {
-      schema: id === undefined ? schemaOf(schema) : { $ref: ref(id) },
-      ...(examples && { examples }),
-    },
-  };
-}
+export const jsonContent = (schema: Json, examples?: Examples): Json => ({
+  'application/json': { schema, ...(examples && { examples }) },
+});
 
 const header = (description: string, schema: Json, required = false) => ({
   description,
@@ -80,8 +59,6 @@ const DOWNLOAD_HEADERS = {
   'X-Content-Type-Options': header('Browsers must not guess the type.', { const: 'nosniff' }, true),
 };
 
-const BYTES_CONTENT = { 'application/octet-stream': { schema: BYTES } };
-
 const STREAM = `Frames of \`text/event-stream\`:
 - first \`: connected\` and \`retry: <milliseconds>\`, two lines without a blank line after them
 - \`event: thread.event\`, \`id\` the entry’s id, \`data\` a ThreadEventLogEntry
@@ -103,31 +80,30 @@ const reason = (reasons: readonly string[]) =>
     true,
   );
 
-/** Success of an operation, by status. `withoutBytes`: the answers to HEAD. */
-export function describeSuccess(operation: Operation, examples: Examples, { withoutBytes = false } = {}): Json {
+/** Returns the successful responses of an operation by status. */
+export function describeSuccess(operation: Operation, examples: Examples): Json {
   const { answer, status, summary, takesIdempotencyKey } = operation;
-  const bytes = withoutBytes ? {} : { content: BYTES_CONTENT };
   const limits = rateLimits(true);
   switch (answer) {
-    case 'bytes':
+    case 'bytes': {
+      const headers = { ...limits, ...DOWNLOAD_HEADERS };
+      const range = { ...headers, 'Content-Range': text('`bytes <first>-<last>/<size>`.', true) };
+      const content = { 'application/octet-stream': { schema: BYTES } };
       return {
-        [status]: { description: 'The whole file.', headers: { ...limits, ...DOWNLOAD_HEADERS }, ...bytes },
-        206: {
-          description: 'The requested range.',
-          headers: { ...limits, ...DOWNLOAD_HEADERS, 'Content-Range': text('`bytes <first>-<last>/<size>`.', true) },
-          ...bytes,
-        },
+        [status]: { description: 'The whole file.', headers, content },
+        206: { description: 'The requested range.', headers: range, content },
         304: { description: 'The bytes have not changed.', headers: { ...limits, ...VALIDATORS } },
       };
+    }
     case 'event_stream': {
       // OpenAPI 3.1 cannot describe a stream; generators use the schema for `data`.
-      const content = { 'text/event-stream': { schema: { $ref: ref('ThreadEventLogEntry') } } };
+      const content = { 'text/event-stream': { schema: { $ref: refTo('ThreadEventLogEntry') } } };
       const headers = { ...limits, ...STREAM_HEADERS };
       return { [status]: { description: STREAM, headers, content }, 204: { description: AT_REST, headers } };
     }
     default: {
       const headers = { ...limits, ...(takesIdempotencyKey ? { 'Idempotency-Replayed': REPLAYED } : {}) };
-      return { [status]: { description: summary, headers, content: jsonContent(answer, examples) } };
+      return { [status]: { description: summary, headers, content: jsonContent(schemas.describe(answer), examples) } };
     }
   }
 }
@@ -276,8 +252,6 @@ function describeRefusal({ status, codes, note, message, headers, early = false 
       ...rateLimits(!early),
       ...headers,
     },
-    content: {
-      'application/json': { schema: { $ref: ref('ErrorEnvelope') }, examples: Object.fromEntries(examples) },
-    },
+    content: jsonContent({ $ref: refTo('ErrorEnvelope') }, Object.fromEntries(examples)),
   };
 }

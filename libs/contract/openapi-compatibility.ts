@@ -1,7 +1,7 @@
 import { eventResult } from './answers.ts';
 import { COMPATIBILITY_FIELDS, type CompatibleThread } from './compatibility.ts';
-import { schemaOf } from './openapi-answers.ts';
-import type { Json } from './openapi-schemas.ts';
+import { schemas as writer } from './openapi-answers.ts';
+import type { Json } from './openapi-document.ts';
 import { threadSummary } from './records.ts';
 
 /** The OpenAPI document of an installation that takes and answers the older fields too: in schemas and in examples. */
@@ -12,7 +12,7 @@ export function addCompatibilityFields<Document extends { paths: Json; component
   const { schemas } = components;
   const more = Object.entries(COMPATIBILITY_FIELDS).map(([id, fields]) => [
     id,
-    join(schemas[id] as Json, schemaOf(fields)),
+    join(schemas[id] as Json, writer.describe(fields)),
   ]);
   const all = { ...schemas, ...(Object.fromEntries(more) as Json) };
   return { ...document, paths: addToExamples(paths), components: { ...components, schemas: all } };

@@ -1,16 +1,7 @@
-import type { z } from 'zod';
-import {
-  describeComponents,
-  describeRefusals,
-  describeSuccess,
-  jsonContent,
-  refusal,
-  refusalsOf,
-  schemaOf,
-} from './openapi-answers.ts';
+import { describeRefusals, describeSuccess, jsonContent, refusal, refusalsOf, schemas } from './openapi-answers.ts';
 import { addCompatibilityFields } from './openapi-compatibility.ts';
 import { ANSWER_EXAMPLES, BODY_EXAMPLES, EXAMPLE_IDS, type Example } from './openapi-examples.ts';
-import { BYTES, openAnswers, type Json } from './openapi-schemas.ts';
+import { BYTES, describePaths, openAnswers, type Json } from './openapi-document.ts';
 import { operations, type Operation } from './operations.ts';
 import { extended, idempotencyKey } from './requests.ts';
 import { ulid } from './scalars.ts';
@@ -20,13 +11,16 @@ import { ulid } from './scalars.ts';
  * docs/api/openapi.json equal to it. `compatibility`: with the older fields (docs/api/compatibility.md).
  */
 export function openApiDocument(serverUrl: string, { compatibility = false } = {}): Json {
+  const paths = describePaths<Record<string, Operation>>(operations, tagOf, describeOperation);
+  const download = paths[operations.readContent.path]!;
+  download['head'] = describeHead(download['get'] as Json);
   const document = {
     openapi: '3.1.0',
     info: { title: 'Agent Threads API', version: '1', description: INTRODUCTION },
     servers: [{ url: serverUrl }],
     security: [{ token: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: describePaths(),
+    paths: { ...paths, '/openapi.json': OPENAPI },
     components: {
       securitySchemes: {
         token: {
@@ -36,7 +30,7 @@ export function openApiDocument(serverUrl: string, { compatibility = false } = {
             'The token of a person (`…_pat_…`) or of a service (`…_svc_…`). It identifies the caller and has no scopes.',
         },
       },
-      schemas: describeComponents(),
+      schemas: schemas.describeComponents(),
       responses: describeRefusals(),
     },
   };
@@ -70,54 +64,40 @@ function tagOf(path: string): keyof typeof TAGS {
   return path.includes('/threads') ? 'Threads' : 'Agents';
 }
 
-function describePaths(): Json {
-  const paths: Record<string, Json> = {};
-  for (const [name, operation] of Object.entries<Operation>(operations)) {
-    const item = (paths[operation.path] ??= {});
-    item[operation.method.toLowerCase()] = describeOperation(name, operation);
-    if (operation.answer === 'bytes') item['head'] = describeHead(name, operation);
-  }
-  paths['/openapi.json'] = {
-    get: {
-      operationId: 'getOpenApi',
-      summary: 'Read this document',
-      description: 'OpenAPI 3.1. Needs no token.',
-      tags: ['Service'],
-      security: [],
-      responses: {
-        200: { description: 'This document.', content: { 'application/json': { schema: { type: 'object' } } } },
-        400: refusal('InvalidRequest'),
-      },
+const OPENAPI = {
+  get: {
+    operationId: 'getOpenApi',
+    summary: 'Read this document',
+    description: 'OpenAPI 3.1. Needs no token.',
+    tags: ['Service'],
+    security: [],
+    responses: {
+      200: { description: 'This document.', content: jsonContent({ type: 'object' }) },
+      400: refusal('InvalidRequest'),
     },
-  };
-  return paths;
-}
+  },
+};
 
-function describeOperation(name: string, operation: Operation): Json {
-  const { summary, description, body } = operation;
+function describeOperation(operation: Operation, name: string): Json {
+  const { body } = operation;
   return {
-    operationId: name,
-    summary,
-    description,
-    tags: [tagOf(operation.path)],
     parameters: parametersOf(operation),
     ...(body === null ? {} : { requestBody: { required: true, content: requestContent(name, body) } }),
     responses: { ...describeSuccess(operation, examplesOf(ANSWER_EXAMPLES, name)), ...refusalsOf(name, operation) },
   };
 }
 
-/** Describes HEAD for an operation that returns bytes (RFC 9110, section 9.3.2). */
-function describeHead(name: string, operation: Operation): Json {
-  const answers = { ...describeSuccess(operation, undefined, { withoutBytes: true }), ...refusalsOf(name, operation) };
-  const { 206: _part, 416: _outside, ...responses } = answers as Record<number, Json>;
+/** Describes HEAD, given GET of an operation that returns bytes (RFC 9110, section 9.3.2). */
+function describeHead(get: Json): Json {
+  const { 206: _part, 416: _outside, ...responses } = get['responses'] as Record<string, Json>;
+  const withoutBytes = Object.entries(responses).map(([status, { content: _, ...rest }]) => [status, rest]);
   return {
-    operationId: `${name}Head`,
+    ...get,
+    operationId: `${String(get['operationId'])}Head`,
     summary: 'Read the headers of a download',
     description:
       'Returns status and headers of the same GET request, without the bytes. Ignores `Range`. Errors have no body either.',
-    tags: [tagOf(operation.path)],
-    parameters: parametersOf(operation),
-    responses,
+    responses: Object.fromEntries(withoutBytes) as Json,
   };
 }
 
@@ -126,7 +106,7 @@ type NamedExamples = Record<string, Example<unknown>>;
 const examplesOf = (of: Record<string, NamedExamples>, name: string): NamedExamples | undefined => of[name];
 
 function requestContent(name: string, body: Exclude<Operation['body'], null>): Json {
-  if (body !== 'upload') return jsonContent(body, examplesOf(BODY_EXAMPLES, name));
+  if (body !== 'upload') return jsonContent(schemas.describe(body, 'input'), examplesOf(BODY_EXAMPLES, name));
   const file = {
     ...BYTES,
     description:
@@ -138,34 +118,27 @@ function requestContent(name: string, body: Exclude<Operation['body'], null>): J
 
 function parametersOf({ params, query, takesIdempotencyKey, takesIfMatch, answer }: Operation): Json[] {
   return [
-    ...describeParameters(params, 'path'),
-    ...describeParameters(query, 'query'),
-    ...(answer === 'bytes' ? [] : [describeParameter('extended', 'query', extended)]),
-    ...(takesIdempotencyKey ? [describeParameter('Idempotency-Key', 'header', idempotencyKey)] : []),
-    ...(answer === 'event_stream' ? [LAST_EVENT_ID] : []),
+    ...schemas.describeParameters(params.shape, 'path').map(withExample),
+    ...schemas.describeParameters(query.shape, 'query'),
+    ...(answer === 'bytes' ? [] : schemas.describeParameters({ extended }, 'query')),
+    ...(takesIdempotencyKey ? schemas.describeParameters({ 'Idempotency-Key': idempotencyKey }, 'header') : []),
+    ...(answer === 'event_stream' ? schemas.describeParameters(LAST_EVENT_ID, 'header') : []),
     ...(takesIfMatch ? [IF_MATCH] : []),
     ...(answer === 'bytes' ? RANGES : []),
   ];
 }
 
-function describeParameters(schema: z.ZodObject, place: 'path' | 'query'): Json[] {
-  return Object.entries(schema.shape).map(([name, field]) => describeParameter(name, place, field as z.ZodType));
-}
+/** Only for required parameters, because the page sends every example when an operation is tried. */
+const withExample = (parameter: Json): Json => ({
+  ...parameter,
+  example: EXAMPLE_IDS[parameter['name'] as keyof typeof EXAMPLE_IDS],
+});
 
-function describeParameter(name: string, place: 'path' | 'query' | 'header', field: z.ZodType): Json {
-  const { description, ...schema } = schemaOf(field);
-  // Examples only for required parameters, because the page sends every example when an operation is tried.
-  const example = place === 'path' ? { example: EXAMPLE_IDS[name as keyof typeof EXAMPLE_IDS] } : {};
-  return { name, in: place, required: place === 'path', description, schema, ...example };
-}
-
-const LAST_EVENT_ID = describeParameter(
-  'Last-Event-ID',
-  'header',
-  ulid.meta({
+const LAST_EVENT_ID = {
+  'Last-Event-ID': ulid.meta({
     description: 'Resumes after this event id; `limit` is ignored. An EventSource sends it when it reconnects.',
   }),
-);
+};
 
 const inHeader = (name: string, description: string) => ({
   name,

@@ -1,15 +1,13 @@
-import { z } from 'zod';
 import { REASON_HEADER } from '../error-reasons.ts';
-import { BYTES, openAnswers, tidy, type Json } from '../openapi-schemas.ts';
+import { BYTES, describePaths, openAnswers, refTo, SchemaWriter, type Json } from '../openapi-document.ts';
 import { ADMIN_ERROR_REASONS, ADMIN_ERRORS } from './errors.ts';
 import type { AdminOperation } from './operation.ts';
 import { adminOperations } from './operations.ts';
 import { adminComponents } from './records.ts';
 
-/**
- * The OpenAPI 3.1 document of the admin API, made from the schemas that requests are checked with. docs/admin/openapi.json is
- * it, kept equal by a test.
- */
+const schemas = new SchemaWriter(adminComponents, 'input');
+
+/** Returns the OpenAPI 3.1 document of the admin API. A test keeps docs/admin/openapi.json equal to it. */
 export function adminOpenApiDocument(serverUrl: string): Json {
   return openAnswers({
     openapi: '3.1.0',
@@ -17,12 +15,12 @@ export function adminOpenApiDocument(serverUrl: string): Json {
     servers: [{ url: serverUrl }],
     security: [{ operatorToken: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: describePaths(),
+    paths: describePaths<Record<string, AdminOperation>>(adminOperations, tagOf, describeOperation),
     components: {
       securitySchemes: {
         operatorToken: { type: 'http', scheme: 'bearer', description: 'The token of an operator (`…_op_…`).' },
       },
-      schemas: { ...describeComponents(), ErrorEnvelope: ERROR },
+      schemas: { ...schemas.describeComponents(), ErrorEnvelope: ERROR },
       responses: { Refusal: REFUSAL },
     },
   });
@@ -65,7 +63,7 @@ const REFUSAL = {
       schema: { type: 'string' },
     },
   },
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorEnvelope' } } },
+  content: { 'application/json': { schema: { $ref: refTo('ErrorEnvelope') } } },
 };
 
 const TAGS = {
@@ -94,76 +92,24 @@ const TAG_OF: Record<string, keyof typeof TAGS> = {
 
 const tagOf = (path: string): keyof typeof TAGS => TAG_OF[path.split('/')[1] ?? ''] ?? 'Installation';
 
-function describePaths(): Json {
-  const paths: Record<string, Json> = {};
-  for (const [name, operation] of Object.entries<AdminOperation>(adminOperations)) {
-    (paths[operation.path] ??= {})[operation.method.toLowerCase()] = describeOperation(name, operation);
-  }
-  return paths;
-}
-
-function describeOperation(name: string, { summary, description, params, query, body, ...rest }: AdminOperation): Json {
+function describeOperation({ summary, params, query, body, status, form, answer }: AdminOperation): Json {
+  const content = body && { 'application/json': { schema: schemas.describe(body, 'input') } };
+  const answers = { [ANSWER_TYPES[form]]: { schema: form === 'bytes' ? BYTES : schemas.describe(answer) } };
   return {
-    operationId: name,
-    summary,
-    description,
-    tags: [tagOf(rest.path)],
-    parameters: [...describeParameters(params, 'path'), ...describeParameters(query, 'query')],
-    ...(body === null
-      ? {}
-      : {
-          requestBody: {
-            required: !body.safeParse(undefined).success,
-            content: { 'application/json': { schema: schemaOf(body, 'input') } },
-          },
-        }),
-    responses: {
-      [rest.status]: { description: summary, content: describeAnswer(rest) },
-      // Linters require 4XX; `default` covers the rest, 5xx.
-      '4XX': { $ref: '#/components/responses/Refusal' },
-      default: { $ref: '#/components/responses/Refusal' },
-    },
+    parameters: [
+      ...schemas.describeParameters(params.shape, 'path'),
+      ...schemas.describeParameters(query.shape, 'query'),
+    ],
+    ...(content && { requestBody: { required: !body.safeParse(undefined).success, content } }),
+    // Linters require 4XX; `default` covers the rest, 5xx.
+    responses: { [status]: { description: summary, content: answers }, '4XX': REFUSED, default: REFUSED },
   };
 }
 
-function describeAnswer({ form, answer }: Pick<AdminOperation, 'form' | 'answer'>): Json {
-  return { [ANSWER_TYPES[form]]: { schema: form === 'bytes' ? BYTES : schemaOf(answer, 'output') } };
-}
+const REFUSED = { $ref: '#/components/responses/Refusal' };
 
 export const ANSWER_TYPES = {
   json: 'application/json',
   lines: 'application/x-ndjson',
   bytes: 'application/octet-stream',
 } as const satisfies Record<AdminOperation['form'], string>;
-
-function describeParameters(schema: z.ZodObject, place: 'path' | 'query'): Json[] {
-  return Object.entries(schema.shape).map(([name, field]) => {
-    const { description, ...json } = schemaOf(field as z.ZodType, 'input');
-    return { name, in: place, required: place === 'path', ...(description ? { description } : {}), schema: json };
-  });
-}
-
-const uri = (id: string): string => `#/components/schemas/${id}`;
-
-/** As JSON Schema, with what has a name by reference to it. */
-function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const override = (made: Made): void => {
-    const id = adminComponents.get(made.zodSchema as z.ZodType)?.id;
-    if (id === undefined) return tidy(made);
-    // Defined once, in the components.
-    for (const keyword of Object.keys(made.jsonSchema)) delete made.jsonSchema[keyword];
-    made.jsonSchema.$ref = uri(id);
-  };
-  const { $schema: _, ...json } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override });
-  return json;
-}
-
-interface Made {
-  zodSchema: z.core.$ZodType;
-  jsonSchema: z.core.JSONSchema.BaseSchema;
-}
-
-function describeComponents(): Json {
-  const { schemas } = z.toJSONSchema(adminComponents, { uri, override: tidy });
-  return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _, $id: __, ...schema }]) => [id, schema]));
-}
