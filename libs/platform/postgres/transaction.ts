@@ -14,7 +14,10 @@ export interface TransactionOptions<T> {
   settings?: string;
 }
 
-/** Runs the work in a transaction of its own. Throws what the work throws, rolled back where there still is a connection. */
+/**
+ * Runs the work in a transaction of its own. Throws what the work throws, after a rollback. If the rollback fails, ends the
+ * connection, because PostgreSQL then rolls back, and gives its error as the cause.
+ */
 export async function inTransaction<T>(
   client: ClientBase,
   work: () => Promise<T>,
@@ -27,9 +30,15 @@ export async function inTransaction<T>(
     await send(keeps(result) ? 'commit' : 'rollback');
     return result;
   } catch (error) {
-    if (!isDatabaseAway(error)) await send('rollback');
+    if (!isDatabaseAway(error)) await send('rollback').catch((failure: unknown) => abandon(client, error, failure));
     throw error;
   }
+}
+
+/** A pool does not lend an ended connection again. */
+function abandon(client: ClientBase & { end?: () => Promise<void> }, error: unknown, failure: unknown): void {
+  void client.end?.().catch(() => undefined);
+  if (error instanceof Error) error.cause ??= failure;
 }
 
 /** The same on a connection of the pool. Throws DatabaseAway: then it may have been committed. */
