@@ -58,6 +58,11 @@ describe('a batch of commands', () => {
     expect(decideAfter(QUEUED, batch)).toMatchObject({ rejected });
   });
 
+  it('is rejected by a Thread that is gone, even if the Run has ended', () => {
+    const batch = [command.interrupt('R1'), command.message('R2')];
+    expect(decideAfter([], batch, new Set(['R1']))).toMatchObject({ rejected: 'thread_missing' });
+  });
+
   it('is rejected by an archived Thread even if the Run has ended', () => {
     const batch = [command.interrupt('R1')];
     expect(decideAfter([...IDLE, archived()], batch, new Set(['R1']))).toMatchObject({ rejected: 'thread_archived' });
