@@ -1,5 +1,4 @@
 import type { ThreadSummary } from '#contract';
-import { DATABASE, type Database } from '#platform';
 import { eventually } from '#testing';
 import { ThreadReader } from '#threads';
 import { ApiUnderTest } from './api-under-test.testing.ts';
@@ -86,24 +85,6 @@ describe('an externalRef', () => {
       await create({ externalRef: 'order 3' }, { token: secondToken }),
     ];
     expect(replies.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 409]);
-  });
-
-  test('is given to the next Thread when its own is deleted between the refusal and the look-up', async () => {
-    const { id } = (await create({ externalRef: 'order 4a' })).json.thread;
-    const { pool } = api.app.get<Database>(DATABASE);
-    const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
-    let deletions = 0;
-    const spy = jest.spyOn(pool, 'query').mockImplementation((async (...args: [{ name?: string }]) => {
-      if (args[0].name?.endsWith('find-reference') && deletions++ === 0) await api.handler.deleteThread(id);
-      return query(...args);
-    }) as never);
-    try {
-      expect((await create({ externalRef: 'order 4a' })).status).toBe(201);
-    } finally {
-      spy.mockRestore();
-    }
-    expect(deletions).toBe(1);
-    expect((await create({ externalRef: 'order 4a' })).status).toBe(409);
   });
 
   test('is free again once its Thread is deleted', async () => {
