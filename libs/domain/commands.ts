@@ -10,7 +10,7 @@ import type {
   ThreadOwner,
   TimeLimit,
 } from './events.ts';
-import type { EventTypesWith } from './event-types.ts';
+import { EVENT_TYPES, type EventTypesWith } from './event-types.ts';
 import type { RunError } from './run-errors.ts';
 
 /** Everything that can be asked of a Thread. Imperative; ids of new things come in, time comes beside (`decide`). */
@@ -91,8 +91,8 @@ export interface OpenStep {
 /** Returns the step that is open after the facts; `open` is the one that was open before them. */
 export function openStepAfter(facts: readonly Pick<ThreadEvent, 'type' | 'data'>[], open?: number): number | undefined {
   for (const { type, data } of facts) {
-    if (type === 'assistant.message_added') open = undefined;
-    else if (type === 'assistant.text_added' || type === 'assistant.thinking_added') open = (data as TextDelta).step;
+    const { openStep } = EVENT_TYPES[type];
+    if (openStep !== 'keeps') open = openStep === 'sets' ? (data as TextDelta).step : undefined;
   }
   return open;
 }

@@ -32,12 +32,14 @@ interface EventTypeFacts {
   inTranscript: boolean;
   /** Whether the timeline of a Run is made of it. */
   inTimeline: boolean;
+  /** What it does to the open step, which has stored text and no stored message. */
+  openStep: 'sets' | 'clears' | 'keeps';
 }
 
-const NOT_READ = { isRecorded: false, inTranscript: false, inTimeline: false } as const;
-const OF_RUN = { isRecorded: false, inTranscript: false, inTimeline: true } as const;
-const OF_STEP = { isRecorded: true, inTranscript: false, inTimeline: true } as const;
-const OF_TRANSCRIPT = { isRecorded: true, inTranscript: true, inTimeline: true } as const;
+const NOT_READ = { isRecorded: false, inTranscript: false, inTimeline: false, openStep: 'keeps' } as const;
+const OF_RUN = { ...NOT_READ, inTimeline: true } as const;
+const OF_STEP = { ...OF_RUN, isRecorded: true } as const;
+const OF_TRANSCRIPT = { ...OF_STEP, inTranscript: true } as const;
 
 /** All event types that this release can read. Lists in code come from this table. */
 export const EVENT_TYPES = {
@@ -49,21 +51,27 @@ export const EVENT_TYPES = {
   'thread.title_set': { schemaVersion: 1, entry: null, folds: 'data', ...NOT_READ },
   'message.added': { schemaVersion: 1, entry: 'user.message', folds: 'data', ...NOT_READ, inTranscript: true },
   'run.queued': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
-  'run.claimed': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
+  'run.claimed': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN, openStep: 'clears' },
   'run.started': { schemaVersion: 1, entry: 'run.started', folds: 'data', ...OF_RUN },
   'run.waiting': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
   'run.resumed': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
-  'run.requeued': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
+  'run.requeued': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN, openStep: 'clears' },
   'run.completed': { schemaVersion: 1, entry: 'run.completed', folds: 'data', ...OF_RUN },
   'run.failed': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_RUN },
   'run.cancelled': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_RUN },
   'run.expired': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_RUN },
-  'assistant.text_added': { schemaVersion: 1, entry: 'agent.message.delta', folds: 'nothing', ...OF_STEP },
+  'assistant.text_added': {
+    ...{ schemaVersion: 1, entry: 'agent.message.delta', folds: 'nothing', ...OF_STEP },
+    openStep: 'sets',
+  },
   'assistant.thinking_added': {
     ...{ schemaVersion: 1, entry: 'agent.thinking.delta', folds: 'nothing', ...OF_STEP },
-    inTimeline: false,
+    ...{ inTimeline: false, openStep: 'sets' },
   },
-  'assistant.message_added': { schemaVersion: 1, entry: null, folds: 'presence', ...OF_TRANSCRIPT },
+  'assistant.message_added': {
+    ...{ schemaVersion: 1, entry: null, folds: 'presence', ...OF_TRANSCRIPT },
+    openStep: 'clears',
+  },
   'tool.confirmation_requested': {
     ...{ schemaVersion: 1, entry: 'tool.confirmation.required', folds: 'data', ...OF_STEP },
   },

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventTypes, eventTypesWith } from '#domain';
+
+const TRANSCRIPT = eventTypesWith('inTranscript');
+const SETS = eventTypes(({ openStep }) => openStep === 'sets');
+const CLEARS = eventTypes(({ openStep }) => openStep === 'clears');
+const VISIBLE = eventTypes(({ openStep, entry }) => openStep === 'sets' && entry === 'agent.message.delta');
+
+// The statements have constants, so that the planner uses partial indexes.
+test.each<[string, RegExp, string[][]]>([
+  ['migrations/0001-initial.sql', /type in \(('message\.added',[^)]*)\)/g, [TRANSCRIPT]],
+  ['read-transcript.sql', /type in \(([^)]*)\)/g, [TRANSCRIPT]],
+  ['read-transcript-bytes.sql', /type in \(([^)]*)\)/g, [TRANSCRIPT, CLEARS]],
+  ['read-transcript-bytes.sql', /deltas\.type = ('[^']*')/g, [VISIBLE]],
+  ['read-stopped-texts.sql', /type in \(([^)]*)\)/g, [CLEARS]],
+  ['read-stopped-texts.sql', /deltas\.type = ('[^']*')/g, [VISIBLE]],
+  ['../run-engine/find-open-step.sql', /type in \(([^)]*)\)/g, [SETS, [...SETS, ...CLEARS]]],
+])('%s has the event types of the table, matching %s', (fileName, pattern, lists) => {
+  const text = readFileSync(join(import.meta.dirname, fileName), 'utf8');
+  const found = [...text.matchAll(pattern)].map(([, list = '']) => list.split(', ').toSorted());
+  expect(found).toEqual(lists.map((list) => list.map((type) => `'${type}'`).toSorted()));
+});
