@@ -1,13 +1,13 @@
 import type { Pool } from 'pg';
 import type { CreateThread } from '#domain';
-import { BY_KEY, namedStatement, type NamedStatement } from '#platform';
+import { BY_KEY, namedStatement, rethrowUnavailable, type NamedStatement } from '#platform';
 import { withColumns, type RunSummary } from '#projections';
 
 const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql');
 const FIND_RUNS = withColumns(namedStatement(import.meta.dirname, 'find-runs.sql'));
 const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
-/** What the use cases of Threads read. Throws what the database throws. */
+/** What the use cases of Threads read. Throws DatabaseAway. */
 export class ThreadReader {
   constructor(private readonly pool: Pool) {}
 
@@ -32,7 +32,7 @@ export class ThreadReader {
   }
 
   private async read<Row extends object>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {
-    const { rows } = await this.pool.query<Row>({ ...statement, ...BY_KEY, values });
+    const { rows } = await this.pool.query<Row>({ ...statement, ...BY_KEY, values }).catch(rethrowUnavailable);
     return rows;
   }
 }

@@ -83,8 +83,8 @@ export interface ThreadsOptions {
 }
 
 /**
- * The use cases of Threads, for callers and operators. They check no access. All throw ThreadRefused, after which nothing was
- * changed, and DatabaseAway, after which it is not known.
+ * The use cases of Threads, for callers and operators. They check no access. They throw ThreadRefused if nothing was changed, and
+ * DatabaseAway if that is not known.
  */
 export class Threads {
   private readonly drafts: Drafts;
