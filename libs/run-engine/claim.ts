@@ -231,7 +231,8 @@ export class Claim {
         const { reason } = result;
         const isOfTool = reason === 'folder_moved' || reason === 'folder_full' || reason === 'quota_full';
         if (isOfTool) throw new FilesRefused(reason);
-        logger.error(this.names, 'append rejected: the bytes of its files were already deleted');
+        const why = reason === 'files_refused' ? 'the bytes of its files were already deleted' : reason;
+        logger.error(this.names, `append rejected: ${why}`);
         break;
       }
       if (result.outcome !== 'rejected') continue;
