@@ -150,7 +150,7 @@ async function orRefuse<T>(threadId: string, done: Promise<T>): Promise<T> {
   });
 }
 
-function refusalOf(threadId: string, { refusal, message }: ThreadRefused): AdminRefused {
+function refusalOf(threadId: string, { refusal, message }: ThreadRefused): Error {
   switch (refusal.reason) {
     case 'rejected': {
       const { rejected, message: why } = refusal.rejection;
@@ -164,7 +164,16 @@ function refusalOf(threadId: string, { refusal, message }: ThreadRefused): Admin
     }
     case 'thread_contended':
       return new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
-    default:
-      return new AdminRefused('conflict', message);
+    case 'draft_repeated':
+    case 'draft_not_found':
+    case 'too_many_attachments':
+    case 'reference_taken':
+    case 'quota_full':
+    case 'run_not_found':
+    case 'file_changed':
+    case 'key_taken':
+    case 'files_contended':
+      // Operators create no Threads, attach no files and send no keys.
+      return new Error(message);
   }
 }
