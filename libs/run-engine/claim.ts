@@ -22,7 +22,7 @@ class ClaimStopped extends Error {
 }
 
 /** Why an append was refused for the files of a tool call, where the tool or its model can do something about it. */
-export type ToolFileRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full'>;
+export type ToolFileRefusal = Extract<FileRefusal, 'folder_moved' | 'folder_full' | 'quota_full'>;
 
 /** An append was refused for its files. Nothing was stored, and the claim holds. */
 export class FilesRefused extends Error {

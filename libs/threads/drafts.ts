@@ -37,10 +37,18 @@ export class Drafts {
 
   /** Returns the refusal of an append for its files. Names the first draft that the owner cannot attach. */
   async refusalFor(reason: FileRefusal, { claimed }: FileChanges): Promise<ThreadRefused> {
-    if (reason === 'files_full') return this.tooMany();
-    if (reason === 'quota_full') return new ThreadRefused({ reason });
-    const lost = claimed && (await this.files.findLostDraft(...lookUp(claimed)));
-    return new ThreadRefused(lost ? { reason: 'draft_not_found', fileId: lost } : { reason: 'files_contended' });
+    switch (reason) {
+      case 'files_full':
+        return this.tooMany();
+      case 'files_refused':
+      case 'folder_moved':
+      case 'folder_full': {
+        const lost = claimed && (await this.files.findLostDraft(...lookUp(claimed)));
+        return new ThreadRefused(lost ? { reason: 'draft_not_found', fileId: lost } : { reason: 'files_contended' });
+      }
+      default:
+        return new ThreadRefused({ reason });
+    }
   }
 
   private tooMany(): ThreadRefused {

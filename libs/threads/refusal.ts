@@ -1,5 +1,9 @@
 import type { Lack } from '#agents';
 import type { Rejection } from '#domain';
+import type { FileRefusal } from '#files';
+
+/** Refusals of an append that say enough by themselves. */
+type PlainRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full'>;
 
 /** Why a use case changed nothing. Callers of the package map it to their own errors. */
 export type Refusal =
@@ -9,8 +13,7 @@ export type Refusal =
   | { reason: 'too_many_attachments'; max: number }
   /** `threadId`: the Thread that has the reference. */
   | { reason: 'reference_taken'; threadId: string }
-  /** The organization has too many files or bytes. */
-  | { reason: 'quota_full' }
+  | { reason: PlainRefusal }
   /** The Agent is deleted or has no live version. */
   | { reason: 'no_live_version' }
   /** The Thread has no such Run. */
