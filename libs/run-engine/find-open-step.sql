@@ -6,7 +6,7 @@ select s.version,
         where e.thread_id = s.thread_id
           and e.run_id = $2
           and e.attempt = $3
-          and e.type in ('assistant.text_added', 'assistant.thinking_added', 'run.claimed', 'run.requeued', 'assistant.message_added')
+          and e.type in ('run.claimed', 'run.requeued', 'assistant.text_added', 'assistant.thinking_added', 'assistant.message_added')
         order by e.version desc
         limit 1) as "openStep"
 from streams s
