@@ -1,4 +1,5 @@
 import { ownerFor } from '#access';
+import type { Agent } from '#agents';
 import {
   countCharacters,
   operations,
@@ -7,12 +8,12 @@ import {
   type ThreadEventInput,
 } from '#contract';
 import { toExtendedLogEntry, toLogEntry } from '#domain';
-import type { ThreadStore } from '#event-store';
+import type { Answered, Handled, ThreadStore } from '#event-store';
 import { isLargeJson, ownTurn, type Config } from '#platform';
-import type { Sent, SentEvent, Threads } from '#threads';
+import type { SentEvent, Threads } from '#threads';
 import { callerId, type ApiRequest } from './http/caller.ts';
 import { ApiError } from './http/http-errors.ts';
-import { AnswerText, type Answer, type Idempotency } from './idempotency.ts';
+import { answerOf, requestKey, type Answer, type Idempotency, type RequestKey } from './idempotency.ts';
 import { ANSWER_BYTES } from './http/large-answers.ts';
 import { renderEventResult, renderThread, type Rendering } from './render.ts';
 import { warningsOf } from './send-warnings.ts';
@@ -49,19 +50,23 @@ export class EventService {
 
   async sendEvents(request: SendRequest): Promise<Answer> {
     const { caller, input } = request;
-    const { threadId } = input.params;
+    refuseTooMuch(input.body.events, this.settings);
+    const { agent } = await this.access.findVisibleThread(caller, input.params.threadId);
+    const key = await requestKey(request, operations.sendEvents, input.body);
+    return this.idempotency.settle(request, key, this.send(request, agent, key));
+  }
+
+  private async send(request: SendRequest, agent: Agent, key: RequestKey): Promise<Answered> {
+    const { caller, input } = request;
     const { events } = input.body;
-    refuseTooMuch(events, this.settings);
-    const { agent } = await this.access.findVisibleThread(caller, threadId);
-    return this.idempotency.once(request, operations.sendEvents, input.body, async (key) => {
-      const text = new AnswerText(key, (sent: Sent) => renderSent(events, sent, this.settings));
-      const sender = { id: callerId(caller), owner: ownerFor(caller) };
-      const batch = { threadId, agent, events: events.map(toSentEvent) };
-      const sent = await this.threads.send(batch, sender, { answer: text.stored });
-      const runId = sent.outcomes.find((outcome) => outcome.runId !== null)?.runId ?? undefined;
-      request.trail = { ...request.trail, runId };
-      return text.of(sent);
-    });
+    const sent = await this.threads.send(
+      { threadId: input.params.threadId, agent, events: events.map(toSentEvent) },
+      { id: callerId(caller), owner: ownerFor(caller) },
+      { answer: (handled) => answerOf(key, renderSent(events, handled, this.settings)) },
+    );
+    const runId = sent.outcomes.find((outcome) => outcome.runId !== null)?.runId ?? undefined;
+    request.trail = { ...request.trail, runId };
+    return sent;
   }
 }
 
@@ -104,7 +109,7 @@ function requestIdOf(event: ThreadEventInput): string | null {
 
 function renderSent(
   events: readonly ThreadEventInput[],
-  { thread: { summaries }, events: stored, outcomes, endedRuns }: Sent,
+  { thread: { summaries }, events: stored, outcomes, endedRuns }: Handled,
   settings: Rendering,
 ): SendEventsAnswer {
   const { thread, runs } = summaries;

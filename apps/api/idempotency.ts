@@ -1,20 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { InputOf, Operation } from '#contract';
-import type { KeyedAnswer, StoredAnswer, ThreadStore } from '#event-store';
+import type { KeyedAnswer, RequestAnswer, StoredAnswer, ThreadStore } from '#event-store';
 import { jsonSteps } from '#platform';
 import type { ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
 import { ApiError, isRefusal } from './http/http-errors.ts';
 import type { AccessGuard } from './access-guard.ts';
 
-/** A key that a request brings, with the fingerprint of the request. */
-export interface RequestKey {
-  tokenId: string;
-  key: string;
-  fingerprint: string;
-  status: number;
-}
+/** The status of a request's answer, with the key that the request brings and its fingerprint. */
+export type RequestKey = Omit<KeyedAnswer, 'body'> | { key?: undefined; status: number };
 
 export interface Answer {
   status: number;
@@ -36,39 +31,24 @@ export class Idempotency {
   }
 
   /**
-   * Returns the answer that `perform` makes, or the one that the request's key already has. Throws ApiError, ThreadRefused.
+   * Returns the answer of the effect, or the one that the request's key already has. Throws what the effect throws, and ApiError.
    *
    * The key is not looked up first: the commit of the effect finds out by itself, in its one round trip. It is read only if
    * there was no effect: the key was taken, or the request is refused, perhaps because of what its first sending did.
    */
-  async once(
-    request: ApiRequest,
-    operation: Operation,
-    content: unknown,
-    perform: (key: RequestKey | null) => Promise<string>,
-  ): Promise<Answer> {
-    const plain = await this.plainOnce(request, operation, content, perform);
-    return this.extensions.extendAnswer(request, plain);
+  async settle(request: ApiRequest, key: RequestKey, effect: Promise<{ body: string }>): Promise<Answer> {
+    return this.extensions.extendAnswer(request, await this.answerOf(request, key, effect));
   }
 
-  private async plainOnce(
-    request: ApiRequest,
-    operation: Operation,
-    content: unknown,
-    perform: (key: RequestKey | null) => Promise<string>,
-  ): Promise<Answer> {
-    const { caller, input } = request;
-    const { status } = operation;
-    if (input.idempotencyKey === null) return { status, body: await perform(null), replayed: false };
-    const fingerprint = await fingerprintOf(operation, input.params, content);
-    const key = { tokenId: caller.tokenId, key: input.idempotencyKey, fingerprint, status };
+  private async answerOf(request: ApiRequest, key: RequestKey, effect: Promise<{ body: string }>): Promise<Answer> {
     try {
-      return { status, body: await perform(key), replayed: false };
+      const { body } = await effect;
+      return { status: key.status, body, replayed: false };
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (key.key === undefined || !isRefusal(error)) throw error;
       const stored = await this.store.findKey(key.tokenId, key.key);
       if (stored === null) throw error;
-      return this.replay(request, stored, fingerprint);
+      return this.replay(request, stored, key.fingerprint);
     }
   }
 
@@ -86,24 +66,21 @@ export class Idempotency {
   }
 }
 
-/** The text of an answer: stored with its effect, and then sent. It is made once, so that a replay has the same bytes. */
-export class AnswerText<Effect> {
-  private made: string | undefined;
+/** Returns the key of the request, with the fingerprint of its operation and content. Without a key, returns only the status of the answer. */
+export async function requestKey(
+  { caller: { tokenId }, input: { idempotencyKey: key, params } }: ApiRequest,
+  operation: Operation,
+  content: unknown,
+): Promise<RequestKey> {
+  const { status } = operation;
+  return key === null
+    ? { status }
+    : { tokenId, key, fingerprint: await fingerprintOf(operation, params, content), status };
+}
 
-  constructor(
-    private readonly key: RequestKey | null,
-    private readonly render: (effect: Effect) => object,
-  ) {}
-
-  /** For the append; undefined without a key. */
-  get stored(): ((effect: Effect) => KeyedAnswer) | undefined {
-    const { key } = this;
-    return key === null ? undefined : (effect) => ({ ...key, body: (this.made = JSON.stringify(this.render(effect))) });
-  }
-
-  of(effect: Effect): string {
-    return this.made ?? JSON.stringify(this.render(effect));
-  }
+/** Returns the answer to store with its effect and then to send. It is made once, so that a replay has the same bytes. */
+export function answerOf(key: RequestKey, answer: object): RequestAnswer {
+  return { ...key, body: JSON.stringify(answer) };
 }
 
 /** SHA-256 of method, path with ids in upper case, and the content whatever its key order and white space. */

@@ -1,9 +1,9 @@
 import { operations, type ListRunsAnswer, type RunAnswer } from '#contract';
-import type { Handled } from '#event-store';
+import { newId } from '#platform';
 import type { ThreadReader, Threads } from '#threads';
 import type { ApiRequest } from './http/caller.ts';
 import { notFound } from './http/http-errors.ts';
-import { AnswerText, type Answer, type Idempotency } from './idempotency.ts';
+import { answerOf, requestKey, type Answer, type Idempotency } from './idempotency.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderRun } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
@@ -34,13 +34,13 @@ export class RunService {
     const { agent } = await this.access.findVisibleThread(caller, threadId);
     const found = await this.reader.findRuns(threadId, [runId]);
     if (!found.has(runId)) throw notFound('Run');
-    return this.idempotency.once(request, operations.retryRun, input.body, async (key) => {
-      const text = new AnswerText(key, ({ thread, outcomes }: Handled): RunAnswer => {
-        const retried = thread.summaries.runs.get(outcomes[0]?.runId ?? '');
-        return { run: renderRun(retried!) };
-      });
-      return text.of(await this.threads.retry({ threadId, agent, runId }, () => ({ answer: text.stored })));
-    });
+    const key = await requestKey(request, operations.retryRun, input.body);
+    const newRunId = newId();
+    const retried = this.threads.retry(
+      { threadId, agent, runId, newRunId },
+      { answer: ({ thread }) => answerOf(key, { run: renderRun(thread.summaries.runs.get(newRunId)!) }) },
+    );
+    return this.idempotency.settle(request, key, retried);
   }
 
   async listRuns({ caller, input }: ApiRequest<typeof operations.listRuns>): Promise<ListRunsAnswer> {

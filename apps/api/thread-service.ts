@@ -1,13 +1,14 @@
 import { ownerFor } from '#access';
+import type { Agent } from '#agents';
 import { operations, type AgentAnswer, type OkAnswer, type ThreadAnswer } from '#contract';
-import type { Handled } from '#event-store';
+import type { Answered, Handled } from '#event-store';
 import { newId } from '#platform';
 import type { NewThread, Threads } from '#threads';
 import type { Attribution } from './attribution.ts';
 import { callerId, type ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
 import { notFound } from './http/http-errors.ts';
-import { AnswerText, type Answer, type Idempotency } from './idempotency.ts';
+import { answerOf, requestKey, type Answer, type Idempotency, type RequestKey } from './idempotency.ts';
 import type { Links } from './links.ts';
 import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
@@ -74,27 +75,34 @@ export class ThreadService {
 
   async createThread(request: ApiRequest<typeof operations.createThread>): Promise<Answer> {
     const { caller, input } = request;
-    const { userId, input: message, attributed_user_id: personId, resources = [] } = input.body;
     const agent = await this.access.findUsableAgent(caller, input.params.agentId);
-    this.attribution.refuseUnlessAllowed(caller, personId);
-    return this.idempotency.once(request, operations.createThread, input.body, async (key) => {
-      const text = new AnswerText(key, ({ thread }: Handled) => this.renderCreated(request, thread));
-      const owner = await this.attribution.ownerOf(caller, personId);
-      const threadId = newId();
-      request.trail = { threadId };
-      const created = await this.threads.create(
-        {
-          ...{ threadId, agent, userId, owner, ...referencesOf(input.body, caller.tokenId) },
-          fileIds: resources.map(({ file_id }) => file_id),
-          text: message?.content.map((part) => part.text).join('\n'),
-        },
-        { id: callerId(caller), owner: ownerFor(caller) },
-        { answer: text.stored },
-      );
-      const [runId] = created.thread.summaries.runs.keys();
-      request.trail = { threadId, runId };
-      return text.of(created);
-    });
+    this.attribution.refuseUnlessAllowed(caller, input.body.attributed_user_id);
+    const key = await requestKey(request, operations.createThread, input.body);
+    return this.idempotency.settle(request, key, this.create(request, agent, key));
+  }
+
+  private async create(
+    request: ApiRequest<typeof operations.createThread>,
+    agent: Agent,
+    key: RequestKey,
+  ): Promise<Answered> {
+    const { caller, input } = request;
+    const { userId, input: message, attributed_user_id: personId, resources = [] } = input.body;
+    const owner = await this.attribution.ownerOf(caller, personId);
+    const threadId = newId();
+    request.trail = { threadId };
+    const created = await this.threads.create(
+      {
+        ...{ threadId, agent, userId, owner, ...referencesOf(input.body, caller.tokenId) },
+        fileIds: resources.map(({ file_id }) => file_id),
+        text: message?.content.map((part) => part.text).join('\n'),
+      },
+      { id: callerId(caller), owner: ownerFor(caller) },
+      { answer: ({ thread }) => answerOf(key, this.renderCreated(request, thread)) },
+    );
+    const [runId] = created.thread.summaries.runs.keys();
+    request.trail = { threadId, runId };
+    return created;
   }
 
   private renderCreated(request: ApiRequest, { threadId, summaries }: Handled['thread']): ThreadAnswer {

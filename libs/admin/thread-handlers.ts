@@ -4,6 +4,7 @@ import type { ManagedRun, ManagedThread } from '#contract';
 import type { Command } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveBus } from '#live';
+import { newId } from '#platform';
 import { ThreadRefused, type Threads } from '#threads';
 import { auditHook, writeEntry, type Actor, type Change } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
@@ -121,14 +122,11 @@ async function retryRun(
   const { agentId, organizationId } = await findThread(reader, threadId);
   const agent = await agents.find(agentId);
   if (agent === null) throw new AdminRefused('conflict', NO_LIVE_VERSION);
-  const { outcomes } = await orRefuse(
-    threadId,
-    threads.retry({ threadId, agent, runId }, (newRunId) => {
-      const entry = { action: 'run.retried', targetId: runId, organizationId, details: { threadId, newRunId } };
-      return { hook: auditHook(actor, entry) };
-    }),
-  );
-  return findRun(reader, outcomes[0]?.runId ?? '');
+  const newRunId = newId();
+  const entry = { action: 'run.retried', targetId: runId, organizationId, details: { threadId, newRunId } };
+  const retried = threads.retry({ threadId, agent, runId, newRunId }, { hook: auditHook(actor, entry) });
+  await orRefuse(threadId, retried);
+  return findRun(reader, newRunId);
 }
 
 /** Changes a Thread, with its audit entry in the same transaction. Throws AdminRefused; then there is no entry. */

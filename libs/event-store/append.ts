@@ -50,6 +50,9 @@ export interface KeyedAnswer {
   body: string;
 }
 
+/** The answer to a request. It is stored if the request has a key. */
+export type RequestAnswer = KeyedAnswer | { key?: undefined; body: string };
+
 /** What a job carries: ids, never state. */
 export interface RunOffer {
   runId: string;

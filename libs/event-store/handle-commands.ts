@@ -16,15 +16,15 @@ import {
   type ThreadState,
 } from '#domain';
 import { DatabaseAway, idFactory } from '#platform';
-import { foldSummaries, noSummaries } from '#projections';
+import { foldSummaries, noSummaries, type RunSummary } from '#projections';
 import type {
   Append,
   AppendHook,
   AppendResult,
   Fence,
-  KeyedAnswer,
   LoadedThread,
   LostResult,
+  RequestAnswer,
   RunOffer,
 } from './append.ts';
 import { countEvents } from './count.ts';
@@ -49,29 +49,36 @@ export interface Handled {
   events: readonly StoredEvent[];
   /** One for each command. */
   outcomes: readonly CommandOutcome[];
+  /** The `endedRuns` of the request. */
+  endedRuns: EndedRuns;
 }
+
+type EndedRuns = ReadonlyMap<string, RunSummary>;
+
+/** `body`: of the answer to the request; empty if the request makes none. */
+export type Answered = Handled & { body: string };
 
 export interface CommandRequest<Reason extends string = string> {
   threadId: string;
   /** The commands, or how to make them from the Thread as it is; all or none apply. */
   commands: readonly Command[] | ((thread: LoadedThread) => readonly Command[] | Rejection);
   /** Runs of the Thread that are known to have ended: an interrupt of one has nothing to do. */
-  endedRuns?: { has: (runId: string) => boolean } | undefined;
+  endedRuns?: EndedRuns | undefined;
   /** The Thread as the caller last saw it: saves the load. A conflict loads it anew. */
   from?: LoadedThread | undefined;
   fence?: Fence | undefined;
   due?: Fence | undefined;
-  /** Returns what joins the transaction of the append, from the state after the commands. May throw DatabaseAway. */
-  hook?: ((state: ThreadState) => HookOrNone<Reason> | Promise<HookOrNone<Reason>>) | undefined;
-  /** Makes the answer to keep under the caller's idempotency key from what the commands lead to. */
-  answer?: ((handled: Handled) => KeyedAnswer) | undefined;
+  /** What joins the transaction of the append, or how to make it from the state after the commands. May throw DatabaseAway. */
+  hook?: HookOrNone<Reason> | ((state: ThreadState) => HookOrNone<Reason> | Promise<HookOrNone<Reason>>);
+  /** Makes the answer to the request from what the commands lead to. */
+  answer?: ((handled: Handled) => RequestAnswer) | undefined;
   /** Until when a database that is away is asked again, by performance.now(), which nobody sets; default: for 5 s. */
   giveUpAt?: number | undefined;
 }
 
 /** `rejected`: the Thread's state forbids a command. `conflict`: the Thread changed during every try. Others: AppendResult. */
 export type CommandResult<Reason extends string = string> =
-  | Handled
+  | Answered
   | { outcome: 'rejected'; rejection: Rejection }
   | Exclude<AppendResult<Reason>, { outcome: 'appended' }>;
 
@@ -159,16 +166,19 @@ export class CommandHandler {
         continue;
       }
       // 2. Fold it into what the append writes.
-      const hook = await this.whileAway(giveUpAt, async () => request.hook?.(decision.state));
-      const append = { ...this.prepare(before, decision, request), hook };
-      const handled = handledBy(append, decision);
-      if (append.events.length === 0 && append.answer === undefined) return handled;
+      const prepared = this.prepare(before, decision, request);
+      const handled = handledBy(prepared, decision, request);
+      const made = request.answer?.(handled);
+      const answered = { ...handled, body: made?.body ?? '' };
+      const answer = made?.key === undefined ? undefined : made;
+      const append = { ...prepared, answer, hook: await this.hookOf(request, decision.state, giveUpAt) };
+      if (append.events.length === 0 && answer === undefined) return answered;
       // 3. Append.
       const result = await tracedAppend(append, () => this.appendOnce(append, giveUpAt));
       if (result.outcome === 'appended') {
         countEvents(before, append.events);
         this.onCommit({ ...append, offers: offersOf(append) });
-        return handled;
+        return answered;
       }
       if (result.outcome !== 'conflict') return result;
       // 4. Somebody else was first: look again.
@@ -179,6 +189,10 @@ export class CommandHandler {
       if (append.due !== undefined && before.version === version) break;
     }
     return { outcome: 'conflict' };
+  }
+
+  private async hookOf({ hook }: CommandRequest, state: ThreadState, giveUpAt: number): Promise<HookOrNone<string>> {
+    return typeof hook === 'function' ? this.whileAway(giveUpAt, async () => hook(state)) : hook;
   }
 
   private decide({ commands, endedRuns }: CommandRequest, before: LoadedThread): Decision | Rejection {
@@ -196,10 +210,9 @@ export class CommandHandler {
     return lastOccurredAt !== null && lastOccurredAt > now ? lastOccurredAt : now;
   }
 
-  private prepare(before: LoadedThread, decision: Decision, request: CommandRequest): Append {
+  private prepare(before: LoadedThread, decision: Decision, { fence, due }: CommandRequest): Append {
     const events = this.place(before, decision);
     const last = events.at(-1);
-    const { fence, due } = request;
     const after: LoadedThread = {
       threadId: before.threadId,
       version: before.version + events.length,
@@ -209,8 +222,7 @@ export class CommandHandler {
       summaries: foldSummaries(before.summaries, events),
     };
     const work = workChanges(before.state, after.state, this.leaseMs);
-    const append = { before, after, events, work, fence, due };
-    return { ...append, answer: request.answer?.(handledBy(append, decision)) };
+    return { before, after, events, work, fence, due };
   }
 
   /** Gives events their version, id and place in the log. */
@@ -285,13 +297,19 @@ export function absentThread(threadId: string): LoadedThread {
 
 const nothing = (): void => undefined;
 
+const NO_RUNS: EndedRuns = new Map();
+
 /** Returns whether no sending of the append can commit any more, given that none has. */
 function isFinal(result: AppendResult | LostResult): result is AppendResult {
   return result.outcome === 'conflict' || ('isFinal' in result && result.isFinal);
 }
 
-function handledBy({ after, events }: Pick<Append, 'after' | 'events'>, { outcomes }: Decision): Handled {
-  return { outcome: events.length > 0 ? 'appended' : 'unchanged', thread: after, events, outcomes };
+function handledBy(
+  { after, events }: Append,
+  { outcomes }: Decision,
+  { endedRuns = NO_RUNS }: Pick<CommandRequest, 'endedRuns'>,
+): Handled {
+  return { outcome: events.length > 0 ? 'appended' : 'unchanged', thread: after, events, outcomes, endedRuns };
 }
 
 function offersOf({ after, work }: Append): RunOffer[] {

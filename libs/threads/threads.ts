@@ -8,22 +8,21 @@ import {
   type Command,
   type CreateThread,
   type NamedFile,
-  type NewRun,
   type PermissionDecision,
   type ThreadOwner,
 } from '#domain';
 import {
   absentThread,
+  type Answered,
   type AppendHook,
   type CommandHandler,
   type CommandRequest,
   type CommandResult,
-  type Handled,
   type LoadedThread,
 } from '#event-store';
 import type { BlobKeeper, FileChanges, FileRefusal, FileStore, PreparedFile } from '#files';
 import { newId } from '#platform';
-import type { RunSummary, ThreadSummary } from '#projections';
+import type { ThreadSummary } from '#projections';
 import { Drafts, type DraftSettings } from './drafts.ts';
 import { ThreadRefused } from './refusal.ts';
 import type { ThreadReader } from './thread-reader.ts';
@@ -33,7 +32,7 @@ const REFERENCE_TRIES = 3;
 
 /** What joins the append of a use case. */
 export interface Joining {
-  /** Makes the answer to store under the caller's idempotency key. */
+  /** Makes the answer to the request. */
   answer?: CommandRequest['answer'];
   /** Shares the transaction, such as an audit entry. */
   hook?: AppendHook<never>;
@@ -67,12 +66,6 @@ export interface SentEvents {
 
 export type FileRemoval = { type: 'detach_file' | 'delete_file'; fileId: string } & NamedFile;
 
-/** A batch of events that was applied. */
-export interface Sent extends Handled {
-  /** Runs that the batch names and that had ended before it, by id. */
-  endedRuns: ReadonlyMap<string, RunSummary>;
-}
-
 export interface ThreadsOptions {
   reader: ThreadReader;
   handler: CommandHandler;
@@ -96,7 +89,7 @@ export class Threads {
   }
 
   /** Creates a Thread in one append. Reads nothing before it if the Agent is known and there are no files. */
-  async create(thread: NewThread, sender: Sender, joining: Pick<Joining, 'answer'> = {}): Promise<Handled> {
+  async create(thread: NewThread, sender: Sender, joining: Pick<Joining, 'answer'> = {}): Promise<Answered> {
     const { threadId, agent, userId, owner, externalRef, clientExternalRef, fileIds, text } = thread;
     const changes = this.drafts.claim(fileIds, agent.id, sender.owner);
     const fileNames = await this.drafts.namesOf(fileIds);
@@ -122,12 +115,12 @@ export class Threads {
     throw new ThreadRefused({ reason: 'thread_contended' });
   }
 
-  /** Applies all events in one append, or none. `answer` is called with what `send` returns. */
+  /** Applies all events in one append, or none. Returns with it the Runs that the events name and that had ended before. */
   async send(
     { threadId, agent, events }: SentEvents,
     sender: Sender,
-    { answer }: { answer?: ((sent: Sent) => ReturnType<NonNullable<Joining['answer']>>) | undefined } = {},
-  ): Promise<Sent> {
+    joining: Pick<Joining, 'answer'> = {},
+  ): Promise<Answered> {
     const fileIds = events.flatMap((event) => (event.type === 'message' ? event.fileIds : []));
     const changes = this.drafts.claim(fileIds, agent.id, sender.owner);
     const fileNames = await this.drafts.namesOf(fileIds);
@@ -139,25 +132,24 @@ export class Threads {
       const found = await this.reader.findRuns(threadId, named);
       if (named.some((runId) => !found.has(runId))) throw new ThreadRefused({ reason: 'run_not_found' });
       const endedRuns = new Map([...found].filter(([, { status }]) => isTerminal(status)));
-      const keyed = answer && ((handled: Handled) => answer({ ...handled, endedRuns }));
-      const result = await this.handle({ threadId, commands, endedRuns }, { answer: keyed }, changes);
+      const result = await this.handle({ threadId, commands, endedRuns }, joining, changes);
       const hasEnded = result.outcome === 'rejected' && result.rejection.rejected === 'run_not_live';
-      if (!hasEnded || endedRuns.size === endedBefore) return { ...(await this.done(result, changes)), endedRuns };
+      if (!hasEnded || endedRuns.size === endedBefore) return this.done(result, changes);
       endedBefore = endedRuns.size;
     }
   }
 
   /** Creates a Run that repeats one that has ended (docs/spec/decisions.md#trigger). */
   async retry(
-    { threadId, agent, runId }: { threadId: string; agent: Agent; runId: string },
-    joiningFor: (newRunId: string) => Joining,
-  ): Promise<Handled> {
-    const run = newRun(await this.plan(agent));
-    return this.change(threadId, [{ type: 'retry_run', runId, run }], joiningFor(run.runId));
+    { threadId, agent, runId, newRunId }: { threadId: string; agent: Agent; runId: string; newRunId: string },
+    joining: Joining,
+  ): Promise<Answered> {
+    const run = { ...(await this.plan(agent)).run, runId: newRunId };
+    return this.change(threadId, [{ type: 'retry_run', runId, run }], joining);
   }
 
   /** Runs commands that need nothing else: archive, terminate, interrupt, decide. */
-  async change(threadId: string, commands: CommandRequest['commands'], joining: Joining = {}): Promise<Handled> {
+  async change(threadId: string, commands: CommandRequest['commands'], joining: Joining = {}): Promise<Answered> {
     return this.done(await this.handle({ threadId, commands }, joining));
   }
 
@@ -222,10 +214,10 @@ export class Threads {
     changes?: FileChanges,
   ): Promise<CommandResult<FileRefusal>> {
     const { handler, files } = this.options;
-    return handler.handle({ ...request, answer, hook: () => (changes ? files.inAppend(changes) : hook) });
+    return handler.handle({ ...request, answer, hook: changes ? files.inAppend(changes) : hook });
   }
 
-  private async done(result: CommandResult<FileRefusal>, changes: FileChanges = {}): Promise<Handled> {
+  private async done(result: CommandResult<FileRefusal>, changes: FileChanges = {}): Promise<Answered> {
     switch (result.outcome) {
       case 'appended':
       case 'unchanged':
@@ -272,9 +264,6 @@ function addMessage(
   sender: Sender,
   message: Pick<AddMessage, 'text' | 'requestId' | 'fileIds' | 'fileNames'>,
 ): AddMessage {
-  return { type: 'add_message', ...message, run: newRun(plan), whenBusy: plan.whenBusy, by: sender.id };
-}
-
-function newRun({ run }: RunPlan): NewRun {
-  return { ...run, runId: newId() };
+  const run = { ...plan.run, runId: newId() };
+  return { type: 'add_message', ...message, run, whenBusy: plan.whenBusy, by: sender.id };
 }

@@ -29,7 +29,7 @@ export interface CallersOptions {
   trace: (what: () => string) => void;
 }
 
-type Work = (api: Api) => Promise<CommandResult>;
+type Work = (api: Api) => Promise<Pick<CommandResult, 'outcome'>>;
 
 const ANSWER_WITHIN_MS = 6_000;
 const TRIES = 3;
@@ -162,7 +162,7 @@ export class Callers {
     this.threadIds.splice(this.threadIds.indexOf(threadId), this.threadIds.includes(threadId) ? 1 : 0);
     return this.call(self, record, async (api) => {
       await api.handler.deleteThread(threadId);
-      return { outcome: 'unchanged', thread: absentThread(threadId), events: [], outcomes: [] };
+      return { outcome: 'unchanged' };
     });
   }
 

@@ -31,11 +31,11 @@ import {
   notFound,
   rateLimited,
 } from '../http/http-errors.ts';
-import type { Answer, Idempotency, RequestKey } from '../idempotency.ts';
+import { requestKey, type Answer, type Idempotency, type RequestKey } from '../idempotency.ts';
 import { renderExtendedFile, renderPublicFile, renderThreadFile } from '../render.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import { etagOf, isConditional, isNotModified } from './preconditions.ts';
-import { receiveUpload } from './receive-upload.ts';
+import { Upload } from './receive-upload.ts';
 
 export interface FileServiceOptions {
   access: AccessGuard;
@@ -46,33 +46,36 @@ export interface FileServiceOptions {
   settings: Pick<Config, 'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'BODY_BYTES_PER_SECOND'>;
 }
 
+type UploadedDraft = Pick<NewDraft, 'file' | 'owner' | 'organizationId'>;
+
 /** Files: drafts of Agents, and attachments and artifacts of Threads. Their bytes: download.ts. */
 export class FileService {
   constructor(private readonly options: FileServiceOptions) {}
 
   /** The bytes are stored while they come; only the commit that makes them a draft takes the lock of the key. */
   async uploadFile(request: ApiRequest<typeof operations.uploadFile>): Promise<Answer> {
-    const { access, blobs, idempotency, settings } = this.options;
+    const { access, blobs, settings } = this.options;
     const { caller, input } = request;
     const { id: agentId, organizationId } = await access.findUsableAgent(caller, input.params.agentId);
     const maxBytes = settings.FILE_LIMIT_BYTES;
-    const file = await receiveUpload(
-      request,
-      { maxBytes, bytesPerSecond: settings.BODY_BYTES_PER_SECOND },
-      {
-        admit: (minBytes) => this.refuseBeyondQuota(request, organizationId, minBytes),
-        store: ({ name, bytes }) => this.store({ name, bytes, maxBytes }),
-        undo: ({ blob_key }) => blobs.discard([blob_key]),
-      },
-    );
-    const content = { name: file.name, type: file.mime_type, sha256: file.sha256 };
-    const owner = { agentId, ...ownerFor(caller) };
-    const makeDraft = (key: RequestKey | null) => this.makeDraft({ file, owner, organizationId }, key);
-    return this.discardUnless(
-      file,
-      ({ replayed }) => !replayed,
-      () => idempotency.once(request, operations.uploadFile, content, makeDraft),
-    );
+    const upload = new Upload(request, { maxBytes, bytesPerSecond: settings.BODY_BYTES_PER_SECOND });
+    await this.refuseBeyondQuota(request, organizationId, upload.minBytes);
+    const file = await this.store({ ...(await upload.begin()), maxBytes });
+    const draft = { file, owner: { agentId, ...ownerFor(caller) }, organizationId };
+    const answer = await this.orDiscard(file, this.finish(request, upload, draft));
+    if (answer.replayed) await blobs.discard([file.blob_key]);
+    return answer;
+  }
+
+  private async finish(
+    request: ApiRequest<typeof operations.uploadFile>,
+    upload: Upload,
+    draft: UploadedDraft,
+  ): Promise<Answer> {
+    await upload.end();
+    const { name, mime_type: type, sha256 } = draft.file;
+    const key = await requestKey(request, operations.uploadFile, { name, type, sha256 });
+    return this.options.idempotency.settle(request, key, this.makeDraft(draft, key));
   }
 
   async attachFile({ caller, input }: ApiRequest<typeof operations.attachFile>): Promise<ThreadFileAnswer> {
@@ -85,11 +88,7 @@ export class FileService {
       return this.readAttached(fileId);
     }
     const file = await this.store(decodeInline(input.body, settings.INLINE_FILE_LIMIT_BYTES));
-    await this.discardUnless(
-      file,
-      () => true,
-      () => threads.attachFile(threadId, file),
-    );
+    await this.orDiscard(file, threads.attachFile(threadId, file));
     return this.readAttached(file.id);
   }
 
@@ -141,18 +140,15 @@ export class FileService {
     if (!(await idempotency.isKeyKnown(request))) throw fileQuotaFull();
   }
 
-  /** The body of the answer. */
-  private async makeDraft(
-    draft: Pick<NewDraft, 'file' | 'owner' | 'organizationId'>,
-    key: RequestKey | null,
-  ): Promise<string> {
+  private async makeDraft(draft: UploadedDraft, key: RequestKey): Promise<{ body: string }> {
     const { files, settings } = this.options;
     const maxDrafts = settings.DRAFTS_PER_TOKEN;
     const render = (created_at: string) => JSON.stringify({ file: renderPublicFile({ ...draft.file, created_at }) });
-    const stored = await files.storeDraft({ ...draft, maxDrafts, answer: key ?? undefined, render });
+    const answer = key.key === undefined ? undefined : key;
+    const stored = await files.storeDraft({ ...draft, maxDrafts, answer, render });
     switch (stored.outcome) {
       case 'stored':
-        return stored.body;
+        return stored;
       case 'key_taken':
         throw keyInProgress();
       case 'full':
@@ -173,19 +169,12 @@ export class FileService {
     }
   }
 
-  /** Bytes that no file came of go at once, and not only by the sweeper; not where it is not known whether one did. */
-  private async discardUnless<T>(
-    file: PreparedFile,
-    isKept: (result: T) => boolean,
-    act: () => Promise<T>,
-  ): Promise<T> {
-    const discard = () => this.options.blobs.discard([file.blob_key]);
-    const result = await act().catch(async (error: unknown) => {
-      if (isRefusal(error)) await discard();
+  /** Deletes the bytes at once if making a file of them was refused. After other errors, leaves them to the sweeper. */
+  private async orDiscard<T>({ blob_key }: PreparedFile, made: Promise<T>): Promise<T> {
+    return made.catch(async (error: unknown) => {
+      if (isRefusal(error)) await this.options.blobs.discard([blob_key]);
       throw error;
     });
-    if (!isKept(result)) await discard();
-    return result;
   }
 
   /** Removes the file only if it still has the bytes that the request's conditions were checked against. Throws ApiError. */

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { MultipartFile, MultipartValue } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { watchArrival } from '../bodies/arrival.ts';
 import { ApiError, fileTooLarge } from '../http/http-errors.ts';
@@ -29,40 +30,35 @@ export interface UploadLimits {
   bytesPerSecond: number;
 }
 
-/** The steps of an upload. Each may throw ApiError. */
-export interface UploadSteps<T> {
-  /** Called before the body is read. According to the headers, the file has at least `minBytes`. */
-  admit: (minBytes: number) => Promise<void>;
-  store: (incoming: Incoming) => Promise<T>;
-  /** Removes what was stored if the rest of the body is refused. */
-  undo: (stored: T) => Promise<void>;
-}
+/** One file in a multipart/form-data body: `begin`, read the bytes, `end`. All throw ApiError. */
+export class Upload {
+  /** According to the headers, the file has at least so many bytes. */
+  readonly minBytes: number;
+  private next: () => Promise<IteratorResult<MultipartFile | MultipartValue>> = () => Promise.reject(wrongParts());
 
-/**
- * Gives `store` the one part named `file` of a multipart/form-data body, byte by byte as it arrives. Refuses a body with
- * other parts. Throws ApiError, and what the steps throw.
- */
-export async function receiveUpload<T>(
-  request: FastifyRequest,
-  { maxBytes, bytesPerSecond }: UploadLimits,
-  { admit, store, undo }: UploadSteps<T>,
-): Promise<T> {
-  const minBytes = Math.max(0, Number(request.headers['content-length'] ?? 0) - AROUND_FILE_BYTES);
-  if (minBytes > maxBytes) throw fileTooLarge(`A file can have at most ${maxBytes} bytes.`);
-  await admit(minBytes);
-  const parts = request.parts({ limits: LIMITS, isPartAFile });
-  const arriving = untilTooSlow(request, bytesPerSecond);
-  const next = () => arriving(parts.next().catch(refuseMalformed));
-  const first = await next();
-  if (first.done || first.value.type !== 'file' || first.value.fieldname !== 'file') throw wrongParts();
-  const stored = await store({ name: nameOf(first.value), bytes: whole(first.value.file, arriving) });
-  try {
-    if (!(await next()).done) throw wrongParts();
-  } catch (error) {
-    await undo(stored);
-    throw error;
+  constructor(
+    private readonly request: FastifyRequest,
+    private readonly limits: UploadLimits,
+  ) {
+    const { maxBytes } = limits;
+    this.minBytes = Math.max(0, Number(request.headers['content-length'] ?? 0) - AROUND_FILE_BYTES);
+    if (this.minBytes > maxBytes) throw fileTooLarge(`A file can have at most ${maxBytes} bytes.`);
   }
-  return stored;
+
+  /** Reads the body up to the part named `file`. Its bytes are read as they arrive. */
+  async begin(): Promise<Incoming> {
+    const parts = this.request.parts({ limits: LIMITS, isPartAFile });
+    const arriving = untilTooSlow(this.request, this.limits.bytesPerSecond);
+    this.next = () => arriving(parts.next().catch(refuseMalformed));
+    const first = await this.next();
+    if (first.done || first.value.type !== 'file' || first.value.fieldname !== 'file') throw wrongParts();
+    return { name: nameOf(first.value), bytes: whole(first.value.file, arriving) };
+  }
+
+  /** Reads the rest of the body. It must have no other part. */
+  async end(): Promise<void> {
+    if (!(await this.next()).done) throw wrongParts();
+  }
 }
 
 /** The parser's type wrongly says that there is always a name. */
