@@ -33,11 +33,11 @@ export async function bootRun(
   parts: BootParts,
   claim: Claim,
   room: RunRoom,
-  isDraining: () => boolean,
+  draining: AbortSignal,
 ): Promise<RunExecution> {
   const counted = countBoot();
   try {
-    const execution = await tracedBoot(() => boot(parts, claim, room, isDraining));
+    const execution = await tracedBoot(() => boot(parts, claim, room, draining));
     counted('ok');
     return execution;
   } catch (error) {
@@ -46,7 +46,7 @@ export async function bootRun(
   }
 }
 
-async function boot(parts: BootParts, claim: Claim, room: RunRoom, isDraining: () => boolean): Promise<RunExecution> {
+async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: AbortSignal): Promise<RunExecution> {
   const { store, blobs, files, folderLimits: limits, tasks, logger } = parts;
   const { threadId, runId } = claim.offer;
   const { state, summaries } = claim.thread;
@@ -76,7 +76,7 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, isDraining: (
   await measure(transcript);
   const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
   const folder = new ThreadFolder({ files, blobs, limits, place });
-  const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, isDraining };
+  const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, draining };
   return new RunExecution(steps, claim, { context, harness, tools, files: folder, transcript, room });
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findLiveRun, openStepAfter, type Command, type ThreadState } from '#domain';
+import { findLiveRun, openStepAfter, type Command, type RecordedFact, type ThreadState } from '#domain';
 import type { CommandHandler, Fence, LoadedThread, RunOffer, ThreadStore } from '#event-store';
 import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
 import { isDatabaseAway, untilAborted, type Logger } from '#platform';
@@ -145,6 +145,11 @@ export class Claim {
     return appended;
   }
 
+  /** Appends facts of the Run, as `append` does. */
+  record(facts: RecordedFact[], added?: readonly PreparedFile[], folder?: FolderChanges): Promise<void> {
+    return this.append([{ ...this.fence, type: 'record', facts }], added, folder);
+  }
+
   /**
    * Throws ClaimStopped if the claim is lost. Judges it first, because after a stall of the process its work may go on before
    * any timer has fired.
@@ -194,9 +199,10 @@ export class Claim {
   }
 
   /** Prepends the start if it is not stored yet. A Run that is only handed over began no step, so it gets none. */
-  private withStart(commands: readonly Command[], state: ThreadState): readonly Command[] {
+  private withStart(commands: readonly Command[]): readonly Command[] {
     const isHandOver = commands.length === 1 && commands[0]?.type === 'hand_over_run';
-    if (!this.hasBooted || isHandOver || this.statusIn(state) === 'running') return commands;
+    // Only this claim can start the Run, so no newer version of the Thread says otherwise.
+    if (!this.hasBooted || isHandOver || this.statusIn(this.thread.state) === 'running') return commands;
     return [{ ...this.fence, type: 'start_run' }, ...commands];
   }
 
@@ -211,9 +217,8 @@ export class Claim {
   private async appendNow(commands: readonly Command[], changes: FileChanges | undefined): Promise<void> {
     const { handler, files, logger } = this.parts;
     const { named, openStep } = nameOpenStep(commands, this.openStep);
-    const started = ({ state }: LoadedThread): readonly Command[] => this.withStart(named, state);
-    const hook = () => changes && files.inAppend(changes);
-    const request = { threadId: this.offer.threadId, commands: started, fence: this.fence, hook };
+    const hook = changes && files.inAppend(changes);
+    const request = { threadId: this.offer.threadId, commands: this.withStart(named), fence: this.fence, hook };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.requireHeld();
       const from = conflicts === 0 ? this.thread : undefined;

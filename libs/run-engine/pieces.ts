@@ -55,7 +55,7 @@ export class PieceGatherer {
 export interface PieceWriterOptions {
   /** The number of the step within its claim; default: not known. */
   step?: number | undefined;
-  append: (pieces: Piece[]) => Promise<void>;
+  claim: { record: (pieces: Piece[]) => Promise<void> };
   /** Milliseconds of a clock that does not go back. */
   now?: () => number;
   /** Calls back once, in so many milliseconds; answers how to cancel it. */
@@ -65,7 +65,7 @@ export interface PieceWriterOptions {
 /** Sends gathered pieces, one append at a time; meanwhile the next ones gather. */
 export class PieceWriter {
   private readonly gatherer: PieceGatherer;
-  private readonly append: (pieces: Piece[]) => Promise<void>;
+  private readonly claim: PieceWriterOptions['claim'];
   private readonly now: () => number;
   private readonly setTimer: (callBack: () => void, ms: number) => () => void;
   private sending: Promise<void> | null = null;
@@ -73,9 +73,9 @@ export class PieceWriter {
   private failure: { error: unknown } | null = null;
   private closed = false;
 
-  constructor({ step, append, now = () => performance.now(), setTimer = startTimer }: PieceWriterOptions) {
+  constructor({ step, claim, now = () => performance.now(), setTimer = startTimer }: PieceWriterOptions) {
     this.gatherer = new PieceGatherer(step);
-    this.append = append;
+    this.claim = claim;
     this.now = now;
     this.setTimer = setTimer;
   }
@@ -112,7 +112,7 @@ export class PieceWriter {
       this.cancelTimer = this.setTimer(() => this.sendWhenDue(), dueInMs);
       return;
     }
-    this.sending = this.append(this.gatherer.take(this.now())).then(
+    this.sending = this.claim.record(this.gatherer.take(this.now())).then(
       () => this.sent(),
       (error: unknown) => {
         this.failure = { error };

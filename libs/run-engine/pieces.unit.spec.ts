@@ -75,9 +75,11 @@ describe('PieceWriter', () => {
     let answer: { resolve: () => void; reject: (error: Error) => void } | null = null;
     let timer: { callBack: () => void; at: number } | null = null;
     const writer = new PieceWriter({
-      append: (pieces) => {
-        sent.push(pieces);
-        return new Promise((resolve, reject) => (answer = { resolve, reject }));
+      claim: {
+        record: (pieces) => {
+          sent.push(pieces);
+          return new Promise((resolve, reject) => (answer = { resolve, reject }));
+        },
       },
       now: clock.now,
       setTimer: (callBack, ms) => {

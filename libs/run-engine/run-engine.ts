@@ -33,7 +33,7 @@ export interface RunEngineOptions extends BootParts {
 
 /** Executes Runs that the queue offers: claim, boot, steps, end. */
 export class RunEngine {
-  private draining = false;
+  private readonly draining = new AbortController();
 
   constructor(private readonly options: RunEngineOptions) {}
 
@@ -42,7 +42,7 @@ export class RunEngine {
    * Answers whatever became of it; throws only when the database is away before the claim.
    */
   async executeOffer(offer: RunOffer): Promise<void> {
-    if (this.draining || (await this.options.isPaused())) return;
+    if (this.draining.signal.aborted || (await this.options.isPaused())) return;
     const claim = await this.claim(offer);
     if (claim === null) return;
     const { leases, logger } = this.options;
@@ -63,7 +63,7 @@ export class RunEngine {
 
   /** The first stage of stopping: from now on no step begins; a Run whose step ends is handed over. */
   drain(): void {
-    this.draining = true;
+    this.draining.abort();
   }
 
   /** The second stage: the steps under way are cut off, and their Runs handed over. */
@@ -115,7 +115,7 @@ export class RunEngine {
     const room = new RunRoom(this.options.memory, state.lifecycle === 'none' ? '' : state.organizationId);
     let execution: RunExecution | null = null;
     try {
-      execution = await bootRun(this.options, claim, room, () => this.draining);
+      execution = await bootRun(this.options, claim, room, this.draining.signal);
       claim.beginSteps();
       await execution.run();
     } catch (error) {

@@ -14,8 +14,8 @@ import { toMessages, type TranscriptEvent } from './transcript.ts';
 import { countStep } from './metrics.ts';
 
 export interface ExecutionParts extends ToolStepParts {
-  /** Whether the process stops: then no further step begins. */
-  isDraining: () => boolean;
+  /** Aborted when the process stops: then no further step begins. */
+  draining: AbortSignal;
 }
 
 /** What boot has found out. */
@@ -90,7 +90,7 @@ export class RunExecution {
       switch (action.kind) {
         case 'model_step':
         case 'run_tools':
-          if (this.parts.isDraining() || this.booted.room.isFull)
+          if (this.parts.draining.aborted || this.booted.room.isFull)
             return this.store({ ...this.claim.fence, type: 'hand_over_run' });
           await (action.kind === 'run_tools' ? this.runTools(action.calls) : this.takeModelStep(action));
           break;
@@ -137,10 +137,7 @@ export class RunExecution {
     const left = tokensLeft === undefined ? {} : { tokensLeft };
     const { makeRoom, release } = booted.room.forStep();
     const context = { ...booted.context, transcript, tools, files, makeRoom, ...left };
-    const writer = new PieceWriter({
-      step: ++this.steps,
-      append: (facts) => claim.append([{ ...claim.fence, type: 'record', facts }]),
-    });
+    const writer = new PieceWriter({ step: ++this.steps, claim });
     const counted = countStep('model');
     try {
       this.remember(await tracedModelStep(context, () => takeModelStep(harness, context, this.tools, writer)));
@@ -216,7 +213,7 @@ export class RunExecution {
     if (folder === undefined && files.length === 0) return facts;
     await this.store();
     try {
-      await this.claim.append([{ ...this.claim.fence, type: 'record', facts }], files, folder);
+      await this.claim.record(facts, files, folder);
     } catch (error) {
       if (!(error instanceof FilesRefused)) throw error;
       return this.storeFiles(await outcome.refused(error.why));
