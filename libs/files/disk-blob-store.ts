@@ -2,7 +2,7 @@ import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
-import { takeSource } from './take-source.ts';
+import { MeasuredSource } from './measured-source.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
 
 /**
@@ -79,9 +79,10 @@ export class DiskBlobStore implements BlobStore {
 /** Its own failures only are BlobStoreAway. */
 async function writeAndClose(file: FileHandle, source: BlobSource, maxBytes: number): Promise<StoredBlob> {
   try {
-    const written = await takeSource(source, maxBytes, (chunk) => orAway(() => file.writeFile(chunk)));
+    const measured = new MeasuredSource(source, maxBytes);
+    for await (const chunk of measured.chunks()) await orAway(() => file.writeFile(chunk));
     await orAway(() => file.sync());
-    return written;
+    return measured.end();
   } finally {
     await file.close();
   }

@@ -3,7 +3,7 @@ import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
 import { S3Bucket } from './s3-bucket.ts';
 import { S3Upload } from './s3-upload.ts';
-import { takeSource } from './take-source.ts';
+import { MeasuredSource } from './measured-source.ts';
 
 /** A part of 5 MiB goes up in it at 8 Mbit/s. */
 const ATTEMPT_MS = 5_000;
@@ -29,9 +29,10 @@ export class S3BlobStore implements BlobStore {
   async put(key: string, source: BlobSource, { maxBytes = Infinity }: { maxBytes?: number } = {}): Promise<StoredBlob> {
     const upload = new S3Upload(this.bucket, key, source instanceof Uint8Array ? source.byteLength : undefined);
     try {
-      const written = await takeSource(source, maxBytes, (chunk) => upload.write(chunk));
+      const measured = new MeasuredSource(source, maxBytes);
+      for await (const chunk of measured.chunks()) await upload.write(chunk);
       await upload.finish();
-      return written;
+      return measured.end();
     } catch (error) {
       await upload.undo(this.attemptMs).catch(() => undefined);
       throw error;
