@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { BY_KEY, namedStatement, type PolicyWatch } from '#platform';
 import type { Caller } from './caller.ts';
-import { KnownCredentials, type BeforeLookUp, type Standing } from './known-credentials.ts';
+import { KnownCredentials, type Admission, type Standing } from './known-credentials.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
 import { limitsOf, type LimitSettings, type OwnLimits } from './token-limits.ts';
 
@@ -44,11 +44,11 @@ export class Authenticator {
     });
   }
 
-  /** Returns null if the header has no valid token. Throws what the database throws, and what `beforeLookUp` throws. */
-  async authenticate(authorization: string | undefined, beforeLookUp?: BeforeLookUp): Promise<Caller | null> {
+  /** Returns null if the header has no valid token. Throws what the database throws, and what `admission` throws. */
+  async authenticate(authorization: string | undefined, admission?: Admission): Promise<Caller | null> {
     const token = bearerToken(authorization);
     // A form that we never made is not asked for.
-    return token === null || !isToken(token) ? null : this.known.find(token, beforeLookUp);
+    return token === null || !isToken(token) ? null : this.known.find(token, admission);
   }
 }
 

@@ -2,7 +2,7 @@ export * from './access-store.ts';
 export * from './access.module.ts';
 export * from './authenticator.ts';
 export * from './caller.ts';
-export type { BeforeLookUp } from './known-credentials.ts';
+export type { Admission } from './known-credentials.ts';
 export * from './operator-sessions.ts';
 export * from './policy.ts';
 export * from './rate-limiter.ts';

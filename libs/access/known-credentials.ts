@@ -25,16 +25,16 @@ export interface KnownCredentialsOptions<Value> {
   onError: (error: unknown) => void;
 }
 
-/**
- * Runs before a look-up of a credential that this process does not remember, and rejects to prevent it. Anyone can send such
- * credentials, so the sender is counted first (docs/adr/0024).
- */
-export type BeforeLookUp = () => Promise<void>;
+/** Admits look-ups of credentials that this process does not remember. */
+export interface Admission {
+  /** Rejects to prevent a look-up. Anyone can send such credentials, so the sender is counted first (docs/adr/0024). */
+  beforeLookUp(): Promise<void>;
+}
 
 /** Credentials, remembered until the policy changes (docs/adr/0010) or they are over. */
 export class KnownCredentials<Value> {
   private readonly known: PolicyCache<(Standing<Value> & { readAt: Moment }) | null>;
-  /** Credentials that were valid when they were last read. Only these are looked up without `BeforeLookUp`. */
+  /** Credentials that were valid when they were last read. Only these are looked up without `Admission`. */
   private readonly seen = new Map<string, true>();
   /** Credentials that are not valid, with the generation of the policy under which they were read. */
   private readonly unknown = new Map<string, number>();
@@ -59,29 +59,29 @@ export class KnownCredentials<Value> {
     });
   }
 
-  /** Returns null for a credential that is not valid. Throws what the database throws, and what `beforeLookUp` throws. */
-  async find(sent: string, beforeLookUp?: BeforeLookUp): Promise<Value | null> {
+  /** Returns null for a credential that is not valid. Throws what the database throws, and what `admission` throws. */
+  async find(sent: string, admission?: Admission): Promise<Value | null> {
     const credential = copyOf(sent);
-    if (beforeLookUp === undefined || this.seen.has(credential)) return this.read(credential);
+    if (admission === undefined || this.seen.has(credential)) return this.read(credential);
     // A change of the policy may have made it valid.
     if (this.unknown.get(credential) === this.options.watch.generation) return null;
     const shared = this.lookUps.get(credential);
-    if (shared === undefined) return this.lookUp(credential, beforeLookUp);
+    if (shared === undefined) return this.lookUp(credential, admission);
     // The sender of the other request may be over its limit, and this one may not be.
-    return (await shared.isAdmitted) ? shared.value : this.find(credential, beforeLookUp);
+    return (await shared.isAdmitted) ? shared.value : this.find(credential, admission);
   }
 
   forget(credential: string): void {
     this.known.forget(credential);
   }
 
-  private lookUp(credential: string, beforeLookUp: BeforeLookUp): Promise<Value | null> {
-    const admission = beforeLookUp();
-    const isAdmitted = admission.then(
+  private lookUp(credential: string, admission: Admission): Promise<Value | null> {
+    const admitted = admission.beforeLookUp();
+    const isAdmitted = admitted.then(
       () => true,
       () => false,
     );
-    const value = admission.then(() => this.read(credential));
+    const value = admitted.then(() => this.read(credential));
     this.lookUps.set(credential, { isAdmitted, value });
     const end = (): void => void this.lookUps.delete(credential);
     value.then(end, end);

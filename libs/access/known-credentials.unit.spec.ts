@@ -6,7 +6,7 @@ import { KnownCredentials } from './known-credentials.ts';
 const MAX_REMEMBERED = 20_000;
 
 const versions = { read: () => Promise.resolve('1'), close: () => Promise.resolve() };
-const admit = (): Promise<void> => Promise.resolve();
+const admit = { beforeLookUp: () => Promise.resolve() };
 
 let lookUps: number;
 let credentials: KnownCredentials<string>;

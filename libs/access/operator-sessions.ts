@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { BY_KEY, namedStatement, type PolicyWatch, type Queryable } from '#platform';
-import { KnownCredentials, type BeforeLookUp } from './known-credentials.ts';
+import { KnownCredentials, type Admission } from './known-credentials.ts';
 import { findBoundId, makeSessionSecrets, type SessionSecrets } from './session-id.ts';
 import { hashToken } from './token-format.ts';
 import { limitsOf, type LimitSettings, type TokenLimits } from './token-limits.ts';
@@ -85,11 +85,11 @@ export class OperatorSessions {
 
   /**
    * Returns null if no id was made with the key, or its session is over. Looks up one id at most. Throws what the database
-   * throws, and what `beforeLookUp` throws.
+   * throws, and what `admission` throws.
    */
-  async find({ ids, pageKey }: GivenSession, beforeLookUp?: BeforeLookUp): Promise<OperatorSession | null> {
+  async find({ ids, pageKey }: GivenSession, admission?: Admission): Promise<OperatorSession | null> {
     const id = findBoundId(ids, pageKey);
-    return id === null ? null : this.known.find(id, beforeLookUp);
+    return id === null ? null : this.known.find(id, admission);
   }
 
   /** It was ended by this process, which need not wait to see it. */

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { BeforeLookUp, RateLimiter } from '#access';
+import type { RateLimiter } from '#access';
 import { untilAborted, type Logger } from '#platform';
 import type { Callers } from '../http/callers.ts';
 import { sendError } from '../http/error-filter.ts';
 import { ApiError, notFound, unauthenticated } from '../http/http-errors.ts';
-import { findLimited } from '../http/limit-rate.ts';
+import { RequestCount } from '../http/limit-rate.ts';
 import { pageHeaders } from './page-policy.ts';
 import type { createQueueBoard, QueueBoardParts } from './queue-board.ts';
 import { hasSessionCookie } from './session-cookie.ts';
@@ -54,8 +54,9 @@ export class BoardRoutes {
     // The page and its files hold no data of the queue, and a browser sends no key with them. Any session cookie is enough.
     const isData = name.startsWith('api/');
     if (isData || !hasSessionCookie(request)) {
-      const find = (before: BeforeLookUp) => (isData ? callers.findSession(request, before) : Promise.resolve(null));
-      const session = await findLimited(limiter, request, reply, find);
+      const count = new RequestCount(limiter, request, reply);
+      const session = isData ? await callers.findSession(request, count) : null;
+      await count.add(session);
       if (session === null) return refuse(request, reply);
     }
     if (name === 'spool-key.js') return reply.type('text/javascript; charset=utf-8').send(KEY_SCRIPT);

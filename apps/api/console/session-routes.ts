@@ -8,7 +8,7 @@ import type { Logger } from '#platform';
 import type { Callers } from '../http/callers.ts';
 import { sendError } from '../http/error-filter.ts';
 import { ApiError, rateLimited } from '../http/http-errors.ts';
-import { findLimited, networkOf } from '../http/limit-rate.ts';
+import { networkOf, RequestCount } from '../http/limit-rate.ts';
 import { pageKeyOf, sessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/session';
@@ -51,7 +51,9 @@ export class SessionRoutes {
 
   private async tell(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { callers, limiter } = this.parts;
-    const session = await findLimited(limiter, request, reply, (before) => callers.findSession(request, before));
+    const count = new RequestCount(limiter, request, reply);
+    const session = await callers.findSession(request, count);
+    await count.add(session);
     // No error: a page that asks who is signed in would have one in its console.
     if (session === null) return reply.code(204).send();
     return reply.send(describe(session));
@@ -102,7 +104,9 @@ export class SessionRoutes {
 
   private async end(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { pool, sessions, callers, limiter } = this.parts;
-    const session = await findLimited(limiter, request, reply, (before) => callers.findSession(request, before));
+    const count = new RequestCount(limiter, request, reply);
+    const session = await callers.findSession(request, count);
+    await count.add(session);
     if (session !== null) {
       await audited(pool, actorOf(session), async (client, note) => {
         if (await endSession(client, session.id)) note({ action: 'session.closed', targetId: session.tokenId });

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Authenticator, BeforeLookUp, Caller, OperatorSession, OperatorSessions } from '#access';
+import type { Authenticator, Admission, Caller, OperatorSession, OperatorSessions } from '#access';
 import { pageKeyOf, sessionIdsOf } from '../console/session-cookie.ts';
 import { ApiError } from './http-errors.ts';
 
@@ -15,19 +15,19 @@ export class Callers {
     this.publicUrl = publicBaseUrl === undefined ? null : new URL(publicBaseUrl);
   }
 
-  /** Returns null without a valid token or session. Throws what the database throws, and what `beforeLookUp` throws. */
-  async find(request: FastifyRequest, beforeLookUp?: BeforeLookUp): Promise<Caller | null> {
-    if (!isByCookie(request)) return this.authenticator.authenticate(request.headers.authorization, beforeLookUp);
-    const session = await this.findSession(request, beforeLookUp);
+  /** Returns null without a valid token or session. Throws what the database throws, and what `admission` throws. */
+  async find(request: FastifyRequest, admission?: Admission): Promise<Caller | null> {
+    if (!isByCookie(request)) return this.authenticator.authenticate(request.headers.authorization, admission);
+    const session = await this.findSession(request, admission);
     if (session === null) return null;
     const { tokenId, tokenName, limits } = session;
     return { kind: 'operator', tokenId, tokenName, limits };
   }
 
-  /** Returns null if nobody is signed in. Throws what the database throws, and what `beforeLookUp` throws. */
-  async findSession(request: FastifyRequest, beforeLookUp?: BeforeLookUp): Promise<OperatorSession | null> {
+  /** Returns null if nobody is signed in. Throws what the database throws, and what `admission` throws. */
+  async findSession(request: FastifyRequest, admission?: Admission): Promise<OperatorSession | null> {
     const ids = sessionIdsOf(request, this.isHttps(request));
-    return this.sessions.find({ ids, pageKey: pageKeyOf(request) ?? '' }, beforeLookUp);
+    return this.sessions.find({ ids, pageKey: pageKeyOf(request) ?? '' }, admission);
   }
 
   /**

@@ -1,34 +1,40 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
-import type { BeforeLookUp, Caller, RateLimiter } from '#access';
+import type { Admission, Caller, RateLimiter } from '#access';
 import { rateLimited } from './http-errors.ts';
 
 /** The fields of a caller or session that its requests are counted by. */
 type Counted = Pick<Caller, 'tokenId' | 'limits'>;
 
 /**
- * Finds who sends the request, and counts it by token. Counts it by address if there is no valid token, and before each look-up
- * of a token that this process does not remember. Returns the latter count if the token is valid (docs/adr/0024). Tells in
- * the headers how many are left. Throws ApiError, and what `find` throws.
+ * Counts one request: by token, or by address if there is no valid token. Counts it by address before each look-up of a token
+ * that this process does not remember, and returns these counts if the token is valid (docs/adr/0024). Tells in the headers how
+ * many are left. Throws ApiError.
  */
-export async function findLimited<Who extends Counted>(
-  limiter: RateLimiter,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  find: (beforeLookUp: BeforeLookUp) => Promise<Who | null>,
-): Promise<Who | null> {
-  const address = `address ${networkOf(request.ip)}`;
-  let lookUps = 0;
-  const countAddress = async (): Promise<void> => {
-    lookUps++;
-    await limitRate(limiter, address, undefined, reply);
-  };
-  const who = await find(countAddress);
-  if (who !== null) {
-    const returned = Array.from({ length: lookUps }, () => limiter.giveBack(address));
-    await Promise.all([limitRate(limiter, who.tokenId, who.limits.requestsPerMinute, reply), ...returned]);
-  } else if (lookUps === 0) await countAddress();
-  return who;
+export class RequestCount implements Admission {
+  private readonly address: string;
+  private lookUps = 0;
+
+  constructor(
+    private readonly limiter: RateLimiter,
+    request: FastifyRequest,
+    private readonly reply: FastifyReply,
+  ) {
+    this.address = `address ${networkOf(request.ip)}`;
+  }
+
+  async beforeLookUp(): Promise<void> {
+    this.lookUps++;
+    await limitRate(this.limiter, this.address, undefined, this.reply);
+  }
+
+  async add(who: Counted | null): Promise<void> {
+    if (who !== null) {
+      const returned = Array.from({ length: this.lookUps }, () => this.limiter.giveBack(this.address));
+      const { tokenId, limits } = who;
+      await Promise.all([limitRate(this.limiter, tokenId, limits.requestsPerMinute, this.reply), ...returned]);
+    } else if (this.lookUps === 0) await this.beforeLookUp();
+  }
 }
 
 /** Counts one request. Throws ApiError beyond the limit; without `limit`, beyond that of addresses. */

@@ -7,7 +7,7 @@ import { ownTurn } from '#platform';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import { LARGE_BYTES } from '../bodies/parse-body.ts';
 import { isByCookie, type Callers } from './callers.ts';
-import { findLimited } from './limit-rate.ts';
+import { RequestCount } from './limit-rate.ts';
 import { ApiError, notOperator, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
 
 /**
@@ -27,7 +27,9 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
     if (request.is404) throw fastify.knownPaths.refuse(request);
     const operation = operationOf(request);
     if (operation === undefined) return;
-    request.caller = await findLimited(limiter, request, reply, (beforeLookUp) => callers.find(request, beforeLookUp));
+    const count = new RequestCount(limiter, request, reply);
+    request.caller = await callers.find(request, count);
+    await count.add(request.caller);
     if (request.caller === null) throw unauthenticated();
     // To the Agent Threads API operators are callers who may use nothing.
     if (request.routeOptions.config.adminOperation && request.caller.kind !== 'operator') throw notOperator();
