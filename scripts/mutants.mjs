@@ -125,7 +125,7 @@ const MUTANTS = [
   {
     area: 'rate limit',
     file: 'apps/api/http/limit-rate.ts',
-    from: 'Array.from({ length: lookUps }, ',
+    from: 'Array.from({ length: this.lookUps }, ',
     to: 'Array.from({ length: 0 }, ',
     spec: 'apps/api/http/limit(-rate|s-first)',
   },
