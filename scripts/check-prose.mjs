@@ -1,6 +1,6 @@
 /**
- * Checks the prose of documents: `npm run prose`, or `npm run prose -- FILE ...`. Leaves out code, docs/spec (the contract
- * is not ours to rewrite) and generated parts.
+ * Checks the prose of documents, and the words of the packages in finished-packages.json: `npm run prose`, or
+ * `npm run prose -- FILE ...`. Leaves out docs/spec (the contract is not ours to rewrite) and generated parts.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -9,9 +9,10 @@ import { TextlintKernel } from '@textlint/kernel';
 import markdown from '@textlint/textlint-plugin-markdown';
 import terminology from 'textlint-rule-terminology';
 import { lineLength, sentences } from './prose-rules.mjs';
+import { FINISHED, retiredWords } from './retired-words.mjs';
 
 const root = dirname(import.meta.dirname);
-const listed = execFileSync('git', ['ls-files', '*.md', ':!docs/spec'], { cwd: root, encoding: 'utf8' })
+const listed = execFileSync('git', ['ls-files', '*.md', ':!docs/spec', ...FINISHED], { cwd: root, encoding: 'utf8' })
   .trim()
   .split('\n');
 const files = process.argv.length > 2 ? process.argv.slice(2) : listed;
@@ -47,11 +48,18 @@ function generatedParts(text) {
 let count = 0;
 for (const file of files) {
   const text = readFileSync(resolve(root, file), 'utf8');
+  if (!file.endsWith('.md')) {
+    const words = retiredWords(text);
+    count += words.length;
+    for (const { line, column, found, instead } of words)
+      console.log(`${file}:${line}:${column} "${found}" is retired; use: ${instead} (retired-words)`);
+    continue;
+  }
   const generated = generatedParts(text);
   const { messages } = await linter.lintText(text, { ...options, filePath: file });
   const ours = messages.filter(({ line }) => !generated.some(([first, last]) => first <= line && line <= last));
   count += ours.length;
   for (const { line, column, ruleId, message } of ours) console.log(`${file}:${line}:${column} ${message} (${ruleId})`);
 }
-console.log(`${files.length} documents, ${count} findings`);
+console.log(`${files.length} files, ${count} findings`);
 process.exitCode = count > 0 ? 1 : 0;
