@@ -5,7 +5,7 @@ import type { FileRefusal } from '#files';
 /** Refusals of an append that say enough by themselves. */
 type PlainRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full'>;
 
-/** Why a use case changed nothing. Callers of the package map it to their own errors. */
+/** The reason why a use case changed nothing. Callers of the package map it to their own errors. */
 export type Refusal =
   | { reason: 'rejected'; rejection: Rejection }
   | { reason: 'agent_not_ready'; lacks: readonly Lack[] }
@@ -18,11 +18,11 @@ export type Refusal =
   | { reason: 'no_live_version' }
   /** The Thread has no such Run. */
   | { reason: 'run_not_found' }
-  /** The file is gone, or does not have the expected bytes any more. */
+  /** The file is gone, or no longer has the expected bytes. */
   | { reason: 'file_changed' }
   /** Another request has the idempotency key, or is in progress under it. */
   | { reason: 'key_taken' }
-  /** Too many writers at once. The same request may succeed in a moment. */
+  /** Too many concurrent writers. The same request may succeed on a retry. */
   | { reason: 'thread_contended' | 'files_contended' };
 
 /** A use case was refused. Nothing was changed. */

@@ -7,18 +7,18 @@ const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql')
 const FIND_RUNS = withColumns(namedStatement(import.meta.dirname, 'find-runs.sql'));
 const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
-/** What the use cases of Threads read. Throws DatabaseAway. */
+/** The queries of the use cases. Throws DatabaseAway. */
 export class ThreadReader {
   constructor(private readonly pool: Pool) {}
 
-  /** Returns those of the Runs that are the Thread's, by id. */
+  /** Returns the Runs that belong to the Thread, by id. */
   async findRuns(threadId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, RunSummary>> {
     if (runIds.length === 0) return new Map();
     const rows = await this.read<RunSummary>(FIND_RUNS, [threadId, runIds]);
     return new Map(rows.map((run) => [run.run_id, run]));
   }
 
-  /** Returns the beginning of the first message, as much as a title is made of; null if there is none. */
+  /** Returns the part of the first message from which a title is derived; null if there is no message. */
   async findFirstMessage(threadId: string): Promise<string | null> {
     const [row] = await this.read<{ text: string }>(FIRST_MESSAGE, [threadId]);
     return row?.text ?? null;

@@ -27,10 +27,10 @@ import { Drafts, type DraftSettings } from './drafts.ts';
 import { ThreadRefused } from './refusal.ts';
 import type { ThreadReader } from './thread-reader.ts';
 
-/** A further try needs yet another Thread with the same reference to be created and deleted meanwhile. */
+/** Each further try requires that another Thread with the same reference was created and deleted meanwhile. */
 const REFERENCE_TRIES = 3;
 
-/** What joins the append of a use case. */
+/** Work that shares the transaction of a use case. */
 export interface Joining {
   /** Makes the answer to the request. */
   answer?: CommandRequest['answer'];
@@ -77,7 +77,7 @@ export interface ThreadsOptions {
 
 /**
  * The use cases of Threads, for callers and operators. They check no access. They throw ThreadRefused if nothing was changed, and
- * DatabaseAway if that is not known.
+ * DatabaseAway if the outcome is unknown.
  */
 export class Threads {
   private readonly drafts: Drafts;
@@ -98,7 +98,7 @@ export class Threads {
       ...{ type: 'create_thread', agentId, organizationId, kind, userId, owner },
       ...{ externalRef, clientExternalRef },
     };
-    // Files without a message are attached at once, for the first Run to mount (docs/spec/decisions.md#early-files).
+    // Files without a message are attached immediately, so that the first Run mounts them (docs/spec/decisions.md#early-files).
     const first =
       text === undefined
         ? fileIds.map((fileId) => attachFile(fileId, fileNames.get(fileId)))
@@ -110,7 +110,7 @@ export class Threads {
       if (!isTaken || externalRef === undefined) return this.done(result, changes);
       const holder = await this.reader.findReferenced(created);
       if (holder !== null) throw new ThreadRefused({ reason: 'reference_taken', threadId: holder });
-      // It was deleted meanwhile.
+      // The Thread with the reference was deleted meanwhile.
     }
     throw new ThreadRefused({ reason: 'thread_contended' });
   }
@@ -127,7 +127,7 @@ export class Threads {
     const plan = events.some(({ type }) => type === 'message') ? await this.plan(agent) : null;
     const commands = events.map((event) => toCommand(event, sender, plan, fileNames));
     const named = events.flatMap((event) => (event.type === 'interrupt' ? (event.runId ?? []) : []));
-    // A named Run may end between the look-up and the append. A Run ends once, so this is soon over.
+    // A named Run may end between the look-up and the append. A Run ends only once, so the loop ends.
     for (let endedBefore = -1; ;) {
       const found = await this.reader.findRuns(threadId, named);
       if (named.some((runId) => !found.has(runId))) throw new ThreadRefused({ reason: 'run_not_found' });
@@ -154,8 +154,8 @@ export class Threads {
   }
 
   /**
-   * Sets the title. Null restores the title of the first message. Returns false if this message arrived meanwhile: then read the
-   * Thread again and repeat the call.
+   * Sets the title. Null restores the title of the first message. Returns false if this message arrived meanwhile.
+   * Then read the Thread again and repeat the call.
    */
   async setTitle(thread: ThreadSummary, wanted: string | null): Promise<boolean> {
     const text = wanted === null ? await this.reader.findFirstMessage(thread.thread_id) : null;
@@ -171,7 +171,7 @@ export class Threads {
     return !cameSince;
   }
 
-  /** Deletes the Thread and its bytes. `within` shares the transaction. Returns whether there was such a Thread. */
+  /** Deletes the Thread and its bytes. `within` shares the transaction. Returns whether the Thread existed. */
   async delete(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<boolean> {
     const blobKeys = await this.options.handler.deleteThread(threadId, within);
     if (blobKeys === null) return false;
