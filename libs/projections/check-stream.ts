@@ -12,10 +12,10 @@ import {
 import { emptyReplay, replay, type Replay } from './replay.ts';
 
 /**
- * The invariants of docs/reliability.md#invariants that a database can be checked for, and beside them: `begin` (a
- * stream begins by `thread.created`, once), `public` (an event is in the log exactly when it shows something), `work`
- * (`run_work` has what the state says), `fold` (every event can be folded) and `usage` (the files of an organization
- * are counted right).
+ * The invariants of docs/reliability.md#invariants that a database can be checked for, and five more.
+ * `begin`: a stream begins with `thread.created`, once. `public`: an event is in the log exactly when it shows something.
+ * `work`: `run_work` matches the state. `fold`: every event can be folded. `usage`: the file counters of an organization
+ * are correct.
  */
 export type Invariant =
   | 'I2'
@@ -35,7 +35,7 @@ export type Report = (invariant: Invariant, message: string) => void;
 
 type AnyEvent = StoredEvent | UnknownEvent;
 
-/** A Run as its events so far have left it; `opaque` after one that this release does not know. */
+/** The state of a Run after its events so far; `opaque` after an event that this release does not know. */
 interface CheckedRun {
   status: RunStatus | 'opaque';
   attempt: number;
@@ -43,7 +43,7 @@ interface CheckedRun {
 
 const CLAIMED: readonly CheckedRun['status'][] = ['booting', 'running', 'waiting_input'];
 
-/** Checks one stream, event by event, against the rules themselves, without the code that decides and folds. */
+/** Checks one stream, event by event, against the rules. Does not use the code that decides and folds. */
 export class StreamCheck {
   /** The fold; null once an event could not be folded. */
   replayed: Replay | null = emptyReplay;
@@ -63,7 +63,7 @@ export class StreamCheck {
     this.fold(events);
   }
 
-  /** What is left to say at the end of the stream. */
+  /** Adds the findings that only the end of the stream shows. */
   end(): void {
     const state = this.replayed?.state;
     if (state === undefined || state.lifecycle === 'none' || this.replayed?.unknownEvents !== 0) return;
@@ -96,7 +96,7 @@ export class StreamCheck {
       this.report('begin', `version ${event.version} is ${event.type}; only the first event is thread.created`);
     }
     this.checkPublic(event);
-    // `thread.…` events name the Run that caused them; they are not its own.
+    // `thread.…` events name the Run that caused them. They do not belong to it.
     if (event.runId === null || event.type.startsWith('thread.')) {
       if (event.type.startsWith('run.')) this.report('I3', `version ${event.version}: ${event.type} has no runId`);
       return;
@@ -109,7 +109,7 @@ export class StreamCheck {
     try {
       shown = showEvent(event) !== null;
     } catch {
-      return; // then it cannot be folded either
+      return; // The event cannot be folded either.
     }
     if (shown !== event.public)
       this.report(
@@ -156,7 +156,7 @@ export class StreamCheck {
     if (status === null) return this.report('I3', `${at}, which was ${run.status}: illegal transition`);
     this.setStatus(runId, status);
     if (CLAIMED.includes(status) && this.claimed.size > 1) {
-      this.report('I4', `${at}: ${this.claimed.size} Runs are claimed at once, ${[...this.claimed].join(' and ')}`);
+      this.report('I4', `${at}: ${this.claimed.size} Runs are claimed concurrently, ${[...this.claimed].join(' and ')}`);
     }
   }
 
@@ -167,7 +167,7 @@ export class StreamCheck {
     else this.claimed.delete(runId);
   }
 
-  /** An unknown event is no fault. One about a Run may have moved it: nothing more can be said of that Run. */
+  /** Accepts an unknown event. If it is about a Run, it may have moved the Run, so that Run is not checked further. */
   private checkUnknown({ type, runId }: UnknownEvent): void {
     if (runId !== null && type.startsWith('run.')) this.setStatus(runId, 'opaque');
   }

@@ -1,7 +1,7 @@
 import { initialState, workChanges, type ThreadState, type WorkRow } from '#domain';
 import type { Report } from './check-stream.ts';
 
-/** What of a row in `run_work` follows from the state; when it is due is the database clock's affair. */
+/** The columns of `run_work` that follow from the state. The due time does not: the clock of the database sets it. */
 export interface StoredWork {
   runId: string;
   threadId: string;
@@ -16,7 +16,7 @@ export interface StoredWork {
   hasWorkLimit: boolean;
 }
 
-/** Checks that each live Run has the work row that its state asks for. */
+/** Checks that each live Run has the work item that its state requires. */
 export function checkWork(
   threadId: string,
   state: ThreadState,
@@ -38,8 +38,8 @@ export function checkWork(
 
 function expectedWork(threadId: string, row: WorkRow, found: StoredWork): StoredWork {
   const { runId, organizationId, agentId, dispatch, attempt, holder, queueMs, dueInMs } = row;
-  // Without an append the dispatcher makes a delayed row ready when its time has come, and a claim sends a ready one back to
-  // wait for a concurrency limit, which nothing is due for.
+  // Two changes happen without an append: the dispatcher makes a due delayed item ready, and a claim makes a ready item wait
+  // for a concurrency limit. The latter has no due time.
   const isAwake = row.state === 'delayed' && dueInMs !== null && found.state !== 'delayed';
   const isReady = isAwake || row.state === 'ready';
   const waits = isReady && found.state === 'limited';

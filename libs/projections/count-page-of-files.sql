@@ -1,4 +1,4 @@
--- Counts the files after $1 in the order of their ids, at most $2 of them, for each organization. `last` is the last of them.
+-- Counts at most $2 files after the id $1, in the order of ids, for each organization. `last` is the last id counted.
 with page as (
   select id, organization_id, size from files where id > $1 order by id limit $2
 )

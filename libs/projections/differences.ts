@@ -2,12 +2,12 @@ import { pauseIfLong } from '#platform';
 import type { Replay } from './replay.ts';
 import type { StoredRows } from './read-page.ts';
 
-/** One row that is not what its stream says. */
+/** One row that differs from its replayed stream. */
 export interface Difference {
   table: 'streams' | 'thread_summaries' | 'run_summaries';
   /** The thread id, or the run id for `run_summaries`. */
   id: string;
-  /** The columns that differ; none when the row is missing or should not exist. */
+  /** The columns that differ; empty if the row is missing or should not exist. */
   columns: string[];
   /** The same in words, with values. */
   what: string;
@@ -43,7 +43,7 @@ function difference(table: Difference['table'], id: string, stored: object | nul
   return { table, id, columns, what: describe(stored, folded, '').join('; ') };
 }
 
-/** Equality of JSON values, whatever the order of keys: `jsonb` keeps its own. */
+/** Compares JSON values. Ignores the order of keys, because `jsonb` does not preserve it. */
 function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (!isObject(a) || !isObject(b)) return false;
@@ -52,7 +52,7 @@ function sameJson(a: unknown, b: unknown): boolean {
   return keys.every((key) => sameJson(part(a, key), part(b, key)));
 }
 
-/** Each innermost value that differs: `state.runs.0.attempt is 1, but its stream says 2`. */
+/** Describes each innermost value that differs: `state.runs.0.attempt is 1, but its stream says 2`. */
 function describe(stored: unknown, folded: unknown, path: string): string[] {
   if (sameJson(stored, folded)) return [];
   if (!isObject(stored) || !isObject(folded))

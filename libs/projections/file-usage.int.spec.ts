@@ -45,7 +45,7 @@ const setCounter = (organizationId: string, files: number, bytes: number) =>
     bytes,
   ]);
 
-test('counts all files over pages, and leaves out those of no organization', async () => {
+test('counts all files over pages, except files without an organization', async () => {
   const [one, other] = [threads[0]!, threads[1]!];
   for (let i = 1; i <= 5; i++) await addFile(i % 2 === 0 ? one.threadId : other.threadId, i);
   await addFile('GONE', 100);
@@ -67,7 +67,7 @@ test('reads no more than a page of files in one statement', async () => {
   expect(limits).toEqual([PAGE, PAGE, PAGE, PAGE]);
 });
 
-test('finds and corrects without waiting for a writer of files, whose change counts too', async () => {
+test('corrects a counter without waiting for a writer of files, and keeps the change of that writer', async () => {
   const { threadId, organizationId } = threads[0]!;
   await addFile(threadId, 1);
   await setCounter(organizationId, 9, 9);
@@ -81,7 +81,7 @@ test('finds and corrects without waiting for a writer of files, whose change cou
   expect(await findUsageDrift(client)).toEqual([]);
 });
 
-test('two repairs at once correct a counter once', async () => {
+test('two concurrent repairs correct a counter once', async () => {
   const { threadId, organizationId } = threads[0]!;
   await addFile(threadId, 1);
   await setCounter(organizationId, 9, 9);
@@ -92,7 +92,7 @@ test('two repairs at once correct a counter once', async () => {
   expect(await findUsageDrift(client)).toEqual([]);
 });
 
-test('writers that go on during repairs neither drift nor fail', async () => {
+test('counters stay correct and writers do not fail while repairs run', async () => {
   const { threadId, organizationId } = threads[0]!;
   await setCounter(organizationId, 5, 5);
   const write = async (): Promise<void> => {

@@ -6,7 +6,7 @@ const COUNT_PAGE = namedStatement(import.meta.dirname, 'count-page-of-files.sql'
 const READ_USAGE = namedStatement(import.meta.dirname, 'read-usage.sql');
 const CORRECT_USAGE = namedStatement(import.meta.dirname, 'correct-usage.sql');
 
-/** Files of one statement, so that each takes far less than the statement timeout however many files there are. */
+/** Files counted in one statement. Each statement then takes far less than the statement timeout. */
 const PAGE = 50_000;
 
 /** An organization whose counter of files is wrong. */
@@ -25,8 +25,8 @@ interface Usage {
 }
 
 /**
- * Returns the organizations whose files are counted wrongly, in the order of their ids, also while files come and go. One
- * snapshot has files and counters of the same moment, because one transaction changes both.
+ * Returns the organizations whose file counters are wrong, in the order of their ids. Is correct also while files are added
+ * and removed: one transaction changes a file and its counter, and all reads share one snapshot.
  */
 export async function findUsageDrift(client: ClientBase, pageSize = PAGE): Promise<UsageDrift[]> {
   return inSnapshot(client, async () => {
@@ -47,7 +47,7 @@ export async function findUsageDrift(client: ClientBase, pageSize = PAGE): Promi
 
 const NONE = { files: 0, bytes: 0 };
 
-/** Files without an organization, which are not counted yet, or no longer, are left out. */
+/** Counts the files of each organization. Skips files without an organization: they are not counted yet, or no longer. */
 async function countFiles(client: ClientBase, pageSize: number): Promise<Map<string, Omit<Usage, 'organizationId'>>> {
   interface Row extends Omit<Usage, 'organizationId'> {
     organizationId: string | null;
@@ -67,8 +67,8 @@ async function countFiles(client: ClientBase, pageSize: number): Promise<Map<str
 }
 
 /**
- * Corrects wrong counters and returns their number; 0 while another repair is under way. Adds the difference instead of
- * setting the sum: files that came or went since the snapshot have changed the counter too, and no writer has to wait.
+ * Corrects wrong counters and returns their number; 0 while another repair is in progress. Adds the difference instead of
+ * setting the sum, because later changes of files have changed the counter too. No writer has to wait.
  */
 export async function repairUsage(client: ClientBase, pageSize = PAGE): Promise<number> {
   const { rows } = await client.query<{ isAlone: boolean }>('select pg_try_advisory_lock($1) as "isAlone"', [
@@ -82,7 +82,7 @@ export async function repairUsage(client: ClientBase, pageSize = PAGE): Promise<
     }
     return drifted.length;
   } finally {
-    // With the connection gone the server does it.
+    // If the connection is lost, the server releases the lock.
     await client.query('select pg_advisory_unlock($1)', [ADVISORY_LOCKS.fileUsage]).catch(() => undefined);
   }
 }

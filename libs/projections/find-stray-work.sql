@@ -1,4 +1,4 @@
--- Work rows of Runs that are not live: no state row has them.
+-- Work items of Runs that are in no state row, so are not live.
 select w.run_id as "runId", w.thread_id as "threadId"
 from run_work w
 left join streams s on s.thread_id = w.thread_id

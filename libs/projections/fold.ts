@@ -10,7 +10,7 @@ export interface Summaries {
 
 export const noSummaries: Summaries = { thread: null, runs: new Map() };
 
-/** The summaries after the events. Rows that did not change stay the same objects; the input is left as it was. */
+/** Returns the summaries after the events. Rows that did not change stay the same objects. Does not change the input. */
 export function foldSummaries(before: Summaries, events: readonly (StoredEvent | UnknownEvent)[]): Summaries {
   let { thread } = before;
   const runs = new Map(before.runs);

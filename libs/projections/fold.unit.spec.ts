@@ -93,14 +93,18 @@ describe('the summary of a Thread', () => {
       { title: 'Second', updated_at: at(3) },
     ],
     ['gets the title that is set', [['thread.title_set', { title: 'Mine' }]], { title: 'Mine', updated_at: at(1) }],
-    ['is not archived any more', [['thread.archived'], ['thread.unarchived']], { updated_at: at(2) }],
-    ['is not moved by text', [['assistant.text_added', { text: 'x' }, 'run', 1]], {}],
-    ['is not moved by what nobody knows', [['future.event', { status: 'IDLE' }]], {}],
+    [
+      'is no longer archived once it is unarchived',
+      [['thread.archived'], ['thread.unarchived']],
+      { updated_at: at(2) },
+    ],
+    ['does not change for a text delta', [['assistant.text_added', { text: 'x' }, 'run', 1]], {}],
+    ['does not change for an unknown event', [['future.event', { status: 'IDLE' }]], {}],
   ])('%s', (_, given, changed) => {
     expect(thread(...given)).toEqual({ ...idle, ...changed });
   });
 
-  test('has both owners and the reference of a creation that names them', () => {
+  test('has the owners and the reference that the creation names', () => {
     const owner = { personId: 'person', serviceTokenId: 'token' };
     const attributed: Given = ['thread.created', { ...(created[1] as object), owner, clientExternalRef: 'ticket' }];
     const { thread: row } = foldSummaries(noSummaries, stream(attributed, ['thread.archived']));
@@ -108,13 +112,13 @@ describe('the summary of a Thread', () => {
     expect(row).toEqual({ ...idle, ...named, archived: true, updated_at: at(1) });
   });
 
-  test('has the unique reference of its creation and the token that gave it', () => {
+  test('has the unique reference of the creation and the token that gave it', () => {
     const data = { ...(created[1] as object), externalRef: { value: 'ticket', tokenId: 'token' } };
     const { thread: row } = foldSummaries(noSummaries, stream(['thread.created', data]));
     expect(row).toEqual({ ...idle, external_ref: 'ticket', external_ref_token_id: 'token' });
   });
 
-  test('does not begin without its creation', () => {
+  test('does not exist before the creation', () => {
     expect(foldSummaries(noSummaries, stream(['thread.archived'], message('x'))).thread).toBeNull();
   });
 });
@@ -175,7 +179,7 @@ describe('the summary of a Run', () => {
       ],
       { status: 'cancelled', completed_at: at(1), updated_at: at(1) },
     ],
-    ['is not moved by text', [['assistant.text_added', { text: 'x' }, 'run', 1]], {}],
+    ['does not change for a text delta', [['assistant.text_added', { text: 'x' }, 'run', 1]], {}],
     ['is not moved by another Run', [['run.cancelled', {}, 'run 2']], {}],
   ])('%s', (_, given, changed) => {
     expect(run(...given)).toEqual({ ...queuedRun, ...changed });
@@ -183,7 +187,7 @@ describe('the summary of a Run', () => {
 });
 
 describe('foldSummaries', () => {
-  test('leaves what it is given as it was, and rows that do not change the same objects', () => {
+  test('does not change its input, and returns unchanged rows as the same objects', () => {
     const before = foldSummaries(noSummaries, stream(created, queued));
     const copy = structuredClone({ ...before, runs: [...before.runs] });
     const after = foldSummaries(
@@ -195,7 +199,7 @@ describe('foldSummaries', () => {
     expect(foldSummaries(before, []).thread).toBe(before.thread);
   });
 
-  test('folds a stream in pieces as it folds it whole', () => {
+  test('folds a stream in parts to the same rows as in one call', () => {
     const events = stream(created, message('Hi'), queued, claimed, started, [
       'run.completed',
       { finalOutput: null },
@@ -209,9 +213,9 @@ describe('foldSummaries', () => {
   });
 });
 
-describe('what a rebuild does not read', () => {
+describe('data that a rebuild does not read', () => {
   const running = replay(emptyReplay, stream(created, message('Hi'), queued, claimed, started));
-  /** Data that tells when somebody looks at it. */
+  /** Data that throws when it is read. */
   const unread = new Proxy(
     {},
     {
@@ -228,14 +232,11 @@ describe('what a rebuild does not read', () => {
     expect(summaries).toEqual(running.summaries);
   });
 
-  test.each([...DATA_NOT_FOLDED])(
-    'the data of %s is not needed to fold it, nor to say whether it is public',
-    (type) => {
-      const [event] = stream([type, unread, 'run', 1]);
-      expect(() => replay(running, [event!])).not.toThrow();
-      const withText = { text: '', toolInput: {}, content: '', title: '', summary: '' };
-      const isShown = (data: object): boolean => showEvent({ ...event, data } as ThreadEvent) !== null;
-      expect(isShown({})).toBe(isShown(withText));
-    },
-  );
+  test.each([...DATA_NOT_FOLDED])('an event %s is folded, and shown or not, without its data', (type) => {
+    const [event] = stream([type, unread, 'run', 1]);
+    expect(() => replay(running, [event!])).not.toThrow();
+    const withText = { text: '', toolInput: {}, content: '', title: '', summary: '' };
+    const isShown = (data: object): boolean => showEvent({ ...event, data } as ThreadEvent) !== null;
+    expect(isShown({})).toBe(isShown(withText));
+  });
 });

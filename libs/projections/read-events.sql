@@ -1,5 +1,5 @@
--- The events of a range of thread ids in stream order, without those of some types ($3). The data of types whose data is
--- not folded ($4) stays where it is.
+-- The events of a range of thread ids in stream order, without the types $3. Does not read the data of the types $4, because
+-- no fold uses it.
 select thread_id, version, id, type, schema_version, case when type <> all ($4::text[]) then data end as data,
        run_id, attempt, public, occurred_at
 from events

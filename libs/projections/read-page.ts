@@ -12,30 +12,30 @@ const READ_EVENTS = sql('read-events.sql');
 const READ_THREAD_SUMMARIES = withColumns(sql('read-thread-summaries.sql'));
 const READ_RUN_SUMMARIES = withColumns(sql('read-run-summaries.sql'));
 
-/** How many events a page has, about. More would hold snapshots and memory for longer and save nothing. */
+/** The approximate number of events in a page. More would hold snapshots and memory for longer without a gain. */
 export const PAGE_EVENTS = 4_000;
 
-/** Where a stream stands. */
+/** The end of a stream. */
 export interface Head {
   version: number;
   lastEventId: string;
   lastOccurredAt: string;
 }
 
-/** The rows that are stored beside a stream and have to equal its fold; there may be none, or more than there should be. */
+/** The stored rows that must equal the fold of a stream. Rows may be missing, and there may be too many. */
 export interface StoredRows {
   threadId: string;
   stream: (Head & { state: ThreadState }) | null;
   thread: ThreadSummary | null;
   runs: Map<string, RunSummary>;
-  /** Where the events say that the stream stands; null without events, and without a state row. */
+  /** The end of the stream according to its events; null without events or without a state row. */
   head: Head | null;
 }
 
-/** What a page has of one Thread; a Thread with no row in `streams` may have some of it all the same. */
+/** Receives events of one Thread of a page. The Thread may have no row in `streams`. */
 export type OnEvents = (threadId: string, events: readonly (StoredEvent | UnknownEvent)[]) => void;
 
-/** How to read events: how many at once, about, and without which types. */
+/** How to read events: the approximate number in a page, and the types to skip. */
 export interface EventReader {
   pageEvents: number;
   without: readonly ThreadEventType[];
@@ -44,15 +44,15 @@ export interface EventReader {
 
 export interface Page {
   threadIds: Iterable<string>;
-  /** Decodes them, a while in each turn of the event loop: the outputs of many Runs can be large. */
+  /** Decodes the rows of a Thread. Yields to the event loop regularly, because the outputs of many Runs can be large. */
   rowsOf(threadId: string): Promise<StoredRows>;
   /** The last thread id of the page; the next one begins at `after` it. */
   last: string;
-  /** Whether there are no more streams; what a page without streams still has are rows that should not exist. */
+  /** Whether there are no more streams. A page without streams can still have rows that should not exist. */
   isEnd: boolean;
 }
 
-/** Byte by byte, every thread id is between these two. */
+/** Every thread id is between these two in byte order. */
 export const FIRST = '';
 const LAST = '~';
 
@@ -60,8 +60,8 @@ const LAST = '~';
 export const after = (threadId: string): string => `${threadId}\u0001`;
 
 /**
- * Reads a page, from `first` on: the rows by thread id, and the events through `onEvents`, those of one Thread in order and
- * in one or more calls. The caller's transaction decides how consistent that is.
+ * Reads a page that begins at `first`: the rows by thread id, and the events through `onEvents`. The events of one Thread
+ * come in order, in one or more calls. The caller's transaction decides the consistency.
  */
 export async function readPage(client: ClientBase, first: string, events: EventReader): Promise<Page> {
   const streams = await query(client, READ_STREAMS, [first, events.pageEvents]);
@@ -70,7 +70,7 @@ export async function readPage(client: ClientBase, first: string, events: EventR
   return { ...page, last, isEnd: streams.length === 0 };
 }
 
-/** All there is of one Thread. */
+/** Reads the page of one Thread. */
 export async function readThread(client: ClientBase, threadId: string, events: EventReader): Promise<StoredRows> {
   const [stream] = await query(client, READ_STREAMS, [threadId, 1]);
   const page = await readRange(client, [threadId, threadId], stream?.[0] === threadId ? [stream] : [], events);
@@ -79,7 +79,7 @@ export async function readThread(client: ClientBase, threadId: string, events: E
 
 type Range = [first: string, last: string];
 
-/** Rows of a Thread as they came: most are decoded only to be compared and forgotten, one Thread at a time. */
+/** The undecoded rows of the Threads. They are decoded one Thread at a time, because most are only compared and then dropped. */
 interface RawRows {
   stream?: Column[];
   thread?: Column[];
@@ -103,7 +103,7 @@ async function readRange(client: ClientBase, range: Range, streams: Column[][], 
   return { threadIds: raw.keys(), rowsOf: (threadId: string) => toStoredRows(threadId, raw.get(threadId)) };
 }
 
-/** Hands on the events of each Thread together, some thousand at a time, so that a Thread of any length fits in memory. */
+/** Passes on the events Thread by Thread, some thousand in a batch, so that a Thread of any length fits in memory. */
 async function readEvents(
   client: ClientBase,
   range: Range,
@@ -125,17 +125,17 @@ async function readEvents(
 
 const EVENTS_TOGETHER = 2_000;
 
-/** The events that no fold looks at: deltas and other things that are only shown, most of what a stream holds. */
+/** The types of events that no fold uses: deltas and others that are only shown. They are most of a stream. */
 export const NOT_FOLDED = eventTypes(({ folds }) => folds === 'nothing');
 
-/** The events whose data no fold looks at. The data are large. */
+/** The types of events whose data no fold uses. The data are large. */
 export const DATA_NOT_FOLDED = eventTypes(({ folds }) => folds !== 'data');
 
 const NO_DATA = {};
 
 type Column = string | null;
 
-/** Values as PostgreSQL sends them: making pg's objects and types took longer than all the folding. */
+/** Leaves values as PostgreSQL sends them. To make pg's objects and types took longer than all folding. */
 const AS_TEXT = { getTypeParser: () => (value: string | Buffer) => value } as NonNullable<QueryArrayConfig['types']>;
 
 async function query(client: ClientBase, statement: NamedStatement, values: unknown[]): Promise<Column[][]> {
@@ -143,7 +143,7 @@ async function query(client: ClientBase, statement: NamedStatement, values: unkn
   return rows;
 }
 
-/** Row by row as they come in, keeping none: collecting them first left a third of the time to the garbage collector. */
+/** Passes on each row as it arrives, and keeps none. With collected rows, garbage collection took a third of the time. */
 function eachRow(
   client: ClientBase,
   statement: NamedStatement,
@@ -152,14 +152,14 @@ function eachRow(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const config = { ...statement, values, rowMode: 'array', types: AS_TEXT };
-    // A callback, because with a timeout set pg tells errors to nobody else; with one it keeps the rows.
+    // A callback, because with a timeout pg reports errors only to it. An effect is that pg keeps the rows.
     const rows = new pg.Query<Column[], unknown[]>(config, (error) => (error ? reject(error) : resolve()));
     rows.on('row', (row, result) => {
       if (result) result.rows.length = 0;
       try {
         act(row);
       } catch (error) {
-        reject(error instanceof Error ? error : new Error(String(error))); // thrown from here it would be the socket's to handle
+        reject(error instanceof Error ? error : new Error(String(error))); // A throw from here would reach the socket.
       }
     });
     client.query(rows);
@@ -167,7 +167,7 @@ function eachRow(
 }
 
 const text = (column: Column | undefined): string => column ?? '';
-// `infinity` stays as it is: no stream says that.
+// `infinity` stays unchanged, because no stream contains it.
 const time = (column: Column | undefined): string => (column?.endsWith('+00') ? toRfc3339(column) : text(column));
 const json = (column: Column | undefined): unknown => (column ? JSON.parse(column) : null);
 

@@ -1,5 +1,5 @@
--- The next state rows by thread id, each with the last event of its stream: as many as have about $2 events together, at
--- least one.
+-- The next state rows by thread id, each with the last event of its stream. Returns at least one row, and so many that they
+-- have about $2 events together.
 select page.thread_id, page.version, page.last_event_id, page.last_occurred_at, page.state,
        head.version, head.id, head.occurred_at
 from (

@@ -35,7 +35,7 @@ afterEach(async () => {
 
 const TABLES = ['streams', 'thread_summaries', 'run_summaries'] as const;
 
-/** Everything in the three tables. */
+/** Returns all rows of the three tables. */
 async function dump(): Promise<string[]> {
   const all: string[] = [];
   for (const table of TABLES) {
@@ -77,7 +77,7 @@ const columns = {
   ],
 };
 
-/** Another value of the type. */
+/** Returns another value of the type. */
 const OTHER: Record<string, (column: string) => string> = {
   integer: (column) => `${column} + 1`,
   text: () => `'other'`,
@@ -86,7 +86,7 @@ const OTHER: Record<string, (column: string) => string> = {
   'timestamp with time zone': (column) => `coalesce(${column}, now()) + interval '1 s'`,
 };
 
-test('the columns above are all there are, besides the keys', async () => {
+test('the broken columns are all columns except the keys', async () => {
   const { rows } = await on.admin.query<{ name: string }>(
     `select table_name || '.' || column_name as name from information_schema.columns
      where table_schema = 'public' and table_name = any ($1) order by 1`,
@@ -97,7 +97,7 @@ test('the columns above are all there are, besides the keys', async () => {
   expect(rows.map(({ name }) => name)).toEqual([...keys, ...listed].sort());
 });
 
-test('finds nothing to mend where all is well', async () => {
+test('changes nothing if no row differs', async () => {
   const before = await dump();
   const { rows } = await on.admin.query<{ count: number }>('select count(*)::integer as count from events');
   const report = await rebuild(on.pool);
@@ -107,7 +107,7 @@ test('finds nothing to mend where all is well', async () => {
 
 const everyColumn = TABLES.flatMap((table) => columns[table].map((column) => ({ table, column })));
 
-test.each(everyColumn)('mends $column of $table, in every row', async ({ table, column }) => {
+test.each(everyColumn)('repairs $column of $table in every row', async ({ table, column }) => {
   const before = await dump();
   const { rows } = await on.admin.query<{ type: string }>(
     'select data_type as type from information_schema.columns where table_name = $1 and column_name = $2',
@@ -121,14 +121,14 @@ test.each(everyColumn)('mends $column of $table, in every row', async ({ table, 
   expect((await rebuild(on.pool)).differences).toBe(0);
 });
 
-test.each(TABLES)('makes the rows of %s that are missing', async (table) => {
+test.each(TABLES)('inserts missing rows of %s', async (table) => {
   const before = await dump();
   const { rowCount } = await on.admin.query(`delete from ${table}`);
   expect(await rebuild(on.pool)).toMatchObject({ differences: rowCount, byTable: { [table]: rowCount } });
   expect(await dump()).toEqual(before);
 });
 
-test('removes rows that should not exist', async () => {
+test('deletes rows that should not exist', async () => {
   const before = await dump();
   const [{ threadId }, stranger] = [await seedThread(on, 'empty'), ulid()];
   await rebuild(on.pool);
@@ -151,7 +151,7 @@ test('removes rows that should not exist', async () => {
   expect(healthy.length).toBeGreaterThan(before.length);
 });
 
-test('moves a Run back that stood under another Thread, in whichever order it meets the two', async () => {
+test('moves a Run back that was stored under another Thread, in either order of the two Threads', async () => {
   const before = await dump();
   const swap = `update run_summaries r set thread_id = o.thread_id
                 from run_summaries o where o.run_id = (select min(run_id) from run_summaries where thread_id <> r.thread_id)`;
@@ -161,12 +161,12 @@ test('moves a Run back that stood under another Thread, in whichever order it me
   expect(await dump()).toEqual(before);
 });
 
-test('mends a Thread that is written to between its reading and its lock', async () => {
+test('repairs a Thread that is appended to between its check and its lock', async () => {
   const { threadId } = await seedThread(on, 'empty');
   await on.admin.query(`update thread_summaries set title = 'broken', user_id = 'broken' where thread_id = $1`, [
     threadId,
   ]);
-  // An append under way, on a connection that commits when told to.
+  // An append in progress, on a connection that the test commits.
   await on.admin.query('begin');
   const store = new ThreadStore(on.pool);
   const load = await store.load(threadId);
@@ -194,7 +194,7 @@ test('mends a Thread that is written to between its reading and its lock', async
   expect(rows).toEqual([{ title: null, archived: true }]);
 });
 
-test('leaves Threads alone that have events of another release, or events that it cannot fold', async () => {
+test('does not change Threads with events of another release or events that it cannot fold', async () => {
   const [future, poisoned] = [await seedThread(on, 'completed'), await seedThread(on, 'completed')];
   const made: string[] = [];
   for (const [{ threadId }, type, data] of [
@@ -225,12 +225,12 @@ test('leaves Threads alone that have events of another release, or events that i
   await rebuild(on.pool);
 });
 
-test('killed half-way, it goes on where it was, and reads are right throughout (F18)', async () => {
+test('continues after a kill from the last Thread, and reads are correct throughout (F18)', async () => {
   const before = await dump();
   await on.admin.query(`update thread_summaries set title = 'broken'`);
   await on.admin.query(`update run_summaries set status = 'broken'`);
   const doomed = await openDatabase({ url: on.url, applicationName: 'doomed', maxConnections: 1 });
-  // So that it cannot be done before it is killed.
+  // Slow enough that it cannot finish before it is killed.
   const blocker = await on.pool.connect();
   await blocker.query('begin');
   await blocker.query('select from streams order by thread_id desc limit 1 for update');
@@ -260,7 +260,7 @@ test('killed half-way, it goes on where it was, and reads are right throughout (
   expect(await dump()).toEqual(before);
 });
 
-test('while others append it finds no differences, mends what is broken, and readers see whole rows (F18)', async () => {
+test('during appends it repairs only broken rows, and readers see whole rows (F18)', async () => {
   const { threadId, runId } = await seedThread(on, 'completed');
   const read = `select t.status, t.title, r.status as run from thread_summaries t join run_summaries r on r.run_id = $2
                 where t.thread_id = $1`;
@@ -280,7 +280,7 @@ test('while others append it finds no differences, mends what is broken, and rea
   expect(await stop()).toBeGreaterThan(10);
 });
 
-test('a transaction left open, with an append in it, holds up nobody (F19)', async () => {
+test('an open transaction with an append delays no other append, rebuild or verification (F19)', async () => {
   const { threadId } = await seedThread(on, 'empty');
   const other = await seedThread(on, 'empty');
   await on.admin.query('begin');

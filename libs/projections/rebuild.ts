@@ -20,11 +20,11 @@ const LOCK_STREAMS = namedStatement(import.meta.dirname, 'lock-streams.sql');
 const WRITE_ROWS = withColumns(namedStatement(import.meta.dirname, 'write-rows.sql'));
 
 export interface RebuildOptions {
-  /** Goes on after this Thread: `lastThreadId` of a rebuild that was stopped. */
+  /** Continues after this Thread: `lastThreadId` of a rebuild that was stopped. */
   from?: string | undefined;
-  /** How many events are read at once, about. */
+  /** The approximate number of events in a page. */
   pageEvents?: number | undefined;
-  /** After each page, with the counts so far. */
+  /** Called after each page, with the counts so far. */
   onProgress?: ((progress: RebuildReport) => void) | undefined;
 }
 
@@ -34,20 +34,20 @@ export interface RebuildReport {
   /** Rows that differed from their stream and were repaired. */
   differences: number;
   byTable: Record<Difference['table'] | 'file_usage', number>;
-  /** Threads that differ and were left as they are: this release does not understand all their events. */
+  /** Threads that differ and were not changed, because this release does not understand all their events. */
   left: number;
   leftThreadIds: string[];
-  /** The last Thread done; null before the first. */
+  /** The last finished Thread; null before the first. */
   lastThreadId: string | null;
 }
 
-/** How many ids of Threads that were left a report names. */
+/** How many ids of unchanged Threads a report names. */
 const NAMED = 100;
 
 /**
- * Folds every stream anew and makes its state row and summaries what the fold says, page by page, while appends go on. Only
- * a Thread that differs is locked, for as long as its rows are written; readers see the row before or the row after. Counts
- * files anew where an organization's counter is wrong.
+ * Folds every stream again, page by page, and writes the folded state row and summaries if the stored ones differ. Appends
+ * continue meanwhile. Locks only Threads that differ, and only while it writes their rows; readers see the old row or the
+ * new one. Corrects wrong file counters.
  */
 export async function rebuild(pool: Pool, options: RebuildOptions = {}): Promise<RebuildReport> {
   const { from, pageEvents = PAGE_EVENTS, onProgress } = options;
@@ -85,14 +85,14 @@ export async function rebuild(pool: Pool, options: RebuildOptions = {}): Promise
 
 interface Checked {
   rows: StoredRows;
-  /** Null where the events cannot be folded. */
+  /** Null if the events cannot be folded. */
   replayed: Replay | null;
   differences: Difference[];
 }
 
 const isWrong = ({ replayed, differences }: Checked): boolean => replayed === null || differences.length > 0;
 
-/** The replays of the Threads of a page, while it is read. */
+/** The replays of the Threads of a page, while the page is read. */
 class Replays implements EventReader {
   private readonly replays = new Map<string, Replay | null>();
 
@@ -114,13 +114,13 @@ class Replays implements EventReader {
   }
 }
 
-/** The head comes with the state row, because the last event may be one that was left out. */
+/** Sets the end of the stream from the row that came with the state row, because the last event may have been skipped. */
 function withHead(replayed: Replay, { stream, head }: StoredRows): Replay {
   if (stream === null) return replayed;
   return { ...replayed, ...(head ?? { version: 0, lastEventId: null, lastOccurredAt: null }) };
 }
 
-/** Null for events that this release cannot fold: another one may have written them. */
+/** Returns null for events that this release cannot fold. Another release may have written them. */
 function tryReplay(before: Replay, events: Parameters<typeof replay>[1]): Replay | null {
   try {
     return replay(before, events);
@@ -137,7 +137,7 @@ async function mend(client: ClientBase, wrong: Checked[], report: RebuildReport)
     const mends: Understood[] = [];
     for (const seen of wrong) {
       const { threadId, stream } = seen.rows;
-      // At the version that was seen nothing has been written since. Else: again, now that nobody can write.
+      // If the version is unchanged, nothing was written since the check. Otherwise checks again under the lock.
       const isStill = stream !== null && versions.get(threadId) === stream.version;
       const current = isStill ? seen : await checkAgain(client, threadId);
       if (isUnderstood(current)) mends.push(current);
@@ -158,7 +158,7 @@ async function checkAgain(client: ClientBase, threadId: string): Promise<Checked
 
 type Understood = Checked & { replayed: Replay };
 
-/** What a newer release has written, an older one must not fold: it would write rows that are wrong. */
+/** Returns false if a newer release may have written the events: an older one would write wrong rows. */
 function isUnderstood(checked: Checked): checked is Understood {
   return checked.replayed !== null && checked.replayed.unknownEvents === 0;
 }
@@ -183,7 +183,7 @@ function writeValues(mends: Understood[]): unknown[] {
       if (row !== null && table === 'run_summaries') written.add(id);
     }
   }
-  // A Run that stood under another Thread is missing here and should not exist there: it is moved, not deleted.
+  // A Run that was stored under another Thread is missing here and should not exist there. Moves it instead of deleting it.
   const runsGone = gone.run_summaries.filter((id) => !written.has(id));
   const rows = [streams, threads, runs].map((each) => JSON.stringify(each));
   return [...rows, gone.streams, gone.thread_summaries, runsGone];

@@ -1,14 +1,14 @@
 import { evolve, initialState, isKnownEvent, type StoredEvent, type ThreadState, type UnknownEvent } from '#domain';
 import { foldSummaries, noSummaries, type Summaries } from './fold.ts';
 
-/** A stream folded from its start: what its state row and its summaries have to say. */
+/** A stream folded from its start: the expected state row and summaries. */
 export interface Replay {
   version: number;
   lastEventId: string | null;
   lastOccurredAt: string | null;
   state: ThreadState;
   summaries: Summaries;
-  /** Events that this release does not know; what they changed, it cannot know either. */
+  /** Events that this release does not know. Their effects are unknown too. */
   unknownEvents: number;
 }
 
@@ -21,7 +21,7 @@ export const emptyReplay: Replay = {
   unknownEvents: 0,
 };
 
-/** The replay after the next events of the stream. */
+/** Returns the replay after the next events of the stream. */
 export function replay(before: Replay, events: readonly (StoredEvent | UnknownEvent)[]): Replay {
   const last = events.at(-1);
   if (last === undefined) return before;

@@ -10,7 +10,7 @@ import {
 import type { ColumnType } from './column-types.ts';
 import { change } from './thread-summary.ts';
 
-/** One row of `run_summaries`: what the contract calls RunSummary. Times are RFC 3339. */
+/** One row of `run_summaries`, the RunSummary of the contract. Times are RFC 3339. */
 export interface RunSummary {
   run_id: string;
   thread_id: string;
@@ -39,7 +39,7 @@ export const RUN_COLUMNS = {
   final_output: 'json',
 } satisfies Record<keyof RunSummary, ColumnType>;
 
-/** A pure fold over the events of one Run. */
+/** Folds the events of one Run. Pure. */
 export function foldRunSummary(row: RunSummary | null, event: StoredEvent): RunSummary | null {
   if (event.type === 'run.queued' && event.runId !== null && row === null) {
     return {

@@ -1,7 +1,7 @@
 import { deriveTitle, type AgentKind, type StoredEvent, type ThreadStatus } from '#domain';
 import type { ColumnType } from './column-types.ts';
 
-/** One row of `thread_summaries`: what the contract calls ThreadSummary, and who may see it. Times are RFC 3339. */
+/** One row of `thread_summaries`: the ThreadSummary of the contract, and its owners. Times are RFC 3339. */
 export interface ThreadSummary {
   thread_id: string;
   agent_id: string;
@@ -48,7 +48,7 @@ export function referenceOf(row: Pick<ThreadSummary, 'external_ref' | 'client_ex
   return row.external_ref ?? row.client_external_ref;
 }
 
-/** A pure fold: the same function runs inline with the append, in `rebuild` and in `verify`. */
+/** Folds the events of a Thread. Pure: the append, `rebuild` and `verify` use the same function. */
 export function foldThreadSummary(row: ThreadSummary | null, event: StoredEvent): ThreadSummary | null {
   if (event.type === 'thread.created') {
     if (row !== null) return row;
@@ -95,7 +95,7 @@ function changedFields(row: ThreadSummary, event: StoredEvent): Partial<ThreadSu
 }
 
 /**
- * `updated_at` moves when another field does (docs/spec/decisions.md#updated-at); the same object means that nothing
+ * Sets `updated_at` if another field changed (docs/spec/decisions.md#updated-at). Returns the same object if nothing
  * changed.
  */
 export function change<Row extends { updated_at: string }>(row: Row, fields: Partial<Row>, at: string): Row {

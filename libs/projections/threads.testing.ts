@@ -6,7 +6,7 @@ import { CommandHandler, ThreadStore } from '#event-store';
 import { openDatabase } from '#platform';
 import { createTestDatabase } from '#testing';
 
-/** A database with a handler on it, a connection to break things with, and a pool as an operator's command has it. */
+/** A database with a command handler, a connection that can break rows, and a pool like the one of an operator's command. */
 export interface Fixture {
   url: string;
   handler: CommandHandler;
@@ -79,7 +79,7 @@ const facts: RecordedFact[] = [
 const requests = ['one', 'two'].map((requestId) => ({ requestId, toolCallId: requestId }));
 const decision = { type: 'decide_permission', requestId: 'one', decision: 'allow_once', by: 'person' } as const;
 
-/** The commands that lead a Thread to each place there is, one append each; the Run of the first message is `run`. */
+/** Returns the commands that lead a Thread to each state, one append each. `run` is the Run of the first message. */
 function stories(run: string): Record<string, Command[]> {
   const first = { runId: run, attempt: 1 };
   const second = { runId: run, attempt: 2 };
@@ -126,13 +126,13 @@ function stories(run: string): Record<string, Command[]> {
 
 export interface Seeded {
   threadId: string;
-  /** Its first Run, where it has one. */
+  /** The id of the first Run. */
   runId: string;
 }
 
 export const STORIES = Object.keys(stories(''));
 
-/** Leads a new Thread to that place. */
+/** Creates a Thread in the state. */
 export async function seedThread({ handler }: Fixture, story: string): Promise<Seeded> {
   const [threadId, runId] = [ulid(), ulid()];
   const commands = stories(runId)[story];
@@ -142,12 +142,12 @@ export async function seedThread({ handler }: Fixture, story: string): Promise<S
   return { threadId, runId };
 }
 
-/** A Thread of each kind. */
+/** Creates a Thread in each state. */
 export async function seedThreads(on: Fixture): Promise<Seeded[]> {
   return Promise.all(STORIES.map((story) => seedThread(on, story)));
 }
 
-/** Throws when the command was not applied. */
+/** Applies the command, or throws. */
 export async function apply(handler: CommandHandler, threadId: string, command: Command): Promise<void> {
   const result = await handler.handle({ threadId, commands: [command] });
   if (result.outcome !== 'appended') throw new Error(`not appended: ${JSON.stringify(result)}`);
@@ -156,7 +156,7 @@ export async function apply(handler: CommandHandler, threadId: string, command: 
 /** Milliseconds between two Threads of a writer. Without a pause the writers outrun the reader, which then never ends. */
 const PACE_MS = 20;
 
-/** Appends to new Threads until it is stopped. Returns how many appends there were. */
+/** Appends to new Threads until it is stopped. The returned function stops it and returns the number of appends. */
 export function appendUntilStopped(on: Fixture, streams: number): () => Promise<number> {
   let stopped = false;
   const write = async (): Promise<number> => {

@@ -3,7 +3,7 @@ import { rebuild } from './rebuild.ts';
 import { verify } from './verify.ts';
 import { completed, TABLES, vandalOf, violationsOn } from './violations.testing.ts';
 
-// Real: PostgreSQL, appends by CommandHandler. What no append can do is done by SQL.
+// Real: PostgreSQL, appends by CommandHandler. SQL does what no append can do.
 
 let on: Fixture;
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const { sql, append } = vandalOf(() => on);
 
-describe('finds', () => {
+describe('verify finds', () => {
   test.each(violationsOn(() => on))('%s (in a Thread that is %s): %s', async (_, story, invariants, violate) => {
     const thread = await seedThread(on, story);
     await violate(thread);
@@ -29,7 +29,7 @@ describe('finds', () => {
     expect(found).toBe(findings.length);
   });
 
-  test('events and rows of a Thread that was deleted only in part', async () => {
+  test('events and rows of a partly deleted Thread', async () => {
     const left: string[] = [];
     const addFile = `insert into files (id, thread_id, kind, name, size, sha256, blob_key)
                      values ($1, $1, 'artifact', '', 0, '', '')`;
@@ -44,7 +44,7 @@ describe('finds', () => {
     expect(new Set(findings.map(({ threadId }) => threadId))).toEqual(new Set(left));
   });
 
-  test('finds wrong file counters until rebuild counts the files anew', async () => {
+  test('wrong file counters until rebuild corrects them', async () => {
     const { threadId } = await seedThread(on, 'running');
     const addFile = `insert into files (id, thread_id, kind, name, size, sha256, blob_key) values ($1, $2, 'artifact', '', 5, '', '')`;
     await on.admin.query(addFile, ['F1', threadId]);
@@ -64,7 +64,7 @@ describe('finds', () => {
     expect((await verify(on.pool)).found).toBe(0);
   });
 
-  test('no more than it was told to keep, and counts them all', async () => {
+  test('more violations than `maxFindings`, counts all and keeps `maxFindings`', async () => {
     await sql(`update thread_summaries set title = 'broken'`);
     const { found, findings, byInvariant } = await verify(on.pool, { maxFindings: 3 });
     await sql('update thread_summaries t set title = case when last_run_id is not null then $1 end', 'Hello');
@@ -76,14 +76,14 @@ describe('finds', () => {
   });
 });
 
-describe('finds nothing', () => {
-  test('where all is well, and says how much it has looked at', async () => {
+describe('verify finds nothing', () => {
+  test('in correct Threads, and reports how many it checked', async () => {
     const { rows } = await on.admin.query<{ count: number }>('select count(*)::integer as count from events');
     const report = await verify(on.pool);
     expect(report).toMatchObject({ streams: STORIES.length, events: rows[0]?.count, found: 0, findings: [] });
   });
 
-  test.each([1, 7, 1_000])('in pages of %d events, and tells after each', async (pageEvents) => {
+  test.each([1, 7, 1_000])('in pages of %d events, and reports progress after each', async (pageEvents) => {
     const told: (string | null)[] = [];
     await verify(on.pool, { pageEvents, onProgress: ({ lastThreadId }) => void told.push(lastThreadId) });
     expect(told).toEqual([...told].sort());
@@ -91,7 +91,7 @@ describe('finds nothing', () => {
     expect(told.at(-1)).toBe(rows[0]?.last);
   });
 
-  test('before the Thread that it was told to go on after', async () => {
+  test('in Threads up to `from`', async () => {
     const thread = await seedThread(on, 'empty');
     await sql(`update thread_summaries set title = 'broken' where thread_id = $1`, thread.threadId);
     expect((await verify(on.pool, { from: thread.threadId })).findings).toEqual([]);
@@ -99,7 +99,7 @@ describe('finds nothing', () => {
     await sql(`update thread_summaries set title = null where thread_id = $1`, thread.threadId);
   });
 
-  test('in events of types that it does not know, moves of a Run among them', async () => {
+  test('in events of unknown types, which may move a Run', async () => {
     const { threadId, runId } = await seedThread(on, 'running');
     await append(threadId, 'thread.renamed', null, null, { title: 'T' });
     await append(threadId, 'run.paused', runId, 1);
@@ -110,7 +110,7 @@ describe('finds nothing', () => {
     for (const table of TABLES) await on.admin.query(`delete from ${table} where thread_id = $1`, [threadId]);
   });
 
-  test('in a delayed Run that the dispatcher has woken', async () => {
+  test('in a delayed Run that the dispatcher made ready', async () => {
     const { threadId, runId } = await seedThread(on, 'to be retried');
     await sql(`update run_work set state = 'ready', since = now(), due_at = now() where run_id = $1`, runId);
     expect((await verify(on.pool)).findings).toEqual([]);

@@ -13,13 +13,13 @@ const FIND_STRAY_WORK = namedStatement(import.meta.dirname, 'find-stray-work.sql
 const FIND_STRAY_FILES = namedStatement(import.meta.dirname, 'find-stray-files.sql');
 
 export interface VerifyOptions {
-  /** Looks only at Threads after this one. */
+  /** Checks only Threads after this one. */
   from?: string | undefined;
-  /** How many events are read at once, about. */
+  /** The approximate number of events in a page. */
   pageEvents?: number | undefined;
-  /** How many findings are kept with their words; all are counted. Default 100. */
+  /** How many findings keep their message; all are counted. Default 100. */
   maxFindings?: number | undefined;
-  /** After each page, with the counts so far. */
+  /** Called after each page, with the counts so far. */
   onProgress?: ((progress: VerifyReport) => void) | undefined;
 }
 
@@ -33,9 +33,9 @@ export interface Finding {
 export interface VerifyReport {
   streams: number;
   events: number;
-  /** Of types that this release does not know: no fault, but of their Threads the fold cannot be compared. */
+  /** Events of types that this release does not know. They are allowed, but the rows of their Threads are not compared. */
   unknownEvents: number;
-  /** How many findings there are; `findings` may have fewer. */
+  /** The number of findings; `findings` may have fewer. */
   found: number;
   byInvariant: Partial<Record<Invariant, number>>;
   findings: Finding[];
@@ -43,9 +43,8 @@ export interface VerifyReport {
 }
 
 /**
- * Checks every stream and what is stored beside it against the invariants (docs/reliability.md#invariants). Each page
- * is read from one snapshot, so what it finds is wrong, however much is appended meanwhile. Changes nothing and locks
- * nothing.
+ * Checks every stream and its stored rows against the invariants (docs/reliability.md#invariants). Reads each page from
+ * one snapshot, so concurrent appends cause no false findings. Changes nothing and locks nothing.
  */
 export async function verify(pool: Pool, options: VerifyOptions = {}): Promise<VerifyReport> {
   const { from, pageEvents = PAGE_EVENTS, onProgress } = options;
@@ -132,7 +131,7 @@ async function verifyPage(
     check.end();
     const { replayed } = check;
     report.unknownEvents += replayed?.unknownEvents ?? 0;
-    // What a newer release has folded, this one cannot.
+    // A newer release folded events that this one does not know.
     if (replayed === null || replayed.unknownEvents > 0) continue;
     states.set(threadId, replayed.state);
     for (const found of await findDifferences(await page.rowsOf(threadId), replayed)) {

@@ -2,10 +2,10 @@ import { monotonicFactory, ulid } from 'ulid';
 import type { Invariant } from './check-stream.ts';
 import type { Fixture, Seeded } from './threads.testing.ts';
 
-/** Above those of one millisecond before, too. */
+/** Returns ids that increase also within one millisecond. */
 const nextId = monotonicFactory();
 
-/** Every table that has something of a Thread. */
+/** Every table with rows of a Thread. */
 export const TABLES = ['streams', 'events', 'thread_summaries', 'run_summaries', 'run_work', 'files'];
 
 const queuedData = {
@@ -36,13 +36,13 @@ const OTHER_WORK: Record<string, string> = {
   queue_ms: 'queue_ms + 1',
 };
 
-/** How a Thread is broken, which Thread it was, and what has to be found: all of it, and nothing else. */
+/** One way to break a Thread, the state of the Thread, and the exact findings. */
 export type Violation = [how: string, story: string, found: Invariant[], violate: (thread: Seeded) => Promise<void>];
 
-/** What no append can do, done by SQL. */
+/** Writes by SQL what no append can write. */
 export interface Vandal {
   sql: (text: string, ...values: unknown[]) => Promise<void>;
-  /** Puts an event at the end of a stream, and moves the state row along, so that only the event itself can be wrong. */
+  /** Adds an event to a stream and adapts the state row, so that only the event itself can be wrong. */
   append: (
     threadId: string,
     type: string,
@@ -182,7 +182,7 @@ export function violationsOn(on: () => Fixture): Violation[] {
       ({ threadId, runId }) => append(threadId, 'run.completed', runId, 1, completed),
     ],
     [
-      'a resumption of a Run that waits for nobody',
+      'a resumption of a Run that waits for no decision',
       'queued',
       ['I3'],
       ({ threadId, runId }) => append(threadId, 'run.resumed', runId, null, { dispatch: 2 }),
@@ -191,7 +191,7 @@ export function violationsOn(on: () => Fixture): Violation[] {
       'an event of a Run that was never queued',
       'running',
       ['I3'],
-      ({ threadId }) => append(threadId, 'assistant.text_added', 'nobody', null, piece),
+      ({ threadId }) => append(threadId, 'assistant.text_added', 'no-run', null, piece),
     ],
     [
       'a Run that is queued twice',
@@ -206,7 +206,7 @@ export function violationsOn(on: () => Fixture): Violation[] {
       ({ threadId }) => append(threadId, 'run.cancelled', null, null, { by: null }),
     ],
     [
-      'two Runs that are claimed at once',
+      'two Runs that are claimed concurrently',
       'in line',
       ['I4', 'I7', 'work'],
       async ({ threadId }) => {
@@ -230,7 +230,7 @@ export function violationsOn(on: () => Fixture): Violation[] {
       ({ threadId, runId }) => append(threadId, 'assistant.text_added', runId, 1, piece),
     ],
     [
-      'an event with an attempt that nobody claimed',
+      'an event with an attempt that was never claimed',
       'running',
       ['I6'],
       ({ threadId, runId }) => append(threadId, 'assistant.text_added', runId, 2, piece),
@@ -344,13 +344,13 @@ export function violationsOn(on: () => Fixture): Violation[] {
       ({ threadId }) => append(threadId, 'run.queued', 'x', null, null),
     ],
     [
-      'a live Run without a work row',
+      'a live Run without a work item',
       'waiting',
       ['work'],
       ({ runId }) => sql('delete from run_work where run_id = $1', runId),
     ],
     [
-      'a work row of a Run that has ended',
+      'a work item of a Run that has ended',
       'completed',
       ['work'],
       ({ threadId, runId }) =>
@@ -371,7 +371,7 @@ export function violationsOn(on: () => Fixture): Violation[] {
       'due_at',
       'work_until',
     ].map((column): Violation => [
-      `another ${column} in the work row`,
+      `another ${column} in the work item`,
       'running',
       ['work'],
       ({ runId }) => sql(`update run_work set ${column} = ${OTHER_WORK[column] ?? 'null'} where run_id = $1`, runId),

@@ -1,5 +1,5 @@
--- Makes rows what their streams say: state rows ($1), summaries of Threads ($2) and of Runs ($3); $4 to $6 name the rows of
--- each that should not exist.
+-- Writes folded rows: state rows ($1), summaries of Threads ($2) and of Runs ($3). Deletes the rows of each that should not
+-- exist ($4 to $6).
 with
 stream as (
   insert into streams (thread_id, version, last_event_id, last_occurred_at, state)
