@@ -35,10 +35,11 @@ export function locksOfRefusal(tables: Tables, values: unknown[]): Locks {
 function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkRowStored['limitedBy'] {
   const [, organizationId, agentId] = values as string[];
   const agentRuns = tables.agents.get(agentId!)?.runs ?? null;
+  const organizationRuns = tables.organizations.get(organizationId!) ?? capOf(values[4]);
+  if (agentRuns === null && organizationRuns === null) return null;
   const isNewcomer = run.attempt === 0 && !hasPlace(run);
   const ofOrganization = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
   const ofAgent = ofOrganization.filter((row) => row.agentId === agentId);
-  const organizationRuns = tables.organizations.get(organizationId!) ?? capOf(values[4]);
   const passes = tables.has('newcomers pass those who wait');
   const isFull = (rows: WorkRowStored[], runs: number | null, isWaiting: (row: WorkRowStored) => boolean): boolean => {
     if (runs === null) return false;
@@ -51,6 +52,12 @@ function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkR
       row.limitedBy === whose;
   if (isFull(ofAgent, agentRuns, waitsFor('agent'))) return 'agent';
   return isFull(ofOrganization, organizationRuns, waitsFor('organization')) ? 'organization' : null;
+}
+
+/** Returns whether the limits allow a claim of the ready Run now. `cap`: the limit of an organization that has none of its own. */
+export function isClaimable(tables: Tables, run: WorkRowStored, cap: number | null): boolean {
+  const { runId, organizationId, agentId, dispatch } = run;
+  return refusalOf(tables, run, [runId, organizationId, agentId, dispatch, cap]) === null;
 }
 
 /** The limit of an organization that has none of its own. */

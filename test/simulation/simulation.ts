@@ -81,6 +81,7 @@ class Simulation {
     () => this.tables,
     () => this.scheduler.now,
     (row) => this.queue.isTaken(row),
+    () => this.cap(),
   );
   private readonly database: DatabaseServer;
   private readonly queue: QueueServer;
@@ -302,6 +303,15 @@ class Simulation {
   private noteWork(): void {
     this.oracle.noteWork();
     this.turns.note();
+  }
+
+  /** The cap of an organization, as QueueControls computes it. */
+  private cap(): number | null {
+    const { slotsPercent } = this.site;
+    if (slotsPercent >= 100) return null;
+    const workers = [...this.tables.workers.values()].filter(({ seenAt }) => seenAt > this.tables.now - 10_000);
+    const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
+    return Math.max(1, Math.floor((slots * slotsPercent) / 100));
   }
 
   /** Checks the order of turns, which is promised only without faults. */

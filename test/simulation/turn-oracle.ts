@@ -1,4 +1,5 @@
 import type { RunOffer } from '#event-store';
+import { isClaimable } from './limit-statements.ts';
 import { must } from './stream-oracle.ts';
 import type { Tables, WorkRowStored } from './tables.ts';
 
@@ -6,10 +7,17 @@ import type { Tables, WorkRowStored } from './tables.ts';
  * The longest time for which an organization that goes first may be passed, milliseconds. The dispatcher may not have looked yet
  * (25 ms while jobs wait, 100 ms after work), or its statements and its offer are under way. Or a worker has refused a job for a
  * concurrency limit, and the dispatcher takes it for queued for 250 ms more.
+ *
+ * The time begins when the organization has a Run that its limits allow, and no worker has one of its jobs. It begins again
+ * after a worker took a job of it. The claim may then be refused, or the Run may have expired. Either way, the dispatcher has to
+ * look once more before the next Run goes ahead.
  */
 const PASSED_FOR_MS = 500;
-/** The same for one that is far behind: the dispatcher counts slots once a second where it knows of no backlog. */
-const PASSED_FAR_BEHIND_MS = 1_500;
+/**
+ * The dispatcher counts slots once a second where it knows of no backlog, in a look (at most 100 ms later) that then puts the
+ * organizations far behind ahead. Its statements and the offer take 150 ms at most.
+ */
+const FAR_BEHIND_FOR_MS = 1_250;
 /** By this time there is a leader, and it looks often. */
 const SETTLED_AT_MS = 2_000;
 /** The slot-seconds of the whole simulation are those of the last minute until then. */
@@ -28,7 +36,9 @@ export class TurnOracle {
   /** The number of times that an organization without a slot, or one far behind, had to wait. */
   waits = 0;
   waitsFarBehind = 0;
-  /** The time since which each organization has had ready work and no slot, or has had ready work and been far behind. */
+  /** The time since which each organization has had a Run that its limits allow, and no job that a worker has taken. */
+  private readonly passedSince = new Map<string, number>();
+  /** The time since which it has also had no slot, and since which it has had ready work and been far behind. */
   private readonly waitingSince = new Map<string, number>();
   private readonly farBehindSince = new Map<string, number>();
   /** The slots of each organization since the last note, and its slot-milliseconds until then. */
@@ -43,15 +53,22 @@ export class TurnOracle {
     private readonly tables: () => Tables,
     private readonly now: () => number,
     private readonly isTaken: (row: WorkRowStored) => boolean,
+    /** The limit of an organization that has none of its own. */
+    private readonly cap: () => number | null,
   ) {}
 
   /** Call it after each change of work rows. */
   note(): void {
     this.countUse();
-    const wanting = new Set(
-      [...this.tables().work.values()].filter(({ state }) => state === 'ready').map(organizationOf),
-    );
-    this.waits += this.keep(this.waitingSince, wanting, (id) => !this.slots.has(id));
+    const tables = this.tables();
+    const cap = this.cap();
+    const ready = [...tables.work.values()].filter(({ state }) => state === 'ready');
+    const wanting = new Set(ready.map(organizationOf));
+    const served = new Set(ready.filter(this.isTaken).map(organizationOf));
+    const claimable = ready.filter((row) => !served.has(row.organizationId) && isClaimable(tables, row, cap));
+    const passed = new Set(claimable.map(organizationOf));
+    this.keep(this.passedSince, passed, () => true);
+    this.waits += this.keep(this.waitingSince, passed, (id) => !this.slots.has(id));
     const most = Math.max(0, ...[...wanting].map((id) => this.usedBy(id)));
     this.waitsFarBehind += this.keep(this.farBehindSince, wanting, (id) => this.isFarBehind(id, most));
   }
@@ -63,18 +80,25 @@ export class TurnOracle {
     if (row?.state !== 'ready' || now < SETTLED_AT_MS) return;
     this.note();
     const id = row.organizationId;
-    if (!this.slots.has(id)) return;
-    this.mustNotPass(
-      this.waitingSince,
-      PASSED_FOR_MS,
-      (other, ms) => `${id} has a slot and gets another, ${other} has had none for ${ms} ms`,
-    );
-    if (now > USE_KNOWN_UNTIL_MS) return;
-    this.mustNotPass(this.farBehindSince, PASSED_FAR_BEHIND_MS, (other, ms) =>
-      this.isFarBehind(other, this.usedBy(id))
-        ? `${id} gets another slot, ${other} has been far behind for ${ms} ms`
-        : null,
-    );
+    if (this.slots.has(id)) this.mustPassNone(id);
+    this.passedSince.delete(id);
+    this.waitingSince.delete(id);
+  }
+
+  /** The organization has a slot and gets another. */
+  private mustPassNone(id: string): void {
+    const ms = (since: Map<string, number>, other: string): number => this.now() - (since.get(other) ?? this.now());
+    for (const other of this.passedSince.keys()) {
+      const withoutMs = ms(this.waitingSince, other);
+      must(
+        withoutMs <= PASSED_FOR_MS,
+        `${id} has a slot and gets another, ${other} has had none for ${Math.round(withoutMs)} ms`,
+      );
+      if (ms(this.passedSince, other) <= PASSED_FOR_MS || this.now() > USE_KNOWN_UNTIL_MS) continue;
+      const behindMs = ms(this.farBehindSince, other);
+      const isPassed = behindMs > FAR_BEHIND_FOR_MS && this.isFarBehind(other, this.usedBy(id));
+      must(!isPassed, `${id} gets another slot, ${other} has been far behind for ${Math.round(behindMs)} ms`);
+    }
   }
 
   /** Keeps since when it holds for each organization with ready work. Returns the number of those for which it began. */
@@ -83,20 +107,6 @@ export class TurnOracle {
     const begun = [...wanting].filter((id) => !since.has(id) && holds(id));
     for (const id of begun) since.set(id, this.now());
     return begun.length;
-  }
-
-  private mustNotPass(
-    since: Map<string, number>,
-    forMs: number,
-    problem: (id: string, ms: number) => string | null,
-  ): void {
-    for (const [id, at] of since) {
-      const ms = this.now() - at;
-      const isHandedOver = [...this.tables().work.values()].some(
-        (row) => row.organizationId === id && this.isTaken(row),
-      );
-      if (ms > forMs && !isHandedOver) must(problem(id, Math.round(ms)) === null, problem(id, Math.round(ms)) ?? '');
-    }
   }
 
   private countUse(): void {
