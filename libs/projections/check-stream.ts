@@ -156,7 +156,10 @@ export class StreamCheck {
     if (status === null) return this.report('I3', `${at}, which was ${run.status}: illegal transition`);
     this.setStatus(runId, status);
     if (CLAIMED.includes(status) && this.claimed.size > 1) {
-      this.report('I4', `${at}: ${this.claimed.size} Runs are claimed concurrently, ${[...this.claimed].join(' and ')}`);
+      this.report(
+        'I4',
+        `${at}: ${this.claimed.size} Runs are claimed concurrently, ${[...this.claimed].join(' and ')}`,
+      );
     }
   }
 
