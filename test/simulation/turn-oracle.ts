@@ -14,8 +14,8 @@ import type { Tables, WorkRowStored } from './tables.ts';
  */
 const PASSED_FOR_MS = 500;
 /**
- * The dispatcher counts slots once a second where it knows of no backlog, in a look (at most 100 ms later) that then puts the
- * organizations far behind ahead. Its statements and the offer take 150 ms at most.
+ * The longest time for which an organization may be far behind, milliseconds. The dispatcher counts slots once a second if it
+ * knows of no backlog, in a look up to 100 ms later, which puts these organizations ahead. 150 ms are for its statements.
  */
 const FAR_BEHIND_FOR_MS = 1_250;
 /** By this time there is a leader, and it looks often. */
