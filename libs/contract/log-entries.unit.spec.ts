@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { openApiDocument, threadEventLogEntry } from './index.ts';
@@ -18,12 +20,10 @@ addFormats.default(ajv);
 ajv.addSchema({ $id: 'api', components });
 const isEntry = ajv.getSchema('api#/components/schemas/ThreadEventLogEntry')!;
 
-/** The closed set of docs/spec/agent-threads-api.md#events. */
-const LOG_ENTRY_TYPES = [
-  ...['user.message', 'agent.message.delta', 'agent.thinking.delta', 'tool.use.started', 'tool.confirmation.required'],
-  ...['tool.use.completed', 'file.changed', 'session_files.updated', 'session.status', 'usage.updated', 'run.started'],
-  ...['run.completed', 'run.failed'],
-];
+/** The closed set of types, as docs/api/events.md tells callers. */
+const TYPES_PAGE = readFileSync(join(import.meta.dirname, '../../docs/api/events.md'), 'utf8');
+const [, TYPES_TABLE = ''] = /^### Types$([^]+?)^To join/m.exec(TYPES_PAGE) ?? [];
+const LOG_ENTRY_TYPES = [...TYPES_TABLE.matchAll(/^\| `([a-z_.]+)` \|/gm)].map(([, type]) => type);
 
 describe('entries of the log', () => {
   const { oneOf, discriminator } = schemas['ThreadEventLogEntry'] as Required<Schema>;
