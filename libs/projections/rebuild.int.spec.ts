@@ -3,6 +3,8 @@ import { ThreadStore } from '#event-store';
 import { openDatabase } from '#platform';
 import { eventually } from '#testing';
 import { rebuild, type RebuildReport } from './rebuild.ts';
+import { RUN_COLUMNS } from './run-summary.ts';
+import { THREAD_COLUMNS } from './thread-summary.ts';
 import {
   apply,
   appendUntilStopped,
@@ -47,35 +49,14 @@ async function dump(): Promise<string[]> {
 
 const columns = {
   streams: ['version', 'last_event_id', 'last_occurred_at', 'state'],
-  thread_summaries: [
-    'agent_id',
-    'organization_id',
-    'user_id',
-    'kind',
-    'owner_person_id',
-    'owner_service_token_id',
-    'status',
-    'title',
-    'last_run_id',
-    'archived',
-    'created_at',
-    'updated_at',
-    'client_external_ref',
-    'external_ref',
-    'external_ref_token_id',
-  ],
-  run_summaries: [
-    'thread_id',
-    'status',
-    'trigger',
-    'created_at',
-    'started_at',
-    'completed_at',
-    'updated_at',
-    'error',
-    'final_output',
-  ],
+  thread_summaries: withoutKey(THREAD_COLUMNS),
+  run_summaries: withoutKey(RUN_COLUMNS),
 };
+
+/** Returns the names of all columns but the first, the primary key. */
+function withoutKey(all: object): string[] {
+  return Object.keys(all).slice(1);
+}
 
 /** Returns another value of the type. */
 const OTHER: Record<string, (column: string) => string> = {
