@@ -1,8 +1,8 @@
 import type { FinalOutput } from './events.ts';
 
 /**
- * Provider-private citation markup: U+E200 `cite` U+E202 … U+E201. What lies between is bounded, so that a filter never
- * holds back more than this many characters and the opening; a longer one is no envelope. Unterminated ones stay
+ * The longest content of an envelope of provider-private citation markup: U+E200 `cite` U+E202 … U+E201. The bound limits
+ * how much text a filter holds back. Longer and unterminated envelopes stay in the text
  * (docs/spec/decisions.md#citation-markup).
  */
 const MAX_INNER_LENGTH = 4_096;
@@ -13,7 +13,7 @@ const OPENING = `${START}cite\uE202`;
 const MAX_HELD = OPENING.length + MAX_INNER_LENGTH;
 const [START_CODE, END_CODE] = [START.charCodeAt(0), END.charCodeAt(0)];
 
-/** The text without whole envelopes, and how many there were. */
+/** Returns the text without complete envelopes, and their number. */
 export function removeCitations(text: string): { text: string; count: number } {
   if (!text.includes(START)) return { text, count: 0 };
   const envelopes = new OpenEnvelopes();
@@ -21,11 +21,11 @@ export function removeCitations(text: string): { text: string; count: number } {
   return { text: shown, count: envelopes.removed };
 }
 
-/** Removes citations from text that comes in pieces: the pieces given out, joined, are `removeCitations` of the whole. */
+/** Removes citations from text that arrives in deltas. The joined results equal `removeCitations` of the whole text. */
 export interface CitationFilter {
-  /** What of the text so far may be shown now. */
+  /** Returns the text that can be shown now. */
   push(piece: string): string;
-  /** What was held back: there is no more text, so it was no envelope. */
+  /** Returns the text that was held back. It is no envelope, because no text follows. */
   end(): string;
 }
 
@@ -34,31 +34,31 @@ export function createCitationFilter(): CitationFilter {
   return { push: (piece) => envelopes.take(piece), end: () => envelopes.giveUp() };
 }
 
-/** What a completed Run shows of its final message: public-safe, with what was removed counted. */
+/** Returns the final message of a completed Run as callers see it, with a warning that counts the removed citations. */
 export function toFinalOutput(message: string): FinalOutput {
   const { text, count } = removeCitations(message);
   return { text, warnings: count === 0 ? [] : [{ code: 'unresolved_provider_citation', count }] };
 }
 
 /**
- * The text from the outermost open start on. The starts are a stack, because an envelope that is removed may leave another
- * one around it: looking only from the last start on would show the outer one whole. Each character is looked at once.
+ * The text from the outermost open start on. The starts are a stack, because the removal of an envelope can complete another
+ * one around it. A search from the last start only would show the outer envelope. Each character is read only once.
  */
 class OpenEnvelopes {
   removed = 0;
-  /** The starts that an end may still make an envelope of: those from `first` on, outermost first. */
+  /** The index of the outermost start that can still begin an envelope. Earlier starts are too far back. */
   private first = 0;
-  /** Where each is in all text so far, without what was removed. */
+  /** The position of each start in all text so far, without removed envelopes. */
   private places: number[] = [];
-  /** Where each is in what `take` looks through now, with what was removed. */
+  /** The index of each start in the text that `take` scans now, with removed envelopes. */
   private starts: number[] = [];
-  /** How many characters of `OPENING` each has so far. */
+  /** The number of characters of `OPENING` that each start has matched so far. */
   private matched: number[] = [];
-  /** The text from the outermost on, and its place. */
+  /** The text from the outermost start on, and its position. */
   private held = '';
   private heldFrom = 0;
 
-  /** What of the text is sure not to be removed. */
+  /** Returns the text, held or new, that no envelope can remove any more. */
   take(text: string): string {
     if (this.held === '' && !text.includes(START)) return text;
     const whole = this.held + text;
@@ -97,7 +97,7 @@ class OpenEnvelopes {
     return text;
   }
 
-  /** Closes the innermost start. Returns where it is in what `take` looks through, or null if no envelope ends here. */
+  /** Closes the innermost start. Returns its index in the text that `take` scans, or null if no envelope ends here. */
   private close(place: number): number | null {
     this.shorten(place);
     if (this.matched.at(-1) !== OPENING.length) {
@@ -112,7 +112,7 @@ class OpenEnvelopes {
     return start;
   }
 
-  /** What cannot become an envelope stays, and a start that stays is in none. */
+  /** Matches the opening. A mismatch drops all starts: the innermost one stays in the text, so no envelope can contain it. */
   private match(code: number): void {
     const last = this.matched.length - 1;
     const matched = this.matched[last] ?? 0;
@@ -121,7 +121,7 @@ class OpenEnvelopes {
     else this.forget();
   }
 
-  /** Lets go of the starts that are too far before `end`. */
+  /** Drops the starts that are too far before `end`. */
   private shorten(end: number): void {
     while (this.first < this.places.length && end - (this.places[this.first] ?? 0) > MAX_HELD) this.first += 1;
     if (this.first === this.places.length) this.forget();
@@ -141,16 +141,16 @@ class OpenEnvelopes {
   }
 }
 
-/** What is left of a text, as ranges of it. */
+/** The kept parts of a text, as ranges. */
 class KeptRanges {
   removed = 0;
-  /** The beginning of each range and its end, but for the last, which begins at `from` and has no end yet. */
+  /** The begin and end of each range except the last, which begins at `from` and has no end yet. */
   private readonly ends: number[] = [];
   private from = 0;
 
   constructor(private readonly text: string) {}
 
-  /** Removes what is from one index to before another; nothing from the second on was removed before. */
+  /** Removes the text between two indexes, `to` exclusive. Nothing from `to` on was removed before. */
   remove(from: number, to: number): void {
     this.removed += to - this.from;
     while (from < this.from) {
@@ -163,7 +163,7 @@ class KeptRanges {
     this.from = to;
   }
 
-  /** Returns what is left before the index, and from it on. */
+  /** Returns the kept text before the index, and from it on. */
   split(at: number): [string, string] {
     const ends = [...this.ends, this.from, this.text.length];
     const [before, after]: [string[], string[]] = [[], []];

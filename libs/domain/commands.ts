@@ -13,14 +13,14 @@ import type {
 import { EVENT_TYPES, type EventTypesWith } from './event-types.ts';
 import type { RunError } from './run-errors.ts';
 
-/** Everything that can be asked of a Thread. Imperative; ids of new things come in, time comes beside (`decide`). */
+/** A command to a Thread. The caller supplies the ids of new objects, and passes the time to `decide`. */
 export type Command = CallerCommand | WorkerCommand | ServiceCommand;
 
 export type CallerCommand =
   | CreateThread
   | AddMessage
   | { type: 'decide_permission'; requestId: string; decision: PermissionDecision; by: string }
-  /** Null means the current Run. A terminal Run is the handler's to answer: it is not in the state. */
+  /** Null means the current Run. The state has no ended Runs, so the caller of `decide` supplies them. */
   | { type: 'interrupt'; runId: string | null; by: string | null }
   | RetryRun
   | { type: 'archive' }
@@ -40,7 +40,7 @@ export interface CreateThread {
   externalRef?: ExternalRef | undefined;
 }
 
-/** What a new Run takes from the agent's live version. */
+/** The id of a new Run, and the values that it takes from the live version of its agent. */
 export interface NewRun {
   runId: string;
   agentVersion: number;
@@ -51,12 +51,12 @@ export interface AddMessage {
   type: 'add_message';
   text: string;
   requestId: string | null;
-  /** Drafts that it attaches; it mounts them and what was attached since the last message. */
+  /** Drafts to attach. The message mounts them, and the files that were attached since the last message. */
   fileIds: string[];
   /** The known names of these drafts, by their ids. */
   fileNames?: ReadonlyMap<string, string> | undefined;
   run: NewRun;
-  /** What happens while a Run is active (docs/spec/decisions.md#when-busy). */
+  /** The effect while a Run is active (docs/spec/decisions.md#when-busy). */
   whenBusy: 'reject' | 'enqueue' | 'interrupt';
   by: string | null;
 }
@@ -67,7 +67,7 @@ export interface RetryRun {
   run: NewRun;
 }
 
-/** From the worker that holds the claim; each proves it by `attempt`, the fencing token. */
+/** Commands of workers. The holder of a claim proves it by `attempt`, the fencing token. */
 export type WorkerCommand =
   | { type: 'claim_run'; runId: string; dispatch: number; holder: string }
   | (Claimed & { type: 'start_run' })
@@ -75,7 +75,7 @@ export type WorkerCommand =
   | (Claimed & { type: 'wait_for_decisions'; requests: { requestId: string; toolCallId: string }[] })
   | (Claimed & { type: 'complete_run'; finalOutput: FinalOutput | null })
   | (Claimed & { type: 'fail_run'; error: RunError; jitter: number; retryAfterMs?: number } & OpenStep)
-  /** `delayMs`: how long it is left alone then. Default: 0. */
+  /** `delayMs`: how long the Run then waits before it is enqueued. Default: 0. */
   | (Claimed & { type: 'hand_over_run'; delayMs?: number } & OpenStep);
 
 export interface Claimed {
@@ -97,17 +97,17 @@ export function openStepAfter(facts: readonly Pick<ThreadEvent, 'type' | 'data'>
   return open;
 }
 
-/** What a step leaves in the stream: stored as it stands, under the claim's run id and attempt. */
+/** A fact of a step. It is stored unchanged, under the run id and attempt of the claim. */
 export type RecordedFact = Pick<Extract<ThreadEvent, { type: EventTypesWith<'isRecorded'> }>, 'type' | 'data'>;
 
-/** From the background loops and operators. */
+/** Commands of the background loops and of operators. */
 export type ServiceCommand =
-  /** The lease of this attempt has expired; the append checks that again by the database's clock. */
+  /** The lease of this attempt has expired. The append checks this again by the database clock. */
   | (Claimed & { type: 'reclaim_run'; jitter: number } & OpenStep)
   | { type: 'expire_run'; runId: string; limit: TimeLimit; dispatch: number; attempt: number }
   | { type: 'terminate_thread' };
 
-/** The attachment's name for the log, if it is known. */
+/** Returns a command to attach a file, with its name for the log if it is known. */
 export function attachFile(fileId: string, name?: string): CallerCommand {
   return { type: 'attach_file', fileId, ...(name === undefined ? {} : { name, kind: 'attachment' }) };
 }

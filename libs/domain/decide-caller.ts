@@ -19,7 +19,7 @@ const ALSO_ARCHIVED: readonly string[] = [
   'delete_file',
 ] satisfies CallerCommand['type'][];
 
-/** Commands of callers (docs/spec/agent-threads-api.md#endpoints). */
+/** Decides the commands of callers (docs/spec/agent-threads-api.md#endpoints). */
 export function decideCaller(command: CallerCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
   if (command.type === 'create_thread') return createThread(command, state);
   if (state.lifecycle === 'none') return reject('thread_missing');

@@ -5,7 +5,7 @@ import { endRun, threadEvent } from './make-events.ts';
 import { reject, type Rejection } from './rejection.ts';
 import { findLiveRun, type LiveRun, type ThreadState } from './state.ts';
 
-/** Commands of the background loops and of operators. */
+/** Decides the commands of the background loops and of operators. */
 export function decideService(command: ServiceCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
   if (state.lifecycle === 'none') return reject('thread_missing');
   if (command.type === 'terminate_thread') {
@@ -20,15 +20,15 @@ export function decideService(command: ServiceCommand, state: ThreadState, now: 
     if (!claimed || run.attempt !== command.attempt) return reject('stale_attempt');
     return loseClaim(run, { failure: null, jitter: command.jitter }, 'lease_expired', now);
   }
-  // What the reaper saw due must still be what the limit is about: the Run may have moved on meanwhile.
+  // The Run may have moved since the reaper saw that the limit was due. Then the limit no longer applies.
   if (run.dispatch !== command.dispatch || run.attempt !== command.attempt) return reject('stale_attempt');
   if (!LIMITED[command.limit].includes(run.status)) return reject('illegal_transition');
-  // Behind an earlier Run it is not a free worker that is missing.
+  // The queue limit is on the wait for a worker. A Run behind an earlier one waits for that Run instead.
   if (command.limit === 'queue' && run !== state.runs[0]) return reject('illegal_transition');
   return [endRun(run, 'run.expired', { limit: command.limit }, now)];
 }
 
-/** In which statuses a limit can pass. */
+/** The statuses in which each limit applies. */
 const LIMITED: Record<TimeLimit, LiveRun['status'][]> = {
   queue: ['queued'],
   work: ['booting', 'running'],

@@ -5,7 +5,7 @@ import { reject, type Rejection } from './rejection.ts';
 import { decideRetry, type Loss } from './retry-policy.ts';
 import { findLiveRun, type ClaimedRun, type LiveRun, type ThreadState } from './state.ts';
 
-/** Commands of workers: claims, and what a claim's holder does. An old attempt is refused, whatever it asks. */
+/** Decides the commands of workers: claims, and the commands of their holders. Rejects all commands of an old attempt. */
 export function decideWorker(command: WorkerCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
   if (state.lifecycle === 'none') return reject('thread_missing');
   if (command.type === 'claim_run') return claimRun(command, state.runs[0]);
@@ -25,7 +25,7 @@ export function decideWorker(command: WorkerCommand, state: ThreadState, now: st
     case 'record':
       return command.facts.map(({ type, data }) => workerEvent(type, data, command));
     case 'wait_for_decisions':
-      // Without an open request, or with one that a decision cannot name, it would wait for ever.
+      // The Run would wait forever without an open request, or with one that a decision cannot name.
       if (!areDistinct(command.requests.map(({ requestId }) => requestId))) return reject('illegal_transition');
       return [workerEvent('run.waiting', { requests: command.requests }, command)];
     case 'complete_run':
@@ -37,24 +37,21 @@ function isClaimed(run: LiveRun): run is ClaimedRun {
   return run.status === 'booting' || run.status === 'running';
 }
 
-/** Some, and no two the same. */
+/** Returns whether there are ids and no two of them are equal. */
 function areDistinct(ids: string[]): boolean {
   return ids.length > 0 && new Set(ids).size === ids.length;
 }
 
 type ClaimRun = Extract<WorkerCommand, { type: 'claim_run' }>;
 
-/**
- * Only the current Run, only while queued, only under the dispatch that the job names
- * (docs/spec/decisions.md#claims).
- */
+/** Claims the current Run while it is queued under the dispatch that the job names (docs/spec/decisions.md#claims). */
 function claimRun({ runId, dispatch, holder }: ClaimRun, current: LiveRun | undefined): ThreadEvent[] | Rejection {
   const claimable = current?.id === runId && current.status === 'queued' && current.dispatch === dispatch;
   if (!claimable) return reject('stale_dispatch');
   return [workerEvent('run.claimed', { dispatch, holder }, { runId, attempt: current.attempt + 1 })];
 }
 
-/** A claim that was lost, by its lease or a failure: back to the queue or failed, as the retry policy says. */
+/** Ends a claim after an expired lease or a failure. The retry policy decides whether the Run is requeued or fails. */
 export function loseClaim(
   run: ClaimedRun,
   loss: Pick<Loss, 'failure' | 'jitter' | 'retryAfterMs'>,

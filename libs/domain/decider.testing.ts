@@ -5,7 +5,7 @@ import { evolve } from './evolve.ts';
 import { isRejection, type Rejection, type RejectionCode } from './rejection.ts';
 import { initialState, type Thread, type ThreadState } from './state.ts';
 
-/** For specs: given events, when commands, then events. Every given event happened at THEN, what is decided at NOW. */
+/** For specs: given events, when commands, then events. Given events happened at THEN, decisions happen at NOW. */
 export const THEN = '2026-01-01T00:00:00.000Z';
 export const NOW = '2026-01-01T00:01:00.000Z';
 
@@ -37,7 +37,7 @@ function when(state: ThreadState, commands: Command[]) {
     thenRejected(code: RejectionCode, message?: string): void {
       expect(decision).toMatchObject({ rejected: code, ...(message === undefined ? {} : { message }) });
     },
-    /** In one line: `!code` where refused, `.` for nothing, else what happened, in words like `cancelled IDLE`. */
+    /** Returns one line: `!code` for a rejection, `.` for no events, else the events, such as `cancelled IDLE`. */
     outcome: () => outcomeOf(decision),
     decision: () => accepted(decision),
   };
@@ -60,7 +60,7 @@ function outcomeOf(decision: Decision | Rejection): string {
   return words.join(' ') || '.';
 }
 
-/** Any event, typed by its name. */
+/** Returns an event of any type, typed by its name. */
 export function event<Type extends ThreadEventType>(
   type: Type,
   data: EventOf<Type>['data'],
@@ -70,12 +70,12 @@ export function event<Type extends ThreadEventType>(
   return { type, data, runId, attempt } as ThreadEvent;
 }
 
-/** 1000 s, 2000 s, 3000 s: different, so that a test sees which one was taken. */
+/** Different limits, so that a test shows which one was used. */
 export const LIMITS: RunLimits = { queueMs: 1_000_000, workMs: 2_000_000, waitMs: 3_000_000, maxLosses: 3 };
 
 export const newRun = (runId: string): NewRun => ({ runId, agentVersion: 7, limits: LIMITS });
 
-/** Events as the decider writes them, each with what a story has to say. */
+/** Events as the decider writes them. Parameters are the fields that matter to tests. */
 export const happened = {
   created: () => event('thread.created', CREATED),
   entered: (status: Thread['status'], runId: string | null = null) => event('thread.status_entered', { status }, runId),
@@ -125,7 +125,7 @@ function toRequest(requestId: string) {
   return { requestId, toolCallId: `call of ${requestId}` };
 }
 
-/** Commands with their usual fields; a test names what it is about. */
+/** Commands with usual fields. A test passes the fields that it is about. */
 export const command = {
   create: (more: { clientExternalRef?: string; externalRef?: ExternalRef } = {}): Command => ({
     type: 'create_thread',

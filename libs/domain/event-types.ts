@@ -18,21 +18,21 @@ export const LOG_ENTRY_TYPES = [
 ] as const;
 export type LogEntryType = (typeof LOG_ENTRY_TYPES)[number];
 
-/** What the code needs to know of an event type besides its data. */
+/** The properties of an event type besides its data. */
 interface EventTypeFacts {
   /** The version in which this release writes it. */
   schemaVersion: number;
   /** The type of its entry in the public log; null if it never has one. */
   entry: LogEntryType | null;
-  /** What state and summaries are folded from: its data, only the fact that it is there, or nothing. */
+  /** The input of the folds of state and summaries: the data, only the presence of the event, or nothing. */
   folds: 'data' | 'presence' | 'nothing';
   /** Whether a worker records it as a fact of a step. */
   isRecorded: boolean;
   /** Whether a harness gets it. The index `events_transcript` has the same types. */
   inTranscript: boolean;
-  /** Whether the timeline of a Run is made of it. */
+  /** Whether the timeline of a Run uses it. */
   inTimeline: boolean;
-  /** What it does to the open step, which has stored text and no stored message. */
+  /** Its effect on the open step, which has stored text and no stored message. */
   openStep: 'sets' | 'clears' | 'keeps';
 }
 

@@ -1,6 +1,6 @@
 import type { RunError } from './run-errors.ts';
 
-/** What happened to a Thread. Past tense; a stored shape is a promise (docs/adr/0001): a change is a new schema version. */
+/** An event of a Thread, in the past tense. Stored shapes never change (docs/adr/0001): a change is a new schema version. */
 export type ThreadEvent =
   | Fact<'thread.created', ThreadCreated>
   | Fact<'thread.status_entered', StatusEntered>
@@ -38,9 +38,9 @@ type Empty = Record<string, never>;
 interface Fact<Type extends string, Data> {
   type: Type;
   data: Data;
-  /** The Run that it belongs to; null if it belongs to the Thread. */
+  /** The Run of the event; null if it belongs to the Thread. */
   runId: string | null;
-  /** The fencing token of the claim that wrote it or, taken back by the reaper, ended by it; null when there was none. */
+  /** The fencing token of the claim that wrote the event, or that the reaper ended with it; null if there was no claim. */
   attempt: number | null;
 }
 
@@ -54,7 +54,7 @@ export type RunTrigger = 'user_prompt' | 'retry' | 'resume' | 'system';
 export type PermissionDecision = 'allow_once' | 'reject_once';
 export type TimeLimit = 'queue' | 'work' | 'wait';
 
-/** Who may see the Thread besides operators (docs/spec/decisions.md#visibility). */
+/** The callers who can see the Thread besides operators (docs/spec/decisions.md#visibility). */
 export interface ThreadOwner {
   /** The person whose token created it, or to whom it is attributed. */
   personId: string | null;
@@ -80,7 +80,7 @@ export interface ExternalRef {
   tokenId: string;
 }
 
-/** Time limits of a Run, milliseconds (docs/spec/decisions.md#time-limits), and how many losses in a row fail it. */
+/** The limits of a Run: times in milliseconds (docs/spec/decisions.md#time-limits), and losses in a row. */
 export interface RunLimits {
   queueMs: number;
   workMs: number;
@@ -129,7 +129,7 @@ export interface AssistantMessage {
   text: string;
   toolCalls: ToolCall[];
   /**
-   * What the harness must send back to its provider with this message (thinking with its signature). Opaque here; omitted if
+   * Data that the harness must send back to its provider with this message, such as signed thinking. Opaque here; omitted if
    * there is none, and by earlier releases.
    */
   continuation?: unknown;
@@ -153,11 +153,11 @@ export interface ToolCall {
   /** The tool's title, which people see. */
   title: string;
   toolInput: Record<string, unknown>;
-  /** What the model wrote instead of a JSON object, or an inexact number in it. `toolInput` is empty, and nothing is run. */
+  /** The input as text if it is no JSON object or has an inexact number. Then `toolInput` is empty, and no tool runs. */
   invalidInput?: string;
 }
 
-/** How a tool call ended. `summary` is public, at most 2 KiB of UTF-8; `result` is what the model is given. */
+/** The end of a tool call. `summary` is public, at most 2 KiB of UTF-8. `result` is for the model. */
 export interface ToolCompleted {
   toolCallId: string;
   toolName: string;
@@ -165,11 +165,11 @@ export interface ToolCompleted {
   summary: string;
   result: string;
   durationMs: number | null;
-  /** Images of the Thread that the model is shown with the result; omitted if there are none. */
+  /** Images of the Thread that the model gets with the result; omitted if there are none. */
   fileIds?: string[];
 }
 
-/** The canonical answer of a completed Run, citation markup removed and counted. */
+/** The canonical answer of a completed Run. Citation markup is removed and counted. */
 export interface FinalOutput {
   text: string;
   warnings: { code: 'unresolved_provider_citation'; count: number }[];
@@ -178,10 +178,7 @@ export interface FinalOutput {
 /** An event with its place in its stream. Times are RFC 3339 in UTC with milliseconds; ids are upper-case ULIDs. */
 export type StoredEvent = ThreadEvent & EventPlace;
 
-/**
- * A stored event whose type this version does not know; reading never fails on it
- * (docs/spec/decisions.md#unknown-events).
- */
+/** A stored event of a type that this version does not know (docs/spec/decisions.md#unknown-events). Reads never fail on it. */
 export interface UnknownEvent extends EventPlace {
   type: string;
   data: unknown;
@@ -196,6 +193,6 @@ export interface EventPlace {
   id: string;
   occurredAt: string;
   schemaVersion: number;
-  /** Whether it has an entry in the public log. */
+  /** Whether the event has an entry in the public log. */
   public: boolean;
 }

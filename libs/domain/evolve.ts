@@ -2,10 +2,10 @@ import type { EventOf, StoredEvent, ThreadEvent } from './events.ts';
 import { nextRunStatus, type RunMove } from './run-transitions.ts';
 import type { ClaimedRun, LiveRun, QueuedRun, Thread, ThreadState } from './state.ts';
 
-/** An event and when it happened (RFC 3339). */
+/** An event and its time (RFC 3339). */
 export type Happened = ThreadEvent & Pick<StoredEvent, 'occurredAt'>;
 
-/** The state after the event. Never refuses: an event that does not apply leaves the state as it was, the same object. */
+/** Returns the state after the event, or the same object if the event does not apply. Never rejects an event. */
 export function evolve(state: ThreadState, event: Happened): ThreadState {
   if (event.type === 'thread.created') return state.lifecycle === 'none' ? created(event) : state;
   if (state.lifecycle === 'none') return state;
@@ -85,7 +85,7 @@ function moved(thread: Thread, event: Moved & Happened): Thread {
   return replaceRun({ ...thread, newestRun }, after);
 }
 
-/** The Run after a move that the transition table allows. */
+/** Returns the Run after a move that the transition table allows. */
 function applyMove(run: LiveRun, event: Moved & Happened): LiveRun {
   switch (event.type) {
     case 'run.claimed': {
@@ -131,7 +131,7 @@ function progressed(thread: Thread, event: Progress): Thread {
   switch (event.type) {
     case 'assistant.message_added':
     case 'tool.completed':
-      // A stored step: the losses in a row are over.
+      // A stored step resets the losses in a row.
       return run.losses === 0 ? thread : replaceRun(thread, { ...run, losses: 0 });
     case 'tool.confirmation_decided': {
       if (run.status !== 'waiting_input') return thread;
@@ -144,7 +144,7 @@ function progressed(thread: Thread, event: Progress): Thread {
   }
 }
 
-/** Only what it names: a message of the previous release names none. */
+/** Removes from `unmounted` only what the message names. A message of the previous release names none. */
 function mounted(thread: Thread, { data }: EventOf<'message.added'>): Thread {
   const { unmounted } = thread;
   if (unmounted === undefined) return thread;
@@ -154,7 +154,7 @@ function mounted(thread: Thread, { data }: EventOf<'message.added'>): Thread {
   );
 }
 
-/** What a worker attaches was made by the Run itself: only files of callers wait to be mounted. */
+/** Adds only files of callers. A file that a worker attaches was made by the Run, and needs no message to mount it. */
 function filesUpdated(thread: Thread, { data, attempt }: EventOf<'files.updated'>): Thread {
   const { unmounted = [] } = thread;
   const others = unmounted.filter((id) => id !== data.fileId);

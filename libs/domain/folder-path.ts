@@ -1,20 +1,20 @@
-/** What a Thread's agent sees beside its folder, below these: what callers attached, and what tools left. Read-only. */
+/** The read-only folders that an agent sees beside its own: files that callers attached, and files that tools made. */
 export const ATTACHMENTS_FOLDER = 'attachments';
 export const ARTIFACTS_FOLDER = 'artifacts';
 
 /** Unicode characters. */
 const MAX_LENGTH = 512;
 const MAX_PARTS = 20;
-/** UTF-16 units that can become MAX_LENGTH characters, and a leading `./`: normalization joins at most four characters. */
+/** The most UTF-16 units that can become MAX_LENGTH characters, plus `./`. Normalization joins at most four characters. */
 const MAX_GIVEN_LENGTH = MAX_LENGTH * 4 * 2 + 2;
 
-/** Control characters, what ends lines, half characters, and the separator of other systems. */
+/** Control characters, line separators, lone surrogates, and the path separator of other systems. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}\\]/u;
 
 /**
- * The one form of a path in a folder: relative, NFC, its parts separated by `/`, none of them empty, `.` or `..`; or why it
- * is none, a clause. One leading `./` or `/` is dropped, for models write it. Paths name rows and never files of a machine,
- * so there is nothing to escape to; they are still kept such that any system could hold them.
+ * Returns the canonical form of a path in a folder: relative, NFC, no part empty, `.` or `..`. Else returns the reason, as a
+ * clause. Drops one leading `./` or `/`, because models write it. Paths name rows and never files of a machine, so they cannot
+ * escape. Every system could still store them.
  */
 export function folderPath(given: string): { path: string } | { refused: string } {
   const tooLong = { refused: `is longer than ${MAX_LENGTH} characters` };
@@ -30,22 +30,19 @@ export function folderPath(given: string): { path: string } | { refused: string 
   return { path };
 }
 
-/** Whether a path is in a folder that is only read. */
+/** Returns whether a path is in a read-only folder. */
 export function isReadOnlyPath(path: string): boolean {
   const [first] = path.split('/');
   return first === ATTACHMENTS_FOLDER || first === ARTIFACTS_FOLDER;
 }
 
-/** The folders that a path is in: `a/b/c` is in `a` and `a/b`. */
+/** Returns the folders that contain a path: `a/b/c` is in `a` and `a/b`. */
 export function foldersOf(path: string): string[] {
   const parts = path.split('/');
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
 }
 
-/**
- * Names of files as parts of paths, no two the same: where one was there before, ` (2)`, ` (3)` and so on stand before the
- * extension of the later one.
- */
+/** Returns distinct parts of paths for names of files. A repeated name gets ` (2)`, ` (3)` and so on before its extension. */
 export function distinctNames(names: readonly string[]): string[] {
   const taken = new Set<string>();
   const numbers = new Map<string, number>();
@@ -62,7 +59,7 @@ export function distinctNames(names: readonly string[]): string[] {
   });
 }
 
-/** Names come from callers and are shown as they are elsewhere. */
+/** Returns a valid part of a path for a name that a caller chose. Other places show the name unchanged. */
 function asPart(name: string): string {
   const part = name.normalize('NFC').replaceAll(new RegExp(`${FORBIDDEN.source}|/`, 'gu'), '_');
   return part.trim() === '' || part === '.' || part === '..' ? 'file' : part;

@@ -17,7 +17,7 @@ const CALL = { toolCallId: 'call 1', toolName: 'look', title: 'Look it up', tool
 const ASKED = { toolCallId: 'call 2', toolName: 'write', title: 'Write it down', toolInput: {} };
 const done = { toolName: 'look', summary: 'found', result: 'all that was found' };
 
-/** A Thread to which everything happens that can be stored, in every variant: what this release writes. */
+/** A Thread with every type of event, in every variant that this release writes. */
 const STORY: Command[][] = [
   [command.create(), { ...command.message(A), requestId: 'mine', fileIds: ['01F'.padEnd(26, '0')] }],
   [command.claim(A), command.start(A)],
@@ -85,7 +85,7 @@ export const LATER_TYPES: readonly ThreadEventType[] = ['thread.title_set'];
 
 const MADE = { name: 'sum.csv', kind: 'artifact' } as const;
 
-/** What may be left out, and is in every event of releases that did not know it (docs/adr/0001). */
+/** A Thread whose events have the optional fields. Events of releases that did not know them lack them (docs/adr/0001). */
 const ADDITIONS: Command[][] = [
   [
     command.create({ externalRef: { value: 'ticket 7', tokenId: '01T'.padEnd(26, '0') } }),
@@ -146,7 +146,7 @@ const OPTIONAL_FIELDS = {
 
 export const ADDED_TO = Object.keys(OPTIONAL_FIELDS) as (keyof typeof OPTIONAL_FIELDS)[];
 
-/** The events that have such fields. */
+/** Returns the events that have optional fields. */
 export function tellAdditions(): StoredEvent[] {
   const optional: Partial<Record<ThreadEventType, string[]>> = OPTIONAL_FIELDS;
   return tell(ADDITIONS).filter(({ type, data }) => optional[type]?.some((field) => field in data));

@@ -1,9 +1,9 @@
-/** A bare ULID (docs/spec/agent-threads-api.md#identifiers): either case on input, upper case everywhere inside. */
+/** A bare ULID (docs/spec/agent-threads-api.md#identifiers): either case on input, upper case everywhere else. */
 export const ULID_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/;
 
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
-/** The upper-case form of a ULID, or null when the text is not one. */
+/** Returns the upper-case form of a ULID, or null if the text is not a ULID. */
 export function parseUlid(text: string): string | null {
   return ULID_PATTERN.test(text) ? text.toUpperCase() : null;
 }
@@ -11,8 +11,8 @@ export function parseUlid(text: string): string | null {
 const HIGHEST = '7ZZZZZZZZZZZZZZZZZZZZZZZZZ';
 
 /**
- * The next higher ULID of an upper-case one. Throws RangeError past the highest, which no clock reaches before the year
- * 10889, and for what is no upper-case ULID: it would sort in the wrong place.
+ * Returns the next higher ULID. Throws RangeError after the highest, which no clock reaches before the year 10889. Also
+ * throws for text that is not an upper-case ULID, because it would sort in the wrong place.
  */
 export function incrementUlid(id: string): string {
   if (parseUlid(id) !== id || id === HIGHEST) throw new RangeError(`no ULID follows ${id}`);
@@ -26,8 +26,8 @@ export function incrementUlid(id: string): string {
 }
 
 /**
- * The id of the event that follows `last`: the fresh candidate where it is higher, else `last + 1`. So ids strictly
- * increase within a Thread even when clocks step back or two pods write at once (docs/spec/decisions.md#log).
+ * Returns the id of the event after `last`: the candidate if it is higher, else `last + 1`. Ids strictly increase within a
+ * Thread, even when clocks step back or two pods write concurrently (docs/spec/decisions.md#log).
  */
 export function followingId(last: string | null, candidate: string): string {
   return last === null || candidate > last ? candidate : incrementUlid(last);

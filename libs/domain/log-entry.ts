@@ -41,8 +41,8 @@ const NO_NUMBERS = { durationMs: null, tokens: null };
 type Shown = Pick<LogEntry, 'type' | 'content'> & Partial<LogEntry>;
 
 /**
- * The public log, row by row of the table in docs/spec/decisions.md#log: what an event shows, or null when it has no
- * entry. One stored event, at most one entry.
+ * Returns the entry of an event in the public log, or null if it has none. Each event has at most one entry. The cases are the
+ * rows of the table in docs/spec/decisions.md#log.
  */
 export function showEvent(event: ThreadEvent): Shown | null {
   switch (event.type) {
@@ -109,15 +109,15 @@ function ended(content: string, durationMs: number | null): Shown {
 }
 
 /**
- * The entry of a stored event, null when it has none. One that is public but of a type that this version does not know, or
- * not of the shape that its type had, shows `unsupported`: reading never fails on it.
+ * Returns the entry of a stored event, or null if it has none. A public event of an unknown type or of a wrong shape becomes
+ * `unsupported`, so that reads never fail on it.
  */
 export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
   if (!event.public) return null;
   const { id, occurredAt, runId } = event;
   const place = { id, occurredAt, runId, status: 'available' as const, ...NO_NUMBERS };
   const shown = isKnownEvent(event) ? showUnlessBroken(event) : 'unsupported';
-  // An unknown type has no name in the closed enum of the contract; `session.status` is the one that promises least.
+  // An unknown type has no name in the closed enum of the contract. `session.status` promises the least.
   if (shown === 'unsupported') return { ...place, type: 'session.status', status: 'unsupported', content: '' };
   return shown && { ...place, ...shown, content: removeCitations(shown.content).text };
 }
@@ -150,7 +150,7 @@ function fieldsBesides(event: ThreadEvent): Besides {
   }
 }
 
-/** A step writes one message, so the message has the id of the step. */
+/** Returns the ids of message and step. They are equal, because a step writes one message. */
 function stepOf({ runId, attempt, data }: EventOf<'assistant.text_added' | 'assistant.thinking_added'>): Besides {
   if (runId === null || attempt === null || !Number.isSafeInteger(data.step)) return {};
   const id = stepId(runId, attempt, data.step ?? 0);
@@ -179,7 +179,7 @@ function showUnlessBroken(event: ThreadEvent): Shown | null | 'unsupported' {
   }
 }
 
-/** Whether every field is as the contract has it: what was stored may lack some. */
+/** Returns whether every field fits the contract. Stored data may lack some. */
 function isWhole(shown: Shown): boolean {
   const { type, content, durationMs, tokens, toolCallId, toolName, toolInput = {} } = { ...NO_NUMBERS, ...shown };
   const areCounts = [durationMs, tokens].every((value) => value === null || Number.isSafeInteger(value));

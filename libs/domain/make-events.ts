@@ -1,7 +1,7 @@
 import type { EventOf, ThreadEvent, ThreadEventType } from './events.ts';
 import type { LiveRun } from './state.ts';
 
-/** An event that no worker wrote. */
+/** Returns an event that no worker wrote. */
 export function threadEvent<Type extends ThreadEventType>(
   type: Type,
   data: EventOf<Type>['data'],
@@ -10,7 +10,7 @@ export function threadEvent<Type extends ThreadEventType>(
   return { type, data, runId, attempt: null } as ThreadEvent;
 }
 
-/** An event of the worker that holds the claim. */
+/** Returns an event of the worker that holds the claim. */
 export function workerEvent<Type extends ThreadEventType>(
   type: Type,
   data: EventOf<Type>['data'],
@@ -21,7 +21,7 @@ export function workerEvent<Type extends ThreadEventType>(
 
 type Ending = 'run.completed' | 'run.failed' | 'run.cancelled' | 'run.expired';
 
-/** The terminal event of a Run; its duration counts from the first `started` and is null when there was none. */
+/** Returns the terminal event of a Run. Its duration counts from the first `started`, and is null if there was none. */
 export function endRun<Type extends Ending>(
   run: LiveRun,
   type: Type,

@@ -11,7 +11,7 @@ import { isRejection } from './rejection.ts';
 import { runError } from './run-errors.ts';
 import { initialState, type ClaimedRun, type LiveRun, type ThreadState } from './state.ts';
 
-/** One thing that happens to a Thread: which kind of thing, and which variant of it. */
+/** One random step of a Thread: its kind and its variant. */
 export type Chance = [kind: number, pick: number];
 
 export const anyChances: fc.Arbitrary<Chance[]> = fc.array(fc.tuple(fc.nat(99), fc.nat(999)), {
@@ -162,7 +162,7 @@ export class RandomLog {
     this.happen(...startOf(run), { type: 'record', runId, attempt, facts }, ...then);
   }
 
-  /** Appends in one commit; does nothing if it is refused. */
+  /** Appends in one commit. Does nothing if the domain rejects a command. */
   private happen(...commands: Command[]): void {
     const decision = decide(commands, this.state, new Date(this.events.length).toISOString());
     if (isRejection(decision)) return;

@@ -6,27 +6,27 @@ import { runError } from './run-errors.ts';
 import type { LiveRun, ThreadState } from './state.ts';
 
 /**
- * One random thing to ask of a Thread, in numbers that mean something only beside its state: so most of what is asked is
- * nearly right, and shrinking keeps it so.
+ * One random command to a Thread. Its numbers are relative to the state, so that most commands are nearly valid, and stay so
+ * when they shrink.
  */
 export interface Intent {
   kind: (typeof KINDS)[number];
-  /** Which Run, counted from the current one over the live ones to those that have ended and to one that never was. */
+  /** The index of the Run: first the live ones, from the current one on, then the ended ones, then one that never existed. */
   run: number;
-  /** Added to the right attempt or dispatch. */
+  /** The difference from the valid attempt or dispatch. */
   off: number;
-  /** Which variant. */
+  /** The variant. */
   pick: number;
 }
 
-/** What is asked at one time, as one batch, and how long after the one before, milliseconds. */
+/** One batch of commands, and the time since the batch before, milliseconds. */
 export interface Step {
   afterMs: number;
   batch: Intent[];
 }
 
 const KINDS = [
-  'go on',
+  'advance',
   'add_message',
   'decide_permission',
   'interrupt',
@@ -50,7 +50,7 @@ const KINDS = [
 
 const RARE: readonly Intent['kind'][] = ['archive', 'terminate_thread', 'create_thread'];
 const kind = fc.oneof(
-  { arbitrary: fc.constant('go on' as const), weight: 60 },
+  { arbitrary: fc.constant('advance' as const), weight: 60 },
   { arbitrary: fc.constant('add_message' as const), weight: 15 },
   ...KINDS.map((name) => ({ arbitrary: fc.constant(name), weight: RARE.includes(name) ? 1 : 5 })),
 );
@@ -75,7 +75,7 @@ export const anySteps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 60, size: 'max' },
 );
 
-/** What there has been besides the state: ids that were used. */
+/** The ids that were used. The state does not have all of them. */
 export interface Names {
   runs: string[];
   requests: string[];
@@ -86,7 +86,7 @@ const WHEN_BUSY = ['enqueue', 'interrupt', 'reject'] as const;
 const REFERENCES = [{}, { clientExternalRef: 'mine' }, { externalRef: { value: 'mine', tokenId: 'token' } }];
 const LIMITS_OF_TIME = ['queue', 'work', 'wait'] as const;
 
-/** The intent as a command to a Thread in this state; `names` gets the ids that it uses. */
+/** Returns the intent as a command to a Thread in this state. Adds the ids that it uses to `names`. */
 export function toCommand({ kind, run: nth, off, pick }: Intent, state: ThreadState, names: Names): Command {
   const live = state.lifecycle === 'none' ? [] : state.runs;
   const known = [...live.map(({ id }) => id), ...names.runs.toReversed(), 'never'];
@@ -95,7 +95,7 @@ export function toCommand({ kind, run: nth, off, pick }: Intent, state: ThreadSt
   const attempt = (run?.attempt ?? 1) + off;
   const dispatch = (run?.dispatch ?? 1) + off;
   switch (kind) {
-    case 'go on':
+    case 'advance':
       return goOn(run, { pick, off }, names) ?? { type: 'archive' };
     case 'create_thread':
       return command.create(REFERENCES[pick % 3]);
@@ -146,7 +146,7 @@ export function toCommand({ kind, run: nth, off, pick }: Intent, state: ThreadSt
   }
 }
 
-/** What the Run's own course would have next. */
+/** Returns the next command of the normal course of the Run. */
 function goOn(run: LiveRun | undefined, { pick, off }: Pick<Intent, 'pick' | 'off'>, names: Names): Command | null {
   if (run === undefined) return pick % 3 ? command.message(newId(names.runs, 'R')) : null;
   const { id, attempt, dispatch } = run;

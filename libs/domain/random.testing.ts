@@ -1,6 +1,6 @@
 /**
- * For specs: how often fast-check tries, and from which seed. The seed is printed; `SEED=… npx jest …` repeats it.
- * The night part `random` tries 50 times as many. Another round of the same has another seed.
+ * For specs: returns the number of tries of fast-check, and their seed. Prints the seed; `SEED=… npx jest …` repeats it.
+ * The night part `random` has 50 times as many tries. Each round has its own seed.
  */
 export function randomRuns(numRuns: number, round = 0): { numRuns: number; seed: number } {
   const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31) + round;

@@ -1,5 +1,5 @@
 /**
- * Why a command was refused, by name (docs/spec/decisions.md#state-conflicts). Messages are for the caller's
+ * The reasons to reject a command, by code (docs/spec/decisions.md#state-conflicts). Messages are for the caller's
  * engineers. HTTP statuses belong to apps/api.
  */
 export const REJECTIONS = {
@@ -25,7 +25,7 @@ export interface Rejection {
   message: string;
 }
 
-/** `reason`: what was wrong in this case, for a code with several causes. */
+/** Returns a rejection. `reason` explains this case, for a code with several causes. */
 export function reject(code: RejectionCode, reason?: string): Rejection {
   return { rejected: code, message: [REJECTIONS[code], ...(reason === undefined ? [] : [reason])].join(' ') };
 }

@@ -1,6 +1,6 @@
 /**
- * The closed catalogue of Run failures (docs/spec/decisions.md#run-errors). `message` is what callers see: never a
- * stack trace, path, host or secret. `remedy` is for the docs (docs/run-errors.md, kept equal by a test).
+ * The closed catalogue of Run failures (docs/spec/decisions.md#run-errors). Callers see `message`: never a stack trace,
+ * path, host or secret. `remedy` is for docs/run-errors.md, and a test keeps both equal.
  */
 export const RUN_ERRORS = {
   provider_unavailable: {
@@ -99,14 +99,14 @@ export const RUN_ERRORS = {
 
 export type RunErrorCode = keyof typeof RUN_ERRORS;
 
-/** Why a Run failed, as `RunSummary.error` shows it. */
+/** The failure of a Run, as `RunSummary.error` shows it. */
 export interface RunError {
   code: RunErrorCode;
   message: string;
   retryable: boolean;
 }
 
-/** The catalogue's error; `message` and `retryable` may be made more exact by the one who knows the case. */
+/** Returns the error of the catalogue. `more` makes it more exact for the case. */
 export function runError(code: RunErrorCode, more: Partial<Pick<RunError, 'message' | 'retryable'>> = {}): RunError {
   const { message, retryable } = RUN_ERRORS[code];
   return { code, message, retryable, ...more };

@@ -13,7 +13,7 @@ export const RUN_STATUSES = [
 ] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-/** The part of a run event's type behind `run.`, without `queued`, which makes a Run rather than moving one. */
+/** The type of a run event after `run.`, without `queued`, which creates a Run instead of moving one. */
 export type RunMove = MoveOf<Exclude<ThreadEventType, 'run.queued'>>;
 type MoveOf<Type> = Type extends `run.${infer Move}` ? Move : never;
 
@@ -33,10 +33,7 @@ export type TerminalStatus = 'completed' | 'failed' | 'cancelled' | 'expired';
 
 const ENDINGS = { failed: 'failed', cancelled: 'cancelled', expired: 'expired' } as const;
 
-/**
- * The whole table of docs/spec/decisions.md#run-transitions. What is not in it is refused by the domain and cannot be
- * stored.
- */
+/** The complete table of docs/spec/decisions.md#run-transitions. The domain rejects all other transitions. */
 const RUN_TRANSITIONS: Record<RunStatus, Partial<Record<RunMove, RunStatus>>> = {
   queued: { claimed: 'booting', ...ENDINGS },
   booting: { started: 'running', requeued: 'queued', ...ENDINGS },
@@ -48,7 +45,7 @@ const RUN_TRANSITIONS: Record<RunStatus, Partial<Record<RunMove, RunStatus>>> = 
   expired: {},
 };
 
-/** The status a Run has after the move, or null where the table has no entry. */
+/** Returns the status of a Run after the move, or null if the table has no entry. */
 export function nextRunStatus(from: RunStatus, move: RunMove): RunStatus | null {
   return RUN_TRANSITIONS[from][move] ?? null;
 }

@@ -2,8 +2,8 @@ import type { AgentKind, PermissionDecision, RunLimits, RunTrigger, ThreadStatus
 import type { RunStatus } from './run-transitions.ts';
 
 /**
- * What the decider needs to know of a Thread: the fold of its stream, bounded in size whatever its length, stored beside
- * it as the state row (docs/adr/0004). A command reads this, never the stream.
+ * The input of the decider: the fold of a stream, bounded in size for a stream of any length. It is stored beside the stream
+ * as the state row (docs/adr/0004). Commands read the row, never the stream.
  */
 export type ThreadState = NoThread | Thread;
 
@@ -16,16 +16,15 @@ export interface Thread {
   agentId: string;
   organizationId: string;
   kind: AgentKind;
-  /** The status that the log last said was entered. */
+  /** The status that the log entered last. */
   status: ThreadStatus;
   /** Runs that are not terminal, oldest first. The first is the current Run; only it can be claimed. */
   runs: LiveRun[];
-  /** The newest Run there ever was, which `…/retry` is about, and whether its failure may be retried; null for none. */
+  /** The newest Run, live or ended, and whether its failure can be retried. `…/retry` applies to it. Null for none. */
   newestRun: { id: string; status: RunStatus; retryable: boolean } | null;
   /**
-   * Files that callers attached and no message has mounted yet: the next one does
-   * (docs/spec/decisions.md#early-files). Left out where there are none, as in state rows that were written before
-   * there were files.
+   * Files that callers attached and that the next message mounts (docs/spec/decisions.md#early-files). Omitted if there are
+   * none, as in state rows of releases without files.
    */
   unmounted?: readonly string[];
 }
@@ -39,7 +38,7 @@ interface RunBasics {
   limits: RunLimits;
   /** The fencing token: one higher at each claim, 0 before the first (docs/spec/decisions.md#claims). */
   attempt: number;
-  /** Which offer to the queue is the valid one: one higher each time the Run goes back to `queued`. */
+  /** The number of the valid dispatch to the queue. It rises by one each time the Run returns to `queued`. */
   dispatch: number;
   /** Claims in a row that ended by an expired lease or a retryable failure. */
   losses: number;
@@ -49,9 +48,9 @@ interface RunBasics {
 
 export interface QueuedRun extends RunBasics {
   status: 'queued';
-  /** What it was queued by: itself, the end of the Run before it, a requeue or the last decision. */
+  /** The reason: the Run is new, the Run before it ended, it was requeued, or its last request was decided. */
   cause: 'new' | 'followed' | 'requeued' | 'resumed';
-  /** How long after that it may be offered, milliseconds. */
+  /** How long the Run then waits before it is enqueued, milliseconds. */
   delayMs: number;
 }
 
@@ -73,7 +72,7 @@ export interface PermissionRequest {
 
 export const initialState: ThreadState = { lifecycle: 'none' };
 
-/** The status of a Thread: the first match of docs/spec/decisions.md#thread-status. */
+/** Returns the status of a Thread: the first match of docs/spec/decisions.md#thread-status. */
 export function threadStatus(thread: Thread): ThreadStatus {
   if (thread.lifecycle === 'terminated') return 'TERMINATED';
   const current = thread.runs[0];
@@ -82,7 +81,7 @@ export function threadStatus(thread: Thread): ThreadStatus {
   return rescheduled ? 'RESCHEDULING' : 'RUNNING';
 }
 
-/** The Run of the Thread that is not terminal and has the id. */
+/** Returns the Run with the id, if it is not terminal. */
 export function findLiveRun(thread: Thread, runId: string): LiveRun | undefined {
   return thread.runs.find((run) => run.id === runId);
 }

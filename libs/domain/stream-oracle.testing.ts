@@ -2,21 +2,18 @@ import type { Happened } from './evolve.ts';
 import type { ThreadStatus } from './events.ts';
 import type { RunStatus } from './run-transitions.ts';
 
-/** What the oracle has seen of a Run. */
+/** A Run as the oracle has seen it. */
 interface Seen {
   id: string;
   status: RunStatus;
   attempt: number;
   dispatch: number;
   lastMove: string;
-  /** Whether another was live when it was queued. */
+  /** Whether another Run was live when it was queued. */
   wasBehind: boolean;
 }
 
-/**
- * The table of docs/spec/decisions.md#run-transitions as pairs: written once more, because an oracle that asks the
- * code knows nothing.
- */
+/** The table of docs/spec/decisions.md#run-transitions as pairs. A second copy, because an oracle must not ask the code. */
 const AFTER: Record<string, RunStatus> = {
   'queued claimed': 'booting',
   'booting started': 'running',
@@ -30,7 +27,7 @@ const ENDINGS = ['failed', 'cancelled', 'expired'] as const;
 const LIVE: readonly string[] = ['queued', 'booting', 'running', 'waiting_input'];
 const CLAIMED: readonly string[] = ['booting', 'running', 'waiting_input'];
 
-/** Follows a stream event by event and throws where it breaks what must always hold; knows nothing of `evolve`. */
+/** Follows a stream event by event, and throws if it breaks an invariant. Does not use `evolve`. */
 export class StreamOracle {
   readonly runs = new Map<string, Seen>();
   status: ThreadStatus | null = null;
@@ -83,7 +80,7 @@ export class StreamOracle {
     );
   }
 
-  /** The Thread status table, from what was seen. */
+  /** Returns the status that the Thread status table gives for the seen Runs. */
   expectedStatus(): ThreadStatus {
     if (this.terminated) return 'TERMINATED';
     const [current] = this.live();

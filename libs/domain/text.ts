@@ -1,6 +1,6 @@
 /**
- * Text that PostgreSQL can store: without NUL and lone surrogates, which its `jsonb` refuses. For what models and tools
- * say; what callers send is refused instead (docs/spec/decisions.md#text).
+ * Removes NUL and replaces lone surrogates, because `jsonb` of PostgreSQL rejects both. For text of models and tools. Such
+ * text of callers is rejected instead (docs/spec/decisions.md#text).
  */
 export function storableText(text: string): string {
   return (text.includes('\0') ? withoutNul(text) : text).toWellFormed();
@@ -9,8 +9,8 @@ export function storableText(text: string): string {
 const UNITS_TOGETHER = 8_192;
 
 /**
- * Copies the other UTF-16 units. `split` and `replace` make an object for each NUL, and collecting a million of them takes
- * long. `apply` reads an array three times as fast as the spread syntax does.
+ * Copies all UTF-16 units except NUL. `split` and `replace` allocate an object for each NUL, and a million of them take the
+ * garbage collector long. `apply` reads an array three times as fast as the spread syntax does.
  */
 function withoutNul(text: string): string {
   const units = new Array<number>(UNITS_TOGETHER).fill(0);
@@ -27,14 +27,14 @@ function withoutNul(text: string): string {
   return kept + String.fromCharCode.apply(null, units.slice(0, count));
 }
 
-/** Whether `storableText` would leave it as it is. */
+/** Returns whether `storableText` would leave the text unchanged. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
 const HIGH_SURROGATES = { from: 0xd8_00, to: 0xdb_ff };
 
-/** Returns at most the first `length` UTF-16 units. Never cuts a surrogate pair: a half could not be stored. */
+/** Returns at most the first `length` UTF-16 units. Never cuts a surrogate pair, because `jsonb` rejects a half. */
 export function beginningOf(text: string, length: number): string {
   const last = text.charCodeAt(length - 1);
   const isHalf = text.length > length && last >= HIGH_SURROGATES.from && last <= HIGH_SURROGATES.to;

@@ -2,14 +2,14 @@ import { removeCitations } from './citations.ts';
 import { beginningOf } from './text.ts';
 
 const MAX_TITLE = 80;
-/** The length of the beginning that is used, UTF-16 units. The largest message as a whole takes over a second. */
+/** How much of a message is used, UTF-16 units. The largest message would take over a second. */
 const LOOKED_AT = 32 * 1024;
-/** Longest preview of a message, in characters. */
+/** The longest preview of a message, in characters. */
 export const MAX_PREVIEW = 200;
 
 /**
- * A Thread's title: the first line of its first message, white space collapsed, at most 80 characters, `…` where cut;
- * null where nothing is left (docs/spec/decisions.md#title). Characters are Unicode code points.
+ * Returns the title of a Thread (docs/spec/decisions.md#title): the first line of its first message in at most 80 Unicode code
+ * points. Collapses white space, and ends a cut title with `…`. Returns null if nothing is left.
  */
 export function deriveTitle(text: string): string | null {
   const line =

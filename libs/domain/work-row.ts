@@ -1,27 +1,27 @@
 import type { LiveRun, Thread, ThreadState } from './state.ts';
 
 /**
- * What the queue and the reaper have to know of a live Run: its row in `run_work`, written by the append that changed it
- * and gone at the terminal event.
+ * The work item of a live Run: its row in `run_work`, which the queue and the reaper read. Each append that moves the Run
+ * writes the row, and the terminal event deletes it.
  */
 export interface WorkRow {
   runId: string;
   organizationId: string;
   agentId: string;
-  /** `ready` is to be offered; `delayed` will be; the others are somebody's: a worker's or a person's. */
+  /** `ready` items can be enqueued, `delayed` ones later. A worker holds a `leased` item; `waiting` is for a person. */
   state: 'ready' | 'leased' | 'waiting' | 'delayed';
   dispatch: number;
   attempt: number;
   holder: string | null;
-  /** When something is to happen, milliseconds from the commit by the database's clock; null for never. */
+  /** The time until the item is due, milliseconds from the commit by the database clock; null for never. */
   dueInMs: number | null;
-  /** The time limit on being ready, for the moment when a delayed Run becomes ready, milliseconds. */
+  /** The limit on the time as `ready`, milliseconds. It starts when the Run becomes ready. */
   queueMs: number;
-  /** The work limit, milliseconds; the database counts what its claims take of it, by its own clock. */
+  /** The work limit, milliseconds. The database counts the time of claims by its own clock. */
   workMs: number;
 }
 
-/** The rows to write and the Runs whose row goes, when `before` becomes `after`. */
+/** Returns the rows to write, and the Runs whose row is deleted, when `before` becomes `after`. */
 export function workChanges(
   before: ThreadState,
   after: ThreadState,
@@ -44,7 +44,7 @@ function workRow(thread: Thread, run: LiveRun, current: boolean, leaseMs: number
   const row = { runId, organizationId, agentId, dispatch, attempt, queueMs, workMs, holder: null };
   switch (run.status) {
     case 'queued':
-      // Behind an earlier Run nothing is due: the commit that ends that Run opens this one.
+      // Nothing is due behind an earlier Run. The commit that ends the earlier Run dispatches this one.
       if (!current) return { ...row, state: 'delayed', dueInMs: null };
       if (run.delayMs > 0) return { ...row, state: 'delayed', dueInMs: run.delayMs };
       return { ...row, state: 'ready', dueInMs: queueMs };
@@ -56,7 +56,7 @@ function workRow(thread: Thread, run: LiveRun, current: boolean, leaseMs: number
   }
 }
 
-/** A row is written when the Run moved, not when its claim made progress: a step must not renew the lease. */
+/** Returns whether the Run did not move. Progress of its claim does not count, because a step must not renew the lease. */
 function sameWork(a: WorkRow | undefined, b: WorkRow): boolean {
   return (
     a !== undefined &&
