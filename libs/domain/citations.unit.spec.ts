@@ -24,10 +24,10 @@ const shortPart = fc.constantFrom(
   cite('x'),
   '😀',
 );
-// Longer than an envelope may be, and just not.
+// The long texts just fit in an envelope and just do not.
 const part = fc.oneof({ arbitrary: shortPart, weight: 9 }, fc.constantFrom('x'.repeat(4_095), 'x'.repeat(4_097)));
 
-/** What the filter does, by its definition: one character after the other, with texts for what is open. */
+/** Removes citations by their definition: one character after the other, with a text for each open start. */
 function removedSlowly(text: string): { text: string; count: number } {
   let [open, shown, count]: [string[], string, number] = [[], '', 0];
   const giveUp = (): void => {
@@ -55,7 +55,7 @@ function removedSlowly(text: string): { text: string; count: number } {
 }
 
 describe('removeCitations', () => {
-  test('removes what its definition says of random texts', () => {
+  test('removes the citations of random texts by their definition', () => {
     const texts = fc.array(part, { maxLength: 30 }).map((parts) => parts.join(''));
     fc.assert(
       fc.property(texts, (text) => expect(removeCitations(text)).toEqual(removedSlowly(text))),
@@ -63,7 +63,7 @@ describe('removeCitations', () => {
     );
   });
 
-  nightTest('takes a short turn for 1 MiB, whatever is in it', async () => {
+  nightTest('takes a short turn for 1 MiB of any content', async () => {
     for (const hostile of ['\uE200', '\uE201', OPENING, `${OPENING}\uE200`, cite('x'), `\uE200cite${cite('')}`]) {
       const text = hostile.repeat((1024 * 1024) / hostile.length);
       await measureTurns(() => removeCitations(text), { maxMs: 80 });
@@ -89,11 +89,11 @@ describe('removeCitations', () => {
     [cite('x'.repeat(4_096)), '', 1],
     [cite('x'.repeat(4_097)), cite('x'.repeat(4_097)), 0],
     [`${OPENING}${'x'.repeat(5_000)}${cite('y')}`, `${OPENING}${'x'.repeat(5_000)}`, 1],
-  ])('%j', (text, expected, count) => {
+  ])('changes %j to %j', (text, expected, count) => {
     expect(removeCitations(text)).toEqual({ text: expected, count });
   });
 
-  test('leaves no envelope behind, and what has none as it is', () => {
+  test('leaves no envelope, and does not change text without one', () => {
     fc.assert(
       fc.property(fc.array(shortPart, { maxLength: 30 }), (parts) => {
         const once = removeCitations(parts.join(''));
@@ -105,7 +105,7 @@ describe('removeCitations', () => {
   });
 });
 
-test('a final output counts what was removed, and always has an array of warnings', () => {
+test('a final output counts the removed citations, and always has an array of warnings', () => {
   expect(toFinalOutput('hi')).toEqual({ text: 'hi', warnings: [] });
   expect(toFinalOutput(`hi ${OPENING}`)).toEqual({ text: `hi ${OPENING}`, warnings: [] });
   expect(toFinalOutput(`hi${cite('a')}${cite('b')}`)).toEqual({
@@ -115,7 +115,7 @@ test('a final output counts what was removed, and always has an array of warning
 });
 
 describe('createCitationFilter', () => {
-  test('in every way of cutting a text in pieces, they are the whole without citations', () => {
+  test('returns the text without citations for every cut in three', () => {
     const text = `a${cite('1')}\uE200ci${cite('2')}te\uE202\uE201b${OPENING}c`;
     const expected = removeCitations(text).text;
     expect(expected).toBe(`ab${OPENING}c`);
@@ -127,7 +127,7 @@ describe('createCitationFilter', () => {
     }
   });
 
-  test('however a random text is cut, too', () => {
+  test('returns random texts without citations for random cuts', () => {
     const cutText = fc
       .array(part, { maxLength: 20 })
       .map((parts) => parts.join(''))
@@ -142,7 +142,7 @@ describe('createCitationFilter', () => {
     );
   });
 
-  test('holds back what may become an envelope and nothing else', () => {
+  test('holds back only text that can become an envelope', () => {
     const filter = createCitationFilter();
     expect(filter.push('text \uE200ci')).toBe('text ');
     expect(filter.push('rcle')).toBe('\uE200circle');
@@ -151,14 +151,14 @@ describe('createCitationFilter', () => {
     expect(filter.end()).toBe('');
   });
 
-  test('gives back at the end what was not closed, once', () => {
+  test('returns an unterminated envelope once at the end', () => {
     const filter = createCitationFilter();
     expect(filter.push(`text${OPENING}turn0`)).toBe('text');
     expect(filter.end()).toBe(`${OPENING}turn0`);
     expect(filter.end()).toBe('');
   });
 
-  test('holds back 4,102 characters at most, however deep they are nested', () => {
+  test('holds back at most 4,102 characters at any depth of nesting', () => {
     for (const opening of [OPENING, '\uE200', `${OPENING}x`.repeat(300)]) {
       const filter = createCitationFilter();
       let given = 0;

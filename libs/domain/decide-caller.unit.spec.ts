@@ -9,7 +9,7 @@ const RUNNING = [...BEGUN, claimed('A'), started('A')];
 const SINCE_STARTED = 60_000;
 
 describe('a first message', () => {
-  test('makes a Run with what the agent said then', () => {
+  test('creates a Run with the current version and limits of the agent', () => {
     const run = { runId: 'A', agentVersion: 3, limits: { ...LIMITS, queueMs: 5 } };
     given()
       .when(command.create(), { ...command.message('A'), run, requestId: 'mine', fileIds: ['F'] })
@@ -22,7 +22,7 @@ describe('a first message', () => {
       );
   });
 
-  test('is refused by a Thread that is there already', () => {
+  test('is rejected if the Thread exists', () => {
     given(created()).when(command.create(), command.message('A')).thenRejected('thread_exists');
   });
 });
@@ -31,7 +31,7 @@ describe('whenBusy: enqueue', () => {
   const queue = [...RUNNING, message('B'), queued('B'), message('C'), queued('C')];
   const next = (...events: ReturnType<typeof created>[]) => threadAfter(...events).runs.map(({ id }) => id);
 
-  test('keeps the order in which messages came', () => {
+  test('keeps the order of messages', () => {
     expect(next(...queue)).toEqual(['A', 'B', 'C']);
     expect(next(...queue, completed('A'))).toEqual(['B', 'C']);
   });
@@ -53,13 +53,13 @@ describe('whenBusy: enqueue', () => {
     ['failed', command.fail('A', runError('internal')), failed('A', runError('internal'), SINCE_STARTED)],
     ['cancelled', command.interrupt(), cancelled('A', 'ann', SINCE_STARTED)],
     ['expired', command.expire('A', 'work'), expired('A', 'work', SINCE_STARTED)],
-  ])('only the current Run is %s, and the next is up', (_how, asked, ending) => {
+  ])('if the current Run is %s, only it ends, and the next one follows', (_how, asked, ending) => {
     given(...queue)
       .when(asked)
       .then(ending, entered('RESCHEDULING', 'A'));
   });
 
-  test('an interrupt may name one that waits; the others are as they were', () => {
+  test('an interrupt can name a Run that waits, and does not change the others', () => {
     const { state } = given(...queue)
       .when(command.interrupt('B'))
       .decision();
@@ -72,7 +72,7 @@ describe('whenBusy: enqueue', () => {
     });
   });
 
-  test('100 wait at most', () => {
+  test('accepts at most 100 Runs that wait', () => {
     const waits = Array.from({ length: 100 }, (_, i) => queued(`Q${i}`));
     given(...RUNNING, ...waits.slice(1))
       .when(command.message('Z', 'enqueue'))
@@ -102,32 +102,32 @@ describe('whenBusy: interrupt', () => {
   test.each([
     ['queued', BEGUN, null],
     ['waiting for a person', [...RUNNING, waiting('A', ['Q'])], SINCE_STARTED],
-  ])('nobody has to acknowledge where the Run is %s', (_what, events, durationMs) => {
+  ])('the new Run waits for no worker if the Run is %s', (_what, events, durationMs) => {
     given(...events)
       .when(command.message('B', 'interrupt'))
       .then(...interrupted(0, durationMs));
   });
 
-  test('a second one waits for the worker that the first one waited for', () => {
+  test('a second interrupt waits for the worker that the first one waited for', () => {
     const once = [...RUNNING, cancelled('A'), message('B'), queued('B', { delayMs: 2_000 })];
     given(...once)
       .when(command.message('C', 'interrupt'))
       .then(cancelled('B'), message('C'), queued('C', { delayMs: 2_000 }));
   });
 
-  test('the delay of a retry is nobody to wait for', () => {
+  test('the delay of a retry is no worker to wait for', () => {
     given(...RUNNING, requeued('A', { delayMs: 9_000 }), entered('RESCHEDULING', 'A'))
       .when(command.message('B', 'interrupt'))
       .then(...interrupted(0, SINCE_STARTED), entered('RUNNING', 'B'));
   });
 
-  test('also ends what an earlier version of the agent had let queue up', () => {
+  test('also ends Runs that an earlier version of the agent let queue up', () => {
     given(...RUNNING, message('B'), queued('B'))
       .when(command.message('C', 'interrupt'))
       .then(cancelled('A', 'ann', SINCE_STARTED), cancelled('B'), message('C'), queued('C', { delayMs: 2_000 }));
   });
 
-  test('is a plain message where nothing is active', () => {
+  test('is a plain message if no Run is active', () => {
     given(created())
       .when(command.message('A', 'interrupt'))
       .then(...BEGUN.slice(1));
@@ -137,7 +137,7 @@ describe('whenBusy: interrupt', () => {
 describe('a permission decision', () => {
   const asked = [...RUNNING, waiting('A', ['Q1', 'Q2', 'Q3'])];
 
-  test('is one event; the last one resumes the Run', () => {
+  test('is one event, and the last one resumes the Run', () => {
     given(...asked)
       .when(command.decide('Q2', 'reject_once'))
       .then(decided('A', 'Q2', 'reject_once'));
@@ -146,13 +146,13 @@ describe('a permission decision', () => {
       .then(decided('A', 'Q3'), resumed('A'));
   });
 
-  test('may come with the others in one batch', () => {
+  test('can come with the others in one batch', () => {
     given(...asked)
       .when(command.decide('Q3'), command.decide('Q1', 'reject_once'), command.decide('Q2'))
       .then(decided('A', 'Q3'), decided('A', 'Q1', 'reject_once'), decided('A', 'Q2'), resumed('A'));
   });
 
-  test('counts once', () => {
+  test('is accepted only once', () => {
     given(...asked, decided('A', 'Q1'))
       .when(command.decide('Q1', 'reject_once'))
       .thenRejected('request_not_pending');
@@ -164,14 +164,14 @@ describe('a permission decision', () => {
   test.each([
     ['unknown', asked, 'Q9'],
     ['of a Run that was interrupted', [...asked, cancelled('A')], 'Q1'],
-    ['of a Run that went on', [...RUNNING, waiting('A', ['Q1']), decided('A', 'Q1'), resumed('A')], 'Q1'],
-  ])('is refused where the request is %s', (_what, events, requestId) => {
+    ['of a Run that continued', [...RUNNING, waiting('A', ['Q1']), decided('A', 'Q1'), resumed('A')], 'Q1'],
+  ])('is rejected if the request is %s', (_what, events, requestId) => {
     given(...events)
       .when(command.decide(requestId))
       .thenRejected('request_not_pending');
   });
 
-  test('of an earlier question does not answer a later one', () => {
+  test('for an earlier request does not decide a later one', () => {
     const again = [...RUNNING, waiting('A', ['Q1']), decided('A', 'Q1'), resumed('A')];
     const events = [...again, claimed('A', 2), started('A', 2), waiting('A', ['Q2'], 2)];
     given(...events)
@@ -215,25 +215,25 @@ describe('retry', () => {
     ],
     ['it is active', RUNNING, ' It has not ended.'],
     ['there is none', [created()], ''],
-  ])('is refused with the reason if %s', (_why, events, reason) => {
+  ])('is rejected with the reason if %s', (_why, events, reason) => {
     const decided = given(...events).when(command.retry('A', 'C'));
     decided.thenRejected('run_not_retryable', `The Run cannot be retried.${reason}`);
   });
 
-  test('what counts is the error that was stored, not the catalogue', () => {
+  test('follows the stored error, not the catalogue', () => {
     const lasting = failed('A', runError('provider_unavailable', { retryable: false }));
     given(...RUNNING, lasting)
       .when(command.retry('A', 'B'))
       .thenRejected('run_not_retryable');
   });
 
-  test('is refused while an earlier Run is active', () => {
+  test('is rejected while an earlier Run is active', () => {
     given(...RUNNING, message('B'), queued('B'), cancelled('B'))
       .when(command.retry('B', 'C'))
       .thenRejected('thread_busy');
   });
 
-  test('needs a Run id of its own', () => {
+  test('needs a new Run id', () => {
     const again = { type: 'retry_run' as const, runId: 'A', run: newRun('A') };
     given(...RUNNING, cancelled('A'), entered('IDLE', 'A'))
       .when(again)
@@ -246,13 +246,13 @@ describe('files', () => {
     ['attach_file', 'attached'],
     ['detach_file', 'detached'],
     ['delete_file', 'deleted'],
-  ] as const)('%s says so', (type, change) => {
+  ] as const)('%s appends its event', (type, change) => {
     given(created())
       .when({ type, fileId: 'F' })
       .then(event('files.updated', { fileId: 'F', change }));
   });
 
-  test('have the names that they had then, if known', () => {
+  test('have their names in events, if known', () => {
     const file = { fileId: 'F', name: 'a.pdf', kind: 'attachment' } as const;
     given(created())
       .when({ type: 'attach_file', ...file }, { type: 'delete_file', ...file })
@@ -275,7 +275,7 @@ describe('files', () => {
     event('files.updated', { fileId, change });
   const mounting = (...fileIds: string[]) => event('message.added', { text: 'hi', requestId: null, fileIds }, 'A');
 
-  test('the next message mounts what was attached since the last one, and what it brings itself', () => {
+  test('the next message mounts its own files and those attached since the last one', () => {
     given(created(), updated('F'), updated('G'))
       .when({ ...command.message('A'), fileIds: ['H'] })
       .then(updated('H'), mounting('F', 'G', 'H'), queued('A'), entered('RUNNING', 'A'));
@@ -289,13 +289,13 @@ describe('files', () => {
     expect(threadAfter(created(), ...mounted)).not.toHaveProperty('unmounted');
   });
 
-  test.each(['detached', 'deleted'] as const)('one that was %s before is not mounted', (change) => {
+  test.each(['detached', 'deleted'] as const)('a file that was %s before is not mounted', (change) => {
     given(created(), updated('F'), updated('G'), updated('F', change))
       .when(command.message('A'))
       .then(mounting('G'), queued('A'), entered('RUNNING', 'A'));
   });
 
-  test('one that a message of the previous release did not name is mounted by the next', () => {
+  test('the next message mounts a file that a message of the previous release did not name', () => {
     const before = [updated('F'), message('A'), queued('A'), cancelled('A', null)];
     const again = event('message.added', { text: 'hi', requestId: null, fileIds: ['F'] }, 'B');
     given(created(), ...before)
@@ -303,7 +303,7 @@ describe('files', () => {
       .then(again, queued('B'), entered('RUNNING', 'B'));
   });
 
-  test('what a Run has made is there for the next one as it stands', () => {
+  test('a message does not mount files that a Run made', () => {
     const made = event('files.updated', { fileId: 'F', change: 'attached' }, 'A', 1);
     given(...RUNNING, made, completed('A'), entered('IDLE', 'A'))
       .when(command.message('B'))
@@ -320,7 +320,7 @@ describe('a title', () => {
 });
 
 describe('archiving', () => {
-  test('there and back, twice each', () => {
+  test('and unarchiving can be repeated', () => {
     const archived = happened.archived();
     given(created()).when({ type: 'archive' }, { type: 'archive' }).then(archived);
     given(created(), archived).when({ type: 'unarchive' }, { type: 'unarchive' }).then(happened.unarchived());

@@ -22,7 +22,7 @@ const TOOL_DONE = {
 };
 
 describe('a claim', () => {
-  test('raises the attempt, whatever the dispatch', () => {
+  test('raises the attempt by one for any dispatch', () => {
     const asked = [...RUNNING, waiting('A', ['Q']), decided('A', 'Q'), resumed('A', 2)];
     given(...QUEUED)
       .when(command.claim('A'))
@@ -32,7 +32,7 @@ describe('a claim', () => {
       .then(claimed('A', 2, 2));
   });
 
-  test('attempts are not limited', () => {
+  test('is accepted after any number of attempts', () => {
     const handedOver = Array.from({ length: 500 }, (_, i) => [
       claimed('A', i + 1),
       requeued('A', { dispatch: i + 2, reason: 'handed_over', losses: 0 }, i + 1),
@@ -43,7 +43,7 @@ describe('a claim', () => {
   });
 });
 
-describe('an old dispatch or attempt is refused, whatever it asks', () => {
+describe('every command of an old dispatch or attempt is rejected', () => {
   const retryable = runError('provider_unavailable');
   const stale: [string, ThreadEvent[], Command][] = [
     ['start', TWICE, command.start('A')],
@@ -61,7 +61,7 @@ describe('an old dispatch or attempt is refused, whatever it asks', () => {
     given(...events)
       .when(asked)
       .thenRejected('stale_attempt');
-    // The same under the present attempt is not.
+    // The same command under the current attempt is accepted.
     expect(
       given(...events)
         .when({ ...asked, attempt: 2 } as Command)
@@ -69,7 +69,7 @@ describe('an old dispatch or attempt is refused, whatever it asks', () => {
     ).toMatch(/^[^!]/);
   });
 
-  test.each(stale)('%s, by an attempt that there was not yet', (_name, events, asked) => {
+  test.each(stale)('%s, by an attempt that does not exist yet', (_name, events, asked) => {
     given(...events)
       .when({ ...asked, attempt: 3 } as Command)
       .thenRejected('stale_attempt');
@@ -82,7 +82,7 @@ describe('an old dispatch or attempt is refused, whatever it asks', () => {
       .thenRejected(unknown);
   });
 
-  test.each([0, 1, 3])('claim of dispatch %d, where it is 2', (dispatch) => {
+  test.each([0, 1, 3])('claim of dispatch %d while it is 2', (dispatch) => {
     given(...RUNNING, requeued('A'))
       .when(command.claim('A', dispatch))
       .thenRejected('stale_dispatch');
@@ -98,8 +98,8 @@ describe('an old dispatch or attempt is refused, whatever it asks', () => {
   });
 });
 
-describe('what is recorded', () => {
-  test('stands under the claim, as it is', () => {
+describe('a record', () => {
+  test('is stored unchanged under the claim', () => {
     const tool = { toolCallId: 'T', toolName: 'look', title: 'Look', toolInput: { at: [1] } };
     const usage = { inputTokens: 1, outputTokens: 2 };
     const facts = [
@@ -111,7 +111,7 @@ describe('what is recorded', () => {
       .then(event('tool.started', tool, 'A', 2), event('usage.recorded', usage, 'A', 2));
   });
 
-  test('a Run starts once, and counts its time from then', () => {
+  test('a Run starts once, and its time counts from then', () => {
     given(...TWICE)
       .when(command.start('A', 2))
       .then(event('run.started', { first: false }, 'A', 2));
@@ -123,7 +123,7 @@ describe('what is recorded', () => {
     expect(late).toMatchObject({ runs: [{ startedAt: THEN }] });
   });
 
-  test('the final output is stored by the commit that completes', () => {
+  test('the commit that completes a Run stores its final output', () => {
     const finalOutput = { text: 'done', warnings: [] };
     given(...RUNNING)
       .when({ type: 'complete_run', runId: 'A', attempt: 1, finalOutput })
@@ -136,19 +136,19 @@ describe('losses', () => {
   const lostTwice = [...lostOnce, requeued('A', { dispatch: 3, losses: 2 }, 2), claimed('A', 3), started('A', 3)];
   const busy = runError('provider_rate_limited');
 
-  test('a lost worker’s Run goes back at once', () => {
+  test('the Run of a lost worker is requeued immediately', () => {
     given(...RUNNING)
       .when(command.reclaim('A'))
       .then(requeued('A', { losses: 1 }), RESCHEDULING);
   });
 
-  test('a retryable failure goes back later', () => {
+  test('a Run with a retryable failure is requeued with a delay', () => {
     given(...lostOnce, entered('RUNNING', 'A'))
       .when(command.fail('A', busy, 2))
       .then(requeued('A', { dispatch: 3, reason: 'retryable_failure', losses: 2, delayMs: 2_000 }, 2), RESCHEDULING);
   });
 
-  test('the third fails the Run: with the failure, or as lost', () => {
+  test('the third loss fails the Run, with the failure or with worker_lost', () => {
     given(...lostTwice)
       .when(command.fail('A', busy, 3))
       .then(failed('A', busy, 60_000, 3), entered('IDLE', 'A'));
@@ -157,7 +157,7 @@ describe('losses', () => {
       .then(failed('A', runError('worker_lost'), 60_000, 3), entered('IDLE', 'A'));
   });
 
-  test('how many is the agent’s to say', () => {
+  test('the agent limits their number', () => {
     const once = [created(), queued('A', { limits: { ...LIMITS, maxLosses: 1 } }), claimed('A')];
     expect(
       given(...once)
@@ -169,26 +169,26 @@ describe('losses', () => {
   test.each([
     ['a message', said('A', 2)],
     ['a tool’s result', event('tool.completed', TOOL_DONE, 'A', 2)],
-  ])('are over after %s', (_step, step) => {
+  ])('are reset by %s', (_step, step) => {
     given(...lostOnce, step)
       .when(command.reclaim('A', 2))
       .then(requeued('A', { dispatch: 3, losses: 1 }, 2), RESCHEDULING);
   });
 
   test.each([
-    ['a piece of text', event('assistant.text_added', { text: 'x' }, 'A', 2)],
+    ['a text delta', event('assistant.text_added', { text: 'x' }, 'A', 2)],
     [
       'the start of a tool',
       event('tool.started', { toolCallId: 'T', toolName: 't', title: 't', toolInput: {} }, 'A', 2),
     ],
     ['another Run’s message', said('B', 2)],
-  ])('are not over after %s', (_what, fact) => {
+  ])('are not reset by %s', (_what, fact) => {
     given(...lostOnce, fact)
       .when(command.reclaim('A', 2))
       .then(requeued('A', { dispatch: 3, losses: 2 }, 2), RESCHEDULING);
   });
 
-  test('a hand-over does not count', () => {
+  test('a hand-over is not a loss', () => {
     given(...lostOnce, entered('RUNNING', 'A'))
       .when(command.handOver('A', 2))
       .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1 }, 2), RESCHEDULING);
@@ -197,7 +197,7 @@ describe('losses', () => {
       .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1, delayMs: 700 }, 2), RESCHEDULING);
   });
 
-  test('nor does a decision, and it does not make up for them', () => {
+  test('a decision is not a loss, and does not reset them', () => {
     const asked = [...lostTwice, waiting('A', ['Q'], 3), decided('A', 'Q'), resumed('A', 4), claimed('A', 4)];
     expect(
       given(...asked)
@@ -206,7 +206,7 @@ describe('losses', () => {
     ).toBe('failed IDLE');
   });
 
-  test('a failure that is not retryable fails at once', () => {
+  test('a failure that is not retryable fails the Run immediately', () => {
     const error = runError('context_too_long');
     given(...QUEUED, claimed('A'))
       .when(command.fail('A', error))
@@ -251,13 +251,13 @@ describe('openStepAfter', () => {
 });
 
 describe('time limits', () => {
-  test('end the Run, under no claim', () => {
+  test('end the Run without a claim', () => {
     given(...RUNNING)
       .when(command.expire('A', 'work'))
       .then(expired('A', 'work', 60_000), entered('IDLE', 'A'));
   });
 
-  test('a limit that was seen before the Run moved on does not count', () => {
+  test('a limit that was due before the Run moved is rejected', () => {
     const again = [...RUNNING, waiting('A', ['Q']), decided('A', 'Q'), resumed('A')];
     given(...again)
       .when(command.expire('A', 'wait'))

@@ -31,7 +31,7 @@ const STATES = {
 
 type StateName = keyof typeof STATES;
 
-/** What the command does in each state: `!code` where it is refused, `.` where nothing happens, else what happened. */
+/** The result of the command in each state: `!code` for a rejection, `.` for no events, else the events. */
 type Outcomes = Partial<Record<StateName, string>> & { otherwise: string };
 
 const NO_THREAD = { none: '!thread_missing' };
@@ -74,7 +74,7 @@ const TABLE: [string, Command, Outcomes][] = [
     },
   ],
   [
-    'message for a Run there is',
+    'message for an existing Run',
     command.message('A', 'enqueue'),
     { ...OVER, idle: started1.idle ?? '', followed: 'message.added queued', otherwise: '!illegal_transition' },
   ],
@@ -163,8 +163,8 @@ const TABLE: [string, Command, Outcomes][] = [
   ['record', command.say('A'), whileRunning('assistant.message_added', 'assistant.message_added')],
   ['record nothing', { type: 'record', runId: 'A', attempt: 1, facts: [] }, whileRunning('.', '.')],
   ['wait', command.wait('A', ['Q']), whileRunning('waiting', 'waiting')],
-  ['wait for nobody', command.wait('A', []), whileRunning('!illegal_transition', '!illegal_transition')],
-  ['wait twice for one', command.wait('A', ['Q', 'Q']), whileRunning('!illegal_transition', '!illegal_transition')],
+  ['wait for no request', command.wait('A', []), whileRunning('!illegal_transition', '!illegal_transition')],
+  ['wait twice for one request', command.wait('A', ['Q', 'Q']), whileRunning('!illegal_transition', '!illegal_transition')],
   ['complete', command.complete('A'), whileRunning('completed IDLE', 'completed RESCHEDULING')],
   [
     'fail',
@@ -280,33 +280,33 @@ test('every command is in the table', () => {
 });
 
 describe('a batch of commands', () => {
-  test('goes on from one to the next', () => {
+  test('decides each command in the state after the one before', () => {
     given(...RUNNING)
       .when(command.interrupt(), command.message('B'))
       .then(cancelled('A', 'ann', 60_000), entered('IDLE', 'A'), message('B'), queued('B'), entered('RUNNING', 'B'));
   });
 
-  test('is refused whole by its first refusal', () => {
+  test('is rejected whole by its first rejection', () => {
     given(created())
       .when(command.message('A'), command.message('B'), command.retry('A', 'C'))
       .thenRejected('thread_busy');
   });
 
-  test('that has nothing to do gives back the state, the same object', () => {
+  test('returns the same state object if there is nothing to do', () => {
     given(created()).when({ type: 'unarchive' }, { type: 'unarchive' }).thenNothing();
     given(...RUNNING)
       .when()
       .thenNothing();
   });
 
-  test('claims and starts a Run in one', () => {
+  test('can claim and start a Run', () => {
     given(...QUEUED)
       .when(command.claim('A'), command.start('A'))
       .then(claimed('A'), started('A'));
   });
 });
 
-test('decide leaves the state it was given as it was', () => {
+test('decide does not change the state that it is given', () => {
   for (const [name, events] of Object.entries(STATES)) {
     const state = deepFreeze(stateAfter(events));
     const before = JSON.stringify(state);
@@ -315,7 +315,7 @@ test('decide leaves the state it was given as it was', () => {
   }
 });
 
-test('a decision is the fold of its events, at the time that came in', () => {
+test('a decision is the fold of its events, which have the given time', () => {
   for (const events of Object.values(STATES)) {
     const state = stateAfter(events);
     for (const [, asked] of TABLE) {

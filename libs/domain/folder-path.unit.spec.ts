@@ -10,7 +10,7 @@ describe('the path of a file in a folder', () => {
     ['a b/ä ö.txt', 'a b/ä ö.txt'],
     ['a\u0308.txt', 'ä.txt'],
     ['.hidden/..x', '.hidden/..x'],
-  ])('%j is %j', (given, path) => expect(folderPath(given)).toEqual({ path }));
+  ])('normalizes %j to %j', (given, path) => expect(folderPath(given)).toEqual({ path }));
 
   it.each([
     ['', 'empty part'],
@@ -30,7 +30,7 @@ describe('the path of a file in a folder', () => {
     ['a\0b', 'control character'],
     ['a\u2028b', 'control character'],
     ['a\uD800', 'control character'],
-  ])('%j is refused', (given, why) =>
+  ])('refuses %j', (given, why) =>
     expect(folderPath(given)).toEqual({ refused: expect.stringContaining(why) as string }),
   );
 
@@ -56,7 +56,7 @@ describe('the path of a file in a folder', () => {
       .map((parts) => parts.join('/')),
   );
 
-  it('never leads anywhere else, whatever is given', () => {
+  it('never leads out of the folder for any input', () => {
     fc.assert(
       fc.property(wild, (given) => {
         const found = folderPath(given);
@@ -67,13 +67,13 @@ describe('the path of a file in a folder', () => {
         );
         expect(path.split('/')).not.toContain('..');
         expect(path).not.toMatch(/^\/|\\|\0/);
-        // One form: what is taken once is taken again as it stands, so no two forms name one file.
+        // A canonical path is its own canonical form, so no two forms name one file.
         expect(folderPath(path)).toEqual({ path });
       }),
     );
   });
 
-  it('tells its folders, and which are only read', () => {
+  it('has folders, of which some are read-only', () => {
     expect(foldersOf('a/b/c')).toEqual(['a', 'a/b']);
     expect(foldersOf('a')).toEqual([]);
     expect(['attachments/x', 'artifacts/a/b', 'attachments'].map(isReadOnlyPath)).toEqual([true, true, true]);
@@ -82,7 +82,7 @@ describe('the path of a file in a folder', () => {
 });
 
 describe('names of files', () => {
-  it('get a number before their extension where one was there before', () => {
+  it('get a number before the extension if they are repeated', () => {
     expect(
       distinctNames(['a.txt', 'a.txt', 'a (2).txt', 'a.txt', 'b', 'b', '.env', '.env', 'x.tar.gz', 'x.tar.gz']),
     ).toEqual([
@@ -101,7 +101,7 @@ describe('names of files', () => {
     ]);
   });
 
-  it('are each one part of a path, no two the same, and stay when another comes', () => {
+  it('become distinct parts of paths, and stay when another name follows', () => {
     const name = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),
       fc.constantFrom('a', 'a (2)', 'a (3)', '..', '/'),

@@ -13,9 +13,9 @@ import { isRejection } from './rejection.ts';
 import { initialState, type ThreadState } from './state.ts';
 
 /**
- * What was stored once has to be readable for ever (docs/adr/0001). `golden/v<schema version>/<type>.json` holds events of
- * one type as that version wrote them, and what the log shows of each; `golden/additions` those of them that have what may
- * be left out. For a new type or version `WRITE_GOLDEN=1` writes the file that is missing; none is ever overwritten.
+ * Stored events must stay readable forever (docs/adr/0001). `golden/v<schema version>/<type>.json` holds events of one type as
+ * that version wrote them, with their log entries. `golden/additions` holds events with optional fields. For a new type or
+ * version, `WRITE_GOLDEN=1` writes the missing file. It never overwrites a file.
  */
 const GOLDEN = join(import.meta.dirname, 'golden');
 
@@ -59,26 +59,26 @@ const digestOf = (golden: Golden[]) => {
 };
 
 describe.each(versions)('%s, version %d', (type, version) => {
-  test('is as it was released', () => {
+  test('has the digest of its release', () => {
     const digest = digestOf(read(type, version));
-    // A released shape is a promise: rather than this digest, add a schema version (and with the first, an upcaster).
+    // A released shape is a promise. Do not change the digest; add a schema version, and an upcaster with the first one.
     expect([type, version, digest]).toEqual([type, version, RELEASED[`${type} ${version}`]]);
   });
 
-  test('has at least one stored event, and is read back', () => {
+  test('has at least one stored event, and can be read', () => {
     expectReadBack(read(type, version), type, version);
   });
 });
 
-describe.each(ADDED_TO)('what %s may have besides', (type) => {
-  test('is as it was released', () => {
+describe.each(ADDED_TO)('optional fields of %s', (type) => {
+  test('have the digest of their release', () => {
     const golden = readGolden(pathOfAdditions(type));
-    // A field may join the others as long as it is left out where there is nothing to say (docs/adr/0001).
+    // A new optional field is allowed if events without a value omit it (docs/adr/0001).
     expect([type, digestOf(golden)]).toEqual([type, ADDED[type]]);
     expectReadBack(golden, type, 1);
   });
 
-  test('is what this release writes, and nothing else of the released shape is changed by it', () => {
+  test('are written by this release, and change nothing else of the released shape', () => {
     const written = tellAdditions().filter((event) => event.type === type);
     const released = readGolden(pathOfAdditions(type)).map(({ stored }) => stored);
     expect(shapesOf(written)).toEqual(shapesOf(released));
@@ -98,7 +98,7 @@ function expectReadBack(golden: Golden[], type: string, version: number): void {
   }
 }
 
-test('what this release writes has the shapes of the golden files of the present versions', () => {
+test('this release writes events in the shapes of the golden files of the current versions', () => {
   const story = tellStory();
   expect(new Set(story.map(({ type }) => type))).toEqual(new Set(types));
   for (const type of types) {
@@ -138,7 +138,7 @@ test('each reference of the caller adds one field to the released shape, only if
   expect(writtenBy(command.create({ externalRef }))).toStrictEqual([['thread.created', { ...data, externalRef }]]);
 });
 
-test('the Thread of the golden files can be folded, and every event of it counts', () => {
+test('the golden files form one stream that can be folded', () => {
   const told = types.filter((type) => !LATER_TYPES.includes(type));
   const stored = told.flatMap((type) => read(type, 1)).map((golden) => golden.stored);
   const stream = stored.sort((a, b) => a.version - b.version);
@@ -149,7 +149,7 @@ test('the Thread of the golden files can be folded, and every event of it counts
   expect(state).toMatchObject(end);
 });
 
-test('there is no file that nothing is known of', () => {
+test('every golden file belongs to a known type and version', () => {
   const files = readdirSync(GOLDEN).flatMap((folder) =>
     readdirSync(join(GOLDEN, folder)).map((file) => `${folder}/${file}`),
   );
@@ -157,7 +157,7 @@ test('there is no file that nothing is known of', () => {
   expect(files.sort()).toEqual([...known, ...ADDED_TO.map((type) => `additions/${type}.json`)].sort());
 });
 
-/** Which fields there are and of which types, each shape once. */
+/** Returns the distinct shapes: the names and types of the fields. */
 function shapesOf(events: StoredEvent[]): string[] {
   return [...new Set(events.map((event) => JSON.stringify(shapeOf(event))))].sort();
 }
@@ -170,7 +170,7 @@ function shapeOf(value: unknown): unknown {
   return Object.fromEntries(fields.map(([name, field]) => [name, shapeOf(field)]));
 }
 
-/** The events as they were released: the first 16 digits of their SHA-256. */
+/** The first 16 digits of the SHA-256 of the released events. */
 const RELEASED: Record<string, string> = {
   'assistant.message_added 1': '0eeb97213aa437be',
   'assistant.text_added 1': '83635f6a19b93f58',
@@ -201,7 +201,7 @@ const RELEASED: Record<string, string> = {
   'usage.recorded 1': '43d0f37407049465',
 };
 
-/** Likewise those that have what may be left out. */
+/** The same for events with optional fields. */
 const ADDED: Record<(typeof ADDED_TO)[number], string> = {
   'assistant.message_added': 'dce95308f90f7d60',
   'assistant.text_added': '330353f4d89bb1e3',

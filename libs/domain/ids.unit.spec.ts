@@ -11,17 +11,17 @@ const anyUlid = fc
   .map(([first, rest]) => first + rest.join(''));
 
 describe('parseUlid', () => {
-  test('is upper-case, whatever came in', () => {
+  test('returns upper case for either case', () => {
     expect(parseUlid(ID)).toBe(ID);
     expect(parseUlid(ID.toLowerCase())).toBe(ID);
   });
 
   test.each(['', ID.slice(1), `${ID}0`, `8${ID.slice(1)}`, ...[...'ILOUilou'].map((letter) => ID.slice(1) + letter)])(
-    '%j is none',
+    'returns null for %j',
     (text) => expect(parseUlid(text)).toBeNull(),
   );
 
-  test.each([`${ID}\n`, ` ${ID.slice(1)}`, ID.replace('A', 'Ａ'), ID.replace('Z', 'ſ')])('%j is none', (text) => {
+  test.each([`${ID}\n`, ` ${ID.slice(1)}`, ID.replace('A', 'Ａ'), ID.replace('Z', 'ſ')])('returns null for %j', (text) => {
     expect(parseUlid(text)).toBeNull();
   });
 });
@@ -33,11 +33,11 @@ describe('incrementUlid', () => {
     ['01ARZ3NDEKTSV4RRFFQ69G5FAZ', '01ARZ3NDEKTSV4RRFFQ69G5FB0'],
     ['01ARZ3NDEKZZZZZZZZZZZZZZZZ', '01ARZ3NDEM0000000000000000'],
     ['0ZZZZZZZZZZZZZZZZZZZZZZZZZ', '10000000000000000000000000'],
-  ])('%s, %s', (id, next) => {
+  ])('%s is followed by %s', (id, next) => {
     expect(incrementUlid(id)).toBe(next);
   });
 
-  test('is the next in the order of text', () => {
+  test('returns the next ULID in the order of text', () => {
     fc.assert(
       fc.property(anyUlid, (id) => {
         fc.pre(id !== HIGHEST);
@@ -50,25 +50,25 @@ describe('incrementUlid', () => {
     );
   });
 
-  test.each([HIGHEST, ID.toLowerCase(), ID.slice(1), ''])('%j has none', (id) => {
+  test.each([HIGHEST, ID.toLowerCase(), ID.slice(1), ''])('throws for %j', (id) => {
     expect(() => incrementUlid(id)).toThrow(RangeError);
   });
 });
 
 describe('followingId (I2)', () => {
-  test('is the candidate where that is higher, else one higher than the last', () => {
+  test('returns the candidate if it is higher, else one more than the last id', () => {
     expect(followingId(null, ID)).toBe(ID);
     expect(followingId(ID, HIGHEST)).toBe(HIGHEST);
     expect(followingId(ID, ID)).toBe('01ARZ3NDEKTSV4RRFFQ69G5FAW');
     expect(followingId(ID, '01ARZ3NDEKTSV4RRFFQ69G5FAT')).toBe('01ARZ3NDEKTSV4RRFFQ69G5FAW');
   });
 
-  test('strictly increases, whatever the clocks of two pods do', () => {
+  test('strictly increases for any clocks of two pods', () => {
     const HOUR = 3_600_000;
     const step = fc.record({ pod: fc.nat(1), ms: fc.integer({ min: -HOUR, max: HOUR }) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
-        // As event-store makes candidates; one pod's clock is ten minutes ahead.
+        // Makes candidates as event-store does. The clock of one pod is ten minutes ahead.
         const newIds = [monotonicFactory(), monotonicFactory()];
         const clocks = [1_700_000_000_000, 1_700_000_600_000];
         let last: string | null = null;
@@ -84,7 +84,7 @@ describe('followingId (I2)', () => {
     );
   });
 
-  test('strictly increases for any candidates at all', () => {
+  test('strictly increases for any candidates', () => {
     fc.assert(
       fc.property(fc.array(anyUlid, { minLength: 1 }), (candidates) => {
         let last: string | null = null;

@@ -26,12 +26,12 @@ const toolInput = { at: 'home' };
 const isError = { status: 'error' as const };
 const status = (content: string, runId: string | null = null) => entry('session.status', content, { runId });
 
-/** The table of docs/spec/decisions.md#log: what is stored, and what is shown of it; null where nothing is. */
+/** The table of docs/spec/decisions.md#log: each stored event and its entry, or null for none. */
 const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
-  ['the text', happened.message('A', 'hello'), entry('user.message', 'hello')],
-  ['the next piece', event('assistant.text_added', { text: ' x ' }, 'A', 1), entry('agent.message.delta', ' x ')],
-  ['of thinking', event('assistant.thinking_added', { text: 'x' }, 'A', 1), entry('agent.thinking.delta', 'x')],
-  ['the title', event('tool.started', CALL, 'A', 1), entry('tool.use.started', 'Look it up', { ...tool, toolInput })],
+  ['the text of a message', happened.message('A', 'hello'), entry('user.message', 'hello')],
+  ['a text delta', event('assistant.text_added', { text: ' x ' }, 'A', 1), entry('agent.message.delta', ' x ')],
+  ['a thinking delta', event('assistant.thinking_added', { text: 'x' }, 'A', 1), entry('agent.thinking.delta', 'x')],
+  ['the title of a tool', event('tool.started', CALL, 'A', 1), entry('tool.use.started', 'Look it up', { ...tool, toolInput })],
   [
     'the request id',
     event('tool.confirmation_requested', { ...CALL, requestId: 'Q' }, 'A', 1),
@@ -67,7 +67,7 @@ const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
     entry('usage.updated', '{"inputTokens":20,"outputTokens":3}', { tokens: 23 }),
   ],
   ['the Run, when it starts', started('A', 1), entry('run.started', 'A')],
-  ['but only once', started('A', 2), null],
+  ['no later start of the Run', started('A', 2), null],
   ['the Run, completed', completed('A', 70), entry('run.completed', 'A', { durationMs: 70 })],
   [
     'the error’s message',
@@ -77,7 +77,7 @@ const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
   ['cancelled', cancelled('A', 'ann', 70), entry('run.failed', 'cancelled', { ...isError, durationMs: 70 })],
   ['expired', expired('A', 'queue'), entry('run.failed', 'expired', isError)],
   ['no creation', happened.created(), null],
-  ['no end but its status', happened.terminated(), null],
+  ['no termination except its status', happened.terminated(), null],
   ['no title', happened.titleSet('Mine'), null],
   ['no queueing', happened.queued('A'), null],
   ['no claim', happened.claimed('A'), null],
@@ -85,14 +85,14 @@ const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
   ['no decision', happened.decided('A', 'Q'), null],
   ['no resuming', happened.resumed('A'), null],
   ['no requeueing', happened.requeued('A'), null],
-  ['no message but its pieces', happened.said('A'), null],
+  ['no message except its deltas', happened.said('A'), null],
 ];
 
 test.each(SHOWN)('shows %s', (_what, fact, expected) => {
   expect(toLogEntry(stored(fact))).toEqual(expected);
 });
 
-test('every type that is stored has its row, and every type that is shown comes from one', () => {
+test('the table has every type of event and every type of entry', () => {
   expect(new Set(SHOWN.map(([, { type }]) => type))).toEqual(new Set(Object.keys(EVENT_TYPES)));
   const entries = new Map(
     SHOWN.flatMap(([, { type }, shown]) => (shown === null ? [] : [[type, shown.type] as const])),
@@ -103,11 +103,11 @@ test('every type that is stored has its row, and every type that is shown comes 
   expect(LOG_ENTRY_TYPES).toHaveLength(13);
 });
 
-test('what was stored as not public is not shown, whatever it is', () => {
+test('an event that was stored as not public has no entry', () => {
   for (const [, fact] of SHOWN) expect(toLogEntry(stored(fact, { public: false }))).toBeNull();
 });
 
-describe('unsupported', () => {
+describe('shows as unsupported', () => {
   const unsupported = entry('session.status', '', { status: 'unsupported' });
 
   test.each(['run.teleported', 'toString', '__proto__', ''])('a type that this version does not know: %j', (type) => {
@@ -124,7 +124,7 @@ describe('unsupported', () => {
     for (const data of [null, undefined, 7, {}]) {
       for (const [, fact] of SHOWN) {
         const broken = { ...stored(fact), data, public: true } as unknown as StoredEvent;
-        // What takes its content from elsewhere is as good as before.
+        // An entry whose content does not come from the data is unchanged.
         const content = toLogEntry(broken)?.content;
         expect([undefined, 'string']).toContain(content === undefined ? undefined : typeof content);
       }
@@ -144,7 +144,7 @@ describe('unsupported', () => {
   });
 });
 
-test('provider-private citations are in no content', () => {
+test('no content has provider-private citations', () => {
   const facts: ThreadEvent[] = [
     happened.message('A', CITED),
     event('assistant.text_added', { text: CITED }, 'A', 1),
@@ -155,7 +155,7 @@ test('provider-private citations are in no content', () => {
   for (const fact of facts) expect(toLogEntry(stored(fact))?.content).toBe('so it is');
 });
 
-test('types are known by name and schema version', () => {
+test('every type of event has a schema version', () => {
   for (const type of Object.keys(EVENT_TYPES) as ThreadEventType[])
     expect(EVENT_TYPES[type].schemaVersion).toBeGreaterThan(0);
 });
@@ -171,20 +171,20 @@ describe('with the optional fields', () => {
       { title: CALL.title },
     ],
     ['message and step', event('assistant.text_added', { text: 'x', step: 2 }, 'A', 1), said],
-    ['those of thinking', event('assistant.thinking_added', { text: 'x', step: 2 }, 'A', 1), said],
-    ['no step of a release that did not number them', event('assistant.text_added', { text: 'x' }, 'A', 1), {}],
+    ['message and step of thinking', event('assistant.thinking_added', { text: 'x', step: 2 }, 'A', 1), said],
+    ['no step of a release without step numbers', event('assistant.text_added', { text: 'x' }, 'A', 1), {}],
     [
       'name, kind and action',
       event('file.changed', { ...file, action: 'created' }, 'A', 1),
       { name: 'sum.csv', kind: 'artifact', action: 'created' },
     ],
-    ['nothing of a file that was not named', event('file.changed', { fileId: 'F' }, 'A', 1), {}],
+    ['nothing for a file without a name', event('file.changed', { fileId: 'F' }, 'A', 1), {}],
     [
-      'the same of the Thread’s files',
+      'name, kind and action of the Thread’s files',
       event('files.updated', { ...file, change: 'deleted' }, 'A', 1),
       { name: 'sum.csv', kind: 'artifact', action: 'deleted' },
     ],
-    ['the step that is void', event('thread.status_entered', entered, 'A'), { voidedStepId: 'A-1-2' }],
+    ['the voided step', event('thread.status_entered', entered, 'A'), { voidedStepId: 'A-1-2' }],
     ['nothing else', happened.message('A', 'hi'), {}],
   ];
 
@@ -210,7 +210,7 @@ describe('with the optional fields', () => {
     expect(toExtendedLogEntry(stored(fact))).toEqual(toLogEntry(stored(fact)));
   });
 
-  test('shows unknown, broken and private events as without the optional fields', () => {
+  test('shows unknown, broken and private events without optional fields', () => {
     const unknown = { ...PLACE, type: 'run.teleported', data: null, runId: 'A', attempt: 1, schemaVersion: 1 };
     const broken = { ...stored(happened.message('A')), data: null } as unknown as StoredEvent;
     for (const each of [{ ...unknown, public: true }, { ...unknown, public: false }, broken])

@@ -12,10 +12,10 @@ import { StreamOracle } from './stream-oracle.testing.ts';
 import { workChanges, type WorkRow } from './work-row.ts';
 
 const LEASE_MS = 10_000;
-/** Characters of the state as it is stored: so many for 60 live Runs at most, and not more the longer it goes on. */
+/** The most characters of the stored state with 60 live Runs. The state must not grow with the stream. */
 const MAX_STATE_LENGTH = 30_000;
 
-/** How often each command was accepted and refused, and each event seen: to show that the test was not empty. */
+/** The accepted and rejected commands, and the events. They show that the test covers all of them. */
 const seen = {
   accepted: new Set<string>(),
   rejected: new Set<string>(),
@@ -23,7 +23,7 @@ const seen = {
   events: new Set<string>(),
 };
 
-/** A Thread under random commands, beside all that has to agree with it. */
+/** A Thread under random commands, and everything that must agree with it. */
 class RandomThread {
   private state: ThreadState = initialState;
   private now = 0;
@@ -40,7 +40,7 @@ class RandomThread {
     if (isRejection(decision)) return same(decision, refused);
     same(refused, undefined);
     this.follow(before, decision);
-    // The same commands one by one come to the same.
+    // The same commands give the same result one by one.
     same(
       alone.flatMap((one) => (isRejection(one) ? [] : one.events)),
       decision.events,
@@ -102,7 +102,7 @@ class RandomThread {
     same(JSON.parse(stored), state);
   }
 
-  /** One row a live Run, none for others, whichever commits wrote them. */
+  /** Checks that each live Run has one work item, and no other Run has one. */
   private checkWork(before: ThreadState, after: ThreadState): void {
     const { rows, gone } = workChanges(before, after, LEASE_MS);
     for (const runId of gone) same(this.rows.delete(runId), true);
@@ -112,7 +112,7 @@ class RandomThread {
   }
 }
 
-/** Events that change nothing but the log, or nothing when there is nothing left to change. */
+/** Events that change only the log, or that may have nothing left to change. */
 const UNFOLDED = [
   'thread.title_set',
   'message.added',
@@ -154,9 +154,9 @@ function deepFreeze<Value>(value: Value): Value {
   return value;
 }
 
-/** Steps that once failed, kept for ever: with the fault, or with one that was planted and that chance did not find. */
+/** Steps that failed once, with a real fault or with a planted one that random steps did not find. */
 const FAILED_ONCE: Step[][] = [
-  // The one behind is interrupted while the current Run is queued: that Run did not come after one that ended.
+  // The Run behind is interrupted while the current Run is queued. The current Run did not follow an ended Run.
   [
     { afterMs: 0, batch: [{ kind: 'create_thread', run: 0, off: 0, pick: 0 }] },
     { afterMs: 1, batch: [{ kind: 'add_message', run: 0, off: 0, pick: 0 }] },
@@ -170,14 +170,14 @@ const holds = fc.property(anySteps, (steps) => {
   for (const step of steps) thread.take(step);
 });
 const ROUND = 400;
-/** Chance leaves something out in one of some 250 rounds: then there is another one. */
+/** About one round in 250 leaves something out by chance. Then another round runs. */
 const MOST_ROUNDS = 10;
 
-test('whatever is asked of a Thread, its stream keeps the invariants and everything derived from it agrees', () => {
+test('random commands keep the invariants of the stream, and all derived data agrees with it', () => {
   fc.assert(holds, { ...randomRuns(ROUND), examples: FAILED_ONCE.map((steps) => [steps]) });
 });
 
-test('and it was asked everything, successfully and not', () => {
+test('the random commands cover all commands, accepted and rejected, and all events', () => {
   for (let round = 1; round < MOST_ROUNDS && !isAllSeen(); round++) fc.assert(holds, randomRuns(ROUND, round));
   expect([...seen.accepted].sort()).toEqual(COMMANDS);
   expect([...seen.rejected].sort()).toEqual(expect.arrayContaining(REFUSED));

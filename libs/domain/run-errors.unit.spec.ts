@@ -6,7 +6,7 @@ const DOCUMENT = join(import.meta.dirname, '../../docs/run-errors.md');
 
 const codes = Object.keys(RUN_ERRORS) as RunErrorCode[];
 
-test('docs/run-errors.md says what the catalogue says, in its order', () => {
+test('docs/run-errors.md has the errors of the catalogue in its order', () => {
   const table = readFileSync(DOCUMENT, 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('|'))
@@ -26,7 +26,7 @@ test('docs/run-errors.md says what the catalogue says, in its order', () => {
 });
 
 // The catalogue of docs/spec/decisions.md#run-errors.
-test('the catalogue is closed: these and no others', () => {
+test('the catalogue has exactly these codes', () => {
   expect(codes).toEqual([
     'provider_unavailable',
     'provider_rate_limited',
@@ -49,7 +49,7 @@ test('the catalogue is closed: these and no others', () => {
   ]);
 });
 
-test.each(codes)('%s is what a caller may see', (code) => {
+test.each(codes)('%s has texts that a caller can see', (code) => {
   const { message, retryable, remedy } = RUN_ERRORS[code];
   expect(runError(code)).toEqual({ code, message, retryable });
   for (const text of [message, remedy]) {
@@ -59,7 +59,7 @@ test.each(codes)('%s is what a caller may see', (code) => {
   }
 });
 
-test('an error may be made more exact', () => {
+test('an error can be more exact than the catalogue', () => {
   expect(runError('internal', { message: 'The disk is full.', retryable: true })).toEqual({
     code: 'internal',
     message: 'The disk is full.',

@@ -3,10 +3,7 @@ import type { ThreadEvent } from './events.ts';
 import { runError } from './run-errors.ts';
 import { isTerminal, nextRunStatus, RUN_MOVES, RUN_STATUSES, type RunMove, type RunStatus } from './run-transitions.ts';
 
-/**
- * Copied from docs/spec/decisions.md#run-transitions, and not from the code: a change of one without the other is
- * caught here.
- */
+/** A copy of docs/spec/decisions.md#run-transitions, not of the code, so that a change of only one of them fails here. */
 const DOCUMENT = `
 | from \\ event | claimed | started | waiting | resumed | requeued | completed | failed | cancelled | expired |
 |---|---|---|---|---|---|---|---|---|---|
@@ -33,14 +30,14 @@ const cells = rows.flatMap(([name, ...to]) =>
   ),
 );
 
-test('the document and the code know the same statuses and moves', () => {
+test('the document and the code have the same statuses and moves', () => {
   expect(moves).toEqual(RUN_MOVES);
   expect(new Set(cells.map(({ from }) => from))).toEqual(new Set(RUN_STATUSES));
   expect(cells).toHaveLength(RUN_STATUSES.length * RUN_MOVES.length);
 });
 
 test.each(RUN_STATUSES.map((status) => [status, TERMINAL.includes(status)] as const))(
-  '%s: terminal is %s',
+  'status %s: terminal is %s',
   (status, is) => {
     expect(isTerminal(status)).toBe(is);
   },
@@ -48,7 +45,7 @@ test.each(RUN_STATUSES.map((status) => [status, TERMINAL.includes(status)] as co
 
 const RUN = 'A';
 
-/** How a Run gets into each status. */
+/** The events that bring a Run to each status. */
 const STORIES: Record<RunStatus, ThreadEvent[]> = {
   queued: [],
   booting: [happened.claimed(RUN)],
@@ -74,12 +71,12 @@ const MOVES: Record<RunMove, ThreadEvent> = {
 
 const begun = [happened.created(), happened.message(RUN), happened.queued(RUN)];
 
-describe.each(cells)('$from, $move', ({ from, move, to }) => {
-  test(`is ${to ?? 'refused'}`, () => {
+describe.each(cells)('event $move of a $from Run', ({ from, move, to }) => {
+  test(`leads to ${to ?? 'no status'}`, () => {
     expect(nextRunStatus(from, move)).toBe(to);
   });
 
-  test(`evolves to ${to ?? 'what it was'}`, () => {
+  test(`evolves to ${to ?? 'the same state'}`, () => {
     const before = threadAfter(...begun, ...STORIES[from]);
     expect(before.newestRun?.status).toBe(from);
     const after = stateAfter([MOVES[move]], before);
@@ -92,7 +89,7 @@ describe.each(cells)('$from, $move', ({ from, move, to }) => {
   });
 });
 
-test('a Run moves by its own events only', () => {
+test('only its own events move a Run', () => {
   const before = threadAfter(...begun);
   for (const move of Object.values(MOVES)) {
     expect(stateAfter([{ ...move, runId: 'B' }], before)).toBe(before);
@@ -100,7 +97,7 @@ test('a Run moves by its own events only', () => {
   }
 });
 
-test('what does not apply to a Thread leaves it as it was, the same object', () => {
+test('an event that does not apply to a Thread returns the same state object', () => {
   const { created, archived, unarchived, terminated, entered, queued } = happened;
   const none = stateAfter([]);
   for (const fact of [archived(), terminated(), queued(RUN), entered('RUNNING'), ...Object.values(MOVES)]) {

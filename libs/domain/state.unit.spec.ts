@@ -10,17 +10,17 @@ const RUNNING = [created(), queued('A'), claimed('A'), started('A')];
 const REQUEUED = [...RUNNING, requeued('A')];
 const FOLLOWED = [...RUNNING, queued('B'), completed('A')];
 
-/** The first match of docs/spec/decisions.md#thread-status. */
+/** The cases of docs/spec/decisions.md#thread-status, where the first match counts. */
 test.each<[ThreadStatus, string, ThreadEvent[]]>([
   ['TERMINATED', 'ended by an operator', [created(), terminated()]],
-  ['TERMINATED', 'ended by an operator before its Run was', [...RUNNING, terminated()]],
+  ['TERMINATED', 'ended by an operator before its Run', [...RUNNING, terminated()]],
   ['RESCHEDULING', 'current Run queued after a requeue', REQUEUED],
-  ['RESCHEDULING', 'and however much waits behind it', [...REQUEUED, queued('B')]],
+  ['RESCHEDULING', 'current Run queued after a requeue, with a Run behind it', [...REQUEUED, queued('B')]],
   ['RESCHEDULING', 'current Run queued behind one that completed', FOLLOWED],
-  ['RESCHEDULING', 'or failed', [...RUNNING, queued('B'), failed('A', runError('internal'))]],
-  ['RESCHEDULING', 'or was cancelled', [...RUNNING, queued('B'), cancelled('A')]],
-  ['RUNNING', 'that Run claimed', [...FOLLOWED, claimed('B')]],
-  ['RUNNING', 'the requeued Run claimed', [...REQUEUED, claimed('A', 2)]],
+  ['RESCHEDULING', 'current Run queued behind one that failed', [...RUNNING, queued('B'), failed('A', runError('internal'))]],
+  ['RESCHEDULING', 'current Run queued behind one that was cancelled', [...RUNNING, queued('B'), cancelled('A')]],
+  ['RUNNING', 'current Run claimed after the one before it completed', [...FOLLOWED, claimed('B')]],
+  ['RUNNING', 'current Run claimed after a requeue', [...REQUEUED, claimed('A', 2)]],
   ['RUNNING', 'a first Run queued', [created(), queued('A')]],
   ['RUNNING', 'booting', [created(), queued('A'), claimed('A')]],
   ['RUNNING', 'running', RUNNING],
@@ -41,7 +41,7 @@ test.each<[ThreadStatus, string, ThreadEvent[]]>([
   expect(threadStatus(threadAfter(...events))).toBe(status);
 });
 
-test('the log says what was entered, and which Run caused it', () => {
+test('the log has the entered status and the Run that caused it', () => {
   const { entered } = happened;
   const running = [...RUNNING, entered('RUNNING', 'A')];
   given(...running, queued('B'))
@@ -55,7 +55,7 @@ test('the log says what was entered, and which Run caused it', () => {
     .then(happened.message('B'), queued('B'));
 });
 
-test('the current Run is the oldest that is live, the newest the last that was queued', () => {
+test('the current Run is the oldest live one, and the newest is the one queued last', () => {
   const thread = threadAfter(...RUNNING, queued('B'), queued('C'), cancelled('C'));
   expect(thread.runs.map(({ id }) => id)).toEqual(['A', 'B']);
   expect(thread.newestRun).toEqual({ id: 'C', status: 'cancelled', retryable: false });

@@ -10,7 +10,7 @@ test.each([
   ['\uDE00 the other half', '\uFFFD the other half'],
   ['\uDE00\uD83D turned round', '\uFFFD\uFFFD turned round'],
   ['\uD83D\0\uDE00 parted', '😀 parted'],
-])('%j', (text, stored) => {
+])('stores %j as %j', (text, stored) => {
   expect(storableText(text)).toBe(stored);
   expect(isStorable(text)).toBe(text === stored);
 });
@@ -30,7 +30,7 @@ test.each([
 const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) });
 const oddText = fc.string({ unit: fc.constantFrom('\0', '\uD83D', '\uDE00', 'a') });
 
-test('storable text is without NUL, and has U+FFFD for each lone surrogate', () => {
+test('storable text has no NUL, and has U+FFFD for each lone surrogate', () => {
   fc.assert(
     fc.property(fc.oneof(anyText, oddText), (text) => {
       expect(storableText(text)).toBe(text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\uFFFD'));
@@ -39,14 +39,14 @@ test('storable text is without NUL, and has U+FFFD for each lone surrogate', () 
   );
 });
 
-nightTest('storable text of 1 MiB takes a short turn, whatever is in it', async () => {
+nightTest('storable text of 1 MiB takes a short turn with any content', async () => {
   for (const hostile of ['\0', '\uD83D', '\0a', '\uDE00\uD83D', '😀', 'a']) {
     const text = hostile.repeat((1024 * 1024) / hostile.length);
     await measureTurns(() => [storableText(text), isStorable(text)], { maxMs: 20 });
   }
 });
 
-test('what is made storable is, and stays as it is', () => {
+test('text is storable after storableText, and a second call changes nothing', () => {
   fc.assert(
     fc.property(fc.oneof(anyText, oddText), (text) => {
       const stored = storableText(text);

@@ -38,42 +38,42 @@ function changes(events: ThreadEvent[], asked: Command[]) {
 
 test.each<[string, ThreadEvent[], Command[], WorkRow[]]>([
   ['a new Run is ready', [created()], [command.message('A')], [ready('A')]],
-  ['created and queued in one', [], [command.create(), command.message('A')], [ready('A')]],
-  ['behind another it has no due date', RUNNING, [command.message('B', 'enqueue')], [row('B', { state: 'delayed' })]],
-  ['claimed, it is leased', QUEUED, [command.claim('A')], [leased('A')]],
-  ['claimed and started in one', QUEUED, [command.claim('A'), command.start('A')], [leased('A')]],
-  ['started, it keeps its lease', BOOTING, [command.start('A')], []],
+  ['a Run that is created with its Thread is ready', [], [command.create(), command.message('A')], [ready('A')]],
+  ['a Run behind another has no due date', RUNNING, [command.message('B', 'enqueue')], [row('B', { state: 'delayed' })]],
+  ['a claimed Run is leased', QUEUED, [command.claim('A')], [leased('A')]],
+  ['a Run that is claimed and started in one batch is leased', QUEUED, [command.claim('A'), command.start('A')], [leased('A')]],
+  ['a start does not renew the lease', BOOTING, [command.start('A')], []],
   ['a step does not renew the lease', RUNNING, [command.say('A')], []],
   [
-    'waiting, it has the time of a person',
+    'a waiting Run is due after its wait limit',
     RUNNING,
     [command.wait('A', ['Q'])],
     [row('A', { state: 'waiting', attempt: 1, dueInMs: LIMITS.waitMs })],
   ],
-  ['one of two decisions does not renew that', WAITING, [command.decide('Q1')], []],
+  ['one of two decisions does not renew the wait limit', WAITING, [command.decide('Q1')], []],
   [
-    'the last decision makes it ready',
+    'the last decision makes the Run ready',
     [...WAITING, decided('A', 'Q1')],
     [command.decide('Q2')],
     [ready('A', { dispatch: 2, attempt: 1 })],
   ],
-  ['lost, it is ready at once', RUNNING, [command.reclaim('A')], [ready('A', { dispatch: 2, attempt: 1 })]],
-  ['handed over, too', RUNNING, [command.handOver('A')], [ready('A', { dispatch: 2, attempt: 1 })]],
+  ['the Run of a lost worker is ready immediately', RUNNING, [command.reclaim('A')], [ready('A', { dispatch: 2, attempt: 1 })]],
+  ['a Run that is handed over is ready immediately', RUNNING, [command.handOver('A')], [ready('A', { dispatch: 2, attempt: 1 })]],
   [
-    'a retryable failure delays it',
+    'a retryable failure delays the Run',
     RUNNING,
     [command.fail('A', runError('provider_unavailable'))],
     [row('A', { state: 'delayed', dispatch: 2, attempt: 1, dueInMs: 1_000 })],
   ],
-  ['claimed again', REQUEUED, [command.claim('A', 2)], [leased('A', { dispatch: 2, attempt: 2 })]],
+  ['a Run that is claimed again is leased', REQUEUED, [command.claim('A', 2)], [leased('A', { dispatch: 2, attempt: 2 })]],
   [
-    'what has to wait for a worker to stop is delayed',
+    'a Run that waits for an interrupted worker is delayed',
     RUNNING,
     [command.message('B', 'interrupt')],
     [row('B', { state: 'delayed', dueInMs: 2_000 })],
   ],
-  ['a file is no work', RUNNING, [{ type: 'attach_file', fileId: 'F' }], []],
-  ['nothing is no work', [created()], [{ type: 'unarchive' }], []],
+  ['a file changes no work item', RUNNING, [{ type: 'attach_file', fileId: 'F' }], []],
+  ['a command without events changes no work item', [created()], [{ type: 'unarchive' }], []],
 ])('%s', (_name, events, asked, rows) => {
   const { rows: changed, gone } = changes(events, asked);
   expect(changed).toEqual(rows);
@@ -89,10 +89,10 @@ const ENDINGS: [string, ThreadEvent[], Command][] = [
   ['expired while queued', QUEUED, command.expire('A', 'queue', { attempt: 0 })],
   ['expired while resumed', RESUMED, command.expire('A', 'queue', { dispatch: 2 })],
   ['expired while waiting', WAITING, command.expire('A', 'wait')],
-  ['terminated', RUNNING, command.terminate()],
+  ['terminated with its Thread', RUNNING, command.terminate()],
 ];
 
-test.each(ENDINGS)('%s, its row goes', (_how, events, asked) => {
+test.each(ENDINGS)('deletes the work item of a Run that is %s', (_how, events, asked) => {
   expect(changes(events, [asked])).toEqual({ rows: [], gone: ['A'] });
 });
 
@@ -100,15 +100,15 @@ test('the commit that ends a Run makes the next one ready, with its whole queue 
   expect(changes(TWO_RUNS, [command.complete('A')])).toEqual({ rows: [ready('B')], gone: ['A'] });
 });
 
-test('ending one that waits behind changes nothing for the current one', () => {
+test('the end of a Run behind does not change the current Run', () => {
   expect(changes(TWO_RUNS, [command.interrupt('B')])).toEqual({ rows: [], gone: ['B'] });
 });
 
-test('terminating takes all rows', () => {
+test('a terminated Thread has no work items', () => {
   expect(changes(TWO_RUNS, [command.terminate()])).toEqual({ rows: [], gone: ['A', 'B'] });
 });
 
-test('a stream without a Thread has no work', () => {
+test('a stream without a Thread has no work items', () => {
   expect(workChanges(stateAfter([]), stateAfter([]), LEASE_MS)).toEqual({ rows: [], gone: [] });
   expect(workChanges(stateAfter([]), stateAfter([created()]), LEASE_MS)).toEqual({ rows: [], gone: [] });
   expect(workChanges(stateAfter(TWO_RUNS), stateAfter([...TWO_RUNS, completed('A')]), LEASE_MS).gone).toEqual(['A']);
