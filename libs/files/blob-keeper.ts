@@ -15,14 +15,14 @@ const TAKE_DUE_BLOB = namedStatement(import.meta.dirname, 'take-due-blob.sql');
 const PUT_OFF_BLOB = namedStatement(import.meta.dirname, 'put-off-blob.sql');
 const FORGET_BLOBS = namedStatement(import.meta.dirname, 'forget-blobs.sql');
 
-/** Until bytes that could not be removed are tried again. */
+/** The time until the next try to delete bytes after a failure. */
 const PUT_OFF_MS = 10 * 60 * 1_000;
 
 export interface PutOptions {
   maxBytes: number;
   /**
    * How long the bytes may wait for the commit that makes a file of them, milliseconds: longer than their request or step can
-   * take. That commit takes them out of the sweeper's reach, and is refused where they are gone.
+   * take. The commit removes the note for the sweeper, and is refused if the bytes are gone.
    */
   claimWithinMs: number;
 }
@@ -34,13 +34,13 @@ export interface BlobKeeperOptions {
 }
 
 /**
- * The bytes of files, none of them for ever without a file: each key is noted in `unclaimed_blobs` before its bytes are
- * put and when its file goes, so that whatever a crash leaves is found without listing the store.
+ * The bytes of files. No bytes stay without a file: each key is noted in `unclaimed_blobs` before its bytes are stored, and
+ * when its file is deleted. Bytes that a crash leaves are found without listing the store.
  */
 export class BlobKeeper {
   constructor(private readonly options: BlobKeeperOptions) {}
 
-  /** As BlobStore.put, under a new key. Throws DatabaseAway too. */
+  /** Stores bytes under a new key, as BlobStore.put does. Also throws DatabaseAway. */
   async put(source: BlobSource, options: PutOptions): Promise<StoredBlob & { key: string }> {
     const { pool, store } = this.options;
     const key = newBlobKey();
@@ -48,8 +48,8 @@ export class BlobKeeper {
     try {
       return { key, ...(await store.put(key, source, options)) };
     } catch (error) {
-      // A storage that does not answer would keep the caller waiting once more, and may yet do what it was asked, after the
-      // key is forgotten: the sweeper deletes it when it is due.
+      // A storage that does not answer would make the caller wait again, and may still store the bytes after the note is
+      // removed. The sweeper deletes them when they are due.
       if (!(error instanceof BlobStoreAway)) await this.discard([key]);
       throw error;
     }
@@ -64,7 +64,7 @@ export class BlobKeeper {
     return this.options.store.size(key);
   }
 
-  /** Removes noted bytes now that no file has them. What fails is logged and left to the sweeper. */
+  /** Deletes noted bytes that no file has. Logs a failure and leaves the bytes to the sweeper. */
   async discard(keys: readonly string[]): Promise<void> {
     const { pool, logger } = this.options;
     try {
@@ -75,12 +75,12 @@ export class BlobKeeper {
     }
   }
 
-  /** Removes the bytes that are due the longest; answers whether there were any. Throws BlobStoreAway, DatabaseAway. */
+  /** Deletes the bytes that are due longest. Returns whether there were any. Throws BlobStoreAway, DatabaseAway. */
   async sweep(): Promise<boolean> {
     const { pool, store } = this.options;
     let key: string | undefined;
     try {
-      // In one transaction: a commit that wants to keep them waits, and then finds that they are gone.
+      // In one transaction: a commit that claims the bytes waits, and then finds that they are gone.
       await transact(pool, async (client) => {
         const { rows } = await client.query<{ key: string }>(TAKE_DUE_BLOB);
         key = rows[0]?.key;
@@ -88,7 +88,7 @@ export class BlobKeeper {
       });
       return key !== undefined;
     } catch (error) {
-      // What cannot be removed must not keep the others from being removed.
+      // Bytes that cannot be deleted must not block the others.
       if (key !== undefined) await pool.query({ ...PUT_OFF_BLOB, values: [key, PUT_OFF_MS] }).catch(rethrowUnavailable);
       throw error;
     }

@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
 /**
- * Bytes under keys of `newBlobKey`. A blob is there completely or not at all, and never changes. Besides the errors named,
- * every operation throws BlobStoreAway when the storage fails (disk full, no answer): then nothing was stored. BlobMissing
- * means that the storage has answered and does not have the blob.
+ * Bytes under keys of `newBlobKey`. A blob exists completely or not at all, and never changes. All operations also throw
+ * BlobStoreAway if the storage fails (disk full, no answer). Then nothing was stored. BlobMissing means that the storage
+ * answered and does not have the blob.
  */
 export interface BlobStore {
-  /** Keeps the bytes; they are durable when it answers. Throws BlobTooLarge past `maxBytes`, and what the source throws. */
+  /** Stores the bytes durably before it returns. Throws BlobTooLarge above `maxBytes`, and what the source throws. */
   put(key: string, source: BlobSource, options?: { maxBytes?: number }): Promise<StoredBlob>;
-  /** The bytes, of `range` only where one is given; the reader must be consumed or destroyed. Throws BlobMissing. */
+  /** Returns the bytes, or only `range` of them. The reader must be consumed or destroyed. Throws BlobMissing. */
   get(key: string, range?: ByteRange): Promise<Readable>;
   /** Returns the size in bytes without reading them. Throws BlobMissing. */
   size(key: string): Promise<number>;
-  /** Removes the blob and what a put of it that was cut off has left; one that is not there is no error. */
+  /** Deletes the blob, and what an interrupted put of it has left. A missing blob is no error. */
   delete(key: string): Promise<void>;
 }
 
@@ -31,10 +31,10 @@ export interface ByteRange {
   end: number;
 }
 
-/** Keys are ours alone: what does not look like one names nothing. */
+/** The form of all keys. Other text names no blob. */
 const BLOB_KEY = /^[0-9a-f]{2}\/[0-9a-f]{30}$/;
 
-/** A key that no blob has: random, spread over 256 folders. */
+/** Returns a new random key. Keys are spread over 256 folders. */
 export function newBlobKey(): string {
   const name = randomUUID().replaceAll('-', '');
   return `${name.slice(0, 2)}/${name.slice(2)}`;

@@ -1,9 +1,9 @@
--- What an append does to files, in its transaction and after it, so that the Thread's row is locked: $2 come into being with
--- the bytes $9 that were put for them, $3 are drafts that the owner $5 or $6 has of the agent $4 and that are attached, $7 are
--- removed if their bytes have the hash $10 (null: any bytes). The counts say whether each was as it should be.
+-- Changes files in the transaction of an append, after the append has locked the row of the Thread. Adds the files $2, whose
+-- bytes are stored under the keys $9. Attaches the drafts $3 of the owner $5 or $6 and the agent $4. Removes the files $7 if
+-- their bytes have the hash $10 (null: any bytes). The counts show whether every change was possible.
 with
 claimed_blobs as (
-  -- `limit` as in append.sql: a look-up by key, however the statement was planned.
+  -- `limit` as in append.sql: every plan looks up by key.
   delete from unclaimed_blobs
   using (select unnest($9::text[]) as blob_key limit cardinality($9::text[])) as put
   where unclaimed_blobs.blob_key = put.blob_key
@@ -28,7 +28,7 @@ removed as (
   where id = any ($7::text[]) and thread_id = $1 and ($10::text is null or sha256 = $10)
   returning id, kind, size, blob_key
 ),
--- The upload's stored answer has the file's name.
+-- Empties the stored answers of the uploads, because they have the names.
 uploads as (
   update idempotency_keys set body = ''
   from (select unnest($7::text[]) as file_id limit cardinality($7::text[])) as gone

@@ -1,16 +1,16 @@
--- What an append of the Thread $1 does to the folder $2, whose lock it has, but for the rows that come in (change-files.sql): $3
--- are the changes, each by its path and the blob that it is based on, $4 the new blobs among them.
+-- Changes the folder $2 in an append of the Thread $1, which has the lock of the folder. New rows follow in change-files.sql.
+-- $3: the changes, each with its path and the blob that it is based on. $4: the blobs that replace others.
 --
--- replace: a file of this Thread has other bytes from now on. remove: it goes. take_over, give_up: one of another Thread stays
--- that Thread's, without a place in the folder; with take_over a new row gets its place. add: there was nothing, and
--- no file is in the way of a folder.
+-- replace: gives a file of this Thread new bytes. remove: deletes one. take_over, give_up: removes a file of another Thread
+-- from the folder, but not from that Thread; with take_over, a new row gets its path. add: requires that the path is free,
+-- and that no file is in the way of a folder.
 with
 change as materialized (
   select * from jsonb_to_recordset($3::jsonb) as c
     (path text, does text, "basedOn" text, run_id text, mime_type text, size bigint, sha256 text, blob_key text)
 ),
 claimed_blobs as (
-  -- `limit` as in append.sql: a look-up by key, however the statement was planned.
+  -- `limit` as in append.sql: every plan looks up by key.
   delete from unclaimed_blobs
   using (select unnest($4::text[]) as blob_key limit cardinality($4::text[])) as put
   where unclaimed_blobs.blob_key = put.blob_key
@@ -41,7 +41,7 @@ untouched as (
   select path, size from files
   where folder_id = $2 and path is not null and not exists (select from change where change.path = files.path)
 ),
--- As they were: all parts see the files from before the statement.
+-- The old sizes: all parts see the files from before the statement.
 freed as (
   select size from files
   where folder_id = $2 and path is not null and thread_id = $1
@@ -51,13 +51,13 @@ added as (
   select from change
   where does = 'add'
     and not exists (select from files where folder_id = $2 and files.path = change.path and files.path is not null)
-    -- A path is a file or a folder, and never both.
+    -- A path is a file or a folder, never both.
     and not exists (
       select from untouched u where starts_with(u.path, change.path || '/') or starts_with(change.path, u.path || '/')
     )
 ),
 unclaimed as (
-  -- Who has just looked up where the replaced bytes are has a minute to open them.
+  -- A reader that has just looked up the replaced bytes has a minute to open them.
   insert into unclaimed_blobs (blob_key, due_at)
   select blob_key, clock_timestamp() + interval '1 minute' from replaced
   union all

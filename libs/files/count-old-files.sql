@@ -1,5 +1,5 @@
--- Sets the organization of files that are older than the counters, at most $1 of them. The trigger of `files` counts them. A
--- file of a deleted Thread has no organization.
+-- Sets the organization of at most $1 files that are older than the counters. The trigger of `files` counts them. A file of a
+-- deleted Thread has no organization.
 with
 old as (
   select files.id, coalesce(threads.organization_id, agents.organization_id) as organization_id

@@ -1,4 +1,4 @@
--- Deletes a draft that no Thread has; its bytes become the sweeper's.
+-- Deletes a draft that no Thread has. The sweeper deletes its bytes.
 with
 gone as (
   delete from files where id = $1 and thread_id is null returning id, blob_key

@@ -6,11 +6,11 @@ import { MeasuredSource } from './measured-source.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
 
 /**
- * Blobs as files in a folder. What a killed process leaves is in `incoming/`, never under a key. Without `incoming/` the folder
- * is not the store, such as the mount point of a volume that is not mounted. Then everything throws BlobStoreAway.
+ * Blobs as files in a folder. A killed process leaves bytes in `incoming/`, never under a key. Without `incoming/` the folder is
+ * not the store, such as the mount point of a volume that is not mounted. Then all operations throw BlobStoreAway.
  */
 export class DiskBlobStore implements BlobStore {
-  /** @param mayCreate whether a put may make a store of a folder that is none; default: always */
+  /** @param mayCreate whether a put may create the store in the folder; default: always */
   constructor(
     private readonly folder: string,
     private readonly mayCreate: () => Promise<boolean> = () => Promise.resolve(true),
@@ -76,7 +76,7 @@ export class DiskBlobStore implements BlobStore {
   }
 }
 
-/** Its own failures only are BlobStoreAway. */
+/** Writes the source to the file and closes it. Throws BlobStoreAway only for failures of the file. */
 async function writeAndClose(file: FileHandle, source: BlobSource, maxBytes: number): Promise<StoredBlob> {
   try {
     const measured = new MeasuredSource(source, maxBytes);
@@ -93,7 +93,7 @@ async function makeDurably(folder: string): Promise<void> {
   if (made !== undefined) await syncDirectory(dirname(made));
 }
 
-/** After this a power cut finds the file under its new name: a rename is durable once its directory is. */
+/** Moves a file so that a power cut cannot undo it. A rename is durable once its directory is. */
 async function moveDurably(from: string, to: string): Promise<void> {
   await makeDurably(dirname(to));
   await rename(from, to);

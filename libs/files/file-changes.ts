@@ -56,7 +56,7 @@ export interface DraftClaim {
 }
 
 /**
- * Why an append is refused for its files.
+ * The reasons to refuse an append for its files.
  *
  * - `files_refused`: a draft, a file or bytes were not as the append needs them. `files_full`: too many attachments.
  * - `folder_moved`: a path of the folder was not as its change needs it. `folder_full`: the folder would be too large.
@@ -82,7 +82,7 @@ interface FilesOfAppend {
   quota: FileQuota;
 }
 
-/** By how many files and bytes an organization grows. */
+/** The files and bytes that an organization gets. */
 interface Growth {
   files: number;
   bytes: number;
@@ -131,7 +131,7 @@ interface ChangedFiles {
 
 const bytesOf = (files: readonly { size: number }[]): number => files.reduce((sum, { size }) => sum + size, 0);
 
-/** Returns whether the organization has too many files or bytes and has just got more of the same. */
+/** Returns whether the organization exceeds its quota of files or bytes, and the append added to the same quota. */
 async function isBeyondQuota(
   client: PoolClient,
   { organizationId, growth, quota }: { organizationId: string | null; growth: Growth; quota: FileQuota },

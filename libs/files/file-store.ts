@@ -40,16 +40,16 @@ export interface FileRow extends PreparedFile {
   agent_id: string | null;
   owner_person_id: string | null;
   owner_service_token_id: string | null;
-  /** The folder that it has a place in. */
+  /** The folder in which the file has a path. */
   folder_id: string | null;
-  /** When its bytes were found to be lost, RFC 3339. */
+  /** The time when its bytes were found to be lost, RFC 3339. */
   lost_at: string | null;
 }
 
-/** A file as the agent of a Thread has it before it. */
+/** A file as the agent of a Thread sees it. */
 export interface FolderRow extends Pick<PreparedFile, 'id' | 'kind' | 'name' | 'mime_type' | 'size' | 'blob_key'> {
   thread_id: string;
-  /** In the folder; null for a file of the Thread beside it. */
+  /** The path in the folder; null for a file of the Thread that is not in it. */
   path: string | null;
 }
 
@@ -64,16 +64,16 @@ export interface NewDraft {
   owner: DraftOwner;
   /** The organization of the agent. */
   organizationId: string;
-  /** How many the owner can have. */
+  /** The most drafts that the owner can have. */
   maxDrafts: number;
-  /** The idempotency key to keep the answer under, made from when the draft was created. */
+  /** The idempotency key of the answer. `render` makes the answer from the time of creation. */
   answer?: { tokenId: string; key: string; fingerprint: string; status: number } | undefined;
   render: (createdAt: string) => string;
 }
 
 /**
  * `full`: the owner has too many drafts. `quota_full`: the organization has too many files or bytes. `bytes_gone`: the sweeper
- * was first. `key_taken`: another request has the idempotency key, or is in progress under it.
+ * deleted the bytes. `key_taken`: another request has the idempotency key, or is in progress under it.
  */
 export type DraftOutcome =
   | { outcome: 'stored'; body: string }
@@ -81,7 +81,7 @@ export type DraftOutcome =
 
 class BeyondQuota extends Error {}
 
-/** Null where there is no limit. */
+/** `exceeded` is null if there is no limit. */
 interface QuotaCheck {
   exceeded: boolean | null;
 }
@@ -93,7 +93,7 @@ export class FileStore {
     private readonly quota: FileQuota = NO_FILE_QUOTA,
   ) {}
 
-  /** Throws DatabaseAway, as everything here. */
+  /** Returns the file, or null if there is none. Throws DatabaseAway, as all methods do. */
   async find(fileId: string): Promise<FileRow | null> {
     const [row] = await this.read<FileRow>(FIND_FILE, [fileId]);
     return row ?? null;
@@ -115,17 +115,17 @@ export class FileStore {
     await this.read(NOTE_LOST, [id, blob_key, isLost]);
   }
 
-  /** Those of a Thread, oldest first. */
+  /** Returns the files of a Thread, oldest first. */
   async list(threadId: string): Promise<FileRow[]> {
     return this.read(LIST_FILES, [threadId]);
   }
 
-  /** The files of a folder, whosesoever, and those of the Thread that are in none; oldest first. */
+  /** Returns the files of a folder, from all Threads, and those of this Thread without a path; oldest first. */
   async listFolder(threadId: string, folderId: string): Promise<FolderRow[]> {
     return this.read(LIST_FOLDER, [threadId, folderId]);
   }
 
-  /** The first of these ids that is no draft which the owner can attach now; null where all are. */
+  /** Returns the first of these ids that is not a draft which the owner can attach now; null if all are. */
   async findLostDraft(fileIds: readonly string[], owner: DraftOwner, maxAgeMs: number): Promise<string | null> {
     const values = [fileIds, owner.agentId, owner.personId, owner.serviceTokenId, maxAgeMs];
     const [row] = await this.read<{ id: string }>(FIND_LOST_DRAFTS, values);
@@ -138,14 +138,14 @@ export class FileStore {
     return new Map(rows.map(({ id, name }) => [id, name]));
   }
 
-  /** Whether the organization can have one more file of this many bytes. The commit that stores a file checks it again. */
+  /** Returns whether the quota has room for another file of this size. The commit that stores a file checks it again. */
   async hasRoomFor(organizationId: string, bytes: number): Promise<boolean> {
     const values = this.quotaValues(organizationId, { files: 1, bytes });
     const [row] = await this.read<QuotaCheck>(CHECK_DRAFT_QUOTA, values);
     return !row?.exceeded;
   }
 
-  /** Makes a draft of stored bytes. An answer that is lost is DatabaseAway: then it may be there. */
+  /** Stores a draft for stored bytes. After DatabaseAway the draft may exist, because only the answer may be lost. */
   async storeDraft(draft: NewDraft): Promise<DraftOutcome> {
     const { owner, organizationId, render } = draft;
     try {
@@ -162,25 +162,25 @@ export class FileStore {
     } catch (error) {
       if (error instanceof BeyondQuota) return { outcome: 'quota_full' };
       const { code, constraint } = error as DatabaseError;
-      // Stored by another request between our snapshot and our lock.
+      // Another request stored the key between our snapshot and our lock.
       if (code === UNIQUE_VIOLATION && constraint === 'idempotency_keys_pkey') return { outcome: 'key_taken' };
       throw error;
     }
   }
 
-  /** Answers the blob that no file has any more; null where there is no such draft. */
+  /** Deletes a draft. Returns the blob that no file has any more, or null if there is no such draft. */
   async deleteDraft(fileId: string): Promise<string | null> {
     const [row] = await this.read<{ key: string }>(DELETE_DRAFT, [fileId]);
     return row?.key ?? null;
   }
 
-  /** Deletes drafts older than this, milliseconds; answers whether there may be more. */
+  /** Deletes drafts that are older than `maxAgeMs`. Returns whether there may be more. */
   async purgeDrafts(maxAgeMs: number): Promise<boolean> {
     const [row] = await this.read<{ count: number }>(PURGE_DRAFTS, [maxAgeMs, PURGE_BATCH]);
     return row?.count === PURGE_BATCH;
   }
 
-  /** Counts files that are older than the counters; returns whether there may be more. */
+  /** Counts files that are older than the counters. Returns whether there may be more. */
   async countOldFiles(): Promise<boolean> {
     const [row] = await this.read<{ count: number }>(COUNT_OLD_FILES, [COUNT_BATCH]);
     return row?.count === COUNT_BATCH;

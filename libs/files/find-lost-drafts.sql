@@ -1,4 +1,4 @@
--- Which of these ids are no drafts that the owner $3 or $4 can attach to a Thread of the agent $2; the first, in their order.
+-- The first of these ids that is not a draft which the owner $3 or $4 can attach to a Thread of the agent $2.
 select wanted.id
 from unnest($1::text[]) with ordinality as wanted (id, place)
 where not exists (

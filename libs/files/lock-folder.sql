@@ -1,3 +1,3 @@
--- One append at a time changes the folder $1, from here to the end of its transaction. Alone in its statement, because the one
--- after it must see what the append before this one has committed. Appends lock their Thread's row first, this second.
+-- Serializes the appends that change the folder $1, until the end of the transaction. A separate statement, because the next
+-- one must see the commit of the append before. Appends lock the row of their Thread first, and the folder second.
 select pg_advisory_xact_lock(hashtextextended('folder ' || $1, 0))

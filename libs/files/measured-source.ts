@@ -22,7 +22,7 @@ export class MeasuredSource {
     }
   }
 
-  /** Returns what was read, after the last chunk. */
+  /** Returns the size and hash after the last chunk. */
   end(): StoredBlob {
     return { size: this.size, sha256: this.hash.digest('hex') };
   }

@@ -1,4 +1,4 @@
--- Deletes drafts that no Thread has and that are too old, at most $2 of them; their bytes become the sweeper's.
+-- Deletes at most $2 drafts that no Thread has and that are older than $1 milliseconds. The sweeper deletes their bytes.
 with
 old as (
   select id from files

@@ -5,19 +5,19 @@ import { S3Bucket } from './s3-bucket.ts';
 import { S3Upload } from './s3-upload.ts';
 import { MeasuredSource } from './measured-source.ts';
 
-/** A part of 5 MiB goes up in it at 8 Mbit/s. */
+/** Long enough to upload a part of 5 MiB at 8 Mbit/s. */
 const ATTEMPT_MS = 5_000;
 
 /**
- * Blobs as objects of a bucket, which all pods share. An object appears whole or not at all. In a bucket that keeps old
- * versions a deleted blob would stay: it must not.
+ * Blobs as objects of a bucket, which all pods share. An object appears whole or not at all. The bucket must not keep old
+ * versions, because a deleted blob would stay.
  */
 export class S3BlobStore implements BlobStore {
   private readonly bucket: S3Bucket;
 
   /**
-   * `s3://bucket/prefix?endpoint=http://…&region=…`; credentials, and a region that is left out, are found as by all AWS
-   * programs. `attemptMs`: how long the storage may be silent; a call fails after 2.5 times that, a put after 3.5.
+   * `s3://bucket/prefix?endpoint=http://…&region=…`. Credentials and an omitted region are found as in all AWS programs.
+   * `attemptMs`: how long the storage may be silent. A call fails after 2.5 times this, a put after 3.5 times.
    */
   constructor(
     url: string,
@@ -58,8 +58,8 @@ export class S3BlobStore implements BlobStore {
 }
 
 /**
- * The same bytes, that fail with BlobStoreAway when the storage breaks off or is silent for `silenceMs`. A timeout of the
- * socket would not do: it also cuts off a reader that is slow.
+ * Returns the same bytes, but fails with BlobStoreAway if the storage breaks off or is silent for `silenceMs`. A timeout of
+ * the socket is no alternative, because it also cuts off a slow reader.
  */
 function guard(bytes: Readable, silenceMs: number): Readable {
   const reader = new PassThrough();
@@ -68,7 +68,7 @@ function guard(bytes: Readable, silenceMs: number): Readable {
     if (bytes.readableEnded || reader.writableNeedDrain) silence.refresh();
     else fail(new Error(`The storage sent nothing for ${silenceMs} ms.`));
   }, silenceMs);
-  bytes.once('error', fail); // before the pipeline hears of it and hands on the bare error
+  bytes.once('error', fail); // Before the pipeline passes on the bare error.
   bytes.on('data', () => silence.refresh());
   reader.on('drain', () => silence.refresh());
   pipeline(bytes, reader, () => clearTimeout(silence));

@@ -21,13 +21,13 @@ const ATTEMPTS = 3;
 
 type Ask<T> = (client: S3Client, limit: { abortSignal: AbortSignal }) => Promise<T>;
 
-/** The calls of S3 that blobs need, each with an end in time: fails with BlobStoreAway after 2.5 × `attemptMs` at the latest. */
+/** The calls of S3 that blobs need. Each call throws BlobStoreAway after at most 2.5 × `attemptMs`. */
 export class S3Bucket {
   private readonly client: S3Client;
   private readonly name: string;
   private readonly prefix: string;
 
-  /** `s3://bucket/prefix?endpoint=…&region=…`; `attemptMs` is how long one attempt may take until the storage answers. */
+  /** `s3://bucket/prefix?endpoint=…&region=…`; `attemptMs` is how long the storage may take to answer one attempt. */
   constructor(
     url: string,
     private readonly attemptMs: number,
@@ -42,7 +42,7 @@ export class S3Bucket {
     await this.call((client, limit) => client.send(new PutObjectCommand({ ...this.place(key), Body }), limit));
   }
 
-  /** Throws BlobMissing. What breaks once it has answered is the reader's to see. */
+  /** Throws BlobMissing. A failure after the answer fails the reader. */
   async get(key: string, range: string | undefined): Promise<Readable> {
     try {
       const input = { ...this.place(key), ...(range !== undefined && { Range: range }) };
@@ -64,7 +64,7 @@ export class S3Bucket {
       );
       return ContentLength!;
     } catch (error) {
-      // The answer to HEAD has no body. Only the answer to GET tells whether the object or the bucket is missing.
+      // The answer to HEAD has no body. Only the answer to GET shows whether the object or the bucket is missing.
       if (error instanceof BlobStoreAway && error.cause instanceof NotFound) (await this.get(key, undefined)).destroy();
       throw error;
     }
@@ -92,26 +92,26 @@ export class S3Bucket {
     await this.call((client, limit) => client.send(new CompleteMultipartUploadCommand(input), limit));
   }
 
-  /** One that is finished or aborted is no error. */
+  /** Aborts an upload. One that is completed or aborted is no error. */
   async abortUpload(key: string, UploadId: string, limitMs?: number): Promise<void> {
     const input = { ...this.place(key), UploadId };
     try {
       await this.call((client, limit) => client.send(new AbortMultipartUploadCommand(input), limit), limitMs);
     } catch (error) {
-      // By its name: the SDK has no class for it in answers to this call.
+      // By its name, because the SDK has no class for it in this call.
       const { cause } = error as BlobStoreAway;
       if (!(cause instanceof S3ServiceException && cause.name === 'NoSuchUpload')) throw error;
     }
   }
 
-  /** The uploads of a key that were begun and neither completed nor aborted. */
+  /** Returns the uploads of a key that are neither completed nor aborted. */
   async findUploads(key: string): Promise<string[]> {
     const { Bucket, Key } = this.place(key);
-    // One page holds 1,000; a key is put once.
+    // One page holds 1,000, and a key is put once.
     const { Uploads = [] } = await this.call((client, limit) =>
       client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), limit),
     );
-    // Never abort another key's, whatever a storage makes of the prefix.
+    // Never abort the upload of another key, even if a storage ignores the prefix.
     return Uploads.flatMap((upload) => (upload.Key === Key && upload.UploadId ? [upload.UploadId] : []));
   }
 
@@ -119,7 +119,7 @@ export class S3Bucket {
     return { Bucket: this.name, Key: this.prefix + key };
   }
 
-  /** The limit is for all attempts together, and ends with the answer: bytes that are read later take what they take. */
+  /** Limits the time of all attempts together, until the storage answers. The read of the bytes has no such limit. */
   private async call<T>(ask: Ask<T>, limitMs = 2.5 * this.attemptMs): Promise<T> {
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), limitMs);
@@ -135,12 +135,12 @@ export class S3Bucket {
 
 function makeClient(endpoint: string | null, region: string | null, attemptMs: number): S3Client {
   return new S3Client({
-    // Servers of one's own have no DNS name for each bucket, and do not care for the region, but it is part of the signature.
+    // Self-hosted servers have no DNS name for each bucket. They ignore the region, but it is part of the signature.
     ...(endpoint !== null && { endpoint, forcePathStyle: true, region: 'us-east-1' }),
     ...(region !== null && { region }),
     maxAttempts: ATTEMPTS,
-    // Not the CRC that the SDK adds by itself since 2025, in headers, or in trailers, that many servers refuse or keep as
-    // part of the object (the one of the tests ignores them). Nothing is lost: a part's SHA-256 is in its signature.
+    // Without the CRC that the SDK adds by default since 2025, in headers or trailers. Many servers reject it, or keep it as
+    // part of the object (the server of the tests ignores it). The signature of a part already has its SHA-256.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // "Expect: 100-continue" would cost a round trip and, in this SDK, a new connection for each part.
@@ -149,7 +149,7 @@ function makeClient(endpoint: string | null, region: string | null, attemptMs: n
       connectionTimeout: attemptMs / 2,
       requestTimeout: attemptMs,
       throwOnRequestTimeout: true,
-      // Without a maximum: 50 slow downloads must not keep everyone else waiting for a connection.
+      // No maximum, because 50 slow downloads must not block all other calls.
       httpAgent: { maxSockets: Infinity },
       httpsAgent: { maxSockets: Infinity },
     },

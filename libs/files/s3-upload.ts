@@ -1,13 +1,13 @@
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import type { S3Bucket } from './s3-bucket.ts';
 
-/** The least that S3 takes as a part that is not the last. It allows 10,000 of them: 48 GiB. */
+/** The smallest part that S3 accepts, except for the last one. It allows 10,000 parts: 48 GiB. */
 const PART_BYTES = 5 * 1024 * 1024;
 
 /**
- * The bytes of one blob on their way: in one request if they fit in a part, else in parts, one after the other through one
- * buffer, which is all the memory it takes. (`Upload` of @aws-sdk/lib-storage holds at least two parts and copies each, and
- * leaves the parts where its source throws while none is being sent.)
+ * The upload of one blob: in one request if the bytes fit in a part, else in parts, one after the other. One buffer is all the
+ * memory that it takes. (`Upload` of @aws-sdk/lib-storage holds at least two parts and copies each. It leaves the parts behind
+ * if its source throws while none is being sent.)
  */
 export class S3Upload {
   private readonly part: Buffer;
@@ -16,7 +16,7 @@ export class S3Upload {
   private readonly parts: CompletedPart[] = [];
   private mayBeThere = false;
 
-  /** `expectedBytes`: the most that will be written, where that is known. */
+  /** `expectedBytes`: the most bytes that will be written, if known. */
   constructor(
     private readonly bucket: S3Bucket,
     private readonly key: string,
@@ -26,11 +26,11 @@ export class S3Upload {
     this.part = Buffer.allocUnsafeSlow(Math.min(PART_BYTES, expectedBytes));
   }
 
-  /** Takes a copy of the bytes. */
+  /** Copies the bytes, and sends each part that is full. */
   async write(bytes: Uint8Array): Promise<void> {
     let rest = bytes;
     while (rest.byteLength > 0) {
-      // Not as soon as it is full: the last part, which may be the only one, is for `finish`.
+      // Only when more bytes follow, because `finish` sends the last part, which may be the only one.
       if (this.filled === this.part.byteLength) await this.sendPart();
       const taken = rest.subarray(0, this.part.byteLength - this.filled);
       this.part.set(taken, this.filled);
@@ -39,7 +39,7 @@ export class S3Upload {
     }
   }
 
-  /** The blob is there, durably, when this answers. */
+  /** Stores the blob durably before it returns. */
   async finish(): Promise<void> {
     if (this.id === null) {
       this.mayBeThere = true;
@@ -50,7 +50,7 @@ export class S3Upload {
     await this.bucket.completeUpload(this.key, this.id, this.parts);
   }
 
-  /** Removes what this has stored, even if the answer was lost. In one try: who deletes the key removes what stays. */
+  /** Removes the stored bytes, even after a lost answer. Tries once, because a deletion of the key removes the rest. */
   async undo(limitMs: number): Promise<void> {
     if (this.id !== null) await this.bucket.abortUpload(this.key, this.id, limitMs);
     if (this.mayBeThere) await this.bucket.delete(this.key, limitMs);

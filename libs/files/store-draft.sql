@@ -1,5 +1,5 @@
--- Makes a draft of bytes that were put for it, with its answer under an idempotency key where one is given: all or nothing,
--- as an append does it (append.sql). $11: how many drafts the owner can have.
+-- Stores a draft for stored bytes, with its answer under an idempotency key if one is given. All or nothing, as in append.sql.
+-- $11: the most drafts of the owner.
 with
 lock as materialized (
   select case when $13::text is null then true

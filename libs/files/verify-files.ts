@@ -8,7 +8,7 @@ import type { FileRow, FileStore } from './file-store.ts';
 const PAGE_OF_FILES = namedStatement(import.meta.dirname, 'page-of-files.sql');
 
 const PAGE = 500;
-/** Files that are checked at once. Hashing reads them in pieces, with little memory for each. */
+/** The number of files that are checked concurrently. Hashing streams them, with little memory for each. */
 const AT_ONCE = 8;
 /** After so many unreadable files in a row the storage counts as unavailable, and the check stops. */
 const MAX_UNREADABLE = 16;
@@ -56,9 +56,9 @@ export interface VerifyFilesParts {
 }
 
 /**
- * Compares every row of `files` with its bytes in the blob store, a page at a time, while files come and go. Notes which files
- * are lost, and which are no longer; changes nothing else. Throws BlobStoreAway if no file can be read, or 16 in a row, and
- * DatabaseAway.
+ * Compares every row of `files` with its bytes in the blob store, page by page, while files change. Notes which files are lost,
+ * and which no longer are. Changes nothing else. Throws DatabaseAway, and BlobStoreAway if all files or 16 in a row cannot be
+ * read.
  */
 export async function verifyFiles(
   parts: VerifyFilesParts,
@@ -101,7 +101,7 @@ function collect(report: VerifyFilesReport, finding: FileFinding, maxFindings: n
   if (report.findings.length < maxFindings) report.findings.push(finding);
 }
 
-/** Returns null if the bytes are as stored, or if the file was deleted or written anew meanwhile. */
+/** Returns null if the bytes are as stored, or if the file was deleted or replaced meanwhile. */
 async function checkFile({ files, blobs }: VerifyFilesParts, row: Row, hash: boolean): Promise<Found | null> {
   const found = await compare(blobs, row, hash);
   if (found === null) {
@@ -127,7 +127,7 @@ async function compare(blobs: BlobKeeper, { size, sha256, blob_key }: Row, hash:
   }
 }
 
-/** Throws as BlobStore.get does, and BlobStoreAway if the bytes end early. */
+/** Returns the SHA-256. Throws as BlobStore.get does, and BlobStoreAway if the bytes end early. */
 async function hashOf(blobs: BlobKeeper, key: string): Promise<string> {
   const bytes = await blobs.get(key);
   const hash = createHash('sha256');
