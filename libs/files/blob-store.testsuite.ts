@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { BlobMissing, BlobTooLarge, newBlobKey, type BlobSource, type BlobStore } from './blob-store.ts';
 
-/** What every blob store must do: run by the spec of each. */
+/** Defines the tests that every blob store must pass. The spec of each store calls it. */
 export function describeBlobStore(name: string, make: () => Promise<BlobStore>): void {
   describe(`${name} as a blob store`, () => {
     let store: BlobStore;
@@ -15,7 +15,7 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       return { key, ...(await store.put(key, source)) };
     };
 
-    it('gives back the bytes, their size and their hash', async () => {
+    it('returns the bytes, their size and their hash', async () => {
       const bytes = Buffer.from('naïve bytes \0 of any kind');
       const blob = await put(bytes);
       expect(blob.size).toBe(bytes.byteLength);
@@ -29,7 +29,7 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       expect(await readAll(store, key)).toHaveLength(0);
     });
 
-    it('takes a source of many chunks', async () => {
+    it('stores a source of many chunks', async () => {
       const chunk = Buffer.alloc(100_000, 7);
       const blob = await put(repeat(chunk, 30));
       expect(blob.size).toBe(3_000_000);
@@ -37,7 +37,7 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       expect((await readAll(store, blob.key)).equals(Buffer.alloc(3_000_000, 7))).toBe(true);
     });
 
-    it('gives equal bytes keys of their own, so that deleting one keeps the other', async () => {
+    it('stores equal bytes twice, so that a deletion of one keeps the other', async () => {
       const [a, b] = [await put(Buffer.from('same')), await put(Buffer.from('same'))];
       await store.delete(a.key);
       expect((await readAll(store, b.key)).toString()).toBe('same');
@@ -55,7 +55,7 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       expect((await store.put(key, repeat(Buffer.alloc(10), 3), { maxBytes: 30 })).size).toBe(30);
     });
 
-    it('throws what its source throws, and keeps nothing of it', async () => {
+    it('throws the error of its source, and keeps nothing of it', async () => {
       const key = newBlobKey();
       const failing = async function* (): AsyncGenerator<Uint8Array> {
         yield Buffer.from('half');
@@ -73,7 +73,7 @@ export function describeBlobStore(name: string, make: () => Promise<BlobStore>):
       await expect(store.size(key)).rejects.toThrow(BlobMissing);
     });
 
-    it('deletes once and for all, and again without complaint', async () => {
+    it('deletes a blob, and accepts a second deletion', async () => {
       const { key } = await put(Buffer.from('gone'));
       await store.delete(key);
       await store.delete(key);

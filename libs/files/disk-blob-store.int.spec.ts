@@ -29,7 +29,7 @@ describe('DiskBlobStore', () => {
     expect(await readdir(folder, { recursive: true })).toEqual(['incoming']);
   });
 
-  it('deletes what a process that was killed in mid-put has left', async () => {
+  it('deletes what a process that was killed during a put has left', async () => {
     const folder = await makeFolder();
     const key = newBlobKey();
     await mkdir(join(folder, 'incoming'));
@@ -41,7 +41,7 @@ describe('DiskBlobStore', () => {
   it.each<[string, (folder: string) => Promise<unknown>]>([
     ['is gone', async () => undefined],
     ['is where a volume was mounted', mkdir],
-  ])('does not take a folder that %s for lost blobs', async (_what, leave) => {
+  ])('does not report blobs as missing if the folder %s', async (_what, leave) => {
     const folder = join(await makeFolder(), 'mounted');
     let hasFiles = false;
     const open = () =>
@@ -52,7 +52,7 @@ describe('DiskBlobStore', () => {
     hasFiles = true;
     await rename(folder, `${folder} elsewhere`);
     await leave(folder);
-    // Neither after an upload, nor after a restart.
+    // In the running process, and after a restart.
     for (const opened of [store, await open()]) {
       await expect(opened.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreAway);
       await expect(opened.get(key)).rejects.toThrow(BlobStoreAway);
@@ -64,7 +64,7 @@ describe('DiskBlobStore', () => {
     expect(await store.size(key)).toBe(5);
   });
 
-  it('takes a restored folder once incoming/ is made', async () => {
+  it('accepts a restored folder once it has incoming/', async () => {
     const folder = await makeFolder();
     const key = newBlobKey();
     await new DiskBlobStore(folder).put(key, Buffer.from('bytes'));
@@ -77,7 +77,7 @@ describe('DiskBlobStore', () => {
     await expect(store.size(newBlobKey())).rejects.toThrow(BlobMissing);
   });
 
-  it('says so when the storage fails', async () => {
+  it('is unavailable if the storage fails', async () => {
     const folder = join(await makeFolder(), 'a file');
     await writeFile(folder, '');
     const store = new DiskBlobStore(folder);

@@ -35,7 +35,7 @@ type Owner = Pick<DraftClaim, 'agentId' | 'ownerPersonId' | 'ownerServiceTokenId
 const OWNER: Owner = { agentId: 'AGENT', ownerPersonId: 'ADA', ownerServiceTokenId: null };
 const DAY_MS = 86_400_000;
 
-/** A file whose bytes were put. */
+/** Returns a file whose bytes are stored. */
 async function newFile(kind: PreparedFile['kind'] = 'attachment'): Promise<PreparedFile> {
   const blobKey = ulid();
   await on.admin.query(`insert into unclaimed_blobs values ($1, now() + interval '1 hour')`, [blobKey]);
@@ -80,18 +80,18 @@ async function unclaimed(): Promise<string[]> {
   return rows.map(({ key }) => key).sort();
 }
 
-/** Files are changed after the append, so an earlier sending of it may still commit. */
+/** Not final: files change after the append, so an earlier request of it may still commit. */
 const refused = (reason: FileRefusal) => ({ outcome: 'refused', reason, isFinal: false });
 
-/** Neither event nor key nor file. */
+/** Expects no new event, key or file. */
 async function expectUnchanged(thread: LoadedThread): Promise<void> {
   expect((await on.store.load(thread.threadId))?.version).toBe(thread.version);
   expect(await on.store.findKey('token', 'key')).toBeNull();
   expect(await filesOf(thread.threadId)).toEqual([]);
 }
 
-describe('a file that comes with an append', () => {
-  test('is there with it, and its bytes are out of the sweeper’s reach', async () => {
+describe('a file in an append', () => {
+  test('is stored with it, and the sweeper cannot delete its bytes', async () => {
     const thread = await idleThread(on);
     const file = await newFile();
     expect(await attach(thread, { added: [file] })).toMatchObject({ outcome: 'appended' });
@@ -99,7 +99,7 @@ describe('a file that comes with an append', () => {
     expect(await unclaimed()).toEqual([]);
   });
 
-  test('is not there without it', async () => {
+  test('is not stored without it', async () => {
     const { thread, fence } = await runningThread(on);
     const commands = [record(fence)];
     const append = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands });
@@ -112,7 +112,7 @@ describe('a file that comes with an append', () => {
     expect(await filesOf(thread.threadId)).toEqual([file.id]);
   });
 
-  test('is refused with everything else when the sweeper was first', async () => {
+  test('is refused with the whole append if the sweeper was first', async () => {
     const thread = await idleThread(on);
     const file = await newFile();
     await on.admin.query('delete from unclaimed_blobs');
@@ -122,7 +122,7 @@ describe('a file that comes with an append', () => {
 });
 
 describe('a draft', () => {
-  test('is attached by the append that claims it, once', async () => {
+  test('is attached once, by the append that claims it', async () => {
     const thread = await idleThread(on);
     const [a, b] = [await newDraft(), await newDraft()];
     expect(await attach(thread, claim(a, b))).toMatchObject({ outcome: 'appended' });
@@ -137,14 +137,14 @@ describe('a draft', () => {
     ['somebody else’s', { ownerPersonId: 'BOB' }],
     ['another agent’s', { agentId: 'OTHER' }],
     ['too old', { age: '25 h' }],
-  ])('that is %s is refused, with the one that is not', async (_, more) => {
+  ])('that is %s is refused, with a valid draft beside it', async (_, more) => {
     const thread = await idleThread(on);
     const [good, bad] = [await newDraft(), await newDraft(more)];
     expect(await attach(thread, claim(good, bad))).toEqual(refused('files_refused'));
     await expectUnchanged(thread);
   });
 
-  test('of a service token is its own', async () => {
+  test('of a service token can be attached by that token', async () => {
     const thread = await idleThread(on);
     const owner = { ownerPersonId: null, ownerServiceTokenId: 'SVC' };
     const draft = await newDraft(owner);
@@ -152,7 +152,7 @@ describe('a draft', () => {
     expect(await attach(thread, { claimed })).toMatchObject({ outcome: 'appended' });
   });
 
-  test('goes to one of two Threads that claim it at once', async () => {
+  test('goes to one of two Threads that claim it concurrently', async () => {
     const threads = [await idleThread(on), await idleThread(on)];
     const draft = await newDraft();
     const both = threads.map(({ threadId }) =>
@@ -163,8 +163,8 @@ describe('a draft', () => {
   });
 });
 
-describe('how many attachments a Thread has', () => {
-  test('is limited, counting what the append brings, and not what Runs made', async () => {
+describe('the number of attachments of a Thread', () => {
+  test('is limited, with those of the append and without artifacts', async () => {
     const thread = await idleThread(on);
     const added = [await newFile(), await newFile(), await newFile('artifact')];
     await attach(thread, { added, maxAttachments: 2 });
@@ -176,7 +176,7 @@ describe('how many attachments a Thread has', () => {
 });
 
 describe('a file that is removed', () => {
-  test('leaves its bytes to the sweeper and the answer of its upload empty', async () => {
+  test('leaves its bytes to the sweeper, and empties the answer of its upload', async () => {
     const thread = await idleThread(on);
     const file = await newFile();
     await attach(thread, { added: [file] });
@@ -212,7 +212,7 @@ describe('a file that is removed', () => {
 describe('a Thread that is deleted', () => {
   const TABLES = ['events', 'streams', 'thread_summaries', 'run_summaries', 'run_work', 'files'];
 
-  test('leaves nothing but its bytes for the sweeper and keys without answers; the others stay', async () => {
+  test('leaves only bytes for the sweeper and keys without answers, and keeps other Threads', async () => {
     const other = await runningThread(on);
     const { thread, fence } = await runningThread(on);
     const file = await newFile();
@@ -230,7 +230,7 @@ describe('a Thread that is deleted', () => {
     expect(await on.store.deleteThread(thread.threadId)).toBeNull();
   });
 
-  test('goes with what an append that was under way has added', async () => {
+  test('is deleted with the events of a concurrent append', async () => {
     const { thread } = await runningThread(on);
     await on.admin.query('begin');
     await on.admin.query('update streams set version = version + 1 where thread_id = $1', [thread.threadId]);

@@ -62,7 +62,7 @@ const folderOf = (
   changes: NonNullable<FileChanges['folder']>['changes'],
 ): NonNullable<FileChanges['folder']> => ({ folderId: thread.threadId, changes, maxFiles: 100, maxBytes: 1_000 });
 
-test('counts files as they come, change, go, and with their Thread', async () => {
+test('counts files that are added, replaced, removed, and deleted with their Thread', async () => {
   const thread = await idleThread(on);
   const [first, second] = [await newFile(3), await newFile(4)];
   expect(await attach(thread, { added: [first, second] })).toBe('appended');
@@ -70,9 +70,9 @@ test('counts files as they come, change, go, and with their Thread', async () =>
   const placed = await newFile(10);
   await attach(thread, { folder: folderOf(thread, [{ does: 'add', path: 'a', basedOn: null, file: placed }]) });
   expect(await usage(thread)).toEqual([3, 17]);
-  const anew = await newFile(1);
+  const newer = await newFile(1);
   await attach(thread, {
-    folder: folderOf(thread, [{ does: 'replace', path: 'a', basedOn: placed.blob_key, file: anew }]),
+    folder: folderOf(thread, [{ does: 'replace', path: 'a', basedOn: placed.blob_key, file: newer }]),
   });
   expect(await usage(thread)).toEqual([3, 8]);
   await attach(thread, { removed: [first.id] });
@@ -93,7 +93,7 @@ test('a refused append counts nothing', async () => {
 test.each([
   ['files', 2, null],
   ['bytes', null, 6],
-])('an append beyond the quota of %s is refused as a whole; what frees room is not', async (_, files, bytes) => {
+])('an append beyond the quota of %s is refused as a whole, but not one that frees room', async (_, files, bytes) => {
   const thread = await idleThread(on);
   await setQuota(thread, files, bytes);
   const kept = [await newFile(3), await newFile(3)];
@@ -109,7 +109,7 @@ test.each([
   expect(await attach(thread, { added: [more] })).toBe('appended');
 });
 
-test('a file over the quota may become smaller, and not larger', async () => {
+test('a file over the quota can become smaller, but not larger', async () => {
   const thread = await idleThread(on);
   const first = await newFile(10);
   await attach(thread, { folder: folderOf(thread, [{ does: 'add', path: 'a', basedOn: null, file: first }]) });
@@ -125,7 +125,7 @@ test('a file over the quota may become smaller, and not larger', async () => {
   const { file: third, outcome: same } = await replace(second, 8);
   expect(same).toBe('appended');
   expect(await usage(thread)).toEqual([1, 8]);
-  // One file for another of fewer bytes.
+  // Replaces a file by another of fewer bytes.
   const [other, fourth] = [await newFile(2), await newFile(1)];
   const folder = folderOf(thread, [
     { does: 'remove', path: 'a', basedOn: third.blob_key, file: null },
@@ -139,7 +139,7 @@ test('a file over the quota may become smaller, and not larger', async () => {
   );
 });
 
-test('the installation’s quota holds where an operator has set none', async () => {
+test('the quota of the installation applies if the organization has none', async () => {
   const [thread, other] = [await idleThread(on), await idleThread(on)];
   await setQuota(other, 100, null);
   const files = new FileStore(on.pool, { maxFiles: 1, maxBytes: null });
@@ -148,7 +148,7 @@ test('the installation’s quota holds where an operator has set none', async ()
   expect(await attach(other, { added: [await newFile(1), await newFile(1)] }, files)).toBe('appended');
 });
 
-test('of two appends that together are too much, one is refused', async () => {
+test('one of two appends that exceed the quota together is refused', async () => {
   const first = await idleThread(on);
   const second = await idleThread(on);
   // Two Threads of one organization.
@@ -170,7 +170,7 @@ test('of two appends that together are too much, one is refused', async () => {
   expect(await recount(first)).toEqual([2, 4]);
 });
 
-test('appends, deletions and statements over several organizations at once neither deadlock nor drift', async () => {
+test('concurrent appends, deletions and statements over all organizations neither deadlock nor drift', async () => {
   const threads = await Promise.all(Array.from({ length: 4 }, () => idleThread(on)));
   const work = async (thread: LoadedThread): Promise<void> => {
     for (let i = 0; i < 10; i++) {

@@ -62,7 +62,7 @@ const rows = async () =>
       'select id, path, blob_key from files where path is not null order by path',
     )
   ).rows;
-/** When the transactions of the processes under test that wait for somebody's lock began. */
+/** Returns the start times of the transactions under test that wait for a lock. */
 async function begunByWaiting(): Promise<string[]> {
   const pids = await blockedBackends(on.admin, 1);
   const query = 'select xact_start::text as begun from pg_stat_activity where pid = any ($1)';
@@ -73,7 +73,7 @@ const unclaimed = async () =>
 const versionOf = async ({ threadId }: LoadedThread) => (await on.store.load(threadId))?.version;
 
 describe('a change of a folder', () => {
-  test('is refused with everything else of its append where the path is not as it was', async () => {
+  test('is refused with its whole append if the path has changed', async () => {
     const running = await runningThread(on);
     const first = await add('a.txt');
     expect(await change(running, [first])).toBe('appended');
@@ -82,7 +82,7 @@ describe('a change of a folder', () => {
     for (const wrong of [
       await add('a.txt'),
       { does: 'replace' as const, ...stale, file: await newFile() },
-      // Somebody else's by what the change says, and this Thread's.
+      // The change says that another Thread has the file, but this Thread has it.
       { does: 'take_over' as const, ...stale, basedOn: first.file.blob_key, file: await newFile() },
       { does: 'remove' as const, ...stale, file: null },
       { does: 'give_up' as const, ...stale, basedOn: first.file.blob_key, file: null },
@@ -93,7 +93,7 @@ describe('a change of a folder', () => {
     }
   });
 
-  test('is refused where a path would be a file and a folder, unless it makes room for itself', async () => {
+  test('is refused if a path would be a file and a folder, unless it makes room itself', async () => {
     const running = await runningThread(on);
     const first = await add('a/b');
     expect(await change(running, [first])).toBe('appended');
@@ -105,18 +105,18 @@ describe('a change of a folder', () => {
     expect((await rows()).map(({ path }) => path)).toEqual(['a/b/c', 'a/bc']);
   });
 
-  test('is refused where the sweeper has its bytes', async () => {
+  test('is refused if the sweeper has its bytes', async () => {
     const running = await runningThread(on);
     const first = await add('a.txt');
     await change(running, [first]);
     const file = await newFile();
     await on.admin.query('delete from unclaimed_blobs');
-    const anew = { does: 'replace' as const, path: 'a.txt', basedOn: first.file.blob_key, file };
-    expect(await change(running, [anew])).toBe('folder_moved');
+    const replace = { does: 'replace' as const, path: 'a.txt', basedOn: first.file.blob_key, file };
+    expect(await change(running, [replace])).toBe('folder_moved');
     expect(await rows()).toMatchObject([{ blob_key: first.file.blob_key }]);
   });
 
-  test('is of one Thread at a time: the later one sees what the earlier has done', async () => {
+  test('is made by one Thread at a time, and the later one sees the earlier change', async () => {
     const [first, second] = [await runningThread(on), await runningThread(on)];
     const [a, b] = [await add('a.txt'), await add('a.txt')];
     await on.admin.query(`begin; select pg_advisory_xact_lock(hashtextextended('folder FOLDER', 0))`);
@@ -129,21 +129,21 @@ describe('a change of a folder', () => {
     await other.close();
   });
 
-  test('waits on one connection of its process, however many there are, and lets go again and again', async () => {
+  test('waits on one connection of its process for any number of Threads, and releases its locks regularly', async () => {
     const other = await openProcess(on.url);
     const running = [await runningThread(on), await runningThread(on)];
     const added = [await add('a'), await add('b')];
     await on.admin.query(`begin; select pg_advisory_xact_lock(hashtextextended('folder FOLDER', 0))`);
     const all = running.map((each, i) => change(each, [added[i]!], {}, other));
     const [first] = await begunByWaiting();
-    // Its Thread is let go meanwhile, and what it holds on the server.
+    // Each wait is limited: the append then releases its locks and tries again.
     const counts = new Set<number>();
     const isNew = async (): Promise<boolean> => {
       const waiting = await begunByWaiting();
       counts.add(waiting.length);
       return !waiting.includes(first!);
     };
-    await eventually(isNew, { what: 'it tries anew' });
+    await eventually(isNew, { what: 'it tries again' });
     expect([...counts]).toEqual([1]);
     await on.admin.query('commit');
     expect(await Promise.all(all)).toEqual(['appended', 'appended']);
@@ -159,29 +159,29 @@ describe('a change of a folder', () => {
     expect(await rows()).toEqual([]);
   });
 
-  test('is held to the limits as the folder is then, and not where it only removes', async () => {
+  test('is checked against the limits after the change, unless it only removes', async () => {
     const running = await runningThread(on);
     const all = [await add('a', 40), await add('b', 40), await add('c', 20)];
     expect(await change(running, all)).toBe('appended');
-    const anew = async (size: number) =>
+    const replace = async (size: number) =>
       ({ does: 'replace', path: 'c', basedOn: all[2]!.file.blob_key, file: await newFile(size) }) as const;
     expect(await change(running, [await add('d', 0)])).toBe('folder_full');
-    expect(await change(running, [await anew(21)])).toBe('folder_full');
+    expect(await change(running, [await replace(21)])).toBe('folder_full');
     const remove = { does: 'remove', path: 'a', basedOn: all[0]!.file.blob_key, file: null } as const;
     expect(await change(running, [remove], { maxFiles: 1, maxBytes: 1 })).toBe('appended');
     expect(await unclaimed()).toContain(all[0]!.file.blob_key);
-    expect(await change(running, [await anew(60)])).toBe('appended');
+    expect(await change(running, [await replace(60)])).toBe('appended');
     expect((await rows()).map(({ path }) => path)).toEqual(['b', 'c']);
   });
 });
 
-test('a deletion that crosses with who takes its files over, in another order, is done again', async () => {
+test('a deletion that deadlocks with a takeover of its files is retried', async () => {
   const running = await runningThread(on);
   const { threadId } = running.thread;
   expect(await change(running, [await add('a.txt'), await add('b.txt')])).toBe('appended');
   const give = (path: string) =>
     on.admin.query('update files set folder_id = null, path = null where path = $1', [path]);
-  // The other's statement waits for the longer, so that the deletion is the one that is undone.
+  // The takeover waits longer for a deadlock, so PostgreSQL aborts the deletion.
   await on.admin.query(`begin; set local deadlock_timeout = '1min'`);
   const [first, second] = (await on.admin.query<{ path: string }>('select path from files')).rows.map(
     ({ path }) => path,

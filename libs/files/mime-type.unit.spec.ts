@@ -11,7 +11,7 @@ describe('the type of a file', () => {
     ['app.ts', 'const a: number = 1;\n', 'text/x-typescript'],
     ['App.TSX', 'export default 1;\n', 'text/x-typescript'],
     ['a.mts', 'export {};\n', 'text/x-typescript'],
-    // A G at each end of what would be a packet of a video.
+    // G begins each packet of a video, and this text has one where each packet would begin.
     ['g.ts', `G${'x'.repeat(187)}G${'x'.repeat(187)}G`, 'text/x-typescript'],
     ['main.rs', 'fn main() {}\n', 'text/x-rust'],
     ['main.go', 'package main\n', 'text/x-go'],
@@ -28,7 +28,7 @@ describe('the type of a file', () => {
     ['a.tex', '\\documentclass{article}\n', 'application/x-tex'],
     ['a.svg', '<svg xmlns="http://www.w3.org/2000/svg"/>', 'image/svg+xml'],
     ['package.json', '{}', 'application/json'],
-  ])('%s of text is that of its kind of text (%#)', async (name, text, type) => {
+  ])('is by extension for %s of text (%#)', async (name, text, type) => {
     expect(await detectMimeType(Buffer.from(text), name)).toBe(type);
   });
 
@@ -58,10 +58,10 @@ describe('the type of a file', () => {
     ['bytes named as text', 'x.md', BINARY, null],
     ['bytes named as an image', 'x.png', BINARY, null],
     ['bytes named as JSON', 'x.json', BINARY, null],
-    ['bytes of which only the name tells', 'x.vhd', BINARY, 'application/x-virtualbox-vhd'],
+    ['bytes with a name that is known', 'x.vhd', BINARY, 'application/x-virtualbox-vhd'],
     ['an archive named as a key', 'x.key', ZIP, 'application/zip'],
     ['a PDF that begins with a line break', 'x.pdf', '\n%PDF-1.4\n', 'application/pdf'],
-    ['text without a name that tells', 'nothing-known', 'just text', null],
+    ['text with a name that is unknown', 'nothing-known', 'just text', null],
   ])('of %s follows from its bytes (%s)', async (_, name, bytes, type) => {
     expect(await detectMimeType(Buffer.from(bytes as string), name)).toBe(type);
   });

@@ -8,7 +8,7 @@ import { S3BlobStore } from './s3-blob-store.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const PART = 5 * MEBIBYTE;
-/** Of stores whose storage is going to be silent: too short for a part of 5 MiB on a busy machine. */
+/** For stores whose storage will be silent. Too short for a part of 5 MiB on a busy machine. */
 const ATTEMPT_MS = 400;
 
 let server: S3Server;
@@ -32,7 +32,7 @@ const openThroughProxy = (attemptMs?: number) => new S3BlobStore(server.blobUrl(
 describeBlobStore('a bucket', open);
 
 describe('S3BlobStore', () => {
-  it('shows one pod what another has stored, and deleted', async () => {
+  it('shows a pod what another pod has stored and deleted', async () => {
     const [here, there] = [await open(), await open()];
     const key = newBlobKey();
     await here.put(key, Buffer.from('shared'));
@@ -41,7 +41,7 @@ describe('S3BlobStore', () => {
     await expect(here.get(key)).rejects.toThrow(BlobMissing);
   });
 
-  it('keeps to its folder of the bucket', async () => {
+  it('uses only its folder of the bucket', async () => {
     const key = newBlobKey();
     const [here, elsewhere] = [await open(), new S3BlobStore(server.blobUrl().replace('/some/folder', ''))];
     await here.put(key, Buffer.from('here'));
@@ -50,7 +50,7 @@ describe('S3BlobStore', () => {
     await expect(elsewhere.get(key)).rejects.toThrow(BlobMissing);
   });
 
-  it('takes 20 MiB through one part of memory, and gives them back', async () => {
+  it('stores 20 MiB with one part of memory, and returns them', async () => {
     const store = await open();
     const key = newBlobKey();
     const before = server.receivedBytes();
@@ -74,7 +74,7 @@ describe('S3BlobStore', () => {
     expect(server.openUploads()).toEqual([]);
   });
 
-  it.each([PART - 1, PART, PART + 1, 2 * PART])('keeps %d bytes, whole or in parts', async (length) => {
+  it.each([PART - 1, PART, PART + 1, 2 * PART])('stores %d bytes, whole or in parts', async (length) => {
     const store = await open();
     const bytes = Buffer.alloc(length, 'spool');
     const key = newBlobKey();
@@ -84,8 +84,8 @@ describe('S3BlobStore', () => {
   });
 });
 
-describe('S3BlobStore, cut off in mid-put', () => {
-  it('leaves no parts of what is too large, and takes as much as may be', async () => {
+describe('S3BlobStore, interrupted during a put', () => {
+  it('leaves no parts of a source that is too large, and stores one at the limit', async () => {
     const store = await open();
     const key = newBlobKey();
     await expect(store.put(key, mebibytes(11), { maxBytes: 11 * MEBIBYTE - 1 })).rejects.toThrow(BlobTooLarge);
@@ -103,11 +103,11 @@ describe('S3BlobStore, cut off in mid-put', () => {
       }),
     );
     await expect(put).rejects.toThrow('the upload was cut off');
-    expect(server.receivedBytes() - before).toBe(PART); // there was something to leave
+    expect(server.receivedBytes() - before).toBe(PART); // The first part was sent.
     expect(server.openUploads()).toEqual([]);
   });
 
-  it('has what it had to leave deleted with the key, by any pod', async () => {
+  it('leaves parts that any pod deletes with the key', async () => {
     const [key, other] = [newBlobKey(), newBlobKey()];
     const put = (name: string) =>
       openThroughProxy().put(
@@ -127,7 +127,7 @@ describe('S3BlobStore, cut off in mid-put', () => {
   });
 });
 
-describe('S3BlobStore, whose storage fails', () => {
+describe('S3BlobStore with a storage that fails', () => {
   const operations: Record<string, (store: S3BlobStore) => Promise<unknown>> = {
     'a put': (store) => store.put(newBlobKey(), Buffer.from('bytes')),
     'a put of parts': (store) => store.put(newBlobKey(), mebibytes(6)),
@@ -147,7 +147,7 @@ describe('S3BlobStore, whose storage fails', () => {
     });
   });
 
-  it('says so when there is no such bucket', async () => {
+  it('is unavailable if there is no such bucket', async () => {
     const store = new S3BlobStore(server.blobUrl().replace('spool-test', 'no-bucket'));
     for (const name of names.slice(0, 4)) await expect(operations[name]!(store)).rejects.toThrow(BlobStoreAway);
   });
@@ -165,9 +165,9 @@ describe('S3BlobStore, whose storage fails', () => {
       proxy.resume();
     }
   };
-  it('fails the reader when it falls silent half-way, or breaks off', failsReader, 30_000);
+  it('fails the reader if the storage falls silent or breaks off', failsReader, 30_000);
 
-  it('waits for a reader that is slow', async () => {
+  it('waits for a slow reader', async () => {
     const key = newBlobKey();
     const stored = await (await open()).put(key, mebibytes(6));
     // A pause of the machine must not look like silence.
@@ -183,7 +183,7 @@ describe('S3BlobStore, whose storage fails', () => {
     expect(await Promise.all(ranges.map(readSlowly))).toEqual([stored.size, stored.size, 10_000]);
   });
 
-  it('stores in spite of a lost answer, or leaves nothing', async () => {
+  it('stores the blob despite a lost answer, or leaves nothing', async () => {
     const store = openThroughProxy();
     const [single, begun, completed] = [newBlobKey(), newBlobKey(), newBlobKey()];
     const dropped = [proxy.dropNextAnswer((request) => request.includes(single))];

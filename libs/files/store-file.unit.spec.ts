@@ -9,7 +9,7 @@ describe('plainFileName', () => {
     ['', 'file'],
     ['line\nbreak\u0000.txt', 'linebreak.txt'],
     ['x'.repeat(300), 'x'.repeat(255)],
-  ])('makes of %j %j', (name, plain) => {
+  ])('changes %j to %j', (name, plain) => {
     expect(plainFileName(name)).toBe(plain);
   });
 });

@@ -62,7 +62,7 @@ describe.each([
 ])('in $name', ({ store }) => {
   beforeEach(() => open(store()));
 
-  test('finds what is missing and notes it, until it is back', async () => {
+  test('finds missing bytes, and notes them until they are back', async () => {
     const [whole, lost] = [await newFile('whole'), await newFile('lost')];
     await newFile('');
     expect(await verify()).toMatchObject({ files: 3, bytes: 9, found: 0, findings: [] });
@@ -78,7 +78,7 @@ describe.each([
   });
 });
 
-test('finds other sizes, and other bytes only with `hash`', async () => {
+test('finds wrong sizes, and wrong bytes only with `hash`', async () => {
   const [cut, changed] = [await newFile('0123456789'), await newFile('0123456789')];
   await writeFile(join(folder, cut.key), '01234');
   await writeFile(join(folder, changed.key), '012345678X');
@@ -89,7 +89,7 @@ test('finds other sizes, and other bytes only with `hash`', async () => {
   ]);
 });
 
-test('says of a file that cannot be read that nothing is known, and goes on', async () => {
+test('reports a file that cannot be read as unreadable, not as lost, and continues', async () => {
   const [stuck, lost] = [await newFile('stuck'), await newFile('lost')];
   const disk = new DiskBlobStore(folder);
   await disk.delete(lost.key);
@@ -106,19 +106,19 @@ test('says of a file that cannot be read that nothing is known, and goes on', as
   expect((await files.find(stuck.id))?.lost_at).toBeNull();
 });
 
-test.each([1, 20])('stops if the folder of %i files is gone, and takes no file for lost', async (count) => {
+test.each([1, 20])('stops if the folder of %i files is gone, and notes no file as lost', async (count) => {
   for (let i = 0; i < count; i++) await newFile('x');
-  await rename(folder, `${folder}-away`);
+  await rename(folder, `${folder}-moved`);
   try {
     await expect(verify()).rejects.toThrow(BlobStoreAway);
   } finally {
-    await rename(`${folder}-away`, folder);
+    await rename(`${folder}-moved`, folder);
   }
   const { rows } = await database.pool.query('select from files where lost_at is not null');
   expect(rows).toEqual([]);
 });
 
-test('goes on where it was stopped, over pages', async () => {
+test('continues where it stopped, over pages', async () => {
   const many = 1_100;
   const { key, size, sha256 } = await blobs.put(Buffer.from('shared'), { maxBytes: 100, claimWithinMs: 60_000 });
   await database.pool.query(
@@ -135,7 +135,7 @@ test('goes on where it was stopped, over pages', async () => {
     },
   });
   await expect(first).rejects.toBe(stop);
-  // Needs several pages: a page has 500 files, and eight are read at once.
+  // Needs several pages: a page has 500 files, and eight are read concurrently.
   expect(last).toBe('F00604');
   expect(await verify({ from: last! })).toMatchObject({ files: many - 604, lastFileId: 'F01100' });
   await new DiskBlobStore(folder).delete(key);
@@ -144,7 +144,7 @@ test('goes on where it was stopped, over pages', async () => {
   expect(report.findings).toHaveLength(100);
 });
 
-test('tells nothing of a file that is deleted while it is looked at', async () => {
+test('reports nothing for a file that is deleted during its check', async () => {
   const gone = await newFile('gone');
   const disk = new DiskBlobStore(folder);
   open({
