@@ -164,7 +164,11 @@ const TABLE: [string, Command, Outcomes][] = [
   ['record nothing', { type: 'record', runId: 'A', attempt: 1, facts: [] }, whileRunning('.', '.')],
   ['wait', command.wait('A', ['Q']), whileRunning('waiting', 'waiting')],
   ['wait for no request', command.wait('A', []), whileRunning('!illegal_transition', '!illegal_transition')],
-  ['wait twice for one request', command.wait('A', ['Q', 'Q']), whileRunning('!illegal_transition', '!illegal_transition')],
+  [
+    'wait twice for one request',
+    command.wait('A', ['Q', 'Q']),
+    whileRunning('!illegal_transition', '!illegal_transition'),
+  ],
   ['complete', command.complete('A'), whileRunning('completed IDLE', 'completed RESCHEDULING')],
   [
     'fail',

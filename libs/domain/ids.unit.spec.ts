@@ -21,9 +21,12 @@ describe('parseUlid', () => {
     (text) => expect(parseUlid(text)).toBeNull(),
   );
 
-  test.each([`${ID}\n`, ` ${ID.slice(1)}`, ID.replace('A', 'Ａ'), ID.replace('Z', 'ſ')])('returns null for %j', (text) => {
-    expect(parseUlid(text)).toBeNull();
-  });
+  test.each([`${ID}\n`, ` ${ID.slice(1)}`, ID.replace('A', 'Ａ'), ID.replace('Z', 'ſ')])(
+    'returns null for %j',
+    (text) => {
+      expect(parseUlid(text)).toBeNull();
+    },
+  );
 });
 
 describe('incrementUlid', () => {

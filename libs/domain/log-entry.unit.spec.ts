@@ -31,7 +31,11 @@ const SHOWN: [string, ThreadEvent, LogEntry | null][] = [
   ['the text of a message', happened.message('A', 'hello'), entry('user.message', 'hello')],
   ['a text delta', event('assistant.text_added', { text: ' x ' }, 'A', 1), entry('agent.message.delta', ' x ')],
   ['a thinking delta', event('assistant.thinking_added', { text: 'x' }, 'A', 1), entry('agent.thinking.delta', 'x')],
-  ['the title of a tool', event('tool.started', CALL, 'A', 1), entry('tool.use.started', 'Look it up', { ...tool, toolInput })],
+  [
+    'the title of a tool',
+    event('tool.started', CALL, 'A', 1),
+    entry('tool.use.started', 'Look it up', { ...tool, toolInput }),
+  ],
   [
     'the request id',
     event('tool.confirmation_requested', { ...CALL, requestId: 'Q' }, 'A', 1),

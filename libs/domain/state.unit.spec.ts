@@ -17,7 +17,11 @@ test.each<[ThreadStatus, string, ThreadEvent[]]>([
   ['RESCHEDULING', 'current Run queued after a requeue', REQUEUED],
   ['RESCHEDULING', 'current Run queued after a requeue, with a Run behind it', [...REQUEUED, queued('B')]],
   ['RESCHEDULING', 'current Run queued behind one that completed', FOLLOWED],
-  ['RESCHEDULING', 'current Run queued behind one that failed', [...RUNNING, queued('B'), failed('A', runError('internal'))]],
+  [
+    'RESCHEDULING',
+    'current Run queued behind one that failed',
+    [...RUNNING, queued('B'), failed('A', runError('internal'))],
+  ],
   ['RESCHEDULING', 'current Run queued behind one that was cancelled', [...RUNNING, queued('B'), cancelled('A')]],
   ['RUNNING', 'current Run claimed after the one before it completed', [...FOLLOWED, claimed('B')]],
   ['RUNNING', 'current Run claimed after a requeue', [...REQUEUED, claimed('A', 2)]],

@@ -39,9 +39,19 @@ function changes(events: ThreadEvent[], asked: Command[]) {
 test.each<[string, ThreadEvent[], Command[], WorkRow[]]>([
   ['a new Run is ready', [created()], [command.message('A')], [ready('A')]],
   ['a Run that is created with its Thread is ready', [], [command.create(), command.message('A')], [ready('A')]],
-  ['a Run behind another has no due date', RUNNING, [command.message('B', 'enqueue')], [row('B', { state: 'delayed' })]],
+  [
+    'a Run behind another has no due date',
+    RUNNING,
+    [command.message('B', 'enqueue')],
+    [row('B', { state: 'delayed' })],
+  ],
   ['a claimed Run is leased', QUEUED, [command.claim('A')], [leased('A')]],
-  ['a Run that is claimed and started in one batch is leased', QUEUED, [command.claim('A'), command.start('A')], [leased('A')]],
+  [
+    'a Run that is claimed and started in one batch is leased',
+    QUEUED,
+    [command.claim('A'), command.start('A')],
+    [leased('A')],
+  ],
   ['a start does not renew the lease', BOOTING, [command.start('A')], []],
   ['a step does not renew the lease', RUNNING, [command.say('A')], []],
   [
@@ -57,15 +67,30 @@ test.each<[string, ThreadEvent[], Command[], WorkRow[]]>([
     [command.decide('Q2')],
     [ready('A', { dispatch: 2, attempt: 1 })],
   ],
-  ['the Run of a lost worker is ready immediately', RUNNING, [command.reclaim('A')], [ready('A', { dispatch: 2, attempt: 1 })]],
-  ['a Run that is handed over is ready immediately', RUNNING, [command.handOver('A')], [ready('A', { dispatch: 2, attempt: 1 })]],
+  [
+    'the Run of a lost worker is ready immediately',
+    RUNNING,
+    [command.reclaim('A')],
+    [ready('A', { dispatch: 2, attempt: 1 })],
+  ],
+  [
+    'a Run that is handed over is ready immediately',
+    RUNNING,
+    [command.handOver('A')],
+    [ready('A', { dispatch: 2, attempt: 1 })],
+  ],
   [
     'a retryable failure delays the Run',
     RUNNING,
     [command.fail('A', runError('provider_unavailable'))],
     [row('A', { state: 'delayed', dispatch: 2, attempt: 1, dueInMs: 1_000 })],
   ],
-  ['a Run that is claimed again is leased', REQUEUED, [command.claim('A', 2)], [leased('A', { dispatch: 2, attempt: 2 })]],
+  [
+    'a Run that is claimed again is leased',
+    REQUEUED,
+    [command.claim('A', 2)],
+    [leased('A', { dispatch: 2, attempt: 2 })],
+  ],
   [
     'a Run that waits for an interrupted worker is delayed',
     RUNNING,
