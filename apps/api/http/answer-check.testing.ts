@@ -17,7 +17,7 @@ export class AnswerCheck {
   private readonly ajv: Ajv2020;
   private readonly validators = new Map<string, ValidateFunction>();
 
-  /** `compatibility`: whether the API that answers has the older fields. */
+  /** Takes `compatibility`: whether the tested API has the older fields. */
   constructor({ compatibility }: { compatibility: boolean }) {
     this.document = closeSchemas(openApiDocument('/api/v1', { compatibility })) as unknown as Document;
     this.ajv = new Ajv2020({ strict: false, allErrors: true, formats: { ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/ } });
@@ -27,7 +27,7 @@ export class AnswerCheck {
 
   check(method: string, path: string, { status, headers }: Response, json: unknown): void {
     const operation = findOperation(method, path.split('?')[0] ?? '');
-    // What is no operation can only be refused.
+    // A request outside of the operations is checked only if it is refused.
     const described = operation && this.follow(this.document.paths[operation.path]?.[method.toLowerCase()], status);
     if (operation && !described) throw new Error(`${method} ${path} answered ${status}, which is not documented`);
     for (const [name, { required, schema }] of Object.entries(described?.headers ?? {})) {
@@ -58,7 +58,7 @@ export class AnswerCheck {
   }
 }
 
-/** The reason of an error answer is in the catalogue, and belongs to its code and status. */
+/** Throws unless the reason of an error answer is in the catalogue and has the same code and status. */
 function checkReason(status: number, headers: Headers, { error: { code } }: ErrorEnvelope): void {
   const reason = headers.get(REASON_HEADER) ?? 'none';
   const cause = reason in ERROR_REASONS ? ERROR_REASONS[reason as ErrorReason] : undefined;

@@ -3,20 +3,20 @@ import type { Caller } from '#access';
 import type { AdminOperation, InputOf, Operation } from '#contract';
 
 /**
- * A request once the hooks of request-checks.ts have passed it: the caller is authenticated, path, query and body are
- * parsed by the operation's schemas. Routes take it by `@Req()`.
+ * A request that the hooks of request-checks.ts have passed. The caller is authenticated; path, query and body are parsed
+ * by the operation's schemas. Routes take it by `@Req()`.
  */
 export type ApiRequest<O extends Operation = Operation> = FastifyRequest & {
   caller: Caller;
   input: InputOf<O>;
 };
 
-/** Returns the caller's id in events: the person's, or the token's if there is none. */
+/** Returns the caller's id in events: the person's, or the token's if there is no person. */
 export function callerId(caller: Caller): string {
   return caller.kind === 'person' ? caller.personId : caller.tokenId;
 }
 
-/** What the request turned out to be about, for its line in the log. */
+/** The ids that the request is about, for its log line. */
 export interface Trail {
   threadId?: string | undefined;
   runId?: string | undefined;
@@ -31,9 +31,9 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     operation?: Operation;
-    /** Of a route for operators. */
+    /** Set on routes for operators. */
     adminOperation?: AdminOperation;
-    /** What it answers is for who asks, now: unless it says otherwise nobody is to keep it. */
+    /** Answers are for this caller and must not be stored: `no-store` unless the route sets Cache-Control. */
     isPrivate?: boolean;
   }
 }

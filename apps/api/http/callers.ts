@@ -3,7 +3,7 @@ import type { Authenticator, Admission, Caller, OperatorSession, OperatorSession
 import { pageKeyOf, sessionIdsOf } from '../console/session-cookie.ts';
 import { ApiError } from './http-errors.ts';
 
-/** Tells who sends a request: by `Authorization`, or, where operators sign in, by their session. */
+/** Finds the caller of a request: by `Authorization`, or by the session of a signed-in operator. */
 export class Callers {
   private readonly publicUrl: URL | null;
 
@@ -24,15 +24,15 @@ export class Callers {
     return { kind: 'operator', tokenId, tokenName, limits };
   }
 
-  /** Returns null if nobody is signed in. Throws what the database throws, and what `admission` throws. */
+  /** Returns null without a valid session. Throws what the database throws, and what `admission` throws. */
   async findSession(request: FastifyRequest, admission?: Admission): Promise<OperatorSession | null> {
     const ids = sessionIdsOf(request, this.isHttps(request));
     return this.sessions.find({ ids, pageKey: pageKeyOf(request) ?? '' }, admission);
   }
 
   /**
-   * A browser adds the cookie to what any page of the same site has it send, a service on another port of this machine
-   * included, and says in `Origin` which page that was. Throws ApiError.
+   * Requires an `Origin` of this service. A browser adds the cookie to requests from any page of the same site, even from a
+   * service on another port of this machine; `Origin` names that page. Throws ApiError.
    */
   requireOwnOrigin(request: FastifyRequest): void {
     const origin = originOf(request.headers.origin ?? '');
@@ -43,13 +43,13 @@ export class Callers {
     );
   }
 
-  /** Returns the origin that the request was sent to. Takes the public scheme for the public host: a proxy may not pass the scheme on. */
+  /** Returns the origin that the request was sent to. The public host has the public scheme: a proxy need not forward it. */
   private addressOf({ protocol, host }: FastifyRequest): string | null {
     const isPublic = host.toLowerCase() === this.publicUrl?.host;
     return isPublic ? this.publicUrl.origin : originOf(`${protocol}://${host}`);
   }
 
-  /** Whether the browser is on https, as far as the request or the public address tells: a proxy need not pass it on. */
+  /** Returns whether the request or the public address has https. A proxy need not forward the scheme. */
   isHttps({ protocol }: FastifyRequest): boolean {
     return protocol === 'https' || this.publicUrl?.protocol === 'https:';
   }
@@ -61,7 +61,7 @@ function originOf(address: string): string | null {
   return origin === 'null' ? null : origin;
 }
 
-/** The admin API takes the cookie where there is no header; the Agent Threads API never does. */
+/** Returns whether the cookie counts: in the admin API without a header, and never in the Agent Threads API. */
 export function isByCookie({ headers, routeOptions }: FastifyRequest): boolean {
   return routeOptions.config.adminOperation !== undefined && headers.authorization === undefined;
 }

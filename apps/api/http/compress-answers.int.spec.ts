@@ -17,7 +17,7 @@ interface Raw {
   bytes: Buffer;
 }
 
-/** fetch decodes answers by itself. */
+/** Sends a request without fetch, because fetch decodes the answer. */
 function ask(path: string, headers: Record<string, string> = {}, { method = 'GET', body = '' } = {}): Promise<Raw> {
   return new Promise((resolve, reject) => {
     const length = body === '' ? {} : { 'content-length': String(Buffer.byteLength(body)) };
@@ -54,7 +54,7 @@ test.each([
   ['deflate', undefined],
   ['', undefined],
   [undefined, undefined],
-])('an answer over 1 KB to Accept-Encoding: %s is encoded as %s', async (accepted, encoding) => {
+])('encodes an answer over 1 KB for Accept-Encoding %s as %s', async (accepted, encoding) => {
   const path = `/threads/${threadId}/events`;
   const plain = await ask(path);
   const answer = await ask(path, accepted === undefined ? {} : { 'accept-encoding': accepted });
@@ -68,14 +68,14 @@ test.each([
 
 const ANY = { 'accept-encoding': 'gzip, br' };
 
-test('HEAD answers with the headers of GET', async () => {
+test('HEAD has the headers of GET, and no body', async () => {
   const path = `/threads/${threadId}/events`;
   const [get, head] = await Promise.all([ask(path, ANY), ask(path, ANY, { method: 'HEAD' })]);
   expect([head.status, head.bytes.length]).toEqual([200, 0]);
   expect([head.headers['content-encoding'], head.headers['content-length']]).toEqual(['br', String(get.bytes.length)]);
 });
 
-test('a stored answer is replayed byte for byte in every encoding', async () => {
+test('replays a stored answer with the same bytes in every encoding', async () => {
   const requestId = 'r'.repeat(255);
   const message = { type: 'user_message', text: 'hi', requestId };
   const send = (accepted: string) =>
@@ -91,7 +91,7 @@ test('a stored answer is replayed byte for byte in every encoding', async () => 
   expect(new Set(answers.map(decode)).size).toBe(1);
 });
 
-test('streams and the bytes of files are not compressed', async () => {
+test('does not compress streams or the bytes of files', async () => {
   const contentBase64 = Buffer.alloc(5_000, 'a').toString('base64');
   const { json } = await api.post(`/threads/${threadId}/files`, {
     body: { name: 'a.json', contentType: 'application/json', contentBase64 },

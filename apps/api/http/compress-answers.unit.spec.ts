@@ -24,7 +24,7 @@ test('compresses JSON over 1,024 bytes, counted in bytes, not characters', async
   expect(gunzipSync(large.rawPayload).toString()).toBe(`"${'é'.repeat(512)}"`);
 });
 
-test('compresses JSON that is bytes already', async () => {
+test('compresses JSON in a Buffer', async () => {
   const text = JSON.stringify('é'.repeat(5_000));
   const response = await answer((reply) => reply.type(JSON_TYPE).send(Buffer.from(text)));
   expect(response.headers['content-encoding']).toBe('gzip');
@@ -34,7 +34,7 @@ test('compresses JSON that is bytes already', async () => {
 test.each([
   ['text', (reply: FastifyReply) => reply.type('text/plain').send('x'.repeat(5_000))],
   ['bytes of a file', (reply: FastifyReply) => reply.type('application/octet-stream').send(Buffer.alloc(5_000))],
-  ['lines as they come', (reply: FastifyReply) => reply.type('application/x-ndjson').send(Readable.from(['{}\n']))],
+  ['streamed lines', (reply: FastifyReply) => reply.type('application/x-ndjson').send(Readable.from(['{}\n']))],
   ['a JSON stream', (reply: FastifyReply) => reply.type(JSON_TYPE).send(Readable.from(['"', 'x'.repeat(5_000), '"']))],
 ])('does not compress %s', async (_, send) => {
   expect((await answer(send)).headers['content-encoding']).toBeUndefined();

@@ -3,14 +3,14 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { Operation } from '#contract';
 
 /**
- * Where the operations are: {base_url} of the specification (docs/spec/agent-threads-api.md) is the service's address
- * and this.
+ * The path of all operations. {base_url} of the specification (docs/spec/agent-threads-api.md) is the service's address
+ * plus this path.
  */
 export const BASE_PATH = '/api/v1';
 
 /**
- * Makes a method the operation's route. What is checked before the method runs stands in the operation (request-checks.ts):
- * the token, path, query and body.
+ * Makes a method the route of the operation. Before the method runs, request-checks.ts checks the token, path, query and
+ * body.
  */
 export function Endpoint(operation: Operation): MethodDecorator {
   return applyDecorators(

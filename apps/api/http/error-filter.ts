@@ -5,7 +5,7 @@ import { ownerOf } from '../bodies/body-intake.ts';
 import { errorEnvelope, HttpError, notFound, toApiError } from './http-errors.ts';
 import { letSenderFinish } from './let-sender-finish.ts';
 
-/** Every error of the process's HTTP side ends here: of routes, hooks, body parsing and unknown paths. */
+/** Sends the answer for each error of routes, hooks, body parsing and unknown paths. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   constructor(@Inject(LOGGER) private readonly logger: Logger) {}
@@ -16,7 +16,7 @@ export class ErrorFilter implements ExceptionFilter {
   }
 }
 
-/** Nest wraps Fastify's errors, and throws its own for a parameter that is empty. */
+/** Returns the error inside that of Nest. Nest wraps Fastify's errors, and throws its own for an empty parameter. */
 function unwrap(error: unknown): unknown {
   if (!(error instanceof HttpException)) return error;
   return error.cause ?? (error.getStatus() === 404 ? notFound('path') : error);
@@ -26,12 +26,12 @@ export function sendError(logger: Logger, request: FastifyRequest, reply: Fastif
   const { id: requestId, raw } = request;
   const isRefused = error instanceof HttpError;
   const refusal = isRefused ? error : toApiError(error);
-  // A refusal is the caller's to see. A caller could send thousands a second, and writing an error takes a millisecond.
+  // Refusals with 503 are not logged. A caller could cause thousands a second, and logging an error takes a millisecond.
   if (refusal.status !== 503) {
     if (refusal.status >= 500) logger.error({ requestId, err: error }, 'request failed');
   } else if (!isRefused) logger.warn({ requestId, err: error }, 'database or file storage unavailable');
   if (reply.sent) return;
-  // Fastify would hang up on a body that it has not read, and the caller, still sending, would not see the answer.
+  // Fastify would close the connection if it has not read the whole body, and a caller that still sends would lose the answer.
   reply.removeHeader('connection');
   if (!raw.complete) letSenderFinish(raw, raw.socket, ownerOf(request));
   void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal));

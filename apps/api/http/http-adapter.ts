@@ -12,7 +12,7 @@ import { networkOf } from './limit-rate.ts';
 import { RequestLog } from './request-log.ts';
 import { metrics } from '../metrics.ts';
 
-/** Longer than any path can be: a long id is refused like every other wrong one, after the token. */
+/** Longer than any path can be. A long id is then refused like any other malformed id, after the token check. */
 const MAX_PARAM_LENGTH = 64 * 1024;
 
 /** The time for a whole request to arrive: the largest file at 2 Mbit/s. */
@@ -21,32 +21,32 @@ export const REQUEST_TIMEOUT_MS = 300_000;
 /** How often Node checks for slow requests. Its default of 30 s would add that much to each timeout. */
 const TIMEOUT_CHECK_MS = 1_000;
 
-/** Fastify as both the API and the standalone need it. What is checked on each request: request-checks.ts. */
+/** Creates the Fastify adapter of the API and of the standalone. request-checks.ts holds the checks of each request. */
 export function createHttpAdapter(config: Config, logger: Logger): FastifyAdapter {
   const { BODY_LIMIT_BYTES, TRUSTED_PROXIES, HEADERS_TIMEOUT_MS } = config;
   const options: FastifyHttpOptions<Server> = {
     loggerInstance: logger,
     logController: new RequestLog(),
-    // A child logger a request costs more than the one line that is written: it names the request itself.
+    // A child logger for each request would cost more than its one line, which names the request.
     childLoggerFactory: (parent) => parent,
     genReqId: () => newId(),
     bodyLimit: BODY_LIMIT_BYTES,
-    // Whose address, host and protocol a request has, where it comes through them.
+    // Takes address, host and protocol from the headers of this many proxies.
     trustProxy: (_address, hop) => hop < TRUSTED_PROXIES,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // What comes in on a connection that is open still gets its answer, and with it `Connection: close`.
+    // A request on an open connection still gets its answer, with `Connection: close`.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => sendError(logger, request, reply, error),
     clientErrorHandler: (error, socket) => answerUnreadable(logger, error, socket),
     http: {
-      // Node's own refusal has no body: request-checks.ts refuses it.
+      // Node's own refusal has no body, so request-checks.ts refuses the request.
       requireHostHeader: false,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     },
   };
-  // Nest's middleware is not used; its layer would run on each request.
+  // Skips Nest's middleware layer, which would run on each request.
   const adapter = new FastifyAdapter({ ...options, skipMiddie: true });
   const fastify = adapter.getInstance();
   fastify.decorate('knownPaths', new KnownPaths(fastify, MAX_PARAM_LENGTH));
@@ -54,7 +54,7 @@ export function createHttpAdapter(config: Config, logger: Logger): FastifyAdapte
   return adapter;
 }
 
-/** `Expect:` of anything but 100-continue, which reaches no route; Node's own refusal has no body. */
+/** Refuses any `Expect` but 100-continue. Such a request reaches no route, and Node's own refusal has no body. */
 function refuseExpectation(logger: Logger, response: ServerResponse): void {
   const refusal = new ApiError('unsupported_expectation', 'Expect: must be 100-continue or absent');
   const body = JSON.stringify(errorEnvelope(refusal));
@@ -93,7 +93,7 @@ function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: S
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
-/** The line and the count of what reached no route; answers its id. */
+/** Logs and counts a request that reached no route. Returns its id. */
 function noteUnrouted(logger: Logger, status: number): string {
   const requestId = newId();
   metrics.httpRequests.inc({ method: 'OTHER', route: 'unknown', status });

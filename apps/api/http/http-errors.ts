@@ -13,13 +13,13 @@ import { BlobStoreAway } from '#files';
 import { isDatabaseAway } from '#platform';
 import { ThreadRefused, type Refusal } from '#threads';
 
-/** Of the Agent Threads API and of the admin API. */
+/** The error codes of the Agent Threads API and of the admin API. */
 type AnyCode = ErrorCode | AdminErrorCode;
 
 const ALL_REASONS = { ...ADMIN_ERROR_REASONS, ...ERROR_REASONS };
 type AnyReason = keyof typeof ALL_REASONS;
 
-/** A refused request. Thrown anywhere below a route, it becomes the error envelope with this status and these headers. */
+/** A refused request. If a route throws it, the answer is the error envelope with this status and these headers. */
 export class HttpError<Code extends AnyCode = AnyCode> extends Error {
   override name = 'HttpError';
 
@@ -62,17 +62,17 @@ const NOT_FOUND = {
   path: 'path_not_found',
 } as const;
 
-/** The same for what is not there and for what the caller may not see. */
+/** The refusal for a missing object, and the same for an object that the caller has no access to. */
 export const notFound = (what: keyof typeof NOT_FOUND) =>
   new ApiError(NOT_FOUND[what], what === 'path' ? 'There is no such path.' : `The ${what} was not found.`);
 
-/** The path exists, but not with this method. */
+/** The refusal for a path that exists, but not with this method. */
 export const methodNotAllowed = (allowed: readonly string[]) =>
   new ApiError('method_not_allowed', `Method not allowed; this path accepts ${allowed.join(', ')}.`, {
     headers: { Allow: allowed.join(', ') },
   });
 
-/** Nothing was done; the same request may succeed in a moment. */
+/** The refusal for a request that changed nothing and may soon succeed. */
 export const busyNow = (
   reason: 'key_in_progress' | 'thread_contended' | 'files_contended' | 'upload_too_slow',
   message: string,
@@ -84,10 +84,10 @@ export const bodiesFull = () =>
     headers: RETRY_SOON,
   });
 
-/** Another request has the same key, and is in progress or has just been committed. */
+/** The refusal if another request with the same key is in progress or has just been committed. */
 export const keyInProgress = () => busyNow('key_in_progress', 'A request with this Idempotency-Key is in progress.');
 
-/** Seconds until it is worth trying again. */
+/** The refusal beyond a limit. `seconds` is the time after which a retry can succeed. */
 export const rateLimited = (
   reason: Extract<
     AnyReason,
@@ -127,7 +127,7 @@ export const fileQuotaFull = () =>
 
 export const fileTooLarge = (message: string) => new ApiError('file_too_large', message);
 
-/** What the policy says of an agent, as an error. */
+/** Returns the error for an agent that the policy does not let the caller use. */
 export function agentError(
   access: Exclude<AgentAccess, 'ok'>,
   { apiEnabled }: Pick<AgentStanding, 'apiEnabled'>,
@@ -146,7 +146,7 @@ export function agentError(
   }
 }
 
-/** What each refusal of the domain is to callers of the API. Null: no caller can cause it. */
+/** The error reason of each refusal of the domain. Null: no caller can cause it. */
 const REJECTED: Record<RejectionCode, ErrorReason | null> = {
   thread_missing: 'thread_not_found',
   thread_exists: null,
@@ -202,12 +202,12 @@ export function refusalError(refusal: Refusal): Error {
   }
 }
 
-/** Each once; the details are for operators. */
+/** Joins the messages, each once. Omits the details, which are for operators. */
 function messagesOf(lacks: readonly Lack[]): string {
   return [...new Set(lacks.map(({ message }) => message))].join('; ');
 }
 
-/** Returns whether the error says that nothing was changed, and why. */
+/** Returns whether the error is a refusal, which changed nothing. */
 export const isRefusal = (error: unknown): boolean => error instanceof ApiError || error instanceof ThreadRefused;
 
 /** Fastify's own errors that callers cause; all its other 4xx errors are `invalid_http`. */
@@ -218,7 +218,7 @@ const FASTIFY_ERRORS: Record<string, () => ApiError> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new ApiError('unsupported_media_type', 'Unsupported Content-Type.'),
 };
 
-/** Every error as a refusal: what is not known to be the caller's is ours, and says nothing of its cause. */
+/** Returns each error as a refusal. An unknown error becomes a 500 without its cause. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof ThreadRefused) return toApiError(refusalError(error.refusal));

@@ -7,14 +7,14 @@ import { agentError, ApiError, errorEnvelope, refusalError, toApiError } from '.
 
 const codes = Object.keys(REJECTIONS) as RejectionCode[];
 
-it.each(codes)('maps %s: to a 4xx where a caller can cause it', (code) => {
+it.each(codes)('maps %s to a 4xx if a caller can cause it', (code) => {
   const error = refusalError({ reason: 'rejected', rejection: reject(code) });
   const callersCannot = ['thread_exists', 'stale_dispatch', 'stale_attempt', 'illegal_transition'].includes(code);
   expect(error instanceof ApiError).toBe(!callersCannot);
   if (error instanceof ApiError) expect([error.message, error.status < 500]).toEqual([REJECTIONS[code], true]);
 });
 
-it('gives every refusal of the domain a reason of its own', () => {
+it('gives each refusal of the domain a different reason', () => {
   const errors = codes
     .map((code) => refusalError({ reason: 'rejected', rejection: reject(code) }))
     .filter((error) => error instanceof ApiError);
@@ -65,7 +65,7 @@ it.each([
   ['DatabaseAway', new DatabaseAway(new Error('ECONNREFUSED 10.0.0.1'))],
   ['a broken connection', new Error('Connection terminated unexpectedly')],
   ['no connection within 2 s', new Error('timeout exceeded when trying to connect')],
-])('answers %s with 503 and Retry-After', (_, error) => {
+])('returns 503 with Retry-After for %s', (_, error) => {
   const { status, code, reason, headers, message } = toApiError(error);
   expect([status, code, reason]).toEqual([503, 'internal_error', 'database_unavailable']);
   expect(headers['Retry-After']).toBe('1');
@@ -84,7 +84,7 @@ it.each([
   undefined,
   null,
   Object.assign(new Error('secret'), { statusCode: 400 }),
-])('answers what it does not know with 500, and says nothing of it', (error) => {
+])('returns 500 without the cause for an unknown error: %p', (error) => {
   const refusal = toApiError(error);
   expect(refusal.status).toBe(ERRORS.internal_error.status);
   expect(errorEnvelope(refusal)).toEqual({

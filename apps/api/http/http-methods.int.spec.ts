@@ -15,7 +15,10 @@ afterAll(() => api.stop());
 
 const allowedOf = ({ headers }: Response): string[] => (headers.get('allow') ?? '').split(', ').toSorted();
 
-/** All routes, with the methods that each takes. A path can match several routes: `/tokens/identify` is also `/tokens/{tokenId}`. */
+/**
+ * All routes, with the methods that each takes. A path can match several routes: `/tokens/identify` is also
+ * `/tokens/{tokenId}`.
+ */
 const ROUTES: [path: string, ...methods: string[]][] = [
   ...Object.values<Operation>(operations).map(({ method, path }): [string, string, ...string[]] => [
     BASE_PATH + path,
@@ -61,7 +64,7 @@ describe('a known path with a wrong method', () => {
     }
   });
 
-  test('returns 405 before it reads the body, whatever its type', async () => {
+  test('returns 405 for a body of any type before it is read', async () => {
     const headers = { 'content-type': 'text/xml', 'content-encoding': 'gzip' };
     const response = await fetch(`${api.url}/threads/${ID}`, { method: 'PUT', headers, body: 'x'.repeat(100_000) });
     expect([response.status, allowedOf(response)]).toEqual([405, ['DELETE', 'GET', 'HEAD', 'PATCH']]);
@@ -88,7 +91,7 @@ describe('an operation that takes no body', () => {
     ['a malformed Content-Type and no body', { 'content-type': 'nonsense' }, ''],
     ['Content-Encoding: gzip and no body', { 'content-encoding': 'gzip' }, ''],
     ['a chunked body that is empty', {}, new ReadableStream({ start: (controller) => controller.close() })],
-    ['a JSON body, which is not looked at', { 'content-type': 'application/json' }, '{"a":1}'],
+    ['a JSON body, which is ignored', { 'content-type': 'application/json' }, '{"a":1}'],
   ])('takes %s', async (_, headers: Record<string, string>, body) => {
     const threadId = await api.newThread();
     for (const action of ['archive', 'unarchive']) {

@@ -37,12 +37,12 @@ describe('the error envelope', () => {
     expect(reply.headers.get('content-type')).toBe('application/json; charset=utf-8');
   });
 
-  it('is there for an id of any length', async () => {
+  it('is returned for an id of any length', async () => {
     const { status, json } = await api.get(`/threads/${'a'.repeat(10_000)}`);
     expect([status, json.error.message]).toEqual([400, 'path.threadId: must be a ULID']);
   });
 
-  it('is there for paths outside of the interface too', async () => {
+  it('is returned for paths outside of the API too', async () => {
     for (const path of ['/', '/index.html', '/api', '/api/v2/threads']) {
       const response = await fetch(origin + path);
       expect(response.status).toBe(404);
@@ -59,7 +59,7 @@ describe('the error envelope', () => {
     ['an expectation', 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\n\r\n', 417],
     ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(100_000)}\r\n\r\n`, 431],
     ['an unknown method', 'FLY /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n', 400],
-  ])('is there for %s', async (_, request, status) => {
+  ])('is returned for %s', async (_, request, status) => {
     const answer = await sendRaw(request);
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ error: { code: 'invalid_request' } });
@@ -69,30 +69,30 @@ describe('the error envelope', () => {
 describe('a body', () => {
   it.each([
     ['that is not JSON', '{"userId":', 'invalid_json'],
-    ['with a comma too many', '{"userId":"u",}', 'invalid_json'],
+    ['with a trailing comma', '{"userId":"u",}', 'invalid_json'],
     ['of two documents', '{"userId":"u"}{}', 'invalid_json'],
-    ['that is no object', '"u"', 'invalid_request'],
+    ['that is not an object', '"u"', 'invalid_request'],
     ['that is null', 'null', 'invalid_request'],
-  ])('%s is 400', async (_, body, code) => {
+  ])('%s gets 400', async (_, body, code) => {
     const { status, json } = await api.post(threads(), { body });
     expect([status, json.error.code]).toEqual([400, code]);
   });
 
-  it('that is empty is 400', async () => {
+  it('that is empty gets 400', async () => {
     const empty = await api.post(threads(), { headers: { 'content-type': 'application/json' } });
     expect([empty.status, empty.json.error.code]).toEqual([400, 'invalid_json']);
     const missing = await api.post(threads());
     expect([missing.status, missing.json.error.code]).toEqual([400, 'invalid_request']);
   });
 
-  it('that is not UTF-8 is 400', async () => {
+  it('that is not UTF-8 gets 400', async () => {
     const body = Buffer.concat([Buffer.from('{"userId":"'), Buffer.from([0xff]), Buffer.from('"}')]);
     const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' };
     const response = await fetch(`${api.url}${threads()}`, { method: 'POST', headers, body });
     expect([response.status, await response.json()]).toMatchObject([400, { error: { code: 'invalid_json' } }]);
   });
 
-  it('with NUL or a lone surrogate is 400', async () => {
+  it('with NUL or a lone surrogate gets 400', async () => {
     for (const userId of ['"a\\u0000"', '"\\ud800"']) {
       const { status, json } = await api.post(threads(), { body: `{"userId":${userId}}` });
       expect([status, json.error.code]).toEqual([400, 'invalid_request']);
@@ -100,7 +100,7 @@ describe('a body', () => {
     }
   });
 
-  it('of another content type is 415', async () => {
+  it('of another content type gets 415', async () => {
     for (const type of [
       'text/plain',
       'application/x-www-form-urlencoded',
@@ -115,7 +115,7 @@ describe('a body', () => {
     expect((await api.post(threads(), { body: '{"userId":"u"}', headers: charset })).status).toBe(201);
   });
 
-  it('over the limit is 413, known before it is read', async () => {
+  it('over the limit gets 413 before it is read', async () => {
     const before = await api.rowCounts();
     const body = JSON.stringify({ userId: 'u', pad: 'x'.repeat(10_000) });
     const { status, json } = await api.post(threads(), { body });
@@ -150,7 +150,7 @@ describe('a body', () => {
     expect(await sendRaw(`${head}Content-Length: 9000\r\n\r\n`)).toMatch(/^HTTP\/1.1 401 /);
   });
 
-  it('with many mistakes gets a short answer', async () => {
+  it('with many unknown fields gets a short answer', async () => {
     const names = Array.from({ length: 400 }, (_, i) => `"unknown ${i}":1`).join();
     const { status, json } = await api.post(threads(), { body: `{${names}}` });
     expect(status).toBe(400);
@@ -160,7 +160,7 @@ describe('a body', () => {
 });
 
 describe('links', () => {
-  it('are of the host that was asked', async () => {
+  it('have the host of the request', async () => {
     const body = '{"userId":"u"}';
     const answer = await sendRaw(
       `POST /api/v1${threads()} HTTP/1.1\r\nHost: spool.example:81\r\nConnection: close\r\n` +
@@ -169,7 +169,7 @@ describe('links', () => {
     expect(answer).toContain('"links":{"thread":"http://spool.example:81/api/v1/threads/');
   });
 
-  it('are of PUBLIC_BASE_URL where it is set', async () => {
+  it('start with PUBLIC_BASE_URL if it is set', async () => {
     const other = await ApiUnderTest.start({ settings: { PUBLIC_BASE_URL: 'https://spool.example/base/' } });
     try {
       const { json } = await other.post(`/agents/${other.agentId}/threads`, { body: { userId: 'u' } });
@@ -182,7 +182,7 @@ describe('links', () => {
   });
 });
 
-/** Beside the two interfaces; HEAD goes with GET. */
+/** The routes outside of the two APIs. A GET route has HEAD too. */
 const BESIDE = [
   ...['GET /health/live', 'GET /health/ready', 'GET /metrics'],
   ...['GET /api/docs', 'GET /api/docs/:file', 'GET /admin/v1/openapi.json'],
@@ -190,8 +190,8 @@ const BESIDE = [
   ...['POST /console/session', 'GET /console/session', 'DELETE /console/session'],
 ];
 
-describe('what needs no token', () => {
-  it('is the OpenAPI document, which describes every route that exists', async () => {
+describe('without a token', () => {
+  it('the OpenAPI document describes every route', async () => {
     const { paths } = (await (await fetch(`${api.url}/openapi.json`)).json()) as { paths: Record<string, object> };
     const described = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map(
@@ -210,7 +210,7 @@ describe('what needs no token', () => {
     expect(all).toHaveLength(told.length + Object.keys(adminOperations).length);
   });
 
-  it('is the OpenAPI document', async () => {
+  it('the OpenAPI document has every error code', async () => {
     const response = await fetch(`${api.url}/openapi.json`);
     expect(response.status).toBe(200);
     const text = await response.text();
@@ -218,7 +218,7 @@ describe('what needs no token', () => {
     for (const code of ERROR_CODES) expect(text).toContain(code);
   });
 
-  it('is health', async () => {
+  it('liveness and readiness are returned', async () => {
     const live = await fetch(`${origin}/health/live`);
     expect([live.status, await live.json()]).toEqual([200, { status: 'ok' }]);
     const ready = [200, { status: 'ready', database: 'ok', queue: 'ok', reasons: [] }];
@@ -231,7 +231,7 @@ describe('what needs no token', () => {
   });
 });
 
-it('answers 500 to what it does not expect, and says nothing of it', async () => {
+it('returns 500 without details for an unexpected error', async () => {
   const { pool } = api.app.get<Database>(DATABASE);
   const query = jest.spyOn(pool, 'query').mockImplementation(() => Promise.reject(new Error('secret detail')) as never);
   try {
@@ -250,7 +250,7 @@ it('sends the answer to a malformed request even if the client reads it only aft
   const body = Buffer.alloc(8_000_000, 'x');
   await once(socket, 'connect');
   socket.write(`post /api/v1/threads HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`);
-  // The answer is on its way before most of the body is.
+  // The answer is sent before most of the body has arrived.
   await new Promise((resolve, reject) => {
     socket.once('error', reject);
     socket.write(body, (error) => (error ? reject(error) : resolve(undefined)));
@@ -259,12 +259,12 @@ it('sends the answer to a malformed request even if the client reads it only aft
   expect(answer).toMatch(/^HTTP\/1.1 400 .*"invalid_request"/s);
 });
 
-it('does not wait for those who have connected and sent nothing, when it closes', async () => {
+it('shutdown does not wait for clients that have connected and sent nothing', async () => {
   const other = await ApiUnderTest.start();
   const { hostname, port } = new URL(other.url);
   const socket = connect(Number(port), hostname);
   const ended = new Promise((resolve) => socket.once('close', resolve)).then(() => 'ended');
-  socket.on('error', () => undefined); // how it is ended
+  socket.on('error', () => undefined); // The server may reset the connection.
   const { server } = other.app.getHttpAdapter().getInstance();
   const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
   await eventually(async () => (await connections()) === 1, { what: 'it is connected' });
@@ -273,7 +273,7 @@ it('does not wait for those who have connected and sent nothing, when it closes'
 }, 30_000);
 
 describe('the log', () => {
-  it('has the id that the answer names, whatever became of it, and the caller’s own beside it if that is plain', async () => {
+  it('has the X-Request-Id of the answer for every status, and a plain X-Request-Id of the caller', async () => {
     const lines: string[] = [];
     const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });
     const answers: [string | null, string | undefined][] = [];
@@ -299,7 +299,7 @@ describe('the log', () => {
     }
   });
 
-  it('has one line of a stream, too, though its reader hangs up', async () => {
+  it('has one line for a stream whose reader disconnects', async () => {
     const lines: string[] = [];
     const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });
     try {
@@ -317,7 +317,7 @@ describe('the log', () => {
     }
   });
 
-  it('has one line a request, with ids and without token and text', async () => {
+  it('has one line for each request, with ids and without token and text', async () => {
     const lines: string[] = [];
     const other = await ApiUnderTest.start({ logger: pino({}, { write: (line) => lines.push(line) }) });
     try {
@@ -345,7 +345,7 @@ describe('the log', () => {
   });
 });
 
-/** What a client that is not fetch sends, as it stands; answers all that comes back. */
+/** Sends the text unchanged, unlike fetch. Returns all bytes that come back. */
 function sendRaw(request: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin);

@@ -4,7 +4,7 @@ import { installLargeAnswers } from './large-answers.ts';
 test.each([
   ['small', { text: 'é"\n' }],
   ['large', { texts: Array(20).fill('é"\n😀'.repeat(5_000)), more: [null, 1, { a: undefined }] }],
-])('a %s answer is the JSON that it would be anyway', async (_, value) => {
+])('a %s answer equals JSON.stringify', async (_, value) => {
   const app = fastify();
   installLargeAnswers(app);
   app.get('/', () => Promise.resolve(value));

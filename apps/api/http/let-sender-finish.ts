@@ -5,17 +5,17 @@ import type { Readable } from 'node:stream';
 const SILENCE_MS = 2_000;
 /** How long the slowest sender may take. Milliseconds. */
 const PATIENCE_MS = 60_000;
-/** The process discards one piece in this time, whatever the number of senders. 64 KiB each make 32 MiB per second. */
+/** The process discards one chunk in this time, for any number of senders. Chunks of 64 KiB make 32 MiB per second. */
 const PIECE_MS = 2;
 
-/** By owner, who wants to read its next piece, in order. The first owner is next. */
+/** The callbacks that read the next chunks, in order, by owner. The first owner is next. */
 const waiting = new Map<string, (() => void)[]>();
 let timer: NodeJS.Timeout | null = null;
 
 /**
- * Discards the rest of a refused request. Closing the connection before all of it has arrived would reset it, and the sender would
- * lose the answer. Closes the connection of a sender that is silent or too slow. Reads slowly, and from one owner after the other:
- * to receive gigabytes that nobody wants would take the processor from other requests.
+ * Discards the rest of a refused request. Closing the connection before all of it has arrived would reset it, and the
+ * sender would lose the answer. Closes the connection of a sender that is silent or too slow. Reads slowly and serves the
+ * owners in turn, so that discarding gigabytes does not take the processor from other requests.
  *
  * @param source the request, or its connection if the request cannot be parsed as HTTP
  * @param owner the key that the request counts for
@@ -56,7 +56,7 @@ function callInTurn(owner: string, readNext: () => void): void {
 function callNext(): void {
   const [[owner, [first, ...others]] = ['', []]] = waiting;
   waiting.delete(owner);
-  // The owner goes behind the others.
+  // Moves the owner behind the others.
   if (others.length > 0) waiting.set(owner, others);
   timer = waiting.size > 0 ? setTimeout(callNext, PIECE_MS).unref() : null;
   first?.();

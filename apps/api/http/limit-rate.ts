@@ -7,9 +7,9 @@ import { rateLimited } from './http-errors.ts';
 type Counted = Pick<Caller, 'tokenId' | 'limits'>;
 
 /**
- * Counts one request: by token, or by address if there is no valid token. Counts it by address before each look-up of a token
- * that this process does not remember, and returns these counts if the token is valid (docs/adr/0024). Tells in the headers how
- * many are left. Throws ApiError.
+ * Counts one request: by token, or by address if there is no valid token. Counts it by address before each look-up of a
+ * credential that this process does not remember, and returns these counts if it is valid (docs/adr/0024). Sets the RateLimit
+ * headers. Throws ApiError.
  */
 export class RequestCount implements Admission {
   private readonly address: string;
@@ -37,7 +37,7 @@ export class RequestCount implements Admission {
   }
 }
 
-/** Counts one request. Throws ApiError beyond the limit; without `limit`, beyond that of addresses. */
+/** Counts one request. Throws ApiError beyond the limit `ofToken`; without it, beyond the limit of addresses. */
 async function limitRate(
   limiter: RateLimiter,
   key: string,
@@ -56,7 +56,10 @@ async function limitRate(
   throw rateLimited('too_many_requests', message, resetSeconds);
 }
 
-/** Returns the network that requests of an address are counted by. Rounds IPv6 addresses to /64, because one customer usually holds a whole /64. */
+/**
+ * Returns the network that requests of an address are counted by. Rounds IPv6 addresses to /64, because one customer usually
+ * holds a whole /64.
+ */
 export function networkOf(address: string): string {
   if (!ipaddr.IPv6.isValid(address) || address.includes('.')) return address;
   const { parts } = ipaddr.IPv6.parse(address);

@@ -9,6 +9,6 @@ test.each([
   ['fe80::1%br-lan', 'fe80::1%br-lan'],
   ['::1', '0:0:0:0'],
   ['2001:db8:1:2::', '2001:db8:1:2'],
-])('of %s requests are counted by %s', (address, network) => {
+])('counts requests from %s by %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   tests++;
-  // So that no test notices what an earlier one changed.
+  // Notices the changes of earlier tests before this test starts.
   await watch.look();
   sent.length = 0;
 });
@@ -51,14 +51,14 @@ const attacks = [
   {
     what: 'session cookies',
     attempt: async (address: string) => {
-      // A cookie that was not made with the key of the page costs no look-up at all.
+      // A cookie that was not made with the key of the page causes no look-up.
       const { id, pageKey } = makeSessionSecrets();
       return (await asOperator(address, { cookie: `spool_session=${id}`, 'spool-page-key': pageKey })).status;
     },
   },
 ];
 
-it.each(attacks)('random $what beyond the limit of their address cost no look-up', async ({ attempt }) => {
+it.each(attacks)('random $what beyond the limit of their address cause no look-up', async ({ attempt }) => {
   const statuses: number[] = [];
   for (let i = 0; i < LIMIT; i++) statuses.push(await attempt(at(7)));
   expect(statuses).toEqual(Array(LIMIT).fill(401));
@@ -70,13 +70,13 @@ it.each(attacks)('random $what beyond the limit of their address cost no look-up
   expect(await attempt(at(8))).toBe(401);
 });
 
-it.each(attacks)('random $what sent at once cost no more look-ups than the limit allows', async ({ attempt }) => {
+it.each(attacks)('random $what sent concurrently cause no more look-ups than the limit allows', async ({ attempt }) => {
   const statuses = await Promise.all(Array.from({ length: 3 * LIMIT }, () => attempt(at(7))));
   expect(statuses.filter((status) => status === 401)).toHaveLength(LIMIT);
   expect(lookUps()).toBe(LIMIT);
 });
 
-it('a wrong token that is repeated is looked up once', async () => {
+it('a repeated wrong token is looked up once', async () => {
   const token = makeToken('service');
   for (let i = 0; i < 5; i++) expect((await asPerson(token)).status).toBe(401);
   expect(lookUps()).toBe(1);
@@ -94,7 +94,7 @@ it('admits a remembered token behind an address whose limit is used up, also aft
   expect((await asPerson(token)).status).toBe(200);
 });
 
-it('refuses a valid token that is not remembered behind such an address, and admits it from another one', async () => {
+it('refuses a valid token that is not remembered beyond the limit of its address, but not from another one', async () => {
   const { token } = await api.newPerson();
   for (let i = 0; i < LIMIT; i++) await asPerson(makeToken('person'));
   const { status, headers } = await asPerson(token);

@@ -11,9 +11,9 @@ import { RequestCount } from './limit-rate.ts';
 import { ApiError, notOperator, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
 
 /**
- * What every operation checks before its method runs, in this order (docs/spec/decisions.md#check-order): token, rate
- * limit, path and query, then the body. As hooks of Fastify and not as guards and pipes of Nest, which run after the
- * body was read: a caller without a token must not make us read 8 MiB, and a wrong path comes before a wrong body.
+ * Installs the checks of every operation, in this order (docs/spec/decisions.md#check-order): token, rate limit, path and
+ * query, then the body. Uses hooks of Fastify, because guards and pipes of Nest run after the body was read. A caller
+ * without a token must not make the server read 8 MiB, and a wrong path is reported before a wrong body.
  */
 export function installRequestChecks(fastify: FastifyInstance, checkers: Checkers): void {
   const { callers, limiter, compatibility, bodies } = checkers;
@@ -31,13 +31,13 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
     request.caller = await callers.find(request, count);
     await count.add(request.caller);
     if (request.caller === null) throw unauthenticated();
-    // To the Agent Threads API operators are callers who may use nothing.
+    // In the Agent Threads API an operator is a caller without access to anything.
     if (request.routeOptions.config.adminOperation && request.caller.kind !== 'operator') throw notOperator();
     if (isByCookie(request) && operation.method !== 'GET') callers.requireOwnOrigin(request);
     const input = parseHead(operation, request);
     request.input = input;
     request.trail = { ...input.params };
-    // Without a body the type is meaningless, but Fastify would look for a parser of it.
+    // Without a body the type is meaningless, but Fastify would look for its parser.
     if (operation.body === null && isEmpty(request)) delete request.raw.headers['content-type'];
   });
 
@@ -59,15 +59,15 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
     const older = compatibility ? request.routeOptions.config.operation?.compatibleBody : undefined;
     const body = older ?? operation?.body;
     if (body && body !== 'upload') (request.input as InputOf<Operation>).body = parse(body, request.body, 'body');
-    // What is done with a large body is as long a step as its checks.
+    // The handler of a large body takes as long as the checks, so it gets its own turn of the event loop.
     if ((request.bodyHold?.bytes ?? 0) > LARGE_BYTES) void ownTurn().then(() => done());
     else done();
   });
 
-  // Only JSON, only UTF-8, and files: every other content type is 415.
+  // Accepts JSON in UTF-8, and files. Every other content type gets 415.
   fastify.removeAllContentTypeParsers();
   void fastify.register(multipart);
-  // A chunked body may be empty. Then an operation that takes no body needs no type.
+  // A chunked body can be empty. Then an operation that takes no body needs no type.
   fastify.addContentTypeParser('*', (request, payload, done) => {
     const refuse = (): void => done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE());
     if (operationOf(request)?.body !== null) return refuse();
@@ -79,13 +79,13 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
   });
   fastify.addContentTypeParser('application/json', async (request: FastifyRequest) => {
     const body = isEmpty(request) ? undefined : await bodies.readJson(request);
-    // Many clients name a type where they send nothing.
+    // Many clients send a type without a body.
     if (body === undefined && operationOf(request)?.body) throw new errorCodes.FST_ERR_CTP_EMPTY_JSON_BODY();
     return body;
   });
 }
 
-/** Of both interfaces: what is checked is the same. */
+/** An operation of either interface. Both have the same checks. */
 type CheckedOperation = Operation | (AdminOperation & { takesIdempotencyKey?: undefined });
 
 function operationOf({ routeOptions: { config } }: FastifyRequest): CheckedOperation | undefined {
@@ -121,7 +121,7 @@ export interface Checkers {
   callers: Callers;
   limiter: RateLimiter;
   bodies: BodyIntake;
-  /** Whether the older fields are taken (docs/api/compatibility.md). */
+  /** Whether the older fields are accepted (docs/api/compatibility.md). */
   compatibility: boolean;
 }
 
@@ -134,7 +134,7 @@ function parseHead(
   // Downloads have no optional fields, so `extended` is ignored like any unknown parameter.
   const mayExtend = request.routeOptions.config.operation !== undefined && answer !== 'bytes';
   const key = takesIdempotencyKey ? request.headers['idempotency-key'] : undefined;
-  // Node joins several header lines to one value, which is none of the client's keys.
+  // Node joins several header lines to one value, which the client never sent.
   if (key !== undefined && countLines(request, 'idempotency-key') > 1)
     throw new ApiError('invalid_field', 'Idempotency-Key: must be sent only once');
   return {
@@ -156,7 +156,7 @@ const MAX_ISSUES = 5;
 const MAX_FIELDS = 5;
 const MAX_MESSAGE_LENGTH = 500;
 
-/** Zod names them all: 640,000 unknown fields, as 8 MiB can hold, kept the process busy for a second and more. */
+/** Names the first unknown fields. Zod names all: 640,000 fields, in a body of 8 MiB, took more than a second. */
 function nameFewFields(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code !== 'unrecognized_keys') return undefined;
   const names = issue.keys.slice(0, MAX_FIELDS).map((name) => `"${name}"`);
@@ -164,7 +164,7 @@ function nameFewFields(issue: z.core.$ZodRawIssue): string | undefined {
   return `Unrecognized key${issue.keys.length > 1 ? 's' : ''}: ${names.join(', ')}${more}`;
 }
 
-/** What is wrong and where, for the caller's engineers. Bounded: the names of unknown fields are the caller's. */
+/** Describes what is wrong and where. Limits the length, because the caller chooses the names of unknown fields. */
 function describeIssues(issues: readonly z.core.$ZodIssue[], place: string): string {
   const told = issues.slice(0, MAX_ISSUES).map(({ path, message }) => `${[place, ...path].join('.')}: ${message}`);
   if (issues.length > MAX_ISSUES) told.push(`and ${issues.length - MAX_ISSUES} more`);

@@ -2,29 +2,29 @@ import type { ServerResponse } from 'node:http';
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify';
 import { metrics } from '../metrics.ts';
 
-/** What is counted by its name; the parser knows thirty more, which nobody uses here. */
+/** The methods with their own metric label. The parser knows about thirty more, which no route has. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Of a request that is over: where its caller was gone before there was an answer it is 499, as nginx has it. */
+/** Returns the status of a finished request: 499, as in nginx, if the caller disconnected before the answer. */
 export const statusOf = ({ headersSent, statusCode }: ServerResponse): number => (headersSent ? statusCode : 499);
 
-/** Of another's log, to be found in ours: nothing but short plain words, which cannot be taken for anything else. */
+/** The format of a caller's request id that is logged: short and plain, so that it cannot imitate other log text. */
 const CALLER_REQUEST_ID = /^[\w.:-]{1,64}$/;
 
 /**
- * One line and one count a request, when its connection is done with it: also of those that were cut off, which Fastify's own
- * hooks do not tell of. Ids only: never the token, the URL's query or the text of a message.
+ * Writes one line and counts one request when its answer is closed. Includes aborted requests, which Fastify's hooks do not
+ * report. Logs only ids, never the token, the query of the URL or the text of a message.
  */
 export class RequestLog extends LogController {
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     const startedAt = performance.now();
     metrics.httpOpen.inc();
-    // What a caller reports can be found in the log. Set here, no answer is without it.
+    // Lets operators find a reported answer in the log. Set here, so that every answer has it.
     reply.raw.setHeader('X-Request-Id', request.id);
     reply.raw.once('close', () => this.closed(request, reply, performance.now() - startedAt));
   }
 
-  /** Its line would hold the URL. */
+  /** Writes nothing, because the line would contain the URL. */
   override routeNotFound(): void {}
 
   override requestCompleted(): void {}
@@ -37,7 +37,7 @@ export class RequestLog extends LogController {
     const counted = { method: METHODS.has(method) ? method : 'OTHER', route: route ?? 'unknown' };
     metrics.httpOpen.dec();
     metrics.httpRequests.inc({ ...counted, status });
-    // These last for as long as their readers like.
+    // The reader determines how long these last.
     const isFollowing = config.operation?.answer === 'event_stream' || config.adminOperation?.form === 'lines';
     if (!isFollowing) metrics.httpSeconds.observe(counted, elapsedMs / 1_000);
     const given = headers['x-request-id'];

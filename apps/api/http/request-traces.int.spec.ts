@@ -10,10 +10,10 @@ import { installRequestTraces } from './request-traces.ts';
 const exporter = new InMemorySpanExporter();
 trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
 beforeEach(() => exporter.reset());
-// Other spec files of this worker may have one too.
+// Other spec files of this worker may set a provider too.
 afterAll(() => trace.disable());
 
-test('requests of operations have a span by their route, and no others', async () => {
+test('only requests of operations have a span, named after the route', async () => {
   const app = Fastify();
   installRequestTraces(app);
   const configs = {
@@ -33,7 +33,7 @@ test('requests of operations have a span by their route, and no others', async (
   expect(spans.map(({ name }) => name)).toEqual(['GET /api/v1/agents/{agentId}', 'GET /admin/v1/queue']);
 });
 
-test('the span of a request whose caller was gone before the answer does not tell of one', async () => {
+test('the span of a request whose caller disconnected before the answer has the status 499', async () => {
   const app = Fastify();
   installRequestTraces(app);
   let arrived = false;

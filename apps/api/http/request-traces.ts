@@ -7,8 +7,8 @@ import { statusOf } from './request-log.ts';
 const spans = new WeakMap<FastifyRequest, Span>();
 
 /**
- * A span for each request of an operation, which goes on with the caller's trace if the request names one (`traceparent`).
- * Requests of what is no operation (health, metrics, documents, the console) have none. Of the address only the route is told.
+ * Records a span for each request of an operation. It continues the caller's trace if the request has a `traceparent`. Other
+ * requests (health, metrics, documents, the console) have no span. Of the URL, the span has only the scheme and the route.
  */
 export function installRequestTraces(fastify: FastifyInstance): void {
   fastify.addHook('onRequest', (request, reply, done) => {
@@ -19,13 +19,13 @@ export function installRequestTraces(fastify: FastifyInstance): void {
       const { traceparent, tracestate } = request.headers;
       const span = spanFrom({ headers: { traceparent, tracestate } }, `${request.method} ${route}`, about);
       spans.set(request, span);
-      // Also of a caller that hangs up, which no hook of Fastify tells.
+      // Ends the span also if the caller disconnects, which no hook of Fastify reports.
       reply.raw.once('close', () => endRequestSpan(request, statusOf(reply.raw)));
     }
     done();
   });
 
-  // Last before the handler: reading a body loses what was under way before it.
+  // Runs last before the handler, because reading a body loses the context set before it.
   fastify.addHook('preHandler', (request, _reply, done) => {
     const span = spans.get(request);
     if (span === undefined) return done();
@@ -33,7 +33,7 @@ export function installRequestTraces(fastify: FastifyInstance): void {
   });
 }
 
-/** The answer is on its way: of a stream, which may stay open for days, its head is. */
+/** Ends the span with the status of the answer. A stream ends it with its head, because it may stay open for days. */
 export function endRequestSpan(request: FastifyRequest, status: number): void {
   const span = spans.get(request);
   if (span === undefined) return;
@@ -43,7 +43,7 @@ export function endRequestSpan(request: FastifyRequest, status: number): void {
   span.end();
 }
 
-/** `/metrics` is checked as an operation of operators, and is none of those. */
+/** Returns null if the route is no operation. `/metrics` is checked like one of the admin API, but is none. */
 function routeOf({ routeOptions: { config, url = '' } }: FastifyRequest): string | null {
   if (config.operation) return BASE_PATH + config.operation.path;
   return config.adminOperation && url.startsWith(ADMIN_PATH) ? ADMIN_PATH + config.adminOperation.path : null;

@@ -2,8 +2,8 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Connections on which nothing was asked yet: browsers and other clients open some ahead. At the end of a server Node hangs up
- * on those that were used and are idle, and waits for these, for as long as it may.
+ * The connections without a request so far; browsers open some in advance. `server.close()` closes idle keep-alive sockets,
+ * but waits for sockets that never sent a request.
  */
 export class UnusedConnections {
   private readonly sockets = new Set<Socket>();
@@ -16,7 +16,7 @@ export class UnusedConnections {
     server.on('request', ({ socket }) => this.sockets.delete(socket));
   }
 
-  /** Hangs up on them, but not where a first request has begun to arrive. */
+  /** Closes them, except those on which a first request has begun to arrive. */
   end(): void {
     for (const socket of this.sockets) if (socket.bytesRead === 0) socket.destroy();
   }
