@@ -52,7 +52,7 @@ export class FileSender {
     // Ranges are defined for GET only (RFC 9110, section 14.2).
     const range = isHead ? null : rangeOf(file, headers.range, headers['if-range'], etag);
     const { size } = file;
-    // Before the headers are set, so that a refusal is not sent as the file's bytes.
+    // Opens before the headers are set, so that a refusal is not sent as the bytes of the file.
     const bytes = await this.open(file, range, isHead);
     // Starts again with the current tag and size.
     if (!(bytes instanceof Readable)) return this.send(bytes, request, reply, disposition);
@@ -71,18 +71,18 @@ export class FileSender {
 
   /**
    * Returns the bytes (none for HEAD, after a check that they exist). Returns the current file instead if an Agent has
-   * written it anew and the old bytes are gone. Throws ApiError 410 if the blob store has lost them.
+   * replaced it and the old bytes are deleted. Throws ApiError 410 if the blob store has lost the bytes.
    */
   private async open(file: FileRow, range: ByteRange | null, isHead: boolean): Promise<Readable | FileRow> {
     try {
       const bytes = isHead ? await this.probe(file) : await this.blobs.get(file.blob_key, range ?? undefined);
-      // If that fails, the next read or `spool verify --files` notes it.
+      // If this fails, the next read or `spool verify --files` records it.
       if (file.lost_at !== null) await this.files.noteLost(file, false).catch(() => undefined);
       return bytes;
     } catch (error) {
       if (!(error instanceof BlobMissing)) throw error;
       const now = await this.files.find(file.id);
-      // Deleted since, by another request.
+      // Another request has deleted the file.
       if (now === null) throw notFound('File');
       if (now.blob_key !== file.blob_key) return now;
       fileMetrics.lostFileReads.inc();
@@ -97,7 +97,7 @@ export class FileSender {
   }
 }
 
-/** Of anything but a stream, Fastify's route for HEAD would state the length. */
+/** An empty stream. For any other body, Fastify's route for HEAD would set the length. */
 const noBytes = () => Readable.from([]);
 
 /** Returns null for the whole file: for an invalid range, several ranges, or a range of other bytes. Throws ApiError 416. */
@@ -108,7 +108,7 @@ function rangeOf(
   etag: string,
 ): ByteRange | null {
   if (range === undefined || (ifRange !== undefined && ifRange !== etag)) return null;
-  // More than all of it is all of it (RFC 9110, 14.1.2); to the parser it is not in the file.
+  // A suffix longer than the file means the whole file (RFC 9110, 14.1.2). The parser would refuse it.
   const clamped = range.replace(/^bytes=-(\d+)$/, (_, suffix: string) => `bytes=-${Math.min(Number(suffix), size)}`);
   const ranges = parseRange(size, clamped);
   if (ranges === -1) {

@@ -34,13 +34,13 @@ async function upload(text: string, key?: string): Promise<{ status: number; tex
 const remove = (uploaded: { text: string }) =>
   api.call('DELETE', `/files/${(JSON.parse(uploaded.text) as { file: PublicFile }).file.id}`);
 
-/** Sends the head of an upload only, and waits for the answer. */
+/** Sends only the head of an upload. Returns status and reason of the answer. */
 async function answerToHead(headers: Record<string, string>): Promise<[number | undefined, unknown]> {
   const sent = request(`${api.url}/agents/${api.agentId}/files`, {
     method: 'POST',
     headers: { authorization: `Bearer ${api.token}`, 'content-type': 'multipart/form-data; boundary=b', ...headers },
   });
-  sent.on('error', () => undefined); // cut off below
+  sent.on('error', () => undefined); // The request is destroyed below.
   sent.flushHeaders();
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   sent.destroy();
@@ -52,15 +52,15 @@ const ofLength = (bytes: number) => ({ 'content-length': String(bytes) });
 const around = 16 * 1024;
 
 test.each([
-  ['has all files that it can have', () => setQuota(0, null), chunked],
-  ['has all bytes that it can have', () => setQuota(null, 0), chunked],
-  ['has no room for so many bytes', () => setQuota(null, 500), ofLength(501 + around)],
+  ['has used up its number of files', () => setQuota(0, null), chunked],
+  ['has used up its bytes', () => setQuota(null, 0), chunked],
+  ['has no room for the declared bytes', () => setQuota(null, 500), ofLength(501 + around)],
 ])('an upload is refused before its body if the organization %s', async (_, limit, headers) => {
   await limit();
   expect(await answerToHead(headers)).toEqual([413, 'file_quota_full']);
 });
 
-test('uploads are taken as long as they fit', async () => {
+test('accepts uploads until the quota is full', async () => {
   await setQuota(null, 4);
   const fits = await upload('fits');
   expect([fits.status, (await upload('x')).status]).toEqual([201, 413]);

@@ -48,11 +48,11 @@ export interface FileServiceOptions {
 
 type UploadedDraft = Pick<NewDraft, 'file' | 'owner' | 'organizationId'>;
 
-/** Files: drafts of Agents, and attachments and artifacts of Threads. Their bytes: download.ts. */
+/** The operations on drafts of Agents, and on attachments and artifacts of Threads. download.ts sends the bytes. */
 export class FileService {
   constructor(private readonly options: FileServiceOptions) {}
 
-  /** The bytes are stored while they come; only the commit that makes them a draft takes the lock of the key. */
+  /** Stores the bytes as they arrive. Only the commit of the draft takes the lock of the idempotency key. */
   async uploadFile(request: ApiRequest<typeof operations.uploadFile>): Promise<Answer> {
     const { access, blobs, settings } = this.options;
     const { caller, input } = request;
@@ -124,7 +124,7 @@ export class FileService {
     const draft = file.thread_id === null ? await files.deleteDraft(fileId) : null;
     if (draft !== null) await blobs.discard([draft]);
     else {
-      // A draft that is gone may have been attached meanwhile.
+      // If the draft does not exist, a concurrent request may have attached it.
       const attached = file.thread_id === null ? await files.find(fileId) : file;
       if (!attached) throw notFound('File');
       await this.removeFromThread(request, attached, 'delete_file');
@@ -132,10 +132,10 @@ export class FileService {
     return { ok: true };
   }
 
-  /** Throws ApiError, unless the request has a known key: then the answer may be a replay, which the quota does not concern. */
+  /** Throws ApiError beyond the quota. Admits a request with a known key, because a replay needs no quota. */
   private async refuseBeyondQuota(request: ApiRequest, organizationId: string, minBytes: number): Promise<void> {
     const { files, idempotency } = this.options;
-    // A quota that is used up takes no byte.
+    // A full quota has no room for one byte.
     if (await files.hasRoomFor(organizationId, Math.max(1, minBytes))) return;
     if (!(await idempotency.isKeyKnown(request))) throw fileQuotaFull();
   }
@@ -169,7 +169,7 @@ export class FileService {
     }
   }
 
-  /** Deletes the bytes at once if making a file of them was refused. After other errors, leaves them to the sweeper. */
+  /** Deletes the bytes immediately if the file was refused. After any other error, leaves them to the sweeper. */
   private async orDiscard<T>({ blob_key }: PreparedFile, made: Promise<T>): Promise<T> {
     return made.catch(async (error: unknown) => {
       if (isRefusal(error)) await this.options.blobs.discard([blob_key]);
@@ -177,7 +177,7 @@ export class FileService {
     });
   }
 
-  /** Removes the file only if it still has the bytes that the request's conditions were checked against. Throws ApiError. */
+  /** Removes the file if it still has the bytes for which the request's conditions were checked. Throws ApiError. */
   private async removeFromThread(
     request: FastifyRequest,
     file: FileRow,
@@ -200,7 +200,7 @@ export class FileService {
 
   private async readAttached(fileId: string): Promise<ThreadFileAnswer> {
     const file = await this.options.files.find(fileId);
-    // Deleted since, by another request.
+    // Another request has deleted the file.
     if (file === null) throw notFound('File');
     return { file: renderThreadFile(file) };
   }
@@ -215,7 +215,7 @@ function decodeInline(
   return { name, bytes: decodeBase64(contentBase64), declaredType: contentType, maxBytes };
 }
 
-/** Base64 that is decoded in one step, characters. A multiple of four, which are three bytes. */
+/** The characters of Base64 decoded in one step. A multiple of four, because four characters are three bytes. */
 const DECODED_AT_ONCE = 256 * 1024;
 
 /** Decodes in steps, each in a turn of the event loop. */
@@ -226,7 +226,7 @@ async function* decodeBase64(text: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** Drafts go after a day at the latest; whoever deletes or attaches some need not wait. */
+/** Returns the refusal beyond the limit of drafts. Deleting or attaching a draft makes room before it expires. */
 function tooManyDrafts(maxDrafts: number): ApiError {
   const message = `The caller has ${maxDrafts} drafts that no Thread has: delete or attach some.`;
   return rateLimited('too_many_drafts', message, 60);

@@ -55,7 +55,7 @@ const inline = (bytes: string, name = 'a.txt') => ({
   contentBase64: Buffer.from(bytes).toString('base64'),
 });
 
-/** Files in the blob folder, whole or half. */
+/** Lists the files in the blob folder, complete or incomplete. */
 async function storedBlobs(): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
@@ -65,12 +65,12 @@ const messageOf = ({ status, json }: Reply | FileReply) => [status, json.error.m
 
 describe('an upload', () => {
   test.each([
-    ['of one byte too many', 413, () => upload([filePart(randomBytes(1_001))])],
-    ['of many bytes too many', 413, () => upload([filePart(randomBytes(40_000))])],
-    ['of no part', 400, () => upload([])],
-    ['of two files', 400, () => upload([filePart('a'), filePart('b')])],
-    ['with a field beside', 400, () => upload([filePart('a'), filePart('b', 'x', 'other')])],
-    ['of another name', 400, () => upload([filePart('a', 'x', 'upload')])],
+    ['one byte over the limit', 413, () => upload([filePart(randomBytes(1_001))])],
+    ['many bytes over the limit', 413, () => upload([filePart(randomBytes(40_000))])],
+    ['without a part', 400, () => upload([])],
+    ['with two files', 400, () => upload([filePart('a'), filePart('b')])],
+    ['with another field', 400, () => upload([filePart('a'), filePart('b', 'x', 'other')])],
+    ['with another field name', 400, () => upload([filePart('a', 'x', 'upload')])],
     [
       'that is cut off',
       400,
@@ -80,7 +80,7 @@ describe('an upload', () => {
         return api.post(`/agents/${api.agentId}/files`, { headers, body });
       },
     ],
-  ])('%s is refused, and its bytes are gone at once', async (_, expected, send) => {
+  ])('%s is refused, and its bytes are deleted immediately', async (_, expected, send) => {
     expect((await send()).status).toBe(expected);
     expect(await storedBlobs()).toEqual([]);
   });
@@ -88,11 +88,11 @@ describe('an upload', () => {
   test.each([
     ['no name', 'name="file"', 'application/octet-stream', 'file'],
     ['no name, but a type', 'name="file"', 'image/png', 'file'],
-    ['no name, and text that is no field', 'name=file', 'application/json; charset=utf-8', 'file'],
+    ['no name, and a text type that is not a field', 'name=file', 'application/json; charset=utf-8', 'file'],
     ['an empty name', 'name="file"; filename=""', 'application/octet-stream', 'file'],
     ['an empty name of text', 'name="file"; filename=""', 'text/plain', 'file'],
     ['only an extended name', `name="file"; filename*=UTF-8''na%C3%AFve.txt`, 'text/plain', 'naïve.txt'],
-  ])('of a part with %s is taken', async (_, disposition, type, name) => {
+  ])('of a part with %s is accepted', async (_, disposition, type, name) => {
     const headers = { 'content-type': 'multipart/form-data; boundary=x' };
     const body = `--x\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\nhi\r\n--x--\r\n`;
     const sent = await api.post(`/agents/${api.agentId}/files`, { headers, body });
@@ -101,7 +101,7 @@ describe('an upload', () => {
     expect((await api.call('DELETE', `/files/${json.file.id}`)).status).toBe(200);
   });
 
-  test('of as many bytes as are allowed is taken, and they go with it at once', async () => {
+  test('of the largest size is accepted, and its bytes are deleted together with the draft', async () => {
     const { json } = await upload([filePart(randomBytes(1_000))]);
     expect(json.file.size).toBe(1_000);
     expect(await storedBlobs()).toHaveLength(1);
@@ -109,7 +109,7 @@ describe('an upload', () => {
     expect(await storedBlobs()).toEqual([]);
   });
 
-  test('that is refused amid its body leaves its connection to the next request', async () => {
+  test('that is refused in the middle of its body leaves the connection usable', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const before = (await storedBlobs()).length;
     const send = (method: string, path: string, headers: Record<string, string>, body?: Readable) =>
@@ -139,7 +139,7 @@ describe('an upload', () => {
     expect(await storedBlobs()).toHaveLength(before);
   });
 
-  test('twice with one key is once; of other bytes a conflict', async () => {
+  test('repeated with the same key is stored once, and conflicts with other bytes', async () => {
     const first = await upload([filePart('same')], { key: 'upload-1' });
     const again = await upload([filePart('same')], { key: 'upload-1' });
     expect([again.status, again.text]).toEqual([201, first.text]);
@@ -151,7 +151,7 @@ describe('an upload', () => {
     expect(await storedBlobs()).toEqual([]);
   });
 
-  test('past the number of drafts is 429', async () => {
+  test('past the number of drafts gets 429', async () => {
     const { token } = await api.newPerson();
     const drafts = [];
     for (let i = 0; i < 4; i++) drafts.push(await newDraft('d.txt', token));
@@ -164,7 +164,7 @@ describe('an upload', () => {
 });
 
 describe('a file of a Thread', () => {
-  test('is named by its log entries with extended=true, even after its deletion', async () => {
+  test('is named by its log entries with extended=true, also after its deletion', async () => {
     const [first, second] = [await newDraft('a.txt'), await newDraft('b.txt')];
     const resources = [{ type: 'file', file_id: first.id }];
     const created = await api.post(`/agents/${api.agentId}/threads`, { body: { userId: 'u', resources } });
@@ -210,7 +210,7 @@ describe('a file of a Thread', () => {
     expect(await read('')).toEqual({ file: draft });
   });
 
-  test('is not held open for a reader that takes nothing', async () => {
+  test('is not held open for a stalled reader', async () => {
     const patient = await ApiUnderTest.start({ settings: { DOWNLOAD_STALL_MS: 200, DATA_DIR: folder } });
     const server = patient.app.getHttpServer();
     const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
@@ -223,7 +223,7 @@ describe('a file of a Thread', () => {
       const { hostname, port, pathname } = new URL(`${patient.url}/files/${id}/content`);
       const before = await connections();
       const reader = connect(Number(port), hostname).pause();
-      reader.on('error', () => undefined); // cut off
+      reader.on('error', () => undefined); // The server resets the connection.
       reader.write(`GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${patient.token}\r\n\r\n`);
       await eventually(async () => (await connections()) > before, { what: 'the reader is there' });
       await eventually(async () => (await connections()) <= before, { what: 'the reader is cut off' });
@@ -233,7 +233,7 @@ describe('a file of a Thread', () => {
     }
   });
 
-  test('past the number of attachments is 400 and leaves nothing', async () => {
+  test('past the number of attachments gets 400 and stores nothing', async () => {
     const before = (await storedBlobs()).length;
     const threadId = await api.newThread();
     for (let i = 0; i < 3; i++) await attach(threadId, inline(`${i}`));
@@ -245,7 +245,7 @@ describe('a file of a Thread', () => {
     ['DELETE /files/{id}', (_: string, fileId: string) => `/files/${fileId}`],
     ['DELETE /threads/{id}/files/{id}', (threadId: string, fileId: string) => `/threads/${threadId}/files/${fileId}`],
     ['DELETE /threads/{id}', (threadId: string) => `/threads/${threadId}`],
-  ])('goes with its bytes at once: %s', async (_, path) => {
+  ])('is deleted immediately with its bytes: %s', async (_, path) => {
     const before = (await storedBlobs()).length;
     const threadId = await api.newThread();
     const { id } = (await attach(threadId, inline('gone'))).json.file;
@@ -269,7 +269,7 @@ describe('resources', () => {
     return rows.map(({ ids }) => ids);
   };
 
-  test('are attached by the message that names them, once', async () => {
+  test('are attached once, by the message that names them', async () => {
     const [a, b] = [await newDraft('a'), await newDraft('b')];
     const threadId = await api.newThread();
     expect((await api.post(`/threads/${threadId}/events`, { body: { events: [message(a.id, b.id)] } })).status).toBe(
@@ -296,7 +296,7 @@ describe('resources', () => {
   test.each([
     ['unknown', async () => '01arz3ndektsv4rrffq69g5fav'],
     ['another person’s', async () => (await newDraft('x', (await api.newPerson()).token)).id],
-  ])('that are %s are 400, and nothing is made', async (_, find) => {
+  ])('that are %s get 400, and nothing is created', async (_, find) => {
     const bad = await find();
     const good = await newDraft('good');
     const before = await api.rowCounts();
@@ -308,7 +308,7 @@ describe('resources', () => {
     await api.call('DELETE', `/files/${good.id}`);
   });
 
-  test('listed twice are 400', async () => {
+  test('listed twice get 400', async () => {
     const draft = await newDraft('x');
     const threadId = await api.newThread();
     const twice = await api.post(`/threads/${threadId}/events`, { body: { events: [message(draft.id, draft.id)] } });

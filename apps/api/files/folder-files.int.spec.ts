@@ -6,7 +6,7 @@ import { verify } from '#projections';
 import { BlobKeeper, FileStore, storeArtifact, type FileRow, type FolderChange } from '#files';
 import { ApiUnderTest } from '../api-under-test.testing.ts';
 
-// Real: HTTP, PostgreSQL, the disk. What a worker would append is appended here.
+// Real: HTTP, PostgreSQL, the disk. The test appends the events of a worker.
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -39,7 +39,7 @@ async function runningThread(): Promise<Working> {
   return { threadId, runId };
 }
 
-/** The Run writes `a.txt` in the Thread's folder, new or anew. */
+/** Writes `docs/a.txt` to the folder of the Thread as the Run: a new file, or a replacement of `old`. */
 async function write({ threadId, runId }: Working, text: string, old?: FileRow): Promise<FileRow> {
   const file = await storeArtifact(blobs, runId, {
     name: 'docs/a.txt',
@@ -62,7 +62,7 @@ async function write({ threadId, runId }: Working, text: string, old?: FileRow):
   return (await files.find(fileId))!;
 }
 
-/** As the sweeper does it when its minute is over. */
+/** Does the work of the sweeper, without the delay. */
 async function sweep(): Promise<void> {
   await api.pool.query('update unclaimed_blobs set due_at = now()');
   while (await blobs.sweep());
@@ -71,7 +71,7 @@ async function sweep(): Promise<void> {
 const content = (fileId: string, headers: Record<string, string> = {}) =>
   fetch(`${api.url}/files/${fileId}/content`, { headers: { authorization: `Bearer ${api.token}`, ...headers } });
 
-/** The Thread's Run ends, and another one starts. */
+/** Completes the Run of the Thread and starts another one. */
 async function nextRun({ threadId, runId }: Working): Promise<Working> {
   const finalOutput = { text: 'done', warnings: [] };
   await api.happen(threadId, { type: 'complete_run', runId, attempt: 1, finalOutput });
@@ -109,8 +109,8 @@ describe('an artifact that a second Run changes', () => {
   });
 });
 
-describe('a file that an agent writes anew', () => {
-  test('is another to who has the old one', async () => {
+describe('a file that an agent replaces', () => {
+  test('does not match the ETag of the old file', async () => {
     const thread = await runningThread();
     const old = await write(thread, 'old bytes');
     const tag = (await content(old.id)).headers.get('etag') ?? '';
@@ -126,7 +126,7 @@ describe('a file that an agent writes anew', () => {
     expect([known.status, await known.text()]).toEqual([206, 'ew']);
   });
 
-  test('is the new one to who has looked up the old one only', async () => {
+  test('is sent as the new file if it changes after its look-up', async () => {
     const thread = await runningThread();
     const old = await write(thread, 'old bytes');
     const find = files.find.bind(files);
@@ -142,7 +142,7 @@ describe('a file that an agent writes anew', () => {
     expect(read.headers.get('etag')).toBe(`"${(await files.find(old.id))?.sha256}"`);
   });
 
-  test('is the old one, whole, to who reads it already', async () => {
+  test('is sent as the complete old file to a reader that has started', async () => {
     const thread = await runningThread();
     const bytes = 'x'.repeat(16 * MEBIBYTE);
     const old = await write(thread, bytes);
@@ -185,7 +185,7 @@ describe('If-Match', () => {
 
   test.each([
     ['412 if the bytes change between the check and the deletion', (tag: string) => tag, 412],
-    ['200 for *, whatever the bytes became', () => '*', 200],
+    ['200 for *, also if the bytes change', () => '*', 200],
   ])('returns %s', async (_, tagFor, status) => {
     const thread = await runningThread();
     const old = await write(thread, 'old bytes');
@@ -213,7 +213,7 @@ describe('If-Match', () => {
 });
 
 describe('a file in a folder', () => {
-  test('is listed, deleted and detached like any other of its Thread, and leaves its path', async () => {
+  test('is listed, deleted and detached like any file of its Thread, and frees its path', async () => {
     const thread = await runningThread();
     const { threadId } = thread;
     const file = await write(thread, 'a');
@@ -227,7 +227,7 @@ describe('a file in a folder', () => {
     expect(await files.listFolder(threadId, threadId)).toEqual([]);
   });
 
-  test('goes with its Thread, bytes and all', async () => {
+  test('is deleted with its Thread, including all bytes', async () => {
     const thread = await runningThread();
     const old = await write(thread, 'old');
     const file = await write(thread, 'new', old);

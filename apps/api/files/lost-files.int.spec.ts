@@ -30,8 +30,8 @@ describe.each([
     blobUrl: () => pathToFileURL(folder).href,
     lose: (key: string) => rm(join(folder, key)),
     restore: (key: string, bytes: string) => writeFile(join(folder, key), bytes),
-    unreachable: () => rename(folder, `${folder}-away`),
-    reachable: () => rename(`${folder}-away`, folder),
+    unreachable: () => rename(folder, `${folder}-moved`),
+    reachable: () => rename(`${folder}-moved`, folder),
   },
   {
     store: 'S3',
@@ -67,7 +67,7 @@ describe.each([
     (await api.pool.query<{ at: string | null }>('select lost_at as at from files where id = $1', [fileId])).rows[0]
       ?.at;
 
-  test('are 410 for GET, ranges and HEAD, noted, and no longer once they are back', async () => {
+  test('get 410 for GET, ranges and HEAD and are recorded, until they are restored', async () => {
     const { fileId, key } = await newFile('hello');
     expect((await read(fileId)).text).toBe('hello');
     expect((await read(fileId, 'HEAD')).answer.headers.get('content-length')).toBe('5');
@@ -98,7 +98,7 @@ describe.each([
     expect((await read(fileId)).status).toBe(404);
   });
 
-  test('are not lost while the storage cannot be reached: 503', async () => {
+  test('get 503 and are not recorded as lost while the storage is unreachable', async () => {
     const { fileId } = await newFile('hello');
     await unreachable();
     try {

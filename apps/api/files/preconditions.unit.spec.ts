@@ -28,6 +28,6 @@ test.each<[Headers, read: 'proceed' | number, write: 'proceed' | number]>([
   // If-Match is evaluated first.
   [{ 'if-match': '"x"', 'if-none-match': '"abc"' }, 412, 412],
   [{ 'if-match': '"abc"', 'if-none-match': '"abc"' }, 304, 412],
-])('%j: a read is answered %p, a deletion %p', (headers, read, write) => {
+])('%j: a read gets %p, a deletion %p', (headers, read, write) => {
   expect(['GET', 'HEAD', 'DELETE'].map((method) => evaluate(method, headers))).toEqual([read, read, write]);
 });

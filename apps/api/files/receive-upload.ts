@@ -11,8 +11,8 @@ const AROUND_FILE_BYTES = 16 * 1024;
 const LIMITS = { fileSize: Infinity, files: 2, fields: 1, parts: 3, fieldSize: 1_024, fieldNameSize: 100 };
 
 /**
- * Returns whether a part is a file. Clients omit `filename` if a file has no name. Then only the type tells a file from a form
- * field, and a part without a type is `text/plain` (RFC 7578, section 4.4).
+ * Returns whether a part is a file. Clients omit `filename` if a file has no name. Then only the type distinguishes a file
+ * from a form field, and a part without a type is `text/plain` (RFC 7578, section 4.4).
  */
 const isPartAFile = (_field: string | undefined, type: string | undefined, name: string | undefined): boolean =>
   name !== undefined || type !== 'text/plain';
@@ -32,7 +32,7 @@ export interface UploadLimits {
 
 /** One file in a multipart/form-data body: `begin`, read the bytes, `end`. All throw ApiError. */
 export class Upload {
-  /** According to the headers, the file has at least so many bytes. */
+  /** The minimum size of the file according to the headers. Bytes. */
   readonly minBytes: number;
   private next: () => Promise<IteratorResult<MultipartFile | MultipartValue>> = () => Promise.reject(wrongParts());
 
@@ -61,7 +61,7 @@ export class Upload {
   }
 }
 
-/** The parser's type wrongly says that there is always a name. */
+/** Returns the name of the file, or an empty one. The type of the parser wrongly declares that there is always a name. */
 const nameOf = (part: { filename: string | undefined }): string => part.filename ?? '';
 
 const wrongParts = () => new ApiError('invalid_upload', 'body: must have exactly one part, a file named `file`');
@@ -84,7 +84,7 @@ function untilTooSlow({ raw }: FastifyRequest, bytesPerSecond: number): Arriving
     });
 }
 
-/** The parser has no error codes, and every failure of it is the caller's. */
+/** Throws the refusal of a malformed body. The parser has no error codes, and the caller causes each of its errors. */
 function refuseMalformed(): never {
   throw new ApiError('incomplete_upload', 'body: must be complete multipart/form-data');
 }
