@@ -1,2 +1,2 @@
--- Whether the person is a member of the organization; every member is a person that exists.
+-- Returns a row if the person ($2) is a member of the organization ($1). Every member is an existing person.
 select from memberships where organization_id = $1 and person_id = $2

@@ -1,4 +1,5 @@
--- A Thread, its most recent Run if it is wanted ($2; it may have an answer of a megabyte), how many events its stream has, and the last entry of its log, as of one moment.
+-- Reads a Thread, its most recent Run if $2 is true, the version of its stream, and the last entry of its log in one snapshot.
+-- The Run is optional, because its final output may be a megabyte.
 select to_jsonb(t) as thread, case when $2::boolean then to_jsonb(r) end as run,
        (select version from streams s where s.thread_id = t.thread_id) as version,
        coalesce((select max(id) from events e where e.thread_id = t.thread_id and e.public), '') as "lastEntryId"

@@ -1,6 +1,7 @@
--- A page of a Thread's Runs, newest first, after the Run that the cursor names: at most $3, and no more once their final outputs
--- pass $4 bytes, first as they are stored, which is known without reading them. "found": how many there are without the bound on bytes, one more
--- than $3 at most. Runs neither move nor go, so pages are stable.
+-- Reads a page of the Runs of a Thread ($1), newest first, after the cursor ($2). Returns at most $3 Runs, and ends the page once
+-- their final outputs pass $4 bytes. Applies this bound first to the stored sizes, which are known without reading the outputs.
+-- "found" is the number of Runs without the bound on bytes, at most $3 + 1. Runs keep their order and are never deleted alone, so
+-- pages are stable.
 select :run_columns, found
 from (
   select *, sum(coalesce(octet_length(final_output::text), 0)) over newest_first

@@ -1,5 +1,5 @@
--- A page of the Threads of one owner ($1, in the column that `:owner` names) and of Agents ($2), last changed first, after the
--- Thread that the cursor names. A Thread that changes goes to the front, so the others are neither skipped nor doubled.
+-- Reads a page of the Threads of one owner ($1, in the column `:owner`) and of Agents ($2), last changed first, after the cursor
+-- ($5, $6). A changed Thread moves to the front, so the other Threads are neither skipped nor repeated.
 -- Looks up each Agent separately, so a page reads at most one page of each. `:filters` are the conditions of the request.
 select t.*
 from unnest($2::text[]) as agent (id)

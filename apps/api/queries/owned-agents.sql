@@ -1,4 +1,5 @@
--- The Agents that an owner ($1, in the column that `:owner` names) has Threads of. Takes one look-up per Agent, however many Threads it has.
+-- Finds the Agents of which an owner ($1, in the column `:owner`) has Threads. Needs one look-up for each Agent, for any
+-- number of Threads.
 with recursive owned (agent_id) as (
   (select agent_id from thread_summaries where :owner = $1 order by agent_id limit 1)
   union all

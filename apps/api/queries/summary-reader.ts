@@ -7,7 +7,7 @@ import { withColumns, withRfc3339, type RunSummary, type ThreadSummary } from '#
 const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
 const LIST_RUNS = withColumns(namedStatement(import.meta.dirname, 'list-runs.sql'));
 
-/** Filters of Thread lists that have an index of their own, with their conditions. */
+/** The filters of Thread lists that have a separate index, with their conditions. */
 const FILTERED = { userId: 'user_id', externalRef: 'coalesce(external_ref, client_external_ref)' } as const;
 type FilterName = keyof typeof FILTERED;
 type OwnerColumn = keyof Ownership;
@@ -18,7 +18,7 @@ function ofOwner(fileName: string, owner: OwnerColumn): NamedStatement {
   return { name: `${name} ${owner}`, text: text.replace(/^--.*\n/gm, '').replaceAll(':owner', owner) };
 }
 
-/** Returns a statement for each choice of filters, by `filterKey`, for the same reason. */
+/** Returns a statement for each combination of filters, by `filterKey`, for the same reason. */
 function listsOf(owner: OwnerColumn): ReadonlyMap<string, NamedStatement> {
   const { name, text } = ofOwner('list-threads.sql', owner);
   const choices: FilterName[][] = [[], ['userId'], ['externalRef'], ['userId', 'externalRef']];
@@ -45,11 +45,11 @@ const OWNED_AGENTS = {
 /** A Thread and its most recent Run. */
 export interface ThreadAndRun {
   thread: ThreadSummary;
-  /** Null if there is none, or if it was not wanted. */
+  /** Null if there is no Run, or if it was not requested. */
   run: RunSummary | null;
-  /** How many events its stream has. */
+  /** The number of events in the stream. */
   version: number;
-  /** Of its public log; '' while that is empty. */
+  /** The last entry of the public log; '' if the log is empty. */
   lastEntryId: string;
 }
 
@@ -63,11 +63,11 @@ export interface ThreadsWanted {
   limit: number;
 }
 
-/** Reads the summaries of Threads and Runs, whoever may see them. Throws what the database throws. */
+/** Reads the summaries of Threads and Runs without checking access. Throws what the database throws. */
 export class SummaryReader {
   constructor(private readonly pool: Pool) {}
 
-  /** Reads the Run only if it is wanted, because its final output may be large. */
+  /** Reads the Run only on request, because its final output may be large. */
   async findThread(threadId: string, { withRun = false } = {}): Promise<ThreadAndRun | null> {
     const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...BY_KEY, values: [threadId, withRun] });
     const [row] = rows;
@@ -75,7 +75,7 @@ export class SummaryReader {
     return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
   }
 
-  /** Returns the ids of the Agents that the owner has Threads of. */
+  /** Returns the ids of the Agents of which the owner has Threads. */
   async listOwnedAgents(owner: Ownership): Promise<string[]> {
     const column = ownerColumn(owner);
     const statement = OWNED_AGENTS[column];
@@ -83,7 +83,7 @@ export class SummaryReader {
     return rows.map(({ id }) => id);
   }
 
-  /** Returns the Threads of one owner and these Agents, the last changed first. */
+  /** Returns the Threads of one owner and these Agents, last changed first. */
   async listThreads(wanted: ThreadsWanted): Promise<ThreadSummary[]> {
     const { owner, agentIds, status, archived, filters, after, limit } = wanted;
     if (agentIds.length === 0) return [];
@@ -97,7 +97,7 @@ export class SummaryReader {
     return rows;
   }
 
-  /** Runs, newest first, after the one that `cursor` names, and whether a bound has cut them short. */
+  /** Returns the Runs after `cursor`, newest first, and whether a bound cut the page short. */
   async listRuns(
     threadId: string,
     cursor: string | null,

@@ -1,6 +1,6 @@
--- The fields that `?extended=true` adds to Threads ($1): the caller's reference, and the last stored message. The index of the
--- transcript finds it. Skips steps without text, at most 100 per Thread. Reads the first 4,000 characters of a message, which is
--- more than a preview needs.
+-- Reads the fields that `?extended=true` adds to Threads ($1): the reference of the caller, and the last stored message. Uses the
+-- index of the transcript. Skips steps without text, at most 100 per Thread. Reads the first 4,000 characters of a message, which
+-- is more than a preview needs.
 select t.thread_id                                       as "threadId",
        coalesce(t.external_ref, t.client_external_ref)   as "externalRef",
        m.type, m.text,
