@@ -17,15 +17,15 @@ import {
   type Thing,
 } from './access-matrix.testing.ts';
 
-// Who may do what: every caller × agent access × agent state × whose Thread it is × route, over real HTTP. The expected
-// answers are tables made from the specification alone (docs/spec/agent-threads-api.md#access,
+// The access rules: every caller × agent access × agent state × owner of the Thread × route, over real HTTP. The expected
+// answers are tables made only from the specification (docs/spec/agent-threads-api.md#access,
 // docs/spec/agent-threads-api.md#authentication, docs/spec/agent-threads-api.md#errors,
 // docs/spec/decisions.md#access, docs/spec/decisions.md#visibility). Real: HTTP, PostgreSQL, the disk.
 
 /**
- * Who may use which agent: a person needs membership and, where access is `invited`, ownership or a name on the list; a
- * service token lists its agents; an operator works elsewhere. Named people are named on every invited agent, and the
- * owner owns the invited one of the other organization too, and is no member there.
+ * The agents that each caller may use. A person needs membership and, if access is `invited`, ownership or a name on the
+ * list. A service token lists its agents. An operator may use none. Named people are on the list of every invited agent. The
+ * owner also owns the invited agent of the other organization, without being a member there.
  */
 const MAY_USE: Record<string, [acme: boolean, acmeInvited: boolean, other: boolean, otherInvited: boolean]> = {
   owner: [true, true, false, false],
@@ -44,7 +44,7 @@ const MAY_USE: Record<string, [acme: boolean, acmeInvited: boolean, other: boole
 const CONFLICT = '409 idempotency_conflict';
 const GONE = '404 not_found';
 
-/** "Only then `agent_not_published`, and `service_inactive` (published, but …)"; a deleted agent is none any more. */
+/** "Only then `agent_not_published`, and `service_inactive` (published, but …)". A deleted agent no longer exists. */
 const STATE_SAYS: Record<AgentState, string | null> = {
   live: null,
   unpublished: '409 agent_not_published',
@@ -55,7 +55,7 @@ const STATE_SAYS: Record<AgentState, string | null> = {
   'never published, deleted': GONE,
 };
 
-/** Threads and files are visible to the person who made them or to whom they are attributed; else to who made them. */
+/** Threads and files are visible to their creator and, if attributed, also to that person. */
 const VISIBLE: Record<string, boolean> = {
   own: true,
   'own, archived': true,
@@ -71,10 +71,10 @@ const VISIBLE: Record<string, boolean> = {
 };
 
 /**
- * What happens once access is granted; one answer, or by what the Thread is. No event goes to an archived or TERMINATED
- * Thread, and a draft has no content (docs/spec/decisions.md#routes, docs/spec/decisions.md#state-conflicts). Where
- * these are silent: an archived Thread takes no retry and no file (docs/choices.md), a TERMINATED one takes nothing
- * any more (docs/api/README.md).
+ * The answer once access is granted: one for all Threads, or one for each lifecycle. An archived or TERMINATED Thread accepts
+ * no event, and a draft has no content (docs/spec/decisions.md#routes, docs/spec/decisions.md#state-conflicts). These do not
+ * say that an archived Thread accepts no retry and no file (docs/choices.md), and a TERMINATED Thread no change
+ * (docs/api/README.md).
  */
 const OUTCOMES: Record<OperationName, string | (Record<Lifecycle, string> & { draft?: string })> = {
   createThread: '201',
@@ -101,7 +101,7 @@ const OUTCOMES: Record<OperationName, string | (Record<Lifecycle, string> & { dr
   readContent: { active: '200', archived: '200', terminated: '200', draft: GONE },
 };
 
-/** First 404 for what cannot be seen, then 403 for what may not be used, then what the state says, then the operation. */
+/** Returns 404 if the thing is not visible, then 403 without access, then the answer for the state, then the outcome. */
 function expectedAnswer(caller: MatrixCaller, agent: MatrixAgent, thing: Thing | null, route: Route): string {
   if (thing !== null && !VISIBLE[thing.what]) return GONE;
   if (STATE_SAYS[agent.state] === GONE) return GONE;
@@ -113,7 +113,7 @@ function expectedAnswer(caller: MatrixCaller, agent: MatrixAgent, thing: Thing |
   return refusal ?? (typeof outcome === 'string' ? outcome : outcome[thing!.lifecycle]!);
 }
 
-/** A Thread or draft, and a caller who asks for it. */
+/** A Thread or draft, and a caller that requests it. */
 interface Made {
   caller: MatrixCaller;
   thing: Thing;
@@ -125,13 +125,13 @@ interface Cell {
   thing: Thing | null;
   route: Route;
   expected: string;
-  /** Ids are taken in either case: every other cell sends lower case. */
+  /** Whether the ids are sent in lower case, in every other cell. Both cases are valid. */
   isLower: boolean;
 }
 
 let world: MatrixWorld;
 let things: Made[];
-/** All cells, and those that are asked: the gate asks one for each caller, kind of Thread or file, route and outcome. */
+/** All cells, and the tested ones. The gate tests one for each caller, kind of Thread or file, route and outcome. */
 let every: Cell[];
 let cells: Cell[];
 const failures: string[][] = [];
@@ -148,7 +148,7 @@ beforeAll(async () => {
 
 afterAll(() => world.stop());
 
-/** Whatever a test has found comes as one table. */
+/** Fails the test with one table of all its findings. */
 afterEach(() => {
   const found = failures.splice(0);
   if (found.length > 0) throw new Error(tableOf(found));
@@ -167,7 +167,7 @@ function ownerOf({ kind, personId, tokenId }: MatrixCaller): Owner {
 
 type Wanted = Pick<Thing, 'agent' | 'owner' | 'lifecycle' | 'what'> & { askers: MatrixCaller[] };
 
-/** For every agent: what others have, which every caller asks for, and what each caller has. */
+/** Creates, for every agent, the things of others, which every caller requests, and the things of each caller. */
 async function makeThings(): Promise<Made[]> {
   const { callers, otherPersonId: personId, otherServiceTokenId: serviceTokenId } = world;
   const wanted: Wanted[] = [];
@@ -176,7 +176,7 @@ async function makeThings(): Promise<Made[]> {
       wanted.push({ askers, agent, owner, lifecycle, what });
     const ofPerson = { personId, serviceTokenId: null };
     const ofService = { personId: null, serviceTokenId };
-    // How one came to the right to use an agent says nothing of what its Threads take: once an agent state is enough.
+    // The access mode of an agent does not affect what its Threads accept. Once for each agent state is enough.
     const hasAll = agent.access === 'organization';
     add(callers, ofPerson, 'active', 'of another person');
     if (hasAll) add(callers, ofPerson, 'terminated', 'of another person, TERMINATED');
@@ -202,7 +202,7 @@ async function makeThings(): Promise<Made[]> {
   return made.flat();
 }
 
-/** Those that a cell of the gate asks for, and all of the first agent. */
+/** Returns the things that a cell of the gate needs, and all things of the first agent. */
 function onlyAsked(wanted: Wanted[]): Wanted[] {
   const cells = wanted.flatMap((one) => {
     const thing = { ...one, ...unknownIds() };
@@ -248,7 +248,7 @@ const idsOf = ({ agent, thing }: Pick<Cell, 'agent' | 'thing'>): Ids => {
 };
 const routeName = ({ operation, method }: Route) => (method === 'HEAD' ? `${operation} (HEAD)` : operation);
 
-/** Some at a time. */
+/** Runs `act` for each item, 24 at a time. */
 async function each<T>(items: Iterable<T>, act: (item: T) => Promise<void>): Promise<void> {
   const queue = [...items].values();
   const work = async () => {
@@ -257,7 +257,7 @@ async function each<T>(items: Iterable<T>, act: (item: T) => Promise<void>): Pro
   await Promise.all(Array.from({ length: 24 }, work));
 }
 
-/** The cell's request gets the answer that is expected, with what it must show; a 404 is that for what is not there. */
+/** Sends the request of the cell. Records a failure unless the answer and its content are as expected. */
 async function check(cell: Cell, ids = idsOf(cell)): Promise<void> {
   const { caller, agent, thing, route, expected, isLower } = cell;
   const answer = await world.ask(route, isLower ? inLowerCase(ids) : ids, `Bearer ${caller.token}`).catch(String);
@@ -275,7 +275,7 @@ function inLowerCase(ids: Ids): Ids {
   ) as unknown as Ids;
 }
 
-/** What is not right about an answer beyond its status and code. */
+/** Describes what is wrong with an answer besides status and code. A 404 must equal that for a missing thing. */
 async function oddity(cell: Cell, ids: Ids, answer: Answered): Promise<string> {
   if (answer.status === 404) return difference(cell, answer);
   const shows = cell.route.shows(ids);
@@ -286,7 +286,7 @@ const answerOf = ({ status, code }: Answered) => (code === null ? String(status)
 
 const missing = new Map<string, Promise<Answered>>();
 
-/** Of a 404 from the one that the same caller gets, by the same route, for what there never was. */
+/** Describes how a 404 differs from that for a thing that never existed, with the same caller and route. */
 async function difference({ caller, route }: Cell, answer: Answered): Promise<string> {
   const key = `${caller.name} ${routeName(route)}`;
   if (!missing.has(key)) missing.set(key, world.ask(route, unknownIds(), `Bearer ${caller.token}`));
@@ -294,10 +294,10 @@ async function difference({ caller, route }: Cell, answer: Answered): Promise<st
   return a === b ? '' : `, but ${a} where nothing is ${b}`;
 }
 
-/** Different each time, whatever is asked for. */
+/** The headers that differ between any two answers. */
 const CHANGING = /^(date|x-request-id|ratelimit-.*)$/;
 
-/** All that a caller sees. */
+/** Returns everything in an answer that a caller can compare. */
 function shown({ status, headers, text }: Answered): string {
   const told = [...headers].map(([name, value]) => (CHANGING.test(name) ? name : `${name}: ${value}`));
   return JSON.stringify([status, told, text]);
@@ -305,7 +305,7 @@ function shown({ status, headers, text }: Answered): string {
 
 const HEADINGS = ['caller', 'agent', 'Thread or file', 'route', 'expected', 'got'];
 
-/** The first hundred, and beside them how many there are of each kind. */
+/** Formats the first hundred failures, and counts all by each column. */
 function tableOf(rows: string[][]): string {
   const shownRows = [HEADINGS, ...rows.slice(0, 100)];
   const widths = HEADINGS.map((_, i) => Math.max(...shownRows.map((row) => row[i]!.length)));
@@ -324,15 +324,15 @@ function tableOf(rows: string[][]): string {
   return [`${rows.length} of ${counts.cells} cells so far are wrong.`, ...sums, ...lines].join('\n');
 }
 
-/** Of what the owner asks for of the first agent, which is live. */
+/** Returns a thing that the owner requests from the first agent, which is live. */
 const ofOwner = (what: string): Thing =>
   things.find((one) => one.caller.name === 'owner' && one.thing.what === what)!.thing;
 
-test('every operation is asked', () => {
+test('the matrix has every operation', () => {
   expect([...SENT_OPERATIONS].sort()).toEqual(Object.keys(operations).sort());
 });
 
-test('reads and refused writes answer as they must, and change nothing', async () => {
+test('reads and refused writes return the expected answer, and change nothing', async () => {
   const before = await world.contents();
   await each(
     cells.filter(({ route }) => isRead(route)),
@@ -345,7 +345,7 @@ test('reads and refused writes answer as they must, and change nothing', async (
   expect(await world.contents()).toEqual(before);
 }, 180_000);
 
-test('what was never there is 404 to everyone, and asking for it changes nothing', async () => {
+test('requests for things that never existed return 404 to every caller, and change nothing', async () => {
   const before = await world.contents();
   const agent: MatrixAgent = { ...world.agents[0]!, name: 'none' };
   const nothing = world.callers.flatMap((caller) =>
@@ -357,15 +357,15 @@ test('what was never there is 404 to everyone, and asking for it changes nothing
   expect(await world.contents()).toEqual(before);
 });
 
-test('a token that is none is 401 for what is there and what is not, and changes nothing', async () => {
+test('an invalid token returns 401 for existing and missing things, and changes nothing', async () => {
   const before = await world.contents();
   const thing = ofOwner('own');
   const there = idsOf({ agent: thing.agent, thing });
-  const asked = world.nobodies.flatMap((nobody) =>
-    ROUTES.flatMap((route) => [there, unknownIds()].map((ids) => ({ nobody, route, ids }))),
+  const asked = world.nobodies.flatMap((invalid) =>
+    ROUTES.flatMap((route) => [there, unknownIds()].map((ids) => ({ invalid, route, ids }))),
   );
   const bodies = new Set<string>();
-  await each(asked, async ({ nobody: [name, authorization], route, ids }) => {
+  await each(asked, async ({ invalid: [name, authorization], route, ids }) => {
     const answer = await world.ask(route, ids, authorization);
     counts.cells++;
     const got = `${answerOf(answer)} ${answer.headers.get('www-authenticate')}`;
@@ -378,7 +378,7 @@ test('a token that is none is 401 for what is there and what is not, and changes
   expect(await world.contents()).toEqual(before);
 }, 30_000);
 
-test('a list has what its caller may see of the Agent, and nothing else', async () => {
+test('the list of an Agent has exactly the Threads that its caller may see', async () => {
   const route = ROUTES.find(({ operation }) => operation === 'listThreads')!;
   const lists = every.filter((cell) => cell.route === route && isAccepted(cell));
   await each(lists, async ({ caller, agent }) => {
@@ -403,7 +403,7 @@ test('the list over all Agents has exactly the Threads that its caller may read'
   }
 });
 
-test('an id of what may not be seen, beside one that may, is as one of nothing', async () => {
+test('a hidden id in a request with a visible one gets the answer for a missing id', async () => {
   const before = await world.contents();
   const [own, other, draft] = [ofOwner('own'), ofOwner('of another person'), ofOwner('draft of another person')];
   const { token } = world.callers[0]!;
@@ -440,7 +440,7 @@ test('an id of what may not be seen, beside one that may, is as one of nothing',
   expect(await world.contents()).toEqual(before);
 });
 
-test('an interrupt of a Run that has ended is no way round', async () => {
+test('an interrupt of an ended Run does not bypass the checks', async () => {
   const before = await world.contents();
   const route = ROUTES.find(({ operation }) => operation === 'sendEvents')!;
   const answers: [string, string][] = [];
@@ -448,7 +448,7 @@ test('an interrupt of a Run that has ended is no way round', async () => {
     const thing = ofOwner(what);
     const ids = idsOf({ agent: thing.agent, thing });
     const body = JSON.stringify({ events: [{ type: 'user_interrupt', runId: ids.runId }] });
-    // A key would be kept with the answer.
+    // A key would be stored with the answer.
     const answer = await world.ask({ ...route, body, hasKey: false }, ids, `Bearer ${world.callers[0]!.token}`);
     answers.push([what, answerOf(answer)]);
   }
@@ -461,8 +461,8 @@ test('an interrupt of a Run that has ended is no way round', async () => {
   expect(await world.contents()).toEqual(before);
 });
 
-// Each with a Thread or draft of its own. Last, for after it nothing is as it was.
-test('writes that are allowed are done', async () => {
+// Each write has its own Thread or draft. Runs last, because it changes the world.
+test('allowed writes succeed', async () => {
   const writes = cells.filter((cell) => !isRead(cell.route) && isAccepted(cell));
   await each(writes, async (cell) => {
     const { thing } = cell;
@@ -470,6 +470,6 @@ test('writes that are allowed are done', async () => {
   });
 }, 60_000);
 
-test('all of it was asked', () => {
+test('all cells were tested', () => {
   expect(counts).toEqual(isNight ? { cells: 22_102, accepted: 808 } : { cells: 4_506, accepted: 469 });
 });

@@ -28,7 +28,7 @@ export interface MatrixCaller {
   agents: ReadonlySet<string>;
 }
 
-/** `never published`: off too, and without a version. */
+/** The state of an agent. `never published` is also off and without a version. */
 export type AgentState =
   | 'live'
   | 'unpublished'
@@ -54,7 +54,7 @@ export interface Owner {
 
 export type Lifecycle = 'active' | 'archived' | 'terminated';
 
-/** A Thread with a cancelled Run and an attached file, or a draft (`lifecycle` is `draft`, and it has a file alone). */
+/** A Thread with a cancelled Run and an attached file, or a draft (`lifecycle` is `draft`), which is only a file. */
 export interface Thing {
   what: string;
   agent: MatrixAgent;
@@ -76,9 +76,9 @@ export interface Route {
   of: 'agents' | 'threads' | 'files' | 'all';
   body: string | null;
   contentType: string | null;
-  /** Sends an Idempotency-Key, a new one each time. */
+  /** Whether each request has a new Idempotency-Key. */
   hasKey: boolean;
-  /** What a success shows: an id, or words. */
+  /** Returns the text that a success contains. */
   shows: (ids: Ids) => string;
 }
 
@@ -96,7 +96,7 @@ export interface Answered {
   text: string;
 }
 
-/** Columns of `agents` that make each state out of a live agent. */
+/** The columns of `agents` that put a live agent into each state. */
 const STATES: Record<AgentState, string> = {
   live: 'published = true',
   unpublished: 'published = false',
@@ -107,7 +107,7 @@ const STATES: Record<AgentState, string> = {
   'never published, deleted': 'published = false, api_enabled = false, live_version = null, deleted_at = now()',
 };
 
-/** Everything that a refused request could have changed. */
+/** The tables that a refused request could have changed. */
 const TABLES = [
   ...['events', 'streams', 'thread_summaries', 'run_summaries', 'run_work', 'idempotency_keys', 'files'],
   ...['unclaimed_blobs', 'agents', 'agent_versions', 'agent_people', 'memberships', 'token_agents'],
@@ -126,7 +126,7 @@ const upload = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.
 const OK = '{"ok":true}';
 const say = { type: 'user_message', text: 'hi' };
 
-/** What is sent to each operation, beyond its path. An operation that is new has to be added here. */
+/** The query and body that are sent to each operation. A new operation must be added here. */
 const SENT: Record<OperationName, Sending> = {
   createThread: {
     body: json({ userId: 'u', input: { type: 'user.message', content: [{ type: 'text', text: 'hi' }] } }),
@@ -176,15 +176,15 @@ export const ROUTES: Route[] = SENT_OPERATIONS.flatMap((operation) => {
   return alsoHead ? [route, { ...route, method: 'HEAD', shows: () => '' }] : [route];
 });
 
-/** Ids of nothing. */
+/** Returns ids that do not exist. */
 export const unknownIds = (): Ids => ({ agentId: newId(), threadId: newId(), runId: newId(), fileId: newId() });
 
 export class MatrixWorld {
   readonly callers: MatrixCaller[] = [];
   readonly agents: MatrixAgent[] = [];
-  /** Whole `Authorization` headers that name nobody, by what is wrong with them. */
+  /** Complete invalid `Authorization` headers, each after its defect. */
   readonly nobodies: [string, string | null][] = [];
-  /** Nobody who asks: they own what callers must not see. */
+  /** The owners of things that callers must not see. They send no request. */
   otherPersonId = '';
   otherServiceTokenId = '';
   private readonly organizations: Record<Organization, string>;
@@ -200,7 +200,7 @@ export class MatrixWorld {
     this.organizations = { acme: api.organizationId, other };
   }
 
-  /** Nobody has asked for anything when this is done, so nothing of it is remembered in an earlier state. */
+  /** Creates the world without sending a request, so that the API caches nothing in an earlier state. */
   static async make(): Promise<MatrixWorld> {
     const folder = await mkdtemp(join(tmpdir(), 'spool-matrix-'));
     const settings = {
@@ -225,7 +225,7 @@ export class MatrixWorld {
     await rm(this.folder, { recursive: true });
   }
 
-  /** Last of all that is made: Threads and drafts are there, and now their agents change. */
+  /** Puts each agent into its state. Called last, once all Threads and drafts exist. */
   async enterStates(): Promise<void> {
     for (const { id, state } of this.agents) {
       await this.api.pool.query(`update agents set ${STATES[state]} where id = $1`, [id]);
@@ -236,12 +236,12 @@ export class MatrixWorld {
     const ownerPersonId = this.api.personId;
     for (const state of Object.keys(STATES) as AgentState[]) {
       await this.makeAgent({ organization: 'acme', access: 'organization', state, ownerPersonId });
-      // A deleted agent is asked about again for the order of the checks, and once is enough.
+      // This state tests only the order of the checks, so one agent is enough.
       if (state === 'never published, deleted') continue;
       await this.makeAgent({ organization: 'acme', access: 'invited', state, ownerPersonId });
     }
     await this.makeAgent({ organization: 'other', access: 'organization', state: 'live', ownerPersonId: null });
-    // Its owner is no member of its organization.
+    // The owner is not a member of its organization.
     await this.makeAgent({ organization: 'other', access: 'invited', state: 'live', ownerPersonId });
   }
 
@@ -282,7 +282,7 @@ export class MatrixWorld {
     const of = (wanted: Organization) =>
       this.agents.filter((agent) => agent.organization === wanted).map(({ id }) => id);
     await this.addService('service', acme, of('acme'));
-    // It lists an agent that the matrix does not ask about.
+    // This token lists an agent outside of the matrix.
     await this.addService('service that lists it not', acme, [this.api.agentId]);
     await this.addService('service of the other organization', other, of('other'));
     const { access } = this.api;
@@ -302,7 +302,7 @@ export class MatrixWorld {
     this.callers.push({ name, kind: 'service', token, tokenId, ...rest });
   }
 
-  /** All of them would be the owner's, or a service's that may do anything, were they valid. */
+  /** Creates the invalid tokens. If valid, each would belong to the owner, or to a service with access to the agent. */
   private async makeNobodies(): Promise<void> {
     const { access, pool, personId, organizationId, agentId } = this.api;
     const person = { kind: 'person', personId, name: 'n' } as const;
@@ -330,7 +330,7 @@ export class MatrixWorld {
     );
   }
 
-  /** Made by commands, whoever may use the agent. */
+  /** Creates a Thread or a draft by commands, which check no access. */
   async makeThing(wanted: Pick<Thing, 'agent' | 'owner' | 'lifecycle' | 'what'>): Promise<Thing> {
     const { agent, owner, lifecycle, what } = wanted;
     const { threadId, runId, fileId } = unknownIds();
@@ -367,7 +367,7 @@ export class MatrixWorld {
     );
   }
 
-  /** What each table holds: how many rows, and a digest of them. */
+  /** Returns the number of rows of each table, and a digest of them. */
   async contents(): Promise<Record<string, string>> {
     const digest = (table: string) =>
       `(select count(*) || ' rows ' || md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from ${table} t) as ${table}`;
@@ -375,7 +375,7 @@ export class MatrixWorld {
     return rows[0]!;
   }
 
-  /** Sends it; an answer in JSON must be what the OpenAPI document says. A stream is left at its first entry. */
+  /** Sends a request. Checks a JSON answer against the OpenAPI document. Closes a stream after its first entry. */
   async ask(route: Route, ids: Ids, authorization: string | null): Promise<Answered> {
     const path = route.path(ids);
     const options = {

@@ -15,7 +15,7 @@ const UNKNOWN = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 const create = { userId: 'u', input: { type: 'user.message', content: [{ type: 'text', text: 'hi' }] } };
 const send = { events: [{ type: 'user_interrupt' }] };
 
-/** Every route of an agent, and every route of a Thread. */
+/** The routes of an agent, and the routes of a Thread. */
 const ofAgent = (agentId: string): [string, string, object?][] => [
   ['GET', `/agents/${agentId}`],
   ['POST', `/agents/${agentId}/threads`, create],
@@ -28,7 +28,7 @@ const ofThread = (id: string, run = runId): [string, string, object?][] => [
   ['GET', `/threads/${id}/runs/${run}`],
 ];
 
-/** All of them refuse alike, and store nothing. */
+/** Expects the same refusal from all routes, and no stored row. */
 async function expectAll(routes: [string, string, object?][], call: Call, status: number, code: string) {
   const before = await api.rowCounts();
   for (const [method, path, body] of routes) {
@@ -41,7 +41,7 @@ async function expectAll(routes: [string, string, object?][], call: Call, status
 const change = (agentId: string, columns: string) =>
   api.pool.query(`update agents set ${columns} where id = $1`, [agentId]);
 
-/** Agents and tokens are remembered for a moment. */
+/** Waits until the error is returned, because agents and tokens are cached for a short time. */
 const becomes = (path: string, call: Call, code: string) =>
   eventually(async () => (await api.get(path, call)).json.error?.code === code, { what: `${path} is ${code}` });
 
@@ -49,17 +49,17 @@ const newToken = (personId: string) => api.access.mintToken({ kind: 'person', pe
 
 describe('the token', () => {
   it.each([
-    ['none', { token: null }],
-    ['no bearer', { token: null, headers: { authorization: 'Basic abc' } }],
-    ['a legacy form', { token: 'sk-live-123' }],
-    ['one that was never made', { token: `spool_pat_${'A'.repeat(48)}` }],
-  ])('%s is 401 with WWW-Authenticate, on every route', async (_, call) => {
+    ['missing', { token: null }],
+    ['without Bearer', { token: null, headers: { authorization: 'Basic abc' } }],
+    ['in a legacy form', { token: 'sk-live-123' }],
+    ['that was never created', { token: `spool_pat_${'A'.repeat(48)}` }],
+  ])('%s gets 401 with WWW-Authenticate on every route', async (_, call) => {
     await expectAll([...ofAgent(api.agentId), ...ofThread(threadId)], call, 401, 'unauthenticated');
     const { headers } = await api.get(`/threads/${threadId}`, call);
     expect(headers.get('www-authenticate')).toBe('Bearer');
   });
 
-  it('revoked or expired is 401', async () => {
+  it('revoked or expired gets 401', async () => {
     const { personId } = api;
     const revoked = await newToken(personId);
     expect((await api.get(`/threads/${threadId}`, { token: revoked.token })).status).toBe(200);
@@ -73,14 +73,14 @@ describe('the token', () => {
 });
 
 describe('an agent', () => {
-  it('that is unknown or deleted is 404', async () => {
+  it('that is unknown or deleted gets 404', async () => {
     await expectAll(ofAgent(UNKNOWN), {}, 404, 'not_found');
     const deleted = await api.newAgent();
     await change(deleted, 'deleted_at = now()');
     await expectAll(ofAgent(deleted), {}, 404, 'not_found');
   });
 
-  it('that the caller may not use is 403, whatever its state', async () => {
+  it('without access for the caller gets 403 in every state', async () => {
     const stranger = await api.newPerson({ member: false });
     await expectAll(ofAgent(api.agentId), stranger, 403, 'forbidden');
     const unpublished = await api.newAgent();
@@ -95,7 +95,7 @@ describe('an agent', () => {
     expect((await api.get(`/agents/${invited}`, { token })).status).toBe(200);
   });
 
-  it('without API access or live version is service_inactive', async () => {
+  it('without API access or live version gets service_inactive', async () => {
     for (const columns of ['api_enabled = false', 'live_version = null']) {
       const inactive = await api.newAgent();
       await change(inactive, columns);
@@ -103,7 +103,7 @@ describe('an agent', () => {
     }
   });
 
-  it('that a service token does not list is 403', async () => {
+  it('that the service token does not list gets 403', async () => {
     const { organizationId } = api;
     const other = await api.newAgent();
     const service = { kind: 'service', organizationId, agentIds: [api.agentId], name: 'n' } as const;
@@ -112,7 +112,7 @@ describe('an agent', () => {
     expect((await api.get(`/agents/${api.agentId}`, { token })).status).toBe(200);
   });
 
-  it('is 403 to an operator', async () => {
+  it('gets 403 for an operator, and a Thread gets 404', async () => {
     const { token } = await api.access.mintToken({ kind: 'operator', name: 'n' });
     await expectAll(ofAgent(api.agentId), { token }, 403, 'forbidden');
     await expectAll(ofThread(threadId), { token }, 404, 'not_found');
@@ -120,12 +120,12 @@ describe('an agent', () => {
 });
 
 describe('a Thread', () => {
-  it('is seen by the person who made it, by any token of theirs', async () => {
+  it('is visible to the person who created it, by any of their tokens', async () => {
     const { token } = await newToken(api.personId);
     expect((await api.get(`/threads/${threadId}`, { token })).status).toBe(200);
   });
 
-  it('of somebody else is 404, and the answer is that for one that is not there', async () => {
+  it('of another person gets 404, with the answer for a missing Thread', async () => {
     const member = await api.newPerson();
     await expectAll(ofThread(threadId), member, 404, 'not_found');
     for (const [method, path, body] of ofThread(threadId)) {
@@ -136,7 +136,7 @@ describe('a Thread', () => {
     }
   });
 
-  it('of a service token is its own alone', async () => {
+  it('of a service token is visible only to this token', async () => {
     const { organizationId } = api;
     const wanted = { kind: 'service', organizationId, agentIds: [api.agentId], name: 'n' } as const;
     const [one, other] = [await api.access.mintToken(wanted), await api.access.mintToken(wanted)];
@@ -147,7 +147,7 @@ describe('a Thread', () => {
     await expectAll(ofThread(threadId), one, 404, 'not_found');
   });
 
-  it('follows the state of its agent, reads and writes alike', async () => {
+  it('follows the state of its agent, for reads and writes', async () => {
     const states: [string, number, string][] = [
       ['published = false', 409, 'agent_not_published'],
       ['api_enabled = false', 409, 'service_inactive'],
@@ -171,7 +171,7 @@ describe('a Thread', () => {
   });
 
   it.each(['published = false', 'api_enabled = false', 'live_version = null'])(
-    'is deleted by its owner in every state while its agent has %s, and by nobody else',
+    'can be deleted only by its owner, in every state, while its agent has %s',
     async (columns) => {
       const agentId = await api.newAgent();
       const threads = await Promise.all(
@@ -200,7 +200,7 @@ describe('a Thread', () => {
     },
   );
 
-  it('is not deleted by an owner who may not use its agent, or after the agent is deleted', async () => {
+  it('cannot be deleted by an owner without access to its agent, or after the agent is deleted', async () => {
     for (const [columns, status, code] of [
       [`access = 'invited'`, 403, 'forbidden'],
       [`access = 'invited', published = false`, 403, 'forbidden'],
@@ -214,7 +214,7 @@ describe('a Thread', () => {
     }
   });
 
-  it('of a person who left the organization is 403', async () => {
+  it('of a person who left the organization gets 403', async () => {
     const member = await api.newPerson();
     const id = await api.newThread(member);
     await api.pool.query('delete from memberships where person_id = $1', [member.personId]);

@@ -18,18 +18,18 @@ import { ApiModule } from './api.module.ts';
 import { AnswerCheck } from './http/answer-check.testing.ts';
 import { createApi, listen } from './start-api.ts';
 
-/** Matchers, typed: Jest's own are `any`. */
+/** A typed matcher: the matchers of Jest are `any`. */
 export const holding = (fields: object): unknown => expect.objectContaining(fields);
 
 export interface Reply {
   status: number;
   headers: Headers;
   text: string;
-  /** Parsed, where there is a body; checked against the OpenAPI document. */
+  /** The parsed body, or null without one. It is checked against the OpenAPI document. */
   json: Answered;
 }
 
-/** Everything that answers hold; which answer holds what is checked against the OpenAPI document. */
+/** The fields of all answers. The OpenAPI document says which answer has which; `call` checks it. */
 export interface Answered {
   thread: ThreadSummary;
   run: RunSummary;
@@ -44,7 +44,7 @@ export interface Answered {
   error: ErrorEnvelope['error'];
 }
 
-/** An entry of the log, or the result of an event that was sent. */
+/** An entry of the log, or the result of a sent event. */
 export type AnsweredEvent = Omit<ThreadEventLogEntry, 'type'> & {
   type: string;
   requestId: string | null;
@@ -54,12 +54,12 @@ export type AnsweredEvent = Omit<ThreadEventLogEntry, 'type'> & {
 export interface Call {
   token?: string | null;
   body?: unknown;
-  /** Instead of `body`: multipart/form-data. */
+  /** Sent as multipart/form-data instead of `body`. */
   form?: FormData;
   headers?: Record<string, string>;
 }
 
-/** The API of a test file: real HTTP, real PostgreSQL in a database of its own, an organization, people and agents. */
+/** The API of a test file: real HTTP, a separate database on real PostgreSQL, an organization, people and agents. */
 export class ApiUnderTest {
   readonly access: AccessStore;
   readonly handler: CommandHandler;
@@ -67,12 +67,12 @@ export class ApiUnderTest {
 
   private constructor(
     readonly app: NestFastifyApplication,
-    /** The spec's own connections, as the owner. They may alter tables, and change and delete events. */
+    /** The connections of the spec, as the owner of the database. They can alter tables, and change and delete events. */
     readonly pool: Pool,
     readonly url: string,
     readonly databaseUrl: string,
     private readonly drop: () => Promise<void>,
-    /** Of the world that every test starts from. */
+    /** The ids and the token that every test starts with. */
     readonly organizationId: string,
     readonly personId: string,
     readonly token: string,
@@ -123,7 +123,7 @@ export class ApiUnderTest {
     await this.drop();
   }
 
-  /** A published echo agent of the organization. */
+  /** Creates a published echo agent of the organization. */
   newAgent(agent: Partial<NewAgent> = {}, manifest: Partial<AgentManifestInput> = {}): Promise<string> {
     return newAgent(this.pool, { organizationId: this.organizationId, ...agent }, manifest);
   }
@@ -141,13 +141,13 @@ export class ApiUnderTest {
     return json.thread.id;
   }
 
-  /** Lets a worker's commands happen to a Thread, without a worker. */
+  /** Applies the commands of a worker to a Thread, without a worker. */
   async happen(threadId: string, ...commands: Command[]): Promise<void> {
     const outcome = await this.handler.handle({ threadId, commands });
     if (outcome.outcome !== 'appended') throw new Error(JSON.stringify(outcome));
   }
 
-  /** The Run is claimed and started under attempt 1. */
+  /** Claims and starts the Run with attempt 1. */
   startRun(threadId: string, runId: string): Promise<void> {
     return this.happen(
       threadId,
@@ -156,7 +156,7 @@ export class ApiUnderTest {
     );
   }
 
-  /** The Run is started, and asks whether it may call a tool; the id of what it asks. */
+  /** Starts the Run, which then requests confirmation of a tool call. Returns the id of the request. */
   async ask(threadId: string, runId: string): Promise<string> {
     const call = { toolCallId: newId(), toolName: 'send_note', title: 'Send a note', toolInput: {} };
     const requestId = newId();
@@ -189,7 +189,7 @@ export class ApiUnderTest {
     return this.call('POST', path, call);
   }
 
-  /** `body` as JSON; a string as it stands. Every answer must be what the OpenAPI document says. */
+  /** Sends `body` as JSON, or unchanged if it is a string. Throws if the answer does not match the OpenAPI document. */
   async call(
     method: string,
     path: string,
@@ -211,7 +211,7 @@ export class ApiUnderTest {
     return { status: response.status, headers: response.headers, text, json: json as Answered };
   }
 
-  /** How much is stored: a refused request must not change it. */
+  /** Counts the stored rows. A refused request must not change the counts. */
   async rowCounts(): Promise<Record<string, number>> {
     const tables = ['events', 'streams', 'thread_summaries', 'run_summaries', 'run_work', 'idempotency_keys', 'files'];
     const counts = tables.map((table) => `(select count(*)::integer from ${table}) as ${table}`);
@@ -225,12 +225,12 @@ const SILENT = createLogger('fatal', 'spool api test');
 export interface Start {
   settings?: Partial<Config>;
   logger?: Logger;
-  /** The database's URL as the API is to know it. */
+  /** Returns the URL by which the API connects to the database. */
   through?: (databaseUrl: string) => Promise<string>;
 }
 
 interface ThreadWanted {
-  /** Left out: a Thread without a Run. */
+  /** The first message. Without it, the Thread has no Run. */
   text?: string;
   agentId?: string;
   token?: string;

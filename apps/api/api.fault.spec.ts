@@ -13,7 +13,7 @@ const readiness = async ({ url }: ApiUnderTest) => {
   };
 };
 
-describe('PostgreSQL away', () => {
+describe('PostgreSQL unavailable', () => {
   let proxy: FaultProxy;
   let api: ApiUnderTest;
 
@@ -37,7 +37,7 @@ describe('PostgreSQL away', () => {
     return rows.length;
   };
 
-  it('is 503 with Retry-After, and not ready; back, it goes on', async () => {
+  it('returns 503 with Retry-After, is not ready, and recovers', async () => {
     const threadId = await api.newThread();
     proxy.cut();
     for (const reply of [await api.get(`/threads/${threadId}`), await post('cut')]) {
@@ -45,15 +45,15 @@ describe('PostgreSQL away', () => {
       expect(reply.headers.get('retry-after')).toBe('1');
       expect(reply.text).not.toMatch(/127\.0\.0\.1|ECONN/);
     }
-    const { reasons, ...away } = await readiness(api);
-    expect(away).toMatchObject({ code: 503, status: 'away' });
+    const { reasons, ...unready } = await readiness(api);
+    expect(unready).toMatchObject({ code: 503, status: 'away' });
     expect(reasons[0]).toMatch(/^PostgreSQL does not answer \(since 20\d\d-.*Z\): no request can be answered\.$/);
     proxy.resume();
     await eventually(async () => (await post('back')).status === 201, { what: 'a Thread is created again' });
     expect(await threadsOf('cut')).toBe(0);
   });
 
-  it('a connection that is lost after the append was sent is one Thread and a 201', async () => {
+  it('a connection lost after the append was sent creates one Thread and returns 201', async () => {
     const dropped = proxy.dropNextAnswer((request) => request.includes('lost answer'));
     const reply = await post('lost answer');
     await dropped;
@@ -62,7 +62,7 @@ describe('PostgreSQL away', () => {
     expect((await api.get(`/threads/${reply.json.thread.id}`)).json.run.id).toBe(reply.json.run.id);
   });
 
-  it('a connection that is lost at the look-up of the optional fields leaves a write its plain 201', async () => {
+  it('a connection lost during the look-up of the optional fields returns the plain 201 of the write', async () => {
     const dropped = proxy.dropNextAnswer((request) => request.includes('thread-extras'));
     const reply = await api.post(`/agents/${api.agentId}/threads?extended=true`, { body: create('lost extras') });
     await dropped;
@@ -72,7 +72,7 @@ describe('PostgreSQL away', () => {
     expect(await threadsOf('lost extras')).toBe(1);
   });
 
-  it('the same with a key is one Thread, and the answer is the stored one', async () => {
+  it('a connection lost after a keyed append was sent creates one Thread, and a retry returns the stored answer', async () => {
     const headers = { 'idempotency-key': 'lost' };
     const dropped = proxy.dropNextAnswer((request) => request.includes('lost with key'));
     const first = await post('lost with key', headers);
@@ -93,8 +93,8 @@ describe('PostgreSQL away', () => {
   test('returns 503 while PostgreSQL is silent', isSilent, 30_000);
 });
 
-describeWithPrivateRedis('Redis away', () => {
-  it('is ready but degraded, and everything is accepted', async () => {
+describeWithPrivateRedis('Redis unavailable', () => {
+  it('is ready but degraded, and accepts requests', async () => {
     const redis = await startPrivateRedis();
     const api = await ApiUnderTest.start({ settings: { QUEUE_URL: redis.url } });
     try {
@@ -105,9 +105,9 @@ describeWithPrivateRedis('Redis away', () => {
       expect((await api.post(`/agents/${api.agentId}/threads`, { body: create('u') })).status).toBe(201);
       redis.resume();
       await redis.kill();
-      // Each part finds out by itself.
+      // Each part detects the failure separately.
       const seen = async () => ((next) => next.reasons.length === 3 && next)(await readiness(api));
-      const { reasons, ...degraded } = await eventually(seen, { what: 'all that needs Redis is seen to be away' });
+      const { reasons, ...degraded } = await eventually(seen, { what: 'all parts that need Redis are reported' });
       expect(degraded).toMatchObject({ code: 200, status: 'degraded', queue: 'away' });
       const wrong = [/^The queue does not answer/, /^Wake-ups between processes/, /^The rate limit store/];
       expect(reasons).toEqual(wrong.map((words) => expect.stringMatching(words) as string));
@@ -134,12 +134,12 @@ describe('a body that is refused before it is read', () => {
 
   it.each([
     ['too large', 413, 'application/json'],
-    ['of a type that is not taken', 415, 'text/plain'],
-  ])('%s gets its answer though its sender is still sending: the connection stays', async (_, status, type) => {
+    ['of an unsupported type', 415, 'text/plain'],
+  ])('%s gets its answer while the sender still sends, and the connection stays open', async (_, status, type) => {
     const body = 'x'.repeat(8 * MEBIBYTE);
     const headers = { 'content-type': type };
     const refused = await api.post(`/agents/${api.agentId}/threads`, { body, headers });
-    // Who is hung up on while sending may not see it: of 60 such requests from another process 19 did not.
+    // If the server closed the connection, a sender could lose the answer: 19 of 60 requests from another process did.
     expect([refused.status, refused.headers.get('connection')]).toEqual([status, null]);
   });
 });

@@ -37,7 +37,7 @@ const newService = ({ allowAttribution = true, agentId = on.agentId } = {}) => {
   return access.mintToken({ kind: 'service', organizationId, agentIds: [agentId], allowAttribution, name: 'n' });
 };
 
-/** By the service token, unless another is given. */
+/** Creates a Thread with the service token, unless another token is given. */
 const create = (fields: object, { token = service.token, agentId = on.agentId, key = '', api = on } = {}) =>
   api.post(`/agents/${agentId}/threads`, {
     token,
@@ -62,7 +62,7 @@ async function expectRefused(attempt: () => Promise<Reply>, status: number, mess
   expect(await on.rowCounts()).toEqual(before);
 }
 
-/** A Thread of the service token for a new member, with a Run. */
+/** Creates a Thread of the service token for a new member, with a Run. */
 async function attributed({ agentId = on.agentId, token = service.token } = {}) {
   const person = await on.newPerson();
   const { json } = await create({ input, attributed_user_id: person.personId }, { agentId, token });
@@ -74,7 +74,7 @@ describe('off', () => {
     ['client_external_ref', { client_external_ref: 'x' }, 'body: Unrecognized key: "client_external_ref"'],
     ['attributed_user_id', { attributed_user_id: UNKNOWN }, 'body: Unrecognized key: "attributed_user_id"'],
     [
-      'both, and what nobody knows',
+      'both, and an unknown field',
       { client_external_ref: 7, attributed_user_id: 7, x: 1 },
       'body: Unrecognized keys: "client_external_ref", "attributed_user_id", "x"',
     ],
@@ -91,7 +91,7 @@ describe('off', () => {
     await expectRefused(() => send(threadId, events, { api: off }), 400, message);
   });
 
-  it('answers as if they did not exist, also what was made with them', async () => {
+  it('omits the older fields, also for Threads created with them', async () => {
     const { person, threadId } = await attributed();
     const fields = ['id', 'agent_id', 'userId', 'kind', 'source', 'status', 'title', 'last_run_id'];
     const all = [...fields, 'created_at', 'updated_at'];
@@ -106,7 +106,7 @@ describe('off', () => {
     expect(Object.keys(sent.json.events[0]!)).toEqual(['type', 'requestId', 'run']);
   });
 
-  it('serves the document that is checked in, and on another', async () => {
+  it('serves the document in docs/api/openapi.json; on serves another one', async () => {
     const checkedIn = JSON.parse(await readFile(join(docs, 'openapi.json'), 'utf8')) as object;
     expect((await off.get('/openapi.json', { token: null })).json).toEqual(checkedIn);
     const { json } = await on.get('/openapi.json', { token: null });
@@ -118,7 +118,7 @@ describe('off', () => {
 });
 
 describe('answers', () => {
-  /** The older fields of a Thread wherever it is answered. */
+  /** Returns the older fields of a Thread from every answer that has it. */
   async function olderFieldsOf(made: Reply, token: string): Promise<unknown[]> {
     const { id } = made.json.thread;
     const read = await on.get(`/threads/${id}`, { token });
@@ -131,19 +131,19 @@ describe('answers', () => {
   }
   const everywhere = (fields: CompatibleThread) => Array.from({ length: 4 }, () => fields);
 
-  it('say of a Thread of a person who made it', async () => {
+  it('name the person who created a Thread', async () => {
     const made = await create({ client_external_ref: '"ticket" \\ 😀' }, on);
     const created_by = { id: on.personId };
     const expected = { client_external_ref: '"ticket" \\ 😀', attributed_user: null, created_by };
     expect(await olderFieldsOf(made, on.token)).toEqual(everywhere(expected));
   });
 
-  it('say of a Thread of a service token who made it, and that it is for nobody', async () => {
+  it('name the service token that created a Thread, without an attributed person', async () => {
     const expected = { client_external_ref: null, attributed_user: null, created_by: { id: service.id } };
     expect(await olderFieldsOf(await create({}), service.token)).toEqual(everywhere(expected));
   });
 
-  it('say of an attributed Thread whom it is for, to both', async () => {
+  it('name the person of an attributed Thread, for the person and for the service token', async () => {
     const { personId, token } = await on.newPerson();
     const made = await create({ client_external_ref: 'same', attributed_user_id: personId.toLowerCase() });
     const created_by = { id: service.id };
@@ -152,14 +152,14 @@ describe('answers', () => {
     expect((await on.get(`/threads/${made.json.thread.id}`, { token })).json.thread).toMatchObject(expected);
   });
 
-  it('say null of a Thread that was stored without a reference', async () => {
+  it('have a null reference for a Thread stored without one', async () => {
     const made = await create({}, { api: off });
     expect(made.json.thread).not.toHaveProperty('client_external_ref');
     const { json } = await on.get(`/threads/${made.json.thread.id}`, service);
     expect(json.thread).toMatchObject({ client_external_ref: null, created_by: { id: service.id } });
   });
 
-  it('are as docs/api/compatibility.md shows', async () => {
+  it('match docs/api/compatibility.md', async () => {
     const page = await readFile(join(docs, 'compatibility.md'), 'utf8');
     const { personId } = await on.newPerson();
     const examples = [...page.matchAll(/(?:^ {4}.*\n)+/gm)].map(([text]) => {
@@ -185,7 +185,7 @@ describe('clientRequestId', () => {
     ['of null, with a requestId', { clientRequestId: null, requestId: 'a' }, 'a'],
     ['of null', { clientRequestId: null }, null],
     ['that is left out', {}, null],
-  ])('%s is echoed by both names', async (_, fields, echoed) => {
+  ])('%s is returned by both names', async (_, fields, echoed) => {
     const threadId = await on.newThread(service);
     const sent = await send(threadId, [{ type: 'user_message', text: 'a', ...fields }, { type: 'user_interrupt' }]);
     expect(results(sent)).toEqual([
@@ -194,14 +194,14 @@ describe('clientRequestId', () => {
     ]);
   });
 
-  it('other than requestId is 400', async () => {
+  it('different from requestId gets 400', async () => {
     const threadId = await on.newThread(service);
     const events = [{ type: 'user_message', text: 'a', clientRequestId: 'a', requestId: 'b' }];
     const message = 'body.events.0.clientRequestId: must be the same as requestId';
     await expectRefused(() => send(threadId, events), 400, message);
   });
 
-  it('is in the result of a permission decision, and not taken by it', async () => {
+  it('is in the result of a permission decision, but not accepted as its input', async () => {
     const { thread, run } = (await create({ input })).json;
     await on.startRun(thread.id, run.id);
     const requests = [{ requestId: 'R', toolCallId: 'T' }];
@@ -217,7 +217,7 @@ describe('attributed_user_id', () => {
   const MAY_NOT = 'The caller cannot create Threads for a person.';
   const NO_MEMBER = 'body.attributed_user_id: must be a member of the organization';
 
-  it('of a token that may not attribute is 403, also for oneself', async () => {
+  it('gets 403 for a token without attribution, also for the caller itself', async () => {
     const { token } = await newService({ allowAttribution: false });
     const fields = { attributed_user_id: on.personId };
     await expectRefused(() => create(fields, { token }), 403, MAY_NOT);
@@ -235,7 +235,7 @@ describe('attributed_user_id', () => {
     await expectRefused(() => create({ ...fields, input }, late), 403, MAY_NOT);
   });
 
-  it('of who is no member, or nobody at all, is 400 in the same words', async () => {
+  it('gets the same 400 for a non-member and for an unknown person', async () => {
     const { personId } = await on.newPerson({ member: false });
     const elsewhere = await on.access.createOrganization('Other');
     await on.access.addMember(elsewhere, personId);
@@ -245,7 +245,7 @@ describe('attributed_user_id', () => {
     }
   });
 
-  it('gives the stored answer again after the person has left, and 403 after the token may not attribute', async () => {
+  it('replays the stored answer after the person has left, and gets 403 once the token loses attribution', async () => {
     const { id, token } = await newService();
     const { personId } = await on.newPerson();
     const again = () => create({ attributed_user_id: personId, input }, { token, key: 'left' });
@@ -255,10 +255,10 @@ describe('attributed_user_id', () => {
     const replayed = await again();
     expect([replayed.status, replayed.text]).toEqual([201, first.text]);
     await on.pool.query('update tokens set allow_attribution = false where id = $1', [id]);
-    await eventually(async () => (await again()).status === 403, { what: 'the token may not attribute' });
+    await eventually(async () => (await again()).status === 403, { what: 'the token has lost attribution' });
   });
 
-  it('is not needed to have access to the Agent', async () => {
+  it('gives the person no access to the Agent', async () => {
     const agentId = await on.newAgent({ access: 'invited' });
     const { token } = await newService({ agentId });
     const { person, threadId } = await attributed({ agentId, token });
@@ -267,7 +267,7 @@ describe('attributed_user_id', () => {
 });
 
 describe('an attributed Thread', () => {
-  /** What every way to read it answers. */
+  /** Returns the status of each way to read the Thread. */
   async function statuses(threadId: string, fileId: string, token: string): Promise<number[]> {
     const authorization = `Bearer ${token}`;
     const raw = (path: string) => fetch(`${on.url}${path}`, { headers: { authorization } });
@@ -291,7 +291,7 @@ describe('an attributed Thread', () => {
 
   const resources = (file_id: string) => ({ resources: [{ type: 'file', file_id }] });
 
-  it('is the person’s and the token’s, in lists, streams and files, and nobody else’s', async () => {
+  it('is visible only to the person and the token, in lists, streams and files', async () => {
     const agentId = await on.newAgent();
     const { id, token } = await newService({ agentId });
     const { token: otherToken } = await newService({ agentId });
@@ -319,7 +319,7 @@ describe('an attributed Thread', () => {
     expect(await statuses(threadId, fileId, token)).toEqual(all(200));
   });
 
-  it('takes drafts of the token and not of the person', async () => {
+  it('accepts drafts of the token, but not of the person', async () => {
     const { personId, token } = await on.newPerson();
     const draft = await newDraft(token, on.agentId);
     const fields = { attributed_user_id: personId, input };
@@ -328,7 +328,7 @@ describe('an attributed Thread', () => {
     expect((await create({ ...fields, ...resources(await newDraft(service.token, on.agentId)) })).status).toBe(201);
   });
 
-  it('is made once a key, and its fields are part of the request', async () => {
+  it('is created once for each key, and its fields are part of the request', async () => {
     const { personId } = await on.newPerson();
     const fields = { input, client_external_ref: 'ticket', attributed_user_id: personId };
     const first = await create(fields, { key: 'once' });
@@ -351,7 +351,7 @@ describe('an attributed Thread', () => {
     expect((await send(id, events('b'), { key: 'sent' })).status).toBe(409);
   });
 
-  it('stores the reference where one was given, and is what its stream says', async () => {
+  it('stores the reference only if one was given, and matches its stream', async () => {
     const { personId } = await on.newPerson();
     const fields = { attributed_user_id: personId };
     const dataOf = async (more: object) => {

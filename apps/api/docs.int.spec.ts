@@ -11,12 +11,12 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-/** What the page names, as a browser reads it. */
+/** Returns the URLs that a browser would load from the page. */
 function namesOf(html: string): string[] {
   return [...html.matchAll(/\b(?:src|href)="([^"]+)"/g)].map(([, name]) => name!);
 }
 
-it('is there without a token, under a policy that allows nothing inline and nothing from elsewhere', async () => {
+it('needs no token, and has a policy that forbids inline code and other hosts', async () => {
   const response = await fetch(page);
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
   const policy = response.headers.get('content-security-policy')!;
@@ -26,7 +26,7 @@ it('is there without a token, under a policy that allows nothing inline and noth
   expect(html).not.toMatch(/https?:|<script>|<style|\bon\w+=|style=/);
 });
 
-it('names only files that are there, relative to it, each of its type and with a tag', async () => {
+it('names only existing files by relative URLs, each with its type and ETag', async () => {
   const names = namesOf(await (await fetch(page)).text());
   expect(names).toEqual([
     'docs/favicon-32x32.png',
@@ -61,7 +61,7 @@ it('names only files that are there, relative to it, each of its type and with a
   }
 });
 
-it('asks nobody else to judge the document', async () => {
+it('does not send the document to a validator', async () => {
   const start = await (await fetch(`${page}/start.js`)).text();
   expect(start).toContain('validatorUrl: null');
   expect(start).not.toMatch(/https?:/);
@@ -82,7 +82,7 @@ it.each([
   '/constructor',
   '/docs/swagger-ui.css',
   '/%2fetc%2fpasswd',
-])('%s is no file of it', async (path) => {
+])('%s is not a file of the page', async (path) => {
   const { status, body } = await getRaw(page + path);
   expect([status, JSON.parse(body)]).toEqual([
     404,
@@ -90,14 +90,14 @@ it.each([
   ]);
 });
 
-describe('the document is true of', () => {
+describe('the OpenAPI document describes', () => {
   const { paths, components } = openApiDocument('/api/v1') as unknown as {
     paths: Record<string, Record<string, { responses: Record<number, Described & { $ref?: string }> }>>;
     components: { responses: Record<string, Described> };
   };
   const ajv = new Ajv2020({ strict: false, formats: { ulid: true } });
 
-  /** Sends it, and holds status, type and headers against the document. */
+  /** Sends the request, and compares status, type and headers with the document. */
   async function call(method: string, path: string, id: string, headers: Record<string, string> = {}) {
     const url = `${api.url}${path.replace(/\{\w+\}/, id)}${path.endsWith('stream') ? '?until=idle' : ''}`;
     const response = await fetch(url, { method, headers: { authorization: `Bearer ${api.token}`, ...headers } });
@@ -131,7 +131,7 @@ describe('the document is true of', () => {
         (await call(method, content, '01ARZ3NDEKTSV4RRFFQ69G5FAV')).status,
         (await call(method, content, 'x')).status,
       ];
-      // Ranges are for GET only.
+      // Only GET has ranges.
       const [part, outside] = method === 'GET' ? [206, 416] : [200, 200];
       expect([method, status, ...others]).toEqual([method, 200, part, 304, outside, 401, 404, 400]);
     }
@@ -158,7 +158,7 @@ interface Described {
   content?: object;
 }
 
-/** The path as it stands: fetch would make `/../` and `%2e%2e` shorter. */
+/** Requests the path unchanged, because fetch would resolve `/../` and `%2e%2e`. */
 function getRaw(url: string): Promise<{ status: number | undefined; body: string }> {
   const { hostname, port, origin } = new URL(url);
   return new Promise((resolve, reject) => {

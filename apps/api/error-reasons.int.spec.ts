@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const seen = new Set<string>();
 
-/** The reply's reason, with the code and status that the catalogue gives it. */
+/** Expects the reason, with its code and status in the catalogue. */
 function expectReason({ status, headers, json }: Reply, reason: ErrorReason): void {
   expect([headers.get(REASON_HEADER), status, json.error.code]).toEqual([
     reason,
@@ -90,7 +90,7 @@ describe('the shape of a request', () => {
       'a body',
       () => api.post(`/agents/${api.agentId}/threads`, { body: {}, headers: { 'content-encoding': 'gzip' } }),
     ],
-    ['path_not_found', 'a path that nobody knows', () => api.get('/nope')],
+    ['path_not_found', 'an unknown path', () => api.get('/nope')],
     ['method_not_allowed', 'a method', () => api.call('PUT', `/threads/${UNKNOWN}`)],
   ])('%s: %s', async (reason, _, request) => {
     expectReason(await request(), reason);

@@ -12,7 +12,7 @@ const interrupt = (runId?: string | null) => ({ type: 'user_interrupt', ...(runI
 const send = (threadId: string, ...events: object[]) => api.post(`/threads/${threadId}/events`, { body: { events } });
 const runOf = async (threadId: string) => (await api.get(`/threads/${threadId}`)).json.run.id;
 
-/** Refused with the code and message, and nothing is stored. */
+/** Expects a refusal with the code and message, and no stored row. */
 async function expectRefused(
   reply: () => ReturnType<typeof send>,
   status: number,
@@ -56,13 +56,13 @@ describe('a batch', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('with 100 events is one append', async () => {
+  it('with 100 events is accepted, and at most 100 Runs wait behind the current one', async () => {
     const agentId = await api.newAgent({}, { whenBusy: 'enqueue' });
     const threadId = await api.newThread({ agentId });
     const { status, json } = await send(threadId, ...Array.from({ length: 100 }, (_, i) => message(`m${i}`)));
     expect(status).toBe(200);
     expect(new Set(json.events.map((result) => result.run.id)).size).toBe(100);
-    // The current one and 100 behind it.
+    // The current Run, and 100 that wait behind it.
     expect((await send(threadId, message('one more'))).status).toBe(200);
     await expectRefused(() => send(threadId, message('too many')), 409, 'idempotency_conflict', 'Too many Runs');
   });
@@ -74,7 +74,7 @@ describe('a batch', () => {
     expect((await api.get(`/threads/${threadId}`)).json.thread.status).toBe('TERMINATED');
   });
 
-  it('is decided once when many are sent at once', async () => {
+  it('is accepted once when many are sent concurrently', async () => {
     const threadId = await api.newThread();
     const replies = await Promise.all(Array.from({ length: 16 }, (_, i) => send(threadId, message(`m${i}`))));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -84,7 +84,7 @@ describe('a batch', () => {
 });
 
 describe('GET /threads/{threadId}/events', () => {
-  it('ends a window after about 1 MiB, and every entry is reached by the next ones', async () => {
+  it('ends a window after about 1 MiB, and the next windows have all other entries', async () => {
     const agentId = await api.newAgent({}, { whenBusy: 'enqueue' });
     const large = await api.newThread({ agentId, text: 'x'.repeat(32_000) });
     for (const letter of ['a', 'é', '"']) await send(large, ...Array<object>(10).fill(message(letter.repeat(60_000))));
@@ -111,7 +111,7 @@ describe('GET /threads/{threadId}/events', () => {
     expect(back).toEqual(forth);
   });
 
-  it('ends a page of Runs after about 1 MiB of final outputs, and every Run is on one of the next ones', async () => {
+  it('ends a page of Runs after about 1 MiB of final outputs, and the next pages have all other Runs', async () => {
     const agentId = await api.newAgent({}, { whenBusy: 'interrupt' });
     const threadId = await api.newThread({ agentId });
     await send(threadId, ...Array.from({ length: 12 }, (_, i) => message(`m${i}`)), interrupt());
@@ -133,7 +133,7 @@ describe('GET /threads/{threadId}/events', () => {
     expect(seen).toEqual(seen.toSorted().toReversed());
   });
 
-  it('shows tool input as it is', async () => {
+  it('shows tool input unchanged', async () => {
     const threadId = await api.newThread({ text: 'hi' });
     const runId = await runOf(threadId);
     await api.startRun(threadId, runId);

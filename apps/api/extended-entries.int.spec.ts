@@ -1,7 +1,7 @@
 import type { ThreadEventLogEntry } from '#contract';
 import { StreamsUnderTest } from './streams/streams-under-test.testing.ts';
 
-// Real: HTTP, PostgreSQL. The Run's events are appended by commands, without a worker.
+// Real: HTTP, PostgreSQL. Commands append the events of the Run, without a worker.
 
 let api: StreamsUnderTest;
 beforeAll(async () => {

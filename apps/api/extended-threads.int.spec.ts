@@ -21,7 +21,7 @@ const create = (fields: object, query = '', key?: string) =>
     headers: key === undefined ? {} : { 'idempotency-key': key },
   });
 
-/** Claims the Thread's Run and records what its worker says. */
+/** Claims the Run of the Thread and records the facts of its worker. */
 async function work(threadId: string, runId: string, facts: RecordedFact[]): Promise<void> {
   const claim = { runId, attempt: 1 };
   await api.handler.handle({

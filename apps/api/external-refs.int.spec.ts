@@ -3,7 +3,7 @@ import { eventually } from '#testing';
 import { ThreadReader } from '#threads';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 
-// Real: HTTP, PostgreSQL. Two processes on one database; the second takes the older fields too.
+// Real: HTTP, PostgreSQL. Two processes on one database. The second accepts the older fields too.
 
 let api: ApiUnderTest;
 let compatible: ApiUnderTest;
@@ -48,7 +48,7 @@ const newService = (agentIds: string[]) =>
   api.access.mintToken({ kind: 'service', organizationId: api.organizationId, agentIds, name: 'n' });
 
 describe('an externalRef', () => {
-  test('that is taken is 409, names its Thread and changes nothing', async () => {
+  test('that is taken gets 409, which names the Thread, and changes nothing', async () => {
     const first = await create({ externalRef: 'order 1' });
     const before = await api.rowCounts();
     const again = await create({ externalRef: 'order 1', input }, { key: 'order 1 again' });
@@ -106,15 +106,15 @@ describe('an externalRef', () => {
     ['of 256 characters', '😀'.repeat(256)],
     ['with NUL', 'a\0'],
     ['null', null],
-  ])('that is %s is 400', async (_, externalRef) => {
+  ])('that is %s gets 400', async (_, externalRef) => {
     expect((await create({ externalRef })).status).toBe(400);
   });
 
-  test('of 255 characters is taken', async () => {
+  test('of 255 characters is accepted', async () => {
     expect((await create({ externalRef: '😀'.repeat(255) })).status).toBe(201);
   });
 
-  test('with an equal client_external_ref stays unique; with a different one it is 400', async () => {
+  test('with an equal client_external_ref stays unique; with a different one it gets 400', async () => {
     const both = { externalRef: 'order 7', client_external_ref: 'order 7' };
     const made = await create(both, { by: compatible });
     expect((made.json.thread as unknown as { client_external_ref: string }).client_external_ref).toBe('order 7');
@@ -148,7 +148,7 @@ describe('lists by externalRef', () => {
 });
 
 describe('the list over all Agents', () => {
-  test('has the caller’s Threads, the last changed first, in pages', async () => {
+  test('has the caller’s Threads in pages, last changed first', async () => {
     const person = await api.newPerson();
     const agents = [api.agentId, await api.newAgent(), await api.newAgent()];
     const made: string[] = [];
@@ -179,10 +179,10 @@ describe('the list over all Agents', () => {
     const left = (await create({}, { token, agentId: two })).json.thread.id;
     expect(idsOf(await list('', { token }))).toEqual([left, kept]);
     await api.pool.query('delete from token_agents where token_id = $1 and agent_id = $2', [id, two]);
-    await eventually(async () => (await api.get(`/threads/${left}`, { token })).status === 403, { what: 'it is told' });
+    await eventually(async () => (await api.get(`/threads/${left}`, { token })).status === 403, { what: 'it is seen' });
     expect(idsOf(await list('', { token }))).toEqual([kept]);
     await api.pool.query('update agents set published = false where id = $1', [one]);
-    await eventually(async () => (await api.get(`/threads/${kept}`, { token })).status === 409, { what: 'it is told' });
+    await eventually(async () => (await api.get(`/threads/${kept}`, { token })).status === 409, { what: 'it is seen' });
     expect(idsOf(await list('', { token }))).toEqual([]);
   });
 });
@@ -224,8 +224,8 @@ describe('a title', () => {
   });
 
   test.each([
-    ['arrives meanwhile', 'Mine', null],
-    ['arrives meanwhile, although another caller sets a title too', 'Hello', 'Another'],
+    ['arrives concurrently', 'Mine', null],
+    ['arrives concurrently, although another caller sets a title too', 'Hello', 'Another'],
   ])('null takes the title of a first message that %s', async (_, before, other) => {
     const { id } = (await create({})).json.thread;
     await patch(id, { title: before });
@@ -244,7 +244,7 @@ describe('a title', () => {
     }
   });
 
-  test('that is set twice changes the Thread once and adds no log entry', async () => {
+  test('that is set again changes the Thread once and adds no log entry', async () => {
     const { id } = (await create({ input })).json.thread;
     const first = await patch(id, { title: 'Mine' });
     const before = await api.rowCounts();

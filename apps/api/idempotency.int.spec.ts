@@ -21,7 +21,7 @@ const send = (threadId: string, key: string, ...events: object[]) =>
   api.post(`/threads/${threadId}/events`, { body: { events }, headers: { 'idempotency-key': key } });
 const message = (text: string) => ({ type: 'user_message', text });
 
-it('has a fingerprint that stays the same from release to release', async () => {
+it('the fingerprint of a request is the same in all releases', async () => {
   const key = newKey();
   const threadId = await api.newThread();
   const text = 'é'.repeat(100_000);
@@ -34,7 +34,7 @@ it('has a fingerprint that stays the same from release to release', async () => 
   expect(rows[0]?.fingerprint).toBe(hash('sha256', `POST /threads/${threadId}/events\n${canonical}`));
 });
 
-it('refuses another request with the key', async () => {
+it('refuses another request with the same key', async () => {
   const key = newKey();
   const { json } = await create(key);
   const otherAgent = await api.newAgent();
@@ -52,7 +52,7 @@ it('refuses another request with the key', async () => {
   expect(await api.rowCounts()).toEqual(before);
 });
 
-it('has one effect when a batch is sent many times at once: none is told of a conflict with itself', async () => {
+it('a batch sent many times concurrently has one effect, and no copy gets a conflict with another request', async () => {
   const threadId = await api.newThread();
   const key = newKey();
   const replies = await Promise.all(Array.from({ length: 40 }, () => send(threadId, key, message('hi'))));
@@ -72,7 +72,7 @@ it.each([
       return (key: string) => send(threadId, key, message('hi'));
     },
   ],
-])('%s is in progress for as long as a transaction holds the lock of its key', async (_, prepare) => {
+])('%s is in progress while a transaction holds the lock of its key', async (_, prepare) => {
   const { rows } = await api.pool.query<{ id: string }>(`select id from tokens where person_id = $1`, [api.personId]);
   const [request, key] = [await prepare(), newKey()];
   const before = await api.rowCounts();
@@ -91,7 +91,7 @@ it.each([
     expect(await api.rowCounts()).toEqual(before);
     expect((await create(newKey())).status).toBe(201);
   } finally {
-    // As if the process that does the work was killed.
+    // Simulates that the process with the first request was killed.
     await other.end();
   }
   const done = await eventually(

@@ -6,7 +6,7 @@ import { Extensions } from './extensions.ts';
 import type { ApiRequest } from './http/caller.ts';
 import { SummaryReader, type ThreadsWanted } from './queries/summary-reader.ts';
 
-// With many rows, Thread lists must use index look-ups. Generic plans are forced, as PostgreSQL may choose them.
+// With many rows, Thread lists must use index look-ups. Forces generic plans, because PostgreSQL may choose them.
 
 let home: TestDatabase;
 let database: Database;
@@ -30,7 +30,7 @@ type Value = string | number | boolean | null | string[];
 const literal = (value: Value): string =>
   value === null ? 'null' : escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value));
 
-/** Returns the scans in the statement's plan. */
+/** Returns the scans in the plan of the statement. */
 async function scansOf(ask: (pool: Pool) => Promise<unknown>): Promise<string[]> {
   const plan: string[] = [];
   const query = async ({ text, values }: { text: string; values: Value[] }) => {
@@ -64,7 +64,7 @@ test.each<[keyof typeof owners, ThreadsWanted['filters'], string]>([
   ['service token', { ...all.filters, userId: 'user-00000007' }, 'thread_summaries_by_user'],
   ['person', { ...all.filters, externalRef: 'order-00000007' }, 'thread_summaries_by_reference'],
   ['service token', { ...all.filters, externalRef: 'order-00000007' }, 'thread_summaries_by_reference'],
-])('the list of a %s by %p walks %s', async (owner, filters, index) => {
+])('the list of a %s by %p uses the index %s', async (owner, filters, index) => {
   const wanted = { ...all, filters, owner: owners[owner](), agentIds: seeded.agentIds };
   const scans = await scansOf((pool) => new SummaryReader(pool).listThreads(wanted));
   expect(scans).toContain(index);

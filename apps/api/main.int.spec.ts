@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { createTestDatabase, eventually, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
 
-/** The built process, as it is started in production. */
+/** The built process, started as in production. */
 let database: TestDatabase;
 let api: SpawnedNode | null = null;
 
@@ -25,13 +25,13 @@ async function startReady(env: Record<string, string> = {}): Promise<{ process: 
 it.each([
   ['DATABASE_URL', {}],
   ['PORT', { DATABASE_URL: 'postgres://localhost', PORT: 'http' }],
-])('ends with one line where %s is wrong', async (name, env) => {
+])('exits with one line if %s is invalid', async (name, env) => {
   const process = start(env);
   expect(await process.exited).toEqual({ code: 1, signal: null });
   expect(process.output()).toMatch(new RegExp(`^Wrong configuration: ${name}: .+\n$`));
 });
 
-it('ends with one line where the port is taken', async () => {
+it('exits with one line if the port is taken', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const { port } = other.address() as AddressInfo;
@@ -44,9 +44,9 @@ it('ends with one line where the port is taken', async () => {
   }
 });
 
-it('starts without a Redis that lets it in, and does not write the password to the log', async () => {
+it('starts although Redis rejects the password, and does not log the password', async () => {
   const redis = createServer((socket) => {
-    socket.on('error', () => undefined); // hung up on, as is to be expected
+    socket.on('error', () => undefined); // The API closes the connection.
     socket.on('data', () => socket.write('-WRONGPASS invalid username-password pair\r\n'));
   });
   await new Promise<void>((resolve) => redis.listen(0, '127.0.0.1', resolve));
@@ -61,8 +61,8 @@ it('starts without a Redis that lets it in, and does not write the password to t
   }
 });
 
-it('leaves a line of what nobody caught, and ends', async () => {
-  const failing = `process.on('SIGUSR2', () => void Promise.reject(new Error('nobody caught this')));`;
+it('logs an unhandled rejection as its last line, and exits', async () => {
+  const failing = `process.on('SIGUSR2', () => void Promise.reject(new Error('uncaught error')));`;
   const { process } = await startReady({
     NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(failing)}`,
   });
@@ -71,11 +71,11 @@ it('leaves a line of what nobody caught, and ends', async () => {
   expect(JSON.parse(last)).toMatchObject({
     level: 'fatal',
     msg: 'unhandledRejection',
-    err: { message: 'nobody caught this' },
+    err: { message: 'uncaught error' },
   });
 });
 
-it('logs JSON, and answers where it says', async () => {
+it('logs JSON, and listens at the logged URL', async () => {
   const { process, url } = await startReady({ PUBLIC_BASE_URL: 'https://spool.example' });
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);
   expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
@@ -83,20 +83,20 @@ it('logs JSON, and answers where it says', async () => {
   for (const line of process.output().trimEnd().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow();
 });
 
-it('finishes requests under way at SIGTERM, takes no new ones, and ends', async () => {
+it('finishes requests in progress at SIGTERM, accepts no new ones, and exits', async () => {
   const { process, url } = await startReady();
   const { port } = new URL(url);
   const body = '{}';
   const head = `POST /api/v1/agents/x/threads HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
   const slow = connect(Number(port), '127.0.0.1');
   let answer = '';
-  slow.on('error', () => undefined); // told by an empty answer
+  slow.on('error', () => undefined); // An empty answer fails the test below.
   slow.setEncoding('utf8').on('data', (data: string) => {
     answer += data;
   });
   const closed = new Promise((resolve) => slow.once('close', resolve));
   slow.write(`${head}Content-Length: ${body.length}\r\n`);
-  // The server takes bytes in the order in which they came: having answered this, it has seen those.
+  // The server reads bytes in the order of arrival. When it answers this request, it has read those above.
   await fetch(url);
   const exit = process.kill('SIGTERM');
   await process.waitForLine(/"msg":"stopping"/);
@@ -114,7 +114,7 @@ it('finishes requests under way at SIGTERM, takes no new ones, and ends', async 
   expect(await exit).toEqual({ code: 0, signal: null });
 });
 
-it('serves on for the drain time, unready and without keeping connections, and closes then', async () => {
+it('serves for the drain time, not ready and without keep-alive, and then closes', async () => {
   const { process, url } = await startReady({ SHUTDOWN_DRAIN_MS: '2000' });
   const ready = () => fetch(`${new URL(url).origin}/health/ready`);
   const before = await ready();

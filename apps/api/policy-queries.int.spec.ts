@@ -3,11 +3,11 @@ import { eventually } from '#testing';
 import { ApiUnderTest } from './api-under-test.testing.ts';
 import { recordStatements } from './sent-statements.testing.ts';
 
-// Real: HTTP, PostgreSQL. Not real: the age of a look at the policy version, because after a pause of the machine the process
-// correctly trusts no look, and reads everything again.
+// Real: HTTP, PostgreSQL. Not real: the age of a read of the policy version. After a pause of the machine, the process would
+// correctly distrust all reads, and read everything again.
 
 const LOOK = 'select version::text as version from policy_version';
-/** What else a process sends that nobody asks for: the heartbeat of the connection that listens for wake-ups. */
+/** The heartbeat of the connection that listens for wake-ups. The process sends it without a request. */
 const HEARTBEAT = 'select';
 
 let api: ApiUnderTest;
@@ -19,8 +19,8 @@ beforeAll(async () => {
   jest.spyOn(PolicyWatch.prototype, 'ageOf').mockReturnValue(0);
   api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
   threadId = await api.newThread();
-  // Then all is read under the version that stays, for nothing here changes who may do what. Two: the first look may have
-  // begun before the last change.
+  // After two reads of the policy version, everything is read under the final version, because no test changes the policy. The
+  // first read may have begun before the last change.
   const before = looks();
   await eventually(() => looks() >= before + 2, { what: 'the watch has looked' });
   await get(`/threads/${threadId}`);
@@ -40,8 +40,8 @@ async function get(path: string): Promise<void> {
 }
 
 /**
- * What requests send to PostgreSQL, beyond the looks at the policy version. There is one look a second, however many requests:
- * policy-versions.int.spec.ts. Here it only matters that not each request looks.
+ * Returns the statements of these requests, without reads of the policy version. policy-versions.int.spec.ts tests that there
+ * is one such read a second. Here it only matters that not each request causes one.
  */
 async function sentFor(requests: number, path: string): Promise<string[]> {
   sent.length = 0;
@@ -62,7 +62,7 @@ it('checking the access of an open stream again sends no query', async () => {
   sent.length = 0;
   const headers = { authorization: `Bearer ${api.token}` };
   const stream = await fetch(`${api.url}/threads/${threadId}/events/stream`, { headers });
-  // Each second all streams are asked about.
+  // The process checks all streams every second.
   await eventually(() => looks() >= 3, { what: 'two seconds have passed' });
   await stream.body?.cancel();
   const ofHub = new Set(['find-thread', 'read-log-page', 'read-moved-threads']);

@@ -1,6 +1,6 @@
 import { warningsOf } from './send-warnings.ts';
 
-it('warns of events without effect and of messages that wait, at their place in the batch', () => {
+it('warns of events without effect and of waiting messages, with their index in the batch', () => {
   const outcome = { runId: 'R1', waitsBehind: 0, hadEnded: false };
   const outcomes = [
     outcome,

@@ -1,8 +1,8 @@
 import pg from 'pg';
 
 /**
- * Records the name or the text of each statement that this process sends, in pg's Client, which sends all of them. Ends with
- * `jest.restoreAllMocks`. Empty the list to begin anew.
+ * Records the name or the text of each statement that this process sends, by a spy on the Client of pg. Ends with
+ * `jest.restoreAllMocks`. Empty the list to start over.
  */
 export function recordStatements(): string[] {
   const sent: string[] = [];
