@@ -4,18 +4,18 @@ import type { FileRow, FileStore } from '#files';
 import { agentError, notFound } from './http/http-errors.ts';
 import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 
-/** A Thread that the caller may see and whose Agent the caller may use now. */
+/** A Thread that the caller may see. The caller may currently use its Agent. */
 export interface VisibleThread extends ThreadAndRun {
   agent: Agent;
 }
 
-/** A file that the caller may see, and whose Agent the caller may use now. */
+/** A file that the caller may see. The caller may currently use its Agent. */
 export interface VisibleFile {
   file: FileRow;
   agent: Agent;
 }
 
-/** The checks of access (docs/spec/decisions.md#access), on every request: reads, replays and streams too. */
+/** Checks access on every request, including reads, replays and streams (docs/spec/decisions.md#access). */
 export class AccessGuard {
   constructor(
     private readonly agents: AgentCatalogue,
@@ -23,7 +23,7 @@ export class AccessGuard {
     private readonly files: FileStore,
   ) {}
 
-  /** Throws ApiError: not_found, forbidden, agent_not_published or service_inactive, in this order. */
+  /** Returns the Agent. Throws ApiError: not_found, forbidden, agent_not_published or service_inactive, in this order. */
   async findUsableAgent(caller: Caller, agentId: string): Promise<Agent> {
     const agent = await this.agents.find(agentId);
     if (agent === null) throw notFound('Agent');
@@ -33,8 +33,8 @@ export class AccessGuard {
   }
 
   /**
-   * Throws ApiError: not_found for a Thread that is not there, is not the caller's or whose Agent is deleted, and then as
-   * `findUsableAgent` does.
+   * Returns the Thread. Throws ApiError not_found if it does not exist, is not the caller's, or has a deleted Agent. Then
+   * throws as `findUsableAgent` does.
    */
   async findVisibleThread(caller: Caller, threadId: string, wanted?: { withRun: boolean }): Promise<VisibleThread> {
     const found = await this.findOwnThread(caller, threadId, wanted);
@@ -42,8 +42,8 @@ export class AccessGuard {
   }
 
   /**
-   * Throws ApiError as `findVisibleThread` does, but ignores the state of the Agent: owners may also delete their Thread while
-   * its Agent is unpublished or inactive (docs/spec/decisions.md#access).
+   * Throws ApiError as `findVisibleThread` does, but ignores the state of the Agent. Owners may delete their Thread while its
+   * Agent is unpublished or inactive (docs/spec/decisions.md#access).
    */
   async requireDeletableThread(caller: Caller, threadId: string): Promise<void> {
     const { thread } = await this.findOwnThread(caller, threadId);
@@ -52,7 +52,7 @@ export class AccessGuard {
     if (access === 'forbidden') throw agentError(access, agent);
   }
 
-  /** As `findVisibleThread`, for a draft of the caller's and for a file of a Thread that the caller may see. */
+  /** Returns a draft of the caller, or a file of a Thread that the caller may see. Throws as `findVisibleThread` does. */
   async findVisibleFile(caller: Caller, fileId: string): Promise<VisibleFile> {
     const file = await this.files.find(fileId);
     const thread = file?.thread_id ? await this.summaries.findThread(file.thread_id) : null;

@@ -7,7 +7,7 @@ import { Callers } from './http/callers.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
 import { AccessGuard } from './access-guard.ts';
 
-/** Who may see what: what the routes and the event stream share. */
+/** The access checks that the routes and the event stream share. */
 @Module({
   imports: [AccessModule, AgentsModule, FilesModule],
   providers: [

@@ -90,10 +90,10 @@ const services = [
   },
 ];
 
-/** How often idle connections are closed while the server ends, milliseconds. */
+/** How often idle connections are closed during shutdown. Milliseconds. */
 const IDLE_CHECK_MS = 50;
 
-/** The HTTP side of one process; needs `createHttpAdapter` under it and PlatformModule beside it. */
+/** The HTTP API of one process. Needs the adapter of `createHttpAdapter`, and PlatformModule. */
 @Module({
   imports: [
     AdminHttpModule,
@@ -125,7 +125,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     this.unused = new UnusedConnections(this.fastify.server);
   }
 
-  /** An API process of its own; the standalone brings the platform itself. */
+  /** Returns the module of a separate API process. The standalone provides the platform itself. */
   static forRoot(config: Config, logger: Logger): DynamicModule {
     return { module: ApiModule, imports: [PlatformModule.forRoot(config, logger)] };
   }
@@ -134,7 +134,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     const { callers, limiter, health } = this;
     this.fastify.addHook('onSend', ({ routeOptions: { config } }, reply, payload, done) => {
       if (config.isPrivate && !reply.hasHeader('Cache-Control')) void reply.header('Cache-Control', 'no-store');
-      // A client, or a balancer, that keeps its connections is to open the next one to another process.
+      // Makes clients and load balancers open their next connection to another process.
       if (health.stopping) void reply.header('Connection', 'close');
       done(null, payload);
     });
@@ -146,13 +146,13 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     installRequestChecks(this.fastify, { callers, limiter, compatibility, bodies });
   }
 
-  /** First of all at shutdown: a stream that is ended must not come back to this process. */
+  /** Closes the port first at shutdown, because an ended stream must not reconnect to this process. */
   onModuleDestroy(): void {
     const { server } = this.fastify;
     if (!server.listening) return;
     server.close();
     this.unused.end();
-    // `close` ends only connections that are idle now. One that finishes a response later would stay for its keep-alive time.
+    // `close` closes only connections that are idle now. The others would stay open after their answer, for the keep-alive time.
     const closing = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS).unref();
     server.once('close', () => clearInterval(closing));
   }

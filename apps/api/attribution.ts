@@ -7,19 +7,19 @@ import { ApiError } from './http/http-errors.ts';
 const FIND_MEMBER = namedStatement(import.meta.dirname, 'queries/find-member.sql');
 
 /**
- * Threads that a service token creates for a person (docs/spec/agent-threads-api.md#authentication;
+ * The owners of Threads that a service token creates for a person (docs/spec/agent-threads-api.md#authentication;
  * docs/api/compatibility.md).
  */
 export class Attribution {
   constructor(private readonly pool: Pool) {}
 
-  /** Part of the checks of access. Throws ApiError `forbidden`. */
+  /** Checks whether the caller may attribute; part of the access checks. Throws ApiError `forbidden`. */
   refuseUnlessAllowed(caller: Caller, personId: string | undefined): void {
     if (personId === undefined || mayAttribute(caller)) return;
     throw new ApiError('attribution_forbidden', 'The caller cannot create Threads for a person.');
   }
 
-  /** Whose the new Thread is. Throws ApiError `invalid_request`, the same for who is unknown and for who is no member. */
+  /** Returns the owner of the new Thread. Throws the same `invalid_request` for an unknown person and for a non-member. */
   async ownerOf(caller: Caller, personId: string | undefined): Promise<ThreadOwner> {
     if (personId === undefined || !mayAttribute(caller)) return ownerFor(caller);
     const { rows } = await this.pool.query({ ...FIND_MEMBER, ...BY_KEY, values: [caller.organizationId, personId] });

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** A file of the page, as it is sent. */
+/** A file of the page, ready to be sent. */
 export interface DocsFile {
   type: string;
   bytes: Buffer;
@@ -12,8 +12,8 @@ export interface DocsFile {
 }
 
 /**
- * The page at /api/docs. Every address in it is relative to where it is served, so it works behind a proxy that has it
- * under another path; nothing comes from another host.
+ * The page at /api/docs. All its links are relative, so it works behind a proxy under another path. It loads nothing from
+ * other hosts.
  */
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -34,8 +34,8 @@ const PAGE = `<!doctype html>
 `;
 
 /**
- * A file of its own because the policy below allows no script within the page. Requests go to where the page is, whatever
- * public address the document names: that may be one that the policy, or the network, does not let the reader reach.
+ * The script of the page. It is a separate file, because the policy below forbids inline scripts. Sends requests to the host
+ * of the page: the policy or the network may block the public address that the document names.
  */
 const START = `const specUrl = new URL('v1/openapi.json', document.baseURI).href;
 const beside = (spec) => ({ ...spec, servers: [{ url: new URL('v1', document.baseURI).href }] });
@@ -45,7 +45,7 @@ SwaggerUIBundle({
   url: specUrl,
   deepLinking: true,
   displayRequestDuration: true,
-  // Else the document goes to a host of Swagger's to be judged.
+  // Without this, the document would be sent to a validator of Swagger.
   validatorUrl: null,
   responseInterceptor: (response) => {
     if (response.url === specUrl && response.ok) {
@@ -57,7 +57,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** Nothing from elsewhere, nothing inline, not in a frame. Pictures within the style sheet are `data:`. */
+/** Forbids other hosts, inline scripts and styles, and frames. The style sheet has `data:` images. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -76,7 +76,7 @@ const STYLE = 'text/css; charset=utf-8';
 const assets = dirname(createRequire(join(import.meta.dirname, 'x.js')).resolve('swagger-ui-dist/package.json'));
 const asset = (name: string) => () => readFile(join(assets, name));
 
-/** All that is served: a name that is not here is not found, whatever is on the disk. */
+/** The files that are served. Any other name is not found, even if such a file is on the disk. */
 const FILES = new Map<string, { type: string; read: () => Promise<Buffer> }>([
   ['index.html', { type: HTML, read: async () => Buffer.from(PAGE) }],
   ['start.js', { type: SCRIPT, read: async () => Buffer.from(START) }],
@@ -85,17 +85,17 @@ const FILES = new Map<string, { type: string; read: () => Promise<Buffer> }>([
   ['favicon-32x32.png', { type: 'image/png', read: asset('favicon-32x32.png') }],
 ]);
 
-/** The files of the page, read when they are first asked for. */
+/** The files of the page. Each is read on its first request. */
 export class DocsPage {
   private readonly found = new Map<string, Promise<DocsFile>>();
 
-  /** Null where the page has no such file. */
+  /** Returns null if the page has no such file. */
   async find(name: string): Promise<DocsFile | null> {
     const file = FILES.get(name);
     if (file === undefined) return null;
     const known = this.found.get(name) ?? load(file);
     this.found.set(name, known);
-    // A file that could not be read now may be another time.
+    // Tries again at the next request if the file could not be read.
     known.catch(() => this.found.delete(name));
     return known;
   }

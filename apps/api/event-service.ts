@@ -24,7 +24,7 @@ type ListRequest = ApiRequest<typeof operations.listEvents>;
 
 type Settings = Pick<Config, 'EVENTS_PER_BATCH' | 'MESSAGE_TEXT_LIMIT'> & Rendering;
 
-/** The events of a Thread: sending and reading them. */
+/** Sends and lists the events of a Thread. */
 export class EventService {
   constructor(
     private readonly access: AccessGuard,
@@ -84,7 +84,7 @@ function toSentEvent(event: ThreadEventInput): SentEvent {
 }
 
 /**
- * Refuses what exceeds the settings of this installation, which can be lower than the limits of
+ * Throws ApiError beyond the settings of this installation, which can be lower than the limits of
  * docs/spec/decisions.md#limits.
  */
 function refuseTooMuch(
@@ -94,14 +94,14 @@ function refuseTooMuch(
   if (events.length > maxEvents) {
     throw new ApiError('invalid_field', `body.events: must have at most ${maxEvents} items`);
   }
-  // No text has more characters than UTF-16 units.
+  // A text never has more characters than UTF-16 units.
   const isTooLong = (text: string): boolean => text.length > maxLength && countCharacters(text) > maxLength;
   const tooLong = events.findIndex((event) => event.type === 'user_message' && isTooLong(event.text));
   if (tooLong === -1) return;
   throw new ApiError('invalid_field', `body.events.${tooLong}.text: must have at most ${maxLength} characters`);
 }
 
-/** By either of its names; where both are given they are equal. */
+/** Returns the request id by either of its names. If both are given, they are equal. */
 function requestIdOf(event: ThreadEventInput): string | null {
   if (event.type === 'user_interrupt') return null;
   return event.requestId ?? ('clientRequestId' in event ? (event.clientRequestId ?? null) : null);

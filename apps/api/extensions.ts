@@ -15,14 +15,14 @@ interface Extendable {
 type ThreadExtras = Required<Pick<ThreadSummary, 'externalRef' | 'lastMessage'>>;
 
 /**
- * Adds the optional fields beyond the contract (`?extended=true`) to a plain answer. It reads their current values, so fresh
- * answers, replayed answers and reads get them in the same way, and stored answers stay plain. If the database does not
- * answer, the answer stays plain: a 503 would hide that a write was done.
+ * Adds the optional fields beyond the contract (`?extended=true`) to a plain answer. Reads their current values for fresh and
+ * replayed answers and for reads; stored answers stay plain. If the database is unavailable, the answer stays plain, because
+ * a 503 would hide that a write was done.
  */
 export class Extensions {
   constructor(private readonly pool: Pool) {}
 
-  /** Returns the answer unchanged unless the request asks for the optional fields. */
+  /** Returns the answer with the optional fields, or unchanged if the request does not ask for them. */
   async extend<Plain extends Extendable>({ input }: ApiRequest, plain: Plain): Promise<Plain> {
     if (!input.extended) return plain;
     const { thread, threads } = plain;
@@ -35,14 +35,14 @@ export class Extensions {
     };
   }
 
-  /** Does the same for an answer that is text already, fresh or stored. */
+  /** Does the same for an answer that is already text, fresh or stored. */
   async extendAnswer<Answer extends { body: string }>(request: ApiRequest, answer: Answer): Promise<Answer> {
     if (!request.input.extended) return answer;
     const plain = JSON.parse(answer.body) as Extendable;
     return { ...answer, body: JSON.stringify(await this.extend(request, plain)) };
   }
 
-  /** Reads the fields of all Threads in one query. A Thread that was deleted meanwhile has none. */
+  /** Reads the fields of all Threads in one query. Omits Threads deleted in the meantime. */
   private async readThreadExtras(threadIds: readonly string[]): Promise<ReadonlyMap<string, ThreadExtras>> {
     if (threadIds.length === 0) return new Map();
     try {

@@ -4,7 +4,7 @@ import { databasePart, HealthCheck, okOrAway, type Database, type PolicyWatch, t
 import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
 import { metrics } from './metrics.ts';
 
-/** `away` is without PostgreSQL alone; without anything else requests are answered, and `degraded` says that. */
+/** The status is 'away' only without PostgreSQL. If another part fails, requests still work and it is 'degraded'. */
 export interface Health extends Readiness {
   database: 'ok' | 'away';
   queue: 'ok' | 'away';
@@ -18,9 +18,9 @@ export interface HealthServiceParts {
   limiter: Pick<RateLimiter, 'answers'>;
 }
 
-/** Whether this process can do its work. Only the database is needed for that: the queue carries hints. */
+/** Checks whether this process can work. Only the database is required, because the queue carries hints. */
 export class HealthService {
-  /** Whether the process was told to stop. */
+  /** Whether the process is shutting down. */
   stopping = false;
   private readonly parts: HealthCheck<'database' | 'queue' | 'toolPause' | 'wakeups' | 'rateLimits'>;
 

@@ -8,7 +8,7 @@ import type { Extensions } from './extensions.ts';
 import { ApiError, isRefusal } from './http/http-errors.ts';
 import type { AccessGuard } from './access-guard.ts';
 
-/** The status of a request's answer, with the key that the request brings and its fingerprint. */
+/** The status of the answer to a request, with the key of the request, if any, and its fingerprint. */
 export type RequestKey = Omit<KeyedAnswer, 'body'> | { key?: undefined; status: number };
 
 export interface Answer {
@@ -17,7 +17,7 @@ export interface Answer {
   replayed: boolean;
 }
 
-/** Performs a request once for each key. The effect and its answer are one commit (docs/spec/decisions.md#idempotency). */
+/** Performs a request once for each key. One commit has the effect and its answer (docs/spec/decisions.md#idempotency). */
 export class Idempotency {
   constructor(
     private readonly store: ThreadStore,
@@ -25,16 +25,16 @@ export class Idempotency {
     private readonly extensions: Extensions,
   ) {}
 
-  /** Returns whether the request's key already has an answer. */
+  /** Returns whether the key of the request already has an answer. */
   async isKeyKnown({ caller, input }: ApiRequest): Promise<boolean> {
     return input.idempotencyKey !== null && (await this.store.findKey(caller.tokenId, input.idempotencyKey)) !== null;
   }
 
   /**
-   * Returns the answer of the effect, or the one that the request's key already has. Throws what the effect throws, and ApiError.
+   * Returns the answer of the effect, or the stored answer of the key. Throws what the effect throws, and ApiError.
    *
-   * The key is not looked up first: the commit of the effect finds out by itself, in its one round trip. It is read only if
-   * there was no effect: the key was taken, or the request is refused, perhaps because of what its first sending did.
+   * Does not look up the key first, because the commit of the effect checks it in the same round trip. Reads it only if there
+   * was no effect. Then the key was taken, or the request was refused, perhaps because it had already been performed.
    */
   async settle(request: ApiRequest, key: RequestKey, effect: Promise<{ body: string }>): Promise<Answer> {
     return this.extensions.extendAnswer(request, await this.answerOf(request, key, effect));
@@ -56,7 +56,7 @@ export class Idempotency {
     if (stored.fingerprint !== fingerprint) {
       throw new ApiError('key_reused', 'This Idempotency-Key was used for another request.');
     }
-    // A replay passes the checks of access: what was deleted since is not found.
+    // Checks access for a replay too. An object deleted in the meantime is not found.
     if (stored.threadId !== null) {
       request.trail = { threadId: stored.threadId };
       await this.access.findVisibleThread(request.caller, stored.threadId);
@@ -66,7 +66,10 @@ export class Idempotency {
   }
 }
 
-/** Returns the key of the request, with the fingerprint of its operation and content. Without a key, returns only the status of the answer. */
+/**
+ * Returns the key of the request, with the fingerprint of its operation and content. Without a key, returns only the status of
+ * the answer.
+ */
 export async function requestKey(
   { caller: { tokenId }, input: { idempotencyKey: key, params } }: ApiRequest,
   operation: Operation,
@@ -78,12 +81,12 @@ export async function requestKey(
     : { tokenId, key, fingerprint: await fingerprintOf(operation, params, content), status };
 }
 
-/** Returns the answer to store with its effect and then to send. It is made once, so that a replay has the same bytes. */
+/** Returns the answer to store with its effect and then to send. It is built once, so that a replay has the same bytes. */
 export function answerOf(key: RequestKey, answer: object): RequestAnswer {
   return { ...key, body: JSON.stringify(answer) };
 }
 
-/** SHA-256 of method, path with ids in upper case, and the content whatever its key order and white space. */
+/** Returns the SHA-256 of method, path with ids in upper case, and content. Ignores its key order and white space. */
 async function fingerprintOf(
   { method, path }: Operation,
   params: InputOf<Operation>['params'],

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ThreadLinks } from '#contract';
 import { BASE_PATH } from './http/endpoint.ts';
 
-/** Absolute URLs, from PUBLIC_BASE_URL or, without it, the request's own host. */
+/** Builds absolute URLs from PUBLIC_BASE_URL or, without it, from the host of the request. */
 export class Links {
   private readonly publicUrl: string | null;
 
@@ -10,7 +10,7 @@ export class Links {
     this.publicUrl = publicBaseUrl?.replace(/\/+$/, '') ?? null;
   }
 
-  /** Of the OpenAPI document: relative to where it was read, if nothing else is known. */
+  /** The server URL of the OpenAPI document. Without PUBLIC_BASE_URL, it is relative to the document. */
   get baseUrl(): string {
     return `${this.publicUrl ?? ''}${BASE_PATH}`;
   }
@@ -21,7 +21,7 @@ export class Links {
   }
 }
 
-/** HTTP/1.0 needs no Host header. */
+/** Returns the local address as the host, because HTTP/1.0 requires no Host header. */
 function hostOf({ socket }: FastifyRequest): string {
   return `${socket.localAddress}:${socket.localPort}`;
 }

@@ -14,14 +14,14 @@ import {
 import { ApiModule } from './api.module.ts';
 import { apiEnding, createApi, healthOf, listen } from './start-api.ts';
 
-/** An API process of its own; any number of them share the work. */
+/** Starts a separate API process. Any number of processes share the work. */
 async function main(lifetime: Lifetime): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool api', logOutput(config.LOG_FORMAT));
   endOnFault(logger);
   lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
-  // The first to be there and the last to go: also a start and an end can be looked at.
+  // Starts first and stops last, so that startup and shutdown can be observed.
   const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
   await lifetime.start(() => startTracing(config, 'spool-api', logger), { stop: (tracing) => tracing.stop() });
   await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));

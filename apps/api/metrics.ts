@@ -25,5 +25,5 @@ export const metrics = {
   ),
 };
 
-// They count up and down from 0.
+// These gauges count up and down from 0.
 for (const gauge of [metrics.httpOpen, metrics.bodyBytes, metrics.streamsOpen]) gauge.set(0);

@@ -10,7 +10,7 @@ import { QueueControls, RUN_QUEUE, RunQueueModule, tellInstallation, type RunQue
 import { sendError } from './http/error-filter.ts';
 import { HealthService } from './health-service.ts';
 
-/** Checked as an operation of the admin API, but its answer is Prometheus' text. */
+/** The operation of `/metrics`. It has the checks of the admin API, but returns the text format of Prometheus. */
 const SCRAPE: AdminOperation = {
   method: 'GET',
   path: '/metrics',
@@ -24,7 +24,7 @@ const SCRAPE: AdminOperation = {
   form: 'bytes',
 };
 
-/** What the API says of itself: its health, and `/metrics` behind an operator's token. */
+/** Provides the health of the API, and `/metrics` for operators. */
 @Module({
   imports: [AccessModule, LiveModule, RunQueueModule],
   providers: [

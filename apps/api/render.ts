@@ -4,10 +4,10 @@ import type { FileRow } from '#files';
 import type { Config } from '#platform';
 import { referenceOf, type RunSummary, type ThreadSummary } from '#projections';
 
-/** Whether the older fields are answered too (docs/api/compatibility.md). */
+/** The setting that adds the older fields to answers (docs/api/compatibility.md). */
 export type Rendering = Pick<Config, 'COMPATIBILITY_FIELDS'>;
 
-/** From what is stored to what callers see. Log entries are the domain's: `toLogEntry`. */
+/** Returns the wire format of a stored Thread. The domain renders log entries: `toLogEntry`. */
 export function renderThread(row: ThreadSummary, { COMPATIBILITY_FIELDS }: Rendering): wire.ThreadSummary {
   const thread = {
     id: row.thread_id,
@@ -34,7 +34,7 @@ function olderFields(row: ThreadSummary): wire.CompatibleThread {
   };
 }
 
-/** What became of an event of a batch. `requestId`: as it was given, by whichever name. */
+/** Returns the result of one event of a batch. `requestId` is the id given by either name. */
 export function renderEventResult(
   type: wire.ThreadEventInput['type'],
   requestId: string | null,

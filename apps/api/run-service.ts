@@ -27,7 +27,7 @@ export class RunService {
     return { run: renderRun(run) };
   }
 
-  /** A new Run, as the domain says which one (docs/spec/decisions.md#trigger). */
+  /** Creates a new Run. The domain chooses its trigger (docs/spec/decisions.md#trigger). */
   async retryRun(request: ApiRequest<typeof operations.retryRun>): Promise<Answer> {
     const { caller, input } = request;
     const { threadId, runId } = input.params;

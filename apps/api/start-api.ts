@@ -7,25 +7,25 @@ import { BASE_PATH } from './http/endpoint.ts';
 import { HealthService } from './health-service.ts';
 import { createHttpAdapter } from './http/http-adapter.ts';
 
-/** The application with its routes, not listening yet. */
+/** Creates the application with its routes. It does not listen yet. */
 export function createApi(module: DynamicModule, config: Config, logger: Logger): Promise<NestFastifyApplication> {
   return NestFactory.create<NestFastifyApplication>(module, createHttpAdapter(config, logger), {
-    // Our own parser takes JSON only (request-checks.ts).
+    // The parser of request-checks.ts accepts only JSON.
     bodyParser: false,
     abortOnError: false,
     logger: nestLogger(logger),
   });
 }
 
-/** What the process says of itself. */
+/** Returns the health service of the process. */
 export const healthOf = (app: NestFastifyApplication): HealthService => app.get(HealthService);
 
-/** Listens, and answers {base_url}. Throws StartError where the port cannot be had. */
+/** Listens, and returns {base_url}. Throws StartError if the port is unavailable. */
 export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config, logger: Logger): Promise<string> {
   let origin: string;
   try {
     await app.init();
-    // Not by Nest, which logs what it throws as well.
+    // Does not listen through Nest, which also logs the error that it throws.
     origin = await app.getHttpAdapter().getInstance().listen({ port: PORT, host: HOST });
   } catch (error) {
     const { code } = error as { code?: string };
@@ -41,14 +41,14 @@ export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config
 }
 
 /**
- * How an API ends. First it serves on and says that it is not ready, so that balancers send elsewhere; streams stay open so
- * long, for a client that came back at once would be sent here again. Then the port closes, streams end and requests under
- * way are finished; what is open after the grace period is cut.
+ * Returns the shutdown steps of an API. First it still serves but reports that it is not ready, so that load balancers choose
+ * other processes. Streams stay open meanwhile, because their clients would reconnect to this process. Then the port closes,
+ * streams end and requests in progress finish. Connections that are open after the grace period are closed.
  */
 export function apiEnding({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): Ending<NestFastifyApplication> {
   return {
     drain: async (app) => {
-      // It never served.
+      // The API never listened.
       if (!app.getHttpServer().listening) return;
       healthOf(app).stopping = true;
       if (SHUTDOWN_DRAIN_MS > 0) logger.info({ drainMs: SHUTDOWN_DRAIN_MS }, 'reported not ready');
@@ -59,7 +59,7 @@ export function apiEnding({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): Ending
   };
 }
 
-/** Nest tells of each module and route: only what is wrong is news. */
+/** Logs the messages of Nest. Its plain messages report each module and route, so they get level debug. */
 function nestLogger(logger: Logger): LoggerService {
   const detail = (more: unknown[]) => ({ nest: more.filter((part) => typeof part === 'string') });
   return {

@@ -8,7 +8,7 @@ import type { Extensions } from './extensions.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
 import { renderThread, type Rendering } from './render.ts';
 
-/** The callers' lists of Threads. */
+/** Lists the Threads of callers. */
 export class ThreadLists {
   constructor(
     private readonly access: AccessGuard,
@@ -23,7 +23,7 @@ export class ThreadLists {
     return this.list(request, [id]);
   }
 
-  /** Leaves out Threads that a single read would refuse, such as those of an unpublished Agent. */
+  /** Omits Threads that a single read would refuse, such as those of an unpublished Agent. */
   async ofAllAgents(request: ApiRequest<typeof operations.listAllThreads>): Promise<ListThreadsAnswer> {
     return this.list(request, await this.usableAgents(request.caller));
   }
@@ -50,11 +50,11 @@ export class ThreadLists {
     return this.extensions.extend(request, { threads, nextCursor });
   }
 
-  /** Returns the Agents that the caller has Threads of and may use now. */
+  /** Returns the Agents of which the caller has Threads and that the caller may currently use. */
   private async usableAgents(caller: Caller): Promise<string[]> {
     const usable: string[] = [];
     for (const agentId of await this.summaries.listOwnedAgents(ownershipOf(caller))) {
-      // One at a time: nearly all are cached, and a caller with many Agents must not take every connection.
+      // Reads one at a time: almost all are cached, and a caller with many Agents must not take every connection.
       const agent = await this.agents.find(agentId);
       if (agent !== null && agentAccess(caller, agent) === 'ok') usable.push(agentId);
     }

@@ -14,7 +14,7 @@ import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
 
-/** Agents and their Threads. */
+/** The operations on Agents and their Threads. */
 export class ThreadService {
   constructor(
     private readonly access: AccessGuard,
