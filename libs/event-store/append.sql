@@ -1,8 +1,8 @@
--- Appends to one stream, all or nothing, in one round trip, and writes everything that follows from it (docs/adr/0005).
+-- Appends to one stream, with all derived rows, atomically and in one round trip (docs/adr/0005).
 --
--- Each data-modifying part depends on the one before it through `returning`: if the expected version, the fence, the due date
--- or the idempotency lock does not hold, `stream` is empty and nothing is written. What cannot be seen in time (a key stored
--- between our snapshot and our lock, a second `thread.created`) violates a primary key and aborts the statement.
+-- Each data-modifying part depends on the one before it through `returning`. If the expected version, the fence, the due date
+-- or the idempotency lock does not hold, `stream` is empty and nothing is written. The snapshot can miss two conflicts: a key
+-- stored between it and our lock, and a second `thread.created`. They violate a primary key, which aborts the statement.
 with
 -- The inputs by name. Not materialized, so that the planner sees parameters and uses the keys.
 input as not materialized (
@@ -28,7 +28,7 @@ input as not materialized (
          $20::text as trace_parent
 ),
 lock as materialized (
-  -- Dies with this transaction: "in progress" can never outlive the work (docs/spec/decisions.md#idempotency).
+  -- The lock ends with this transaction, so "in progress" cannot outlive the work (docs/spec/decisions.md#idempotency).
   select case when input.key is null then true
               else pg_try_advisory_xact_lock(hashtextextended(input.token_id || ' ' || input.key, 0)) end as held
   from input
@@ -38,14 +38,14 @@ seen as materialized (
   from input
 ),
 due_stream as materialized (
-  -- The stream's row before the work row, as every other append locks them: the other way round is a deadlock with the
-  -- append of a worker that is late but alive.
+  -- Locks the stream before the work item, as every other append does. The reverse order would deadlock with the append of a
+  -- worker that is late but alive.
   select s.thread_id from input, streams s
   where input.is_due and s.thread_id = input.thread_id and s.version = input.version_before
   for update of s
 ),
 due as materialized (
-  -- For the reaper: what it saw due must still be. `for update` waits for a renewal under way and then looks again.
+  -- For the reaper: checks that the Run is still due. `for update` waits for a concurrent renewal and then checks again.
   select run_id from input, due_stream, run_work
   where run_id = input.proof_run_id and attempt = input.proof_attempt
     and (due_at <= clock_timestamp() or work_until <= clock_timestamp())
@@ -121,8 +121,8 @@ work as (
       trace_link = case when excluded.state = 'leased' then run_work.trace_link else excluded.trace_parent end
 ),
 work_gone as (
-  -- `limit` takes all of them; it makes the planner expect one, and so use the key, also where it planned when the table
-  -- was empty. With `run_id = any (work_gone)` each append scanned the table until the next ANALYZE.
+  -- `limit` keeps all rows, but makes the planner expect one and use the key, even if it planned on an empty table. With
+  -- `run_id = any (work_gone)` each append scanned the table until the next ANALYZE.
   delete from run_work
   using stream, (select unnest(work_gone) as run_id from input limit (select cardinality(work_gone) from input)) as gone
   where run_work.run_id = gone.run_id

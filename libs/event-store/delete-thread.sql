@@ -1,10 +1,10 @@
--- All rows about a Thread go after its stream (delete-stream.sql; $2: its live Runs), but its idempotency keys: they keep their
--- fingerprint and the id, so that a repeated create finds that its Thread is gone. Its bytes become the sweeper's; their
--- keys are answered.
+-- Deletes the rows of a Thread ($2: its live Runs) after its stream (delete-stream.sql). Idempotency keys lose their answer but
+-- keep their fingerprint and the id, so that a repeated create finds that its Thread is deleted. Leaves the blobs to the sweeper
+-- and returns their keys.
 with
 summary as (delete from thread_summaries where thread_id = $1),
 runs as (delete from run_summaries where thread_id = $1),
--- `limit` as in append.sql: a look-up by key, however the statement was planned.
+-- `limit` as in append.sql: every plan looks up by key.
 work as (
   delete from run_work
   using (select unnest($2::text[]) as run_id limit cardinality($2::text[])) as live
@@ -12,7 +12,7 @@ work as (
 ),
 answers as (update idempotency_keys set body = '' where thread_id = $1),
 removed as (delete from files where thread_id = $1 returning id, blob_key),
--- Uploads answered with the names of files.
+-- The answers to uploads contain the names of files.
 uploads as (
   update idempotency_keys set body = ''
   from removed

@@ -1,6 +1,6 @@
--- Tables and views of this release that this connection's role may not read, and `delete_stream` if it may not execute it. All
--- rights are granted at once (grant-rights.sql): a role that may read a table has its other rights too. Tables that an operator
--- has added are not listed, so that they do not keep processes from starting.
+-- Returns the tables and views of this release that the role cannot read, and `delete_stream` if it cannot execute it. All
+-- rights are granted together (grant-rights.sql), so a role that can read a table has its other rights too. Tables that an
+-- operator added are not listed, so that they do not keep processes from starting.
 select name
 from unnest(array[
   'agent_people', 'agent_versions', 'agents', 'audit_entries', 'concurrency_limits', 'deleted_streams',

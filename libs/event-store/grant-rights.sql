@@ -1,14 +1,14 @@
--- The statements that give a role ($1) the rights of a process and no others, in their order. Tables that only grow and those
--- that only migrations, triggers and functions of the owner write are named; all others are the processes' to write. Not by
--- default privileges: they would open each new table and view to writes before it is known which of these it is. A new table
--- or view belongs into find-missing-rights.sql too.
+-- Returns the ordered statements that grant a role ($1) the rights of a process and no others. Names the append-only tables, and
+-- those that only migrations, triggers and functions of the owner write. Processes may write all others. Does not use default
+-- privileges, which would make each new table and view writable before its kind is known. Add new tables and views to
+-- find-missing-rights.sql too.
 with
 here as (select current_schema() as schema),
 tables as (
   select c.relname as name,
          case
            when c.relname in ('events', 'audit_entries') then 'select, insert'
-           -- A view is worked with by its owner's rights: whoever may write it may write what it shows.
+           -- A view uses the rights of its owner, so a role that may write the view may write its tables.
            when c.relname in ('migrations', 'policy_version', 'deleted_streams') or c.relkind in ('v', 'm') then 'select'
            else 'select, insert, update, delete'
          end as rights
@@ -19,7 +19,7 @@ tables as (
 select format('grant connect on database %I to %I', current_database(), $1::text) as statement, 1 as place
 where not has_database_privilege($1::text, current_database(), 'connect')
 union all
--- Databases that are older than PostgreSQL 15 let everybody create tables here.
+-- Databases from before PostgreSQL 15 let every role create tables here.
 select format('revoke create on schema %I from public, %I', schema, $1::text), 2 from here
 where has_schema_privilege($1::text, schema, 'create')
 union all

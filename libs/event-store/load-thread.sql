@@ -1,5 +1,5 @@
--- What a command reads: the state row and the summaries that it may change. Its cost does not grow with the Thread.
--- `offset 0` keeps the Runs a look-up by key: as a join it was planned, on a young table, as a scan of all Runs there are.
+-- Reads the state row of a Thread, and the summaries that a command may change. The cost does not grow with the Thread.
+-- `offset 0` makes the planner look up Runs by key. It planned a join on a small table as a scan of all Runs.
 select s.version,
        s.last_event_id    as "lastEventId",
        s.last_occurred_at as "lastOccurredAt",

@@ -1,4 +1,4 @@
--- Forgets idempotency keys that are too old, at most $2 of them; two who purge never wait for each other.
+-- Deletes at most $2 idempotency keys that are older than $1 milliseconds. Concurrent purges never wait for each other.
 with old as (
   select token_id, key from idempotency_keys
   where created_at <= now() - $1::bigint * interval '1 millisecond'

@@ -1,6 +1,6 @@
--- The public entries strictly after an event id, oldest first: how `after` reads on. '' is before every id. At most $3 entries,
--- and no more once they pass $4 bytes: first as they are stored, which is known without reading them, then as they are shown. "found": how many
--- there are without the bound on bytes, one more than $3 at most.
+-- Returns the public entries strictly after an event id, oldest first. '' is before every id. Returns at most $3 entries, and
+-- none after the one that exceeds $4 bytes. The limit applies to the stored sizes, which are known without reading the entries,
+-- and then to the sizes as shown. "found" is the number of entries without the byte limit, at most $3 + 1.
 select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt", found
 from (
   select *, sum(octet_length(data::text)) over (order by id rows unbounded preceding) - octet_length(data::text) as before

@@ -1,4 +1,4 @@
--- The latest public entries before an event id, oldest first. 'Z' is after every id. Its bounds are those of read-log-after.sql.
+-- Returns the latest public entries before an event id, oldest first. 'Z' is after every id. Limits as in read-log-after.sql.
 select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt", found
 from (
   select *, sum(octet_length(data::text)) over (order by id desc rows unbounded preceding) - octet_length(data::text) as after

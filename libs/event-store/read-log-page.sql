@@ -1,7 +1,7 @@
--- A page of the public log for streams: the entries strictly after an event id, oldest first, at most $3 of them, and no
--- more once they pass $4 bytes, so that a page of large entries does not fill the memory: first as they are stored, which is known without
--- reading them, then as they are shown. '' is before every id. With each row, and alone where there is no entry, where the
--- stream stood at that moment, and how many entries there are without the bound on bytes; no row: there is no such Thread.
+-- Returns a page of the public log for streams: entries strictly after an event id, oldest first. '' is before every id. Returns
+-- at most $3 entries, and none after the one that exceeds $4 bytes, so that large entries do not fill the memory. The byte limit
+-- works as in read-log-after.sql. Each row also has the end of the stream and the number of entries without the byte limit. If
+-- there are no entries, one row has only the end of the stream. Returns no row if there is no such Thread.
 select stream.*, page.*
 from (
   select version as "streamVersion", last_event_id as "streamEventId",

@@ -1,4 +1,4 @@
--- The rights of this connection's role on the tables and on their schema.
+-- Returns the rights of the connection's role on the tables and on their schema.
 with tables as (
   select oid, relname as name, relowner from pg_class
   where relnamespace = current_schema()::regnamespace and relkind = 'r'

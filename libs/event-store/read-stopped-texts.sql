@@ -1,4 +1,4 @@
--- Returns the visible text of each message that an interrupt cut, newest first: the deltas of the cancelled Run after its last
+-- Returns the visible text of each interrupted message, newest first: the deltas of the cancelled Run after its last
 -- claim, requeue or message. Deltas before a requeue are void. The newest $2 bytes are whole. Older texts keep their first $3
 -- characters, with the note $4 if they were longer. Only the newest 100 stops count, because each one reads its deltas. Leaves
 -- out a Run that was never started (it has no duration), because its own events may be far back.

@@ -1,5 +1,5 @@
--- A piece of a stream, everything in it, oldest first: at most $3 events, and no more once they pass $4 bytes, first as they are
--- stored, which is known without reading them.
+-- Returns all events of a stream after a version, oldest first. Returns at most $3 events, and none after the one that exceeds $4
+-- bytes. The limit applies to the stored sizes, which are known without reading the events, and then to the sizes as text.
 select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt"
 from (
   select *, sum(octet_length(data::text)) over (order by version rows unbounded preceding) - octet_length(data::text) as before

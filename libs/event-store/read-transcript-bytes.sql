@@ -1,5 +1,5 @@
--- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. For what people said, for stopped texts
--- and for everything else, these are the newest $2 bytes, and at most $3 characters of each older event. Sizes are those of the
+-- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. For what people said, stopped texts
+-- and everything else, these are the newest $2 bytes, and at most $3 characters of each older event. Sizes are those of the
 -- uncompressed binary form: it needs no conversion to text, and grows with the number of values, as parsed values do.
 -- `data || '{}'` decompresses stored data. `hasStops` is whether there are stopped texts at all.
 select coalesce(sum(case when newer <= $2::bigint then size else least(size, 4 * $3::bigint) end), 0)::float8 as bytes,

@@ -1,8 +1,9 @@
--- What the model is given: stored messages, decisions and tool results, by a partial index that has no pieces in it. Of what
--- people said, and of all else, the newest $2 bytes are whole. Of what is older, texts and results longer than that keep
--- their first $3 characters, with the note $4, and inputs and continuations go: what is called, answered and used is known of
--- every step for ever. The newest message of the model is whole in any case, since its calls may still have to be run; the
--- start of a call is its id, and summaries are for people. What is not of the types that this release stores stays as it is, for the reader to find.
+-- Returns the events for the model: stored messages, decisions and tool events, by a partial index without deltas. The newest $2
+-- bytes of what people said, and of everything else, are whole. Older texts and results keep their first $3 characters, with the
+-- note $4 if they were longer. Older continuations are left out, and longer inputs are emptied or cut. So the calls, the answers
+-- and the usage of every step stay known. The newest message of the model is always whole, because its calls may still have to
+-- run. A started call has only its id. Summaries are left out, because they are for people. Data of unexpected JSON types stays
+-- unchanged, so that the reader can detect it.
 select "threadId", version, id, type, "schemaVersion",
        case
          when type = 'assistant.message_added' and steps = 1 or jsonb_typeof(data) <> 'object'
@@ -43,5 +44,5 @@ from (
   ) events
   window newest_first as (order by version desc rows unbounded preceding)
 ) sized
--- The newest first, as they are read: sorted the other way, all of it would go to disk.
+-- Newest first, in reading order. The reverse order would sort everything on disk.
 order by version desc
