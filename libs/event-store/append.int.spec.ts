@@ -24,7 +24,7 @@ import {
 } from './store.testing.ts';
 import { nameOf, type Append, type Fence, type LoadedThread } from './append.ts';
 
-// Real: PostgreSQL, pg, the statements. The races are forced: what shall meet waits for one lock, until PostgreSQL says so.
+// Real: PostgreSQL, pg, the statements. Forces each race: all contenders wait for one lock, as PostgreSQL reports.
 
 let on: Fixture;
 
@@ -39,7 +39,7 @@ afterAll(async () => {
   await on.close();
 });
 
-/** Sends the append, and names its result. */
+/** Sends the append. Returns the name of its result. */
 const send = async (append: Append): Promise<string> => nameOf(await on.store.append(append));
 
 const creation = (threadId: string): Promise<Append> =>
@@ -56,7 +56,7 @@ const ending = (thread: LoadedThread, fence: Fence): Promise<Append> =>
     commands: [{ type: 'complete_run', ...fence, finalOutput: null }],
   });
 
-/** Sends each append 64 times over, so that 20 of them wait for the lock at once, and then lets them go. */
+/** Sends 64 appends while a lock is held, and releases it once 20 of them wait for it. */
 async function sendAtOnce(hold: string, values: unknown[], appends: () => Promise<Append>) {
   await on.admin.query('begin');
   await on.admin.query(hold, values);
@@ -67,8 +67,8 @@ async function sendAtOnce(hold: string, values: unknown[], appends: () => Promis
   return sent;
 }
 
-describe('one of many', () => {
-  test('64 that create one Thread at once: one does', async () => {
+describe('of 64 concurrent appends', () => {
+  test('one creates the Thread', async () => {
     const threadId = ulid();
     const hold = `insert into streams values ($1, 1, 'held', now(), '{}')`;
     expect(tally(await sendAtOnce(hold, [threadId], () => creation(threadId)))).toEqual({ appended: 1, conflict: 63 });
@@ -76,9 +76,9 @@ describe('one of many', () => {
   });
 
   test.each([
-    ['pieces', (thread: LoadedThread, fence: Fence) => pieces(thread, fence)],
+    ['deltas', (thread: LoadedThread, fence: Fence) => pieces(thread, fence)],
     ['the end of a Run', (thread: LoadedThread, fence: Fence) => ending(thread, fence)],
-  ])('64 that append %s at one version: one does', async (_, make) => {
+  ])('one stores %s at the version', async (_, make) => {
     const { thread, fence } = await runningThread(on);
     const hold = 'select from streams where thread_id = $1 for update';
     const outcomes = await sendAtOnce(hold, [thread.threadId], () => make(thread, fence));
@@ -87,7 +87,7 @@ describe('one of many', () => {
     expect(stored).toHaveLength((await make(thread, fence)).after.version);
   });
 
-  test('64 with one idempotency key: one has an effect, whichever Thread they are about', async () => {
+  test('one with the same idempotency key has an effect, even if each is about another Thread', async () => {
     const appends = await Promise.all(Array.from({ length: 64 }, () => creation(ulid())));
     const outcomes = await Promise.all(
       appends.map((append) => on.store.append({ ...append, answer: answerUnder('k') })),
@@ -100,7 +100,7 @@ describe('one of many', () => {
 });
 
 describe('an idempotency key', () => {
-  test('twice has one effect, and its answer is kept as it was', async () => {
+  test('has one effect and keeps its first answer if it is used twice', async () => {
     const answer = answerUnder('twice');
     const [first, second] = [await creation(ulid()), await creation(ulid())];
     expect(await send({ ...first, answer })).toBe('appended');
@@ -112,7 +112,7 @@ describe('an idempotency key', () => {
     expect(await on.store.load(second.after.threadId)).toBeNull();
   });
 
-  test('is in progress for as long as the transaction that works on it, and not longer', async () => {
+  test('is in progress exactly as long as the transaction that uses it', async () => {
     const append = { ...(await creation(ulid())), answer: answerUnder('busy') };
     const other = await connect(on.url);
     await other.query('begin');
@@ -123,13 +123,13 @@ describe('an idempotency key', () => {
     await eventually(async () => (await send(append)) === 'appended', { what: 'the lock is gone' });
   });
 
-  test('of another token is another key', async () => {
+  test('is independent of the same key of another token', async () => {
     const [first, second] = [await creation(ulid()), await creation(ulid())];
     expect(await send({ ...first, answer: answerUnder('same', 'token a') })).toBe('appended');
     expect(await send({ ...second, answer: answerUnder('same', 'token b') })).toBe('appended');
   });
 
-  test('is not kept when the version has passed', async () => {
+  test('is not stored if its append conflicts', async () => {
     const { thread, fence } = await runningThread(on);
     const late = await pieces(thread, fence);
     await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });
@@ -137,8 +137,8 @@ describe('an idempotency key', () => {
     expect(await on.store.findKey('token', 'late')).toBeNull();
   });
 
-  test('is seen also when it was stored after the statement began', async () => {
-    // Both have begun, and so do not see each other's key; the second gets the lock when the first has committed.
+  test('is seen even if it was stored after the statement began', async () => {
+    // The snapshot of the append misses the uncommitted key. Its own insert waits, and then violates the primary key.
     const [first, second] = [await creation(ulid()), await creation(ulid())];
     const answer = answerUnder('between');
     await on.admin.query('begin');
@@ -154,12 +154,12 @@ describe('an idempotency key', () => {
 
 describe('the fence', () => {
   test.each([
-    ['pieces', (thread: LoadedThread, fence: Fence) => pieces(thread, fence)],
+    ['deltas', (thread: LoadedThread, fence: Fence) => pieces(thread, fence)],
     ['the end of a Run', (thread: LoadedThread, fence: Fence) => ending(thread, fence)],
-  ])('refuses %s of an old attempt, by the statement alone', async (_, make) => {
+  ])('refuses %s of an old attempt in the statement itself', async (_, make) => {
     const { thread, fence } = await runningThread(on);
     const old = await make(thread, fence);
-    // The row has the next attempt at the same version: nothing but the fence can tell.
+    // The row has the next attempt at the same version, so only the fence can detect it.
     const claim = `update streams set state = jsonb_set(state, '{runs,0,attempt}', $2) where thread_id = $1`;
     await on.admin.query(claim, [thread.threadId, 2]);
     expect(await send(old)).toBe('conflict');
@@ -176,7 +176,7 @@ describe('the fence', () => {
   });
 });
 
-describe('taking back what is due', () => {
+describe('a reclaim of a Run', () => {
   const reclaiming = (thread: LoadedThread, fence: Fence): Promise<Append> =>
     makeAppend({
       threadId: thread.threadId,
@@ -187,7 +187,7 @@ describe('taking back what is due', () => {
   const expire = (runId: string) =>
     on.admin.query(`update run_work set due_at = clock_timestamp() - interval '1 ms' where run_id = $1`, [runId]);
 
-  test('only when it is due by the clock of the database, whatever ours says', async () => {
+  test('succeeds only once the Run is due by the clock of the database', async () => {
     const { thread, fence } = await runningThread(on);
     const append = await reclaiming(thread, fence);
     expect(await send(append)).toBe('conflict');
@@ -196,20 +196,20 @@ describe('taking back what is due', () => {
     expect((await on.store.load(thread.threadId))?.state).toMatchObject({ runs: [{ status: 'queued', dispatch: 2 }] });
   });
 
-  test('also when the work limit has passed, while the lease is good', async () => {
+  test('succeeds after the work limit, even if the lease is valid', async () => {
     const { thread, fence } = await runningThread(on);
     await on.admin.query(`update run_work set work_until = clock_timestamp() where run_id = $1`, [fence.runId]);
     expect(await send(await reclaiming(thread, fence))).toBe('appended');
   });
 
-  test('not under another attempt', async () => {
+  test('conflicts under another attempt', async () => {
     const { thread, fence } = await runningThread(on);
     await expire(fence.runId);
     const append = { ...(await reclaiming(thread, fence)), due: { ...fence, attempt: 2 } };
     expect(await send(append)).toBe('conflict');
   });
 
-  test('not when it is renewed while the append waits for the row', async () => {
+  test('conflicts if the lease is renewed while the append waits for the row', async () => {
     const { thread, fence } = await runningThread(on);
     await expire(fence.runId);
     await on.admin.query('begin');
@@ -231,7 +231,7 @@ describe('taking back what is due', () => {
       await blockedBackends(on.admin, 1);
       const reclaims = send(reclaim);
       await blockedBackends(on.admin, 2);
-      // Its lock on the work row would stop this one.
+      // The waiting reclaim has not locked the work item.
       const other = await connect(on.url);
       const { rowCount } = await other.query('select from run_work where run_id = $1 for update nowait', [fence.runId]);
       expect(rowCount).toBe(1);
@@ -242,8 +242,8 @@ describe('taking back what is due', () => {
   });
 });
 
-describe('what is stored', () => {
-  test('comes back as it was, whatever is in the text', async () => {
+describe('an append', () => {
+  test('keeps every character of a text', async () => {
     const texts = [
       `it's "quoted" \\ and \\\\ \\n \\u0041`,
       `'); drop table events; --`,
@@ -264,7 +264,7 @@ describe('what is stored', () => {
   test.each([
     ['NUL', '\0'],
     ['a lone surrogate', '\uD800'],
-  ])('%s is refused, and nothing of its append is stored', async (_, text) => {
+  ])('fails and stores nothing if a text contains %s', async (_, text) => {
     const { thread, fence } = await runningThread(on);
     const commands = [record(fence, piece('fine'), piece(text))];
     await expect(on.handler.handle({ threadId: thread.threadId, commands })).rejects.toThrow(
@@ -273,7 +273,7 @@ describe('what is stored', () => {
     expect((await on.store.load(thread.threadId))?.version).toBe(thread.version);
   });
 
-  test('1,000 events in one append, in their order', async () => {
+  test('stores 1,000 events in order', async () => {
     const { thread, fence } = await runningThread(on);
     const facts = Array.from({ length: 1_000 }, (_, i) => piece(String(i)));
     await apply(on.handler, { threadId: thread.threadId, commands: [record(fence, ...facts)] });
@@ -282,7 +282,7 @@ describe('what is stored', () => {
     expect(stored.map(({ version }) => version)).toEqual(facts.map((_, i) => thread.version + 1 + i));
   });
 
-  test('a Thread that was deleted in between is not made again', async () => {
+  test('does not recreate a deleted Thread', async () => {
     const { thread, fence } = await runningThread(on);
     const late = await pieces(thread, fence);
     const key = { ...(await ending(thread, fence)), answer: answerUnder('deleted') };
@@ -295,10 +295,10 @@ describe('what is stored', () => {
   });
 });
 
-describe('reading', () => {
+describe('reading the log', () => {
   const upTo = (maxEvents: number) => ({ maxEvents });
 
-  test('the log goes on after an id and back before one, and has public events only', async () => {
+  test('returns only public events, after or before an id', async () => {
     const thread = await idleThread(on);
     const { threadId } = thread;
     await apply(on.handler, { threadId, commands: [addMessage()] });
@@ -315,7 +315,7 @@ describe('reading', () => {
   test.each([
     ['that hardly compress', () => randomBytes(15_000).toString('base64')],
     ['that compress well', () => 'x'.repeat(20_000)],
-  ])('the log and the stream end at a bound on bytes, for texts %s', async (_, makeText) => {
+  ])('and the stream stops at the byte limit, for texts %s', async (_, makeText) => {
     const { threadId } = await idleThread(on);
     for (let i = 0; i < 6; i++) {
       await apply(on.handler, { threadId, commands: [addMessage(makeText(), newRun(), 'enqueue')] });
@@ -324,7 +324,7 @@ describe('reading', () => {
     const shown = all.filter((event) => event.public);
     const messages = shown.filter(({ type }) => type === 'message.added');
     const bounds = { maxEvents: 100, maxBytes: 30_000 };
-    // The event that passes the bound is the last one.
+    // The event that exceeds the limit is the last one.
     const first = await on.store.readLogAfter(threadId, '', bounds);
     expect(first).toEqual({ events: shown.slice(0, shown.indexOf(messages[1]!) + 1), isCut: true });
     const latest = await on.store.readLogBefore(threadId, null, bounds);
@@ -333,13 +333,13 @@ describe('reading', () => {
     expect(stream).toEqual(all.slice(0, all.indexOf(messages[1]!) + 1));
     const page = await on.store.readLogPage(threadId, '', bounds);
     expect([page?.events.map(({ id }) => id), page?.end]).toEqual([first.events.map(({ id }) => id), null]);
-    // One that is larger than the bound comes alone.
+    // An event that is larger than the limit is returned alone.
     const oneMessage = await on.store.readLogAfter(threadId, shown.at(shown.indexOf(messages[1]!) - 1)!.id, {
       maxEvents: 100,
       maxBytes: 1,
     });
     expect(oneMessage).toEqual({ events: [messages[1]], isCut: true });
-    // To the end, by pages of any size.
+    // Reads to the end, page by page.
     const read = [];
     for (let isCut = true; isCut;) {
       const next = await on.store.readLogAfter(threadId, read.at(-1)?.id ?? '', { maxEvents: 5, maxBytes: 10 });
@@ -349,7 +349,7 @@ describe('reading', () => {
     expect(read).toEqual(shown);
   });
 
-  test('the result of a tool, which the log does not show, does not end a page of it', async () => {
+  test('does not count the results of tools, which it does not show, towards the byte limit', async () => {
     const { thread, fence } = await runningThread(on);
     const { threadId } = thread;
     const result = randomBytes(30_000).toString('base64');
@@ -368,7 +368,7 @@ describe('reading', () => {
     expect([isCut, page?.end === null]).toEqual([false, false]);
   });
 
-  test('an event that nobody knows is read like any other, also when its data is no object', async () => {
+  test('returns events of unknown types, even if their data is not an object', async () => {
     const { threadId } = await idleThread(on);
     const insert = `insert into events (thread_id, version, id, type, schema_version, data, public, occurred_at)
                     values ($1, 2, $2, 'future.event', 1, '"text"', true, now())`;

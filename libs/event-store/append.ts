@@ -18,11 +18,11 @@ const APPEND_EVENTS = sql('append-events.sql');
 
 /**
  * Limits how long a hook waits for a lock, and how long a stopped process can hold one. A statement that waits occupies a
- * connection, even after its client has hung up.
+ * connection, even after its client has disconnected.
  */
 const OTHERS_WAIT = `set local lock_timeout = '1s'; set local idle_in_transaction_session_timeout = '2s'`;
 
-/** A Thread as a command sees it: where its stream stands, the folded state, and the summaries of what is live. */
+/** A Thread as a command sees it: the end of its stream, the folded state and the summaries. */
 export interface LoadedThread {
   threadId: string;
   /** 0 while there is no stream. */
@@ -53,7 +53,7 @@ export interface KeyedAnswer {
 /** The answer to a request. It is stored if the request has a key. */
 export type RequestAnswer = KeyedAnswer | { key?: undefined; body: string };
 
-/** What a job carries: ids, never state. */
+/** The content of a job: ids, never state. */
 export interface RunOffer {
   runId: string;
   threadId: string;
@@ -64,9 +64,9 @@ export interface Append {
   before: LoadedThread;
   after: LoadedThread;
   events: readonly StoredEvent[];
-  /** The claim that a worker writes under; the database refuses an old one. */
+  /** The claim that a worker writes under. The database refuses an old one. */
   fence?: Fence | undefined;
-  /** For the reaper: the Run's row, under this attempt, must be past due by the database's clock. */
+  /** For the reaper: the work item must have this attempt, and be due by the clock of the database. */
   due?: Fence | undefined;
   work: { rows: WorkRow[]; gone: string[] };
   answer?: KeyedAnswer | undefined;
@@ -171,7 +171,7 @@ async function appendStream(
   return { outcome: 'conflict' };
 }
 
-/** What most appends are: pieces and steps of a Run, which change nothing but the stream. */
+/** Returns whether the append changes nothing but the stream. Most appends, such as deltas and steps of a Run, are like this. */
 function isEventsOnly({ before, after, work, due, answer }: Append): boolean {
   const { state, summaries } = after;
   const sameSummaries = summaries.thread === before.summaries.thread && changedRuns(before, after).length === 0;
@@ -179,7 +179,7 @@ function isEventsOnly({ before, after, work, due, answer }: Append): boolean {
   return before.version > 0 && state === before.state && sameSummaries && alone;
 }
 
-/** Rows that did not change stay the same objects (`foldSummaries`). */
+/** Returns the changed summaries. `foldSummaries` keeps the objects of unchanged ones. */
 function changedRuns(before: LoadedThread, after: LoadedThread): RunSummary[] {
   return [...after.summaries.runs.values()].filter((run) => before.summaries.runs.get(run.run_id) !== run);
 }
@@ -187,10 +187,10 @@ function changedRuns(before: LoadedThread, after: LoadedThread): RunSummary[] {
 /** The events as a parameter of type `jsonb`. */
 export type EventRows = string | Buffer;
 
-/** PostgreSQL's binary `jsonb` begins with its version. pg sends a Buffer as binary, and does not encode it once more. */
+/** PostgreSQL's binary `jsonb` begins with its version. pg sends a Buffer as binary and does not encode it again. */
 const JSONB_VERSION = Buffer.of(1);
 
-/** Large texts are written in steps, so that they do not hold the event loop. */
+/** Serializes events. Serializes large texts in steps, so that they do not block the event loop. */
 export async function eventRows(events: readonly StoredEvent[]): Promise<EventRows> {
   const rows = events.map((event) => ({
     version: event.version,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { inputsOf, type Append } from './append.ts';
 import { absentThread } from './handle-commands.ts';
 
-test('sends the inputs of append.sql in the order of their names', async () => {
+test('sends the inputs of append.sql in the order of its parameters', async () => {
   const text = await readFile(join(import.meta.dirname, 'append.sql'), 'utf8');
   const named = [...text.matchAll(/\$(\d+)::[\w[\]]+ as (\w+)/g)].map(([, place, name]) => ({
     place: Number(place),
@@ -13,6 +13,6 @@ test('sends the inputs of append.sql in the order of their names', async () => {
   const append: Append = { before: thread, after: thread, events: [], work: { rows: [], gone: [] } };
   const sent = Object.keys(inputsOf(append, '[]')).map((name, i) => ({ place: i + 1, name }));
   expect(named).toEqual(sent);
-  // No parameter is used beside its name.
+  // The statement uses each parameter once, to name it.
   expect(text.match(/\$\d+/g)).toHaveLength(sent.length);
 });

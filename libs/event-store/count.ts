@@ -22,8 +22,8 @@ export async function countAppend(send: () => Promise<AppendResult | LostResult>
 }
 
 /**
- * Counts committed events, in the process that committed them: each event once. Never throws, because the commit stands: numbers
- * that a counter would refuse are not counted.
+ * Counts each committed event once, in the process that committed it. Never throws, because the commit stands: skips numbers
+ * that a counter would refuse.
  */
 export function countEvents(before: LoadedThread, events: readonly StoredEvent[]): void {
   for (const event of events) countEvent(before, event);
@@ -35,7 +35,7 @@ function countEvent({ summaries }: LoadedThread, event: StoredEvent): void {
       return metrics.runsCreated.inc();
     case 'run.started': {
       const run = summaries.runs.get(event.runId ?? '');
-      // Its claim may be in the same append, and so may all else; a later start is not what its creator waited for.
+      // Only the first start counts, because the creator does not wait for later ones. The same append may have the claim.
       if (run?.started_at === null) metrics.startSeconds.observe(secondsBetween(run.created_at, event.occurredAt));
       return;
     }
@@ -61,7 +61,7 @@ function countEvent({ summaries }: LoadedThread, event: StoredEvent): void {
   }
 }
 
-/** Events of older releases may have any number: usage was stored as the provider reported it. */
+/** Skips invalid numbers. Older releases stored usage as the provider reported it. */
 function countTokens(direction: 'input' | 'output' | 'cached', tokens: unknown): void {
   if (typeof tokens === 'number' && Number.isFinite(tokens) && tokens > 0) metrics.tokens.inc({ direction }, tokens);
 }

@@ -11,7 +11,7 @@ async function completedRuns(): Promise<number> {
   return values.find(({ labels }) => labels.outcome === 'completed')!.value;
 }
 
-test.each([-1, Number.NaN, 'many'])('an event that a metric refuses (%p tokens) stops nobody', async (tokens) => {
+test.each([-1, Number.NaN, 'many'])('counts the events after one that a metric refuses (%p tokens)', async (tokens) => {
   const counted = await completedRuns();
   const usage = event('usage.recorded', { inputTokens: tokens, outputTokens: 1 });
   countEvents(before, [usage, event('run.completed', {})]);

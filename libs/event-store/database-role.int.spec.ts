@@ -9,7 +9,7 @@ import { addMessage, apply, connect, createThread, newRun, openProcess, type Pro
 // Real: PostgreSQL, its roles, and the migrations.
 
 let database: TestDatabase;
-/** A connection with the role of processes, as an attacker with a stolen password has it. */
+/** A connection with the role of processes, like that of an attacker with a stolen password. */
 let client: Client;
 let owner: Client;
 let own: Process;
@@ -99,20 +99,20 @@ const FORBIDDEN = [
   'create sequence bullmq.mine',
 ];
 
-test.each(FORBIDDEN)('the role of processes may not: %s', async (statement) => {
+test.each(FORBIDDEN)('the role of processes cannot run: %s', async (statement) => {
   const allowed = await codeOf(statement);
-  // A grant without the right to grant is a warning.
+  // PostgreSQL only warns about a grant without the right to grant.
   if (statement.startsWith('grant')) expect(await codeOf('delete from events')).toBe(NOT_PERMITTED);
   else expect(allowed).toBe(NOT_PERMITTED);
 });
 
-test('the role of processes may not become the owner', async () => {
+test('the role of processes cannot become the owner', async () => {
   const { rows } = await owner.query<{ name: string }>('select current_user as name');
   expect(await codeOf(`set role ${rows[0]!.name}`)).toBe(NOT_PERMITTED);
   expect(await codeOf(`set session authorization ${rows[0]!.name}`)).toBe(NOT_PERMITTED);
 });
 
-test('the role of processes deletes a Thread with all its events, and no other', async () => {
+test('the role of processes can delete a Thread with all its events, and no other Thread', async () => {
   const [threadId, other] = [await newThread(), await newThread()];
   expect(await own.store.deleteThread(threadId)).not.toBeNull();
   expect(await counted(threadId)).toEqual({ events: 0, streams: 0 });
@@ -153,7 +153,7 @@ test('no events are stored under the id of a Thread that was deleted', async () 
     await codeOf('insert into streams select * from kept_stream on conflict do nothing'),
   ];
   expect(await restore()).toEqual([UNIQUE_VIOLATION, undefined]);
-  // Neither by emptying a table of the same name that comes first.
+  // An empty temporary table of the same name, which comes first, does not help.
   await client.query('create temporary table deleted_streams (thread_hash bytea)');
   expect(await restore()).toEqual([UNIQUE_VIOLATION, undefined]);
   await client.query('discard temp');
@@ -179,7 +179,7 @@ test('no events are stored under the id of a Thread that is deleted at the same 
         );
         return rows[0]!.count === 1;
       };
-      // The other level is refused at once.
+      // The other level is refused without a wait.
       if (isolation === 'read committed') await eventually(isBlocked, { what: 'the insert waits for the deletion' });
       await deleter.query('commit');
       expect([isolation, await restored]).toEqual([
@@ -195,14 +195,14 @@ test('no events are stored under the id of a Thread that is deleted at the same 
   }
 });
 
-test('a create that comes after the deletion of its Thread is refused', async () => {
+test('a create after the deletion of its Thread is refused', async () => {
   const threadId = await newThread();
   await own.store.deleteThread(threadId);
   expect(await own.handler.handle({ threadId, commands: [createThread()] })).toEqual({ outcome: 'conflict' });
   expect(await counted(threadId)).toEqual({ events: 0, streams: 0 });
 });
 
-test('of a deleted Thread a hash of its id is kept, and not the id', async () => {
+test('a deleted Thread leaves a hash of its id, but not the id', async () => {
   const threadId = await newThread();
   await own.store.deleteThread(threadId);
   const { rows } = await owner.query<{ row: string; isKept: boolean }>(
@@ -213,7 +213,7 @@ test('of a deleted Thread a hash of its id is kept, and not the id', async () =>
   expect(rows.filter(({ row }) => row.includes(threadId))).toEqual([]);
 });
 
-/** A function with the owner's rights must not find what the caller has put in its way. */
+/** A function with the owner's rights must not use a table that the caller puts in its place. */
 test.each([
   [
     'delete_stream',
@@ -255,7 +255,7 @@ test('all functions with the rights of the owner have a fixed path that ends wit
   }
 });
 
-test('readRole tells the owner, the superuser and the role of processes apart', async () => {
+test('readRole distinguishes the owner from the role of processes', async () => {
   expect(await readRole(client as never)).toMatchObject({
     isSuperuser: false,
     isOwner: false,
@@ -268,8 +268,8 @@ test('readRole tells the owner, the superuser and the role of processes apart', 
   });
 });
 
-describe('what a role may change of events', () => {
-  test.each(['update (data)', 'trigger', 'truncate'])('includes what the right to %s lets it do', async (right) => {
+describe('readRole', () => {
+  test.each(['update (data)', 'trigger', 'truncate'])('lists events for a role with the right to %s', async (right) => {
     await owner.query(`grant ${right} on events to public`);
     try {
       expect(await readRole(client as never)).toMatchObject({ mayChange: ['events'] });
@@ -281,7 +281,7 @@ describe('what a role may change of events', () => {
 });
 
 describe('a database that is not up to date', () => {
-  // These tests use databases of their own.
+  // Each of these tests has its own database.
   beforeEach(async () => {
     await close();
     await open();
@@ -289,21 +289,21 @@ describe('a database that is not up to date', () => {
 
   const forget = () => owner.query(`delete from migrations where name like 'ExternalRefs%'`);
 
-  test('is refused with the role of processes by one line that says what to run', async () => {
+  test('is refused for the role of processes, with one line that names the command to run', async () => {
     await forget();
     await expect(migrate(database.url)).rejects.toThrow(
       /^The database \S+ at \S+ needs 1 migrations, which the role "spool_test_app" cannot run: run spool migrate --owner-url .+\.$/,
     );
   });
 
-  test('is refused alike when it is empty, and when the role has no rights', async () => {
+  test('is refused if it is empty or the role has no rights', async () => {
     await owner.query('revoke select on migrations from spool_test_app');
     await expect(migrate(database.url)).rejects.toThrow(/does not let the role "spool_test_app" .+: run spool migrate/);
     await owner.query('drop schema public cascade; create schema public');
     await expect(migrate(database.url)).rejects.toThrow(/: run spool migrate --owner-url/);
   });
 
-  test('is refused with a role that lacks its rights on any table of this release, until the owner has migrated again', async () => {
+  test('is refused if the role lacks its rights on one table of this release, until the owner migrates again', async () => {
     const { rows: tables } = await owner.query<{ name: string }>(
       `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v') order by name`,
     );
@@ -314,7 +314,7 @@ describe('a database that is not up to date', () => {
       await expect(migrate(database.url).then(() => name)).rejects.toThrow(refused);
       if (name !== 'workers') await owner.query(`grant select on ${name} to spool_test_app`);
     }
-    // As after an end between the migrations and the grants.
+    // As if the process had ended between the migrations and the grants.
     expect(await migrate(database.ownerUrl)).toEqual([]);
     expect(await migrate(database.url)).toEqual([]);
     expect(await codeOf('delete from workers')).toBeUndefined();
@@ -322,17 +322,17 @@ describe('a database that is not up to date', () => {
     await expect(migrate(database.url)).rejects.toThrow(/access to delete_stream: run spool migrate/);
   });
 
-  test('is not refused for a table that an operator has added', async () => {
+  test('is accepted with a table that an operator added', async () => {
     await owner.query('create table copy_of_events as select * from events');
     expect(await migrate(database.url)).toEqual([]);
   });
 
-  test('is migrated by the owner, who gives the roles that it knows their rights on what is new', async () => {
+  test('is migrated by the owner, who grants known roles their rights on new tables', async () => {
     await owner.query('drop schema public cascade; create schema public');
     await migrate(database.ownerUrl, database.url);
     expect(await migrate(database.url)).toEqual([]);
     await newThread();
-    // Another owner has run a migration of a later release.
+    // As if a later release had added a table and a view.
     await owner.query('create table later (id text); create view later_events as select * from events');
     await owner.query(`delete from migrations where name = 'RunLists1763700000008'`);
     expect(await migrate(database.ownerUrl)).toEqual(['RunLists1763700000008']);
@@ -350,7 +350,7 @@ describe('the role of processes', () => {
     return url.href;
   };
 
-  test('is created with the password of the URL where it is missing', async () => {
+  test('is created with the password of the URL if it is missing', async () => {
     const name = `spool_test_${ulid().toLowerCase()}`;
     try {
       await migrate(database.ownerUrl, named(name, `it's "secret"`));
@@ -367,7 +367,7 @@ describe('the role of processes', () => {
     }
   });
 
-  test('must not be the owner, nor a member of it', async () => {
+  test('must not be the owner or a member of the owner', async () => {
     const { rows } = await owner.query<{ name: string }>('select current_user as name');
     await expect(migrate(database.ownerUrl, named(rows[0]!.name))).rejects.toThrow(/name another role in DATABASE_URL/);
     const name = `spool_test_${ulid().toLowerCase()}`;
@@ -390,7 +390,7 @@ describe('the role of processes', () => {
     ['audit_entries', 'update'],
     ['audit_entries', 'update (details)'],
     ['deleted_streams', 'delete'],
-  ])('must not change %s by the rights of another role to %s', async (table, right) => {
+  ])('must not inherit a right on %s from another role: %s', async (table, right) => {
     const [name, group] = [1, 2].map((n) => `spool_test_${n}_${ulid().toLowerCase()}`) as [string, string];
     await owner.query(
       `create role ${group}; grant ${right} on ${table} to ${group}; create role ${name} login in role ${group}`,
@@ -404,7 +404,7 @@ describe('the role of processes', () => {
     }
   });
 
-  test('loses the right to create tables that older databases give to everybody', async () => {
+  test('loses the right to create tables that older databases grant to public', async () => {
     await owner.query('grant create on schema public to public');
     expect((await readRole(client as never)).mayCreate).toBe(true);
     await migrate(database.ownerUrl, database.url);

@@ -11,7 +11,7 @@ export interface DatabaseRole {
   isOwner: boolean;
   /** Whether it may create tables and functions in the schema. */
   mayCreate: boolean;
-  /** The tables among those that only grow that it may change or empty. */
+  /** The append-only tables that it may change or empty. */
   mayChange: string[];
 }
 
@@ -19,7 +19,7 @@ const READ_ROLE = readSql(import.meta.dirname, 'read-role.sql');
 const GRANT_RIGHTS = readSql(import.meta.dirname, 'grant-rights.sql');
 const FIND_MISSING_RIGHTS = readSql(import.meta.dirname, 'find-missing-rights.sql');
 
-/** Throws what the database throws. */
+/** Returns the role of the connection. Throws what the database throws. */
 export async function readRole(pool: Queryable): Promise<DatabaseRole> {
   const { rows } = await pool.query<DatabaseRole>(READ_ROLE);
   return rows[0]!;
@@ -42,10 +42,10 @@ export async function knownAppRoles(pool: Queryable): Promise<string[]> {
 }
 
 /**
- * Returns the user of the URL. Creates the role with the URL's password where the server has none of that name.
+ * Returns the user of the URL. Creates the role, with the URL's password, if the server has no role of that name.
  *
  * @throws StartError if the role is missing and cannot be created
- * @throws ConfigError if the URL has no user, or the role could change the schema whatever is granted
+ * @throws ConfigError if the URL has no user, or the role could change the schema regardless of grants
  */
 export async function ensureAppRole(client: PoolClient, appUrl: string): Promise<string> {
   const { name, password } = databaseUser(appUrl);
@@ -71,7 +71,7 @@ async function createRole(client: PoolClient, name: string, password: string | n
   const secret = password === null ? '' : ` password ${escapeLiteral(password)}`;
   const statement = `create role ${escapeIdentifier(name)} login`;
   await client.query(statement + secret).catch((error: DatabaseError) => {
-    if (EXISTS.has(error.code ?? '')) return; // another database's migration was faster: roles are the server's
+    if (EXISTS.has(error.code ?? '')) return; // A concurrent migration of another database created it.
     const cure = `let an administrator run: ${statement} password '…'`;
     throw new StartError(`The role "${name}" does not exist and cannot be created (${error.message}); ${cure}.`, {
       cause: error,
@@ -82,9 +82,9 @@ async function createRole(client: PoolClient, name: string, password: string | n
 const EXISTS = new Set(['42710', '23505']);
 
 /**
- * Gives a role the rights of a process, and takes all others in this schema. All or nothing.
+ * Grants a role the rights of a process and revokes all others in this schema. All or nothing.
  *
- * @throws StartError if it may create tables, or change events or audit entries, afterwards all the same
+ * @throws StartError if it can still create tables, or change events or audit entries
  */
 export async function grantRights(client: PoolClient, role: string): Promise<void> {
   await client.query('begin');
@@ -99,7 +99,7 @@ export async function grantRights(client: PoolClient, role: string): Promise<voi
   }
 }
 
-/** Rights may also come from memberships, and from a schema that belongs to somebody else. */
+/** Throws if the role has other rights: from memberships, or in a schema that another role owns. */
 async function refuseOtherRights(client: PoolClient, role: string): Promise<void> {
   const { rows } = await client.query<{ schema: string; mayCreate: boolean; mayChange: boolean }>(
     `select current_schema() as schema, has_schema_privilege($1, current_schema(), 'create') as "mayCreate",

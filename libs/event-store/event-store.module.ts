@@ -3,7 +3,7 @@ import { CONFIG, DATABASE, type Config, type Database } from '#platform';
 import { CommandHandler, type Commit } from './handle-commands.ts';
 import { ThreadStore } from './thread-store.ts';
 
-/** Tells this process's parts of its own commits. What they do is a hint to others: it may be lost, and is never awaited. */
+/** Notifies listeners of the commits of this process. Notifications are hints: they may be lost and are never awaited. */
 export class CommitFeed {
   private readonly listeners: ((commit: Commit) => void)[] = [];
   private readonly deleteListeners: ((threadId: string, version: number) => void)[] = [];
@@ -13,7 +13,7 @@ export class CommitFeed {
     this.listeners.push(listener);
   }
 
-  /** Likewise, of Threads that were deleted: the version is above all that the Thread had. */
+  /** Adds a listener for deleted Threads. The version is above all versions of the Thread. */
   onDeleted(listener: (threadId: string, version: number) => void): void {
     this.deleteListeners.push(listener);
   }

@@ -5,7 +5,7 @@ import { nameOf } from './append.ts';
 import { absentThread } from './handle-commands.ts';
 import { answerUnder, createThread, openFixture, openProcess, type Fixture, type Process } from './store.testing.ts';
 
-// Real: PostgreSQL, two pools as two pods have them.
+// Real: PostgreSQL, and two pools, as of two pods.
 
 let on: Fixture;
 let other: Process;

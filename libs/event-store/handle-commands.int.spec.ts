@@ -23,7 +23,7 @@ import {
   type Process,
 } from './store.testing.ts';
 
-// Real: PostgreSQL, two processes' worth of pools, stores and handlers.
+// Real: PostgreSQL, and the pools, stores and handlers of two processes.
 
 let on: Fixture;
 let other: Process;
@@ -40,18 +40,18 @@ afterAll(async () => {
   await on.close();
 });
 
-/** All at once, every second one by the other process. */
+/** Sends the requests concurrently, every second one from the other process. */
 const race = (requests: (i: number) => Parameters<CommandHandler['handle']>[0], times = 64): Promise<CommandResult[]> =>
   Promise.all(Array.from({ length: times }, (_, i) => (i % 2 ? other : on).handler.handle(requests(i))));
 
-describe('many at once on one Thread, from two processes', () => {
-  test('of 64 that create it, one does', async () => {
+describe('concurrent commands of two processes', () => {
+  test('let one of 64 creates of a Thread succeed', async () => {
     const threadId = ulid();
     const outcomes = await race(() => ({ threadId, commands: [createThread()] }));
     expect(tally(outcomes)).toEqual({ appended: 1, thread_exists: 63 });
   });
 
-  test('of 64 messages that queue up, all are stored', async () => {
+  test('store all of 64 messages that queue up', async () => {
     const { threadId } = await idleThread(on);
     const outcomes = await race((i) => ({ threadId, commands: [addMessage(String(i), newRun(), 'enqueue')] }));
     expect(tally(outcomes)).toEqual({ appended: 64 });
@@ -59,13 +59,13 @@ describe('many at once on one Thread, from two processes', () => {
     expect(new Set(messages.map(({ data }) => (data as { text: string }).text)).size).toBe(64);
   });
 
-  test('of 64 messages that want the Thread idle, one is', async () => {
+  test('store one of 64 messages that need an idle Thread', async () => {
     const { threadId } = await idleThread(on);
     const outcomes = await race((i) => ({ threadId, commands: [addMessage(String(i))] }));
     expect(tally(outcomes)).toEqual({ appended: 1, thread_busy: 63 });
   });
 
-  test('of 64 claims of one dispatch, one wins', async () => {
+  test('let one of 64 claims of a dispatch succeed', async () => {
     const { threadId } = await idleThread(on);
     const run = newRun();
     await apply(on.handler, { threadId, commands: [addMessage('Hello', run)] });
@@ -74,7 +74,7 @@ describe('many at once on one Thread, from two processes', () => {
     expect(tally(outcomes)).toEqual({ appended: 1, stale_dispatch: 63 });
   });
 
-  test('of 200 requests with one key, one has an effect', async () => {
+  test('let one of 200 requests with the same key have an effect', async () => {
     const threadIds: string[] = [];
     const outcomes = await race(() => {
       const threadId = ulid();
@@ -89,8 +89,8 @@ describe('many at once on one Thread, from two processes', () => {
   });
 });
 
-describe('deciding on a copy', () => {
-  test('a copy that is behind is loaded anew, and the commands are decided again', async () => {
+describe('a command handler', () => {
+  test('loads a stale copy again and decides again', async () => {
     const { thread, fence } = await runningThread(on);
     const { threadId } = thread;
     await apply(other.handler, { threadId, commands: [record(fence)] });
@@ -98,7 +98,7 @@ describe('deciding on a copy', () => {
     expect(events.map(({ version }) => version)).toEqual([thread.version + 2]);
   });
 
-  test('a refusal that rests on a copy that is behind does not count', async () => {
+  test('does not refuse because of a stale copy', async () => {
     const { thread, fence } = await runningThread(on);
     const { threadId } = thread;
     await apply(other.handler, { threadId, commands: [{ type: 'complete_run', ...fence, finalOutput: null }] });
@@ -109,7 +109,7 @@ describe('deciding on a copy', () => {
     expect(nameOf(await on.handler.handle({ threadId, from: absentThread(threadId), commands }))).toBe('appended');
   });
 
-  test('an old attempt is refused by the domain once the Run has been claimed anew', async () => {
+  test('refuses an old attempt once the Run is handed over or claimed again', async () => {
     const { thread, fence } = await runningThread(on);
     const { threadId } = thread;
     await apply(other.handler, { threadId, commands: [{ type: 'hand_over_run', ...fence }] });
@@ -120,7 +120,7 @@ describe('deciding on a copy', () => {
     expect(nameOf(await on.handler.handle(late))).toBe('stale_attempt');
   });
 
-  test('a lease that was renewed meanwhile is not taken back, and is not tried again and again', async () => {
+  test('does not reclaim a renewed lease, and does not retry', async () => {
     const { thread, fence } = await runningThread(on);
     let appends = 0;
     const store = Object.create(on.store) as typeof on.store;
@@ -138,7 +138,7 @@ describe('deciding on a copy', () => {
 });
 
 describe('one process', () => {
-  test('does not run into its own commands: those of one Thread follow each other, others go by', async () => {
+  test('runs the commands on one Thread in sequence, and does not delay other Threads', async () => {
     const [held, free] = [await idleThread(on), await idleThread(on)];
     const first = await whileLocked(on.admin, held.threadId, async () => {
       const waiting = [1, 2, 3].map(() =>
@@ -151,7 +151,7 @@ describe('one process', () => {
     expect(tally(await Promise.all(first))).toEqual({ appended: 3 });
   });
 
-  test('goes on with the next command when one fails', async () => {
+  test('continues with the next command after a failure', async () => {
     const { thread, fence } = await runningThread(on);
     const { threadId } = thread;
     const nul = { type: 'assistant.text_added' as const, data: { text: '\0' } };
@@ -163,7 +163,7 @@ describe('one process', () => {
 });
 
 describe('clocks', () => {
-  test('that step back one hour, or are apart, do not turn ids and times back', async () => {
+  test('that step back or differ do not make ids and times go back', async () => {
     const clock = fixedClock(Date.parse('2026-11-21T12:00:00Z'));
     const ahead = new CommandHandler({ store: on.store, leaseMs: 1, now: () => clock.now() + 600_000 });
     const behind = new CommandHandler({ store: other.store, leaseMs: 1, now: () => clock.now() - 600_000 });
@@ -181,7 +181,7 @@ describe('clocks', () => {
     expect(times.at(-1)).toBe('2026-11-21T12:10:00.000Z');
   });
 
-  test('that are ahead elsewhere do not carry over to Threads of ours', async () => {
+  test('that are ahead in another process do not affect other Threads', async () => {
     const clock = fixedClock(Date.parse('2026-11-21T12:00:00Z'));
     const ahead = new CommandHandler({ store: other.store, leaseMs: 1, now: () => clock.now() + 600_000 });
     const ours = new CommandHandler({ store: on.store, leaseMs: 1, now: clock.now });
@@ -192,7 +192,7 @@ describe('clocks', () => {
   });
 });
 
-test('listeners hear of each commit once, with the Runs to offer, and of nothing else', async () => {
+test('listeners receive each commit once, with the Runs to enqueue, and nothing else', async () => {
   commits.length = 0;
   const { threadId } = await idleThread(on);
   const run = newRun();

@@ -33,12 +33,12 @@ import type { ThreadStore } from './thread-store.ts';
 import { tracedAppend } from './traced-append.ts';
 import { metrics } from './metrics.ts';
 
-/** What listeners hear after a commit: hints for the live bus and the queue, never awaited by the writer. */
+/** A commit, as listeners receive it. A hint for the live bus and the queue, which the writer does not await. */
 export interface Commit {
   before: LoadedThread;
   after: LoadedThread;
   events: readonly StoredEvent[];
-  /** Runs that became ready to be offered. */
+  /** Runs that became ready, for the queue. */
   offers: RunOffer[];
 }
 
@@ -55,24 +55,24 @@ export interface Handled {
 
 type EndedRuns = ReadonlyMap<string, RunSummary>;
 
-/** `body`: of the answer to the request; empty if the request makes none. */
+/** A result with the body of the answer to the request; empty if the request makes none. */
 export type Answered = Handled & { body: string };
 
 export interface CommandRequest<Reason extends string = string> {
   threadId: string;
-  /** The commands, or how to make them from the Thread as it is; all or none apply. */
+  /** The commands, or a function that makes them from the current Thread. All or none apply. */
   commands: readonly Command[] | ((thread: LoadedThread) => readonly Command[] | Rejection);
-  /** Runs of the Thread that are known to have ended: an interrupt of one has nothing to do. */
+  /** Runs of the Thread that are known to have ended. An interrupt of one does nothing. */
   endedRuns?: EndedRuns | undefined;
-  /** The Thread as the caller last saw it: saves the load. A conflict loads it anew. */
+  /** The Thread as the caller last saw it. Saves the load; a conflict loads it again. */
   from?: LoadedThread | undefined;
   fence?: Fence | undefined;
   due?: Fence | undefined;
-  /** What joins the transaction of the append, or how to make it from the state after the commands. May throw DatabaseAway. */
+  /** The hook of the append, or a function that makes it from the state after the commands. It may throw DatabaseAway. */
   hook?: HookOrNone<Reason> | ((state: ThreadState) => HookOrNone<Reason> | Promise<HookOrNone<Reason>>);
-  /** Makes the answer to the request from what the commands lead to. */
+  /** Makes the answer to the request from the result of the commands. */
   answer?: ((handled: Handled) => RequestAnswer) | undefined;
-  /** Until when a database that is away is asked again, by performance.now(), which nobody sets; default: for 5 s. */
+  /** Until when an unavailable database is retried, by the monotonic performance.now(). Default: 5 s. */
   giveUpAt?: number | undefined;
 }
 
@@ -84,27 +84,27 @@ export type CommandResult<Reason extends string = string> =
 
 type HookOrNone<Reason extends string> = AppendHook<Reason> | undefined;
 
-/** Conflicts are with other processes, one command at a time each; whoever waits longer after each would starve. */
+/** Conflicts are with other processes, one command each. The pause does not grow, because a longer pause would starve one. */
 const TRIES = 32;
 const MAX_PAUSE_MS = 4;
 const RECONNECT_MS = 50;
-/** Long beside what a machine that is busy with much else takes: such a one is slow, and not away. */
+/** Long, because a database on a busy machine is slow but not unavailable. */
 const GIVE_UP_AFTER_MS = 5_000;
-/** An answer is waited for at least so long, even when it is time to give up. */
+/** The minimum wait for a response, even when it is time to give up. */
 const MIN_ANSWER_MS = 500;
 
 export interface CommandHandlerOptions {
   store: ThreadStore;
-  /** Milliseconds since 1970; only ever a hint: stored times never go back. */
+  /** Milliseconds since 1970. Only a hint: stored times never go back. */
   now?: () => number;
-  /** How long a claim's lease lasts, milliseconds. */
+  /** The duration of a claim's lease, milliseconds. */
   leaseMs: number;
   onCommit?: (commit: Commit) => void;
-  /** A Thread is gone; `version` is above all that it had. */
+  /** Called after a Thread was deleted. `version` is above all its versions. */
   onDeleted?: (threadId: string, version: number) => void;
 }
 
-/** Runs commands against Threads: load, decide, fold, append; again on a conflict, and once only if an answer is lost. */
+/** Runs commands against Threads: load, decide, fold, append. Retries a conflict. Appends once, even if a response is lost. */
 export class CommandHandler {
   private readonly store: ThreadStore;
   private readonly now: () => number;
@@ -113,8 +113,8 @@ export class CommandHandler {
   private readonly onDeleted: (threadId: string, version: number) => void;
   private readonly newId = idFactory();
   /**
-   * The commands here on each Thread. All at once they would only conflict: of 64 messages to one Thread, 18 were appended
-   * within their tries. Between processes conflicts stay, one at a time each.
+   * Runs the commands of this process on a Thread one at a time. Concurrent ones would only conflict: of 64 messages to one
+   * Thread, 18 were appended within their tries. Conflicts remain between processes, with one command each.
    */
   private readonly lines = new Lines();
 
@@ -126,11 +126,11 @@ export class CommandHandler {
     this.onDeleted = onDeleted;
   }
 
-  /** Throws DatabaseAway when the database stays away past `giveUpAt`; then it is not known whether they applied. */
+  /** Throws DatabaseAway if the database is unavailable until `giveUpAt`. Then it is unknown whether the commands applied. */
   async handle<Reason extends string = never>(request: CommandRequest<Reason>): Promise<CommandResult<Reason>> {
     const { threadId, giveUpAt = performance.now() + GIVE_UP_AFTER_MS } = request;
     return this.lines.run(threadId, async (waited) => {
-      // With the database away the whole line gives up at once, rather than one after the other.
+      // If the database is unavailable, all waiting commands give up together, not one after the other.
       if (waited && performance.now() >= giveUpAt)
         throw new DatabaseAway(new Error('timed out waiting for earlier commands on the same Thread'));
       return (await this.handleInTurn(request, giveUpAt)) as CommandResult<Reason>;
@@ -138,9 +138,9 @@ export class CommandHandler {
   }
 
   /**
-   * Deletes a Thread for good. Its Runs cannot append any more, because the stream is gone. `within` shares the transaction.
-   * Returns the blobs that no file has any more, null if there is no such Thread. Throws DatabaseAway; the Thread may be deleted
-   * then.
+   * Deletes a Thread permanently. Its Runs cannot append afterwards, because the stream is deleted. `within` shares the
+   * transaction. Returns the blobs that no file refers to any more, null if there is no such Thread. Throws DatabaseAway; the
+   * Thread may be deleted then.
    */
   async deleteThread(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<string[] | null> {
     const deleted = await this.store.deleteThread(threadId, within);
@@ -155,7 +155,7 @@ export class CommandHandler {
       // 1. Decide on what is known.
       const decision = this.decide(request, before);
       if (isRejection(decision)) {
-        // A refusal may rest on a stale copy: only one that was just loaded counts.
+        // A refusal may come from a stale copy. It counts only on a Thread that was just loaded.
         const stale = before;
         if (before === request.from) before = await this.loadOrNone(request.threadId, giveUpAt);
         if (before.version === stale.version) {
@@ -165,7 +165,7 @@ export class CommandHandler {
         }
         continue;
       }
-      // 2. Fold it into what the append writes.
+      // 2. Fold it into the append.
       const prepared = this.prepare(before, decision, request);
       const handled = handledBy(prepared, decision, request);
       const made = request.answer?.(handled);
@@ -181,11 +181,11 @@ export class CommandHandler {
         return answered;
       }
       if (result.outcome !== 'conflict') return result;
-      // 4. Somebody else was first: look again.
+      // 4. Another writer was first: load again.
       await sleep(Math.random() * MAX_PAUSE_MS);
       const { version } = before;
       before = await this.loadOrNone(request.threadId, giveUpAt);
-      // Nobody was: what was due has been renewed.
+      // The version is unchanged, so the lease was renewed.
       if (append.due !== undefined && before.version === version) break;
     }
     return { outcome: 'conflict' };
@@ -230,7 +230,7 @@ export class CommandHandler {
     const { threadId } = before;
     let lastId = before.lastEventId;
     return events.map((event, i) => {
-      // By our clock, not the event's time: that of a Thread whose writer was ahead would carry over to all others.
+      // Uses our clock, not the time of the event. A writer whose clock was ahead would move the ids of all other Threads.
       lastId = followingId(lastId, this.newId(this.now()));
       const version = before.version + i + 1;
       const { type, data, runId, attempt, occurredAt } = event;
@@ -250,7 +250,7 @@ export class CommandHandler {
       const result = await this.whileAway(giveUpAt, (timeoutMs) => this.store.append(append, timeoutMs));
       if (result.outcome === 'appended') return result;
       if (!lost && result.outcome !== 'unknown') return result;
-      // What was sent before its answer was lost may have committed only now, against what was sent again.
+      // The sending whose response was lost may have committed only now, and have caused this result.
       const found = await this.whileAway(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
       if (found !== null) return found;
       if (isFinal(result)) return result;
@@ -265,12 +265,12 @@ export class CommandHandler {
       const found = await this.store.wasAppended(threadId, version, lastEventId ?? '', timeoutMs);
       return found ? { outcome: 'appended' } : null;
     }
-    // Without events the key is all there is to find, and it may be another request's.
+    // Without events, only the key can be found, and it may be that of another request.
     const found = answer && (await this.store.findKey(answer.tokenId, answer.key, timeoutMs));
     return found ? { outcome: 'key_taken', isFinal: true } : null;
   }
 
-  /** Asks again while nothing could be sent, until it is time to give up. */
+  /** Retries while the database is unavailable, until it is time to give up. */
   private async whileAway<T>(giveUpAt: number, ask: (timeoutMs: number) => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -283,7 +283,7 @@ export class CommandHandler {
   }
 }
 
-/** A Thread that does not exist: what a creator gives as `from`, to save a load that finds nothing. */
+/** Returns a Thread that does not exist. As the `from` of a create, it saves a load that finds nothing. */
 export function absentThread(threadId: string): LoadedThread {
   return {
     threadId,

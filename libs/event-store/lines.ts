@@ -1,9 +1,9 @@
-/** Has work on the same thing done one after the other, in the order in which it came. */
+/** A keyed mutex: runs work on the same thing one at a time, in the order of the calls. */
 export class Lines {
-  /** Where the line before each thing ends. */
+  /** The end of the last work on each thing. */
   private readonly ends = new Map<string, Promise<void>>();
 
-  /** What the work comes to; it is told whether it had to wait. */
+  /** Returns the result of the work, which learns whether it had to wait. */
   async run<T>(thing: string, work: (waited: boolean) => Promise<T>): Promise<T> {
     const ahead = this.ends.get(thing);
     const turn = ahead ? ahead.then(() => work(true)) : work(false);

@@ -25,7 +25,7 @@ import {
 
 let on: Fixture;
 let proxy: FaultProxy;
-/** The process behind the proxy; `on` has connections of its own. */
+/** The process behind the proxy. `on` connects directly. */
 let behind: Process;
 
 beforeEach(async () => {
@@ -46,7 +46,7 @@ const isAppend = (request: Buffer): boolean => request.includes('append');
 const texts = async (threadId: string): Promise<unknown[]> =>
   (await readAll(on, threadId)).filter(({ type }) => type === 'assistant.text_added').map(({ data }) => data);
 
-test('an append whose answer is lost is recognised, and not done twice', async () => {
+test('does not repeat an append whose response was lost', async () => {
   const { thread, fence } = await runningThread(on);
   const { threadId } = thread;
   for (let i = 0; i < 5; i++) {
@@ -58,17 +58,17 @@ test('an append whose answer is lost is recognised, and not done twice', async (
   expect(await texts(threadId)).toEqual(['0', '1', '2', '3', '4'].map((text) => ({ text })));
 });
 
-test('so is one that has a key and no events', async () => {
+test('does not repeat an append with a key and no events whose response was lost', async () => {
   const { threadId } = await idleThread(on);
   const dropped = proxy.dropNextAnswer(isAppend);
   const request = { threadId, commands: [{ type: 'unarchive' } as const], answer: () => answerUnder('lost') };
-  // Not `appended`: the key may be that of another request, which answered something else.
+  // Not `appended`: the key may be that of another request with another answer.
   expect(await behind.handler.handle(request)).toEqual({ outcome: 'key_taken', isFinal: true });
   await dropped;
   expect(await on.store.findKey('token', 'lost')).not.toBeNull();
 });
 
-test('an append that was killed before its commit is sent again', async () => {
+test('sends an append again that was killed before its commit', async () => {
   const { thread, fence } = await runningThread(on);
   const { threadId } = thread;
   const [handled] = await whileLocked(on.admin, threadId, async () => {
@@ -82,13 +82,13 @@ test('an append that was killed before its commit is sent again', async () => {
   expect(await texts(threadId)).toHaveLength(1);
 });
 
-test('an append that commits only after it was given up for lost, while it is sent again, is not done twice', async () => {
+test('does not repeat an append that commits only while it is sent again', async () => {
   const { thread, fence } = await runningThread(on);
   const { threadId } = thread;
   const [handled] = await whileLocked(on.admin, threadId, async () => {
     const sent = apply(behind.handler, { threadId, from: thread, fence, commands: [record(fence)] });
     await blockedBackends(on.admin, 1);
-    // The server does not notice, and goes on waiting for the lock; what is sent again waits behind it.
+    // The server does not notice, and keeps waiting for the lock. The second sending waits behind it.
     proxy.reset();
     await blockedBackends(on.admin, 2);
     return [sent];
@@ -100,7 +100,7 @@ test('an append that commits only after it was given up for lost, while it is se
 
 for (const [how, fail] of [
   ['refuses connections', () => proxy.cut()],
-  ['does not answer', () => proxy.stall()],
+  ['does not respond', () => proxy.stall()],
 ] as const) {
   test(
     `a database that ${how} fails all waiting commands, and works once it is back`,
@@ -113,7 +113,7 @@ async function failsAndHeals(fail: () => void): Promise<void> {
   const { threadId } = await idleThread(on);
   await behind.handler.handle({ threadId, commands: [{ type: 'archive' }] });
   fail();
-  // Sooner than by default, which the clock that is put back waits for.
+  // Earlier than the default, which `clockPutBack` waits for.
   const giveUpAt = performance.now() + 1_000;
   const ask = () => behind.handler.handle({ threadId, commands: [addMessage()], giveUpAt });
   const asked = Array.from({ length: 20 }, ask);
@@ -126,7 +126,7 @@ async function failsAndHeals(fail: () => void): Promise<void> {
 }
 
 // A wait by this clock would take an hour.
-test('a clock that is put back while the database is away does not lengthen the wait for it', clockPutBack, 30_000);
+test('a clock that is put back while the database is unavailable does not lengthen the wait', clockPutBack, 30_000);
 
 async function clockPutBack(): Promise<void> {
   const { threadId } = await idleThread(on);
@@ -138,7 +138,7 @@ async function clockPutBack(): Promise<void> {
   await expect(asked).rejects.toThrow(DatabaseAway);
 }
 
-test('a database that comes back within the time that a command has is not missed', async () => {
+test('a command succeeds if the database returns in time', async () => {
   const { threadId } = await idleThread(on);
   proxy.cut();
   const handled = apply(behind.handler, { threadId, commands: [addMessage()], giveUpAt: performance.now() + 10_000 });
@@ -147,7 +147,7 @@ test('a database that comes back within the time that a command has is not misse
   expect((await handled).events).not.toHaveLength(0);
 });
 
-test('a connection that breaks while it is lent out or idle does not end the process', async () => {
+test('a connection that breaks while it is in use or idle does not end the process', async () => {
   const { threadId } = await idleThread(behind);
   const lent = await behind.pool.connect();
   const query = lent.query('select pg_sleep(60)').catch((error: unknown) => error);
@@ -159,7 +159,7 @@ test('a connection that breaks while it is lent out or idle does not end the pro
   await eventually(() => behind.store.load(threadId), { what: 'the pool has healed' });
 });
 
-test('an append that waits too long for a lock is undone, said so, and its connection is good', async () => {
+test('an append that waits too long for a lock stores nothing, throws, and keeps its connection', async () => {
   const impatient = await openProcess(on.url, { statementTimeoutMs: 1_500, maxConnections: 1 });
   const { thread, fence } = await runningThread(on);
   const append = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands: [record(fence)] });
@@ -171,7 +171,7 @@ test('an append that waits too long for a lock is undone, said so, and its conne
   await impatient.close();
 });
 
-test('a process has no more connections than it was given, and lends none out for good', async () => {
+test('a process stays within its connection limit and returns every connection', async () => {
   const threads = await Promise.all(Array.from({ length: 40 }, () => runningThread(behind)));
   const busy = threads.map(({ thread, fence }) =>
     Promise.all([

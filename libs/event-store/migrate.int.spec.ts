@@ -26,7 +26,7 @@ const lines = async (query: string): Promise<string[]> => {
   return rows.map(({ line }) => line);
 };
 
-/** Every table of ours with its columns, constraints, indexes, settings and triggers, as PostgreSQL 15 to 18 word them alike. */
+/** Describes our tables with columns, constraints, indexes, settings and triggers, alike on PostgreSQL 15 to 18. */
 async function describeSchema(): Promise<string> {
   const ours = `c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'migrations'`;
   const columns = `
@@ -61,7 +61,7 @@ async function describeSchema(): Promise<string> {
   return described.join('\n\n');
 }
 
-test('an empty database gets the schema that was released; another one is another release, and a new migration', async () => {
+test('migrating an empty database creates the released schema; a change needs a new migration', async () => {
   await migrate(database.ownerUrl);
   expect(await describeSchema()).toMatchSnapshot();
 });
@@ -73,7 +73,7 @@ test('migrating again changes nothing', async () => {
   expect([await describeSchema(), await lines('select name as line from migrations order by id')]).toEqual(before);
 });
 
-test('four that start at once migrate one after the other', async () => {
+test('four processes that start together migrate one after the other', async () => {
   await Promise.all([1, 2, 3, 4].map(() => migrate(database.ownerUrl)));
   const names = await lines('select name as line from migrations');
   expect(names.length).toBeGreaterThan(0);
@@ -88,7 +88,7 @@ test.each([
   ['ExternalRefIndices1763700000013', 'thread_summaries_%ref%'],
   ['FileIndices1763700000015', 'files_%'],
   ['StopIndex1763700000019', 'events_stops'],
-])('%s leaves indices that an operator has built beforehand as they are', async (name, pattern) => {
+])('%s keeps indices that an operator built beforehand', async (name, pattern) => {
   await migrate(database.ownerUrl);
   const before = await describeSchema();
   const built = () => lines(`select oid::text as line from pg_class where relname like '${pattern}' order by 1`);
@@ -108,7 +108,7 @@ test.each([
   ],
   ['FileIndices1763700000015', 'files', 'files_uncounted, files_lost'],
   ['StopIndex1763700000019', 'events', 'events_stops'],
-])('%s lets reads of %s go on while it builds, and while a reader holds the table', async (name, table, indices) => {
+])('%s does not block reads of %s, and runs while a reader holds the table', async (name, table, indices) => {
   await migrate(database.ownerUrl);
   await client.query(`drop index ${indices}`);
   await client.query(`delete from migrations where name = '${name}'`);
@@ -118,7 +118,7 @@ test.each([
   await client.query('commit');
 });
 
-test('the columns and indices of files may be there before the migration', async () => {
+test('the columns and indices of files may exist before the migration', async () => {
   await migrate(database.ownerUrl);
   const before = await describeSchema();
   await client.query(`
@@ -140,6 +140,6 @@ test('no migration that locks out the readers of a table builds an index on it, 
       if (builds) found.push(`${name}: ${table}`);
     }
   }
-  // Released. All later ones build their indices in a migration of their own.
+  // These are released. All later ones build their indices in a separate migration.
   expect(found.filter((line) => line > '0011')).toEqual([]);
 });

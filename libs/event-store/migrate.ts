@@ -18,13 +18,13 @@ import {
 import { MIGRATIONS } from './migrations.ts';
 
 /**
- * Brings the database up to date, and returns which migrations that took. Safe to run by any number of processes at once.
- * With a role that does not own the tables, it only checks the migrations and the rights of that role.
- * The queue is not in it: it may be another database, or none (`migrateQueue`).
+ * Runs the pending migrations and returns their names. Any number of processes may call it concurrently. With a role that does
+ * not own the tables, only checks the migrations and the rights of that role. Leaves the queue to `migrateQueue`, because it may
+ * be in another database, or in none.
  *
- * @param appUrl grants its user the rights of a process, and creates that role where it is missing; the others that have
- *   them keep them (docs/adr/0027)
- * @throws StartError if migrations or rights are missing, or `appUrl` is given, and the role of `databaseUrl` may not help
+ * @param appUrl its user gets the rights of a process, and is created if it is missing; other roles with these rights keep
+ *   them (docs/adr/0027)
+ * @throws StartError if migrations or rights are missing, or `appUrl` is given, and the role of `databaseUrl` cannot fix it
  * @throws ConfigError if the user of `appUrl` is missing or has too many rights; nothing was changed
  */
 export async function migrate(databaseUrl: string, appUrl?: string): Promise<string[]> {
@@ -52,10 +52,10 @@ async function migrateLocked(client: PoolClient, options: DatabaseOptions, appUr
     await requireRights(client, options.url, role);
     return [];
   }
-  // Before the migrations, so that a wrong role changes nothing.
+  // Comes before the migrations, so that a wrong role changes nothing.
   const appRole = appUrl === undefined ? null : await ensureAppRole(client, appUrl);
   const names = pending.length === 0 ? [] : await runPending(options);
-  // Each time, because a process that ran the migrations may have been killed before its grants.
+  // Grants each time, because a process that ran the migrations may have been killed before its grants.
   for (const name of await knownAppRoles(client)) await grantRights(client, name);
   if (appRole !== null) await grantRights(client, appRole);
   return names;
@@ -77,7 +77,7 @@ function reasonAgainst({ name, owner, isOwner }: DatabaseRole, pending: number):
   return `needs ${pending} migrations, which the role "${name}" cannot run`;
 }
 
-/** An owner of the tables needs no grants. */
+/** Throws if the role lacks a right. An owner of the tables needs no grants. */
 async function requireRights(client: PoolClient, url: string, { name, isOwner }: DatabaseRole): Promise<void> {
   const [missing] = isOwner ? [] : await findMissingRights(client);
   if (missing !== undefined) throw mayNot(url, `does not grant the role "${name}" access to ${missing}`);

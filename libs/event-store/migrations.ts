@@ -6,7 +6,7 @@ const FOLDER = join(import.meta.dirname, 'migrations');
 const TIME = 176_370_000;
 
 export interface Migration {
-  /** As the database records it, such as `Files1763700000002`. */
+  /** The recorded name, such as `Files1763700000002`. */
   name: string;
   text: string;
 }

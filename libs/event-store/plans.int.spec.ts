@@ -4,8 +4,8 @@ import type { PoolClient } from 'pg';
 import { withColumns } from '#projections';
 import { apply, idleThread, openFixture, record, runningThread, type Fixture } from './store.testing.ts';
 
-// A plan is made once a connection, maybe when a table was empty or had a page, and is used until the next ANALYZE. So the
-// plan for a small table has to be one for a large one too: by key.
+// A connection plans a statement once, maybe when a table is empty or has one page, and keeps the plan until the next ANALYZE.
+// So the plan for a small table must suit a large one too: it must look up by key.
 
 let on: Fixture;
 let client: PoolClient;
@@ -21,7 +21,7 @@ afterEach(async () => {
   await on.close();
 });
 
-/** They are read whole, or walked from one to the next; each has a spec of its own, or says why. */
+/** Statements that read a whole table or walk an index. Each has its own spec, or explains why. */
 const WALKS = [
   'find-due-runs',
   'find-ready-runs',
@@ -40,7 +40,7 @@ const statements = folders.flatMap((folder) =>
     .map((name) => join(folder, name)),
 );
 
-/** The parts of the statement's plan that read a table without a key to look it up by. */
+/** Returns the lines of the statement's plan that read a table without a key. */
 async function findScans(path: string): Promise<string[]> {
   const { text } = withColumns({ name: path, text: readFileSync(path, 'utf8') });
   const parameters = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
@@ -55,12 +55,12 @@ async function findScans(path: string): Promise<string[]> {
   return lines.filter(isScan).map((line) => `${basename(path)}: ${line.trim()}`);
 }
 
-test('no statement scans a table, where it was planned when the tables were empty', async () => {
+test('no statement scans a table after planning on empty tables', async () => {
   expect(statements.map((path) => basename(path))).toContain('append.sql');
   for (const path of statements) expect(await findScans(path)).toEqual([]);
 });
 
-test('no statement scans a table, where it was planned when the tables had some rows', async () => {
+test('no statement scans a table after planning on tables with some rows', async () => {
   for (let i = 0; i < 20; i++) {
     const { thread, fence } = await runningThread(on);
     await apply(on.handler, { threadId: thread.threadId, commands: [record(fence)] });

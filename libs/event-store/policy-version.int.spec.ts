@@ -38,7 +38,7 @@ async function version(): Promise<number> {
   return Number(rows[0]!.version);
 }
 
-/** By how much the version is higher after the statements, which are one transaction. */
+/** Runs the statements in one transaction. Returns by how much they raise the version. */
 async function raisedBy(...statements: string[]): Promise<number> {
   const before = await version();
   await client.query(statements.join('; '));
@@ -47,41 +47,41 @@ async function raisedBy(...statements: string[]): Promise<number> {
 
 test.each([
   ['a token is revoked', `update tokens set revoked_at = now() where id = 'T'`],
-  ['a token gets another end', `update tokens set expires_at = now() + interval '1 day' where id = 'T'`],
+  ['a token gets another expiry', `update tokens set expires_at = now() + interval '1 day' where id = 'T'`],
   ['a token gets another hash', `update tokens set hash = 'x' where id = 'T'`],
   ['a token may attribute', `update tokens set allow_attribution = true where id = 'S'`],
-  ['a token is another person’s', `update tokens set person_id = 'Q' where id = 'T'`],
+  ['a token gets another person', `update tokens set person_id = 'Q' where id = 'T'`],
   ['a token is deleted', `delete from tokens where id = 'U'`],
-  ['a session ends before its time', `delete from operator_sessions where hash = 'early'`],
+  ['a session ends early', `delete from operator_sessions where hash = 'early'`],
   ['a person becomes a member', `insert into memberships values ('O', 'Q')`],
-  ['a membership is another’s', `update memberships set person_id = 'R' where person_id = 'Q'`],
+  ['a membership gets another person', `update memberships set person_id = 'R' where person_id = 'Q'`],
   ['a member leaves', `delete from memberships where person_id = 'R'`],
   ['a person is invited', `insert into agent_people values ('A', 'Q')`],
-  ['an invitation is for another agent', `update agent_people set agent_id = 'B' where person_id = 'Q'`],
-  ['an invitation is taken back', `delete from agent_people where person_id = 'Q'`],
+  ['an invitation gets another agent', `update agent_people set agent_id = 'B' where person_id = 'Q'`],
+  ['an invitation is revoked', `delete from agent_people where person_id = 'Q'`],
   ['a service token gets an agent', `insert into token_agents values ('S', 'B')`],
   ['a service token loses an agent', `delete from token_agents where agent_id = 'B'`],
   ['an organization gets a limit', `update organizations set max_runs = 3 where id = 'O'`],
   ['an agent is unpublished', `update agents set published = not published where id = 'A'`],
   ['API access is switched off', `update agents set api_enabled = false where id = 'A'`],
-  ['another version is live', `update agents set live_version = 7 where id = 'A'`],
-  ['its access is by invitation', `update agents set access = 'invited' where id = 'A'`],
-  ['it gets an owner', `update agents set owner_person_id = 'Q' where id = 'A'`],
-  ['it is renamed', `update agents set name = 'other' where id = 'A'`],
-  ['it is marked as deleted', `update agents set deleted_at = now() where id = 'A'`],
-  ['its row is deleted', `delete from agents where id = 'B'`],
-])('is raised when %s', async (_, statement) => {
+  ['an agent gets another live version', `update agents set live_version = 7 where id = 'A'`],
+  ['an agent becomes invitation-only', `update agents set access = 'invited' where id = 'A'`],
+  ['an agent gets an owner', `update agents set owner_person_id = 'Q' where id = 'A'`],
+  ['an agent is renamed', `update agents set name = 'other' where id = 'A'`],
+  ['an agent is marked as deleted', `update agents set deleted_at = now() where id = 'A'`],
+  ['the row of an agent is deleted', `delete from agents where id = 'B'`],
+])('the policy version is raised when %s', async (_, statement) => {
   expect(await raisedBy(statement)).toBe(1);
 });
 
-test.each(['token_agents', 'agent_people', 'memberships'])('is raised when %s is emptied', async (table) => {
+test.each(['token_agents', 'agent_people', 'memberships'])('emptying %s raises the policy version', async (table) => {
   const before = await version();
   await client.query(`begin; truncate ${table}`);
   expect(await version()).toBe(before + 1);
   await client.query('rollback');
 });
 
-test('is raised once by a transaction, however much it changes', async () => {
+test('the policy version is raised once per transaction', async () => {
   const many = `update agents set name = name || '!'`;
   expect(await raisedBy(many, many, `update tokens set revoked_at = now()`)).toBe(1);
   expect(await raisedBy(many)).toBe(1);
@@ -89,21 +89,21 @@ test('is raised once by a transaction, however much it changes', async () => {
 
 test.each([
   ['a token is used', `update tokens set last_used_at = now()`],
-  ['nothing is different', `update agents set name = name; update tokens set revoked_at = revoked_at`],
-  ['an agent is made', `insert into agents (id, organization_id, name, kind) values ('C', 'O', 'c', 'pet')`],
-  ['a token is made', `insert into tokens (id, kind, hash, name) values ('V', 'operator', 'v', 'v')`],
+  ['an update changes nothing', `update agents set name = name; update tokens set revoked_at = revoked_at`],
+  ['an agent is created', `insert into agents (id, organization_id, name, kind) values ('C', 'O', 'c', 'pet')`],
+  ['a token is created', `insert into tokens (id, kind, hash, name) values ('V', 'operator', 'v', 'v')`],
   [
     'an operator signs in',
     `insert into operator_sessions values ('new', 'G', 'g', now(), now(), now() + interval '1 hour')`,
   ],
   ['a session is used', `update operator_sessions set last_used_at = now() where hash = 'old'`],
-  ['sessions that are over are removed', `delete from operator_sessions where hash in ('old', 'unused')`],
+  ['ended sessions are removed', `delete from operator_sessions where hash in ('old', 'unused')`],
   ['a change is rolled back', `begin; update tokens set hash = 'y' where id = 'T'; rollback`],
-])('stays when %s', async (_, statement) => {
+])('the policy version stays the same when %s', async (_, statement) => {
   expect(await raisedBy(statement)).toBe(0);
 });
 
-test('is raised also for one whose search path and rights do not reach it', async () => {
+test('the policy version is raised by a role whose search path and rights do not reach it', async () => {
   const before = await version();
   await client.query(`
     begin;
@@ -119,11 +119,11 @@ test('is raised also for one whose search path and rights do not reach it', asyn
   await client.query('rollback');
 });
 
-describe('two transactions that change agents and tokens crosswise', () => {
+describe('two transactions that change agents and tokens in opposite orders', () => {
   const agent = `update agents set name = name || '?' where id = 'A'`;
   const token = `update tokens set expires_at = coalesce(expires_at, now()) + interval '1 s' where id = 'T'`;
 
-  /** One changes the agent, another the token and, once it waits for that, the one the token too; then both commit. */
+  /** The first transaction changes the agent, and the second the token. The first then changes the token too. Both commit. */
   async function cross(mode: 'deferred' | 'immediate'): Promise<unknown[]> {
     const watcher = await connect(database.ownerUrl);
     const blocked = async (count: number): Promise<boolean> => {
@@ -153,7 +153,7 @@ describe('two transactions that change agents and tokens crosswise', () => {
     expect(await version()).toBe(before + 2);
   });
 
-  test('would wait for each other for ever, were the number raised at once', async () => {
+  test('would deadlock if each statement raised the version', async () => {
     expect((await cross('immediate')).toSorted()).toEqual(['40P01', 'committed']);
   });
 });

@@ -20,7 +20,7 @@ export async function runMigrations(options: DatabaseOptions, migrations: readon
   }
 }
 
-/** TypeORM takes migrations as classes. */
+/** Returns the migration as a class, because TypeORM takes classes. */
 function toClass({ name, text }: Migration): new () => MigrationInterface {
   return class implements MigrationInterface {
     readonly name = name;

@@ -92,35 +92,35 @@ const stoppedIn = async (threadId: string, bounds = WHOLE) =>
   );
 
 it.each<[string, string[], string[]]>([
-  ['the message under way', ['say Half ', 'say an answer', 'interrupt'], ['Half an answer']],
-  ['a message that a message stops', ['say Half', 'interrupt-by-message'], ['Half']],
-  ['each of several stops', ['say One', 'interrupt', 'next', 'say Two', 'interrupt'], ['One', 'Two']],
-  ['a stop after a retry', ['say One', 'interrupt', 'retry', 'say Two', 'interrupt'], ['One', 'Two']],
-  ['what follows the last message', ['say First.', 'message First.', 'say Second', 'interrupt'], ['Second']],
-  ['what follows the last claim', ['say Void', 'lose', 'claim', 'say Seen', 'interrupt'], ['Seen']],
-  ['what is said amid other messages', ['say One ', 'enqueue', 'say two', 'interrupt'], ['One two']],
-  ['nothing void: the Run is queued again', ['say Void', 'lose', 'interrupt'], []],
-  ['nothing void: the next claim said nothing', ['say Void', 'lose', 'claim', 'interrupt'], []],
-  ['nothing of a stored message', ['say Whole.', 'message Whole.', 'interrupt'], []],
-  ['nothing while a person is asked', ['say Shall I?', 'message Shall I?', 'ask call', 'interrupt'], []],
-  ['no thoughts', ['think Hm', 'interrupt'], []],
-  ['nothing of a Run that never started', ['say Half', 'interrupt', 'wait-in-queue', 'interrupt'], ['Half']],
-  ['nothing of a Run that failed', ['say Half', 'fail'], []],
-  ['nothing of a Run that expired', ['say Half', 'expire'], []],
-])('reads of cancelled Runs %s', async (_what, lines, texts) => {
+  ['the unfinished message', ['say Half ', 'say an answer', 'interrupt'], ['Half an answer']],
+  ['a message that another message interrupts', ['say Half', 'interrupt-by-message'], ['Half']],
+  ['the text of each stop', ['say One', 'interrupt', 'next', 'say Two', 'interrupt'], ['One', 'Two']],
+  ['the text of a stop after a retry', ['say One', 'interrupt', 'retry', 'say Two', 'interrupt'], ['One', 'Two']],
+  ['the text after the last message', ['say First.', 'message First.', 'say Second', 'interrupt'], ['Second']],
+  ['the text after the last claim', ['say Void', 'lose', 'claim', 'say Seen', 'interrupt'], ['Seen']],
+  ['the text before and after other messages', ['say One ', 'enqueue', 'say two', 'interrupt'], ['One two']],
+  ['no text before a requeue', ['say Void', 'lose', 'interrupt'], []],
+  ['no text before a requeue, even if the next claim adds none', ['say Void', 'lose', 'claim', 'interrupt'], []],
+  ['no text of a stored message', ['say Whole.', 'message Whole.', 'interrupt'], []],
+  ['no text while a person is asked', ['say Shall I?', 'message Shall I?', 'ask call', 'interrupt'], []],
+  ['no thinking', ['think Hm', 'interrupt'], []],
+  ['no text of a Run that never started', ['say Half', 'interrupt', 'wait-in-queue', 'interrupt'], ['Half']],
+  ['no text of a failed Run', ['say Half', 'fail'], []],
+  ['no text of an expired Run', ['say Half', 'expire'], []],
+])('the transcript of cancelled Runs has %s', async (_what, lines, texts) => {
   expect(await stoppedIn(await tell(lines))).toEqual(texts);
 });
 
-it('places each stopped text at its stop', async () => {
+it('the transcript has each stopped text at its stop', async () => {
   const threadId = await tell(['say Half', 'interrupt', 'next', 'say Done.', 'message Done.']);
   const types = (await on.store.readTranscript(threadId, WHOLE, { hasStops: true })).map(({ type }) => type);
   expect(types).toEqual(['message.added', 'run.cancelled', 'message.added', 'assistant.message_added']);
 });
 
-describe('the bounds of stopped texts', () => {
+describe('the limits of stopped texts', () => {
   const lines = (text: string) => [`say ${text}`, 'interrupt', 'next'];
 
-  it('keep the newest whole, and the beginnings of the others', async () => {
+  it('keep the newest texts whole, and the beginnings of the others', async () => {
     const threadId = await tell(['an older one', 'a short one', 'the newest'].flatMap(lines));
     expect(await stoppedIn(threadId, { ...WHOLE, bytes: 12 })).toEqual(['an ol…', 'a sho…', 'the newest']);
     expect(await stoppedIn(threadId, { ...WHOLE, bytes: 0, characters: 11 })).toEqual([
@@ -130,13 +130,13 @@ describe('the bounds of stopped texts', () => {
     ]);
   });
 
-  it('leave out all but the newest 100', async () => {
+  it('keep only the newest 100 texts', async () => {
     const threadId = await tell(Array.from({ length: 102 }, (_, i) => lines(`Text ${i}`)).flat());
     const texts = await stoppedIn(threadId);
     expect([texts.length, texts[0], texts.at(-1)]).toEqual([100, 'Text 2', 'Text 101']);
   });
 
-  it('are counted before they are read', async () => {
+  it('apply to the measured size', async () => {
     const bytesOf = async (text: string, bounds = WHOLE) =>
       (await on.store.measureTranscript(await tell(lines(text)), bounds)).bytes;
     const [short, long] = ['x', 'x'.repeat(901)];

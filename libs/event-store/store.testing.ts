@@ -13,7 +13,7 @@ import {
 import { nameOf, type Append, type AppendResult, type Fence, type KeyedAnswer, type LoadedThread } from './append.ts';
 import { ThreadStore } from './thread-store.ts';
 
-/** One process's share of the event store: pool, store and handler, each real. */
+/** The event store of one process: a real pool, store and handler. */
 export interface Process {
   pool: Pool;
   store: ThreadStore;
@@ -35,7 +35,7 @@ export async function openProcess(url: string, options: ProcessOptions = {}): Pr
   return { pool: database.pool, store, handler, close: () => database.close() };
 }
 
-/** A database, one process on it, and a connection to watch and to obstruct it from. */
+/** A database, one process on it, and a connection that can watch and block it. */
 export interface Fixture extends Process {
   url: string;
   /** Connects as the owner, which may change and delete events. */
@@ -57,19 +57,19 @@ export async function openFixture(options: ProcessOptions = {}): Promise<Fixture
 
 export async function connect(url: string): Promise<Client> {
   const client = new Client({ connectionString: url });
-  client.on('error', () => undefined); // told by the next query
+  client.on('error', () => undefined); // The next query reports it.
   await client.connect();
   return client;
 }
 
-/** The backends of the processes under test that wait for somebody's lock, once there are that many. */
+/** Waits until at least `count` backends of the processes under test wait for a lock. Returns their process ids. */
 export async function blockedBackends(admin: Client, count: number): Promise<number[]> {
   const query = `select pid from pg_stat_activity
                  where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid()
                    and application_name = 'event-store test'`;
   return eventually(
     async () => {
-      await admin.query('select pg_stat_clear_snapshot()'); // inside a transaction it would stay what it was
+      await admin.query('select pg_stat_clear_snapshot()'); // A transaction would keep its snapshot.
       const { rows } = await admin.query<{ pid: number }>(query);
       return rows.length >= count && rows.map(({ pid }) => pid);
     },
@@ -77,7 +77,7 @@ export async function blockedBackends(admin: Client, count: number): Promise<num
   );
 }
 
-/** Holds the lock on a Thread's state row for as long as `act` runs; appends to it wait. */
+/** Locks a Thread's state row while `act` runs, so that appends to the Thread wait. */
 export async function whileLocked<T>(admin: Client, threadId: string, act: () => Promise<T>): Promise<T> {
   await admin.query('begin');
   await admin.query('select from streams where thread_id = $1 for update', [threadId]);
@@ -115,7 +115,7 @@ export const addMessage = (text = 'Hello', run = newRun(), whenBusy: 'reject' | 
 
 export const piece = (text = 'some words'): RecordedFact => ({ type: 'assistant.text_added', data: { text } });
 
-/** What a worker says under its claim. */
+/** Returns the command with which a worker records facts under its claim. */
 export const record = (fence: Fence, ...facts: RecordedFact[]): Command => ({
   type: 'record',
   ...fence,
@@ -130,7 +130,7 @@ export const answerUnder = (key: string, tokenId = 'token'): KeyedAnswer => ({
   body: '{"ok":true}',
 });
 
-/** Throws when the commands were not applied. */
+/** Applies the commands, or throws. */
 export async function apply(handler: CommandHandler, request: CommandRequest): Promise<Handled> {
   const result = await handler.handle(request);
   if (result.outcome === 'appended') return result;
@@ -144,7 +144,7 @@ export function tally(results: Parameters<typeof nameOf>[0][]): Record<string, n
   return counts;
 }
 
-/** The append that the commands lead to, not sent yet. */
+/** Returns the append of the commands without sending it. */
 export async function makeAppend(request: CommandRequest & { from: LoadedThread }): Promise<Append> {
   const made: Append[] = [];
   const keep = async (append: Append): Promise<AppendResult> => {
@@ -158,13 +158,13 @@ export async function makeAppend(request: CommandRequest & { from: LoadedThread 
   return append;
 }
 
-/** An idle Thread. */
+/** Creates an idle Thread. */
 export async function idleThread({ handler }: Process): Promise<LoadedThread> {
   const threadId = ulid();
   return (await apply(handler, { threadId, from: absentThread(threadId), commands: [createThread()] })).thread;
 }
 
-/** A Thread whose Run is running, and the claim that its worker writes under. */
+/** Creates a Thread with a running Run. Returns it with the claim of its worker. */
 export async function runningThread({ handler }: Process): Promise<{ thread: LoadedThread; fence: Fence }> {
   const threadId = ulid();
   const fence = { runId: ulid(), attempt: 1 };
@@ -178,5 +178,5 @@ export async function runningThread({ handler }: Process): Promise<{ thread: Loa
   return { thread, fence };
 }
 
-/** Every event of a Thread as it is stored. */
+/** Returns all stored events of a Thread. */
 export const readAll = ({ store }: Process, threadId: string) => store.readStream(threadId, 0, { maxEvents: 10_000 });

@@ -54,7 +54,7 @@ export interface LogPage {
   end: StreamEnd | null;
 }
 
-/** How much of the log is read at once. */
+/** The limits of one read of the log. */
 export interface LogBounds {
   maxEvents: number;
   /** The most bytes of event data. A single event may have more. Default: no limit. */
@@ -78,9 +78,9 @@ export interface TranscriptBounds {
   note: string;
 }
 
-/** What a transcript takes. */
+/** The size of a transcript. */
 export interface TranscriptSize {
-  /** About how many bytes its events have. */
+  /** The approximate size of its events. */
   bytes: number;
   /** Whether it has texts of stopped messages. */
   hasStops: boolean;
@@ -102,7 +102,7 @@ export interface MovedThread {
   version: number | null;
 }
 
-/** What a deleted Thread leaves behind. */
+/** The remains of a deleted Thread. */
 export interface DeletedThread {
   /** The version of its last event. */
   version: number;
@@ -115,7 +115,7 @@ const VIOLATED: Record<string, AppendResult> = {
   idempotency_keys_pkey: { outcome: 'key_taken', isFinal: true },
   thread_summaries_external_ref: { outcome: 'refused', reason: 'reference_taken', isFinal: true },
 };
-// Serialization failure, deadlock: PostgreSQL has rolled the statement back in favour of another one.
+// Serialization failure and deadlock: PostgreSQL rolled the statement back in favour of another one.
 const UNDONE = new Set(['40001', '40P01']);
 
 const PURGE_BATCH = 1_000;
@@ -160,7 +160,7 @@ export class ThreadStore {
     if (lock === undefined) return this.appendNow(append, timeoutMs);
     const until = performance.now() + (timeoutMs ?? Infinity);
     return this.lines.run(lock, async (waited) => {
-      // A claim made too late would be lost at once: its lease is counted from before it was sent.
+      // A claim made too late would be lost immediately, because its lease counts from before it was sent.
       if (waited && performance.now() >= until)
         throw new DatabaseAway(new Error('timed out waiting for earlier appends'));
       return this.appendNow(append, timeoutMs);
@@ -264,13 +264,13 @@ export class ThreadStore {
   ): Promise<StoredEvent[]> {
     const values = [threadId, bytes, characters, note];
     const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, values);
-    // Few Threads have any, and most Runs save a statement.
+    // Few Threads have stopped texts, so most Runs save a statement.
     const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values) : [];
     const events = newestFirst.reverse();
     return stops.length === 0 ? events : [...events, ...stops].sort((a, b) => a.version - b.version);
   }
 
-  /** Returns what `readTranscript` will read, without reading it. */
+  /** Returns the size of what `readTranscript` reads, without reading it. */
   async measureTranscript(threadId: string, { bytes, characters }: TranscriptBounds): Promise<TranscriptSize> {
     const [found] = await this.read<TranscriptSize>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters]);
     return found!;
@@ -295,7 +295,7 @@ export class ThreadStore {
       try {
         return await this.deleteNow(threadId, within);
       } catch (error) {
-        // Another Thread was taking over files of this one in their folder, and locked them in another order.
+        // Another Thread in the same folder was taking over files of this one, and locked them in another order.
         if (!UNDONE.has((error as DatabaseError).code ?? '')) return rethrowUnavailable(error);
       }
     }
@@ -303,7 +303,7 @@ export class ThreadStore {
 
   private deleteNow(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<DeletedThread | null> {
     return transact(this.pool, async (client) => {
-      // First and alone: a statement that waits for an append under way would not see its events.
+      // Runs first and alone, because a statement that waits for a concurrent append would not see its events.
       const locked = await client.query<LockedStream>({ ...LOCK_STREAM, values: [threadId] });
       const [stream] = locked.rows;
       if (stream === undefined) return null;
@@ -314,7 +314,7 @@ export class ThreadStore {
     });
   }
 
-  /** Parses their data in steps, a large one in a turn of the event loop of its own. */
+  /** Reads events and parses their data in steps. Large data gets a separate turn of the event loop. */
   private async readEvents<Row extends object>(
     statement: NamedStatement,
     values: unknown[],
