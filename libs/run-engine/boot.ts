@@ -59,7 +59,7 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const runTask = tasks.runnerFor(state.organizationId);
   const openHold = () => room.openHold();
   const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
-  // Before the transcript, which may take all of the organization's room: lists of tools need some of it, too.
+  // Comes before the transcript, which may take all of the organization's memory, because lists of tools need some too.
   const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
     throw asHarnessError(error);
   });

@@ -6,13 +6,13 @@ import { isDatabaseAway, untilAborted, type Logger } from '#platform';
 import { metrics } from './metrics.ts';
 
 /**
- * Why the work on a Run ends before the Run does. `gone`: the database says that the claim does not hold any more;
- * `unsure`: it does not answer, and the lease may be over. Nothing may be written then. `shutdown`: the claim holds, for
- * one last append.
+ * The reason why the work on a Run stops before the Run ends. `gone`: in the database, the claim does not hold any more.
+ * `unsure`: the database does not respond, and the lease may be over. After both, nothing may be written. `shutdown`: the
+ * claim holds, for one last append.
  */
 export type StopReason = 'gone' | 'unsure' | 'shutdown';
 
-/** Thrown out of work that has to stop; normal, and never logged as an error. */
+/** Ends work that has to stop. Normal, and never logged as an error. */
 class ClaimStopped extends Error {
   override name = 'ClaimStopped';
 
@@ -21,7 +21,7 @@ class ClaimStopped extends Error {
   }
 }
 
-/** Why an append was refused for the files of a tool call, where the tool or its model can do something about it. */
+/** Reasons to refuse the files of a tool call to which the tool or its model can react. */
 export type ToolFileRefusal = Extract<FileRefusal, 'folder_moved' | 'folder_full' | 'quota_full'>;
 
 /** An append was refused for its files. Nothing was stored, and the claim holds. */
@@ -37,7 +37,7 @@ export interface ClaimParts {
   handler: CommandHandler;
   store: ThreadStore;
   files: Pick<FileStore, 'inAppend'>;
-  /** Judges all claims of the process; it stops those that are lost. */
+  /** Checks all claims of the process, and stops those that are lost. */
   leases: { look(): void };
   logger: Logger;
 }
@@ -46,7 +46,7 @@ export interface ClaimedRunOf {
   offer: RunOffer;
   attempt: number;
   thread: LoadedThread;
-  /** Until when the lease holds at least, by `performance.now()`. */
+  /** The earliest end of the lease, by `performance.now()`. */
   leaseUntil: number;
 }
 
@@ -56,10 +56,10 @@ const AWAY_PAUSE_MS = 50;
  * model delays the start by no more than this, so its time is never shown as boot time.
  */
 const START_ALONE_AFTER_MS = 20;
-/** Each is all the tries of the handler: past that something else is wrong than other writers. */
+/** Each conflict takes all tries of the handler. More conflicts cannot come from other writers alone. */
 const MAX_CONFLICTS = 5;
 
-/** One worker's hold on one Run: the fencing token that proves it, and the Thread as its last append left it. */
+/** A worker's claim on a Run: its fencing token, and the Thread after its last append. */
 export class Claim {
   readonly offer: RunOffer;
   readonly attempt: number;
@@ -69,7 +69,7 @@ export class Claim {
   private readonly work = new AbortController();
   private readonly lost = new AbortController();
   private writing: Promise<unknown> = Promise.resolve();
-  /** The highest versions at which the claim is known to hold, and that somebody has told of. */
+  /** The highest version at which the claim is known to hold, and the highest announced version. */
   private heldAt: number;
   private heardOf = 0;
   private checking = false;
@@ -89,7 +89,7 @@ export class Claim {
     this.leaseUntil = leaseUntil;
   }
 
-  /** Aborts when the work has to stop, for whatever reason. */
+  /** Aborts when the work has to stop, for any reason. */
   get signal(): AbortSignal {
     return this.work.signal;
   }
@@ -98,7 +98,7 @@ export class Claim {
     return { runId: this.offer.runId, attempt: this.attempt };
   }
 
-  /** What every line of the log about it carries. */
+  /** The fields of each log line about the claim. */
   get names(): Fence & { threadId: string } {
     return { threadId: this.offer.threadId, ...this.fence };
   }
@@ -107,7 +107,7 @@ export class Claim {
     return this.lost.signal.aborted;
   }
 
-  /** The first reason counts, but a claim can be lost at any time. */
+  /** Stops the work. The first reason counts, but a claim can be lost at any time. */
   stop(reason: StopReason): void {
     if (this.isLost) return;
     const loses = reason === 'gone' || reason === 'unsure';
@@ -121,7 +121,7 @@ export class Claim {
 
   /**
    * Ends the boot and begins the first step. The next append carries `run.started`, unless it only hands the Run over. If
-   * none comes in time, `run.started` is appended alone, while the step goes on.
+   * none comes in time, `run.started` is appended alone, while the step continues.
    */
   beginSteps(): void {
     this.hasBooted = true;
@@ -135,8 +135,8 @@ export class Claim {
   }
 
   /**
-   * Appends under the fence, one append after the other. While the database is away it tries again, as long as the lease
-   * holds. Throws ClaimStopped when the claim is lost; that may be only after the append was made. Throws FilesRefused.
+   * Appends under the fence, one append after the other. Retries while the database is unavailable, as long as the lease
+   * holds. Throws ClaimStopped if the claim is lost, even if the append was stored. Throws FilesRefused.
    */
   append(commands: readonly Command[], added: readonly PreparedFile[] = [], folder?: FolderChanges): Promise<void> {
     const files = added.length > 0 || folder ? { added, folder } : undefined;
@@ -151,15 +151,15 @@ export class Claim {
   }
 
   /**
-   * Throws ClaimStopped if the claim is lost. Judges it first, because after a stall of the process its work may go on before
-   * any timer has fired.
+   * Throws ClaimStopped if the claim is lost. Checks the lease first, because after a stall of the process its work may
+   * continue before any timer has fired.
    */
   requireHeld(): void {
     this.parts.leases.look();
     this.lost.signal.throwIfAborted();
   }
 
-  /** Reads, again and again while the database is away, as long as the claim holds. */
+  /** Reads. Retries while the database is unavailable, as long as the claim holds. */
   async read<T>(act: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -171,12 +171,12 @@ export class Claim {
     }
   }
 
-  /** The Thread is at a version: looks whether the claim still holds there. A failure to look means nothing. */
+  /** Checks whether the claim still holds at a version of the Thread. Ignores a failure to check. */
   async recheck(version: number): Promise<void> {
     this.heardOf = Math.max(this.heardOf, version);
     if (this.checking) return;
     this.checking = true;
-    // Most versions that one hears of are one's own, and a commit is told before its append has returned.
+    // Most announced versions are of this claim, and a commit is announced before its append returns.
     await this.writing;
     while (this.heardOf > this.heldAt && !this.isLost) {
       const upTo = this.heardOf;
@@ -241,7 +241,7 @@ export class Claim {
         break;
       }
       if (result.outcome !== 'rejected') continue;
-      // Losing the Run is normal; being in the wrong status for what one does is not.
+      // Losing the Run is normal. A wrong status for the command is not.
       if (result.rejection.rejected === 'illegal_transition')
         logger.error(this.names, 'append rejected: wrong run status');
       break;
@@ -250,7 +250,7 @@ export class Claim {
     throw new ClaimStopped('gone');
   }
 
-  /** Away until the lease was to end: whether the append was made is not known, so nothing may follow it. */
+  /** Stops the claim if the database was unavailable. Nothing may follow the append, because it is unknown if it was stored. */
   private loseIfAway(error: unknown): never {
     if (!isDatabaseAway(error)) throw error;
     this.stop('unsure');

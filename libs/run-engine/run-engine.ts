@@ -18,28 +18,28 @@ export interface RunEngineOptions extends BootParts {
   pool: Pool;
   leases: LeaseKeeper;
   memory: RunMemory;
-  /** Offers a Run that has become ready without an append. */
+  /** Enqueues a Run that became ready without an append. */
   offerSoon: (offer: RunOffer) => void;
-  /** A Run of the organization waits for a concurrency limit. */
+  /** Called when a Run of the organization waits for a concurrency limit. */
   onLimited: (organizationId: string) => void;
-  /** How many Runs of an organization may be claimed that has no limit of its own; null: as many as there are slots. */
+  /** The maximum of claimed Runs for an organization without its own limit; null: all slots. */
   slotsPerOrganization: () => Promise<number | null>;
-  /** Whether Runs are to be left alone for now. */
+  /** Whether the queue is paused. */
   isPaused: () => Promise<boolean>;
-  /** The worker process, as claims name it. */
+  /** The name of the worker process in claims. */
   holder: string;
   leaseMs: number;
 }
 
-/** Executes Runs that the queue offers: claim, boot, steps, end. */
+/** Executes Runs from the queue: claim, boot, steps, end. */
 export class RunEngine {
   private readonly draining = new AbortController();
 
   constructor(private readonly options: RunEngineOptions) {}
 
   /**
-   * Takes the Run, if the offer still holds, and works on it until it ends, waits for a person, or is not ours any more.
-   * Answers whatever became of it; throws only when the database is away before the claim.
+   * Claims the Run, if the job is still current. Works on it until it ends, waits for a person, or is not ours any more.
+   * Throws only if the database is unavailable before the claim.
    */
   async executeOffer(offer: RunOffer): Promise<void> {
     if (this.draining.signal.aborted || (await this.options.isPaused())) return;
@@ -51,7 +51,7 @@ export class RunEngine {
     try {
       await tracedRun(claim, () => this.work(claim));
     } catch (error) {
-      // Left to the reaper, as everything whose lease ends.
+      // The reaper reclaims each Run whose lease ends.
       if (!claim.isLost) logger.error({ err: error, ...claim.names }, 'end of claim not stored; its lease will expire');
     } finally {
       claim.end();
@@ -61,17 +61,17 @@ export class RunEngine {
     if (claim.stopReason === 'gone') await this.acknowledge(claim);
   }
 
-  /** The first stage of stopping: from now on no step begins; a Run whose step ends is handed over. */
+  /** Starts the first stage of stopping: begins no new step, and hands each Run over after its step. */
   drain(): void {
     this.draining.abort();
   }
 
-  /** The second stage: the steps under way are cut off, and their Runs handed over. */
+  /** Starts the second stage: cuts the current steps off, and hands their Runs over. */
   cutSteps(): void {
     for (const claim of this.options.leases.claims()) claim.stop('shutdown');
   }
 
-  /** A wake-up: work on the Thread stops if its claim is gone. */
+  /** Handles a wake-up: stops the work on the Thread if its claim is gone. */
   wake(threadId: string, version: number): void {
     for (const claim of this.options.leases.claimsOf(threadId)) void claim.recheck(version);
   }
@@ -79,7 +79,7 @@ export class RunEngine {
   /** Claims the Run, which is `booting` from then on (docs/adr/0021). Losing the race is normal. */
   private async claim(offer: RunOffer): Promise<Claim | null> {
     const { handler, holder, leaseMs, logger } = this.options;
-    // From before it is sent: the database counts the lease from later on.
+    // Counts from before the claim is sent. The database counts the lease from later.
     const leaseUntil = performance.now() + leaseMs;
     const { runId, dispatch } = offer;
     const commands: Command[] = [{ type: 'claim_run', runId, dispatch, holder }];
@@ -98,7 +98,7 @@ export class RunEngine {
     return new Claim(this.options, { offer, attempt: run.attempt, thread: result.thread, leaseUntil });
   }
 
-  /** With the limits as this process knows them, at most 2.5 s old; how many they allow the claim reads anew. */
+  /** Returns which limits apply, from a copy that is at most 2.5 s old. The claim itself reads how many Runs they allow. */
   private async limitedClaim(state: ThreadState, offer: RunOffer): Promise<LimitedClaim | undefined> {
     if (state.lifecycle === 'none') return undefined;
     const { agentId, organizationId } = state;
@@ -124,10 +124,10 @@ export class RunEngine {
       if (lacksRoom) {
         this.options.logger.info(claim.names, 'run could not reserve memory');
         const isBooting = execution === null;
-        // Its transcript goes.
+        // Releases the transcript.
         execution = null;
         const hasRoom = error.bytes > 0 && (await room.waitInstead(error.bytes, claim.signal));
-        // A boot asks for several rooms. One of them says little of the others, so it must not come back at once.
+        // A boot reserves memory several times. One success says little about the others, so it must not return immediately.
         if ((!hasRoom || isBooting) && claim.stopReason === null) delayMs = delayWithoutRoom(claim.attempt);
       }
       // A shutdown is the only stop that leaves the claim one last append.
@@ -139,7 +139,7 @@ export class RunEngine {
     }
   }
 
-  /** The domain's retry policy says whether it fails for good. */
+  /** Stores a failed attempt. The domain's retry policy decides whether the Run fails permanently. */
   private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
     const known = error instanceof HarnessError;
     this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'run attempt failed');
@@ -151,14 +151,14 @@ export class RunEngine {
       await execution.store(command);
     } catch (cannotStore) {
       if (claim.isLost) throw cannotStore;
-      // What is pending may be what cannot be stored.
+      // The pending facts may be the ones that cannot be stored.
       await claim.append([command]);
     }
   }
 
   /**
-   * The Run that interrupted this one waits for its worker to stop, at most 2 s (docs/spec/decisions.md#when-busy):
-   * it has.
+   * Makes the Run ready that interrupted this one. It waits at most 2 s for this worker to stop
+   * (docs/spec/decisions.md#when-busy).
    */
   private async acknowledge({ offer, names }: Claim): Promise<void> {
     const { store, pool, offerSoon, logger } = this.options;
@@ -175,7 +175,7 @@ export class RunEngine {
   }
 }
 
-/** How a Run is when its worker is done with it, and what has stopped the work before its end. */
+/** Returns the status of a Run when its worker releases it, and the reason if the work was stopped. */
 function leftAs({ thread, offer, stopReason }: Claim): { status: string; stopped?: string } {
   return {
     status: liveRun(thread.state, offer.runId)?.status ?? 'ended',
