@@ -180,9 +180,9 @@ const MUTANTS = [
   },
   {
     area: 'projections',
-    file: 'libs/event-store/append.sql',
-    from: '      archived    = excluded.archived,\n',
-    to: '',
+    file: 'libs/projections/columns.ts',
+    from: 'const [, ...others] = columns;',
+    to: "const [, ...others] = columns.filter((name) => name !== 'archived');",
     spec: 'libs/projections/(verify|rebuild).int',
   },
   {
