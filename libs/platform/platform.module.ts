@@ -7,7 +7,7 @@ import { metrics, onScrape } from './telemetry/metrics.ts';
 import { openPolicyVersions } from './policy/policy-versions.ts';
 import { PolicyWatch } from './policy/policy-watch.ts';
 
-/** Injection tokens of what every part may need. */
+/** Injection tokens that every package may need. */
 export const CONFIG = Symbol('CONFIG');
 export const DATABASE = Symbol('DATABASE');
 export const LOGGER = Symbol('LOGGER');

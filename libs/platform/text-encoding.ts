@@ -18,17 +18,17 @@ const BOMS: [number[], string][] = [
   [[0xfe, 0xff], 'utf-16be'],
 ];
 
-/** Control characters other than those of plain text: backspace, tabs, line and page breaks, the end of a DOS text, escape, DEL. */
+/** Control characters except those of plain text: backspace, tabs, line and page breaks, the end of a DOS text, escape, DEL. */
 const STRAY_CONTROL = /[\x00-\x07\x0e-\x19\x1c-\x1f]/g;
 /** Numbers in binary formats have several in a row. */
 const CONTROLS_IN_ROW = /[\x00-\x07\x0e-\x19\x1c-\x1f]{2}/;
-/** The most stray control characters of a text that is otherwise UTF-8: one, and their share of a long text. */
+/** The maximum share of stray control characters in a long text that is otherwise UTF-8. A short text may have one. */
 const MAX_STRAY_SHARE = 0.01;
 
 /**
- * Returns the encoding of a text by its first bytes, null if they are not text: by a byte order mark, else UTF-16 by its zeros,
- * else UTF-8 if at least half of the characters outside ASCII are valid, else the likeliest older encoding. If `isCut`, the bytes
- * may end within a character.
+ * Returns the encoding of a text by its first bytes, null if they are not text. Looks for a byte order mark, then for UTF-16 by
+ * its zeros. Else it is UTF-8 if at least half of the characters outside ASCII are valid, and otherwise the likeliest older
+ * encoding. If `isCut`, the bytes may end within a character.
  */
 export function encodingOf(head: Uint8Array, isCut: boolean): TextEncoding | null {
   const byMark = BOMS.find(([bom]) => bom.every((byte, i) => head[i] === byte));

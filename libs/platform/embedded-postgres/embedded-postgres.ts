@@ -21,13 +21,13 @@ import {
 const run = promisify(execFile);
 
 export interface EmbeddedPostgresOptions {
-  /** Where the database shall live. Started by root it may have to live elsewhere; the answer's `dataDir` tells. */
+  /** The wanted data directory. Under root it may be another one: see `dataDir` of the result. */
   dataDir: string;
-  /** Without it a free port is taken, another one at each start. */
+  /** Default: a free port, a different one at each start. */
   port?: number;
-  /** More server settings. Durability stays PostgreSQL's own unless one of them says otherwise. */
+  /** Additional server settings. Durability is PostgreSQL's default unless they change it. */
   settings?: Record<string, string>;
-  /** Whom to run as when we are root. */
+  /** The user of the server if this process runs as root. */
   systemUser?: string;
   log: (message: string) => void;
 }
@@ -39,7 +39,7 @@ export interface EmbeddedPostgres {
   ownerUrl: string;
   dataDir: string;
   port: number;
-  /** True when the server was left running by a process that is gone. */
+  /** Whether the server was left running by a process that is gone. */
   adopted: boolean;
   stop(): Promise<void>;
 }
@@ -48,20 +48,20 @@ const owner = 'postgres';
 const app = 'spool_app';
 const database = 'spool';
 const maxStartAttempts = 5;
-/** A server that says "starting up" may be replaying its log for long; one that says nothing is given up sooner. */
+/** A server that reports "starting up" may replay its log for long. A silent server is given up sooner. */
 const recoveryTimeoutMs = 120_000;
-const silenceOfStartedMs = 30_000; // a slow machine under load; a start that fails ends its process and is seen at once
+const silenceOfStartedMs = 30_000; // for a slow machine under load; a failed start ends its process and is noticed immediately
 const silenceOfFoundMs = 3_000;
 const shutdownTimeoutMs = 60_000;
-/** The lock of an owner that was killed is free as soon as the server has noticed its closed connection. */
+/** The lock of a killed owner is free as soon as the server has noticed its closed connection. */
 const ownerGoneTimeoutMs = 2_000;
 
 /**
- * Starts the PostgreSQL that comes with npm on `dataDir`, or takes over the one that a killed process left running
- * there. The server runs as a process of its own; `stop()` ends it, and so does the normal end of this process.
+ * Starts the PostgreSQL that comes with npm on `dataDir`, or takes over the server that a killed process left running there. The
+ * server is a separate process. `stop()` ends it, and so does the normal end of this process.
  *
- * We own the server as long as one connection of ours holds an advisory lock in it. So a second process on the same
- * directory is refused, and the death of an owner, however it comes, needs no pid file of ours to be noticed.
+ * A process owns the server while one of its connections holds an advisory lock. So a second process on the same directory is
+ * refused, and the death of an owner is noticed without a pid file.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const home = await preparePostgresHome(options.dataDir, options.systemUser ?? 'postgres', options.log);
@@ -80,7 +80,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** Someone took the port, or the directory, between our look and PostgreSQL's. */
+/** Another process took the port or the directory between our check and PostgreSQL's. */
 class StartRaceError extends Error {}
 
 interface ConnectedServer extends ServerProcess {
@@ -99,8 +99,8 @@ async function readOrMakePassword(home: PostgresHome): Promise<string> {
     () => false,
     () => true,
   );
-  // Loopback is open to every user of the machine: a password in a file of mode 0600 keeps the others out.
-  // Exclusive, because of two first starts at once.
+  // Every user of the machine can connect to loopback. A password in a file of mode 0600 keeps the others out.
+  // Exclusive, because two first starts may be concurrent.
   if (isNew) {
     const password = randomBytes(24).toString('hex');
     await writeFile(file, password, { mode: 0o600, flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
@@ -115,7 +115,7 @@ async function readOrMakePassword(home: PostgresHome): Promise<string> {
   });
 }
 
-/** initdb works in a directory of another name, so that one that was killed half-way is never taken for a database. */
+/** Runs initdb in a directory of another name, so that the rest of a killed run is never taken for a database. */
 async function initialise(home: PostgresHome, password: string, isVolatile: boolean): Promise<void> {
   if (await stat(home.pgdata).catch(() => undefined)) return;
   const unfinished = `${home.pgdata}.new-${process.pid}`;
@@ -128,7 +128,7 @@ async function initialise(home: PostgresHome, password: string, isVolatile: bool
     await chown(passwordFile, home.runAs.uid, home.runAs.gid);
   }
   await chmod(unfinished, 0o700);
-  // Builtin C.UTF-8: the same order of text everywhere, whatever locales the machine has.
+  // Builtin C.UTF-8 sorts text equally everywhere, independent of the locales of the machine.
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   const auth = ['--auth=scram-sha-256', `--username=${owner}`, `--pwfile=${passwordFile}`];
   const sync = isVolatile ? ['--no-sync'] : [];
@@ -209,7 +209,7 @@ async function own(
 
   const stopOnce = async (): Promise<void> => {
     isExpectedToEnd = true;
-    // The lock goes with the server and not before it, so that nobody adopts a server that is about to end.
+    // The lock is released only with the end of the server, so that no process adopts a server that is about to end.
     await endServer(server, home.pgdata, shutdownTimeoutMs, log);
     await client.end().catch(() => undefined);
   };
@@ -235,7 +235,7 @@ async function createDatabase(client: Client, secret: string): Promise<void> {
   if (role.rowCount === 0) await client.query(`create role ${app} login password '${secret}'`);
 }
 
-/** Waits until the server of this home answers on that port; undefined when it ends, or keeps silent. */
+/** Waits until the server of this home responds on that port. Returns undefined if it ends or stays silent. */
 async function connect(
   home: PostgresHome,
   password: string,
@@ -248,10 +248,10 @@ async function connect(
   while (Date.now() - startedAt < recoveryTimeoutMs && Date.now() - lastSignOfLifeAt < silenceTimeoutMs) {
     if (!(await isAlive())) return undefined;
     const client = new Client({ connectionString: urlOf(password, port, 'postgres'), connectionTimeoutMillis: 1_000 });
-    client.on('error', () => undefined); // what it means is told by 'end'
+    client.on('error', () => undefined); // reported by 'end'
     try {
       await client.connect();
-      // While ours is still failing to bind a taken port, the answer may come from the other server on that port.
+      // While our server fails to bind a port in use, the response may come from the other server on that port.
       const { rows } = await client.query<{ dir: string }>(`select current_setting('data_directory') as dir`);
       if (rows[0]?.dir === home.pgdata) return client;
       await client.end();
@@ -277,11 +277,11 @@ async function takeOwnership(client: Client, home: PostgresHome): Promise<void> 
   throw new Error(`the database in ${home.dir} is in use by another running process; stop that one first`);
 }
 
-/** Below the ports that systems give away by themselves (Linux from 32768): those of outgoing connections, and of port 0. */
+/** Below the ephemeral ports (Linux: from 32768), which systems assign to outgoing connections and to port 0. */
 const freePorts = { from: 20_000, to: 32_000 };
 const maxPortAttempts = 100;
 
-/** A port of 127.0.0.1 that was free a moment ago, and that nobody is given by chance. Rejects where none is found. */
+/** Returns a port of 127.0.0.1 that is free and not ephemeral. Rejects if none is found. */
 export async function findFreePort(): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     const port = freePorts.from + Math.floor(Math.random() * (freePorts.to - freePorts.from));

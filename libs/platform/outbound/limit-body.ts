@@ -1,35 +1,32 @@
 import { ownTurn, pauseIfLong } from '../process/own-turn.ts';
 
-/** An answer, or one event of a stream, is larger than it may be. */
+/** A response, or one event of a stream, exceeds the limit. */
 export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
-/** The end of a larger event or body is passed on in a turn of its own, because its reader then parses it. Bytes. */
+/** The end of a larger event or body is passed on in a separate turn, because its reader then parses it. Bytes. */
 const LARGE_BYTES = 256 * 1024;
 
-/** At most so many events are passed on together, because their reader handles all that it has got in one turn. */
+/** The maximum number of events passed on together, because the reader handles them in one turn. */
 const EVENTS_AT_ONCE = 25;
 
 export interface BodyLimit {
-  /** Of the whole body; of a stream of server-sent events since the last one ended, so that it may be endless. */
+  /** The limit of the body, or of each event in a stream of server-sent events, which may be endless. */
   maxBytes: number;
   /** Whether the body is read as server-sent events. Default: by its type. */
   isStream?: boolean;
-  /** Called with each piece before it is kept. A throw ends the body with that error. */
+  /** Called with each chunk before it is kept. A throw ends the body with that error. */
   onPiece?: (piece: Uint8Array) => void;
-  /**
-   * How many bytes of the body, or of the event that is coming, have come so far; 0 when it is over. A throw ends the body
-   * with that error.
-   */
+  /** Called with the bytes received of the body or the current event; 0 at the end. A throw ends the body with that error. */
   onHeld?: (bytes: number) => void;
   /** Called with the number of events of a stream before they are passed on. A throw ends the body with that error. */
   onEvents?: (count: number) => void;
-  /** The body has ended, or broke with an error; not called when the reader let go of it. */
+  /** Called when the body has ended or failed, but not when the reader cancels it. */
   onEnd?: (error?: unknown) => void;
 }
 
-/** The same answer, whose body fails with BodyTooLarge instead of passing on more than it may. */
+/** Returns the response with a body that fails with BodyTooLarge beyond the limit. */
 export function limitBody(
   response: Response,
   {
@@ -44,20 +41,20 @@ export function limitBody(
   if (response.body === null) return response;
   const counter = isStream ? new EventCounter() : new ByteCounter();
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  /** Bytes of what is parsed next: of an event, or of the whole body. */
+  /** Bytes of the event, or of the whole body, that the reader parses next. */
   let whole = 0;
-  /** The part of a piece that is passed on later, because the part before it has many events. */
+  /** The part of a chunk that is passed on later, because the part before it has many events. */
   let rest: Uint8Array | null = null;
-  /** What has come; null at the end. */
+  /** Returns the next chunk received; null at the end. */
   const read = async (): Promise<Uint8Array | null> => {
     const { done, value } = await reader.read();
     if (done) return null;
     onPiece(value);
     return value;
   };
-  /** What is passed on next; null at the end. */
+  /** Returns the next part to pass on; null at the end. */
   const next = async (): Promise<Uint8Array | null> => {
-    // A piece may be as small as one event, and many of them come in one turn.
+    // A chunk may be as small as one event, and many arrive in one turn.
     await pauseIfLong();
     const piece = rest ?? (await read());
     const { length, events } = piece === null ? { length: 0, events: 0 } : counter.take(piece);
@@ -99,13 +96,13 @@ function isEventStream({ headers }: Response): boolean {
   return /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
 }
 
-/** How much of a piece was counted, and how many events end in that part. */
+/** The length of the counted part of a chunk, and the number of events that end in it. */
 interface Counted {
   length: number;
   events: number;
 }
 
-/** `most`: bytes that count against the limit; `bytes`: those of the body or event that is coming. */
+/** `most`: bytes that count against the limit. `bytes`: bytes of the body or the current event. */
 class ByteCounter {
   bytes = 0;
 
@@ -129,7 +126,7 @@ class EventCounter {
   private lineIsEmpty = true;
   private last = 0;
 
-  /** Counts a piece as far as the last event that may be passed on with it. */
+  /** Counts a chunk up to the last event that may be passed on with it. */
   take(piece: Uint8Array): Counted {
     let events = 0;
     let i = 0;

@@ -6,10 +6,7 @@ import { noteFailure, SpanKind, traced } from '../telemetry/tracing.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/**
- * A host is at an address that is not of the public internet, and the operator has not allowed it. `message` is for
- * operators and the log, never for callers.
- */
+/** A host has a private address that the operator has not allowed. `message` is for operators and the log, never for callers. */
 export class AddressRefused extends Error {
   override name = 'AddressRefused';
 
@@ -22,26 +19,26 @@ export type Fetch = (input: string | URL, init?: RequestInit) => Promise<Respons
 
 export interface Outbound {
   /**
-   * What `fetch` is, for addresses that come from manifests. Rejects with a TypeError whose cause is AddressRefused where
-   * the host may not be contacted, and as `fetch` does. A redirect is not followed: it is an error, or with
-   * `redirect: 'manual'` the answer. Connecting may take 10 s; the rest takes as long as the signal lets it.
+   * Works like `fetch`, for URLs from manifests. Rejects with a TypeError whose cause is AddressRefused if the host is not
+   * allowed. Does not follow redirects: a redirect is an error, or the response with `redirect: 'manual'`. Connecting may
+   * take 10 s; only the signal limits the rest.
    */
   fetch: Fetch;
-  /** Cuts what is open. */
+  /** Aborts all open requests. */
   close(): Promise<void>;
 }
 
 export interface OutboundOptions {
   /** The setting ALLOWED_PRIVATE_ADDRESSES. */
   allowed?: string | undefined;
-  /** How names are resolved, of `dns`. */
+  /** Resolves names. Default: `lookup` of `dns`. */
   lookup?: typeof systemLookup;
 }
 
 /**
- * Opens what the service calls out with on behalf of manifests: whoever may publish one must not reach the service's own
- * network with it. The address is judged where it is connected to, so a name that resolves to something else the next time
- * does not help. Proxies of the environment are not used: they would do the resolving.
+ * Opens the client for URLs from manifests, whose authors must not reach the service's own network. Checks the address of each
+ * connection, so a name that later resolves to another address cannot bypass the check. Ignores proxies of the environment,
+ * because they would resolve names themselves.
  */
 export function openOutbound({ allowed = '', lookup = systemLookup }: OutboundOptions): Outbound {
   const isAllowed = parseAllowedAddresses(allowed);
@@ -49,14 +46,14 @@ export function openOutbound({ allowed = '', lookup = systemLookup }: OutboundOp
   const fetch: Fetch = async (input, init = {}) => {
     const { undici, dispatcher } = await (opened ??= openClient(isAllowed, lookup));
     const redirect = init.redirect === 'manual' ? 'manual' : 'error';
-    // Node's own classes and those of undici are the same by their shape, and not by their names.
+    // The classes of Node and of undici have the same shape, but are different types.
     const send = () => undici.fetch(input, { ...init, redirect, dispatcher } as Undici.RequestInit);
     return tracedCall(new URL(input), init.method ?? 'GET', send);
   };
   return { fetch, close: async () => (await opened)?.dispatcher.destroy() };
 }
 
-/** Until its head has come. Of the address only where it is: the rest may be a secret. No context goes out with it. */
+/** Traces a call until the response headers. Records only host and port: the rest may be secret. Sends no trace context. */
 function tracedCall(url: URL, method: string, send: () => Promise<Response>): Promise<Response> {
   const { hostname, port, protocol } = url;
   return traced(
@@ -83,7 +80,7 @@ interface Client {
   dispatcher: Undici.Agent;
 }
 
-/** When it is first needed: most processes never call out, and loading it takes 80 ms of CPU. */
+/** Loads undici on first use, because most processes never need it and loading takes 80 ms of CPU. */
 async function openClient(isAllowed: AllowedAddresses, lookup: typeof systemLookup): Promise<Client> {
   const undici = await import('undici');
   const connect = guardedConnector(undici, isAllowed, lookup);
@@ -101,7 +98,7 @@ function guardedConnector(
     const { hostname: host } = options;
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
     const mayConnect = may(host, port);
-    // An address that stands in the URL is not looked up.
+    // An IP address in the URL is not looked up.
     if (isIP(host) !== 0 && !mayConnect(host)) return callback(new AddressRefused(host, port), null);
     const guarded: LookupFunction = (name, { all, ...how }, done) =>
       lookup(name, { ...how, all: true }, (error, found: LookupAddress[]) => {

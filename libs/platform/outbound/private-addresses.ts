@@ -33,15 +33,15 @@ interface AllowedEntry {
   port: number | null;
 }
 
-/** An address, and how many of its bits name the network. */
+/** An address, and the number of its bits that identify the network. */
 type Network = [ipaddr.IPv6, number];
 
-/** Whether the operator lets a host be contacted at an address, however private. */
+/** Returns whether the operator allows connections to a host at an address, even a private one. */
 export type AllowedAddresses = (target: { host: string; address: string; port: number }) => boolean;
 
 /**
- * Reads a comma list of host names, addresses and CIDRs, each optionally with a port (`[…]:port` for IPv6); `*` is all. A
- * name that is listed is allowed wherever it resolves to. Throws RangeError, which names the wrong entry.
+ * Parses host names, addresses and CIDRs, separated by commas, each optionally with a port (`[…]:port` for IPv6). `*` allows all.
+ * A listed name is allowed at every address that it resolves to. Throws a RangeError that names the wrong entry.
  */
 export function parseAllowedAddresses(list: string): AllowedAddresses {
   const entries = list

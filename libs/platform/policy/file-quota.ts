@@ -1,6 +1,6 @@
 import type { Config } from '../process/config.ts';
 
-/** The most files and bytes of an organization without a quota of its own; null for no limit. */
+/** The default maximum of files and bytes of an organization; null means no limit. */
 export interface FileQuota {
   maxFiles: number | null;
   maxBytes: number | null;

@@ -4,14 +4,14 @@ import { TRUSTED_MS, type Moment, type PolicyWatch } from './policy-watch.ts';
 export interface PolicyCacheOptions<Value> {
   watch: PolicyWatch;
   read: (key: string) => Promise<Value>;
-  /** More than so many are forgotten, the oldest first: anyone can ask for many. */
+  /** The maximum number of entries, because anyone can ask for many keys. Evicts the oldest first. */
   maxEntries: number;
-  /** Whether a value is worth remembering; by default each is. */
+  /** Returns whether to cache a value. Default: always. */
   isKept?: (value: Value) => boolean;
 }
 
 interface Entry<Value> {
-  /** When its read began, and under which generation: it may show nothing newer. */
+  /** The time and the generation at which the read began. The value may lack later changes. */
   beganAt: Moment;
   generation: number;
   isOpen: boolean;
@@ -19,8 +19,8 @@ interface Entry<Value> {
 }
 
 /**
- * Values that hold until the policy changes. One is remembered together with the generation under which its read began, and
- * found only under that: so a read that a change has overtaken cannot bring the old state back, however late it comes.
+ * Caches values until the policy changes. An entry is valid only in the generation in which its read began. So a late read that a
+ * change has overtaken cannot restore the old state.
  */
 export class PolicyCache<Value> {
   private readonly entries = new Map<string, Entry<Value>>();
@@ -28,21 +28,21 @@ export class PolicyCache<Value> {
   constructor(private readonly options: PolicyCacheOptions<Value>) {}
 
   /**
-   * The value, at most `TRUSTED_MS` old. Who asks while it is being read shares the read. Throws what `read` throws, which
-   * is not remembered, and DatabaseAway where the answer took too long to be believed.
+   * Returns the value, at most `TRUSTED_MS` old. Concurrent callers share one read. Throws the error of `read`, which is not
+   * cached, and DatabaseAway if the response came too late to be trusted.
    */
   async get(key: string): Promise<Value> {
     const entry = this.find(key) ?? this.begin(key);
     if (!entry.isOpen) return entry.value;
     const value = await entry.value;
-    // It may have been on its way for long: a process that was suspended finds it when it goes on.
+    // The response may be old, for example after a suspension of the process.
     if (!this.holds(entry) && !this.isYoung(entry)) {
       throw new DatabaseAway(new Error('The response was too old to use.'));
     }
     return value;
   }
 
-  /** What is known of the key is not to be used any more, for a reason of the caller's own. */
+  /** Drops the entry of the key. */
   forget(key: string): void {
     this.entries.delete(key);
   }

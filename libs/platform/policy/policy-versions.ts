@@ -1,13 +1,13 @@
 import pg from 'pg';
 import type { PolicyVersions } from './policy-watch.ts';
 
-/** Milliseconds; both together must fit into the time for which a look is trusted. */
+/** Milliseconds. Their sum must not exceed the time for which a look is trusted. */
 const CONNECT_TIMEOUT_MS = 1_500;
 const ANSWER_TIMEOUT_MS = 1_000;
 
 /**
- * Reads the version on a connection of its own. A look that waited in the pool behind the requests of a busy process would
- * come too late to be trusted, and send each of these requests to the database twice more, when it is busiest.
+ * Reads the version on a dedicated connection. In the pool of a busy process, a look would wait behind requests until it is too
+ * late to be trusted. Each of these requests would then cause two more queries, when the database is busiest.
  */
 export function openPolicyVersions(databaseUrl: string): PolicyVersions {
   const pool = new pg.Pool({
@@ -18,8 +18,8 @@ export function openPolicyVersions(databaseUrl: string): PolicyVersions {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   });
-  pool.on('error', () => undefined); // told by the next look
-  pool.on('connect', (client) => client.on('error', () => undefined)); // told by its query
+  pool.on('error', () => undefined); // reported by the next look
+  pool.on('connect', (client) => client.on('error', () => undefined)); // reported by its query
   return {
     read: async () => {
       const { rows } = await pool.query<{ version: string }>('select version::text as version from policy_version');

@@ -1,13 +1,13 @@
-/** Where the version of the policy is read: a number that every commit raises which changes who may do what. */
+/** The source of the policy version, a number that increases with every commit that changes permissions or agents. */
 export interface PolicyVersions {
-  /** Throws what the database throws, within two seconds and a half. */
+  /** Throws the error of the database, within 2.5 s. */
   read(): Promise<string>;
   close(): Promise<void>;
 }
 
 /**
- * A moment by two clocks. The monotonic one stands still while the machine sleeps, the other one can be put back; the older
- * of their two answers is safe to go by.
+ * A time on two clocks. The monotonic clock stops while the machine sleeps, and the wall clock can be set back. The larger of the
+ * two ages is safe.
  */
 export interface Moment {
   monotonic: number;
@@ -16,23 +16,22 @@ export interface Moment {
 
 export interface PolicyWatchOptions {
   versions: PolicyVersions;
-  /** The first of some looks in a row has failed. */
+  /** Called for the first of several consecutive failed looks. */
   onError?: (error: unknown) => void;
   now?: () => Moment;
 }
 
-/** From the beginning of a look to that of the next; milliseconds. */
+/** The interval between the starts of two looks, milliseconds. */
 const LOOK_MS = 1_000;
 /**
- * How long a look is believed, from its beginning: long enough for one that fails to be made up for. With the second
- * until streams are asked about again it stays below the 5 s in which a revocation must be seen everywhere.
+ * How long a look is trusted, from its start: long enough for the next look to replace a failed one. Streams are checked again
+ * within another second. The sum is below the 5 s within which a revocation must take effect everywhere.
  */
 export const TRUSTED_MS = 2_500;
 
 /**
- * Knows whether what this process remembers of tokens and agents still holds: it looks once a second whether anything has
- * changed, and believes no look for long. One query a second, however many tokens and agents there are (docs/adr/0010).
- * Before it is started, and when it cannot look, nothing that is remembered holds.
+ * Knows whether the tokens and agents that this process has cached are still valid. Looks for changes with one query a second,
+ * however many tokens and agents there are (docs/adr/0010). Without a recent look, no cached value is valid.
  */
 export class PolicyWatch {
   private readonly versions: PolicyVersions;
@@ -53,14 +52,14 @@ export class PolicyWatch {
   }
 
   /**
-   * What was read since this number is as it is holds, as long as `isTrusted`. Counted here, and not the version itself: a
-   * database that was restored from a backup counts through the same versions again.
+   * The number of changes seen. A value read since its last increase is valid while `isTrusted`. This is not the version itself,
+   * because a database restored from a backup repeats versions.
    */
   get generation(): number {
     return this.changes;
   }
 
-  /** Whether the last look began a moment ago. */
+  /** Whether the last successful look began less than `TRUSTED_MS` ago. */
   get isTrusted(): boolean {
     return this.lookedAt !== null && this.ageOf(this.lookedAt) < TRUSTED_MS;
   }
@@ -69,13 +68,13 @@ export class PolicyWatch {
     return this.now();
   }
 
-  /** Milliseconds since; endless where the clock was put back in between. */
+  /** Returns the milliseconds since then; infinite if the wall clock was set back meanwhile. */
   ageOf({ monotonic, wall }: Moment): number {
     const now = this.now();
     return now.wall < wall ? Infinity : Math.max(now.monotonic - monotonic, now.wall - wall);
   }
 
-  /** Called after each change that is noticed; must not throw. */
+  /** Calls the listener after each detected change. It must not throw. */
   onChange(listener: () => void): void {
     this.listeners.add(listener);
   }
@@ -90,13 +89,13 @@ export class PolicyWatch {
     await this.versions.close();
   }
 
-  /** One look. Only one at a time: what an earlier one answers late must not pass for news. */
+  /** Looks once. Looks must not overlap, because a late response of an earlier one would count as a change. */
   async look(): Promise<void> {
     const beganAt = this.now();
     try {
       const version = await this.versions.read();
       this.isFailing = false;
-      // The generation first: nothing remembered may be trusted by a look that says otherwise.
+      // Increases the generation first, so that no outdated value becomes trusted.
       const isNews = version !== this.version;
       if (isNews) this.changes++;
       this.version = version;

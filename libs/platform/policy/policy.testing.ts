@@ -1,13 +1,13 @@
 import { PolicyWatch, type Moment } from './policy-watch.ts';
 
-/** A watch that looks when told to, at a version that is set, by clocks that move when told to. */
+/** A watch whose looks, version and clocks the test controls. */
 export class WatchUnderTest {
   version = '1';
-  /** Looks fail with it while it is set. */
+  /** While set, looks fail with this error. */
   failure: Error | null = null;
   readonly errors: unknown[] = [];
   readonly clock: Moment = { monotonic: 1_000, wall: 1_700_000_000_000 };
-  /** Set: a look waits for it between reading and answering. */
+  /** While set, a look waits for it before it returns the version. */
   delay: Promise<void> | null = null;
   readonly watch = new PolicyWatch({
     versions: {
@@ -28,7 +28,7 @@ export class WatchUnderTest {
     this.clock.wall += ms;
   }
 
-  /** Somebody changes something, and it is noticed. */
+  /** Changes the version and looks. */
   async change(): Promise<void> {
     this.version += '+';
     await this.watch.look();

@@ -2,40 +2,40 @@ import type { Client, ClientBase, CustomTypesConfig, Pool, PoolConfig } from 'pg
 import pg from 'pg';
 import { pauseIfLong } from '../process/own-turn.ts';
 
-/** Settings that are stated, not left to chance. Milliseconds. */
+/** The timeout of a connection attempt, milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
-/** Both below 30 s: an idempotency key must not be in progress for longer, whatever becomes of its process. */
+/** Both timeouts are below 30 s: an idempotency key must not stay in progress longer, even if its process dies. */
 const STATEMENT_TIMEOUT_MS = 25_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
-/** An answer that is so much later than the server's own timeout will never come: the connection is half open. */
+/** A response this much later than the server's own timeout will never come: the connection is half open. */
 const ANSWER_MARGIN_MS = 5_000;
 
 /**
- * A named statement keeps its plan, and one made while a table was small was a scan, also when the table had grown to
- * thousands of rows a minute later. Everything of ours is looked up by key, so scans are only for what has none; and
- * compiling a plan, which their made-up cost would cause, takes longer than any of our statements.
+ * Disables sequential scans, because a named statement would keep a scan planned for a small table after the table has grown. Our
+ * queries look up by key, so only queries without an index scan. The inflated cost of such a scan would trigger JIT, which takes
+ * longer than any of our statements.
  */
 const SESSION_SETTINGS = '-c timezone=UTC -c enable_seqscan=off -c jit=off';
 
 export interface DatabaseOptions {
   url: string;
-  /** Shown in `pg_stat_activity`: which process this is. */
+  /** The name of this process in `pg_stat_activity`. */
   applicationName: string;
   /** Connections of the pool. A process opens at most 12 more beside its main pool (docs/operations/postgresql.md). */
   maxConnections: number;
   statementTimeoutMs?: number;
-  /** An idle connection broke. The pool replaces it; this is for the log. */
+  /** Called for the log when an idle connection broke. The pool replaces it. */
   onError?: (error: Error) => void;
 }
 
-/** One process's connections to PostgreSQL. */
+/** The connections of one process to PostgreSQL. */
 export interface Database {
-  /** Hot statements are named, which TypeORM's `query()` cannot do; it is loaded for migrations alone, where there are any. */
+  /** The pool of `pg`, because TypeORM's `query()` cannot name statements. TypeORM is loaded only if migrations are due. */
   pool: Pool;
   close(): Promise<void>;
 }
 
-/** Throws what the database throws where it does not answer. */
+/** Opens a pool. Throws the error of `pg` if the first connection fails. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const pool = new pg.Pool(poolSettings(options));
   pool.on('error', options.onError ?? (() => undefined));
@@ -43,7 +43,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return { pool, close: () => pool.end() };
 }
 
-/** For whoever makes the pool. */
+/** Returns the settings of a pool, for callers that create it differently. */
 export function poolSettings(options: Omit<DatabaseOptions, 'onError'>): PoolConfig {
   const { url, applicationName, maxConnections, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
   return {
@@ -59,8 +59,8 @@ export function poolSettings(options: Omit<DatabaseOptions, 'onError'>): PoolCon
     options: SESSION_SETTINGS,
     types: { getTypeParser },
     onConnect: (client: ClientBase) => {
-      // The pool listens to idle connections only: one that broke while it was lent out would end the process.
-      client.on('error', () => undefined); // told by its query
+      // The pool listens to idle connections only. An unhandled error of a lent one would end the process.
+      client.on('error', () => undefined); // reported by its query
       parseInTurns(client);
     },
   };
@@ -87,7 +87,7 @@ function parseInTurns(client: ClientBase): void {
 const TIMESTAMPTZ = 1184;
 const INT8 = 20;
 
-/** Times come as RFC 3339 text, as everything of ours keeps them; counts and positions as numbers. */
+/** Parses times as RFC 3339 text, the form that Spool uses everywhere, and counts and positions as numbers. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === TIMESTAMPTZ && format !== 'binary') return toRfc3339;
   if (oid === INT8 && format !== 'binary') return Number;
@@ -96,13 +96,13 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string)
 
 const JSONB = 3802;
 
-/** The types of a query whose `jsonb` values are to be parsed later: a large one takes a step of its own. */
+/** The types of a query that leaves `jsonb` values as text. Callers parse a large one later, in a separate turn. */
 export const JSONB_AS_TEXT: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === JSONB ? (value: string) => value : getTypeParser(oid, format),
 };
 
-/** PostgreSQL's `2026-11-21 05:50:08.12+00` as `2026-11-21T05:50:08.120Z`; sessions are in UTC. */
+/** Converts PostgreSQL's `2026-11-21 05:50:08.12+00` to `2026-11-21T05:50:08.120Z`. Sessions are in UTC. */
 export function toRfc3339(text: string): string {
   const seconds = text.slice(0, 19).replace(' ', 'T');
   const fraction = text.endsWith('+00') ? text.slice(20, -3) : null;
@@ -110,7 +110,7 @@ export function toRfc3339(text: string): string {
   return `${seconds}.${fraction.slice(0, 3).padEnd(3, '0')}Z`;
 }
 
-/** The database does not answer: the caller may try again. The API's 503 (docs/spec/decisions.md#errors). */
+/** The database is unavailable, and the caller may retry. The API returns 503 (docs/spec/decisions.md#errors). */
 export class DatabaseAway extends Error {
   constructor(cause: unknown) {
     super('The database does not answer.', { cause });
@@ -118,10 +118,10 @@ export class DatabaseAway extends Error {
   }
 }
 
-// Connection exceptions, server shutting down or starting, out of resources (a full disk: 53100), failures of its system and of
-// itself: SQLSTATE classes 08, 57P, 53, 58030 and XX000 (not that a row is damaged, XX001: that is so whenever one looks).
-// 25P03: it has ended a session that was silent in a transaction. 25006: it has become read-only, as a primary does that was
-// replaced; the next connection may lead to the new one.
+// SQLSTATE 08: connection exceptions. 57P: the server is shutting down or starting. 53: out of resources (a full disk: 53100).
+// 58030 and XX000: failures of the system and of the server. Not XX001, a damaged row, which a retry finds damaged again.
+// 25P03: the server ended a session that was idle in a transaction. 25006: the server is read-only, like a replaced primary; the
+// next connection may lead to the new one.
 const AWAY_STATES = /^(08...|57P0[1-5]|53[0-4]..|58030|XX000|25P03|25006)$/;
 const AWAY_CODES = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
@@ -130,10 +130,10 @@ const AWAY_CODES = new Set([
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout exceeded when trying to connect|Client (has encountered|was closed)|Query read timeout)/;
 
-/** Whether the error says that the connection or the server is gone, so that a statement sent may or may not have run. */
+/** Returns whether the error means a lost connection or server. It is then unknown whether the statement ran. */
 export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof DatabaseAway) return true;
-  // Not `instanceof Error`: those of Node's sockets are of another realm where tests run.
+  // Not `instanceof Error`: in tests, errors of Node's sockets belong to another realm.
   const { code, message, syscall } = (error ?? {}) as { code?: unknown; message?: unknown; syscall?: unknown };
   // ENOENT from a connection means a missing Unix socket; from a file, a missing certificate of the URL.
   if (syscall === 'open') return false;

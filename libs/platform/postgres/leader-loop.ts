@@ -4,51 +4,51 @@ import type { Logger } from '../telemetry/logger.ts';
 
 export interface LeaderLoopOptions {
   databaseUrl: string;
-  /** The advisory lock that makes the leader; one number a loop, the same in every process. */
+  /** The advisory lock of the leader: one number for each loop, the same in every process. */
   lockId: number;
   /** For logs and `pg_stat_activity`. */
   name: string;
-  /** One round of work; answers in how many milliseconds the next is wanted. Must stop soon when the signal aborts. */
+  /** Does one round of work. Returns the milliseconds until the next one. Must stop soon when the signal aborts. */
   tick: (signal: AbortSignal) => Promise<number>;
-  /** What else a tick needs that may be away, where the error says so. */
+  /** Returns the name of another dependency that is unavailable according to the error, or null. */
   outageOf?: (error: unknown) => string | null;
   logger: Logger;
-  /** How often a follower tries for the lock, unless it is told that the lock is free. Milliseconds, default 1,000. */
+  /** How often a follower tries the lock without a notification that it is free. Milliseconds, default 1,000. */
   tryMs?: number;
-  /** After how long a silence PostgreSQL ends the leader's session. Milliseconds, default 6,000. */
+  /** The silence after which PostgreSQL ends the leader's session. Milliseconds, default 6,000. */
   silenceMs?: number;
 }
 
 /** Short, because the leader may be killed just before other leases end, and those Runs then wait for the next leader. */
 const TRY_MS = 1_000;
 /**
- * PostgreSQL ends a session that is silent for so long, and with it the lock. A killed leader's socket is closed by its
- * kernel; one that is stopped, blocked or behind a dead network would lead for ever without this.
+ * PostgreSQL ends a session after this silence, and releases its lock. The kernel closes the socket of a killed leader. Without
+ * this limit, a leader that is stopped, blocked or behind a dead network would keep the lock forever.
  */
 const SILENCE_MS = 6_000;
-/** How often in this time a leader shows PostgreSQL that it is alive. */
+/** The number of heartbeats that a leader sends in this time. */
 const BEATS = 3;
-/** How long an answer may take, as a part of this time. */
+/** The query timeout, as a fraction of this time. */
 const ANSWER_PART = 0.5;
 /** The pause after a failure to connect. */
 const RECONNECT_MS = 2_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 const MAX_BACK_OFF_MS = 1_000;
-/** A tick that goes on failing is logged the first time, and then every so many. */
+/** The first of several consecutive failures is logged, and then one in this many. */
 const LOG_EVERY = 30;
 
 /**
- * Work that one process at a time does, whichever: the leader is who holds a session advisory lock, on a connection that
- * does nothing else. Two may believe to lead for some seconds, so a tick has to be harmless when done twice. One that
- * stops tells the others, so that in a rolling restart somebody leads all the time. (They could wait for the lock
- * instead; but a query that waits holds a snapshot, and what others update could not be pruned meanwhile.)
+ * Repeats work in one process at a time: the leader, which holds a session advisory lock on a dedicated connection. For some
+ * seconds two processes may believe that they lead, so repeating a tick must be harmless. A leader that stops notifies the
+ * followers, so that a rolling restart leaves no gap. Followers do not wait for the lock, because a waiting query holds a
+ * snapshot and so prevents the pruning of updated rows.
  */
 export class LeaderLoop {
   private readonly stopping = new AbortController();
   private running: Promise<void> | null = null;
   private leading = false;
   private nudged = false;
-  /** Whether a leader has said that it leads no longer, since the last try. */
+  /** Whether a leader has announced its end since the last try. */
   private vacant = false;
   private wake: () => void = () => undefined;
 
@@ -62,13 +62,13 @@ export class LeaderLoop {
     this.running ??= this.run();
   }
 
-  /** Ticks now, if leading, or again at once when a tick is under way. */
+  /** Ticks now if this process leads. During a tick, the next one follows immediately. */
   nudge(): void {
     this.nudged = true;
     this.wake();
   }
 
-  /** Waits for the tick under way, after telling it to stop. */
+  /** Aborts the tick in progress and waits for its end. */
   async stop(): Promise<void> {
     this.stopping.abort();
     this.wake();
@@ -104,7 +104,7 @@ export class LeaderLoop {
       query_timeout: this.silenceMs * ANSWER_PART,
       options: `-c idle_session_timeout=${this.silenceMs}`,
     });
-    // What it means is told by 'end' and by the next query.
+    // The 'end' event and the next query report it.
     client.on('error', () => undefined);
     client.on('notification', () => {
       this.vacant = true;
@@ -123,7 +123,7 @@ export class LeaderLoop {
     return `spool_leader_${this.options.lockId}`;
   }
 
-  /** They have tried for the lock in vain: it is free now. */
+  /** Releases the lock and notifies the followers, so that one of them takes it. */
   private async tellOthers(client: Client): Promise<void> {
     const { lockId } = this.options;
     await client
@@ -184,8 +184,8 @@ export class LeaderLoop {
 
   private logFailure(error: unknown): void {
     const { name, logger, outageOf = () => null } = this.options;
-    const away = isDatabaseAway(error) ? 'the database' : outageOf(error);
-    if (away !== null) logger.warn({ err: error }, `${name} tick failed: ${away} is unavailable`);
+    const outage = isDatabaseAway(error) ? 'the database' : outageOf(error);
+    if (outage !== null) logger.warn({ err: error }, `${name} tick failed: ${outage} is unavailable`);
     else logger.error({ err: error }, `${name} tick failed`);
   }
 
@@ -202,7 +202,7 @@ export class LeaderLoop {
   }
 }
 
-/** Ends the session, and with it the lock; whether the server hears of it does not matter. */
+/** Ends the session and releases its lock. Ignores failures. */
 function hangUp(client: Client): null {
   void client.end().catch(() => undefined);
   return null;

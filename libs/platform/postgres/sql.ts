@@ -1,12 +1,12 @@
 import { readSql } from './read-sql.ts';
 
-/** A statement that PostgreSQL parses and plans once a connection: pg sends only its name after the first time. */
+/** A statement that PostgreSQL parses and plans once per connection. pg sends only its name after the first time. */
 export interface NamedStatement {
   name: string;
   text: string;
 }
 
-/** The statement in the file, named after it. One statement a file; `directory` is the caller's `import.meta.dirname`. */
+/** Returns the only statement in the file, named after the file. `directory` is the caller's `import.meta.dirname`. */
 export function namedStatement(directory: string, fileName: string): NamedStatement {
   return { name: fileName.replace(/\.sql$/, ''), text: readSql(directory, fileName) };
 }
@@ -16,5 +16,5 @@ export function queryTimeout(timeoutMs: number | undefined): { query_timeout?: n
   return timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
 }
 
-/** The limit of queries that look up by key. One that takes longer has lost its connection. */
+/** The timeout of queries that look up by key. One that takes longer has lost its connection. */
 export const BY_KEY = queryTimeout(5_000);

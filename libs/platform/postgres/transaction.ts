@@ -2,11 +2,11 @@ import type { ClientBase, Pool, PoolClient } from 'pg';
 import { DatabaseAway, isDatabaseAway } from './database.ts';
 import { queryTimeout } from './sql.ts';
 
-/** A pool, or a connection with a transaction of the caller's. */
+/** A pool, or a connection in a transaction of the caller. */
 export type Queryable = Pick<Pool, 'query'>;
 
 export interface TransactionOptions<T> {
-  /** Whether to commit what the work came to; else it is rolled back. Default: always. */
+  /** Returns whether to commit; otherwise the transaction is rolled back. Default: always. */
   keeps?: (result: T) => boolean;
   /** For `begin`, `commit` and `rollback` each, milliseconds. */
   timeoutMs?: number | undefined;
@@ -15,8 +15,8 @@ export interface TransactionOptions<T> {
 }
 
 /**
- * Runs the work in a transaction of its own. Throws what the work throws, after a rollback. If the rollback fails, ends the
- * connection, because PostgreSQL then rolls back, and gives its error as the cause.
+ * Runs the work in a new transaction. Throws the error of the work, after a rollback. If the rollback fails, ends the connection,
+ * because PostgreSQL then rolls back, and adds the failure as the cause.
  */
 export async function inTransaction<T>(
   client: ClientBase,
@@ -35,13 +35,13 @@ export async function inTransaction<T>(
   }
 }
 
-/** A pool does not lend an ended connection again. */
+/** Ends the connection, so that the pool does not lend it again. */
 function abandon(client: ClientBase & { end?: () => Promise<void> }, error: unknown, failure: unknown): void {
   void client.end?.().catch(() => undefined);
   if (error instanceof Error) error.cause ??= failure;
 }
 
-/** The same on a connection of the pool. Throws DatabaseAway: then it may have been committed. */
+/** Runs the work in a transaction on a connection of the pool. After DatabaseAway, the commit may have happened. */
 export async function transact<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch(rethrowUnavailable);
   let broken = false;

@@ -6,14 +6,15 @@ export interface BudgetLimits {
   process: number;
   /**
    * All holds of one organization, or of one address while the caller is not known. Beyond its first hold, an owner may
-   * hold at most `share / (process - share)` times as much as is left free: half of the process for one, a third for each of two.
+   * hold at most `share / (process - share)` times the bytes left free. If `share` is half of `process`, one owner gets half
+   * of it, and each of two gets a third.
    */
   share: number;
   /** A hold of at most this size is not counted and always fits. Default: 0. */
   small?: number;
 }
 
-/** One that waits for room in `reserve`. */
+/** A caller that waits in `reserve`. */
 interface Waiter {
   owner: string;
   hold: ByteHold;
@@ -31,13 +32,13 @@ export class ByteBudget {
   /** Oldest first. */
   private waiting: readonly Waiter[] = [];
 
-  /** `onChange` is told how many bytes are held, and how many callers wait for room. */
+  /** `onChange` receives the number of bytes held and of waiting callers. */
   constructor(
     private readonly limits: BudgetLimits,
     private readonly onChange: (bytes: number, waiting: number) => void = () => undefined,
   ) {}
 
-  /** What one owner may hold at most, bytes. */
+  /** The maximum that one owner may hold, bytes. */
   get share(): number {
     return this.limits.share;
   }
@@ -48,9 +49,9 @@ export class ByteBudget {
   }
 
   /**
-   * Waits in turn until there is room for so many bytes, and returns the hold. The next turn is that of the owner that holds
-   * least. An owner beyond its share lets others pass. The hold always fits while its owner and the process hold nothing else,
-   * kept bytes aside. Rejects with the signal's reason.
+   * Waits in turn until there is room for the bytes, and returns the hold. The owner that holds least is next. An owner beyond
+   * its share is passed over. The hold always fits if its owner and the process hold nothing but kept bytes. Rejects with the
+   * signal's reason.
    */
   async reserve(owner: string, bytes: number, signal: AbortSignal): Promise<ByteHold> {
     const hold = this.newHold(owner, true);
@@ -85,7 +86,7 @@ export class ByteBudget {
     return this.byOwner.get(owner) ?? 0;
   }
 
-  /** What a hold of this size counts. */
+  /** Returns the counted bytes of a hold of this size. */
   private counted(bytes: number): number {
     return bytes <= (this.limits.small ?? 0) ? 0 : bytes;
   }
@@ -148,7 +149,7 @@ function add(byOwner: Map<string, number>, owner: string, bytes: number): void {
   else byOwner.delete(owner);
 }
 
-/** Returns false, and changes nothing, if there is no room. A forced one always has. */
+/** Returns false, and changes nothing, if there is no room. A forced change always succeeds. */
 type Resize = (from: number, to: number, how: { isForced: boolean; isKept: boolean }) => boolean;
 
 /** The part of the budget that one request, Run or message holds. */
@@ -163,25 +164,25 @@ export class ByteHold {
     return this.held;
   }
 
-  /** Makes it hold this many bytes in all. Returns false, and changes nothing, beyond a limit. */
+  /** Changes the hold to this total of bytes. Returns false, and changes nothing, beyond a limit. */
   growTo(bytes: number): boolean {
     return this.change(bytes, false);
   }
 
-  /** The same for bytes that are in memory already: they count beyond a limit, too. */
+  /** Changes the hold to this total of bytes already in memory, which counts even beyond a limit. */
   count(bytes: number): void {
     this.change(bytes, true);
   }
 
   /**
-   * Makes it one that is kept for long and that nobody can wait for. It counts like any other, but a reserved hold that fits
-   * only where nothing else is held fits beside it. Called while it is empty.
+   * Marks an empty hold as kept for long, so that waiting for its release is useless. It counts like any other. But a reserved
+   * hold that fits only if nothing else is held also fits beside it.
    */
   keep(): void {
     this.isKept = true;
   }
 
-  /** Gives everything back for good. */
+  /** Releases all bytes. The hold cannot grow again. */
   release(): void {
     this.growTo(0);
     this.isOver = true;
@@ -190,7 +191,7 @@ export class ByteHold {
   private change(bytes: number, isForced: boolean): boolean {
     if (this.isOver) return false;
     const from = this.held;
-    // First: giving back admits others at once.
+    // Set first, because a release immediately admits waiting callers.
     this.held = bytes;
     if (this.resize(from, bytes, { isForced, isKept: this.isKept })) return true;
     this.held = from;

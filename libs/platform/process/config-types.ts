@@ -29,7 +29,7 @@ export const databaseUrl = address(...POSTGRES).refine(isDatabaseUrl, NOT_A_URL)
 export const redisUrl = address(...REDIS_PROTOCOLS).superRefine(refuseWrongServer);
 export const queueUrl = address(...POSTGRES, ...REDIS_PROTOCOLS).superRefine(refuseWrongServer);
 
-/** The address of a Redis, or of a PostgreSQL where that is allowed too. */
+/** Checks the address of a Redis, or of a PostgreSQL if the setting allows one. */
 function refuseWrongServer(text: string, context: z.RefinementCtx): void {
   if (!isRedisUrl(text)) return void (isDatabaseUrl(text) || context.addIssue({ code: 'custom', message: NOT_A_URL }));
   try {
@@ -44,7 +44,7 @@ const WRONG_BLOB_URL =
   'must be file:///folder or s3://bucket/prefix; its only parameters are endpoint=http(s)://… and region=…';
 export const blobUrl = url('file', 's3').refine(isBlobUrl, WRONG_BLOB_URL);
 
-/** No name or password: credentials of S3 come from the environment, as for all AWS programs. */
+/** Rejects a name or password in the URL: S3 credentials come from the environment, as for all AWS programs. */
 function isBlobUrl(text: string): boolean {
   const { protocol, host, hostname, username, password, hash, searchParams } = new URL(text);
   if (protocol === 'file:') return host === '';

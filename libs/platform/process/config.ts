@@ -158,12 +158,12 @@ const requests = {
   ),
   BODY_TIMEOUT_MS: api('How long a JSON body may take to arrive.', atLeast(1_000).default(30_000)),
   BODY_BYTES_PER_SECOND: api('Minimum rate of a body, JSON or upload, measured over 5 s.', atLeast(1).default(10_000)),
-  // Node refuses more than the whole request may take (5 min).
+  // Node rejects a value above the timeout of the whole request (5 min).
   HEADERS_TIMEOUT_MS: api(
     'How long the headers of a request may take to arrive.',
     between(1_000, 300_000).default(10_000),
   ),
-  // Of this and the next, the contract's own limit is the most.
+  // The maximum of this setting and the next one is the limit of the contract.
   EVENTS_PER_BATCH: api('Events in one request.', between(1, 100).default(100)),
   MESSAGE_TEXT_LIMIT: api('Characters in the text of one message.', between(1, 128_000).default(128_000)),
   IDEMPOTENCY_KEY_AGE_MS: worker('How long an idempotency key is kept.', atLeast(1).default(DAY_MS)),
@@ -352,7 +352,7 @@ export const configSchema = z.object({
 
 export type Config = z.infer<typeof configSchema>;
 
-/** Refused at the start, because such an entry would have no effect. */
+/** Rejects such an entry at start-up, because it would have no effect. */
 function refuseOwnVariables(list: string, context: z.RefinementCtx): void {
   const settings = Object.keys(configSchema.shape);
   for (const name of parseList(list))

@@ -1,9 +1,9 @@
 import { ownTurn } from './own-turn.ts';
 
-/** The text that one step makes, UTF-16 units: about a millisecond of work. */
+/** The text that one step produces, UTF-16 units: about a millisecond of work. */
 const STEP_UNITS = 128 * 1024;
 
-/** What a value other than a text counts for, UTF-16 units. */
+/** The units that each value counts in addition to the length of a text. */
 const UNITS_PER_VALUE = 8;
 
 /**
@@ -25,7 +25,7 @@ export function isLargeJson(value: unknown): boolean {
   return false;
 }
 
-/** Does what `Buffer.from(JSON.stringify(value))` does, a step in each turn of the event loop. */
+/** Computes `Buffer.from(JSON.stringify(value))`, one step in each turn of the event loop. */
 export async function largeJson(value: unknown): Promise<Buffer<ArrayBuffer>> {
   const steps: Buffer[] = [];
   for await (const step of jsonSteps(value)) steps.push(Buffer.from(step));
@@ -33,7 +33,7 @@ export async function largeJson(value: unknown): Promise<Buffer<ArrayBuffer>> {
 }
 
 /**
- * Yields the JSON text of a value in steps, each in a turn of its own. `sorted` orders the fields of objects by name, so that
+ * Yields the JSON text of a value in steps, each in a separate turn. `sorted` orders the fields of objects by name, so that
  * equal values have equal texts.
  */
 export async function* jsonSteps(value: unknown, { sorted = false } = {}): AsyncGenerator<string> {

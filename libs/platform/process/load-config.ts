@@ -3,7 +3,7 @@ import { StartError } from './main-process.ts';
 import { isRedisUrl } from '../redis/redis-address.ts';
 import { readSecretFiles } from './secret-files.ts';
 
-/** The settings are wrong: the process must not start. `message` is one readable line. */
+/** Wrong settings: the process must not start. `message` is one readable line. */
 export class ConfigError extends StartError {
   override name = 'ConfigError';
 }
@@ -36,19 +36,19 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   if (parsed.success) return coverUnset(parsed.data, set);
   const wrong = parsed.error.issues.map(({ path, message }) => {
     const name = path.join('.');
-    // Never the value of a URL: it may hold a password.
+    // Never shows the value of a URL, which may contain a password.
     const given = /_(URL|ENDPOINT)$/.test(name) ? '' : `, not ${JSON.stringify(set[name])}`;
     return `${name}: ${message}${given}`;
   });
   throw new ConfigError(`Wrong configuration: ${wrong.join('; ')}`);
 }
 
-/** The Redis for what processes tell each other; undefined where PostgreSQL has to do. */
+/** Returns the URL of the Redis for messages between processes; undefined if they use PostgreSQL. */
 export function redisUrlOf({ REDIS_URL, QUEUE_URL }: Pick<Config, 'REDIS_URL' | 'QUEUE_URL'>): string | undefined {
   return REDIS_URL ?? (isRedisUrl(QUEUE_URL) ? QUEUE_URL : undefined);
 }
 
-/** The database that a process without an embedded one must be given. Throws ConfigError. */
+/** Returns the database URL, required without an embedded database. Throws ConfigError if it is missing. */
 export function requireDatabaseUrl({ DATABASE_URL }: Config): string {
   if (DATABASE_URL === undefined) throw new ConfigError('Wrong configuration: DATABASE_URL: must be set');
   return DATABASE_URL;

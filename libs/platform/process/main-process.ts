@@ -1,13 +1,13 @@
 import type { Logger } from '../telemetry/logger.ts';
 
-/** Something at start that is the operator's to mend; `message` is one readable line. */
+/** An error at start-up that the operator can correct. `message` is one readable line. */
 export class StartError extends Error {
   override name = 'StartError';
 }
 
 /**
- * Runs a program. What it throws ends the process with code 1, a StartError in one line, a fault of ours with its stack,
- * after all that was started has ended. What fails because the process was told to stop is no news.
+ * Runs a program. After an error, stops everything that was started and ends the process with code 1. Prints a StartError as one
+ * line, and any other error with its stack. Ignores errors while the process is stopping.
  */
 export function runMain(main: (lifetime: Lifetime) => Promise<void>): void {
   const lifetime = new Lifetime();
@@ -20,8 +20,8 @@ export function runMain(main: (lifetime: Lifetime) => Promise<void>): void {
 }
 
 /**
- * What nobody caught leaves the process in a state that nobody knows: it ends with code 1. Its Runs come back when
- * their leases end.
+ * Ends the process with code 1 after an uncaught error, because its state is then unknown. Its Runs are claimed again when their
+ * leases end.
  */
 export function endOnFault(logger: Logger): void {
   for (const event of ['uncaughtException', 'unhandledRejection']) {
@@ -33,15 +33,15 @@ export function endOnFault(logger: Logger): void {
 }
 
 export interface Ending<T> {
-  /** Comes first, while everything still works; the grace period is counted from its end. */
+  /** Called first, while everything still works. The grace period starts at its end. */
   drain?: (started: T) => Promise<void>;
-  /** Ends in good order; without it the end only waits until the start is done. */
+  /** Stops gracefully. Without it, the shutdown only waits for the end of the start. */
   stop?: (started: T) => Promise<void>;
-  /** Called once when the grace period is over: cuts what still keeps `stop` waiting. */
+  /** Called once when the grace period is over, to cut everything that blocks `stop`. */
   abandon?: (started: T) => void;
 }
 
-/** What a process has started, to be ended in good order: the last first. */
+/** Stops everything that a process has started, the last first. */
 export class Lifetime {
   private readonly endings: (() => Promise<void>)[] = [];
   private graceMs = 0;
@@ -52,8 +52,8 @@ export class Lifetime {
   }
 
   /**
-   * SIGTERM and SIGINT end the process in good order; a second one is heard but changes nothing. To be called before
-   * anything is started: a signal that nobody hears leaves behind what lives on without this process.
+   * Stops the process gracefully on SIGTERM and SIGINT; a second signal has no effect. Call it before anything is started: an
+   * unhandled signal would leave behind everything that outlives this process.
    */
   endOnSignal(logger: Logger, graceMs: number): void {
     this.graceMs = graceMs;
@@ -72,8 +72,8 @@ export class Lifetime {
   }
 
   /**
-   * Starts something that must not be left behind. Where the process is told to stop meanwhile, it is stopped as soon as
-   * it has started, and the caller goes no further.
+   * Starts something that must not be left behind. If the process is stopping meanwhile, stops it as soon as it has started. The
+   * returned promise then never resolves, so the caller does not continue.
    */
   async start<T>(begin: () => Promise<T>, { drain, stop, abandon }: Ending<T> = {}): Promise<T> {
     if (this.isEnding) return new Promise(() => undefined);
@@ -89,14 +89,14 @@ export class Lifetime {
             clearTimeout(cut);
           }
         },
-        () => undefined, // told to who began it
+        () => undefined, // reported to the caller of `start`
       ),
     );
     const started = await starting;
     return this.isEnding ? new Promise(() => undefined) : started;
   }
 
-  /** Ends all, also when one of them fails to; then it rejects. */
+  /** Stops everything, even if one part fails to stop. Then rejects. */
   end(): Promise<void> {
     this.ending ??= this.endAll();
     return this.ending;

@@ -1,12 +1,12 @@
 import { randomFillSync } from 'node:crypto';
 import { monotonicFactory, type ULIDFactory } from 'ulid';
 
-/** Random bytes are drawn so many at a time: one system call a character made up 6 % of what an append costs here. */
+/** The random bytes of one draw. One system call for each character took 6 % of the time of an append. */
 const DRAWN_BYTES = 4_096;
 const drawn = new Uint8Array(DRAWN_BYTES);
 let next = DRAWN_BYTES;
 
-/** In [0, 1), as `ulid` wants it; of its 256 values each gives one of 32 digits, all equally often. */
+/** Returns a number in [0, 1), as `ulid` expects. Its 256 values map evenly to the 32 digits. */
 function random(): number {
   if (next === DRAWN_BYTES) {
     randomFillSync(drawn);
@@ -16,12 +16,12 @@ function random(): number {
 }
 
 /**
- * Makes ULIDs that strictly increase, whatever the clock does: `(now = Date.now()) => id`. Within a millisecond each is the
- * one before plus one, so they can be guessed: what protects a Thread is the token.
+ * Returns a function that makes ULIDs: `(now = Date.now()) => id`. They strictly increase, even if the clock steps back. Within a
+ * millisecond each id is the previous one plus one, so ids can be guessed. Tokens, not ids, protect Threads.
  */
 export function idFactory(): ULIDFactory {
   return monotonicFactory(random);
 }
 
-/** The ids of this process for all that is not an event. */
+/** Returns a new id for anything but an event. */
 export const newId = idFactory();

@@ -1,4 +1,4 @@
-/** How long a turn of the event loop may go on before work in slices takes another one. Milliseconds. */
+/** How long a turn of the event loop may take before sliced work waits for another one. Milliseconds. */
 const SLICE_MS = 5;
 
 let last: Promise<void> = Promise.resolve();
@@ -13,7 +13,7 @@ export function ownTurn(): Promise<void> {
   return last;
 }
 
-/** Waits for an own turn if the work of all callers in this turn has taken long enough; returns undefined if it has not. */
+/** Waits for a separate turn if all callers together have worked for long in this one. Otherwise returns undefined. */
 export function pauseIfLong(): Promise<void> | undefined {
   if (turnBegan !== null) return performance.now() - turnBegan < SLICE_MS ? undefined : ownTurn();
   turnBegan = performance.now();

@@ -2,7 +2,7 @@ import { isDatabaseAway } from '../postgres/database.ts';
 import { databaseAddress } from '../postgres/database-address.ts';
 import { StartError } from './main-process.ts';
 
-/** What an operator can do something about is said in one line, and without the URL, which has a password in it. */
+/** Throws a StartError of one line for an error that operators can correct. Omits the URL, which contains a password. */
 export function throwReadable(error: unknown, url: string): never {
   const { code = '', message = '', syscall = '' } = error as { code?: string; message?: string; syscall?: string };
   const address = databaseAddress(url);
@@ -31,5 +31,5 @@ const UNDEFINED_TABLE = '42P01';
 const REFUSED = /^(28...|3D000|42501|EACCES)$/;
 // Node's codes for failed certificate verification; https://nodejs.org/docs/latest-v20.x/api/tls.html#x509-certificate-error-codes
 const UNTRUSTED = /^(ERR_TLS_CERT_ALTNAME_INVALID|UNABLE_TO_|DEPTH_ZERO_SELF|SELF_SIGNED|CERT_|CRL_|HOSTNAME_MISMATCH)/;
-// pg has no codes for these: no password is set and one is asked for; the server has no TLS.
+// pg has no codes for these: the server asks for a password that is not set, or has no TLS.
 const REFUSED_BY_DRIVER = /^(SASL: |The server does not support SSL)/;

@@ -1,4 +1,4 @@
-/** Lets at most so many pieces of work happen at once; the others wait, first come first served. */
+/** Limits concurrent work. More work waits in the order of arrival. */
 export class Turns {
   private readonly waiting: (() => void)[] = [];
   private taken = 0;

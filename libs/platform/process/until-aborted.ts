@@ -1,4 +1,4 @@
-/** What `work` comes to, or the signal's reason as soon as it aborts: what does not listen is left to itself. */
+/** Returns the result of `work`, or throws the signal's reason as soon as it aborts. Does not stop the work. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let abort = (): void => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -10,7 +10,7 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
     return await Promise.race([aborted, work]);
   } finally {
     signal.removeEventListener('abort', abort);
-    // Whichever of the two comes too late must not end the process.
+    // A late rejection of either promise must not end the process.
     work.catch(() => undefined);
     aborted.catch(() => undefined);
   }

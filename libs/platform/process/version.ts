@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Of this release, as package.json has it: above the sources and above what is built of them. */
+/** Returns the version in the package.json above the sources, or above the build. */
 export function readVersion(directory = import.meta.dirname): string {
   const file = join(directory, 'package.json');
   if (!existsSync(file)) return readVersion(dirname(directory));

@@ -10,10 +10,10 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const SILENCE_MS = 1_000;
 
 /**
- * Fails commands at once without a connection, and after a second of silence. A client of one server, also through Sentinels,
- * queues and resends nothing. A client of a cluster queues a command while it connects to a node, and resends it when the
- * connection closes, so the command may run twice. `retryDelayOnFailover: 0` prevents that, but then commands also fail while
- * the client connects to a node of a healthy cluster.
+ * Fails commands immediately without a connection, and after a second of silence. A client of one server, also by Sentinels,
+ * queues and resends nothing. A client of a cluster queues a command while it connects to a node. It resends the command when
+ * the connection closes, so the command may run twice. `retryDelayOnFailover: 0` prevents that, but then commands also fail
+ * while the client connects to a node of a healthy cluster.
  */
 export const FAIL_FAST = {
   socketTimeout: SILENCE_MS,
@@ -42,7 +42,7 @@ export function connectRedis(url: string, options: RedisOptions): RedisClient {
 
 /**
  * Creates a client with one connection, for pub/sub. A cluster forwards messages between all nodes, so the client connects
- * to one node of the address, and to the next one when the connection closes. It needs no slots and no redirections.
+ * to one node of the address. When the connection closes, it connects to the next one. It needs no slots and no redirections.
  */
 export function connectRedisNode(url: string, options: RedisOptions): Redis {
   const address = parseRedisAddress(url);

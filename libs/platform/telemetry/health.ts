@@ -2,38 +2,38 @@ import type { Pool, QueryConfig } from 'pg';
 import { metrics } from './metrics.ts';
 import type { PolicyWatch } from '../policy/policy-watch.ts';
 
-/** What a process depends on. */
+/** A dependency of a process. */
 export interface HealthPart {
-  /** As reasons name it: `PostgreSQL`. */
+  /** The start of its reason: `PostgreSQL does not answer`. */
   name: string;
-  /** Resolves true where it works; false, a throw and silence mean that it does not. */
+  /** Returns whether it works. A throw or a timeout counts as false. */
   works: () => boolean | Promise<boolean>;
-  /** What it means that it does not. */
+  /** The consequence of a failure. */
   means: string;
-  /** Told what was found. */
+  /** Called with the result of each probe. */
   found?: (works: boolean) => void;
 }
 
-/** What was found of one part. */
+/** The result of the probe of one part. */
 export interface PartState {
   works: boolean;
-  /** Since when it was seen not to work, as ISO text; null where it does. */
+  /** The time of the first failed probe, as ISO text; null if the part works. */
   since: string | null;
-  /** For people: what is wrong, since when, and what it means. Null where it works. */
+  /** For people: the failure, its start and its consequence; null if the part works. */
   reason: string | null;
 }
 
-/** How long each may take to answer, milliseconds: a scrape of metrics has a second. */
+/** The timeout of each probe, milliseconds. A scrape of metrics must end within a second. */
 export const HEALTH_LIMIT_MS = 700;
 
-/** Looks at everything that a process depends on, all at once, and remembers since when what does not work does not. */
+/** Probes all dependencies in parallel and records when each one started failing. */
 export class HealthCheck<Name extends string> {
   private readonly since = new Map<Name, string>();
   private looking: Promise<Record<Name, PartState>> | null = null;
 
   constructor(private readonly parts: Readonly<Record<Name, HealthPart>>) {}
 
-  /** Who asks while it looks shares that: anybody may ask, and many at once would take the pool's connections. */
+  /** Probes all parts. Concurrent callers share one probe, so that they cannot use up the connections of the pool. */
   look(): Promise<Record<Name, PartState>> {
     this.looking ??= this.lookAtAll().finally(() => (this.looking = null));
     return this.looking;
@@ -62,13 +62,14 @@ export class HealthCheck<Name extends string> {
 export const okOrAway = ({ works }: PartState): 'ok' | 'away' => (works ? 'ok' : 'away');
 
 /**
- * PostgreSQL, on which every process depends. Where all connections of the pool are at work it is asked by the policy's, which looks each
- * second: a process that is busy is not to be taken for one whose database is away, and its requests sent to others that are as busy.
+ * Probes PostgreSQL, on which every process depends. If all connections of the pool are in use, trusts the policy watch, which
+ * looks once a second. So a busy process does not count as one without a database, which would send its requests to other busy
+ * processes.
  */
 export function databasePart(pool: Pool, policy: Pick<PolicyWatch, 'isTrusted'>, means: string): HealthPart {
   const works = async (): Promise<boolean> => {
     if (pool.idleCount === 0 && pool.totalCount >= pool.options.max) return policy.isTrusted;
-    // It must not keep its connection for as long as a statement may take.
+    // A probe must not keep its connection for the whole statement timeout.
     const limited: QueryConfig & { query_timeout: number } = { text: 'select 1', query_timeout: HEALTH_LIMIT_MS };
     await pool.query(limited);
     return true;
@@ -76,7 +77,7 @@ export function databasePart(pool: Pool, policy: Pick<PolicyWatch, 'isTrusted'>,
   return { name: 'PostgreSQL does not answer', means, works, found: (up) => metrics.databaseUp.set(Number(up)) };
 }
 
-/** False where it throws or is silent. */
+/** Returns false for a throw or a timeout. */
 async function answerOf(works: HealthPart['works']): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<false>((resolve) => (timer = setTimeout(resolve, HEALTH_LIMIT_MS, false)));

@@ -6,7 +6,7 @@ import { traceId } from './tracing.ts';
 
 export type { Logger };
 
-/** JSON lines on standard output; secrets never get there, whatever an object carries. */
+/** Creates a logger that writes JSON lines to standard output. Hides secrets in the fields of all objects. */
 export function createLogger(level: string, name: string, destination?: DestinationStream): Logger {
   const options: LoggerOptions = {
     name,
@@ -20,13 +20,13 @@ export function createLogger(level: string, name: string, destination?: Destinat
 }
 
 /**
- * Where the log goes: undefined for JSON on standard output. `auto`: for people where standard output is a terminal, JSON where
- * it is a file or a pipe.
+ * Returns the destination of the log; undefined means JSON on standard output. `auto` means `pretty` on a terminal, and JSON for
+ * a file or a pipe.
  */
 export function logOutput(format: 'auto' | 'json' | 'pretty'): DestinationStream | undefined {
   const isPretty = format === 'pretty' || (format === 'auto' && process.stdout.isTTY);
   if (!isPretty) return undefined;
-  // Only where it is wanted: it takes 70 ms to load.
+  // Loaded only if used, because that takes 70 ms.
   const pretty = createRequire(join(import.meta.dirname, 'x.js'))('pino-pretty') as typeof PinoPretty;
   return pretty({
     colorize: process.stdout.isTTY,
@@ -36,7 +36,7 @@ export function logOutput(format: 'auto' | 'json' | 'pretty'): DestinationStream
   });
 }
 
-/** The trace that the line belongs to, where traces are made. */
+/** Returns the trace id of the line, if there is an active span. */
 function traceOf(): object {
   const id = traceId();
   return id === null ? {} : { traceId: id };
@@ -46,15 +46,15 @@ const SECRET_FIELD =
   /^((proxy-)?authorization|(set-)?cookie|(x-)?api-?key|(spool-)?page-?key|.*(token|secret|password))$/i;
 const HIDDEN = '[redacted]';
 
-/** Deeper than anything that we log; what is there is left out. */
+/** Deeper than any object that we log. Deeper values are redacted. */
 const MAX_FIELD_DEPTH = 6;
 
 /**
- * The same with the values of fields that hold secrets hidden, at whatever depth. Not pino's `redact`, which wants each path:
- * a field that somebody logs one level deeper would get out.
+ * Returns a copy with the values of secret fields hidden, at any depth. pino's `redact` requires each path, so a field that is
+ * logged one level deeper would leak.
  */
 function hideSecretFields(value: unknown, depth = 0): unknown {
-  // Errors have a serializer of their own.
+  // Errors have a separate serializer.
   if (typeof value !== 'object' || value === null || value instanceof Error) return value;
   if (depth === MAX_FIELD_DEPTH) return HIDDEN;
   if (Array.isArray(value)) return value.map((item) => hideSecretFields(item, depth + 1));
@@ -66,10 +66,10 @@ function hideSecretFields(value: unknown, depth = 0): unknown {
   return Object.fromEntries(fields);
 }
 
-/** Causes may be circular. */
+/** Limits nested causes, which may be circular. */
 const MAX_DEPTH = 8;
 
-/** An error may carry what a peer has answered, whole. Characters. */
+/** Limits messages and stacks, which may contain the whole response of a peer. Characters. */
 const MAX_TEXT = 16_384;
 
 const cut = (text: unknown): unknown =>
@@ -78,8 +78,8 @@ const cut = (text: unknown): unknown =>
     : `${text.slice(0, MAX_TEXT)}… (${text.length - MAX_TEXT} characters more)`;
 
 /**
- * What is named here and nothing else. pino's own serializer writes every property of an error: ioredis hangs the command
- * on it, which for AUTH is the password; pg the `detail`, which can be a row; TypeORM the parameters.
+ * Returns only the properties named here, because pino's serializer writes every property of an error. ioredis adds the command,
+ * which for AUTH is the password; pg the `detail`, which can be a row; TypeORM the parameters.
  */
 function serializeError(error: unknown, depth = 0): unknown {
   if (typeof error !== 'object' || error === null) return error;

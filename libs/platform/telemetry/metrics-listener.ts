@@ -5,27 +5,27 @@ import type { Logger } from './logger.ts';
 import { StartError } from '../process/main-process.ts';
 import { collectProcessMetrics, scrape } from './metrics.ts';
 
-/** Whether a process can do its work, for whoever sends work to it. */
+/** Whether a process can do its work, for those who send work to it. */
 export interface Readiness {
   /**
-   * `degraded`: all work is done, some of it late. `away`: none can be done. `starting` and `stopping`: not yet, and not for
-   * much longer.
+   * `degraded`: all work is done, some of it late. `away`: no work can be done. `starting`: not yet ready. `stopping`: shutting
+   * down.
    */
   status: 'ready' | 'degraded' | 'away' | 'starting' | 'stopping';
-  /** What is wrong, since when, and what it means; empty where all is well. */
+  /** Each failure, its start and its consequence; empty if there is none. */
   reasons: string[];
 }
 
-/** Where a process is ready, and where not, by HTTP. */
+/** Returns the HTTP status for a readiness. */
 export const readinessCode = ({ status }: Pick<Readiness, 'status'>): 200 | 503 =>
   status === 'ready' || status === 'degraded' ? 200 : 503;
 
-/** A connection that asks for nothing is closed after that. Milliseconds. */
+/** The timeout of a request, after which its connection is closed. Milliseconds. */
 const TIMEOUT_MS = 5_000;
 
 /**
- * `/metrics`, `/health/live` and `/health/ready` on a port of their own (METRICS_PORT), without a token and without anything
- * that they tell of: it answers before the process has started, and until it has ended.
+ * Serves `/metrics`, `/health/live` and `/health/ready` on a separate port (METRICS_PORT), without a token. Depends on nothing
+ * that it reports, so it responds before the process has started and until it has ended.
  */
 export class MetricsListener {
   private readiness: () => Promise<Readiness> = () =>
@@ -35,7 +35,7 @@ export class MetricsListener {
     server?.on('request', (request: IncomingMessage, response: ServerResponse) => void this.answer(request, response));
   }
 
-  /** Throws StartError where the port cannot be had. Without METRICS_PORT nothing listens. */
+  /** Listens if METRICS_PORT is set. Throws StartError if the port is not available. */
   static async open({ METRICS_PORT: port, METRICS_HOST: host }: Config, logger: Logger): Promise<MetricsListener> {
     collectProcessMetrics();
     if (port === undefined) return new MetricsListener(null);
@@ -53,7 +53,7 @@ export class MetricsListener {
     return listener;
   }
 
-  /** From now on /health/ready asks this. Must not reject. */
+  /** Sets the function that /health/ready calls. It must not reject. */
   tellReadiness(readiness: () => Promise<Readiness>): void {
     this.readiness = readiness;
   }

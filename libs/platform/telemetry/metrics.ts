@@ -12,7 +12,7 @@ export const LONG = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300
 
 /**
  * Label names with their values, or null if the values are not known in advance. A label never contains values from callers,
- * because each new value is a series that the process and Prometheus keep for good.
+ * because each new value is a series that the process and Prometheus keep permanently.
  */
 type Labels = Record<string, readonly string[] | null>;
 
@@ -79,7 +79,7 @@ let isCollecting = false;
 
 /**
  * Calls `collect` at each scrape, to set gauges. Returns a function that ends that. A collector that fails or takes too long is
- * skipped, so it must first remove the values that it may not know.
+ * skipped, so it must first remove the values that it might not get.
  */
 export function onScrape(collect: () => Promise<void> | void): () => void {
   collectors.add(collect);

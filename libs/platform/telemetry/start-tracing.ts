@@ -4,13 +4,13 @@ import type { Logger } from './logger.ts';
 import { turnTracingOn } from './tracing.ts';
 import { readVersion } from '../process/version.ts';
 
-/** How long a process that stops waits for a collector that does not take its last spans. */
+/** How long a stopping process waits for the collector to accept its last spans. */
 const FLUSH_MS = 2_000;
-/** A collector that is away is told of once in this time. */
+/** The shortest time between two warnings about the collector. */
 const SILENCE_MS = 60_000;
 
 export interface Tracing {
-  /** Hands over what is left, within 2 s. Never rejects. */
+  /** Exports the remaining spans, within 2 s. Never rejects. */
   stop(): Promise<void>;
 }
 
@@ -20,9 +20,9 @@ type TracingConfig = Pick<
 >;
 
 /**
- * Makes this process trace, if a collector is set; to be called before anything else is started. The SDK is loaded only then: it
- * takes 60 ms of CPU. What else there is to set (sampler, headers, service name …) the packages read from the OTEL_* variables
- * of the environment themselves.
+ * Enables tracing if a collector is set. Call it before anything else is started. Loads the SDK only if needed, because that
+ * takes 60 ms of CPU. The OpenTelemetry packages read other settings (sampler, headers, service name …) from the OTEL_*
+ * variables.
  */
 export async function startTracing(config: TracingConfig, serviceName: string, logger: Logger): Promise<Tracing> {
   const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
@@ -38,7 +38,7 @@ export async function startTracing(config: TracingConfig, serviceName: string, l
   diag.setLogger(sparse, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   core.setGlobalErrorHandler((error) => sparse.warn((error as Error).message));
   const ours = resources.resourceFromAttributes({ 'service.name': serviceName, 'service.version': readVersion() });
-  // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
+  // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
   const named = resources.detectResources({ detectors: [resources.envDetector] });
   const provider = new sdk.BasicTracerProvider({
     resource: resources.defaultResource().merge(ours).merge(named),
@@ -61,7 +61,7 @@ async function stopWithin(ending: Promise<void>, { warn }: DiagLogger): Promise<
   clearTimeout(timer);
 }
 
-/** What the packages have to say, a line a minute: whoever cannot trace goes on working. */
+/** Logs the warnings of the OpenTelemetry packages, at most one line a minute. Failed exports stop no work. */
 function sparseLogger(logger: Logger): DiagLogger {
   let silentUntil = -Infinity;
   let unsaid = 0;

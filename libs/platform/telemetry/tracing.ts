@@ -15,22 +15,22 @@ export { SpanKind, type Attributes, type Span } from '@opentelemetry/api';
 
 let isOn = false;
 
-/** Whether this process makes spans. Said once, by `startTracing`, before anything else is started. */
+/** Returns whether this process creates spans. `startTracing` sets it once, before anything else is started. */
 export const isTracing = (): boolean => isOn;
 
 export function turnTracingOn(on: boolean): void {
   isOn = on;
 }
 
-/** What a span is told of when it begins. Never a text, an input, a secret or a token: ids, names and numbers. */
+/** The data of a new span: ids, names and numbers, never a text, an input, a secret or a token. */
 export interface SpanAbout {
   kind?: SpanKind;
   attributes?: Attributes;
 }
 
 /**
- * Does the work as a span of the one under way. Where there is none, or it has ended (a connection that is kept outlives the Run
- * that opened it), the work and nothing else.
+ * Does the work in a child of the active span. Creates no span if there is no active span or it has ended: a kept connection
+ * outlives the Run that opened it.
  */
 export function traced<T>(
   name: string,
@@ -41,15 +41,15 @@ export function traced<T>(
   return inSpan(startSpan(name, about(), context.active()), work);
 }
 
-/** Where a trace goes on that has come from elsewhere. */
+/** The trace that a span continues, from another process or an earlier request. */
 export interface TraceOrigin {
-  /** The headers of W3C Trace Context, among others maybe; without them a trace begins. */
+  /** Headers, possibly with those of W3C Trace Context. Without these, a new trace begins. */
   headers: Record<string, unknown>;
-  /** What else led to it, as a `traceparent`, if it is in another trace. */
+  /** Another cause, as a `traceparent`. Linked if it is in another trace. */
   link?: string | null;
 }
 
-/** Does the work as a span that goes on with a trace from elsewhere, whatever is under way here. */
+/** Does the work in a span that continues the trace of `origin`. Ignores the active span. */
 export function tracedFrom<T>(
   origin: TraceOrigin,
   name: string,
@@ -59,7 +59,7 @@ export function tracedFrom<T>(
   return inSpan(spanFrom(origin, name, about), work);
 }
 
-/** Such a span, to be ended by hand. */
+/** Starts a span that continues the trace of the origin. The caller ends it. */
 export function spanFrom({ headers, link = null }: TraceOrigin, name: string, about: SpanAbout): Span {
   const from = propagation.extract(ROOT_CONTEXT, headers);
   const linked = link === null ? undefined : trace.getSpanContext(contextOf(link));
@@ -67,33 +67,33 @@ export function spanFrom({ headers, link = null }: TraceOrigin, name: string, ab
   return startSpan(name, elsewhere ? { ...about, links: [{ context: linked }] } : about, from);
 }
 
-/** What the act begins belongs to the span. */
+/** Calls `act` with the span as the active one. */
 export function within<T>(span: Span, act: () => T): T {
   return context.with(trace.setSpan(context.active(), span), act);
 }
 
-/** The span under way as a W3C `traceparent`, null where there is none. */
+/** Returns the active span as a W3C `traceparent`; null if there is none. */
 export function traceParent(): string | null {
   return traceHeaders()['traceparent'] ?? null;
 }
 
-/** Of the span under way; null where there is none. */
+/** Returns the trace id of the active span; null if there is none. */
 export const traceId = (): string | null => trace.getActiveSpan()?.spanContext().traceId ?? null;
 
-/** The span under way as the headers of W3C Trace Context, for whoever is to go on with the trace; none without one. */
+/** Returns the active span as headers of W3C Trace Context, to continue the trace elsewhere; no headers without a span. */
 export function traceHeaders(): Record<string, string> {
   const headers: Record<string, string> = {};
   if (isOn) propagation.inject(context.active(), headers);
   return headers;
 }
 
-/** The span is of something that went wrong. The message stays out: it may hold a text, an address or a secret. */
+/** Marks the span as failed. Omits the message, which may contain a text, an address or a secret. */
 export function noteFailure(span: Span, error: unknown): void {
   span.setAttribute('error.type', errorType(error));
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Of names that come from elsewhere, such as the id that a provider gives a call: whoever keeps spans pays for each character. */
+/** The maximum length of names and texts, because stored characters cost. Some come from others, such as the ids of providers. */
 const MAX_LENGTH = 128;
 
 function startSpan(name: string, { attributes = {}, ...options }: SpanOptions, from: Context): Span {
@@ -105,7 +105,7 @@ function startSpan(name: string, { attributes = {}, ...options }: SpanOptions, f
   return trace.getTracer('spool').startSpan(cut(name), about, from);
 }
 
-/** A pair of surrogates stays whole: collectors refuse halves. */
+/** Cuts a text. Never splits a surrogate pair, because collectors reject halves. */
 const cut = (text: string): string => text.slice(0, MAX_LENGTH).replace(/\p{Surrogate}$/u, '');
 
 const contextOf = (traceparent: string): Context => propagation.extract(ROOT_CONTEXT, { traceparent });
@@ -121,7 +121,7 @@ async function inSpan<T>(span: Span, work: (span: Span) => Promise<T>): Promise<
   }
 }
 
-/** Its code, or its cause's, as far as that is one; else its class. */
+/** Returns the code of the error or of its cause, if it looks like a code; otherwise the class of the error. */
 function errorType(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'unknown';
   const { code, cause, constructor } = error as { code?: unknown; cause?: { code?: unknown } };
