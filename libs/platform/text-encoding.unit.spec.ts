@@ -3,7 +3,7 @@ import { countUtf8, encodingOf } from './text-encoding.ts';
 const hex = (text: string): Uint8Array => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const utf16be = (text: string): Uint8Array => Buffer.from(text, 'utf16le').swap16();
 
-/** What is read of a whole text. */
+/** Detects the encoding of a whole text and decodes it. */
 function read(bytes: Uint8Array): [string | undefined, boolean | undefined, string] {
   const encoding = encodingOf(bytes, false);
   return [encoding?.label, encoding?.isGuess, encoding === null ? '' : new TextDecoder(encoding.label).decode(bytes)];
@@ -29,7 +29,7 @@ describe('the encoding of a text', () => {
     ['a table with one NUL', Buffer.from('a,b\n1,\0\n'), 'utf-8', 'a,b\n1,\0\n'],
     ['a long table with one NUL', Buffer.from(`\0${'a,é,b\n'.repeat(9)}`), 'utf-8', `\0${'a,é,b\n'.repeat(9)}`],
     ['a word with a DEL', Buffer.from('a\x7fb'), 'utf-8', 'a\x7fb'],
-  ])('of %s is certain', (_, bytes, label, text) => {
+  ])('is certain for %s', (_, bytes, label, text) => {
     expect(read(bytes)).toEqual([label, false, text]);
   });
 
@@ -74,7 +74,7 @@ describe('the encoding of a text', () => {
   it.each([
     ['UTF-8', Buffer.from('aä').subarray(0, 2), 'utf-8'],
     ['GBK', hex('c4e3bac3a3accac0bd'), 'gb18030'],
-  ])('is found although the bytes of %s are cut within a character', (_, bytes, label) => {
+  ])('is found if the bytes of %s are cut within a character', (_, bytes, label) => {
     expect(encodingOf(bytes, true)?.label).toBe(label);
   });
 
@@ -95,7 +95,7 @@ describe('the encoding of a text', () => {
     ['a class of Java', hex('cafebabe 0000 0041 000d 0a00 0200 0307 0004 0c00 0500 06')],
     ['WebAssembly', hex('0061736d 01000000')],
     ['an ID3 tag', Buffer.concat([Buffer.from('ID3'), hex('0300 0000 0000 21'), Buffer.from('TIT2')])],
-  ])('of %s is none', (_, bytes) => expect(encodingOf(bytes, false)).toBeNull());
+  ])('is null for %s', (_, bytes) => expect(encodingOf(bytes, false)).toBeNull());
 });
 
 describe('characters of UTF-8', () => {

@@ -24,13 +24,13 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgre
 const root = join(import.meta.dirname, '../../..');
 const isRoot = process.getuid?.() === 0;
 const describeAsRoot = isRoot ? describe : describe.skip;
-/** Someone else than root. Where Node, or this clone with its node_modules, is below /root there is nobody to be. */
-const nobody = { uid: 65534, gid: 65534 };
+/** A user other than root. No such user can run tests if Node or this clone is below /root. */
+const ordinaryUser = { uid: 65534, gid: 65534 };
 const canBeNobody =
-  isRoot && spawnSync(process.execPath, ['-e', ''], { ...nobody, cwd: '/' }).status === 0 && canEnter(root);
+  isRoot && spawnSync(process.execPath, ['-e', ''], { ...ordinaryUser, cwd: '/' }).status === 0 && canEnter(root);
 
 function canEnter(path: string): boolean {
-  return spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', path], { ...nobody, cwd: '/' }).status === 0;
+  return spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', path], { ...ordinaryUser, cwd: '/' }).status === 0;
 }
 
 let directory: string;
@@ -69,7 +69,7 @@ async function query(url: string, sql: string): Promise<unknown[]> {
 }
 
 describeAsRoot('Started by root', () => {
-  it('below a 0700 directory: keeps its data where its user can reach it, always in the same place', async () => {
+  it('below a 0700 directory: keeps its data in a directory that its user can reach, always the same', async () => {
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
     const dataDir = join(directory, 'data', 'postgres');
     const first = await start(dataDir);
@@ -78,20 +78,20 @@ describeAsRoot('Started by root', () => {
     await query(first.ownerUrl, 'create table kept as select 42 as answer');
     await first.stop();
 
-    await chmod(directory, 0o755); // its data stays where it is, also when it could now be elsewhere
+    await chmod(directory, 0o755); // the data stays where it is, although the wanted directory is now in reach
     const second = await start(dataDir);
     expect(second.dataDir).toBe(first.dataDir);
     expect(await query(second.ownerUrl, 'select answer from kept')).toEqual([42]);
   });
 
-  it('does not start on an empty database when the one it has is out of reach now', async () => {
+  it('does not start on an empty database if the existing one is no longer in reach', async () => {
     await chmod(directory, 0o755);
     await (await start(join(directory, 'postgres'))).stop();
     await chmod(directory, 0o700);
     await expect(start(join(directory, 'postgres'))).rejects.toThrow('cannot reach the database');
   });
 
-  it('runs as a system user, which it makes when it is missing', async () => {
+  it('runs as a system user, and creates a missing one', async () => {
     await chmod(directory, 0o755);
     const user = `spool-test-${process.pid}`;
     try {
@@ -105,7 +105,7 @@ describeAsRoot('Started by root', () => {
     }
   });
 
-  it('leaves the data of an ordinary user to that user', async () => {
+  it('keeps an ordinary user as the owner of existing data', async () => {
     await chmod(directory, 0o755);
     await (await start(join(directory, 'postgres'))).stop();
     execFileSync('chown', ['-R', '65534:65534', join(directory, 'postgres', 'pgdata')]);
@@ -116,7 +116,7 @@ describeAsRoot('Started by root', () => {
 });
 
 describe('With the package as npm leaves it when install scripts do not run', () => {
-  /** A project of its own, with our built code, without the links that the postinstall script makes. */
+  /** Creates a separate project with our built code, without the links that the postinstall script makes. */
   async function makeProject(): Promise<{ project: string; native: string; script: string }> {
     const project = join(directory, 'project');
     const modules = join(project, 'node_modules');
@@ -158,7 +158,7 @@ describe('With the package as npm leaves it when install scripts do not run', ()
     return stdout.toString().trim().split('\n');
   }
 
-  it('makes the links and the executable bits itself', async () => {
+  it('creates the links and the executable bits', async () => {
     await chmod(directory, 0o755);
     const { script, native } = await makeProject();
     await chmod(join(native, 'bin', 'postgres'), 0o644);
@@ -166,7 +166,7 @@ describe('With the package as npm leaves it when install scripts do not run', ()
     expect(program).toBe(join(native, 'bin', 'postgres'));
   });
 
-  // Slow, because it copies the package twice. The gate has the test below instead, where that can be.
+  // Slow, because it copies the package twice. The gate runs the test below instead, if it can.
   const isSlowOne = isNight || !canBeNobody;
   (isRoot && isSlowOne ? it : it.skip)('below a 0700 directory: runs a copy of the programs', async () => {
     const { script, native } = await makeProject();
@@ -176,13 +176,13 @@ describe('With the package as npm leaves it when install scripts do not run', ()
     expect(program).toMatch(new RegExp(`^/var/(lib|tmp)/spool/postgres-${version}/native/bin/postgres$`));
   });
 
-  (canBeNobody ? it : it.skip)('runs a copy when an ordinary user may not mend the package', async () => {
+  (canBeNobody ? it : it.skip)('runs a copy if an ordinary user cannot repair the package', async () => {
     await chmod(directory, 0o755);
     const { script } = await makeProject();
     const dataDir = join(directory, 'postgres');
     await mkdir(dataDir);
-    await chown(dataDir, nobody.uid, nobody.gid);
-    const [program] = run(script, dataDir, nobody);
+    await chown(dataDir, ordinaryUser.uid, ordinaryUser.gid);
+    const [program] = run(script, dataDir, ordinaryUser);
     expect(dirname(program!)).toMatch(new RegExp(`^${dataDir}/postgres-[^/]+/native/bin$`));
   });
 });

@@ -22,7 +22,7 @@ let logged: string[];
 const servers: EmbeddedPostgres[] = [];
 const parents: SpawnedNode[] = [];
 
-// One directory for all tests: each has to cope with what the ones before it left there, as in life.
+// One directory for all tests: each must cope with the files that earlier tests left, as in production.
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'spool-embedded-'));
   await chmod(directory, 0o755);
@@ -55,7 +55,7 @@ async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-/** A process that starts the server, prints its URL and pid, and then does what `then` says. */
+/** Starts a process that starts the server, prints its URL and pid, and then runs the code `then`. */
 async function startInProcess(then: string): Promise<{ parent: SpawnedNode; url: string; pid: number }> {
   const script = join(directory, 'parent.mjs');
   const built = join(import.meta.dirname, '../../../dist/libs/platform/embedded-postgres/embedded-postgres.js');
@@ -102,7 +102,7 @@ it('gives processes a role with a lasting password, also in a data directory wit
   await expect(query(first.url.replace(password, 'guess'), 'select 1')).rejects.toThrow('password authentication');
   await expect(query(first.url, 'create table mine (a int)')).rejects.toThrow('permission denied');
   expect(first.url).not.toContain(new URL(first.ownerUrl).password);
-  // The data directory is that of the release before.
+  // Without the role, the data directory is like that of an earlier release.
   await query(first.ownerUrl, 'drop role spool_app');
   await first.stop();
   const second = await start();
@@ -110,7 +110,7 @@ it('gives processes a role with a lasting password, also in a data directory wit
   expect(await query(second.url, 'select current_user')).toEqual(['spool_app']);
 });
 
-it('keeps its data over a stop, which is clean and complete', async () => {
+it('keeps its data after a stop, which is clean and complete', async () => {
   const first = await start();
   await query(first.ownerUrl, 'create table kept as select 42 as answer');
   const open = new Client({ connectionString: first.ownerUrl });
@@ -124,7 +124,7 @@ it('keeps its data over a stop, which is clean and complete', async () => {
   expect(await query(second.ownerUrl, 'select answer from kept')).toEqual([42]);
 });
 
-it('takes over what a killed parent left running, and stops that too', async () => {
+it('takes over the server that a killed parent left running, and stops it', async () => {
   const { parent, url, pid } = await startInProcess(stayAlive);
   await query(url, 'create table if not exists kept as select 42 as answer');
   await parent.kill('SIGKILL');
@@ -137,7 +137,7 @@ it('takes over what a killed parent left running, and stops that too', async () 
   expect(await isRunning(pid)).toBe(false);
 });
 
-it('replaces what was left running on another port than asked for', async () => {
+it('replaces a server that was left running on another port than requested', async () => {
   const { parent, pid } = await startInProcess(stayAlive);
   await parent.kill('SIGKILL');
   const port = await findFreePort();
@@ -145,7 +145,7 @@ it('replaces what was left running on another port than asked for', async () => 
   expect(await isRunning(pid)).toBe(false);
 });
 
-it('replaces what was left running and does not answer', async () => {
+it('replaces a server that was left running and does not respond', async () => {
   const { parent, url, pid } = await startInProcess(stayAlive);
   await query(url, 'create table if not exists kept as select 42 as answer');
   await parent.kill('SIGKILL');
@@ -157,16 +157,16 @@ it('replaces what was left running and does not answer', async () => {
   expect(await query(server.ownerUrl, 'select answer from kept')).toEqual([42]);
 });
 
-it('refuses a directory that a living process uses, and leaves its server alone', async () => {
+it('refuses a directory that a live process uses, and does not touch its server', async () => {
   const { url } = await startInProcess(stayAlive);
   await expect(start()).rejects.toThrow('in use by another running process');
   expect(await query(url, 'select 1')).toEqual([1]);
 });
 
-it('starts although the pid in postmaster.pid is gone, or another program’s', async () => {
+it('starts if the process of postmaster.pid is gone or is another program', async () => {
   await (await start()).stop();
   const { uid, gid } = await stat(join(dataDir, 'pgdata'));
-  // Of the server's own user: PostgreSQL itself would take it for a postmaster.
+  // Runs as the server's user, so PostgreSQL itself would take it for a postmaster.
   const program = spawn('sleep', ['600'], process.getuid?.() === 0 ? { uid, gid } : {});
   const gone = spawnSync('true').pid;
   for (const pid of [gone, program.pid!]) {
@@ -181,13 +181,13 @@ it('starts although the pid in postmaster.pid is gone, or another program’s', 
   program.kill();
 });
 
-it('starts although a first start was killed half-way', async () => {
+it('starts after a first start was killed half-way', async () => {
   await rename(join(dataDir, 'pgdata'), join(dataDir, 'pgdata.new-1'));
   const server = await start();
   expect(await query(server.ownerUrl, 'select 1')).toEqual([1]);
 });
 
-it('says that a port asked for is taken, and why', async () => {
+it('the error for a requested port in use names the port and the reason', async () => {
   const taken = createServer();
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   const { port } = taken.address() as AddressInfo;
@@ -204,7 +204,7 @@ it.each([
   ['has nothing left to do', ''],
   ['calls process.exit', 'process.exit(0);'],
   ['dies of an error', 'throw new Error("planted");'],
-])('ends with its process when that %s', async (_, then) => {
+])('ends with its process when the process %s', async (_, then) => {
   const { parent, pid } = await startInProcess(then);
   await parent.exited;
   await eventually(async () => !(await isRunning(pid)), { what: 'the server has ended' });
@@ -221,7 +221,7 @@ it('survives a Ctrl-C until its process has drained', async () => {
       process.exit(0);
     });`;
   const { parent, pid } = await startInProcess(drain + stayAlive);
-  // What a terminal does, to all processes of the parent's group; the parent itself shares ours.
+  // A terminal signals all processes of the parent's group. The parent shares ours, so the server must have another.
   const group = spawnSync('ps', ['-o', 'pgid=', '-p', String(pid)])
     .stdout.toString()
     .trim();

@@ -13,7 +13,7 @@ const responseOf = (chunks: string[], type = 'application/json') => {
 const EVENTS = 'text/event-stream; charset=utf-8';
 
 describe('a limited body', () => {
-  test('is the same answer where it is small enough', async () => {
+  test('is passed on unchanged within the limit', async () => {
     const ends: unknown[] = [];
     const response = limitBody(responseOf(['abc', 'de']), { maxBytes: 5, onEnd: (error) => ends.push(error) });
     expect([response.status, response.headers.get('x-more')]).toEqual([201, '1']);
@@ -21,35 +21,32 @@ describe('a limited body', () => {
     expect(ends).toEqual([undefined]);
   });
 
-  test('fails where it has more, and says so', async () => {
+  test('fails beyond the limit, and reports the error', async () => {
     const ends: unknown[] = [];
     const response = limitBody(responseOf(['abc', 'def']), { maxBytes: 5, onEnd: (error) => ends.push(error) });
     await expect(response.text()).rejects.toThrow(BodyTooLarge);
     expect(ends).toEqual([expect.any(BodyTooLarge)]);
   });
 
-  test.each(['\n', '\r', '\r\n'])(
-    'of events is counted from one to the next, with lines that end in %j',
-    async (end) => {
-      const event = `data: 1234${end}${end}`;
-      const limit = { maxBytes: event.length };
-      const chunks = (event.repeat(3) + event).match(/.{1,7}/gs) ?? [];
-      expect(await limitBody(responseOf(chunks, EVENTS), limit).text()).toBe(event.repeat(4));
-      const lines = `data: 1${end}data: 2${end}data: 3${end}${end}`;
-      await expect(limitBody(responseOf([event, lines], EVENTS), limit).text()).rejects.toThrow(BodyTooLarge);
-    },
-  );
+  test.each(['\n', '\r', '\r\n'])('is counted per event in a stream with lines that end in %j', async (end) => {
+    const event = `data: 1234${end}${end}`;
+    const limit = { maxBytes: event.length };
+    const chunks = (event.repeat(3) + event).match(/.{1,7}/gs) ?? [];
+    expect(await limitBody(responseOf(chunks, EVENTS), limit).text()).toBe(event.repeat(4));
+    const lines = `data: 1${end}data: 2${end}data: 3${end}${end}`;
+    await expect(limitBody(responseOf([event, lines], EVENTS), limit).text()).rejects.toThrow(BodyTooLarge);
+  });
 
   test.each<[string, string[], string, number[]]>([
-    ['as it comes', ['abc', 'de'], 'application/json', [3, 5, 0]],
-    ['of the event that is coming', ['data: 1\n', '\ndata', ': 2\n\n'], EVENTS, [8, 4, 0, 0]],
-  ])('tells how much is held: %s', async (_, chunks, type, expected) => {
+    ['of the body', ['abc', 'de'], 'application/json', [3, 5, 0]],
+    ['of the current event', ['data: 1\n', '\ndata', ': 2\n\n'], EVENTS, [8, 4, 0, 0]],
+  ])('reports the bytes held: %s', async (_, chunks, type, expected) => {
     const told: number[] = [];
     await limitBody(responseOf(chunks, type), { maxBytes: 50, onHeld: (bytes) => told.push(bytes) }).text();
     expect(told).toEqual(expected);
   });
 
-  test('holds nothing once it has failed, or its reader let go of it', async () => {
+  test('holds nothing after a failure or a cancellation by its reader', async () => {
     const told: number[] = [];
     const onHeld = (bytes: number): void => {
       told.push(bytes);
@@ -62,7 +59,7 @@ describe('a limited body', () => {
     expect(told.at(-1)).toBe(0);
   });
 
-  test('passes on few events at once, each time in a new turn if that takes long, and counts them', async () => {
+  test('passes on few events together, in a new turn if the reader is slow, and counts them', async () => {
     const event = 'data: x\n\n';
     const counts: number[] = [];
     const limit = { maxBytes: 50, onEvents: (count: number) => counts.push(count) };
@@ -87,7 +84,7 @@ describe('a limited body', () => {
     expect(turns).toBeGreaterThan(1);
   });
 
-  test('ends where there are too many events', async () => {
+  test('fails if `onEvents` throws', async () => {
     const onEvents = (): never => {
       throw new Error('too many');
     };
@@ -97,7 +94,7 @@ describe('a limited body', () => {
     expect(await limitBody(responseOf(['\n\n']), { maxBytes: 50, onEvents }).text()).toBe('\n\n');
   });
 
-  test('stays none where there is none', () => {
+  test('is null if the response has none', () => {
     const response = new Response(null, { status: 202 });
     expect(limitBody(response, { maxBytes: 1 })).toBe(response);
   });

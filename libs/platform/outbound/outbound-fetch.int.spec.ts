@@ -37,7 +37,7 @@ const open = (options: OutboundOptions) => {
   return outbound.fetch;
 };
 
-/** A name server whose answers are told one after the other. */
+/** Resolves any name to the next of the answers. */
 const answering = (...answers: string[]): NonNullable<OutboundOptions['lookup']> =>
   ((_name: string, _how: object, done: (error: null, found: object[]) => void) => {
     const address = answers.shift() ?? 'no more';
@@ -50,7 +50,7 @@ const causeOf = (call: Promise<Response>) =>
     (error: Error) => error.cause,
   );
 
-describe('a fetch for what manifests name', () => {
+describe('a fetch for URLs from manifests', () => {
   test.each([
     ...['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1', '0177.0.0.1', '127.1', '0', '[::ffff:127.0.0.1]'],
   ])('refuses %s', async (host) => {
@@ -60,14 +60,14 @@ describe('a fetch for what manifests name', () => {
     expect(seen).toHaveLength(0);
   });
 
-  test('refuses by name where a name resolves to, on https too', async () => {
+  test('refuses a name that resolves to a private address, on https too', async () => {
     const fetch = open({ lookup: answering('10.0.0.1', '169.254.169.254') });
     for (const url of ['http://metadata.example/', 'https://metadata.example/']) {
       expect(await causeOf(fetch(url))).toMatchObject({ name: 'AddressRefused', message: /metadata\.example/ });
     }
   });
 
-  test('judges a name anew at each connection', async () => {
+  test('checks the address of a name at each connection', async () => {
     answer = (_request, response) => response.setHeader('connection', 'close').end();
     const fetch = open({ lookup: answering('127.0.0.1', '::1', '127.0.0.1'), allowed: `127.0.0.1:${port}` });
     const url = `http://rebinding.example:${port}/`;
@@ -82,12 +82,12 @@ describe('a fetch for what manifests name', () => {
     ['127.0.0.0/8', '127.0.0.1'],
     ['::1', '[::1]'],
     ['*', '127.0.0.1'],
-  ])('contacts what %s allows', async (allowed, host) => {
+  ])('%s allows a connection to %s', async (allowed, host) => {
     const response = await open({ allowed })(`http://${host}:${port}/`);
     expect(await response.text()).toBe('hello');
   });
 
-  test('does not contact another port than the one that is allowed', async () => {
+  test('does not connect to a port that is not allowed', async () => {
     expect(await causeOf(open({ allowed: 'localhost:1' })(`http://localhost:${port}/`))).toBeInstanceOf(AddressRefused);
   });
 
@@ -100,7 +100,7 @@ describe('a fetch for what manifests name', () => {
     expect(seen.map(({ url }) => url)).toEqual(['/', '/']);
   });
 
-  test('sends no request by a proxy of the environment', async () => {
+  test('ignores proxies of the environment', async () => {
     process.env['HTTP_PROXY'] = 'http://127.0.0.1:1/';
     try {
       expect(await (await open({ allowed: '*' })(`http://localhost:${port}/`)).text()).toBe('hello');
@@ -109,7 +109,7 @@ describe('a fetch for what manifests name', () => {
     }
   });
 
-  test('stops at the abort of the signal, in the middle of an answer too', async () => {
+  test('stops when the signal aborts, also in the middle of a response', async () => {
     answer = (_request, response) => void response.write('begun');
     const abort = new AbortController();
     const response = await open({ allowed: '*' })(`http://localhost:${port}/`, { signal: abort.signal });

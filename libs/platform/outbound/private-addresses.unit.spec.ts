@@ -1,8 +1,8 @@
 import { isPublicAddress, parseAllowedAddresses } from './private-addresses.ts';
 
-describe('a public address', () => {
+describe('isPublicAddress', () => {
   test.each(['8.8.8.8', '172.32.0.1', '100.128.0.1', '2606:4700::1111', '::ffff:8.8.8.8', '64:ff9b::8.8.8.8'])(
-    '%s is one',
+    '%s is public',
     (address) => expect(isPublicAddress(address)).toBe(true),
   );
 
@@ -12,7 +12,7 @@ describe('a public address', () => {
     ...['::', '::1', 'fe80::1', 'fe80::1%lo', 'fc00::1', 'fd12::1', 'fec0::1', 'ff02::1', '2001:db8::1', '3fff::1'],
     ...['::ffff:127.0.0.1', '::ffff:a00:1', '::127.0.0.1', '::8.8.8.8', '64:ff9b::10.0.0.1', '64:ff9b:1::8.8.8.8'],
     ...['2002:7f00:1::', '2002:808:808::', '2001:0:1::1', '4000::1', '192.175.48.1', 'localhost', '', '8.8.8'],
-  ])('%s is none', (address) => expect(isPublicAddress(address)).toBe(false));
+  ])('%s is not public', (address) => expect(isPublicAddress(address)).toBe(false));
 });
 
 describe('the list of allowed addresses', () => {
@@ -30,7 +30,7 @@ describe('the list of allowed addresses', () => {
     ['[::1]:99', 'x', '::1', 99],
     ['[fd00::/8]:99', 'x', 'fd12::1', 99],
     ['fd00::/8', 'x', 'fd12::1%eth0', 80],
-  ])('%s lets %s be contacted at %s, port %i', (list, host, address, port) =>
+  ])('%s allows connections to %s at %s, port %i', (list, host, address, port) =>
     expect(isAllowed(list, host, address, port)).toBe(true),
   );
 
@@ -42,7 +42,7 @@ describe('the list of allowed addresses', () => {
     ['[::1]:99', 'x', '::1', 80],
     ['127.0.0.1', 'localhost', '::1', 80],
     ['*:99', 'x', '10.0.0.1', 80],
-  ])('%s does not let %s be contacted at %s, port %i', (list, host, address, port) =>
+  ])('%s does not allow connections to %s at %s, port %i', (list, host, address, port) =>
     expect(isAllowed(list, host, address, port)).toBe(false),
   );
 
@@ -59,7 +59,7 @@ describe('the list of allowed addresses', () => {
     'x/8',
     ':80',
     '[::1',
-  ])('%s is refused by its name', (entry) =>
+  ])('the error for %s names it', (entry) =>
     expect(() => parseAllowedAddresses(`localhost,${entry}`)).toThrow(JSON.stringify(entry)),
   );
 });

@@ -4,7 +4,7 @@ import { TRUSTED_MS } from './policy-watch.ts';
 import { WatchUnderTest } from './policy.testing.ts';
 
 let on: WatchUnderTest;
-/** Reads under way, oldest first; each answers when told to. */
+/** The reads in progress, oldest first. The test settles them. */
 let reads: { key: string; answer: (value: string | null) => void; fail: (error: Error) => void }[];
 let cache: PolicyCache<string | null>;
 
@@ -26,14 +26,14 @@ const newCache = (maxEntries = 10) =>
     isKept: (value) => value !== null,
   });
 
-/** Asks for it, and lets the read that it needs answer. */
+/** Gets the key, and settles the latest read with the value. */
 async function read(key: string, value: string | null): Promise<string | null> {
   const asked = cache.get(key);
   reads.at(-1)!.answer(value);
   return asked;
 }
 
-it('reads once for all who ask at once, and not again while nothing changes', async () => {
+it('reads once for concurrent callers, and not again while nothing changes', async () => {
   const asked = [cache.get('a'), cache.get('a'), cache.get('b')];
   expect(reads.map(({ key }) => key)).toEqual(['a', 'b']);
   reads.forEach(({ key, answer }) => answer(`value of ${key}`));
@@ -54,21 +54,21 @@ it('reads again after a change', async () => {
   expect(reads).toHaveLength(2);
 });
 
-it('does not keep, nor share, what began before a change that was noticed meanwhile', async () => {
+it('neither caches nor shares a read that began before a change', async () => {
   const early = cache.get('a');
   await on.change();
   const late = cache.get('a');
   expect(reads).toHaveLength(2);
   reads[1]!.answer('new');
   expect(await late).toBe('new');
-  // The one that the change has overtaken comes last.
+  // The overtaken read settles last.
   reads[0]!.answer('old');
   expect(await early).toBe('old');
   expect(await cache.get('a')).toBe('new');
   expect(reads).toHaveLength(2);
 });
 
-it('does not find again what was read under a generation of before, though the version is the same again', async () => {
+it('reads again after two changes, although the version is the same as before', async () => {
   await read('a', 'old');
   await on.change();
   on.version = '1';
@@ -81,23 +81,23 @@ it.each([
   [
     'looks fail',
     async () => {
-      on.failure = new Error('away');
+      on.failure = new Error('unavailable');
       on.pass(TRUSTED_MS / 2);
       await on.watch.look();
       on.pass(TRUSTED_MS / 2);
     },
   ],
-])('reads each time when %s, and fails as the read does', async (_, lapse) => {
+])('reads for each call when %s, and throws the error of the read', async (_, lapse) => {
   await read('a', 'old');
   await lapse();
   expect(await read('a', 'new')).toBe('new');
   expect(await read('a', 'newer')).toBe('newer');
   const asked = cache.get('a');
-  reads.at(-1)!.fail(new Error('away'));
-  await expect(asked).rejects.toThrow('away');
+  reads.at(-1)!.fail(new Error('unavailable'));
+  await expect(asked).rejects.toThrow('unavailable');
 });
 
-it('finds again what was read meanwhile, when a look shows that nothing has changed', async () => {
+it('uses an untrusted value again after a look that shows no change', async () => {
   on.pass(TRUSTED_MS);
   await read('a', 'value');
   await on.watch.look();
@@ -105,11 +105,11 @@ it('finds again what was read meanwhile, when a look shows that nothing has chan
   expect(reads).toHaveLength(1);
 });
 
-it('does not believe an answer that lay for long, as in a process that was suspended', async () => {
+it('rejects a response that is too old, as in a suspended process', async () => {
   on.pass(TRUSTED_MS);
   const suspended = cache.get('a');
   on.pass(TRUSTED_MS);
-  // Who asks now does not wait for that one.
+  // A new call does not share the old read.
   const asked = cache.get('a');
   expect(reads).toHaveLength(2);
   reads[0]!.answer('old');
@@ -118,7 +118,7 @@ it('does not believe an answer that lay for long, as in a process that was suspe
   expect(await asked).toBe('new');
 });
 
-it('believes a slow answer when looks meanwhile have shown that nothing changed', async () => {
+it('accepts a slow response if looks meanwhile have shown no change', async () => {
   const slow = cache.get('a');
   on.pass(TRUSTED_MS);
   await on.watch.look();
@@ -126,16 +126,16 @@ it('believes a slow answer when looks meanwhile have shown that nothing changed'
   expect(await slow).toBe('value');
 });
 
-it('remembers neither failures nor what is not to be kept', async () => {
+it('caches neither failures nor values that `isKept` excludes', async () => {
   const failing = [cache.get('a'), cache.get('a')];
-  reads[0]!.fail(new Error('away'));
-  for (const asked of failing) await expect(asked).rejects.toThrow('away');
+  reads[0]!.fail(new Error('unavailable'));
+  for (const asked of failing) await expect(asked).rejects.toThrow('unavailable');
   expect(await read('a', null)).toBeNull();
   expect(await read('a', 'made')).toBe('made');
   expect(reads).toHaveLength(3);
 });
 
-it('forgets the oldest when it is full', async () => {
+it('evicts the oldest entry when it is full', async () => {
   cache = newCache(2);
   for (const key of ['a', 'b', 'c']) await read(key, key);
   expect([await cache.get('b'), await cache.get('c')]).toEqual(['b', 'c']);

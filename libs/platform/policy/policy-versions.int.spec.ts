@@ -4,7 +4,7 @@ import { openPolicyVersions } from './policy-versions.ts';
 import { PolicyWatch, TRUSTED_MS } from './policy-watch.ts';
 
 // Real: PostgreSQL, and a proxy to it that breaks. Not real: the clock and the timers of this process, so that no pause of the
-// machine can end its trust. The triggers are shown in libs/event-store/policy-version.int.spec.ts.
+// machine can end its trust. The triggers are tested in libs/event-store/policy-version.int.spec.ts.
 
 const LOOK_MS = 1_000;
 
@@ -48,7 +48,7 @@ const pass = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 const looksEnded = (): Promise<unknown> => Promise.all(looks);
 const raise = (): Promise<unknown> => admin.query('update policy_version set version = version + 1');
 
-it('notices a change within a second or so, and looks once a second on one connection', async () => {
+it('notices a change with the next look, and looks once a second on one connection', async () => {
   const { generation } = watch;
   await raise();
   await pass(LOOK_MS - 1);
@@ -103,7 +103,7 @@ it('the cached policy stays trusted when the connection breaks', async () => {
   expect(watch.isTrusted).toBe(true);
 });
 
-it('has no version without the row: a look fails', async () => {
+it('throws if policy_version has no row', async () => {
   await admin.query('delete from policy_version');
   const versions = openPolicyVersions(database.url);
   await expect(versions.read()).rejects.toThrow('The table policy_version has no row.');

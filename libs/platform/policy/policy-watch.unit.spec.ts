@@ -10,7 +10,7 @@ it('is not trusted before its first look', async () => {
   expect(on.watch.isTrusted).toBe(true);
 });
 
-it('has a new generation at each version that is another, higher or lower, and says so once', async () => {
+it('has a new generation after each change of the version, up or down, and notifies once', async () => {
   let told = 0;
   on.watch.onChange(() => told++);
   const generations = new Set<number>();
@@ -19,11 +19,11 @@ it('has a new generation at each version that is another, higher or lower, and s
     await on.watch.look();
     generations.add(on.watch.generation);
   }
-  // A database that was restored may come to a version that it had before: that is none of the earlier ones.
+  // A restored database may repeat a version, which still is a new generation.
   expect([generations.size, told]).toEqual([3, 3]);
 });
 
-it('is on the new generation, and trusted, when it tells of a change', async () => {
+it('has the new generation, and is trusted, when it notifies of a change', async () => {
   await on.watch.look();
   const { generation } = on.watch;
   on.pass(TRUSTED_MS);
@@ -33,7 +33,7 @@ it('is on the new generation, and trusted, when it tells of a change', async () 
   expect(seen).toEqual([true, true]);
 });
 
-it('is trusted from the beginning of a look and not from its answer', async () => {
+it('is trusted from the start of a look, not from its response', async () => {
   let answer: () => void = () => undefined;
   on.delay = new Promise((resolve) => (answer = resolve));
   const looking = on.watch.look();
@@ -45,9 +45,9 @@ it('is trusted from the beginning of a look and not from its answer', async () =
   expect(on.watch.isTrusted).toBe(false);
 });
 
-it('is not trusted for longer because looks fail, which is told once, and is again after the next', async () => {
+it('loses trust while looks fail, reports the first failure, and regains trust with the next look', async () => {
   await on.watch.look();
-  on.failure = new Error('away');
+  on.failure = new Error('unavailable');
   for (let i = 0; i < 3; i++) {
     on.pass(TRUSTED_MS / 3);
     await on.watch.look();
@@ -57,7 +57,7 @@ it('is not trusted for longer because looks fail, which is told once, and is aga
   const { generation } = on.watch;
   await on.watch.look();
   expect([on.watch.isTrusted, on.watch.generation]).toEqual([true, generation]);
-  on.failure = new Error('away again');
+  on.failure = new Error('unavailable again');
   await on.watch.look();
   expect(on.errors).toHaveLength(2);
 });
@@ -65,7 +65,7 @@ it('is not trusted for longer because looks fail, which is told once, and is aga
 it.each([
   ['the process was suspended', { monotonic: TRUSTED_MS, wall: TRUSTED_MS }],
   ['the machine slept, and the monotonic clock with it', { monotonic: 1, wall: TRUSTED_MS }],
-  ['the wall clock was put back', { monotonic: 1, wall: -1 }],
+  ['the wall clock was set back', { monotonic: 1, wall: -1 }],
 ])('is not trusted when %s', async (_, { monotonic, wall }) => {
   await on.watch.look();
   on.clock.monotonic += monotonic;

@@ -18,15 +18,15 @@ describe('isDatabaseAway', () => {
   test.each([
     ...['ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
     ...['08006', '57P01', '57P02', '57P03', '53100', '53300', '58030', 'XX000', '25P03'],
-  ])('%s means away', (code) => {
+  ])('treats %s as unavailable', (code) => {
     expect(isDatabaseAway(coded(code))).toBe(true);
   });
 
-  test.each(['23505', '40001', '57014', '22P02', '42601'])('%s does not', (code) => {
+  test.each(['23505', '40001', '57014', '22P02', '42601'])('does not treat %s as unavailable', (code) => {
     expect(isDatabaseAway(coded(code))).toBe(false);
   });
 
-  test('what pg says without a code', () => {
+  test('recognizes errors of pg that have no code', () => {
     expect(isDatabaseAway(new Error('Connection terminated unexpectedly'))).toBe(true);
     expect(isDatabaseAway(new Error('Client was closed and is not queryable'))).toBe(true);
     expect(isDatabaseAway(new Error('timeout exceeded when trying to connect'))).toBe(true);

@@ -4,7 +4,7 @@ import { createTestDatabase, eventually, type FaultProxy, faultProxy, type TestD
 import { LeaderLoop } from './leader-loop.ts';
 
 const lockId = 42;
-/** A follower that does not try by itself within the test. */
+/** An interval longer than a test: the follower tries only after a notification. */
 const NEVER_MS = 3_600_000;
 let database: TestDatabase;
 let admin: Client;
@@ -44,15 +44,15 @@ const leads = (loop: LeaderLoop): Promise<unknown> =>
 const cutConnection = (): Promise<unknown> =>
   admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'spool test'`);
 
-it('ticks when its pause is over, and at once when nudged', async () => {
+it('ticks after its pause, and immediately when nudged', async () => {
   let ticks = 0;
   const loop = newLoop(async () => (++ticks < 3 ? 1 : 60_000));
   await eventually(() => ticks === 3, { what: 'it has ticked three times' });
   loop.nudge();
-  await eventually(() => ticks === 4, { what: 'it has ticked once more' });
+  await eventually(() => ticks === 4, { what: 'it has ticked a fourth time' });
 });
 
-it('ticks once more when nudged during a tick', async () => {
+it('ticks again when nudged during a tick', async () => {
   let ticks = 0;
   let finish = (): void => undefined;
   const loop = newLoop(async () => {
@@ -65,23 +65,23 @@ it('ticks once more when nudged during a tick', async () => {
   await eventually(() => ticks === 2, { what: 'it has ticked again' });
 });
 
-it('survives every failure of a tick, and waits longer after each', async () => {
+it('leads and ticks after failed ticks, and logs only the first failure', async () => {
   let ticks = 0;
   const loop = newLoop(async () => {
     if (++ticks < 3) throw new Error('out of luck');
     return 60_000;
   });
-  await eventually(() => ticks === 3, { what: 'it goes on' });
+  await eventually(() => ticks === 3, { what: 'it ticks again' });
   expect(loop.isLeader).toBe(true);
   expect(log.match(/ tick failed/g)).toHaveLength(1);
   expect(log).toContain('out of luck');
 });
 
-test('has one leader; when that one stops, it tells another, which follows', hasOneLeader, 30_000);
+test('has one leader; when it stops, a follower is notified and leads', hasOneLeader, 30_000);
 
 const TRIED = `select from pg_stat_activity where application_name = 'spool test' and query like '%pg_try_advisory_lock%'`;
 
-/** Starts a second loop, which has tried for the lock when this returns. */
+/** Starts a second loop and waits until it has tried the lock. */
 async function newFollower(tryMs?: number): Promise<LeaderLoop> {
   const follower = newLoop(async () => 60_000, { ...(tryMs && { tryMs }) });
   await eventually(async () => (await admin.query(TRIED)).rowCount === 2, { what: 'both have tried' });
@@ -105,9 +105,9 @@ const takesOver = async (): Promise<void> => {
   await leads(follower);
   proxy.resume();
 };
-test('takes over when the leader’s connection is closed', takesOver, 30_000);
+test('a follower takes over when the leader’s connection is closed', takesOver, 30_000);
 
-it('stops the tick when its connection is cut, and may lead again', async () => {
+it('aborts the tick when its connection is cut, and leads again', async () => {
   const seen: string[] = [];
   const loop = newLoop(async (signal) => {
     seen.push('begin');
@@ -125,7 +125,7 @@ it('stops the tick when its connection is cut, and may lead again', async () => 
   expect(log).not.toContain('torn off');
 });
 
-it('loses to another when its network is dead, though nobody closes the connection', async () => {
+it('loses to a follower when its network is dead, although its connection stays open', async () => {
   const cutOff = newLoop(async () => 60_000, { databaseUrl: proxy.through(database.url), silenceMs: 1_500 });
   await leads(cutOff);
   const other = newLoop(async () => 60_000);
@@ -134,8 +134,8 @@ it('loses to another when its network is dead, though nobody closes the connecti
   await eventually(() => !cutOff.isLeader, { what: 'it has noticed' });
 });
 
-it('stops while the database is away', async () => {
-  const loop = newLoop(async () => 1, { databaseUrl: 'postgres://nobody@127.0.0.1:1/nothing' });
+it('stops while the database is unavailable', async () => {
+  const loop = newLoop(async () => 1, { databaseUrl: 'postgres://user@127.0.0.1:1/nothing' });
   await eventually(() => log.includes('connection failed'), { what: 'it has failed to connect' });
   await loop.stop();
   expect(loop.isLeader).toBe(false);

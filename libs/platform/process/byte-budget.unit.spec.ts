@@ -18,7 +18,7 @@ it('admits holds up to the share of their owner and the budget of the process', 
   expect(other.growTo(60)).toBe(true);
 });
 
-it('leaves room for owners that hold nothing, whatever others ask for', () => {
+it('leaves room for owners that hold nothing, however much others request', () => {
   const budget = new ByteBudget({ process: 100, share: 50 });
   const held = [...'abcd'].map((owner) => {
     const holds = Array.from({ length: 10 }, () => budget.hold(owner).growTo(10));
@@ -28,7 +28,7 @@ it('leaves room for owners that hold nothing, whatever others ask for', () => {
   expect(budget.hold('e').growTo(10)).toBe(true);
 });
 
-it('counts what a hold grows by, and nothing after its release', () => {
+it('counts the growth of a hold, and nothing after its release', () => {
   let held = 0;
   const budget = new ByteBudget(LIMITS, (bytes) => (held = bytes));
   const hold = budget.hold('a');
@@ -41,7 +41,7 @@ it('counts what a hold grows by, and nothing after its release', () => {
   expect(held).toBe(0);
 });
 
-it('counts bytes that are there already beyond every limit, and admits nothing more until they are given back', () => {
+it('counts bytes that are already in memory beyond every limit, and admits no more until their release', () => {
   const budget = new ByteBudget(LIMITS);
   const [one, two] = [budget.hold('a'), budget.hold('b')];
   one.count(200);
@@ -62,7 +62,7 @@ it('does not count small holds, so that they always fit', () => {
   expect(held).toBe(100);
 });
 
-it('lets small holds pass those that wait', async () => {
+it('admits small holds before waiting ones', async () => {
   const budget = new ByteBudget({ ...LIMITS, small: 5 });
   const large = budget.hold('b');
   large.count(100);
@@ -91,7 +91,7 @@ describe('reserve', () => {
   const giveBack = async ({ hold }: Waiting): Promise<void> => (await hold).release();
   const settled = () => new Promise(setImmediate);
 
-  it('waits for room in the order of arrival, and tells how many wait', async () => {
+  it('waits for room in the order of arrival, and reports the number of waiting callers', async () => {
     let waiting = 0;
     const budget = new ByteBudget(LIMITS, (_bytes, count) => (waiting = count));
     const [first, second] = [ask(budget, 'a1', 50), ask(budget, 'a2', 50), ask(budget, 'a3', 5)];
@@ -104,7 +104,7 @@ describe('reserve', () => {
     await giveBack(second);
   });
 
-  it('lets others pass an owner that is beyond its share', async () => {
+  it('passes over an owner that is beyond its share', async () => {
     const budget = new ByteBudget(LIMITS);
     const first = ask(budget, 'a1', 50);
     ask(budget, 'a2', 50);
@@ -116,7 +116,7 @@ describe('reserve', () => {
     expect(admitted).toEqual(['a1', 'b1', 'a2']);
   });
 
-  it('gives the next turn to the owner that holds least, and lets nobody else take its room', async () => {
+  it('admits the owner that holds least next, and keeps the room for it', async () => {
     const budget = new ByteBudget({ process: 100, share: 100 });
     const [, first] = [ask(budget, 'a1', 20), ask(budget, 'b1', 40)];
     ask(budget, 'a2', 50);
@@ -130,7 +130,7 @@ describe('reserve', () => {
     expect(admitted).toEqual(['a1', 'b1', 'c1']);
   });
 
-  it('admits one beyond every limit where there is nothing else, and nothing beside it', async () => {
+  it('admits a hold beyond every limit if nothing else is held, and nothing beside it', async () => {
     const budget = new ByteBudget(LIMITS);
     const large = ask(budget, 'a1', 200);
     ask(budget, 'a2', 1);
@@ -145,7 +145,7 @@ describe('reserve', () => {
     expect(admitted.toSorted()).toEqual(['a1', 'a2', 'b1']);
   });
 
-  it('admits one beyond every limit beside bytes that are kept, which count like others', async () => {
+  it('admits a hold beyond every limit beside kept bytes, which count like others', async () => {
     const budget = new ByteBudget(LIMITS);
     const [list, others] = [budget.hold('a'), budget.hold('b')];
     for (const hold of [list, others]) {
@@ -167,7 +167,7 @@ describe('reserve', () => {
     await giveBack(more);
   });
 
-  it('stops waiting when the signal aborts, and lets those behind it pass', async () => {
+  it('stops waiting when the signal aborts, and admits the callers behind it', async () => {
     let seen: number[] = [];
     const budget = new ByteBudget({ process: 100, share: 100 }, (...held) => (seen = held));
     const first = ask(budget, 'a1', 60);

@@ -27,7 +27,7 @@ it('sorts fields at every depth', async () => {
   expect(text).toBe('{"":0,"b":[{"c":2,"d":1}]}');
 });
 
-it('tells large values from small ones', () => {
+it('distinguishes large values from small ones', () => {
   expect([{ text: 'x'.repeat(100_000) }, { list: Array(5_000).fill(1) }].map(isLargeJson)).toEqual([false, false]);
   const large = [{ a: [{ text: 'x'.repeat(150_000) }] }, Array(20_000).fill('x'), { list: Array(1_000_000).fill(0) }];
   expect(large.map(isLargeJson)).toEqual([true, true, true]);

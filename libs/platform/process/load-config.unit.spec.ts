@@ -15,7 +15,7 @@ describe('configuration', () => {
     [{ RATE_LIMIT_PER_MINUTE: '7', STREAMS_PER_TOKEN: '8' }, [7, 7, 8, 8]],
     [{ RATE_LIMIT_PER_MINUTE: '7', RATE_LIMIT_PER_SERVICE_TOKEN: '9' }, [7, 9, 100, 10_000]],
     [{ STREAMS_PER_TOKEN: '8', STREAMS_PER_PERSON_TOKEN: '5', STREAMS_PER_SERVICE_TOKEN: '' }, [600, 6_000, 5, 8]],
-  ])('%j: a limit of all tokens covers the kinds that have none of their own', (env, expected) => {
+  ])('%j: a limit of all tokens applies to each kind without a specific limit', (env, expected) => {
     const config = loadConfig(env);
     const requests = [config.RATE_LIMIT_PER_PERSON_TOKEN, config.RATE_LIMIT_PER_SERVICE_TOKEN];
     const streams = [config.STREAMS_PER_PERSON_TOKEN, config.STREAMS_PER_SERVICE_TOKEN];
@@ -69,7 +69,7 @@ describe('configuration', () => {
   });
 
   test.each(['file:///var/lib/blobs', 's3://bucket', 's3://bucket/a/b?endpoint=http://minio:9000&region=eu-central-1'])(
-    '%s is where blobs can be kept',
+    'accepts %s as BLOB_URL',
     (BLOB_URL) => expect(loadConfig({ BLOB_URL }).BLOB_URL).toBe(BLOB_URL),
   );
 
@@ -80,7 +80,7 @@ describe('configuration', () => {
     'postgres://a/b',
   ])('QUEUE_URL may be %s', (QUEUE_URL) => expect(loadConfig({ QUEUE_URL }).QUEUE_URL).toBe(QUEUE_URL));
 
-  test('every wrong setting is named at once', () => {
+  test('one error names every wrong setting', () => {
     expect(() => loadConfig({ PORT: 'x', LEASE_MS: 'y' })).toThrow(/PORT.*LEASE_MS/);
   });
 

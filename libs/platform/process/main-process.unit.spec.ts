@@ -10,47 +10,47 @@ beforeEach(() => {
 
 const say = (text: string) => (): Promise<void> => Promise.resolve(void said.push(text));
 const begin = (name: string) => (): Promise<string> => Promise.resolve(name);
-/** Lets everything go on that waits for nothing. */
+/** Runs all callbacks that are ready. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-it('ends the last first, and all only once', async () => {
+it('stops the last first, and each only once', async () => {
   expect(await lifetime.start(begin('database'), { stop: say('database') })).toBe('database');
   await lifetime.start(begin('app'), { stop: say('app') });
   await Promise.all([lifetime.end(), lifetime.end()]);
   expect(said).toEqual(['app', 'database']);
 });
 
-it('ends the others where one fails to, and says so', async () => {
+it('stops the others if one fails to stop, and rejects', async () => {
   await lifetime.start(begin('database'), { stop: say('database') });
   await lifetime.start(begin('app'), { stop: () => Promise.reject(new Error('stuck')) });
   await expect(lifetime.end()).rejects.toMatchObject({ errors: [{ message: 'stuck' }] });
   expect(said).toEqual(['database']);
 });
 
-it('ends what is still starting as soon as it has started, and lets nobody go on with it', async () => {
+it('stops a part that is still starting as soon as it has started, and never returns it', async () => {
   let started: (name: string) => void = () => undefined;
   const starting = new Promise<string>((resolve) => (started = resolve));
-  const goOn = lifetime.start(() => starting, { stop: say('stopped') }).then(say('went on'));
+  const goOn = lifetime.start(() => starting, { stop: say('stopped') }).then(say('continued'));
   const ended = lifetime.end().then(say('ended'));
   await settle();
   expect(said).toEqual([]);
   started('database');
   await ended;
   expect(said).toEqual(['stopped', 'ended']);
-  void lifetime.start(say('began')).then(say('went on'));
+  void lifetime.start(say('began')).then(say('continued'));
   await settle();
   expect(said).toEqual(['stopped', 'ended']);
   void goOn;
 });
 
-it('has nothing to end of what failed to start', async () => {
+it('does not stop a part that failed to start', async () => {
   const failed = lifetime.start(() => Promise.reject(new Error('no')), { stop: say('stopped') });
   await expect(failed).rejects.toThrow('no');
   await lifetime.end();
   expect(said).toEqual([]);
 });
 
-it('drains before it stops, and counts the grace period from there', async () => {
+it('drains before it stops, and starts the grace period after the drain', async () => {
   jest.useFakeTimers();
   const listen = jest.spyOn(process, 'on').mockReturnThis();
   try {

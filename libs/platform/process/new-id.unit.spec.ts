@@ -2,7 +2,7 @@ import { decodeTime, isValid } from 'ulid';
 import { idFactory, newId } from './new-id.ts';
 
 describe('ids', () => {
-  test('are ULIDs of now that increase, past more than one draw of random bytes', () => {
+  test('are increasing ULIDs of the current time, across several draws of random bytes', () => {
     const from = Date.now();
     const ids = Array.from({ length: 10_000 }, () => newId());
     expect(ids.every(isValid)).toBe(true);
@@ -11,7 +11,7 @@ describe('ids', () => {
     expect(decodeTime(ids[0]!)).toBeGreaterThanOrEqual(from);
   });
 
-  test('go on from the last where the clock steps back', () => {
+  test('increase even if the clock steps back', () => {
     const ids = idFactory();
     const last = ids(2_000);
     expect(ids(1_000) > last).toBe(true);
@@ -20,7 +20,7 @@ describe('ids', () => {
   test('use each of the 32 digits about equally often', () => {
     const ids = idFactory();
     const counts = new Map<string, number>();
-    // Another millisecond each, so that each draws anew.
+    // A different millisecond for each id, so that each uses new random bytes.
     for (let now = 0; now < 20_000; now++) {
       for (const digit of ids(now + 1).slice(10)) counts.set(digit, (counts.get(digit) ?? 0) + 1);
     }

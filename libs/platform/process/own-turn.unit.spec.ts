@@ -17,7 +17,7 @@ function workFor(ms: number): void {
   while (performance.now() <= until);
 }
 
-it('gives each of several callers a turn of its own', async () => {
+it('gives each of several callers a separate turn', async () => {
   const counter = turnCounter();
   const turns = await Promise.all(Array.from({ length: 10 }, () => ownTurn().then(counter.now)));
   counter.stop();

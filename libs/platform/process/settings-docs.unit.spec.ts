@@ -29,7 +29,7 @@ test('the examples of .env.example are valid', () => {
   expect(Object.keys(loadConfig(envOf(listed)))).toEqual(listed.map(({ name }) => name));
 });
 
-test('both name each document by a path that exists', () => {
+test('.env.example and the page of settings name only documents that exist', () => {
   const named = [...envExample().matchAll(/docs\/[\w/-]+\.md/g)].map(([path]) => path);
   const linked = [...settingsPage().matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => join('docs/operations', link!));
   expect([...named, ...linked].filter((path) => !existsSync(join(root, path)))).toEqual([]);

@@ -5,10 +5,10 @@ const read = (error: unknown) => () => throwReadable(error, 'postgres://me:gehei
 const coded = (code: string) => Object.assign(new Error('said'), { code });
 
 test.each([
-  ['away', coded('ECONNREFUSED'), 'The database spool at host:5432 does not answer.'],
+  ['an unavailable database', coded('ECONNREFUSED'), 'The database spool at host:5432 does not answer.'],
   ['a wrong password', coded('28P01'), 'The database spool at host:5432 refused the connection: said.'],
-  ['no such database', coded('3D000'), 'The database spool at host:5432 refused the connection: said.'],
-  ['no password', new Error('SASL: x'), 'The database spool at host:5432 refused the connection: SASL: x.'],
+  ['an unknown database', coded('3D000'), 'The database spool at host:5432 refused the connection: said.'],
+  ['a missing password', new Error('SASL: x'), 'The database spool at host:5432 refused the connection: SASL: x.'],
   [
     'an untrusted certificate',
     coded('SELF_SIGNED_CERT_IN_CHAIN'),
@@ -20,13 +20,13 @@ test.each([
     'The database spool at host:5432: a file that its URL names cannot be read: said.',
   ],
   ['a Unix socket of another user', coded('EACCES'), 'The database spool at host:5432 refused the connection: said.'],
-  ['not migrated', coded('42P01'), 'The database spool at host:5432 lacks tables: run spool migrate first (said).'],
-])('%s is told in a line', (_, error, line) => {
+  ['missing tables', coded('42P01'), 'The database spool at host:5432 lacks tables: run spool migrate first (said).'],
+])('reports %s in one line', (_, error, line) => {
   expect(read(error)).toThrow(StartError);
   expect(read(error)).toThrow(line);
 });
 
-test('a fault of ours stays what it is', () => {
+test('throws any other error unchanged', () => {
   const fault = new TypeError('x is undefined');
   expect(read(fault)).toThrow(fault);
 });

@@ -1,7 +1,7 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import { Turns } from './turns.ts';
 
-it('lets so many happen at once, first come first served, and takes a turn back from work that failed', async () => {
+it('limits concurrent work, admits in the order of arrival, and frees the place of failed work', async () => {
   const turns = new Turns(2);
   const begun: number[] = [];
   const ends: ((error?: Error) => void)[] = [];

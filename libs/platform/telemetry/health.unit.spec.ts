@@ -1,6 +1,6 @@
 import { HealthCheck } from './health.ts';
 
-test('those who ask while it looks share what it finds, and the next one has it look anew', async () => {
+test('concurrent callers share one probe, and the next caller starts another', async () => {
   let looks = 0;
   const works = () => Promise.resolve(++looks === 1);
   const health = new HealthCheck({ part: { name: 'It does not answer', means: 'nothing.', works } });

@@ -6,7 +6,7 @@ import { createLogger, logOutput } from './logger.ts';
 
 const SECRET = 'geheim';
 
-/** The line that is written for an error. */
+/** Returns the line written for an error. */
 function logged(said: object): { line: string; err: Record<string, unknown> } {
   let line = '';
   const logger = createLogger('info', 'test', { write: (text) => void (line += text) });
@@ -14,7 +14,7 @@ function logged(said: object): { line: string; err: Record<string, unknown> } {
   return { line, err: (JSON.parse(line) as { err: Record<string, unknown> }).err };
 }
 
-/** As ioredis makes it where the password is wrong. */
+/** Creates the error of ioredis for a wrong password. */
 const refused = (): Error =>
   Object.assign(new (ReplyError as ErrorConstructor)('WRONGPASS invalid username-password pair'), {
     command: { name: 'auth', args: [SECRET] },
@@ -28,7 +28,7 @@ describe('an error in the log', () => {
     expect(logged(error).err).toEqual(expected);
   });
 
-  test('has its causes and what it gathers, each with its code', () => {
+  test('has its causes and aggregated errors, each with its code', () => {
     const inner = Object.assign(new Error('inner'), { code: 'ECONNREFUSED' });
     const { err } = logged({ err: new AggregateError([inner], 'outer', { cause: inner }) });
     const shown = expect.objectContaining({ type: 'Error', message: 'inner', code: 'ECONNREFUSED' }) as object;
@@ -43,7 +43,7 @@ describe('an error in the log', () => {
     }
   });
 
-  test('does not have what PostgreSQL and TypeORM tell of values', () => {
+  test('does not have the values that PostgreSQL and TypeORM add', () => {
     const error = Object.assign(new DatabaseError('duplicate key', 13, 'error'), {
       code: '23505',
       detail: `Key (user_id)=(${SECRET}) already exists.`,
@@ -55,23 +55,23 @@ describe('an error in the log', () => {
     expect(line).not.toContain(SECRET);
   });
 
-  test('whose causes are circular is written all the same', () => {
+  test('is written also if its causes are circular', () => {
     const error: Error = new Error('round');
     error.cause = error;
     expect(logged({ err: error }).err).toMatchObject({ message: 'round', cause: { message: 'round' } });
   });
 
-  test('of any length is cut', () => {
+  test('is cut if it is long', () => {
     const { err } = logged({ err: new Error(`${'x'.repeat(16_384)}yz`) });
     expect(err).toMatchObject({ message: `${'x'.repeat(16_384)}… (2 characters more)` });
     expect((err as { stack: string }).stack.length).toBeLessThan(17_000);
   });
 
-  test.each([undefined, null, 'thrown text'])('that is no Error: %p', (thrown) => {
+  test.each([undefined, null, 'thrown text'])('may be a value that is no Error: %p', (thrown) => {
     expect(logged({ err: thrown }).err).toEqual(thrown);
   });
 
-  test('that is a plain object is not written whole either', () => {
+  test('has only the named properties also if it is a plain object', () => {
     expect(logged({ err: { name: 'Odd', message: 'm', password: SECRET } }).err).toEqual({ type: 'Odd', message: 'm' });
   });
 });
@@ -92,19 +92,19 @@ describe('a field that holds a secret', () => {
     { a: [{ b: { accessToken: SECRET, clientSecret: SECRET } }] },
     { a: { b: { c: { d: { password: { deeper: SECRET } } } } } },
     { a: { b: { c: { d: { e: { f: { any: SECRET } } } } } } },
-  ])('is hidden at whatever depth: %j', (said) => {
+  ])('is hidden at any depth: %j', (said) => {
     expect(line(said)).toContain('[redacted]');
     expect(line(said)).not.toContain(SECRET);
   });
 
-  test('hides nothing else', () => {
+  test('is hidden without hiding other fields', () => {
     const said = { tokenId: 'id', tokens: 3, threadId: 't', at: new Date(0), list: [1, 'two'], none: null };
     expect(JSON.parse(line(said))).toMatchObject({ ...said, at: '1970-01-01T00:00:00.000Z' });
   });
 });
 
 describe('the form of the log', () => {
-  test('is JSON where standard output is no terminal, unless it is asked for otherwise', () => {
+  test('is JSON unless standard output is a terminal or `pretty` is set', () => {
     expect(logOutput('json')).toBeUndefined();
     expect(logOutput('auto') === undefined).toBe(!process.stdout.isTTY);
     expect(logOutput('pretty')).toBeDefined();
@@ -112,7 +112,7 @@ describe('the form of the log', () => {
 });
 
 describe('a line within a trace', () => {
-  test('has its id, and none outside of it', () => {
+  test('has the trace id, and a line outside of it has none', () => {
     const traceId = '0af7651916cd43dd8448eb211c80319c';
     const span = trace.wrapSpanContext({ traceId, spanId: 'b7ad6b7169203331', traceFlags: TraceFlags.SAMPLED });
     const manager = new AsyncLocalStorageContextManager().enable();

@@ -13,7 +13,7 @@ afterEach(() => listener?.close());
 
 const settings = (port: string) => loadConfig({ METRICS_PORT: port });
 
-/** Opens one on a free port; answers its URL. */
+/** Opens a listener on a free port. Returns its URL. */
 async function open(): Promise<string> {
   const lines: string[] = [];
   listener = await MetricsListener.open(settings('0'), pino({}, { write: (line) => void lines.push(line) }));
@@ -25,7 +25,7 @@ const get = async (url: string): Promise<[number, unknown]> => {
   return [response.status, await response.json()];
 };
 
-test('a port that is taken is told by the setting’s name', async () => {
+test('the error for a port in use names the setting', async () => {
   const other: Server = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
@@ -35,7 +35,7 @@ test('a port that is taken is told by the setting’s name', async () => {
   other.close();
 });
 
-test('before the process has started it is live, and not ready', async () => {
+test('a process that has not started is live, but not ready', async () => {
   const url = await open();
   expect(await get(`${url}/health/live`)).toEqual([200, { status: 'ok' }]);
   expect(await get(`${url}/health/ready`)).toEqual([
@@ -49,13 +49,13 @@ test.each([
   ['degraded', 200],
   ['away', 503],
   ['stopping', 503],
-] as const)('then it says what the process says: %s is %i', async (status, code) => {
+] as const)('reports the status of the process: %s is %i', async (status, code) => {
   const url = await open();
   listener!.tellReadiness(() => Promise.resolve({ status, reasons: [`It is ${status}.`] }));
   expect(await get(`${url}/health/ready`)).toEqual([code, { status, reasons: [`It is ${status}.`] }]);
 });
 
-test('nothing else is there, and nothing is changed by it', async () => {
+test('returns 404 for other paths and 405 for other methods', async () => {
   const url = await open();
   expect((await get(`${url}/`))[0]).toBe(404);
   expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405);

@@ -25,13 +25,13 @@ beforeEach(() => {
   turnTracingOn(true);
   exporter.reset();
 });
-// Other spec files of this worker have these globals too.
+// Other spec files of this worker share these globals.
 afterAll(() => {
   turnTracingOn(false);
   [context, propagation, trace].forEach((api) => api.disable());
 });
 
-it('makes no span, and asks nothing, where nothing is traced', async () => {
+it('creates no span, and does not call `about`, if tracing is off', async () => {
   turnTracingOn(false);
   const about = jest.fn(() => ({}));
   expect(await traced('a', about, (span) => Promise.resolve([span, traceParent(), traceHeaders()]))).toEqual([
@@ -42,7 +42,7 @@ it('makes no span, and asks nothing, where nothing is traced', async () => {
   expect([isTracing(), about.mock.calls.length, spans().length]).toEqual([false, 0, 0]);
 });
 
-it('makes a span only within a trace', async () => {
+it('creates a span only within a trace', async () => {
   await traced(
     'alone',
     () => ({}),
@@ -62,7 +62,7 @@ it('makes a span only within a trace', async () => {
   expect(inner!.traceId).toBe('1'.repeat(32));
 });
 
-it('makes none under a span that has ended', async () => {
+it('creates no span under a span that has ended', async () => {
   const nothing = () => Promise.resolve();
   const late = await tracedFrom(from(ONE), 'outer', {}, () =>
     Promise.resolve(context.bind(context.active(), () => traced('late', () => ({}), nothing))),
@@ -71,20 +71,20 @@ it('makes none under a span that has ended', async () => {
   expect(spans().map(({ name }) => name)).toEqual(['outer']);
 });
 
-it('goes on with the trace that it is given, whatever is under way', async () => {
+it('continues the trace of its origin, and ignores the active span', async () => {
   const told = await tracedFrom(from(ONE), 'first', {}, () =>
     tracedFrom(from(TWO), 'second', {}, () => Promise.resolve(traceParent())),
   );
   expect(told).toMatch(new RegExp(`^00-${'2'.repeat(32)}-[0-9a-f]{16}-01$`));
 });
 
-it('links to another trace, and not to its own', async () => {
+it('links to another trace, but not to its own', async () => {
   await tracedFrom(from(ONE, TWO), 'linked', {}, () => Promise.resolve());
   await tracedFrom(from(ONE, ONE), 'own', {}, () => Promise.resolve());
   expect(spans().map(({ links }) => links.map((link) => link.context.traceId))).toEqual([['2'.repeat(32)], []]);
 });
 
-it('tells nothing of a trace that is not sampled, and hands that on', async () => {
+it('exports nothing of an unsampled trace, and passes on that it is unsampled', async () => {
   const told = await tracedFrom(from(UNSAMPLED), 'unseen', {}, () =>
     traced(
       'unseen too',
@@ -103,7 +103,7 @@ it.each([
   [new TypeError('secret', { cause: Object.assign(new Error('secret'), { code: 'AddressGone' }) }), 'AddressGone'],
   [Object.assign(new Odd('secret'), { code: 'a secret sentence' }), 'Odd'],
   ['secret', 'unknown'],
-])('tells of %p by its code or its class alone', async (error, type) => {
+])('describes %p only by its code or its class', async (error, type) => {
   // oxlint-disable-next-line typescript/prefer-promise-reject-errors
   const failing = tracedFrom(from(ONE), 'fails', {}, () => Promise.reject(error));
   await expect(failing).rejects.toBe(error);
@@ -112,7 +112,7 @@ it.each([
   expect(JSON.stringify([span!.status, span!.attributes, span!.events])).not.toContain('secret');
 });
 
-it('bounds names and texts that come from elsewhere', async () => {
+it('limits the length of names and texts', async () => {
   const long = `${'x'.repeat(127)}😀 and more`;
   await tracedFrom(from(ONE), long, { attributes: { 'gen_ai.tool.call.id': long, count: 7 } }, () => Promise.resolve());
   const cut = 'x'.repeat(127);
