@@ -8,7 +8,7 @@ import { newPlainId, PLAIN_SCHEMA, PlainStore, SESSION_SETTINGS } from './floor/
 import { TEXT } from './load/order.ts';
 import { looped, type Side } from './measure.ts';
 import {
-  appendPieces,
+  appendDeltas,
   createWithMessage,
   handled,
   LEASE_MS,
@@ -62,7 +62,7 @@ async function newStream(): Promise<Appender> {
 /** As a worker does: its own Thread, whose state it knows. */
 async function hotStream(handler: CommandHandler): Promise<Appender> {
   const hot = await startThread(handler);
-  return (appender) => appendPieces(appender, hot, EVENTS);
+  return (appender) => appendDeltas(appender, hot, EVENTS);
 }
 
 function appendTo(stream: Stream, { services, compare }: Bench, clients: number): Promise<void> {

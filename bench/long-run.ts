@@ -15,7 +15,7 @@ import {
   type Tool,
 } from '#agents';
 import type { Command } from '#domain';
-import { CommandHandler, ThreadStore, type RunOffer } from '#event-store';
+import { CommandHandler, ThreadStore, type RunJob } from '#event-store';
 import { BlobKeeper, DiskBlobStore, FileStore } from '#files';
 import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch } from '#platform';
 import { LeaseKeeper, LeaseThread, RunEngine, TRANSCRIPT_BOUNDS } from '#run-engine';
@@ -119,7 +119,7 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
     blobs: new BlobKeeper({ pool, store: new DiskBlobStore(folder), logger }),
     files: new FileStore(pool),
     folderLimits: { maxFiles: 100, maxBytes: 1024 ** 2, maxFileBytes: 1024 ** 2 },
-    offerSoon: () => undefined,
+    enqueueSoon: () => undefined,
     onLimited: () => undefined,
     slotsPerOrganization: () => Promise.resolve(null),
     isPaused: () => Promise.resolve(false),
@@ -129,7 +129,7 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
     measured = { stepMs: [], heapMb: [], boot: { mb: NaN, ms: NaN } };
     heapAt = of.heapAt ?? [];
     const offer = await newRun();
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     const before = performance.now();
     const events = await store.readTranscript(offer.threadId, TRANSCRIPT_BOUNDS, { hasStops: true });
     const ms = performance.now() - before;
@@ -174,7 +174,7 @@ function chunksOf(more: boolean): string {
 }
 
 /** Answers how to queue a Run in a new Thread of an agent with the harness. */
-async function agentWith(pool: Pool, handler: CommandHandler): Promise<() => Promise<RunOffer>> {
+async function agentWith(pool: Pool, handler: CommandHandler): Promise<() => Promise<RunJob>> {
   const organizationId = newId();
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Bench']);
   const manifest = agentManifestSchema.parse({

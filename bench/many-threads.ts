@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Command, RecordedFact } from '#domain';
 import type { CommandHandler, Fence } from '#event-store';
-import { appendPieces, createWithMessage, handled, newId, startThread, type HotThread } from './threads.ts';
+import { appendDeltas, createWithMessage, handled, newId, startThread, type HotThread } from './threads.ts';
 
 const PIECES = [15, 16];
 
@@ -61,7 +61,7 @@ async function startAnotherRun(handler: CommandHandler, threadId: string): Promi
 }
 
 async function finish(handler: CommandHandler, hot: HotThread, pieces: number): Promise<void> {
-  for (let i = 0; i < pieces; i++) await appendPieces(handler, hot, 1);
+  for (let i = 0; i < pieces; i++) await appendDeltas(handler, hot, 1);
   const text = 'A piece of text of forty characters long.'.repeat(pieces);
   const facts: RecordedFact[] = [
     { type: 'assistant.message_added', data: { text, toolCalls: [] } },

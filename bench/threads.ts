@@ -49,7 +49,7 @@ export async function startThread(handler: CommandHandler): Promise<HotThread> {
 }
 
 /** Some more text of the answer, as a worker appends it. */
-export async function appendPieces(handler: CommandHandler, hot: HotThread, pieces: number): Promise<void> {
+export async function appendDeltas(handler: CommandHandler, hot: HotThread, pieces: number): Promise<void> {
   const fact: RecordedFact = {
     type: 'assistant.text_added',
     data: { text: 'A piece of text of forty characters long.' },

@@ -74,7 +74,7 @@ export const NIGHT_PARTS = {
       'libs/agents/tool-input\\.unit',
       'libs/domain/(folder-path|title)\\.unit',
       'libs/platform/process/large-json\\.unit',
-      'libs/run-engine/(pieces|stored-text|transcript-turns)\\.unit',
+      'libs/run-engine/(deltas|stored-text|transcript-turns)\\.unit',
       'libs/task-pool/read-answer\\.unit',
     ],
   },

@@ -12,7 +12,7 @@ import { expectHealthy } from './support/checks.ts';
 import { getThread, inParallel, postEvents, readLog, type Answer, type Caller, type Run } from './support/client.ts';
 import { hangAt, newThread, PLACES, say, type HangingRun } from './support/hanging-runs.ts';
 import { addAgent } from './support/more-agents.ts';
-import { scriptText } from './support/outside.ts';
+import { scriptText } from './support/fake-provider.ts';
 import { freshSeed, seededRandom } from './support/random.ts';
 import { startStandardSystem, type StandardSystem } from './support/standard-system.ts';
 import { isLong, upTo } from './support/system.ts';
@@ -58,7 +58,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
 
   /** Callers of another agent that lives outside. */
   async function agentWhere(more: Partial<AgentManifestInput> & { name: string }): Promise<(i: number) => Caller> {
-    const manifest = { ...system.outside.manifest, ...more } as AgentManifestInput;
+    const manifest = { ...system.fakeProvider.manifest, ...more } as AgentManifestInput;
     const agentId = await addAgent(system, manifest);
     return (i) => ({ ...callerOf(i), agentId });
   }
@@ -91,7 +91,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
     async () => {
       const enqueue = await agentWhere({ name: 'enqueue once', whenBusy: 'enqueue' });
       const echo = await addAgent(system, { name: 'echo', harness: { name: 'echo' } });
-      const { call: _, ...ahead } = await hangAt(system.outside, enqueue(0));
+      const { call: _, ...ahead } = await hangAt(system.fakeProvider, enqueue(0));
       const [behind, last] = [
         await say(callerOf(0), ahead.threadId, SHORT),
         await say(callerOf(1), ahead.threadId, SHORT),
@@ -148,7 +148,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       const afterAnswer: number[] = [];
       const answered: number[] = [];
       await inParallel(INTERRUPTS, CONNECTIONS, async (i) => {
-        const { threadId, runId, call } = await hangAt(system.outside, callerOf(i), PLACES[i % PLACES.length]);
+        const { threadId, runId, call } = await hangAt(system.fakeProvider, callerOf(i), PLACES[i % PLACES.length]);
         const sentAt = Date.now();
         await interrupt(callerOf(i + 1), threadId, runId);
         const answeredAt = Date.now();
@@ -178,7 +178,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       const random = seededRandom(freshSeed(), 'interrupts of Runs that begin');
       const sent = await inParallel(INTERRUPTS, CONNECTIONS, async (i) => {
         const threadId = await newThread(callerOf(i));
-        system.outside.hold('step asked', (call) => call.threadId === threadId);
+        system.fakeProvider.hold('step asked', (call) => call.threadId === threadId);
         const { id: runId } = await say(callerOf(i), threadId, SHORT);
         // Also on a machine on which nothing is claimed that soon.
         if (i % 4 === 0) await eventually(async () => (await claimsOf(runId)) > 0, { what: 'it is claimed' });
@@ -190,7 +190,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       const sentAt = new Map(sent.map((one) => [one.runId, one.sentAt]));
       // A call that begins after it would be one that it did not stop.
       await sleep(CLOSED_P99_MS);
-      const calls = system.outside.modelCalls.filter(({ runId }) => sentAt.has(runId));
+      const calls = system.fakeProvider.modelCalls.filter(({ runId }) => sentAt.has(runId));
       const areClosed = (): boolean => calls.every(({ closedAt }) => closedAt !== null);
       await eventually(areClosed, { what: 'all their calls are closed' });
       const closedAfter = calls.map(({ runId, closedAt }) => closedAt! - sentAt.get(runId)!);
@@ -208,7 +208,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
 
   /** Every Run of the Threads at work, from its first call outside to its last. */
   function workOf(threadId: string): { runId: string; from: number; to: number }[] {
-    const calls = [...system.outside.modelCalls, ...system.outside.toolUses].filter(
+    const calls = [...system.fakeProvider.modelCalls, ...system.fakeProvider.toolUses].filter(
       (call) => call.threadId === threadId,
     );
     return [...new Set(calls.map(({ runId }) => runId))].map((runId) => {
@@ -264,8 +264,8 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
       // Not who leads the dispatcher: without a word it leads for six seconds more.
       const led = system.workers.findIndex((worker) => worker.output().includes('dispatcher became leader'));
       const isLed = ({ call: { pid } }: HangingRun): boolean => pid === system.workers[led]?.pid;
-      let run = await hangAt(system.outside, busy(0), PLACES[1]);
-      while (isLed(run)) run = await hangAt(system.outside, busy(0), PLACES[1]);
+      let run = await hangAt(system.fakeProvider, busy(0), PLACES[1]);
+      while (isLed(run)) run = await hangAt(system.fakeProvider, busy(0), PLACES[1]);
       const { threadId, runId, call } = run;
       const stopped = system.workers.find(({ pid }) => pid === call.pid)!;
       stopped.signal('SIGSTOP');
@@ -325,7 +325,7 @@ describeWithPrivateRedis('an interrupt is a commit', () => {
     'while Redis is away',
     async () => {
       const runs = await inParallel(10, CONNECTIONS, (i) =>
-        hangAt(system.outside, callerOf(i), PLACES[i % PLACES.length]),
+        hangAt(system.fakeProvider, callerOf(i), PLACES[i % PLACES.length]),
       );
       await redis.kill();
       const closedAfter = await inParallel(runs.length, CONNECTIONS, async (i) => {

@@ -13,7 +13,7 @@ import {
 } from './support/client.ts';
 import { newThread, say } from './support/hanging-runs.ts';
 import { addAgent } from './support/more-agents.ts';
-import { Outside, scriptText, type ToolName } from './support/outside.ts';
+import { FakeProvider, scriptText, type ToolName } from './support/fake-provider.ts';
 import { KB, ProcessGauge, type Sample } from './support/process-gauge.ts';
 import { freshSeed, seededRandom, type Random } from './support/random.ts';
 import { isLong, startSystem, upTo, type System } from './support/system.ts';
@@ -35,7 +35,7 @@ const asks = (name: string, questions = 1): string =>
 type Decision = 'allow_once' | 'reject_once';
 
 describeWithRedis('Runs that wait for a person', () => {
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let apis: { process: SpawnedNode; caller: Caller }[];
   let workers: SpawnedNode[];
@@ -43,16 +43,16 @@ describeWithRedis('Runs that wait for a person', () => {
 
   beforeAll(async () => {
     random = seededRandom(freshSeed(), 'waiting');
-    outside = await Outside.start();
-    const NODE_OPTIONS = `${outside.env.NODE_OPTIONS} ${ProcessGauge.env.NODE_OPTIONS}`;
+    fakeProvider = await FakeProvider.start();
+    const NODE_OPTIONS = `${fakeProvider.env.NODE_OPTIONS} ${ProcessGauge.env.NODE_OPTIONS}`;
     const env = { ...ProcessGauge.env, NODE_OPTIONS, LEASE_MS: '2000' };
-    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: outside.manifest });
+    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: fakeProvider.manifest });
     await startAll();
   }, 120_000);
 
   afterAll(async () => {
     await system.stop();
-    await outside.close();
+    await fakeProvider.close();
   });
 
   async function startAll(): Promise<void> {
@@ -108,7 +108,7 @@ describeWithRedis('Runs that wait for a person', () => {
   function expectDecided(log: readonly LogEntry[], { toolCallId = '' }: LogEntry, decision: Decision): void {
     const of = log.filter((entry) => entry.toolCallId === toolCallId && entry.type !== 'tool.confirmation.required');
     const told = decision === 'allow_once' ? ['tool.use.started', 'tool.use.completed'] : ['tool.use.completed'];
-    expect([...of.map(({ type }) => type), outside.effectsOf(toolCallId)]).toEqual([...told, told.length - 1]);
+    expect([...of.map(({ type }) => type), fakeProvider.effectsOf(toolCallId)]).toEqual([...told, told.length - 1]);
   }
 
   test(
@@ -190,8 +190,8 @@ describeWithRedis('Runs that wait for a person', () => {
   test(
     'several questions of a Run are decided in any order, over a restart of everything and a new version of the agent',
     async () => {
-      const patient = { ...outside.manifest, name: 'patient' } as AgentManifestInput;
-      const impatient = { ...patient, name: 'impatient', limits: { ...outside.manifest.limits, waitMs: WAIT_MS } };
+      const patient = { ...fakeProvider.manifest, name: 'patient' } as AgentManifestInput;
+      const impatient = { ...patient, name: 'impatient', limits: { ...fakeProvider.manifest.limits, waitMs: WAIT_MS } };
       const [patientId, impatientId] = [await addAgent(system, patient), await addAgent(system, impatient)];
       const of = (agentId: string) => (i: number) => ({ ...callerOf(i), agentId });
       const runs = await startWaiting(ASKING, asks('many', QUESTIONS), of(patientId));
@@ -225,7 +225,7 @@ describeWithRedis('Runs that wait for a person', () => {
       await inParallel(ASKING, CONNECTIONS, async (i) => {
         const log = await readLog(callerOf(i), runs[i]!.threadId);
         orders[i]!.forEach((question, n) => expectDecided(log, question, decisionOf(i, n)));
-        const { text } = outside.modelCalls.find(({ runId, step }) => runId === runs[i]!.runId && step === 1)!;
+        const { text } = fakeProvider.modelCalls.find(({ runId, step }) => runId === runs[i]!.runId && step === 1)!;
         expect((await getThread(callerOf(i), runs[i]!.threadId)).body.run?.finalOutput?.text).toBe(text);
       });
       await expectExpired(late, lateQuestions);
@@ -249,7 +249,7 @@ describeWithRedis('Runs that wait for a person', () => {
       expect((await decide(callerOf(i), runs[i]!, questions[i]!, 'allow_once')).status).toBe(409);
       const { thread, run } = (await getThread(callerOf(i), runs[i]!.threadId)).body;
       expect([thread.status, run?.status]).toEqual(['IDLE', 'expired']);
-      expect(outside.effectsOf(questions[i]!.toolCallId!)).toBe(0);
+      expect(fakeProvider.effectsOf(questions[i]!.toolCallId!)).toBe(0);
     });
   }
 });

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { ThreadSummary } from '#contract';
 import { previewOf } from '#domain';
-import { BY_KEY, isDatabaseAway, namedStatement } from '#platform';
+import { BY_KEY, isDatabaseUnavailable, namedStatement } from '#platform';
 import type { ApiRequest } from './http/caller.ts';
 
 const THREAD_EXTRAS = namedStatement(import.meta.dirname, 'queries/thread-extras.sql');
@@ -49,7 +49,7 @@ export class Extensions {
       const { rows } = await this.pool.query<ExtrasRow>({ ...THREAD_EXTRAS, ...BY_KEY, values: [threadIds] });
       return new Map(rows.map((row) => [row.threadId, toExtras(row)]));
     } catch (error) {
-      if (isDatabaseAway(error)) return new Map();
+      if (isDatabaseUnavailable(error)) return new Map();
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 import type { RateLimiter } from '#access';
 import { wakeupsPart, type LiveBus } from '#live';
-import { databasePart, HealthCheck, okOrAway, type Database, type PolicyWatch, type Readiness } from '#platform';
+import { databasePart, HealthCheck, partStatus, type Database, type PolicyWatch, type Readiness } from '#platform';
 import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
 import { metrics } from './metrics.ts';
 
@@ -45,6 +45,6 @@ export class HealthService {
     const reasons = Object.values(parts).flatMap(({ reason }) => reason ?? []);
     if (this.stopping) reasons.unshift('Shutting down: finishing in-flight requests.');
     const status = this.stopping ? 'stopping' : !database.works ? 'away' : reasons.length > 0 ? 'degraded' : 'ready';
-    return { status, database: okOrAway(database), queue: okOrAway(queue), reasons };
+    return { status, database: partStatus(database), queue: partStatus(queue), reasons };
   }
 }

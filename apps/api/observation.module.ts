@@ -6,7 +6,7 @@ import { AccessModule, RateLimiter } from '#access';
 import type { AdminOperation } from '#contract';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import { DATABASE, LOGGER, onScrape, PolicyWatch, scrape, type Database, type Logger } from '#platform';
-import { QueueControls, RUN_QUEUE, RunQueueModule, tellInstallation, type RunQueue } from '#run-queue';
+import { QueueControls, RUN_QUEUE, RunQueueModule, reportInstallation, type RunQueue } from '#run-queue';
 import { sendError } from './http/error-filter.ts';
 import { HealthService } from './health-service.ts';
 
@@ -55,7 +55,7 @@ export class ObservationModule implements OnModuleInit, OnModuleDestroy {
   onModuleInit(): void {
     const { health, queue, controls } = this;
     const { pool } = this.database;
-    this.ends = [onScrape(async () => void (await health.check())), tellInstallation({ pool, queue, controls })];
+    this.ends = [onScrape(async () => void (await health.check())), reportInstallation({ pool, queue, controls })];
     this.fastify.route({
       method: SCRAPE.method,
       url: SCRAPE.path,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { StartError, type Config, type Ending, type Logger } from '#platform';
+import { StartError, type Config, type ShutdownHooks, type Logger } from '#platform';
 import { BASE_PATH } from './http/endpoint.ts';
 import { HealthService } from './health-service.ts';
 import { createHttpAdapter } from './http/http-adapter.ts';
@@ -45,7 +45,7 @@ export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config
  * other processes. Streams stay open meanwhile, because their clients would reconnect to this process. Then the port closes,
  * streams end and requests in progress finish. Connections that are open after the grace period are closed.
  */
-export function apiEnding({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): Ending<NestFastifyApplication> {
+export function apiShutdownHooks({ SHUTDOWN_DRAIN_MS }: Config, logger: Logger): ShutdownHooks<NestFastifyApplication> {
   return {
     drain: async (app) => {
       // The API never listened.

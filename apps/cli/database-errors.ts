@@ -1,4 +1,4 @@
-import { ConfigError, StartError, throwReadable } from '#platform';
+import { ConfigError, StartError, throwStartupError } from '#platform';
 import { CommandError } from './exit-codes.ts';
 
 /** What a person can do something about as a CommandError; anything else as it is. `url` is not shown. */
@@ -7,7 +7,7 @@ export function asCommandError(error: unknown, url?: string): unknown {
   if (error instanceof StartError) return new CommandError('away', error.message, { cause: error });
   if (url === undefined) return error;
   try {
-    throwReadable(error, url);
+    throwStartupError(error, url);
   } catch (readable) {
     return asCommandError(readable);
   }

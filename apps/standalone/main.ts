@@ -15,42 +15,44 @@ import {
   startEmbeddedPostgres,
   StartError,
   startTracing,
-  throwReadable,
+  throwStartupError,
   type Config,
   type Database,
   type EmbeddedPostgres,
-  type Lifetime,
+  type ProcessLifecycle,
   type Logger,
 } from '#platform';
 import { migrateInstallation } from '#run-queue';
-import { apiEnding, createApi, healthOf, listen } from '../api/start-api.ts';
+import { apiShutdownHooks, createApi, healthOf, listen } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
 /** API and worker in one process on an embedded PostgreSQL: what `npm start` runs. */
-async function main(lifetime: Lifetime): Promise<void> {
+async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const settings = loadConfig(process.env);
   const logger = createLogger(settings.LOG_LEVEL, 'spool', logOutput(settings.LOG_FORMAT));
   endOnFault(logger);
   await requireFreePort(settings);
-  lifetime.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
+  lifecycle.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
-  const listener = await lifetime.start(() => MetricsListener.open(settings, logger), { stop: (open) => open.close() });
-  await lifetime.start(() => startTracing(settings, 'spool', logger), { stop: (tracing) => tracing.stop() });
+  const listener = await lifecycle.start(() => MetricsListener.open(settings, logger), {
+    stop: (open) => open.close(),
+  });
+  await lifecycle.start(() => startTracing(settings, 'spool', logger), { stop: (tracing) => tracing.stop() });
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifetime, dataDir, settings, logger));
+  const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifecycle, dataDir, settings, logger));
   // On a database of its own nobody else counts.
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
   const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
   const config = { ...settings, ...alone, DATABASE_URL: databaseUrl, ALLOWED_PRIVATE_ADDRESSES: allowed };
-  await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
+  await migrate(databaseUrl).catch((error: unknown) => throwStartupError(error, databaseUrl));
   const start = () => createApi(StandaloneModule.forRoot(config, logger), config, logger);
-  const app = await lifetime.start(start, apiEnding(config, logger));
-  listener.tellReadiness(() => healthOf(app).check());
-  const baseUrl = await lifetime.start(() => listen(app, config, logger));
+  const app = await lifecycle.start(start, apiShutdownHooks(config, logger));
+  listener.reportReadiness(() => healthOf(app).check());
+  const baseUrl = await lifecycle.start(() => listen(app, config, logger));
   const { pool } = app.get<Database>(DATABASE);
   const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);
   const handlers = app.get<AdminHandlers>(ADMIN_HANDLERS);
@@ -73,7 +75,7 @@ async function assistantFromEnv(logger: Logger): Promise<AgentManifestInput | nu
 
 /** Starts and migrates the embedded PostgreSQL. Leaves the URL for processes in the data directory, for `npx spool`. */
 async function startOwnDatabase(
-  lifetime: Lifetime,
+  lifecycle: ProcessLifecycle,
   dataDir: string,
   { QUEUE_URL }: Config,
   logger: Logger,
@@ -85,7 +87,7 @@ async function startOwnDatabase(
       const why = String(error instanceof Error ? error.message : error);
       throw new StartError(`The embedded PostgreSQL did not start: ${why}`);
     });
-  const postgres = await lifetime.start(begin, { stop: (started) => started.stop() });
+  const postgres = await lifecycle.start(begin, { stop: (started) => started.stop() });
   logger.info(
     { dataDir: postgres.dataDir, port: postgres.port, adopted: postgres.adopted },
     'embedded PostgreSQL ready',
@@ -93,10 +95,10 @@ async function startOwnDatabase(
   // Migrates as the owner. Nothing uses the owner's URL after this.
   const { ownerUrl, url } = postgres;
   await migrateInstallation({ ownerUrl, appUrl: url, queueUrl: QUEUE_URL }).catch((error: unknown) =>
-    throwReadable(error, ownerUrl),
+    throwStartupError(error, ownerUrl),
   );
   const forget = (): Promise<void> => rm(urlFile, { force: true });
-  await lifetime.start(() => writePrivateFile(urlFile, postgres.url), { stop: forget });
+  await lifecycle.start(() => writePrivateFile(urlFile, postgres.url), { stop: forget });
   return postgres.url;
 }
 

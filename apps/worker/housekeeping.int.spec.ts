@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { endThreadsOf } from '#admin';
 import { createAgent } from '#agents';
 import { CommandHandler, ThreadStore } from '#event-store';
-import { BlobKeeper, BlobStoreAway, DiskBlobStore, FileStore, storeAttachment, type BlobStore } from '#files';
+import { BlobKeeper, BlobStoreUnavailable, DiskBlobStore, FileStore, storeAttachment, type BlobStore } from '#files';
 import { createLogger, newId, openDatabase, type Database } from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { Housekeeping } from './housekeeping.ts';
@@ -226,9 +226,9 @@ test('a blob store that is away keeps its bytes for the next round, and nothing 
     put: (...args) => disk.put(...args),
     get: (...args) => disk.get(...args),
     size: (key) => disk.size(key),
-    delete: () => Promise.reject(new BlobStoreAway(new Error('away'))),
+    delete: () => Promise.reject(new BlobStoreUnavailable(new Error('away'))),
   };
-  await expect(open(failing).tidy()).rejects.toThrow(BlobStoreAway);
+  await expect(open(failing).tidy()).rejects.toThrow(BlobStoreUnavailable);
   expect(await keys()).toEqual([]);
   expect(await blobsOnDisk()).toBe(2);
   // Put off: at the next round the others come first.
@@ -251,11 +251,11 @@ test('bytes that cannot be removed do not keep the others from going', async () 
     get: (...args) => disk.get(...args),
     size: (key) => disk.size(key),
     delete: async (key) => {
-      if (key === stuck.key) throw new BlobStoreAway(new Error('stuck'));
+      if (key === stuck.key) throw new BlobStoreUnavailable(new Error('stuck'));
       await disk.delete(key);
     },
   };
-  await expect(open(failing).tidy()).rejects.toThrow(BlobStoreAway);
+  await expect(open(failing).tidy()).rejects.toThrow(BlobStoreUnavailable);
   expect(await open(failing).tidy()).toBe(1_234);
   expect(await blobsOnDisk()).toBe(1);
 });

@@ -10,24 +10,24 @@ import {
   requireDatabaseUrl,
   runMain,
   startTracing,
-  throwReadable,
-  type Lifetime,
+  throwStartupError,
+  type ProcessLifecycle,
 } from '#platform';
 import { WorkerHealth } from './worker-health.ts';
 import { WorkerModule } from './worker.module.ts';
 
 /** A worker process: executes Runs, and takes its turn at the background loops. */
-async function main(lifetime: Lifetime): Promise<void> {
+async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool worker', logOutput(config.LOG_FORMAT));
   endOnFault(logger);
-  lifetime.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
+  lifecycle.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
   // The first to be there and the last to go: also a start and an end can be looked at.
-  const listener = await lifetime.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
-  await lifetime.start(() => startTracing(config, 'spool-worker', logger), { stop: (tracing) => tracing.stop() });
-  await migrate(databaseUrl).catch((error: unknown) => throwReadable(error, databaseUrl));
-  const app = await lifetime.start(
+  const listener = await lifecycle.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
+  await lifecycle.start(() => startTracing(config, 'spool-worker', logger), { stop: (tracing) => tracing.stop() });
+  await migrate(databaseUrl).catch((error: unknown) => throwStartupError(error, databaseUrl));
+  const app = await lifecycle.start(
     // Nest tells of each module; what goes wrong is thrown.
     () =>
       NestFactory.createApplicationContext(WorkerModule.forRoot(config, logger), {
@@ -37,7 +37,7 @@ async function main(lifetime: Lifetime): Promise<void> {
     { stop: (app) => app.close() },
   );
   const health = app.get(WorkerHealth);
-  listener.tellReadiness(() => health.check());
+  listener.reportReadiness(() => health.check());
   onScrape(async () => void (await health.check()));
   logger.info({ slots: config.WORKER_SLOTS, leaseMs: config.LEASE_MS }, 'worker ready');
 }

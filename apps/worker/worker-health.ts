@@ -1,5 +1,5 @@
 import { wakeupsPart, type LiveBus } from '#live';
-import { databasePart, HealthCheck, okOrAway, type Database, type PolicyWatch, type Readiness } from '#platform';
+import { databasePart, HealthCheck, partStatus, type Database, type PolicyWatch, type Readiness } from '#platform';
 import type { WorkerLoop } from '#run-engine';
 import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
 
@@ -42,7 +42,7 @@ export class WorkerHealth {
     if (stage === 'idle') reasons.unshift('The worker does not take Runs yet.');
     else if (stage !== 'running') reasons.unshift('The worker is stopping and takes no more Runs.');
     const status = statusOf(stage, database.works, reasons);
-    return { status, database: okOrAway(database), queue: okOrAway(queue), worker: stage, reasons };
+    return { status, database: partStatus(database), queue: partStatus(queue), worker: stage, reasons };
   }
 }
 

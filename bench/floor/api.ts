@@ -28,7 +28,7 @@ answerParent(async ({ databaseUrl, poolSize, run, answer, queue }: FloorApiOptio
   const render = fillable(answer, run.ids);
   const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize, options: '-c timezone=UTC' });
   const newId = monotonicFactory();
-  const offer = queue === null ? () => undefined : offerTo(queue);
+  const offer = queue === null ? () => undefined : enqueueTo(queue);
   const app = Fastify();
 
   app.post(`${BASE_PATH}/agents/:agentId/threads`, async (request, reply) => {
@@ -52,7 +52,7 @@ answerParent(async ({ databaseUrl, poolSize, run, answer, queue }: FloorApiOptio
 });
 
 /** Not awaited by the request. */
-function offerTo({ redisUrl, name }: FloorQueue): (job: FloorJob) => void {
+function enqueueTo({ redisUrl, name }: FloorQueue): (job: FloorJob) => void {
   const queue = new Queue<FloorJob>(name, { connection: new Redis(redisUrl, { maxRetriesPerRequest: null }) });
   const options = { attempts: 1, removeOnComplete: true, removeOnFail: true };
   return (job) => void queue.add('run', job, { ...options, jobId: `${job.runId}-1` });

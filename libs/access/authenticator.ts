@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { BY_KEY, namedStatement, type PolicyWatch } from '#platform';
 import type { Caller } from './caller.ts';
-import { KnownCredentials, type Admission, type Standing } from './known-credentials.ts';
+import { KnownCredentials, type Admission, type CredentialStatus } from './known-credentials.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
 import { limitsOf, type LimitSettings, type OwnLimits } from './token-limits.ts';
 
@@ -52,7 +52,7 @@ export class Authenticator {
   }
 }
 
-async function readToken(pool: Pool, settings: LimitSettings, token: string): Promise<Standing<Caller> | null> {
+async function readToken(pool: Pool, settings: LimitSettings, token: string): Promise<CredentialStatus<Caller> | null> {
   const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...BY_KEY, values: [hashToken(token)] });
   const [row] = rows;
   const isGood = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);

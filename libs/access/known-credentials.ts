@@ -1,4 +1,4 @@
-import { PolicyCache, type Moment, type PolicyWatch } from '#platform';
+import { PolicyCache, type Instant, type PolicyWatch } from '#platform';
 
 /** How many valid credentials a process remembers, and how many unknown ones. Drops the oldest first. */
 const MAX_REMEMBERED = 20_000;
@@ -7,7 +7,7 @@ const MAX_REMEMBERED = 20_000;
 const TOUCH_MS = 61_000;
 
 /** What a credential stands for. */
-export interface Standing<Value> {
+export interface CredentialStatus<Value> {
   value: Value;
   /** Whose use is written down. */
   id: string;
@@ -18,7 +18,7 @@ export interface Standing<Value> {
 export interface KnownCredentialsOptions<Value> {
   watch: PolicyWatch;
   /** Null where there is no such credential, or it is over. Throws what the database throws. */
-  read: (credential: string) => Promise<Standing<Value> | null>;
+  read: (credential: string) => Promise<CredentialStatus<Value> | null>;
   /** Writes that it was used; nobody waits for it. */
   touch: (id: string) => Promise<unknown>;
   /** The use could not be written. */
@@ -33,7 +33,7 @@ export interface Admission {
 
 /** Credentials, remembered until the policy changes (docs/adr/0010) or they are over. */
 export class KnownCredentials<Value> {
-  private readonly known: PolicyCache<(Standing<Value> & { readAt: Moment }) | null>;
+  private readonly known: PolicyCache<(CredentialStatus<Value> & { readAt: Instant }) | null>;
   /** Credentials that were valid when they were last read. Only these are looked up without `Admission`. */
   private readonly seen = new Map<string, true>();
   /** Credentials that are not valid, with the generation of the policy under which they were read. */
@@ -41,7 +41,7 @@ export class KnownCredentials<Value> {
   /** Look-ups of credentials that were not remembered. Requests with the same credential share one. */
   private readonly lookUps = new Map<string, LookUp<Value>>();
   /** When a use was last written, by id. */
-  private readonly touchedAt = new Map<string, Moment>();
+  private readonly touchedAt = new Map<string, Instant>();
 
   constructor(private readonly options: KnownCredentialsOptions<Value>) {
     const { watch, read } = options;
@@ -110,7 +110,7 @@ export class KnownCredentials<Value> {
     return standing.value;
   }
 
-  private isOver({ readAt, leftMs }: { readAt: Moment; leftMs: number }): boolean {
+  private isOver({ readAt, leftMs }: { readAt: Instant; leftMs: number }): boolean {
     return leftMs !== Infinity && this.options.watch.ageOf(readAt) >= leftMs;
   }
 

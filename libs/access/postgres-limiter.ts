@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { RateLimiterPostgres, type IRateLimiterStoreOptions } from 'rate-limiter-flexible';
-import { namedStatement, Turns } from '#platform';
+import { namedStatement, Semaphore } from '#platform';
 
 const COUNT_REQUEST = namedStatement(import.meta.dirname, 'count-request.sql');
 
@@ -9,7 +9,7 @@ const AT_ONCE = 3;
 
 /** The library's limiter with a statement of our own: its takes the clocks of the processes, which may be minutes apart. */
 export class PostgresLimiter extends RateLimiterPostgres {
-  private readonly turns = new Turns(AT_ONCE);
+  private readonly turns = new Semaphore(AT_ONCE);
 
   constructor(
     private readonly pool: Pool,

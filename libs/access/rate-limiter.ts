@@ -189,11 +189,12 @@ async function count(answer: Promise<RateLimiterRes>): Promise<StoreCount | null
 
 function connect(url: string, logger: Logger): RedisClient {
   const redis = connectRedis(url, { ...FAIL_FAST, retryStrategy: retryEvery(1_000) });
-  let isAway = false;
+  let isUnavailable = false;
   redis.on('error', (err) => {
-    if (!isAway) logger.warn({ err }, 'rate limit store unavailable; admitting this process’s share of each budget');
-    isAway = true;
+    if (!isUnavailable)
+      logger.warn({ err }, 'rate limit store unavailable; admitting this process’s share of each budget');
+    isUnavailable = true;
   });
-  redis.on('ready', () => (isAway = false));
+  redis.on('ready', () => (isUnavailable = false));
   return redis;
 }

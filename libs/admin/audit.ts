@@ -25,7 +25,7 @@ export type Note = (change: Change) => void;
 
 /**
  * Makes changes in one transaction with their entries in the audit log: neither is ever there without the other. What notes
- * nothing has changed nothing. Throws what the work throws, and DatabaseAway: then it may have been committed.
+ * nothing has changed nothing. Throws what the work throws, and DatabaseUnavailable: then it may have been committed.
  */
 export function audited<T>(pool: Pool, actor: Actor, work: (client: PoolClient, note: Note) => Promise<T>): Promise<T> {
   return transact(pool, async (client) => {

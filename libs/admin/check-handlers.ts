@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { BlobStoreAway, verifyFiles, type BlobKeeper, type FileStore, type VerifyFilesReport } from '#files';
+import { BlobStoreUnavailable, verifyFiles, type BlobKeeper, type FileStore, type VerifyFilesReport } from '#files';
 import { rebuild, verify, type RebuildReport, type VerifyReport } from '#projections';
 import { writeEntry } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
@@ -31,7 +31,7 @@ export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' |
       yield* alone('verification of files', signal, () =>
         linesOf(
           (report: VerifyFilesReport, done) => ({ ...report, done, findings: done ? report.findings : [] }),
-          (onProgress) => verifyFiles(parts, { from, hash, onProgress }).catch(throwStorageAway),
+          (onProgress) => verifyFiles(parts, { from, hash, onProgress }).catch(refuseStorageUnavailable),
           signal,
         ),
       );
@@ -50,8 +50,8 @@ export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' |
   };
 }
 
-function throwStorageAway(error: unknown): never {
-  if (!(error instanceof BlobStoreAway)) throw error;
+function refuseStorageUnavailable(error: unknown): never {
+  if (!(error instanceof BlobStoreUnavailable)) throw error;
   throw new AdminRefused('conflict', error.message);
 }
 

@@ -19,7 +19,7 @@ export interface Ended {
   complete: boolean;
 }
 
-/** Ends Threads of a deleted agent until the time is over, by `performance.now()`. Throws DatabaseAway. */
+/** Ends Threads of a deleted agent until the time is over, by `performance.now()`. Throws DatabaseUnavailable. */
 export async function endThreadsOf(
   pool: Pool,
   handler: CommandHandler,

@@ -17,7 +17,7 @@ interface Answers<N extends AdminOperationName> {
   bytes: Promise<FileRow>;
 }
 
-/** Does one operation. Throws AdminRefused, DatabaseAway, and of a fault of ours anything. */
+/** Does one operation. Throws AdminRefused, DatabaseUnavailable, and of a fault of ours anything. */
 export type AdminHandler<N extends AdminOperationName> = (
   input: AdminInput<AdminOperations[N]>,
   context: AdminContext,

@@ -25,7 +25,7 @@ const REDIS_PATIENCE_MS = 1_000;
 
 /**
  * Reads the overview of a window of so many minutes. It is polled by every open page: those that ask for the same window share
- * an answer. Throws DatabaseAway; what else is away is told in the answer.
+ * an answer. Throws DatabaseUnavailable; what else is away is told in the answer.
  */
 export function overviews(parts: QueueParts): (windowMinutes: number) => Promise<Overview> {
   const kept = new Map<number, { answer: Promise<Overview>; until: number }>();

@@ -12,7 +12,7 @@ export interface QueueParts {
   controls: QueueControls;
 }
 
-/** The queue and the workers, also while the queue itself is away. Throws DatabaseAway. */
+/** The queue and the workers, also while the queue itself is away. Throws DatabaseUnavailable. */
 export async function readQueue({ pool, config, controls, queue }: QueueParts): Promise<QueueStatus> {
   type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
   const { QUEUE_NAME: name, QUEUE_URL } = config;

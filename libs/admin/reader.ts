@@ -89,7 +89,7 @@ export interface AuditWanted extends PageWanted {
   since?: Filter;
 }
 
-/** Reads what operators see, on a pool or within a transaction. Newest first. Throws DatabaseAway. */
+/** Reads what operators see, on a pool or within a transaction. Newest first. Throws DatabaseUnavailable. */
 export class AdminReader {
   constructor(private readonly database: Queryable) {}
 

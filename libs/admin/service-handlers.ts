@@ -52,10 +52,10 @@ async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<vo
   const entry = { action: 'queue.resumed', targetId: config.QUEUE_NAME, details };
   if (pausedBy.length > 0) await writeEntry(pool, actor, entry);
   await controls.resumeQueue();
-  if (isByTool) await queue.liftToolPause().catch(throwQueueAway);
+  if (isByTool) await queue.liftToolPause().catch(refuseQueueUnavailable);
 }
 
-function throwQueueAway(): never {
+function refuseQueueUnavailable(): never {
   const message = 'The queue does not answer, so the pause by a BullMQ tool remains. Retry later.';
   throw new AdminRefused('conflict', message);
 }

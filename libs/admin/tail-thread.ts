@@ -16,7 +16,7 @@ export interface TailWanted {
   untilIdle: boolean;
 }
 
-/** The public log as it grows, until the Thread is deleted or the signal aborted. Throws DatabaseAway. */
+/** The public log as it grows, until the Thread is deleted or the signal aborted. Throws DatabaseUnavailable. */
 export async function* tailThread(
   { store, bus }: { store: ThreadStore; bus: LiveBus },
   { threadId, after, untilIdle }: TailWanted,

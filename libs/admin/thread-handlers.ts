@@ -157,7 +157,7 @@ function refusalOf(threadId: string, { refusal, message }: ThreadRefused): Error
     case 'no_live_version':
       return new AdminRefused('conflict', NO_LIVE_VERSION);
     case 'agent_not_ready': {
-      const details = refusal.lacks.map(({ detail }) => detail);
+      const details = refusal.issues.map(({ detail }) => detail);
       return new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
     }
     case 'thread_contended':

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import type { AgentKind } from '#domain';
 import { BY_KEY, namedStatement, PolicyCache, rethrowUnavailable, type PolicyWatch } from '#platform';
 import { NOTHING_ALLOWED, type Allowances } from './allowances.ts';
-import type { Harnesses, Lack } from './harness.ts';
+import type { Harnesses, ReadinessIssue } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
 import { ReadinessCheck } from './readiness.ts';
 import { findToolWarnings } from './tool-warnings.ts';
@@ -40,7 +40,7 @@ export interface AgentCatalogueOptions {
   now?: () => number;
 }
 
-/** The agents and their versions, as this process last read them. Reads throw DatabaseAway. */
+/** The agents and their versions, as this process last read them. Reads throw DatabaseUnavailable. */
 export class AgentCatalogue {
   private readonly pool: Pool;
   private readonly readinessCheck: ReadinessCheck;
@@ -83,17 +83,17 @@ export class AgentCatalogue {
   /**
    * Returns what the agent lacks to run now, at most 2 s old; empty if it can run (docs/spec/decisions.md#readiness).
    */
-  readiness(manifest: AgentManifest): Promise<readonly Lack[]> {
+  readiness(manifest: AgentManifest): Promise<readonly ReadinessIssue[]> {
     return this.readinessCheck.of(manifest);
   }
 
   /** Returns what it lacks and can run without: optional tool servers whose secrets are missing. */
-  warnings(manifest: AgentManifest): Promise<readonly Lack[]> {
+  warnings(manifest: AgentManifest): Promise<readonly ReadinessIssue[]> {
     return this.readinessCheck.warnings(manifest);
   }
 
-  /** Returns why workers left out tools when they last read the lists of its tool servers. Throws DatabaseAway. */
-  toolWarnings(agentId: string, manifest: AgentManifest): Promise<readonly Lack[]> {
+  /** Returns why workers left out tools when they last read the lists of its tool servers. Throws DatabaseUnavailable. */
+  toolWarnings(agentId: string, manifest: AgentManifest): Promise<readonly ReadinessIssue[]> {
     return findToolWarnings(this.pool, agentId, manifest);
   }
 

@@ -55,7 +55,7 @@ export class AgentsModule implements OnApplicationShutdown {
 }
 
 /**
- * Returns the harnesses that a test has preloaded into this process (test/support/outside-preload.ts); none in production.
+ * Returns the harnesses that a test has preloaded into this process (test/support/fake-provider-preload.ts); none in production.
  * This hook for tests is a global symbol, because a preloaded module and a bundle share no modules (docs/adr/0020).
  */
 function preloadedHarnesses(): Harness[] {

@@ -12,7 +12,7 @@ export interface NewAgent {
   manifest: AgentManifestInput;
 }
 
-/** Makes an agent that is not published, named as the manifest says; answers its id. Throws ZodError, DatabaseAway. */
+/** Makes an agent that is not published, named as the manifest says; answers its id. Throws ZodError, DatabaseUnavailable. */
 export async function createAgent(
   database: Queryable,
   { organizationId, ownerPersonId, access, manifest }: NewAgent,
@@ -26,7 +26,7 @@ export async function createAgent(
 
 /**
  * Stores the manifest, its defaults filled in, as the agent's next version and makes it the live one; answers the
- * version's number, null when there is no such agent or it is deleted. Throws ZodError, DatabaseAway.
+ * version's number, null when there is no such agent or it is deleted. Throws ZodError, DatabaseUnavailable.
  */
 export async function addAgentVersion(
   database: Queryable,
@@ -62,7 +62,7 @@ export interface AgentChange {
   deleted?: true;
 }
 
-/** Every pod sees it within 5 s. Whether there is such an agent that is not deleted. Throws DatabaseAway. */
+/** Every pod sees it within 5 s. Whether there is such an agent that is not deleted. Throws DatabaseUnavailable. */
 export async function changeAgent(database: Queryable, agentId: string, change: AgentChange): Promise<boolean> {
   const { published = null, apiEnabled = null, access = null, ownerPersonId, deleted = false } = change;
   const owner = [ownerPersonId !== undefined, ownerPersonId ?? null];

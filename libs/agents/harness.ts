@@ -5,7 +5,7 @@ import type { AgentManifest } from './manifest.ts';
 import type { ManifestIssue } from './manifest-issues.ts';
 
 /** Something that an agent needs to run now and does not have. */
-export interface Lack {
+export interface ReadinessIssue {
   /** For callers: a clause that reveals nothing about the configuration (`a credential is missing`). */
   message: string;
   /** For operators and the log: a sentence that says exactly what is missing. It never contains a secret. */
@@ -24,7 +24,7 @@ export interface Harness {
    */
   checkSettings(manifest: AgentManifest): ManifestIssue[];
   /** Returns what else the agent lacks to run now. Must be quick, because it is called before each message. */
-  readiness(manifest: AgentManifest): Promise<Lack[]>;
+  readiness(manifest: AgentManifest): Promise<ReadinessIssue[]>;
   /**
    * Returns the tools that a Run's steps may call, with unique names. Called when a claim boots. Throws HarnessError
    * (`tool_server_unavailable`).

@@ -5,7 +5,7 @@ import { fixedClock } from '#testing';
 import type { Allowances } from './allowances.ts';
 import { allowing } from './allowances.testing.ts';
 import { echoHarness } from './echo/echo-harness.ts';
-import { harnessesByName, type Harness, type Lack } from './harness.ts';
+import { harnessesByName, type Harness, type ReadinessIssue } from './harness.ts';
 import { agentManifestSchema, type AgentManifestInput } from './manifest.ts';
 import { diffManifests } from './manifest-diff.ts';
 import { ReadinessCheck } from './readiness.ts';
@@ -64,8 +64,8 @@ it('tells operators which secrets are missing and why, and callers that one is',
       headers: { Cookie: empty, 'X-Auth': big, 'X-Key': binary, 'X-Odd': { file: folder } },
     },
   ];
-  const lacks = await makeCheck({ BLANK: ' ', OTHER: CANARY }).of(withKey({ env: 'KEY' }, { toolServers: servers }));
-  expect(lacks.map((lack) => lack.detail)).toEqual([
+  const issues = await makeCheck({ BLANK: ' ', OTHER: CANARY }).of(withKey({ env: 'KEY' }, { toolServers: servers }));
+  expect(issues.map((issue) => issue.detail)).toEqual([
     'model.apiKey: The variable KEY is not set, or is empty.',
     'toolServers.0.env.T_KEY: The variable BLANK is not set, or is empty.',
     `toolServers.0.env.PATH: The file ${missing} cannot be read (ENOENT).`,
@@ -74,7 +74,7 @@ it('tells operators which secrets are missing and why, and callers that one is',
     `toolServers.1.headers.X-Key: The file ${binary.file} is not text.`,
     `toolServers.1.headers.X-Odd: ${folder} is not a file.`,
   ]);
-  expect(new Set(lacks.map((lack) => lack.message))).toEqual(new Set([message]));
+  expect(new Set(issues.map((issue) => issue.message))).toEqual(new Set([message]));
 });
 
 it.each([
@@ -92,8 +92,8 @@ it.each([
   ],
 ])('lacks what manifests may not name: %s', async (_what, apiKey, why) => {
   const check = makeCheck({ OTHER: CANARY, DATABASE_URL: CANARY, AWS_SECRET_ACCESS_KEY: CANARY });
-  const lacks = await check.of(withKey(apiKey));
-  expect(lacks).toEqual([{ message, detail: expect.stringMatching(why) as string }]);
+  const issues = await check.of(withKey(apiKey));
+  expect(issues).toEqual([{ message, detail: expect.stringMatching(why) as string }]);
 });
 
 it('follows no link and no .. out of a folder that is allowed', async () => {
@@ -121,8 +121,8 @@ it('follows no link and no .. out of a folder that is allowed', async () => {
 it('lacks programs and networks that the installation does not give', async () => {
   const server = { name: 'a', command: '/bin/sh', network: true };
   const allowedHere = { name: 'b', command: 'x' };
-  const lacks = await makeCheck().of(manifest({ toolServers: [server, allowedHere] }));
-  expect(lacks.map(({ detail }) => detail)).toEqual([
+  const issues = await makeCheck().of(manifest({ toolServers: [server, allowedHere] }));
+  expect(issues.map(({ detail }) => detail)).toEqual([
     'toolServers.0.command: The command "/bin/sh" is not allowed; add its absolute path to TOOL_SERVER_COMMANDS.',
     'toolServers.0.network: Tool servers may not have the network; set TOOL_SERVER_NETWORK=on to allow it.',
   ]);
@@ -148,14 +148,14 @@ it('does without the secrets of a tool server that is not required', async () =>
 });
 
 it('asks the harness only once its settings are right', async () => {
-  const own: Lack = { message: 'its provider is away', detail: 'https://x is away.' };
+  const own: ReadinessIssue = { message: 'its provider is away', detail: 'https://x is away.' };
   const readiness = jest.fn(async () => [own]);
   const check = makeCheck({}, { ...echoHarness(), readiness });
   const wrong = await check.of(manifest({ harness: { name: 'echo', pauseMs: -1 } }));
-  expect(wrong.map((lack) => lack.message)).toEqual(['the settings of its harness are wrong']);
+  expect(wrong.map((issue) => issue.message)).toEqual(['the settings of its harness are wrong']);
   expect(readiness).not.toHaveBeenCalled();
   expect(await check.of(withKey({ env: 'KEY' }))).toEqual([expect.objectContaining({ message }), own]);
-  expect((await check.of(withKey({ env: 'KEY' }, { harness: { name: 'x' } }))).map((lack) => lack.message)).toEqual([
+  expect((await check.of(withKey({ env: 'KEY' }, { harness: { name: 'x' } }))).map((issue) => issue.message)).toEqual([
     'its harness is missing',
     message,
   ]);
@@ -163,7 +163,7 @@ it('asks the harness only once its settings are right', async () => {
 
 it('remembers the answer for two seconds a manifest, and a failure not at all', async () => {
   const env: Record<string, string> = {};
-  const readiness = jest.fn(async (): Promise<Lack[]> => []);
+  const readiness = jest.fn(async (): Promise<ReadinessIssue[]> => []);
   const check = makeCheck(env, { ...echoHarness(), readiness });
   const asked = withKey({ env: 'KEY' });
   expect(await check.of(asked)).toHaveLength(1);

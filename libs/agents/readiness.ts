@@ -1,5 +1,5 @@
 import { allowedCommand, NotAllowed, requireNetwork, type Allowances } from './allowances.ts';
-import type { Harnesses, Lack } from './harness.ts';
+import type { Harnesses, ReadinessIssue } from './harness.ts';
 import type { AgentManifest } from './manifest.ts';
 import { issueText } from './manifest-issues.ts';
 import { optionalSecrets, requiredSecrets, resolveSecret, SecretMissing, type PlacedSecret } from './secrets.ts';
@@ -15,29 +15,32 @@ export interface ReadinessCheckOptions {
 
 /** What manifests lack to run in this process, remembered for two seconds a manifest. */
 export class ReadinessCheck {
-  private readonly known = new WeakMap<AgentManifest, { lacks: Promise<readonly Lack[]>; askedAt: number }>();
+  private readonly known = new WeakMap<
+    AgentManifest,
+    { issues: Promise<readonly ReadinessIssue[]>; askedAt: number }
+  >();
 
   constructor(private readonly options: ReadinessCheckOptions) {}
 
-  of(manifest: AgentManifest): Promise<readonly Lack[]> {
+  of(manifest: AgentManifest): Promise<readonly ReadinessIssue[]> {
     const now = this.options.now();
     const known = this.known.get(manifest);
-    if (known !== undefined && now - known.askedAt < FRESH_MS) return known.lacks;
-    const lacks = this.find(manifest);
-    this.known.set(manifest, { lacks, askedAt: now });
+    if (known !== undefined && now - known.askedAt < FRESH_MS) return known.issues;
+    const issues = this.find(manifest);
+    this.known.set(manifest, { issues, askedAt: now });
     // A failure is not worth remembering.
-    lacks.catch(() => this.known.delete(manifest));
-    return lacks;
+    issues.catch(() => this.known.delete(manifest));
+    return issues;
   }
 
   /** What it lacks and can do without. Asked by operators only, so it is not remembered. */
-  async warnings(manifest: AgentManifest): Promise<Lack[]> {
+  async warnings(manifest: AgentManifest): Promise<ReadinessIssue[]> {
     const message = 'a tool server that is not required has no credential';
-    return [...(await this.lacksOf(optionalSecrets(manifest), message)), ...this.refusedServers(manifest, false)];
+    return [...(await this.issuesOf(optionalSecrets(manifest), message)), ...this.refusedServers(manifest, false)];
   }
 
-  private async find(manifest: AgentManifest): Promise<Lack[]> {
-    const secrets = await this.lacksOf(requiredSecrets(manifest), 'a credential is missing');
+  private async find(manifest: AgentManifest): Promise<ReadinessIssue[]> {
+    const secrets = await this.issuesOf(requiredSecrets(manifest), 'a credential is missing');
     const missing = [...secrets, ...this.refusedServers(manifest, true)];
     const { name } = manifest.harness;
     const harness = this.options.harnesses.get(name);
@@ -55,11 +58,11 @@ export class ReadinessCheck {
     return [...wrong, ...missing, ...(wrong.length > 0 ? [] : await harness.readiness(manifest))];
   }
 
-  private async lacksOf(secrets: PlacedSecret[], message: string): Promise<Lack[]> {
-    return (await Promise.all(secrets.map((secret) => this.lackOf(secret, message)))).flat();
+  private async issuesOf(secrets: PlacedSecret[], message: string): Promise<ReadinessIssue[]> {
+    return (await Promise.all(secrets.map((secret) => this.issueOf(secret, message)))).flat();
   }
 
-  private async lackOf({ path, reference }: PlacedSecret, message: string): Promise<Lack[]> {
+  private async issueOf({ path, reference }: PlacedSecret, message: string): Promise<ReadinessIssue[]> {
     try {
       await resolveSecret(reference, this.options.allowances);
       return [];
@@ -70,21 +73,21 @@ export class ReadinessCheck {
   }
 
   /** Finds programs that this installation does not start, and networks that it does not give. */
-  private refusedServers({ toolServers }: AgentManifest, required: boolean): Lack[] {
+  private refusedServers({ toolServers }: AgentManifest, required: boolean): ReadinessIssue[] {
     const { allowances } = this.options;
     const message = `a tool server${required ? '' : ' that is not required'} is not allowed here`;
     return toolServers.flatMap((server, i) => {
       if (!('command' in server) || server.required !== required) return [];
-      const lacks = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, message, check);
+      const issues = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, message, check);
       return [
-        ...lacks('command', () => allowedCommand(server.command, allowances)),
-        ...(server.network ? lacks('network', () => requireNetwork(allowances)) : []),
+        ...issues('command', () => allowedCommand(server.command, allowances)),
+        ...(server.network ? issues('network', () => requireNetwork(allowances)) : []),
       ];
     });
   }
 }
 
-function refusal(path: string, message: string, check: () => unknown): Lack[] {
+function refusal(path: string, message: string, check: () => unknown): ReadinessIssue[] {
   try {
     check();
     return [];

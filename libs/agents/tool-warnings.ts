@@ -1,5 +1,5 @@
 import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
-import type { Lack } from './harness.ts';
+import type { ReadinessIssue } from './harness.ts';
 import type { AgentManifest } from './manifest.ts';
 
 const NOTE_TOOL_WARNINGS = namedStatement(import.meta.dirname, 'note-tool-warnings.sql');
@@ -10,7 +10,7 @@ const MAX_WARNINGS = 20;
 
 /**
  * Stores why tools of a server were left out of its last list. Stored, because workers read the lists and the API process shows
- * the warnings. An empty list of warnings removes the earlier ones. Throws DatabaseAway.
+ * the warnings. An empty list of warnings removes the earlier ones. Throws DatabaseUnavailable.
  */
 export async function noteToolWarnings(
   database: Queryable,
@@ -23,12 +23,12 @@ export async function noteToolWarnings(
   await database.query({ ...NOTE_TOOL_WARNINGS, values: [agentId, toolServer, noted] }).catch(rethrowUnavailable);
 }
 
-/** Returns the stored warnings of the tool servers in a manifest. Throws DatabaseAway. */
+/** Returns the stored warnings of the tool servers in a manifest. Throws DatabaseUnavailable. */
 export async function findToolWarnings(
   database: Queryable,
   agentId: string,
   { toolServers }: AgentManifest,
-): Promise<Lack[]> {
+): Promise<ReadinessIssue[]> {
   const { rows } = await database
     .query<{ toolServer: string; warnings: string[] }>({ ...FIND_TOOL_WARNINGS, values: [agentId] })
     .catch(rethrowUnavailable);

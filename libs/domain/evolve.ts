@@ -3,10 +3,10 @@ import { nextRunStatus, type RunMove } from './run-transitions.ts';
 import type { ClaimedRun, LiveRun, QueuedRun, Thread, ThreadState } from './state.ts';
 
 /** An event and its time (RFC 3339). */
-export type Happened = ThreadEvent & Pick<StoredEvent, 'occurredAt'>;
+export type DatedEvent = ThreadEvent & Pick<StoredEvent, 'occurredAt'>;
 
 /** Returns the state after the event, or the same object if the event does not apply. Never rejects an event. */
-export function evolve(state: ThreadState, event: Happened): ThreadState {
+export function evolve(state: ThreadState, event: DatedEvent): ThreadState {
   if (event.type === 'thread.created') return state.lifecycle === 'none' ? created(event) : state;
   if (state.lifecycle === 'none') return state;
   switch (event.type) {
@@ -75,7 +75,7 @@ function queued(thread: Thread, { runId, data }: EventOf<'run.queued'>): Thread 
 
 type Moved = EventOf<'run.claimed' | 'run.started' | 'run.waiting' | 'run.resumed' | 'run.requeued'>;
 
-function moved(thread: Thread, event: Moved & Happened): Thread {
+function moved(thread: Thread, event: Moved & DatedEvent): Thread {
   const run = thread.runs.find(({ id }) => id === event.runId);
   const move = event.type.slice('run.'.length) as RunMove;
   if (run === undefined || nextRunStatus(run.status, move) === null) return thread;
@@ -86,7 +86,7 @@ function moved(thread: Thread, event: Moved & Happened): Thread {
 }
 
 /** Returns the Run after a move that the transition table allows. */
-function applyMove(run: LiveRun, event: Moved & Happened): LiveRun {
+function applyMove(run: LiveRun, event: Moved & DatedEvent): LiveRun {
   switch (event.type) {
     case 'run.claimed': {
       const claim = { holder: event.data.holder, attempt: event.attempt ?? run.attempt };

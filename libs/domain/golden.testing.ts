@@ -147,12 +147,12 @@ const OPTIONAL_FIELDS = {
 export const ADDED_TO = Object.keys(OPTIONAL_FIELDS) as (keyof typeof OPTIONAL_FIELDS)[];
 
 /** Returns the events that have optional fields. */
-export function tellAdditions(): StoredEvent[] {
+export function describeAdditions(): StoredEvent[] {
   const optional: Partial<Record<ThreadEventType, string[]>> = OPTIONAL_FIELDS;
   return tell(ADDITIONS).filter(({ type, data }) => optional[type]?.some((field) => field in data));
 }
 
-export function tellStory(): StoredEvent[] {
+export function describeStory(): StoredEvent[] {
   const later = tell(LATER).filter(({ type }) => LATER_TYPES.includes(type));
   return [...tell(STORY), ...later];
 }

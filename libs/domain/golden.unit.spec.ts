@@ -7,7 +7,7 @@ import { command } from './decider.testing.ts';
 import { EVENT_TYPES, isKnownEvent } from './event-types.ts';
 import type { StoredEvent, ThreadEventType } from './events.ts';
 import { evolve } from './evolve.ts';
-import { ADDED_TO, LATER_TYPES, tellAdditions, tellStory } from './golden.testing.ts';
+import { ADDED_TO, LATER_TYPES, describeAdditions, describeStory } from './golden.testing.ts';
 import { toExtendedLogEntry, toLogEntry, type ExtendedLogEntry, type LogEntry } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
 import { initialState, type ThreadState } from './state.ts';
@@ -38,9 +38,9 @@ const read = (type: string, version: number) => readGolden(pathOf(type, version)
 
 beforeAll(() => {
   if (process.env.WRITE_GOLDEN !== '1') return;
-  const story = tellStory();
+  const story = describeStory();
   for (const type of types) write(pathOf(type, EVENT_TYPES[type].schemaVersion), type, story);
-  for (const type of ADDED_TO) write(pathOfAdditions(type), type, tellAdditions());
+  for (const type of ADDED_TO) write(pathOfAdditions(type), type, describeAdditions());
 });
 
 function write(path: string, type: ThreadEventType, story: StoredEvent[]): void {
@@ -79,7 +79,7 @@ describe.each(ADDED_TO)('optional fields of %s', (type) => {
   });
 
   test('are written by this release, and change nothing else of the released shape', () => {
-    const written = tellAdditions().filter((event) => event.type === type);
+    const written = describeAdditions().filter((event) => event.type === type);
     const released = readGolden(pathOfAdditions(type)).map(({ stored }) => stored);
     expect(shapesOf(written)).toEqual(shapesOf(released));
     const [without] = read(type, 1);
@@ -99,7 +99,7 @@ function expectReadBack(golden: Golden[], type: string, version: number): void {
 }
 
 test('this release writes events in the shapes of the golden files of the current versions', () => {
-  const story = tellStory();
+  const story = describeStory();
   expect(new Set(story.map(({ type }) => type))).toEqual(new Set(types));
   for (const type of types) {
     const written = story.filter((event) => event.type === type);

@@ -15,4 +15,4 @@ export * from './run-transitions.ts';
 export * from './state.ts';
 export * from './text.ts';
 export * from './title.ts';
-export * from './work-row.ts';
+export * from './work-item.ts';

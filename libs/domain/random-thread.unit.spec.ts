@@ -9,7 +9,7 @@ import { randomRuns } from './random.testing.ts';
 import { isRejection, type Rejection } from './rejection.ts';
 import { initialState, threadStatus, type LiveRun, type ThreadState } from './state.ts';
 import { StreamOracle } from './stream-oracle.testing.ts';
-import { workChanges, type WorkRow } from './work-row.ts';
+import { workChanges, type WorkItem } from './work-item.ts';
 
 const LEASE_MS = 10_000;
 /** The most characters of the stored state with 60 live Runs. The state must not grow with the stream. */
@@ -29,7 +29,7 @@ class RandomThread {
   private now = 0;
   private readonly names: Names = { runs: [], requests: [] };
   private readonly oracle = new StreamOracle();
-  private readonly rows = new Map<string, WorkRow>();
+  private readonly rows = new Map<string, WorkItem>();
 
   take({ afterMs, batch }: Step): void {
     this.now += afterMs;
@@ -124,7 +124,7 @@ const UNFOLDED = [
   'usage.recorded',
 ];
 
-function expectedRow(run: LiveRun, current: boolean): WorkRow {
+function expectedRow(run: LiveRun, current: boolean): WorkItem {
   const { id: runId, dispatch, attempt } = run;
   const place = { runId, organizationId: 'ORGANIZATION', agentId: 'AGENT', dispatch, attempt };
   const row = { ...place, queueMs: LIMITS.queueMs, workMs: LIMITS.workMs, holder: null };
@@ -136,7 +136,7 @@ function expectedRow(run: LiveRun, current: boolean): WorkRow {
     : { ...row, state: 'ready', dueInMs: LIMITS.queueMs };
 }
 
-const byRun = (a: WorkRow, b: WorkRow) => (a.runId < b.runId ? -1 : 1);
+const byRun = (a: WorkItem, b: WorkItem) => (a.runId < b.runId ? -1 : 1);
 
 function note(command: Command, decision: Decision | Rejection): void {
   if (isRejection(decision)) {

@@ -1,4 +1,4 @@
-import type { Happened } from './evolve.ts';
+import type { DatedEvent } from './evolve.ts';
 import type { ThreadStatus } from './events.ts';
 import type { RunStatus } from './run-transitions.ts';
 
@@ -42,7 +42,7 @@ export class StreamOracle {
     return [...this.runs.values()].at(-1);
   }
 
-  see(event: Happened): void {
+  see(event: DatedEvent): void {
     if (event.type === 'thread.created') {
       must(this.status === null, 'created once');
       this.status = 'IDLE';
@@ -89,7 +89,7 @@ export class StreamOracle {
     return current.status === 'queued' && (behind || current.lastMove === 'requeued') ? 'RESCHEDULING' : 'RUNNING';
   }
 
-  private seeOf(run: Seen, event: Happened): void {
+  private seeOf(run: Seen, event: DatedEvent): void {
     if (event.type === 'run.claimed') {
       must(event.attempt === run.attempt + 1, 'each claim raises the attempt by one');
       must(event.data.dispatch === run.dispatch, 'a claim is under the dispatch of the day');

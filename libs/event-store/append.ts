@@ -1,5 +1,5 @@
 import type { PoolClient, QueryConfig } from 'pg';
-import type { Rejection, StoredEvent, ThreadState, WorkRow } from '#domain';
+import type { Rejection, StoredEvent, ThreadState, WorkItem } from '#domain';
 import {
   inTransaction,
   isLargeJson,
@@ -54,7 +54,7 @@ export interface KeyedAnswer {
 export type RequestAnswer = KeyedAnswer | { key?: undefined; body: string };
 
 /** The content of a job: ids, never state. */
-export interface RunOffer {
+export interface RunJob {
   runId: string;
   threadId: string;
   dispatch: number;
@@ -68,7 +68,7 @@ export interface Append {
   fence?: Fence | undefined;
   /** For the reaper: the work item must have this attempt, and be due by the clock of the database. */
   due?: Fence | undefined;
-  work: { rows: WorkRow[]; gone: string[] };
+  work: { rows: WorkItem[]; gone: string[] };
   answer?: KeyedAnswer | undefined;
   hook?: AppendHook | undefined;
 }

@@ -1,5 +1,5 @@
 import type { StoredEvent } from '#domain';
-import { isDatabaseAway } from '#platform';
+import { isDatabaseUnavailable } from '#platform';
 import type { AppendResult, LoadedThread, LostResult } from './append.ts';
 import { metrics } from './metrics.ts';
 
@@ -16,7 +16,7 @@ export async function countAppend(send: () => Promise<AppendResult | LostResult>
     if (result.outcome === 'appended') metrics.appendSeconds.observe((performance.now() - startedAt) / 1_000);
     return result;
   } catch (error) {
-    metrics.appends.inc({ outcome: isDatabaseAway(error) ? 'away' : 'failed' });
+    metrics.appends.inc({ outcome: isDatabaseUnavailable(error) ? 'away' : 'failed' });
     throw error;
   }
 }

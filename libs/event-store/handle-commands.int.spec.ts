@@ -199,8 +199,8 @@ test('listeners receive each commit once, with the Runs to enqueue, and nothing 
   await apply(on.handler, { threadId, commands: [addMessage('Hello', run)] });
   await on.handler.handle({ threadId, commands: [addMessage()] });
   await on.handler.handle({ threadId, commands: [{ type: 'unarchive' }] });
-  expect(commits.map(({ after, offers }) => ({ version: after.version, offers }))).toEqual([
-    { version: 1, offers: [] },
-    { version: 4, offers: [{ runId: run.runId, threadId, dispatch: 1 }] },
+  expect(commits.map(({ after, jobs }) => ({ version: after.version, jobs }))).toEqual([
+    { version: 1, jobs: [] },
+    { version: 4, jobs: [{ runId: run.runId, threadId, dispatch: 1 }] },
   ]);
 });

@@ -15,7 +15,7 @@ import {
   type StoredEvent,
   type ThreadState,
 } from '#domain';
-import { DatabaseAway, idFactory } from '#platform';
+import { DatabaseUnavailable, idFactory } from '#platform';
 import { foldSummaries, noSummaries, type RunSummary } from '#projections';
 import type {
   Append,
@@ -25,10 +25,10 @@ import type {
   LoadedThread,
   LostResult,
   RequestAnswer,
-  RunOffer,
+  RunJob,
 } from './append.ts';
 import { countEvents } from './count.ts';
-import { Lines } from './lines.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
 import type { ThreadStore } from './thread-store.ts';
 import { tracedAppend } from './traced-append.ts';
 import { metrics } from './metrics.ts';
@@ -39,7 +39,7 @@ export interface Commit {
   after: LoadedThread;
   events: readonly StoredEvent[];
   /** Runs that became ready, for the queue. */
-  offers: RunOffer[];
+  jobs: RunJob[];
 }
 
 export interface Handled {
@@ -68,7 +68,7 @@ export interface CommandRequest<Reason extends string = string> {
   from?: LoadedThread | undefined;
   fence?: Fence | undefined;
   due?: Fence | undefined;
-  /** The hook of the append, or a function that makes it from the state after the commands. It may throw DatabaseAway. */
+  /** The hook of the append, or a function that makes it from the state after the commands. It may throw DatabaseUnavailable. */
   hook?: HookOrNone<Reason> | ((state: ThreadState) => HookOrNone<Reason> | Promise<HookOrNone<Reason>>);
   /** Makes the answer to the request from the result of the commands. */
   answer?: ((handled: Handled) => RequestAnswer) | undefined;
@@ -116,7 +116,7 @@ export class CommandHandler {
    * Runs the commands of this process on a Thread one at a time. Concurrent ones would only conflict: of 64 messages to one
    * Thread, 18 were appended within their tries. Conflicts remain between processes, with one command each.
    */
-  private readonly lines = new Lines();
+  private readonly mutex = new KeyedMutex();
 
   constructor({ store, now = Date.now, leaseMs, onCommit = nothing, onDeleted = nothing }: CommandHandlerOptions) {
     this.store = store;
@@ -126,20 +126,20 @@ export class CommandHandler {
     this.onDeleted = onDeleted;
   }
 
-  /** Throws DatabaseAway if the database is unavailable until `giveUpAt`. Then it is unknown whether the commands applied. */
+  /** Throws DatabaseUnavailable if the database is unavailable until `giveUpAt`. Then it is unknown whether the commands applied. */
   async handle<Reason extends string = never>(request: CommandRequest<Reason>): Promise<CommandResult<Reason>> {
     const { threadId, giveUpAt = performance.now() + GIVE_UP_AFTER_MS } = request;
-    return this.lines.run(threadId, async (waited) => {
+    return this.mutex.run(threadId, async (waited) => {
       // If the database is unavailable, all waiting commands give up together, not one after the other.
       if (waited && performance.now() >= giveUpAt)
-        throw new DatabaseAway(new Error('timed out waiting for earlier commands on the same Thread'));
+        throw new DatabaseUnavailable(new Error('timed out waiting for earlier commands on the same Thread'));
       return (await this.handleInTurn(request, giveUpAt)) as CommandResult<Reason>;
     });
   }
 
   /**
    * Deletes a Thread permanently. Its Runs cannot append afterwards, because the stream is deleted. `within` shares the
-   * transaction. Returns the blobs that no file refers to any more, null if there is no such Thread. Throws DatabaseAway; the
+   * transaction. Returns the blobs that no file refers to any more, null if there is no such Thread. Throws DatabaseUnavailable; the
    * Thread may be deleted then.
    */
   async deleteThread(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<string[] | null> {
@@ -177,7 +177,7 @@ export class CommandHandler {
       const result = await tracedAppend(append, () => this.appendOnce(append, giveUpAt));
       if (result.outcome === 'appended') {
         countEvents(before, append.events);
-        this.onCommit({ ...append, offers: offersOf(append) });
+        this.onCommit({ ...append, jobs: jobsOf(append) });
         return answered;
       }
       if (result.outcome !== 'conflict') return result;
@@ -192,7 +192,7 @@ export class CommandHandler {
   }
 
   private async hookOf({ hook }: CommandRequest, state: ThreadState, giveUpAt: number): Promise<HookOrNone<string>> {
-    return typeof hook === 'function' ? this.whileAway(giveUpAt, async () => hook(state)) : hook;
+    return typeof hook === 'function' ? this.retryWhileUnavailable(giveUpAt, async () => hook(state)) : hook;
   }
 
   private decide({ commands, endedRuns }: CommandRequest, before: LoadedThread): Decision | Rejection {
@@ -201,7 +201,7 @@ export class CommandHandler {
   }
 
   private async loadOrNone(threadId: string, giveUpAt: number): Promise<LoadedThread> {
-    const thread = await this.whileAway(giveUpAt, (timeoutMs) => this.store.load(threadId, timeoutMs));
+    const thread = await this.retryWhileUnavailable(giveUpAt, (timeoutMs) => this.store.load(threadId, timeoutMs));
     return thread ?? absentThread(threadId);
   }
 
@@ -247,14 +247,14 @@ export class CommandHandler {
   /** Appends once. If the response is lost, looks for the events, and sends the append again if they are not there. */
   private async appendOnce(append: Append, giveUpAt: number): Promise<AppendResult> {
     for (let lost = false; ; lost = true) {
-      const result = await this.whileAway(giveUpAt, (timeoutMs) => this.store.append(append, timeoutMs));
+      const result = await this.retryWhileUnavailable(giveUpAt, (timeoutMs) => this.store.append(append, timeoutMs));
       if (result.outcome === 'appended') return result;
       if (!lost && result.outcome !== 'unknown') return result;
       // The sending whose response was lost may have committed only now, and have caused this result.
-      const found = await this.whileAway(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
+      const found = await this.retryWhileUnavailable(giveUpAt, (timeoutMs) => this.findAppend(append, timeoutMs));
       if (found !== null) return found;
       if (isFinal(result)) return result;
-      if (performance.now() >= giveUpAt) throw new DatabaseAway(new Error('no response to an append'));
+      if (performance.now() >= giveUpAt) throw new DatabaseUnavailable(new Error('no response to an append'));
       await sleep(RECONNECT_MS);
     }
   }
@@ -271,12 +271,12 @@ export class CommandHandler {
   }
 
   /** Retries while the database is unavailable, until it is time to give up. */
-  private async whileAway<T>(giveUpAt: number, ask: (timeoutMs: number) => Promise<T>): Promise<T> {
+  private async retryWhileUnavailable<T>(giveUpAt: number, ask: (timeoutMs: number) => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await ask(Math.max(MIN_ANSWER_MS, giveUpAt - performance.now()));
       } catch (error) {
-        if (!(error instanceof DatabaseAway) || performance.now() >= giveUpAt) throw error;
+        if (!(error instanceof DatabaseUnavailable) || performance.now() >= giveUpAt) throw error;
         await sleep(RECONNECT_MS);
       }
     }
@@ -312,7 +312,7 @@ function handledBy(
   return { outcome: events.length > 0 ? 'appended' : 'unchanged', thread: after, events, outcomes, endedRuns };
 }
 
-function offersOf({ after, work }: Append): RunOffer[] {
+function jobsOf({ after, work }: Append): RunJob[] {
   const ready = work.rows.filter(({ state }) => state === 'ready');
   return ready.map(({ runId, dispatch }) => ({ runId, threadId: after.threadId, dispatch }));
 }

@@ -1,4 +1,4 @@
-import { DatabaseAway } from '#platform';
+import { DatabaseUnavailable } from '#platform';
 import { verify } from '#projections';
 import { eventually, faultProxy, type FaultProxy } from '#testing';
 import { CommandHandler } from './handle-commands.ts';
@@ -118,7 +118,7 @@ async function failsAndHeals(fail: () => void): Promise<void> {
   const ask = () => behind.handler.handle({ threadId, commands: [addMessage()], giveUpAt });
   const asked = Array.from({ length: 20 }, ask);
   for (const outcome of await Promise.allSettled([...asked, behind.store.load(threadId, 1_000)])) {
-    expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseAway) as unknown });
+    expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseUnavailable) as unknown });
   }
   proxy.resume();
   const healed = () => behind.handler.handle({ threadId, commands: [{ type: 'unarchive' }] });
@@ -135,14 +135,14 @@ async function clockPutBack(): Promise<void> {
   proxy.cut();
   const asked = handler.handle({ threadId, commands: [addMessage()] });
   setBackMs = 3_600_000;
-  await expect(asked).rejects.toThrow(DatabaseAway);
+  await expect(asked).rejects.toThrow(DatabaseUnavailable);
 }
 
 test('a command succeeds if the database returns in time', async () => {
   const { threadId } = await idleThread(on);
   proxy.cut();
   const handled = apply(behind.handler, { threadId, commands: [addMessage()], giveUpAt: performance.now() + 10_000 });
-  await expect(behind.store.load(threadId)).rejects.toThrow(DatabaseAway);
+  await expect(behind.store.load(threadId)).rejects.toThrow(DatabaseUnavailable);
   proxy.resume();
   expect((await handled).events).not.toHaveLength(0);
 });
@@ -164,7 +164,7 @@ test('an append that waits too long for a lock stores nothing, throws, and keeps
   const { thread, fence } = await runningThread(on);
   const append = await makeAppend({ threadId: thread.threadId, from: thread, fence, commands: [record(fence)] });
   await whileLocked(on.admin, thread.threadId, async () => {
-    await expect(impatient.store.append(append)).rejects.toThrow(DatabaseAway);
+    await expect(impatient.store.append(append)).rejects.toThrow(DatabaseUnavailable);
   });
   expect(await readAll(on, thread.threadId)).toHaveLength(thread.version);
   expect(await impatient.store.append(append)).toEqual({ outcome: 'appended' });

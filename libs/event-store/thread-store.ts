@@ -1,8 +1,8 @@
 import type { DatabaseError, Pool, PoolClient, QueryConfig } from 'pg';
 import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
 import {
-  DatabaseAway,
-  isDatabaseAway,
+  DatabaseUnavailable,
+  isDatabaseUnavailable,
   JSONB_AS_TEXT,
   namedStatement,
   ownTurn,
@@ -23,7 +23,7 @@ import {
   type LostResult,
 } from './append.ts';
 import { countAppend } from './count.ts';
-import { Lines } from './lines.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
@@ -125,10 +125,10 @@ const LARGE_UNITS = 256 * 1024;
 
 const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
-/** The event store over one pool: append, read, tail. Throws DatabaseAway if nothing was sent or nothing can be read. */
+/** The event store over one pool: append, read, tail. Throws DatabaseUnavailable if nothing was sent or nothing can be read. */
 export class ThreadStore {
   /** Appends whose hooks have the same lock take turns. */
-  private readonly lines = new Lines();
+  private readonly mutex = new KeyedMutex();
 
   constructor(private readonly pool: Pool) {}
 
@@ -159,10 +159,10 @@ export class ThreadStore {
     const lock = append.hook?.lock;
     if (lock === undefined) return this.appendNow(append, timeoutMs);
     const until = performance.now() + (timeoutMs ?? Infinity);
-    return this.lines.run(lock, async (waited) => {
+    return this.mutex.run(lock, async (waited) => {
       // A claim made too late would be lost immediately, because its lease counts from before it was sent.
       if (waited && performance.now() >= until)
-        throw new DatabaseAway(new Error('timed out waiting for earlier appends'));
+        throw new DatabaseUnavailable(new Error('timed out waiting for earlier appends'));
       return this.appendNow(append, timeoutMs);
     });
   }
@@ -177,7 +177,7 @@ export class ThreadStore {
       const { code = '', constraint } = error as DatabaseError;
       if (code === UNIQUE_VIOLATION) return VIOLATED[constraint ?? ''] ?? { outcome: 'conflict' };
       if (UNDONE.has(code)) return { outcome: 'conflict' };
-      broken = isDatabaseAway(error);
+      broken = isDatabaseUnavailable(error);
       if (broken) return { outcome: 'unknown' };
       return rethrowUnavailable(error);
     } finally {
@@ -288,7 +288,7 @@ export class ThreadStore {
   /**
    * Deletes a Thread: events, state, summaries, work items, files and the bodies of its stored answers. Returns the end of its
    * stream and the blobs that no file refers to any more, null if there is no such Thread. `within` shares the transaction, and
-   * may run again. Throws DatabaseAway; the Thread may be deleted then.
+   * may run again. Throws DatabaseUnavailable; the Thread may be deleted then.
    */
   async deleteThread(threadId: string, within?: (client: PoolClient) => Promise<void>): Promise<DeletedThread | null> {
     for (;;) {

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Pool } from 'pg';
 import { namedStatement, rethrowUnavailable, transact, type Logger } from '#platform';
 import {
-  BlobStoreAway,
+  BlobStoreUnavailable,
   newBlobKey,
   type BlobSource,
   type BlobStore,
@@ -40,7 +40,7 @@ export interface BlobKeeperOptions {
 export class BlobKeeper {
   constructor(private readonly options: BlobKeeperOptions) {}
 
-  /** Stores bytes under a new key, as BlobStore.put does. Also throws DatabaseAway. */
+  /** Stores bytes under a new key, as BlobStore.put does. Also throws DatabaseUnavailable. */
   async put(source: BlobSource, options: PutOptions): Promise<StoredBlob & { key: string }> {
     const { pool, store } = this.options;
     const key = newBlobKey();
@@ -50,7 +50,7 @@ export class BlobKeeper {
     } catch (error) {
       // A storage that does not answer would make the caller wait again, and may still store the bytes after the note is
       // removed. The sweeper deletes them when they are due.
-      if (!(error instanceof BlobStoreAway)) await this.discard([key]);
+      if (!(error instanceof BlobStoreUnavailable)) await this.discard([key]);
       throw error;
     }
   }
@@ -75,7 +75,7 @@ export class BlobKeeper {
     }
   }
 
-  /** Deletes the bytes that are due longest. Returns whether there were any. Throws BlobStoreAway, DatabaseAway. */
+  /** Deletes the bytes that are due longest. Returns whether there were any. Throws BlobStoreUnavailable, DatabaseUnavailable. */
   async sweep(): Promise<boolean> {
     const { pool, store } = this.options;
     let key: string | undefined;

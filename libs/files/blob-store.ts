@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 
 /**
  * Bytes under keys of `newBlobKey`. A blob exists completely or not at all, and never changes. All operations also throw
- * BlobStoreAway if the storage fails (disk full, no answer). Then nothing was stored. BlobMissing means that the storage
+ * BlobStoreUnavailable if the storage fails (disk full, no answer). Then nothing was stored. BlobMissing means that the storage
  * answered and does not have the blob.
  */
 export interface BlobStore {
@@ -52,8 +52,8 @@ export class BlobTooLarge extends Error {
   override name = 'BlobTooLarge';
 }
 
-export class BlobStoreAway extends Error {
-  override name = 'BlobStoreAway';
+export class BlobStoreUnavailable extends Error {
+  override name = 'BlobStoreUnavailable';
 
   constructor(cause: unknown) {
     super('The blob store is unavailable. Check BLOB_URL, the network, and whether its volume is mounted.', { cause });

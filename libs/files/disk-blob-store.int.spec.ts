@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { BlobMissing, BlobStoreAway, newBlobKey } from './blob-store.ts';
+import { BlobMissing, BlobStoreUnavailable, newBlobKey } from './blob-store.ts';
 import { describeBlobStore } from './blob-store.testsuite.ts';
 import { DiskBlobStore } from './disk-blob-store.ts';
 import { openBlobStore } from './open-blob-store.ts';
@@ -54,9 +54,9 @@ describe('DiskBlobStore', () => {
     await leave(folder);
     // In the running process, and after a restart.
     for (const opened of [store, await open()]) {
-      await expect(opened.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreAway);
-      await expect(opened.get(key)).rejects.toThrow(BlobStoreAway);
-      await expect(opened.size(key)).rejects.toThrow(BlobStoreAway);
+      await expect(opened.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreUnavailable);
+      await expect(opened.get(key)).rejects.toThrow(BlobStoreUnavailable);
+      await expect(opened.size(key)).rejects.toThrow(BlobStoreUnavailable);
     }
     await rm(folder, { recursive: true, force: true });
     await rename(`${folder} elsewhere`, folder);
@@ -70,7 +70,7 @@ describe('DiskBlobStore', () => {
     await new DiskBlobStore(folder).put(key, Buffer.from('bytes'));
     await rm(join(folder, 'incoming'), { recursive: true });
     const store = new DiskBlobStore(folder, () => Promise.resolve(false));
-    await expect(store.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreAway);
+    await expect(store.put(newBlobKey(), Buffer.from('more'))).rejects.toThrow(BlobStoreUnavailable);
     expect(await store.size(key)).toBe(5);
     await mkdir(join(folder, 'incoming'));
     await store.put(newBlobKey(), Buffer.from('more'));
@@ -81,6 +81,6 @@ describe('DiskBlobStore', () => {
     const folder = join(await makeFolder(), 'a file');
     await writeFile(folder, '');
     const store = new DiskBlobStore(folder);
-    await expect(store.put(newBlobKey(), Buffer.alloc(1))).rejects.toThrow(BlobStoreAway);
+    await expect(store.put(newBlobKey(), Buffer.alloc(1))).rejects.toThrow(BlobStoreUnavailable);
   });
 });

@@ -1,13 +1,13 @@
 import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
+import { BlobMissing, BlobStoreUnavailable, isBlobKey } from './blob-store.ts';
 import { MeasuredSource } from './measured-source.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
 
 /**
  * Blobs as files in a folder. A killed process leaves bytes in `incoming/`, never under a key. Without `incoming/` the folder is
- * not the store, such as the mount point of a volume that is not mounted. Then all operations throw BlobStoreAway.
+ * not the store, such as the mount point of a volume that is not mounted. Then all operations throw BlobStoreUnavailable.
  */
 export class DiskBlobStore implements BlobStore {
   /** @param mayCreate whether a put may create the store in the folder; default: always */
@@ -21,7 +21,7 @@ export class DiskBlobStore implements BlobStore {
     const file = await this.create(incoming);
     try {
       const written = await writeAndClose(file, source, maxBytes);
-      await orAway(() => moveDurably(incoming, join(this.folder, key)));
+      await orUnavailable(() => moveDurably(incoming, join(this.folder, key)));
       return written;
     } catch (error) {
       await rm(incoming, { force: true }).catch(() => undefined);
@@ -42,32 +42,32 @@ export class DiskBlobStore implements BlobStore {
 
   async delete(key: string): Promise<void> {
     if (!isBlobKey(key)) return;
-    await orAway(() => rm(this.incoming(key), { force: true }));
-    await orAway(() => rm(join(this.folder, key), { force: true }));
+    await orUnavailable(() => rm(this.incoming(key), { force: true }));
+    await orUnavailable(() => rm(join(this.folder, key), { force: true }));
   }
 
   private async orMissing<T>(key: string, look: () => Promise<T>): Promise<T> {
     try {
       return await look();
     } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw new BlobStoreAway(error);
-      await orAway(() => stat(join(this.folder, 'incoming')));
+      if (!hasCode(error, 'ENOENT')) throw new BlobStoreUnavailable(error);
+      await orUnavailable(() => stat(join(this.folder, 'incoming')));
       throw new BlobMissing(`There is no blob ${key}.`);
     }
   }
 
-  /** Throws BlobStoreAway, and what `mayCreate` throws. */
+  /** Throws BlobStoreUnavailable, and what `mayCreate` throws. */
   private async create(incoming: string): Promise<FileHandle> {
     const create = (): Promise<FileHandle> => open(incoming, 'wx', 0o600);
     try {
       return await create();
     } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw new BlobStoreAway(error);
+      if (!hasCode(error, 'ENOENT')) throw new BlobStoreUnavailable(error);
       const cure = 'mount its volume or create it (docs/operations/files.md)';
       if (!(await this.mayCreate()))
-        throw new BlobStoreAway(new Error(`The directory ${dirname(incoming)} does not exist; ${cure}.`));
-      await orAway(() => makeDurably(dirname(incoming)));
-      return orAway(create);
+        throw new BlobStoreUnavailable(new Error(`The directory ${dirname(incoming)} does not exist; ${cure}.`));
+      await orUnavailable(() => makeDurably(dirname(incoming)));
+      return orUnavailable(create);
     }
   }
 
@@ -76,12 +76,12 @@ export class DiskBlobStore implements BlobStore {
   }
 }
 
-/** Writes the source to the file and closes it. Throws BlobStoreAway only for failures of the file. */
+/** Writes the source to the file and closes it. Throws BlobStoreUnavailable only for failures of the file. */
 async function writeAndClose(file: FileHandle, source: BlobSource, maxBytes: number): Promise<StoredBlob> {
   try {
     const measured = new MeasuredSource(source, maxBytes);
-    for await (const chunk of measured.chunks()) await orAway(() => file.writeFile(chunk));
-    await orAway(() => file.sync());
+    for await (const chunk of measured.chunks()) await orUnavailable(() => file.writeFile(chunk));
+    await orUnavailable(() => file.sync());
     return measured.end();
   } finally {
     await file.close();
@@ -109,11 +109,11 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-async function orAway<T>(act: () => Promise<T>): Promise<T> {
+async function orUnavailable<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (error) {
-    throw new BlobStoreAway(error);
+    throw new BlobStoreUnavailable(error);
   }
 }
 

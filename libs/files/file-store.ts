@@ -93,7 +93,7 @@ export class FileStore {
     private readonly quota: FileQuota = NO_FILE_QUOTA,
   ) {}
 
-  /** Returns the file, or null if there is none. Throws DatabaseAway, as all methods do. */
+  /** Returns the file, or null if there is none. Throws DatabaseUnavailable, as all methods do. */
   async find(fileId: string): Promise<FileRow | null> {
     const [row] = await this.read<FileRow>(FIND_FILE, [fileId]);
     return row ?? null;
@@ -145,7 +145,7 @@ export class FileStore {
     return !row?.exceeded;
   }
 
-  /** Stores a draft for stored bytes. After DatabaseAway the draft may exist, because only the answer may be lost. */
+  /** Stores a draft for stored bytes. After DatabaseUnavailable the draft may exist, because only the answer may be lost. */
   async storeDraft(draft: NewDraft): Promise<DraftOutcome> {
     const { owner, organizationId, render } = draft;
     try {

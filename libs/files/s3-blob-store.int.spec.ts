@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { eventually, faultProxy, type FaultProxy, type S3Server, startS3Server } from '#testing';
-import { BlobMissing, BlobStoreAway, BlobTooLarge, newBlobKey } from './blob-store.ts';
+import { BlobMissing, BlobStoreUnavailable, BlobTooLarge, newBlobKey } from './blob-store.ts';
 import { describeBlobStore } from './blob-store.testsuite.ts';
 import { openBlobStore } from './open-blob-store.ts';
 import { S3BlobStore } from './s3-blob-store.ts';
@@ -116,9 +116,9 @@ describe('S3BlobStore, interrupted during a put', () => {
           if (sent === 8) proxy.cut();
         }),
       );
-    await expect(put(key)).rejects.toThrow(BlobStoreAway);
+    await expect(put(key)).rejects.toThrow(BlobStoreUnavailable);
     proxy.resume();
-    await expect(put(other)).rejects.toThrow(BlobStoreAway);
+    await expect(put(other)).rejects.toThrow(BlobStoreUnavailable);
     expect(server.openUploads()).toEqual([`some/folder/${key}`, `some/folder/${other}`]);
     await (await open()).delete(key);
     expect(server.openUploads()).toEqual([`some/folder/${other}`]);
@@ -143,13 +143,13 @@ describe('S3BlobStore with a storage that fails', () => {
       ['connections are refused', () => proxy.cut()],
     ])('fails while %s', async (_what, fail) => {
       fail();
-      await expect(operations[name]!(openThroughProxy(ATTEMPT_MS))).rejects.toThrow(BlobStoreAway);
+      await expect(operations[name]!(openThroughProxy(ATTEMPT_MS))).rejects.toThrow(BlobStoreUnavailable);
     });
   });
 
   it('is unavailable if there is no such bucket', async () => {
     const store = new S3BlobStore(server.blobUrl().replace('spool-test', 'no-bucket'));
-    for (const name of names.slice(0, 4)) await expect(operations[name]!(store)).rejects.toThrow(BlobStoreAway);
+    for (const name of names.slice(0, 4)) await expect(operations[name]!(store)).rejects.toThrow(BlobStoreUnavailable);
   });
 
   const failsReader = async (): Promise<void> => {
@@ -161,7 +161,7 @@ describe('S3BlobStore with a storage that fails', () => {
       const read = async () => {
         for await (const _ of reader) proxy[fault]();
       };
-      await expect(read()).rejects.toThrow(BlobStoreAway);
+      await expect(read()).rejects.toThrow(BlobStoreUnavailable);
       proxy.resume();
     }
   };
@@ -196,7 +196,7 @@ describe('S3BlobStore with a storage that fails', () => {
     await store.delete(begun);
 
     dropped.push(proxy.dropNextAnswer((request) => /^POST .*uploadId=/.test(request.toString('latin1'))));
-    await expect(store.put(completed, mebibytes(6))).rejects.toThrow(BlobStoreAway);
+    await expect(store.put(completed, mebibytes(6))).rejects.toThrow(BlobStoreUnavailable);
     await expect(store.get(completed)).rejects.toThrow(BlobMissing);
     expect(server.openUploads()).toEqual([]);
     await Promise.all(dropped);

@@ -1,5 +1,5 @@
 import { PassThrough, pipeline, type Readable } from 'node:stream';
-import { BlobMissing, BlobStoreAway, isBlobKey } from './blob-store.ts';
+import { BlobMissing, BlobStoreUnavailable, isBlobKey } from './blob-store.ts';
 import type { BlobSource, BlobStore, ByteRange, StoredBlob } from './blob-store.ts';
 import { S3Bucket } from './s3-bucket.ts';
 import { S3Upload } from './s3-upload.ts';
@@ -58,12 +58,12 @@ export class S3BlobStore implements BlobStore {
 }
 
 /**
- * Returns the same bytes, but fails with BlobStoreAway if the storage breaks off or is silent for `silenceMs`. A timeout of
+ * Returns the same bytes, but fails with BlobStoreUnavailable if the storage breaks off or is silent for `silenceMs`. A timeout of
  * the socket is no alternative, because it also cuts off a slow reader.
  */
 function guard(bytes: Readable, silenceMs: number): Readable {
   const reader = new PassThrough();
-  const fail = (error: Error): void => void reader.destroy(new BlobStoreAway(error));
+  const fail = (error: Error): void => void reader.destroy(new BlobStoreUnavailable(error));
   const silence = setTimeout(() => {
     if (bytes.readableEnded || reader.writableNeedDrain) silence.refresh();
     else fail(new Error(`The storage sent nothing for ${silenceMs} ms.`));

@@ -15,13 +15,13 @@ import {
   UploadPartCommand,
   type CompletedPart,
 } from '@aws-sdk/client-s3';
-import { BlobMissing, BlobStoreAway } from './blob-store.ts';
+import { BlobMissing, BlobStoreUnavailable } from './blob-store.ts';
 
 const ATTEMPTS = 3;
 
 type Ask<T> = (client: S3Client, limit: { abortSignal: AbortSignal }) => Promise<T>;
 
-/** The calls of S3 that blobs need. Each call throws BlobStoreAway after at most 2.5 × `attemptMs`. */
+/** The calls of S3 that blobs need. Each call throws BlobStoreUnavailable after at most 2.5 × `attemptMs`. */
 export class S3Bucket {
   private readonly client: S3Client;
   private readonly name: string;
@@ -49,7 +49,7 @@ export class S3Bucket {
       const { Body } = await this.call((client, limit) => client.send(new GetObjectCommand(input), limit));
       return Body as Readable;
     } catch (error) {
-      if (error instanceof BlobStoreAway && error.cause instanceof NoSuchKey) {
+      if (error instanceof BlobStoreUnavailable && error.cause instanceof NoSuchKey) {
         throw new BlobMissing(`There is no blob ${key}.`);
       }
       throw error;
@@ -65,7 +65,8 @@ export class S3Bucket {
       return ContentLength!;
     } catch (error) {
       // The answer to HEAD has no body. Only the answer to GET shows whether the object or the bucket is missing.
-      if (error instanceof BlobStoreAway && error.cause instanceof NotFound) (await this.get(key, undefined)).destroy();
+      if (error instanceof BlobStoreUnavailable && error.cause instanceof NotFound)
+        (await this.get(key, undefined)).destroy();
       throw error;
     }
   }
@@ -99,7 +100,7 @@ export class S3Bucket {
       await this.call((client, limit) => client.send(new AbortMultipartUploadCommand(input), limit), limitMs);
     } catch (error) {
       // By its name, because the SDK has no class for it in this call.
-      const { cause } = error as BlobStoreAway;
+      const { cause } = error as BlobStoreUnavailable;
       if (!(cause instanceof S3ServiceException && cause.name === 'NoSuchUpload')) throw error;
     }
   }
@@ -126,7 +127,7 @@ export class S3Bucket {
     try {
       return await ask(this.client, { abortSignal: limit.signal });
     } catch (error) {
-      throw new BlobStoreAway(error);
+      throw new BlobStoreUnavailable(error);
     } finally {
       clearTimeout(timer);
     }

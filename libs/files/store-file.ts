@@ -44,7 +44,7 @@ export function storeAttachment(blobs: BlobKeeper, source: FileSource): Promise<
 
 /**
  * Stores the bytes and returns the row. The file exists once the row is committed. The sweeper deletes bytes without a row.
- * Throws BlobTooLarge, BlobStoreAway, DatabaseAway, and what the source throws.
+ * Throws BlobTooLarge, BlobStoreUnavailable, DatabaseUnavailable, and what the source throws.
  */
 async function storeFile(
   blobs: BlobKeeper,

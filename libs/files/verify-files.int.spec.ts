@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createLogger, newId, openDatabase, type Database } from '#platform';
 import { createTestDatabase, startS3Server, type S3Server, type TestDatabase } from '#testing';
 import { BlobKeeper } from './blob-keeper.ts';
-import { BlobStoreAway, type BlobStore } from './blob-store.ts';
+import { BlobStoreUnavailable, type BlobStore } from './blob-store.ts';
 import { DiskBlobStore } from './disk-blob-store.ts';
 import { FileStore } from './file-store.ts';
 import { S3BlobStore } from './s3-blob-store.ts';
@@ -97,7 +97,7 @@ test('reports a file that cannot be read as unreadable, not as lost, and continu
     put: (...args) => disk.put(...args),
     get: (...args) => disk.get(...args),
     delete: (key) => disk.delete(key),
-    size: (key) => (key === stuck.key ? Promise.reject(new BlobStoreAway(new Error('EIO'))) : disk.size(key)),
+    size: (key) => (key === stuck.key ? Promise.reject(new BlobStoreUnavailable(new Error('EIO'))) : disk.size(key)),
   });
   expect(told(await verify())).toEqual([
     [stuck.id, 'unreadable'],
@@ -110,7 +110,7 @@ test.each([1, 20])('stops if the folder of %i files is gone, and notes no file a
   for (let i = 0; i < count; i++) await newFile('x');
   await rename(folder, `${folder}-moved`);
   try {
-    await expect(verify()).rejects.toThrow(BlobStoreAway);
+    await expect(verify()).rejects.toThrow(BlobStoreUnavailable);
   } finally {
     await rename(`${folder}-moved`, folder);
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Pool } from 'pg';
 import { namedStatement, rethrowUnavailable } from '#platform';
 import type { BlobKeeper } from './blob-keeper.ts';
-import { BlobMissing, BlobStoreAway } from './blob-store.ts';
+import { BlobMissing, BlobStoreUnavailable } from './blob-store.ts';
 import type { FileRow, FileStore } from './file-store.ts';
 
 const PAGE_OF_FILES = namedStatement(import.meta.dirname, 'page-of-files.sql');
@@ -57,7 +57,7 @@ export interface VerifyFilesParts {
 
 /**
  * Compares every row of `files` with its bytes in the blob store, page by page, while files change. Notes which files are lost,
- * and which no longer are. Changes nothing else. Throws DatabaseAway, and BlobStoreAway if all files or 16 in a row cannot be
+ * and which no longer are. Changes nothing else. Throws DatabaseUnavailable, and BlobStoreUnavailable if all files or 16 in a row cannot be
  * read.
  */
 export async function verifyFiles(
@@ -81,13 +81,13 @@ export async function verifyFiles(
         unreadable = finding?.problem === 'unreadable' ? unreadable + 1 : 0;
         if (finding) collect(report, { fileId: row.id, threadId: row.threadId, ...finding }, maxFindings);
       }
-      if (unreadable >= MAX_UNREADABLE) throw new BlobStoreAway(new Error('No file can be read.'));
+      if (unreadable >= MAX_UNREADABLE) throw new BlobStoreUnavailable(new Error('No file can be read.'));
       report.lastFileId = some.at(-1)!.id;
       onProgress?.(report);
     }
     rows = await readPage(parts.pool, rows.at(-1)!.id);
   }
-  if (report.byProblem.unreadable === report.files) throw new BlobStoreAway(new Error('No file can be read.'));
+  if (report.byProblem.unreadable === report.files) throw new BlobStoreUnavailable(new Error('No file can be read.'));
   return report;
 }
 
@@ -122,19 +122,19 @@ async function compare(blobs: BlobKeeper, { size, sha256, blob_key }: Row, hash:
     return { problem: 'hash', message: `${blob_key} does not match its stored SHA-256` };
   } catch (error) {
     if (error instanceof BlobMissing) return { problem: 'missing', message: `${blob_key} is not in the blob store` };
-    if (error instanceof BlobStoreAway) return { problem: 'unreadable', message: `${blob_key} cannot be read` };
+    if (error instanceof BlobStoreUnavailable) return { problem: 'unreadable', message: `${blob_key} cannot be read` };
     throw error;
   }
 }
 
-/** Returns the SHA-256. Throws as BlobStore.get does, and BlobStoreAway if the bytes end early. */
+/** Returns the SHA-256. Throws as BlobStore.get does, and BlobStoreUnavailable if the bytes end early. */
 async function hashOf(blobs: BlobKeeper, key: string): Promise<string> {
   const bytes = await blobs.get(key);
   const hash = createHash('sha256');
   try {
     for await (const chunk of bytes as AsyncIterable<Uint8Array>) hash.update(chunk);
   } catch (error) {
-    throw new BlobStoreAway(error);
+    throw new BlobStoreUnavailable(error);
   }
   return hash.digest('hex');
 }

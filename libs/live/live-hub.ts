@@ -1,5 +1,5 @@
 import type { ThreadStore } from '#event-store';
-import { isDatabaseAway, isLargeJson, ownTurn, Turns, type Logger } from '#platform';
+import { isDatabaseUnavailable, isLargeJson, ownTurn, Semaphore, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { framePage, type FramedPage, type RenderEntry } from './framed-page.ts';
 import { OpenThread, type LogReader, type Reading, type ThreadReads } from './open-thread.ts';
@@ -26,11 +26,11 @@ const ANSWER_TIMEOUT_MS = 5_000;
 export class LiveHub {
   private readonly options: LiveHubOptions;
   private readonly threads = new Map<string, OpenThread>();
-  private readonly turns = new Turns(READS_AT_ONCE);
+  private readonly turns = new Semaphore(READS_AT_ONCE);
   private readonly ignoreWakes: () => void;
   private readonly poll: NodeJS.Timeout;
   private polling = false;
-  private isAway = false;
+  private isUnavailable = false;
 
   private readonly reads: ThreadReads = {
     readPage: (threadId, afterEventId) => this.readPage(threadId, afterEventId),
@@ -83,8 +83,8 @@ export class LiveHub {
       const known = new Map([...this.threads.values()].map(({ id, covered }) => [id, covered]));
       // Without waiting for a turn: it must not come late because many readers do.
       const moved = await this.options.store.readMovedThreads(known, ANSWER_TIMEOUT_MS);
-      if (this.isAway) this.options.logger.info('database available again; streams continue');
-      this.isAway = false;
+      if (this.isUnavailable) this.options.logger.info('database available again; streams continue');
+      this.isUnavailable = false;
       for (const { threadId, version } of moved) this.threads.get(threadId)?.movedTo(version);
       for (const thread of this.threads.values()) thread.retry();
     } catch (error) {
@@ -96,8 +96,8 @@ export class LiveHub {
 
   private failed(error: unknown): void {
     const { logger } = this.options;
-    if (!isDatabaseAway(error)) return logger.error({ err: error }, 'stream read failed');
-    if (!this.isAway) logger.warn({ err: error }, 'database unavailable; streams wait');
-    this.isAway = true;
+    if (!isDatabaseUnavailable(error)) return logger.error({ err: error }, 'stream read failed');
+    if (!this.isUnavailable) logger.warn({ err: error }, 'database unavailable; streams wait');
+    this.isUnavailable = true;
   }
 }

@@ -28,7 +28,7 @@ export * from './postgres/read-sql.ts';
 export { isRedisUrl, parseRedisAddress } from './redis/redis-address.ts';
 export * from './postgres/sql.ts';
 export { startTracing } from './telemetry/start-tracing.ts';
-export * from './process/throw-readable.ts';
+export * from './process/throw-startup-error.ts';
 export {
   isTracing,
   noteFailure,
@@ -46,6 +46,6 @@ export {
 } from './telemetry/tracing.ts';
 export { countUtf8, encodingOf, UTF_8, wholeCharacters, type TextEncoding } from './text-encoding.ts';
 export * from './postgres/transaction.ts';
-export * from './process/turns.ts';
+export * from './process/semaphore.ts';
 export * from './process/until-aborted.ts';
 export * from './process/version.ts';

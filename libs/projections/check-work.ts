@@ -1,4 +1,4 @@
-import { initialState, workChanges, type ThreadState, type WorkRow } from '#domain';
+import { initialState, workChanges, type ThreadState, type WorkItem } from '#domain';
 import type { Report } from './check-stream.ts';
 
 /** The columns of `run_work` that follow from the state. The due time does not: the clock of the database sets it. */
@@ -7,7 +7,7 @@ export interface StoredWork {
   threadId: string;
   organizationId: string;
   agentId: string;
-  state: WorkRow['state'] | 'limited';
+  state: WorkItem['state'] | 'limited';
   dispatch: number;
   attempt: number;
   holder: string | null;
@@ -36,7 +36,7 @@ export function checkWork(
   }
 }
 
-function expectedWork(threadId: string, row: WorkRow, found: StoredWork): StoredWork {
+function expectedWork(threadId: string, row: WorkItem, found: StoredWork): StoredWork {
   const { runId, organizationId, agentId, dispatch, attempt, holder, queueMs, dueInMs } = row;
   // Two changes happen without an append: the dispatcher makes a due delayed item ready, and a claim makes a ready item wait
   // for a concurrency limit. The latter has no due time.

@@ -73,7 +73,7 @@ export async function rebuild(pool: Pool, options: RebuildOptions = {}): Promise
         report.streams++;
         report.events += checked.replayed?.version ?? 0;
       }
-      if (wrong.length > 0) await mend(client, wrong, report);
+      if (wrong.length > 0) await repair(client, wrong, report);
       if (!page.isEnd) report.lastThreadId = page.last;
       onProgress?.(report);
       first = after(page.last);
@@ -129,22 +129,22 @@ function tryReplay(before: Replay, events: Parameters<typeof replay>[1]): Replay
   }
 }
 
-async function mend(client: ClientBase, wrong: Checked[], report: RebuildReport): Promise<void> {
+async function repair(client: ClientBase, wrong: Checked[], report: RebuildReport): Promise<void> {
   await behindLocks(client, async () => {
     const ids = wrong.map(({ rows }) => rows.threadId);
     const locked = await client.query<{ threadId: string; version: number }>({ ...LOCK_STREAMS, values: [ids] });
     const versions = new Map(locked.rows.map(({ threadId, version }) => [threadId, version]));
-    const mends: Understood[] = [];
+    const repairs: Understood[] = [];
     for (const seen of wrong) {
       const { threadId, stream } = seen.rows;
       // If the version is unchanged, nothing was written since the check. Otherwise checks again under the lock.
       const isStill = stream !== null && versions.get(threadId) === stream.version;
       const current = isStill ? seen : await checkAgain(client, threadId);
-      if (isUnderstood(current)) mends.push(current);
+      if (isUnderstood(current)) repairs.push(current);
       else leave(threadId, report);
     }
-    await client.query({ ...WRITE_ROWS, values: writeValues(mends) });
-    for (const { table } of mends.flatMap(({ differences }) => differences)) {
+    await client.query({ ...WRITE_ROWS, values: writeValues(repairs) });
+    for (const { table } of repairs.flatMap(({ differences }) => differences)) {
       report.byTable[table]++;
       report.differences++;
     }
@@ -169,13 +169,13 @@ function leave(threadId: string, report: RebuildReport): void {
 }
 
 /** The parameters of write-rows.sql. */
-function writeValues(mends: Understood[]): unknown[] {
+function writeValues(repairs: Understood[]): unknown[] {
   const streams: object[] = [];
   const threads: object[] = [];
   const runs: object[] = [];
   const gone: Record<Difference['table'], string[]> = { streams: [], thread_summaries: [], run_summaries: [] };
   const written = new Set<string>();
-  for (const { replayed, differences } of mends) {
+  for (const { replayed, differences } of repairs) {
     for (const { table, id } of differences) {
       const row = foldedRow(table, id, replayed);
       if (row === null) gone[table].push(id);

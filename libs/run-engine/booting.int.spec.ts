@@ -36,7 +36,7 @@ async function boot(harness: Harness, options = {}) {
   const worker = await world.makeWorker({ harnesses: [harness], ...options });
   const said = await world.say('x', scripted);
   const since = world.commits.length;
-  const execution = worker.engine.executeOffer(said.offer);
+  const execution = worker.engine.executeJob(said.offer);
   return { ...worker, ...said, execution, commits: () => world.commits.slice(since) };
 }
 
@@ -122,7 +122,7 @@ it('requeues, and in the end fails, a Run that cannot boot, and never starts it'
   await execution;
   expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
   expect((await world.store.load(threadId))?.summaries.thread?.status).toBe('RESCHEDULING');
-  for (const dispatch of [2, 3]) await engine.executeOffer({ ...offer, dispatch });
+  for (const dispatch of [2, 3]) await engine.executeJob({ ...offer, dispatch });
   expect(await world.summary(runId)).toMatchObject({
     status: 'failed',
     started_at: null,
@@ -189,7 +189,7 @@ it('goes back to queued when its worker is lost while it boots, and starts once,
   expect((await world.store.load(threadId))?.summaries.thread?.status).toBe('RESCHEDULING');
   const other = await world.makeWorker({ harnesses: [scriptedHarness(answer)] });
   const [late] = leases.claims();
-  await other.engine.executeOffer({ ...offer, dispatch: 2 });
+  await other.engine.executeJob({ ...offer, dispatch: 2 });
   // The first worker was slow, not dead: its start is refused.
   booted.open();
   await execution;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, openStepAfter, type Command, type RecordedFact, type ThreadState } from '#domain';
-import type { CommandHandler, Fence, LoadedThread, RunOffer, ThreadStore } from '#event-store';
+import type { CommandHandler, Fence, LoadedThread, RunJob, ThreadStore } from '#event-store';
 import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
-import { isDatabaseAway, untilAborted, type Logger } from '#platform';
+import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { metrics } from './metrics.ts';
 
 /**
@@ -43,14 +43,14 @@ export interface ClaimParts {
 }
 
 export interface ClaimedRunOf {
-  offer: RunOffer;
+  offer: RunJob;
   attempt: number;
   thread: LoadedThread;
   /** The earliest end of the lease, by `performance.now()`. */
   leaseUntil: number;
 }
 
-const AWAY_PAUSE_MS = 50;
+const UNAVAILABLE_PAUSE_MS = 50;
 /**
  * How long `run.started` waits for the facts of the first step, milliseconds. A fast Run stores both in one append. A slow
  * model delays the start by no more than this, so its time is never shown as boot time.
@@ -61,7 +61,7 @@ const MAX_CONFLICTS = 5;
 
 /** A worker's claim on a Run: its fencing token, and the Thread after its last append. */
 export class Claim {
-  readonly offer: RunOffer;
+  readonly offer: RunJob;
   readonly attempt: number;
   thread: LoadedThread;
   leaseUntil: number;
@@ -165,8 +165,8 @@ export class Claim {
       try {
         return await untilAborted(act(), this.lost.signal);
       } catch (error) {
-        if (this.isLost || !isDatabaseAway(error)) throw error;
-        await sleep(AWAY_PAUSE_MS);
+        if (this.isLost || !isDatabaseUnavailable(error)) throw error;
+        await sleep(UNAVAILABLE_PAUSE_MS);
       }
     }
   }
@@ -224,7 +224,7 @@ export class Claim {
       const from = conflicts === 0 ? this.thread : undefined;
       const giveUpAt = this.leaseUntil;
       const result = await untilAborted(handler.handle({ ...request, from, giveUpAt }), this.lost.signal).catch(
-        (error: unknown) => this.loseIfAway(error),
+        (error: unknown) => this.loseIfUnavailable(error),
       );
       if ('thread' in result) {
         this.thread = result.thread;
@@ -251,8 +251,8 @@ export class Claim {
   }
 
   /** Stops the claim if the database was unavailable. Nothing may follow the append, because it is unknown if it was stored. */
-  private loseIfAway(error: unknown): never {
-    if (!isDatabaseAway(error)) throw error;
+  private loseIfUnavailable(error: unknown): never {
+    if (!isDatabaseUnavailable(error)) throw error;
     this.stop('unsure');
     throw new ClaimStopped('unsure');
   }

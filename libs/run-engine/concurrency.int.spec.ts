@@ -52,11 +52,9 @@ async function makeHoldingWorker() {
 }
 
 /** Executes one Run, and answers when it holds its claim; `end` lets it end. */
-async function begin(said: {
-  offer: Parameters<Awaited<ReturnType<World['makeWorker']>>['engine']['executeOffer']>[0];
-}) {
+async function begin(said: { offer: Parameters<Awaited<ReturnType<World['makeWorker']>>['engine']['executeJob']>[0] }) {
   const { engine, held } = await makeHoldingWorker();
-  const execution = engine.executeOffer(said.offer);
+  const execution = engine.executeJob(said.offer);
   await held.reached;
   return {
     end: async () => {
@@ -67,7 +65,7 @@ async function begin(said: {
 }
 
 /** It is offered once more, after others made room. */
-const isOfferedAgain = (runId: string, before: number) =>
+const isEnqueuedAgain = (runId: string, before: number) =>
   eventually(() => world.offers.slice(before).some((offer) => offer.runId === runId), { what: `${runId} is let in` });
 
 const twoAtOnce = { ...scripted, concurrency: { runs: 2 } };
@@ -83,14 +81,14 @@ describe('the concurrency limit of an agent', () => {
     ];
     const [one, two] = [await begin(first), await begin(second)];
     const { engine } = await makeHoldingWorker();
-    await engine.executeOffer(third.offer);
+    await engine.executeJob(third.offer);
     expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: 'agent', msLeft: null });
     expect((await world.run(third.threadId, third.runId))?.status).toBe('queued');
     expect((await verify(world.pool)).findings).toEqual([]);
 
     const before = world.offers.length;
     await one.end();
-    await isOfferedAgain(third.runId, before);
+    await isEnqueuedAgain(third.runId, before);
     const letIn = await workOf(third.runId);
     expect(letIn).toMatchObject({ state: 'ready', limitedBy: 'agent' });
     expect(letIn?.msLeft).toBeGreaterThan(9 * 60_000);
@@ -123,7 +121,7 @@ describe('the concurrency limit of an agent', () => {
     const isDone = async (): Promise<boolean> => {
       for (const offer of world.offers.slice(next)) {
         if (!runIds.has(offer.runId)) continue;
-        const execution = workers[executing.size % workers.length]!.engine.executeOffer(offer);
+        const execution = workers[executing.size % workers.length]!.engine.executeJob(offer);
         executing.add(execution.then(() => void done++));
       }
       next = world.offers.length;
@@ -147,7 +145,7 @@ describe('the concurrency limit of an agent', () => {
     for (let round = 0; round < 5; round++) {
       const said: Awaited<ReturnType<World['sayTo']>>[] = [];
       for (const _ of workers) said.push(await world.sayTo(agent, `round ${round}`));
-      const executing = workers.map(({ engine }, i) => engine.executeOffer(said[i]!.offer));
+      const executing = workers.map(({ engine }, i) => engine.executeJob(said[i]!.offer));
       const settled = async (): Promise<boolean> => {
         const states = await Promise.all(said.map(({ runId }) => workOf(runId)));
         return states.every((work) => work?.state === 'leased' || work?.limitedBy === 'agent');
@@ -167,11 +165,11 @@ describe('the concurrency limit of an agent', () => {
     const one = await begin(first);
     const [second, third] = [await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
     const { engine } = await makeHoldingWorker();
-    await engine.executeOffer(second.offer);
+    await engine.executeJob(second.offer);
     await one.end();
     await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'the second is let in' });
     // Nobody is claimed, and nobody waits: but a place is kept.
-    await engine.executeOffer(third.offer);
+    await engine.executeJob(third.offer);
     expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
     const two = await begin(second);
     await two.end();
@@ -182,10 +180,10 @@ describe('the concurrency limit of an agent', () => {
     const agent = await world.makeAgent({ concurrency: { runs: 1 } }, await makeOrganization());
     const { engine } = await world.makeWorker();
     const asks = await world.sayTo(agent, '/confirm');
-    await engine.executeOffer(asks.offer);
+    await engine.executeJob(asks.offer);
     expect(await workOf(asks.runId)).toMatchObject({ state: 'waiting' });
     const other = await world.sayTo(agent, 'hello');
-    await engine.executeOffer(other.offer);
+    await engine.executeJob(other.offer);
     expect((await world.summary(other.runId)).status).toBe('completed');
   });
 
@@ -194,11 +192,11 @@ describe('the concurrency limit of an agent', () => {
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const one = await begin(first);
     const { engine } = await makeHoldingWorker();
-    await engine.executeOffer(second.offer);
+    await engine.executeJob(second.offer);
     expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
     const before = world.offers.length;
     await world.handle(first.threadId, { type: 'interrupt', runId: null, by: null });
-    await isOfferedAgain(second.runId, before);
+    await isEnqueuedAgain(second.runId, before);
     await one.end();
   });
 
@@ -208,7 +206,7 @@ describe('the concurrency limit of an agent', () => {
     const said = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
     const one = await begin(said[0]!);
     const { engine } = await makeHoldingWorker();
-    for (const { offer } of said.slice(1)) await engine.executeOffer(offer);
+    for (const { offer } of said.slice(1)) await engine.executeJob(offer);
     const letIn = async () => (await lookAtLimits(world.pool, null)).map(({ runId }) => runId);
     expect(await letIn()).toEqual([]);
     // A look that began when the two became limited would let them in first.
@@ -235,16 +233,16 @@ describe('the concurrency limit of an organization', () => {
     const [c, d] = [await world.sayTo(large, 'c'), await world.sayTo(large, 'd')];
     const holding = [await begin(a)];
     const { engine } = await makeHoldingWorker();
-    await engine.executeOffer(b.offer);
+    await engine.executeJob(b.offer);
     expect(await workOf(b.runId)).toMatchObject({ state: 'limited', limitedBy: 'agent' });
     holding.push(await begin(c));
-    await engine.executeOffer(d.offer);
+    await engine.executeJob(d.offer);
     expect(await workOf(d.runId)).toMatchObject({ state: 'limited', limitedBy: 'organization' });
     expect(await claimedCount(organizationId)).toBe(2);
 
     const before = world.offers.length;
     await holding.pop()!.end();
-    await isOfferedAgain(d.runId, before);
+    await isEnqueuedAgain(d.runId, before);
     expect(await workOf(b.runId)).toMatchObject({ state: 'limited' });
     holding.push(await begin(d));
     for (const { end } of holding) await end();
@@ -264,14 +262,14 @@ describe('the concurrency limit of an organization', () => {
       const elsewhere = await world.sayTo(await world.makeAgent(scripted, await makeOrganization()), 'x');
       const one = await begin(first);
       const { engine } = await makeHoldingWorker();
-      await engine.executeOffer(second.offer);
+      await engine.executeJob(second.offer);
       await lookAtLimits(world.pool, null);
       expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: whose, msLeft: null });
       expect((await workOf(beside.runId))?.state).toBe(whose === 'agent' ? 'ready' : 'limited');
       expect(await workOf(elsewhere.runId)).toMatchObject({ state: 'ready', limitedBy: null });
       const before = world.offers.length;
       await one.end();
-      await isOfferedAgain(second.runId, before);
+      await isEnqueuedAgain(second.runId, before);
       expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
     },
   );
@@ -284,12 +282,12 @@ describe('who waits for a limit', () => {
     for (let i = 0; i < 4; i++) said.push(await world.sayTo(agent, `${i}`));
     const [one, two] = [await begin(said[0]!), await begin(said[1]!)];
     const { engine } = await makeHoldingWorker();
-    await engine.executeOffer(said[2]!.offer);
-    await engine.executeOffer(said[3]!.offer);
+    await engine.executeJob(said[2]!.offer);
+    await engine.executeJob(said[3]!.offer);
     await one.end();
     await eventually(async () => (await workOf(said[2]!.runId))?.state === 'ready', { what: 'the first is let in' });
     // One is claimed and one has a place; the fourth waits, and its job comes once more.
-    await engine.executeOffer(said[3]!.offer);
+    await engine.executeJob(said[3]!.offer);
     expect(await workOf(said[3]!.runId)).toMatchObject({ state: 'limited' });
     await two.end();
   });
@@ -298,15 +296,15 @@ describe('who waits for a limit', () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const { engine, held } = await makeHoldingWorker();
-    const execution = engine.executeOffer(first.offer);
+    const execution = engine.executeJob(first.offer);
     await held.reached;
     const other = await makeHoldingWorker();
-    await other.engine.executeOffer(second.offer);
+    await other.engine.executeJob(second.offer);
     engine.cutSteps();
     await execution;
     const again = await begin({ offer: { ...first.offer, dispatch: 2 } });
     expect(await workOf(first.runId)).toMatchObject({ state: 'leased' });
-    await other.engine.executeOffer(second.offer);
+    await other.engine.executeJob(second.offer);
     expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
     await again.end();
   });
@@ -320,7 +318,7 @@ describe('who waits for a limit', () => {
       const { engine } = await world.makeWorker({ url: proxy.through(world.url) });
       const lost = proxy.dropNextAnswer((request) => request.includes('commit'));
       // Throws where the refusal is taken for a database that is away.
-      await engine.executeOffer(second.offer);
+      await engine.executeJob(second.offer);
       await lost;
     } finally {
       await proxy.close();
@@ -342,7 +340,7 @@ describe('who waits for a limit', () => {
       `insert into queue_controls values ('specs (away)', clock_timestamp() - interval '15 minutes')`,
     );
     const { engine } = await makeHoldingWorker();
-    await engine.executeOffer(second.offer);
+    await engine.executeJob(second.offer);
     await world.pool.query(`delete from queue_controls where queue = 'specs (away)'`);
     await one.end();
     await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'it is let in' });
@@ -362,6 +360,6 @@ it('costs an agent without limits nothing: its claim is the one statement that i
   });
   const append = jest.spyOn(store, 'append');
   const said = await world.say('1', scripted);
-  await engine.executeOffer(said.offer);
+  await engine.executeJob(said.offer);
   expect(append.mock.calls.map(([{ hook }]) => hook)).toEqual([undefined, undefined]);
 });

@@ -14,7 +14,7 @@ import {
   type Harness,
 } from '#agents';
 import { toLogEntry, type AgentKind, type Command, type LiveRun, type LogEntry, type StoredEvent } from '#domain';
-import { CommandHandler, ThreadStore, type Commit, type CommandResult, type RunOffer } from '#event-store';
+import { CommandHandler, ThreadStore, type Commit, type CommandResult, type RunJob } from '#event-store';
 import { BlobKeeper, DiskBlobStore, FileStore, type BlobStore, type FileRefusal, type PreparedFile } from '#files';
 import { ByteBudget, createLogger, openDatabase, openPolicyVersions, PolicyWatch, type Logger } from '#platform';
 import { LimitedRuns, QueueControls } from '#run-queue';
@@ -68,18 +68,18 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   const { pool: ownerPool } = await open(testDatabase.ownerUrl);
   const store = new ThreadStore(pool);
   /** What became ready, newest last, whoever made it so. */
-  const offers: RunOffer[] = [];
+  const offers: RunJob[] = [];
   const commits: string[] = [];
   const silent = createLogger('silent', 'run-engine spec');
   const controls = new QueueControls(pool, 'specs', others.slotsPercent);
   const limitedRuns = new LimitedRuns({
     pool,
     controls,
-    offerSoon: (offer) => void offers.push(offer),
+    enqueueSoon: (offer) => void offers.push(offer),
     logger: silent,
   });
   const onCommit = (commit: Commit): void => {
-    offers.push(...commit.offers);
+    offers.push(...commit.jobs);
     limitedRuns.onCommit(commit);
     commits.push(commit.events.map(({ type }) => type).join(' '));
   };
@@ -121,7 +121,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
       leases,
       tasks,
       memory: options.memory ?? { budget: new ByteBudget({ process: Infinity, share: Infinity }) },
-      offerSoon: (offer) => void offers.push(offer),
+      enqueueSoon: (offer) => void offers.push(offer),
       onLimited: (id) => limitedRuns.onLimited(id),
       slotsPerOrganization,
       isPaused: async () => isPaused(),

@@ -170,7 +170,7 @@ describe('what an agent sees', () => {
     const worker = await workerThat(world, async ({ files }) => {
       paths = (await files.list()).map(({ path }) => path);
     });
-    await worker.executeOffer({ threadId: said.threadId, runId: run.runId, dispatch: 1 });
+    await worker.executeJob({ threadId: said.threadId, runId: run.runId, dispatch: 1 });
     expect(paths).toEqual(['attachments/a.txt']);
   });
 
@@ -367,7 +367,7 @@ describe('a worker that has lost its claim', () => {
     await world.endLease(said.runId);
     await world.makeReaper().reap(new AbortController().signal);
     const offer = { ...said.offer, dispatch: 2 };
-    await (await workerThat(world, write('a.txt', 'fresh'))).executeOffer(offer);
+    await (await workerThat(world, write('a.txt', 'fresh'))).executeJob(offer);
     written.open();
     await stale;
     expect(await seenIn(said)).toEqual({ 'a.txt': 'fresh' });
@@ -391,7 +391,7 @@ describe('a storage that does not answer', () => {
     await rm(world.folder);
     await rename(`${world.folder}.away`, world.folder);
     const offer = world.offers.findLast(({ threadId }) => threadId === said.threadId)!;
-    await (await workerThat(world, act)).executeOffer({ ...offer, dispatch: 2 });
+    await (await workerThat(world, act)).executeJob({ ...offer, dispatch: 2 });
     expect((await world.summary(offer.runId)).status).toBe('completed');
   });
 });

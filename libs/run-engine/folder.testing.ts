@@ -13,7 +13,7 @@ async function* actOnce({ transcript }: StepContext): AsyncGenerator<StepEvent> 
 }
 
 /** A worker whose harness calls one tool in each Run, which does this. Throws where the engine calls it more than once. */
-export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine, 'executeOffer'>> {
+export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine, 'executeJob'>> {
   let acted = 0;
   const execute = async (context: ToolContext): Promise<ToolResult> => {
     // Else a result that the engine forgets would have it called for ever.
@@ -23,8 +23,8 @@ export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine
   const acts = tool('act', execute, { idempotent: true });
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(actOnce, [acts])] });
   return {
-    executeOffer: async (offer) => {
-      await engine.executeOffer(offer);
+    executeJob: async (offer) => {
+      await engine.executeJob(offer);
       expect(acted).toBe(1);
     },
   };
@@ -32,7 +32,7 @@ export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine
 
 /** The Thread's first Run. */
 export async function runThat(world: World, said: Said, act: Act): Promise<Said> {
-  await (await workerThat(world, act)).executeOffer(said.offer);
+  await (await workerThat(world, act)).executeJob(said.offer);
   return said;
 }
 
@@ -40,7 +40,7 @@ export async function runThat(world: World, said: Said, act: Act): Promise<Said>
 export async function anotherRunThat(world: World, { threadId, message: say }: Said, act: Act): Promise<void> {
   await world.handle(threadId, say('more', ulid()));
   const offer = world.offers.findLast((last) => last.threadId === threadId)!;
-  await (await workerThat(world, act)).executeOffer(offer);
+  await (await workerThat(world, act)).executeJob(offer);
 }
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

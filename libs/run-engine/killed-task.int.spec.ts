@@ -42,7 +42,7 @@ it('an edit whose child is killed fails for good: the call has one outcome, and 
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])] });
   const { threadId, runId, offer } = await world.say('x', scripted);
   const before = world.offers.length;
-  const executed = engine.executeOffer(offer);
+  const executed = engine.executeJob(offer);
   const isEditing = async () => (await world.types(threadId)).filter((type) => type === 'tool.started').length === 2;
   await eventually(isEditing, { what: 'the edit has begun' });
   // Some of them are idle, and may have ended meanwhile.

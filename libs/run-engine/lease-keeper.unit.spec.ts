@@ -1,4 +1,4 @@
-import type { LoadedThread, RunOffer } from '#event-store';
+import type { LoadedThread, RunJob } from '#event-store';
 import { createLogger } from '#platform';
 import { Claim, type ClaimParts } from './claim.ts';
 import { LeaseKeeper, type LeaseRenewer } from './lease-keeper.ts';
@@ -19,7 +19,7 @@ it('counts a renewed lease from when the renewal was sent, however late its repo
     take: () => reports.splice(0),
   };
   const leases = new LeaseKeeper({ renewer, leaseMs: LEASE_MS, logger: createLogger('silent', 'lease keeper spec') });
-  const offer = { threadId: 'T', runId: 'R' } as RunOffer;
+  const offer = { threadId: 'T', runId: 'R' } as RunJob;
   const thread = { version: 1 } as LoadedThread;
   const claim = new Claim({ leases } as unknown as ClaimParts, { offer, attempt: 1, thread, leaseUntil: SENT_AT });
   leases.hold(claim);

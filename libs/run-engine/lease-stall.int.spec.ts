@@ -43,7 +43,7 @@ async function workLateInLease() {
   const worker = await world.makeWorker();
   worker.leases.start();
   const said = await world.say('a b c /pause 60s');
-  const execution = worker.engine.executeOffer(said.offer);
+  const execution = worker.engine.executeJob(said.offer);
   const speaks = async () => (await world.types(said.threadId)).includes('assistant.text_added');
   await eventually(speaks, { what: 'the Run speaks' });
   const [claim] = worker.leases.claims();
@@ -90,7 +90,7 @@ describe('a stall of the main thread', () => {
     const { engine, leases } = await world.makeWorker({ harnesses: [stalling] });
     leases.start();
     const { offer, threadId, runId } = await world.say('x', scripted);
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect(claim!.stopReason).toBe('unsure');
     // The fence would not have refused an append.
     expect(await msLeft(runId)).toBeGreaterThan(0);
@@ -146,7 +146,7 @@ describe('the lease thread', () => {
     jest.spyOn(renewer, 'start').mockImplementation(() => renewer.beat());
     leases.start();
     const { offer, runId } = await world.say('a b c /pause 60s');
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect(await msLeft(runId)).toBeGreaterThan(0);
     await leases.stop();
   }, 30_000);
@@ -164,7 +164,7 @@ describe('the lease thread', () => {
     const { engine, leases } = await world.makeWorker({ harnesses: [stalling] });
     leases.start();
     const { offer, threadId, runId } = await world.say('x', scripted);
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect((await world.summary(runId)).status).toBe('completed');
     expect(await claimsOf(threadId)).toBe(1);
     await leases.stop();

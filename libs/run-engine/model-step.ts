@@ -9,8 +9,8 @@ import {
 } from '#agents';
 import { createCitationFilter, storableText, type RecordedFact, type TokenUsage, type ToolCall } from '#domain';
 import { newId, pauseIfLong, untilAborted } from '#platform';
-import type { PieceWriter } from './pieces.ts';
-import { mapTexts, StorablePieces } from './stored-text.ts';
+import type { DeltaWriter } from './deltas.ts';
+import { mapTexts, StorableDeltas } from './stored-text.ts';
 
 /** What one step may say in all, thinking and tool input included, UTF-16 units; more is `output_too_large`. */
 const MAX_OUTPUT = 1024 * 1024;
@@ -22,17 +22,17 @@ type Usage = Extract<StepEvent, { type: 'usage' }>;
 type Message = Extract<StepEvent, { type: 'message' }>;
 
 /**
- * Runs one model step. Its pieces go out through the writer while it runs; the answer is what is left of them and what
- * the step leaves: its message and its usage. The pieces of a step, joined, are its message without citations.
+ * Runs one model step. Its deltas go out through the writer while it runs; the answer is what is left of them and what
+ * the step leaves: its message and its usage. The deltas of a step, joined, are its message without citations.
  */
 export async function takeModelStep(
   harness: Harness,
   context: StepContext,
   tools: ReadonlyMap<string, Tool>,
-  writer: PieceWriter,
+  writer: DeltaWriter,
 ): Promise<RecordedFact[]> {
-  const text = new PublicText((piece) => writer.add('assistant.text_added', piece));
-  const thinking = new PublicText((piece) => writer.add('assistant.thinking_added', piece));
+  const text = new PublicText((delta) => writer.add('assistant.text_added', delta));
+  const thinking = new PublicText((delta) => writer.add('assistant.thinking_added', delta));
   let usage: Usage | null = null;
   for await (const event of stepEvents(harness, context)) {
     switch (event.type) {
@@ -63,12 +63,12 @@ export async function takeModelStep(
         // A signature is not worth a limit of its own, and nothing else is allowed to be that large.
         refuseTooLarge(JSON.stringify(event.continuation ?? null).length);
         await pauseIfLong();
-        const pieces = await writer.finish();
-        return [...pieces, ...leftBy(event, toolCalls, usage)];
+        const deltas = await writer.finish();
+        return [...deltas, ...leftBy(event, toolCalls, usage)];
       }
     }
     refuseTooLarge(text.raw.length + thinking.raw.length);
-    // A harness may yield thousands of pieces without waiting for anything.
+    // A harness may yield thousands of deltas without waiting for anything.
     await pauseIfLong();
   }
   throw crashed('A step ended without a message.');
@@ -114,22 +114,22 @@ function refuseTooLarge(units: number): void {
  */
 class PublicText {
   raw = '';
-  private readonly storable = new StorablePieces();
+  private readonly storable = new StorableDeltas();
   private readonly citations = createCitationFilter();
 
-  constructor(private readonly send: (piece: string) => void) {}
+  constructor(private readonly send: (delta: string) => void) {}
 
-  add(piece: string): void {
-    this.raw += piece;
-    this.sendUnlessEmpty(this.citations.push(this.storable.push(piece)));
+  add(delta: string): void {
+    this.raw += delta;
+    this.sendUnlessEmpty(this.citations.push(this.storable.push(delta)));
   }
 
   end(): void {
     this.sendUnlessEmpty(this.citations.push(this.storable.end()) + this.citations.end());
   }
 
-  private sendUnlessEmpty(piece: string): void {
-    if (piece !== '') this.send(piece);
+  private sendUnlessEmpty(delta: string): void {
+    if (delta !== '') this.send(delta);
   }
 }
 

@@ -83,7 +83,7 @@ it('leaves in the logs what became of each claim', async () => {
   await world.endLease(runId);
   await world.makeReaper(undefined, logger).reap(signal);
   const { engine } = await world.makeWorker({ logger });
-  await engine.executeOffer(world.offers.at(-1)!);
+  await engine.executeJob(world.offers.at(-1)!);
   const about = { threadId, runId };
   expect(lines).toMatchObject([
     { ...about, attempt: 1, holder: 'gone', msg: 'lease expired; run reclaimed' },
@@ -136,7 +136,7 @@ it('does not end a Run that waited for a queue that is away, nor when it is back
     `update run_work set due_at = due_at - interval '9 minutes', since = since - interval '9 minutes'`,
   );
   const controls = new QueueControls(world.pool, 'queue');
-  await controls.noteAway();
+  await controls.noteUnavailable();
   const later = `interval '1 hour'`;
   await world.pool.query(`update queue_controls set paused_at = paused_at - ${later}`);
   await world.pool.query(`update run_work set due_at = due_at - ${later}, since = since - ${later}`);
@@ -146,7 +146,7 @@ it('does not end a Run that waited for a queue that is away, nor when it is back
   };
   await reap();
   expect(await summaryOf(runId)).toBe('queued');
-  await controls.noteBack();
+  await controls.noteAvailable();
   expect(await controls.isHeld()).toBe(false);
   await reap();
   expect(await summaryOf(runId)).toBe('queued');
@@ -159,7 +159,7 @@ it('does not end a Run that waited for a queue that is away, nor when it is back
 it('ends a Run that waited too long for a person', async () => {
   const { engine } = await world.makeWorker();
   const { offer, runId } = await world.say('a /confirm', { limits: { waitMs: 1 } });
-  await engine.executeOffer(offer);
+  await engine.executeJob(offer);
   await reapUntilExpired(runId);
 });
 

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Command, RejectionCode } from '#domain';
 import type { CommandHandler, CommandResult, LoadedThread } from '#event-store';
-import { ADVISORY_LOCKS, isDatabaseAway, LeaderLoop, namedStatement, type Logger } from '#platform';
+import { ADVISORY_LOCKS, isDatabaseUnavailable, LeaderLoop, namedStatement, type Logger } from '#platform';
 
 const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
 
@@ -60,7 +60,7 @@ export class Reaper {
     this.now = options.now ?? (() => performance.now());
   }
 
-  /** One look; answers in how many milliseconds the next is wanted. Throws DatabaseAway, or what the pool throws. */
+  /** One look; answers in how many milliseconds the next is wanted. Throws DatabaseUnavailable, or what the pool throws. */
   async reap(signal: AbortSignal): Promise<number> {
     const { pool, isPaused, leaseMs } = this.options;
     for (const [runId, until] of this.setAside) if (until <= this.now()) this.setAside.delete(runId);
@@ -68,7 +68,8 @@ export class Reaper {
     const { rows } = await pool.query<DueRun>({ ...FIND_DUE_RUNS, values });
     const queue = [...rows];
     const work = async (): Promise<void> => {
-      for (let due = queue.shift(); due !== undefined && !signal.aborted; due = queue.shift()) await this.deal(due);
+      for (let due = queue.shift(); due !== undefined && !signal.aborted; due = queue.shift())
+        await this.handleDue(due);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     return rows.length === BATCH ? 0 : Math.min(MAX_INTERVAL_MS, leaseMs / 4);
@@ -89,7 +90,7 @@ export class Reaper {
     }
   }
 
-  private async deal(due: DueRun): Promise<void> {
+  private async handleDue(due: DueRun): Promise<void> {
     const { pool, handler, logger } = this.options;
     const { runId, threadId, attempt, holder } = due;
     try {
@@ -108,7 +109,7 @@ export class Reaper {
       if (rows.length === 0) return;
       logger.error({ ...due, rejected: result.rejection.rejected }, 'work item has no live run');
     } catch (error) {
-      if (isDatabaseAway(error)) throw error;
+      if (isDatabaseUnavailable(error)) throw error;
       logger.error({ err: error, ...due }, 'due run could not be handled');
     }
     this.setAside.set(runId, this.now() + SET_ASIDE_MS);

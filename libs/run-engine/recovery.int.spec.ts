@@ -69,12 +69,12 @@ describe.each(POINTS)('a worker lost %s', (point) => {
     const lost = await world.makeWorker({ harnesses: [harness] });
     const next = await world.makeWorker({ harnesses: [harness] });
     const { offer, threadId, runId } = await world.say('work', scripted);
-    const execution = lost.engine.executeOffer(offer);
+    const execution = lost.engine.executeJob(offer);
     await crash.reached;
     await world.endLease(runId);
     await world.makeReaper().reap(new AbortController().signal);
     expect(world.offers.at(-1)).toEqual({ threadId, runId, dispatch: 2 });
-    await next.engine.executeOffer({ threadId, runId, dispatch: 2 });
+    await next.engine.executeJob({ threadId, runId, dispatch: 2 });
 
     const { status, final_output } = await world.summary(runId);
     expect({ status, text: final_output?.text }).toEqual({ status: 'completed', text: 'All done.' });
@@ -116,7 +116,7 @@ it('a Run whose workers are all lost fails', async () => {
   for (let dispatch = 1; dispatch <= 3; dispatch++) {
     const { crash, harness } = crashingHarness('amid the text');
     const { engine } = await world.makeWorker({ harnesses: [harness] });
-    const execution = engine.executeOffer({ ...offer, dispatch });
+    const execution = engine.executeJob({ ...offer, dispatch });
     await crash.reached;
     await world.endLease(runId);
     await world.makeReaper().reap(new AbortController().signal);

@@ -140,17 +140,17 @@ it.each(CASES)('a Run that continues another one %s', async (_what, example) => 
   const retry = async (runId: string) => {
     const run = { runId: ulid(), agentVersion: said.agentVersion, limits: said.limits };
     await world.handle(threadId, { type: 'retry_run', runId, run });
-    await worker.engine.executeOffer({ threadId, runId: run.runId, dispatch: 1 });
+    await worker.engine.executeJob({ threadId, runId: run.runId, dispatch: 1 });
     return run.runId;
   };
 
   // 1. The first Run ends early.
-  let execution = worker.engine.executeOffer(said.offer);
+  let execution = worker.engine.executeJob(said.offer);
   if (example.ends === 'its worker is lost' && example.calls.includes('pay')) {
     await execution;
     for (const { requestId } of await asked())
       await world.handle(threadId, { type: 'decide_permission', requestId, decision: 'allow_once', by: 'P' });
-    execution = worker.engine.executeOffer({ ...said.offer, dispatch: 2 });
+    execution = worker.engine.executeJob({ ...said.offer, dispatch: 2 });
   }
   if (example.hangs !== undefined) await hang.reached;
   else await execution;

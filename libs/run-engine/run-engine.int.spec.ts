@@ -14,7 +14,7 @@ const deltas = (log: LogEntry[]) =>
 async function execute(text: string, manifest = {}) {
   const { engine } = await world.makeWorker();
   const said = await world.say(text, manifest);
-  await engine.executeOffer(said.offer);
+  await engine.executeJob(said.offer);
   return { ...said, engine };
 }
 
@@ -49,8 +49,8 @@ describe('a Run of the echo agent', () => {
   it('takes two claims of one offer for one', async () => {
     const { offer, threadId } = await world.say('once');
     const workers = await Promise.all([world.makeWorker(), world.makeWorker(), world.makeWorker()]);
-    await Promise.all(workers.map(({ engine }) => engine.executeOffer(offer)));
-    for (const { engine } of workers) await engine.executeOffer(offer);
+    await Promise.all(workers.map(({ engine }) => engine.executeJob(offer)));
+    for (const { engine } of workers) await engine.executeJob(offer);
     const types = await world.types(threadId);
     expect(types.filter((type) => type === 'run.claimed')).toHaveLength(1);
     expect(types.filter((type) => type === 'run.completed')).toHaveLength(1);
@@ -59,7 +59,7 @@ describe('a Run of the echo agent', () => {
   it('is left alone while the queue is paused', async () => {
     const { engine } = await world.makeWorker({ isPaused: () => true });
     const { offer, threadId, runId } = await world.say('wait');
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect((await world.run(threadId, runId))?.status).toBe('queued');
   });
 
@@ -84,7 +84,7 @@ describe('a Run of the echo agent', () => {
     const { threadId, engine, message } = await execute('one');
     const runId = '01BX5ZZKBKACTAV9WEVGEMMVRZ';
     await world.handle(threadId, message('two', runId));
-    await engine.executeOffer({ threadId, runId, dispatch: 1 });
+    await engine.executeJob({ threadId, runId, dispatch: 1 });
     const usage = (await world.log(threadId)).filter(({ type }) => type === 'usage.updated');
     expect(usage.map(({ content }) => content)).toEqual([
       '{"inputTokens":1,"outputTokens":3}',
@@ -150,7 +150,7 @@ describe('permission', () => {
 
     const [requestId = ''] = await requestsOf(threadId);
     await decide(threadId, requestId, 'allow_once');
-    await engine.executeOffer({ threadId, runId, dispatch: 2 });
+    await engine.executeJob({ threadId, runId, dispatch: 2 });
     expect((await world.summary(runId)).final_output?.text).toMatch(
       /clock \(ok\).*\nsend_note \(ok\): Note 1 was sent\.$/,
     );
@@ -164,7 +164,7 @@ describe('permission', () => {
     const { threadId, runId, engine } = await execute('send /confirm');
     const [requestId = ''] = await requestsOf(threadId);
     await decide(threadId, requestId, 'reject_once');
-    await engine.executeOffer({ threadId, runId, dispatch: 2 });
+    await engine.executeJob({ threadId, runId, dispatch: 2 });
     const tool = (await world.log(threadId)).filter(({ type }) => type.startsWith('tool.'));
     expect(tool.map(({ type, status }) => `${type} ${status}`)).toEqual([
       'tool.confirmation.required available',
@@ -181,7 +181,7 @@ describe('permission', () => {
     expect((await world.run(threadId, runId))?.status).toBe('waiting_input');
     await decide(threadId, first, 'allow_once');
     expect((await world.run(threadId, runId))?.status).toBe('queued');
-    await engine.executeOffer({ threadId, runId, dispatch: 2 });
+    await engine.executeJob({ threadId, runId, dispatch: 2 });
     const text = (await world.summary(runId)).final_output?.text.split('\n').slice(1);
     expect(text).toEqual([
       'send_note (ok): Note 1 was sent.',
@@ -208,7 +208,7 @@ describe('failures', () => {
   it('that are retryable send it back, later each time, and fail it in the end', async () => {
     const { threadId, runId, engine, offer } = await execute('x /fail-retryable');
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
-    for (const dispatch of [2, 3]) await engine.executeOffer({ ...offer, dispatch });
+    for (const dispatch of [2, 3]) await engine.executeJob({ ...offer, dispatch });
     expect((await world.summary(runId)).error).toMatchObject({ code: 'provider_unavailable', retryable: true });
     const delays = (await world.stream(threadId)).flatMap((event) =>
       event.type === 'run.requeued' ? [event.data.delayMs] : [],
@@ -219,7 +219,7 @@ describe('failures', () => {
 
   it('that pass are retried until it works', async () => {
     const { runId, engine, offer } = await execute('x /flaky 2');
-    for (const dispatch of [2, 3]) await engine.executeOffer({ ...offer, dispatch });
+    for (const dispatch of [2, 3]) await engine.executeJob({ ...offer, dispatch });
     expect((await world.summary(runId)).final_output?.text).toBe('You said: x');
   });
 

@@ -1,6 +1,6 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { AgentCatalogue, AgentsModule, HARNESSES, workerSandbox, type Harnesses } from '#agents';
-import { CommandHandler, EventStoreModule, ThreadStore, type RunOffer } from '#event-store';
+import { CommandHandler, EventStoreModule, ThreadStore, type RunJob } from '#event-store';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
 import {
@@ -14,7 +14,7 @@ import {
   type LeaderLoop,
   type Logger,
 } from '#platform';
-import { LimitedRuns, QueueControls, RUN_QUEUE, RunOffers, RunQueueModule, type RunQueue } from '#run-queue';
+import { LimitedRuns, QueueControls, RUN_QUEUE, RunEnqueuer, RunQueueModule, type RunQueue } from '#run-queue';
 import { TaskPool, TaskPoolModule } from '#task-pool';
 import { LeaseKeeper } from './lease-keeper.ts';
 import { LeaseThread } from './lease-thread.ts';
@@ -54,7 +54,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         FileStore,
         LeaseKeeper,
         TaskPool,
-        RunOffers,
+        RunEnqueuer,
         LimitedRuns,
         QueueControls,
         CONFIG,
@@ -71,7 +71,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         files: FileStore,
         leases: LeaseKeeper,
         tasks: TaskPool,
-        offers: RunOffers,
+        offers: RunEnqueuer,
         limitedRuns: LimitedRuns,
         controls: QueueControls,
         config: Config,
@@ -84,7 +84,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           FOLDER_FILES: maxFiles,
           FOLDER_BYTES: maxBytes,
         } = config;
-        const offerSoon = (offer: RunOffer): void => offers.offerSoon(offer);
+        const enqueueSoon = (offer: RunJob): void => offers.enqueueSoon(offer);
         const onLimited = (organizationId: string): void => limitedRuns.onLimited(organizationId);
         const isPaused = () => controls.isPaused();
         controls.ownSlots = config.WORKER_SLOTS;
@@ -101,7 +101,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           leases,
           tasks,
           memory: { budget: runMemoryBudget(config) },
-          offerSoon,
+          enqueueSoon,
           onLimited,
           slotsPerOrganization,
           isPaused,

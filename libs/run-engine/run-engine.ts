@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { HarnessError, NoRoom } from '#agents';
 import { runError, type Command, type ThreadState } from '#domain';
-import { nameOf, type CommandHandler, type RunOffer } from '#event-store';
+import { nameOf, type CommandHandler, type RunJob } from '#event-store';
 import { namedStatement } from '#platform';
 import { limitsHook, type LimitedClaim } from '#run-queue';
 import { bootRun, liveRun, type BootParts } from './boot.ts';
@@ -11,7 +11,7 @@ import type { RunExecution } from './run-execution.ts';
 import { delayWithoutRoom, RunRoom, type RunMemory } from './run-room.ts';
 import { tracedRun } from './traced-steps.ts';
 
-const HASTEN_RUN = namedStatement(import.meta.dirname, 'hasten-run.sql');
+const SKIP_DELAY = namedStatement(import.meta.dirname, 'skip-delay.sql');
 
 export interface RunEngineOptions extends BootParts {
   handler: CommandHandler;
@@ -19,7 +19,7 @@ export interface RunEngineOptions extends BootParts {
   leases: LeaseKeeper;
   memory: RunMemory;
   /** Enqueues a Run that became ready without an append. */
-  offerSoon: (offer: RunOffer) => void;
+  enqueueSoon: (offer: RunJob) => void;
   /** Called when a Run of the organization waits for a concurrency limit. */
   onLimited: (organizationId: string) => void;
   /** The maximum of claimed Runs for an organization without its own limit; null: all slots. */
@@ -41,7 +41,7 @@ export class RunEngine {
    * Claims the Run, if the job is still current. Works on it until it ends, waits for a person, or is not ours any more.
    * Throws only if the database is unavailable before the claim.
    */
-  async executeOffer(offer: RunOffer): Promise<void> {
+  async executeJob(offer: RunJob): Promise<void> {
     if (this.draining.signal.aborted || (await this.options.isPaused())) return;
     const claim = await this.claim(offer);
     if (claim === null) return;
@@ -77,7 +77,7 @@ export class RunEngine {
   }
 
   /** Claims the Run, which is `booting` from then on (docs/adr/0021). Losing the race is normal. */
-  private async claim(offer: RunOffer): Promise<Claim | null> {
+  private async claim(offer: RunJob): Promise<Claim | null> {
     const { handler, holder, leaseMs, logger } = this.options;
     // Counts from before the claim is sent. The database counts the lease from later.
     const leaseUntil = performance.now() + leaseMs;
@@ -99,7 +99,7 @@ export class RunEngine {
   }
 
   /** Returns which limits apply, from a copy that is at most 2.5 s old. The claim itself reads how many Runs they allow. */
-  private async limitedClaim(state: ThreadState, offer: RunOffer): Promise<LimitedClaim | undefined> {
+  private async limitedClaim(state: ThreadState, offer: RunJob): Promise<LimitedClaim | undefined> {
     if (state.lifecycle === 'none') return undefined;
     const { agentId, organizationId } = state;
     const agent = await this.options.catalogue.find(agentId);
@@ -161,14 +161,14 @@ export class RunEngine {
    * (docs/spec/decisions.md#when-busy).
    */
   private async acknowledge({ offer, names }: Claim): Promise<void> {
-    const { store, pool, offerSoon, logger } = this.options;
+    const { store, pool, enqueueSoon, logger } = this.options;
     try {
       const thread = await store.load(offer.threadId);
       const next = thread?.state.lifecycle === 'active' ? thread.state.runs[0] : undefined;
       const waits = next?.status === 'queued' && next.id !== offer.runId && next.attempt === 0 && next.delayMs > 0;
       if (!waits) return;
-      const { rows } = await pool.query<RunOffer>({ ...HASTEN_RUN, values: [next.id] });
-      rows.forEach(offerSoon);
+      const { rows } = await pool.query<RunJob>({ ...SKIP_DELAY, values: [next.id] });
+      rows.forEach(enqueueSoon);
     } catch (error) {
       logger.debug({ err: error, ...names }, 'interrupt acknowledgement failed');
     }

@@ -5,7 +5,7 @@ import { BoundedTranscript } from './bounded-transcript.ts';
 import { FilesRefused, type Claim } from './claim.ts';
 import { takeModelStep } from './model-step.ts';
 import { callsToCheck, nextAction, type CallToRun, type NextAction, type Rules } from './next-action.ts';
-import { PieceWriter } from './pieces.ts';
+import { DeltaWriter } from './deltas.ts';
 import { publicCall, settledFact, takeToolStep, type ToolOutcome, type ToolStepParts } from './tool-step.ts';
 import type { RunRoom } from './run-room.ts';
 import type { ThreadFolder } from './thread-folder.ts';
@@ -137,7 +137,7 @@ export class RunExecution {
     const left = tokensLeft === undefined ? {} : { tokensLeft };
     const { makeRoom, release } = booted.room.forStep();
     const context = { ...booted.context, transcript, tools, files, makeRoom, ...left };
-    const writer = new PieceWriter({ step: ++this.steps, claim });
+    const writer = new DeltaWriter({ step: ++this.steps, claim });
     const counted = countStep('model');
     try {
       this.remember(await tracedModelStep(context, () => takeModelStep(harness, context, this.tools, writer)));
@@ -153,7 +153,7 @@ export class RunExecution {
   }
 
   /** An answer that was cut is not repeated. Its text and usage are stored together with the failure. */
-  private async keepCut(writer: PieceWriter, { more: { usage } }: HarnessError): Promise<void> {
+  private async keepCut(writer: DeltaWriter, { more: { usage } }: HarnessError): Promise<void> {
     this.pending.push(...(await writer.finish()));
     if (usage) this.pending.push({ type: 'usage.recorded', data: usage });
   }

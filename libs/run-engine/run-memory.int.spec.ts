@@ -28,12 +28,12 @@ function makeMemory({ runs, share = runs, waitMs = 60_000 }: { runs: number; sha
 }
 
 /** Executes the offers that the Run's hand-overs make, too, until it has ended. */
-async function executeToEnd(engine: { executeOffer: (offer: Offer) => Promise<void> }, { runId, offer }: Said) {
+async function executeToEnd(engine: { executeJob: (offer: Offer) => Promise<void> }, { runId, offer }: Said) {
   let next: Offer | undefined = offer;
   let attempts = 0;
   while (next !== undefined) {
     attempts += 1;
-    await engine.executeOffer(next);
+    await engine.executeJob(next);
     const { dispatch }: Offer = next;
     next = world.offers.findLast((one) => one.runId === runId && one.dispatch > dispatch);
   }
@@ -101,10 +101,10 @@ it('gives the slot back after a while, without a loss, and completes once there 
   const { engine, seen, held } = await makeHolding({ runs: 1, waitMs: 100 });
   const agent = await newAgent();
   const first = await world.sayTo(agent, long('first'));
-  const execution = engine.executeOffer(first.offer);
+  const execution = engine.executeJob(first.offer);
   await held.reached;
   const second = await world.sayTo(agent, long('second'));
-  await engine.executeOffer(second.offer);
+  await engine.executeJob(second.offer);
   const run = await world.run(second.threadId, second.runId);
   expect(run).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
   // It is left alone for a while, so that it does not come back again and again.
@@ -113,7 +113,7 @@ it('gives the slot back after a while, without a loss, and completes once there 
   expect(types.filter((type) => type.startsWith('run.'))).toEqual(['run.queued', 'run.claimed', 'run.requeued']);
   held.open();
   await execution;
-  await engine.executeOffer({ ...second.offer, dispatch: 2 });
+  await engine.executeJob({ ...second.offer, dispatch: 2 });
   expect(await statusOf(second)).toBe('completed');
   expect(seen).toMatchObject({ held: 0, waiting: 0 });
 });
@@ -122,10 +122,10 @@ it('stops waiting when the Run is interrupted, or the worker is stopped', async 
   const { engine, seen, held } = await makeHolding({ runs: 1 });
   const agent = await newAgent();
   const first = await world.sayTo(agent, long('first'));
-  const execution = engine.executeOffer(first.offer);
+  const execution = engine.executeJob(first.offer);
   await held.reached;
   const [interrupted, cut] = [await world.sayTo(agent, long('a')), await world.sayTo(agent, long('b'))];
-  const waiting = [interrupted, cut].map(({ offer }) => engine.executeOffer(offer));
+  const waiting = [interrupted, cut].map(({ offer }) => engine.executeJob(offer));
   await eventually(() => seen.waiting === 2, { what: 'two wait' });
   await world.handle(interrupted.threadId, { type: 'interrupt', runId: interrupted.runId, by: null });
   engine.wake(interrupted.threadId, (await world.stream(interrupted.threadId)).length);
@@ -164,7 +164,7 @@ describe('a transcript that grows', () => {
     const blocker = memory.budget.hold('another');
     blocker.count(10 * ROOM);
     const said = await world.say('small', scripted);
-    await engine.executeOffer(said.offer);
+    await engine.executeJob(said.offer);
     const run = await world.run(said.threadId, said.runId);
     expect(run).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
     expect((await world.types(said.threadId)).filter((type) => type === 'tool.completed')).toHaveLength(1);
@@ -211,7 +211,7 @@ describe('what is read besides', () => {
     const blocker = memory.budget.hold('another');
     blocker.count(ROOM);
     const said = await world.say(long('x'), scripted);
-    const execution = engine.executeOffer(said.offer);
+    const execution = engine.executeJob(said.offer);
     await eventually(() => seen.waiting === 1, { what: 'it waits' });
     expect(seen.held).toBe(ROOM);
     blocker.release();
@@ -236,7 +236,7 @@ describe('what is read besides', () => {
     };
     const { engine } = await world.makeWorker({ harnesses: [harness], memory });
     const said = await world.say('x', scripted);
-    await engine.executeOffer(said.offer);
+    await engine.executeJob(said.offer);
     const run = await world.run(said.threadId, said.runId);
     expect(run).toMatchObject({ status: 'queued', losses: 0 });
     // There was room for this at once. It must not come back at once, for boot may ask for more.

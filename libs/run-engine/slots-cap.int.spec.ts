@@ -34,7 +34,7 @@ async function execute(agent: Awaited<ReturnType<typeof makeAgent>>, count: numb
   const { engine } = await world.makeWorker({ harnesses });
   const said = [];
   for (let i = 0; i < count; i++) said.push(await world.sayTo(agent, `${i}`));
-  const executions = said.map(({ offer }) => engine.executeOffer(offer));
+  const executions = said.map(({ offer }) => engine.executeJob(offer));
   const end = async (): Promise<void> => {
     held.open();
     await Promise.all(executions);
@@ -63,7 +63,7 @@ it('is the limit of an organization that has none, and lets the next Runs in whe
   await end();
   const letIn = () => world.offers.slice(before).filter(({ runId }) => said.some((one) => one.runId === runId));
   await eventually(() => letIn().length === 2, { what: 'two are let in' });
-  for (const offer of letIn()) await engine.executeOffer(offer);
+  for (const offer of letIn()) await engine.executeJob(offer);
   await eventuallyHas(agent, {});
 });
 
@@ -85,14 +85,14 @@ it('holds for the claims of this release beside a release that does not know it'
   const [first, second] = await lookAtLimits(world.pool, null);
   await eventuallyHas(agent, { leased: 2, ready: 2 });
   const before = await world.makeWorker({ harnesses, slotsPerOrganization: async () => null });
-  const claimed = before.engine.executeOffer(first!);
+  const claimed = before.engine.executeJob(first!);
   await eventuallyHas(agent, { leased: 3, ready: 1 });
-  await engine.executeOffer(second!);
+  await engine.executeJob(second!);
   await eventuallyHas(agent, { leased: 3, limited: 1 });
   const offered = world.offers.length;
   await Promise.all([end(), claimed]);
   const isLetIn = () => world.offers.slice(offered).some(({ runId }) => runId === second!.runId);
   await eventually(isLetIn, { what: 'the last one is let in' });
-  await engine.executeOffer(second!);
+  await engine.executeJob(second!);
   await eventuallyHas(agent, {});
 });

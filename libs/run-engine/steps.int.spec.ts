@@ -18,7 +18,7 @@ async function execute(
 ) {
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, tools)] });
   const said = await world.say('x', scripted);
-  await engine.executeOffer(said.offer);
+  await engine.executeJob(said.offer);
   return said;
 }
 
@@ -75,7 +75,7 @@ describe('a model step', () => {
     const { threadId, runId } = await execute(step);
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)] });
-    for (const dispatch of [2, 3]) await engine.executeOffer({ threadId, runId, dispatch });
+    for (const dispatch of [2, 3]) await engine.executeJob({ threadId, runId, dispatch });
     const message = 'The agent’s harness ended unexpectedly.';
     expect(await errorOf(runId)).toEqual({ code: 'harness_crashed', message, retryable: true });
   });
@@ -90,7 +90,7 @@ describe('a model step', () => {
     const logger = createLogger('info', 'steps spec', { write });
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)], logger });
     const { threadId, runId, offer } = await world.say('x', scripted);
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     const failures = lines.filter(({ msg }) => msg === 'run attempt failed');
     expect(failures).toMatchObject([{ level: 'warn', threadId, runId, attempt: 1 }]);
     expect(JSON.stringify(failures[0]!['err'])).toContain('what broke');
@@ -185,11 +185,11 @@ describe('a tool call', () => {
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['makes']), [makes])] });
     for (let losses = 1; losses < failures; losses++) {
       expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses });
-      await engine.executeOffer({ threadId, runId, dispatch: losses + 1 });
+      await engine.executeJob({ threadId, runId, dispatch: losses + 1 });
     }
     await rm(world.folder);
     await rename(`${world.folder}.away`, world.folder);
-    await engine.executeOffer({ threadId, runId, dispatch: failures + 1 });
+    await engine.executeJob({ threadId, runId, dispatch: failures + 1 });
     expect(await world.summary(runId)).toMatchObject(end);
     const log = await world.log(threadId);
     const isStored = end.status === 'completed';
@@ -261,7 +261,7 @@ describe('a budget', () => {
     });
     const model = { provider: 'anthropic' as const, name: 'any', prices: { input: 1, output: 4 } };
     const { runId, offer } = await world.say('x', { ...scripted, model, limits });
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect(await errorOf(runId)).toMatchObject({ code, retryable: false });
     expect(steps).toBe(2);
   });
@@ -285,7 +285,7 @@ describe('an answer that is cut at the budget', () => {
       harnesses: [scriptedHarness(step, [tool('look', async () => ok('seen'))])],
     });
     const { threadId, runId, offer } = await world.say('x', { ...scripted, limits: { maxTokens: 25 } });
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect(left).toEqual([25, 10]);
     expect(await errorOf(runId)).toMatchObject({ code: 'token_limit_reached', retryable: false });
     const log = await world.log(threadId);
@@ -307,7 +307,7 @@ describe('calls that only read', () => {
     ];
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['slow', 'quick']), tools)] });
     const { threadId, runId, offer } = await world.say('x', scripted);
-    const executed = engine.executeOffer(offer);
+    const executed = engine.executeJob(offer);
     await Promise.all([slow.reached, quick.reached]);
     quick.open();
     const names = async (type: string) =>
@@ -323,7 +323,7 @@ describe('calls that only read', () => {
 
   it('end together where one cannot go on: results that are there stay, the others are repeated', async () => {
     const runs: string[] = [];
-    let isAway = true;
+    let isUnavailable = true;
     let wasCutOff = false;
     const isStored = async (threadId: string) => (await world.types(threadId)).includes('tool.completed');
     const bytes = new TextEncoder().encode('a');
@@ -333,8 +333,8 @@ describe('calls that only read', () => {
         'hangs',
         async ({ signal }) => {
           runs.push('hangs');
-          if (isAway) await once(signal, 'abort');
-          wasCutOff ||= isAway;
+          if (isUnavailable) await once(signal, 'abort');
+          wasCutOff ||= isUnavailable;
           return ok('late');
         },
         reading,
@@ -355,13 +355,13 @@ describe('calls that only read', () => {
     const harnesses = [scriptedHarness(useTools(['quick', 'hangs', 'makes']), tools)];
     const { engine } = await world.makeWorker({ harnesses });
     const { threadId, runId, offer } = await world.say('x', scripted);
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
     expect(wasCutOff).toBe(true);
     await rm(world.folder);
     await rename(putAway, world.folder);
-    isAway = false;
-    await engine.executeOffer({ threadId, runId, dispatch: 2 });
+    isUnavailable = false;
+    await engine.executeJob({ threadId, runId, dispatch: 2 });
     expect((await world.summary(runId)).status).toBe('completed');
     expect(runs).toEqual(['quick', 'hangs', 'makes', 'hangs', 'makes']);
     const types = await world.types(threadId);
@@ -386,7 +386,7 @@ describe('calls that only read', () => {
     );
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['a', 'b']), tools)] });
     const { threadId, runId, offer } = await world.say('x', scripted);
-    const executed = engine.executeOffer(offer);
+    const executed = engine.executeJob(offer);
     await Promise.all(reached.map((each) => each.reached));
     await world.handle(threadId, { type: 'interrupt', runId, by: null });
     engine.wake(threadId, 1_000);

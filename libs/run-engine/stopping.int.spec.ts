@@ -40,7 +40,7 @@ async function startSpeaking(
 ) {
   const { engine, leases } = worker ?? (await world.makeWorker());
   const said = await world.say(text, manifest);
-  const execution = engine.executeOffer(said.offer);
+  const execution = engine.executeJob(said.offer);
   const types = () => world.types(said.threadId);
   await eventually(async () => (await types()).includes('assistant.text_added'), { what: 'the Run has spoken' });
   return { ...said, engine, leases, execution, types };
@@ -93,7 +93,7 @@ describe('an interrupt', () => {
     const deaf = tool('deaf', async () => never.pass().then(() => ok('')));
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['deaf']), [deaf])] });
     const { offer, threadId } = await world.say('x', scripted);
-    const execution = engine.executeOffer(offer);
+    const execution = engine.executeJob(offer);
     await never.reached;
     await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
     engine.wake(threadId, Infinity);
@@ -118,7 +118,7 @@ describe('an interrupt', () => {
     await execution;
     expect(await stateOf()).toBe('ready');
     expect(world.offers).toContainEqual(offer);
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect((await world.summary(newRunId)).final_output?.text).toBe('You said: stop, do this');
   });
 
@@ -126,7 +126,7 @@ describe('an interrupt', () => {
     const { engine, store } = await world.makeWorker();
     const load = jest.spyOn(store, 'load');
     const { offer, threadId } = await world.say('a b c /pause 60');
-    await engine.executeOffer(offer);
+    await engine.executeJob(offer);
     expect((await world.types(threadId)).filter((type) => type === 'assistant.text_added').length).toBeGreaterThan(1);
     // Once, to claim it.
     expect(load).toHaveBeenCalledTimes(1);
@@ -204,7 +204,7 @@ describe('shutdown', () => {
     const harness = scriptedHarness(useTools(['slow']), [slow]);
     const { engine } = await world.makeWorker({ harnesses: [harness] });
     const { offer, threadId, runId } = await world.say('x', scripted);
-    const execution = engine.executeOffer(offer);
+    const execution = engine.executeJob(offer);
     await step.reached;
     engine.drain();
     step.open();
@@ -214,7 +214,7 @@ describe('shutdown', () => {
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 0, delayMs: 0 });
 
     const next = await world.makeWorker({ harnesses: [harness] });
-    await next.engine.executeOffer({ threadId, runId, dispatch: 2 });
+    await next.engine.executeJob({ threadId, runId, dispatch: 2 });
     expect((await world.summary(runId)).final_output?.text).toBe('done');
     expectInvariants(await world.stream(threadId));
   });
@@ -235,11 +235,11 @@ describe('shutdown', () => {
     });
     const { engine } = await world.makeWorker({ harnesses: [harness] });
     const { offer, runId } = await world.say('x', scripted);
-    const execution = engine.executeOffer(offer);
+    const execution = engine.executeJob(offer);
     await step.reached;
     engine.drain();
     const other = await world.say('too late');
-    await engine.executeOffer(other.offer);
+    await engine.executeJob(other.offer);
     expect((await world.run(other.threadId, other.runId))?.status).toBe('queued');
     step.open();
     await execution;
@@ -254,7 +254,7 @@ describe('the lease', () => {
     const harnesses = [scriptedHarness(useTools(['slow']), [slow])];
     const { engine, holder } = await world.makeWorker({ leaseMs: HOUR_MS, harnesses });
     const { offer, threadId, runId } = await world.say('x', scripted);
-    const execution = engine.executeOffer(offer);
+    const execution = engine.executeJob(offer);
     await step.reached;
     // The test moves the clock of the renewals and that of the lease, so that no pause of the machine can end the lease.
     let now = 0;
@@ -372,7 +372,7 @@ describe('a database that is away', () => {
   it('or whose answers are lost, for less than the lease: what it claimed it works on', async () => {
     const { proxy, worker } = await makeFarWorker();
     const said = await world.say('hi');
-    const execution = worker.engine.executeOffer(said.offer);
+    const execution = worker.engine.executeJob(said.offer);
     await proxy.dropNextAnswer((request) => request.includes('append'));
     const seconds = async () => {
       const { rows } = await world.pool.query<{ now: number }>(

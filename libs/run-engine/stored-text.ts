@@ -15,7 +15,7 @@ export function cutUtf8(text: string, maxBytes: number, mark: string): string {
   return ownText(splitUtf8(text, maxBytes - Buffer.byteLength(mark))[0] + mark);
 }
 
-/** The same text, alone: what V8 cuts from a text keeps all of that in memory for as long as the piece lives. */
+/** The same text, alone: what V8 cuts from a text keeps all of that in memory for as long as the delta lives. */
 export function ownText(text: string): string {
   return Buffer.from(text).toString();
 }
@@ -55,13 +55,13 @@ function mapFields(fields: Record<string, unknown>, change: (text: string) => st
   return isChanged ? Object.fromEntries(mapped) : fields;
 }
 
-/** Joins pieces of text whose borders may cut a surrogate pair in two, and makes them storable. */
-export class StorablePieces {
+/** Joins deltas of text whose borders may cut a surrogate pair in two, and makes them storable. */
+export class StorableDeltas {
   private half = '';
 
-  /** The piece as far as it is sure. */
-  push(piece: string): string {
-    const text = this.half + piece;
+  /** The delta as far as it is sure. */
+  push(delta: string): string {
+    const text = this.half + delta;
     const last = text.slice(-1);
     this.half = last >= '\uD800' && last <= '\uDBFF' ? last : '';
     return storableText(text.slice(0, text.length - this.half.length));

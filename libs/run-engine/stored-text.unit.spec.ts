@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { storableText } from '#domain';
 import { measureTurns } from '#testing';
-import { cutUtf8, mapTexts, splitUtf8, StorablePieces } from './stored-text.ts';
+import { cutUtf8, mapTexts, splitUtf8, StorableDeltas } from './stored-text.ts';
 
 it.each([
   ['abc', 3, 'abc', ''],
@@ -65,11 +65,11 @@ it('splits random texts as bytes', () => {
 });
 
 it('joins characters that were cut in two, and replaces halves that stay alone', () => {
-  const pieces = new StorablePieces();
+  const deltas = new StorableDeltas();
   const [high, low] = ['😀'.slice(0, 1), '😀'.slice(1)];
-  expect(pieces.push(`a${high}`)).toBe('a');
-  expect(pieces.push(`${low}b\0`)).toBe('😀b');
-  expect(pieces.push(low)).toBe('\uFFFD');
-  expect(pieces.push(high) + pieces.push('c')).toBe('\uFFFDc');
-  expect(pieces.push(high) + pieces.end()).toBe('\uFFFD');
+  expect(deltas.push(`a${high}`)).toBe('a');
+  expect(deltas.push(`${low}b\0`)).toBe('😀b');
+  expect(deltas.push(low)).toBe('\uFFFD');
+  expect(deltas.push(high) + deltas.push('c')).toBe('\uFFFDc');
+  expect(deltas.push(high) + deltas.end()).toBe('\uFFFD');
 });

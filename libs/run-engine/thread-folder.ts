@@ -3,14 +3,14 @@ import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, distinctNames } from '#domain';
 import {
   fileMetrics,
   BlobMissing,
-  BlobStoreAway,
+  BlobStoreUnavailable,
   type BlobKeeper,
   type ByteRange,
   type FileRow,
   type FileStore,
   type FolderRow,
 } from '#files';
-import { isDatabaseAway } from '#platform';
+import { isDatabaseUnavailable } from '#platform';
 
 export interface FolderParts {
   files: FileStore;
@@ -123,6 +123,6 @@ export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
 }
 
 function unavailable(error: unknown): unknown {
-  const isAway = error instanceof BlobStoreAway || isDatabaseAway(error);
-  return isAway ? new HarnessError('storage_unavailable', { cause: error }) : error;
+  const isUnavailable = error instanceof BlobStoreUnavailable || isDatabaseUnavailable(error);
+  return isUnavailable ? new HarnessError('storage_unavailable', { cause: error }) : error;
 }

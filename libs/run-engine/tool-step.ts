@@ -15,8 +15,8 @@ import {
   type ToolCall,
   type ToolCompleted,
 } from '#domain';
-import { BlobStoreAway, storeArtifact, type BlobKeeper, type FolderChanges, type PreparedFile } from '#files';
-import { isDatabaseAway, untilAborted, type Logger } from '#platform';
+import { BlobStoreUnavailable, storeArtifact, type BlobKeeper, type FolderChanges, type PreparedFile } from '#files';
+import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
 import type { ToolFileRefusal } from './claim.ts';
 import { newFileFacts, StagedFolder } from './staged-folder.ts';
@@ -70,7 +70,7 @@ export async function takeToolStep(
       // Where the bytes and the name say nothing: it may be a tool server's word.
       const source = { ...artifact, declaredType: mimeType ?? '', maxBytes: maxFileBytes };
       const file = await storeArtifact(blobs, context.runId, source).catch((error: unknown) => {
-        if (error instanceof BlobStoreAway || isDatabaseAway(error)) notStored = error;
+        if (error instanceof BlobStoreUnavailable || isDatabaseUnavailable(error)) notStored = error;
         throw error;
       });
       files.push(file);

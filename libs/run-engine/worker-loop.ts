@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { WorkerSandbox } from '#agents';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import type { LiveBus } from '#live';
-import { isDatabaseAway, type Logger } from '#platform';
+import { isDatabaseUnavailable, type Logger } from '#platform';
 import { HandlerUnavailable, registerWorker, type RegisteredWorker, type RunConsumer, type RunQueue } from '#run-queue';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { RunEngine } from './run-engine.ts';
@@ -106,11 +106,11 @@ export class WorkerLoop {
   }
 
   /** A worker without a database takes no jobs: it could only hold them back from workers that have one. */
-  private async execute(offer: RunOffer): Promise<void> {
+  private async execute(offer: RunJob): Promise<void> {
     try {
-      await this.options.engine.executeOffer(offer);
+      await this.options.engine.executeJob(offer);
     } catch (error) {
-      if (!isDatabaseAway(error)) throw error;
+      if (!isDatabaseUnavailable(error)) throw error;
       this.outage ??= this.untilDatabaseAnswers(error).finally(() => (this.outage = null));
       throw new HandlerUnavailable(this.outage, error);
     }

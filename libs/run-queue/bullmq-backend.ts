@@ -10,7 +10,7 @@ export interface BullBackend<C> {
   connectConsumer(): C;
   prefix?: string;
   /** Known without asking; asking would wait for the connection. */
-  isAway(): boolean;
+  isUnavailable(): boolean;
   close(): Promise<void>;
 }
 

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MetricsTime, WaitingError, Worker, type IQueueBackend, type Job, type JobProgress } from 'bullmq';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import type { BullRunQueueOptions } from './bullmq-backend.ts';
-import { logSparsely } from './log-sparsely.ts';
+import { throttledWarn } from './throttled-warn.ts';
 import { HandlerUnavailable, type RunConsumer } from './run-queue.ts';
 
-type Jobs<C> = Worker<RunOffer, void, string, IQueueBackend, JobProgress, C>;
+type Jobs<C> = Worker<RunJob, void, string, IQueueBackend, JobProgress, C>;
 
 export interface BullConsumerOptions<C> extends BullRunQueueOptions<C> {
-  handler: (offer: RunOffer) => Promise<void>;
+  handler: (offer: RunJob) => Promise<void>;
   slots: number;
   onClose: () => void;
 }
@@ -38,7 +38,7 @@ export class BullConsumer<C> implements RunConsumer {
   private closing: Promise<void> | null = null;
 
   constructor(private readonly options: BullConsumerOptions<C>) {
-    this.warn = logSparsely(options.logger);
+    this.warn = throttledWarn(options.logger);
     this.connection = options.backend.connectConsumer();
     this.worker = this.start();
   }
@@ -97,7 +97,7 @@ export class BullConsumer<C> implements RunConsumer {
     }
   }
 
-  private async process(job: Job<RunOffer, void>, token?: string): Promise<void> {
+  private async process(job: Job<RunJob, void>, token?: string): Promise<void> {
     // A blocking read that was under way may still bring a job.
     if (this.stopping || this.worker.isPaused()) return giveBack(job, token);
     // Leaves the set as soon as it has ended: `close()` waits for the set, but not for the queue to answer.
@@ -124,7 +124,7 @@ export class BullConsumer<C> implements RunConsumer {
 }
 
 /** Puts a job back for other workers. Always throws, because BullMQ expects that. */
-async function giveBack(job: Job<RunOffer, void>, token?: string): Promise<never> {
+async function giveBack(job: Job<RunJob, void>, token?: string): Promise<never> {
   await job.moveToWait(token);
   throw new WaitingError();
 }

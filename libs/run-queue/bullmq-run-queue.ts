@@ -1,11 +1,11 @@
 import { ErrorCode, Queue, type IQueueBackend } from 'bullmq';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import type { BullRunQueueOptions } from './bullmq-backend.ts';
 import { BullConsumer } from './bullmq-consumer.ts';
-import { logSparsely } from './log-sparsely.ts';
-import { jobIdOf, QueueAway, type RunConsumer, type ShownRunQueue } from './run-queue.ts';
+import { throttledWarn } from './throttled-warn.ts';
+import { jobIdOf, QueueUnavailable, type RunConsumer, type ShownRunQueue } from './run-queue.ts';
 
-type Jobs<C> = Queue<RunOffer, void, string, RunOffer, void, string, IQueueBackend, C>;
+type Jobs<C> = Queue<RunJob, void, string, RunJob, void, string, IQueueBackend, C>;
 
 const JOB_NAME = 'run';
 /**
@@ -24,7 +24,7 @@ export class BullRunQueue<C> implements ShownRunQueue {
   constructor(private readonly options: BullRunQueueOptions<C>) {
     const { name, backend, logger } = options;
     const { prefix, factory, producer } = backend;
-    const warn = logSparsely(logger);
+    const warn = throttledWarn(logger);
     this.jobs = new Queue(
       name,
       {
@@ -50,15 +50,15 @@ export class BullRunQueue<C> implements ShownRunQueue {
     await this.jobs.waitUntilReady();
   }
 
-  async offer(offers: readonly RunOffer[]): Promise<void> {
-    this.refuseAway();
+  async enqueue(offers: readonly RunJob[]): Promise<void> {
+    this.assertAvailable();
     const jobs = offers.map((data) => ({ name: JOB_NAME, data, opts: { jobId: jobIdOf(data) } }));
     if (jobs.length >= BULK_FROM) await this.jobs.addBulk(jobs);
     else await Promise.all(jobs.map(({ name, data, opts }) => this.jobs.add(name, data, opts)));
   }
 
-  async offerAhead(offers: readonly RunOffer[]): Promise<void> {
-    this.refuseAway();
+  async enqueueAhead(offers: readonly RunJob[]): Promise<void> {
+    this.assertAvailable();
     const backend = this.jobs.getBackend();
     // Each job goes ahead of the one that was moved last. BullMQ's `lifo` does that only for new jobs.
     for (const data of offers.toReversed()) {
@@ -69,29 +69,29 @@ export class BullRunQueue<C> implements ShownRunQueue {
   }
 
   async waitingCount(): Promise<number> {
-    this.refuseAway();
+    this.assertAvailable();
     return this.jobs.getWaitingCount();
   }
 
   async isPausedByTool(): Promise<boolean> {
-    this.refuseAway();
+    this.assertAvailable();
     return this.jobs.isPaused();
   }
 
   async liftToolPause(): Promise<void> {
-    this.refuseAway();
+    this.assertAvailable();
     await this.jobs.resume();
   }
 
-  async keepEpoch(): Promise<boolean> {
-    this.refuseAway();
+  async ensureEpochMarker(): Promise<boolean> {
+    this.assertAvailable();
     const backend = this.jobs.getBackend();
     if ((await backend.getQueueMetaField(EPOCH)) !== null) return true;
     await backend.setQueueMeta({ [EPOCH]: new Date().toISOString() });
     return false;
   }
 
-  consume(handler: (offer: RunOffer) => Promise<void>, slots: number): RunConsumer {
+  consume(handler: (offer: RunJob) => Promise<void>, slots: number): RunConsumer {
     const consumer = new BullConsumer({
       ...this.options,
       handler,
@@ -108,8 +108,8 @@ export class BullRunQueue<C> implements ShownRunQueue {
     await this.options.backend.close();
   }
 
-  private refuseAway(): void {
-    if (this.options.backend.isAway()) throw new QueueAway();
+  private assertAvailable(): void {
+    if (this.options.backend.isUnavailable()) throw new QueueUnavailable();
   }
 }
 

@@ -26,19 +26,19 @@ function failingQueue(): { queue: RunQueue; state: { away: boolean; asked: numbe
     return ask();
   };
   const queue: RunQueue = {
-    offer: (offers) => answer(() => on.queue.offer(offers)),
-    offerAhead: (offers) => answer(() => on.queue.offerAhead(offers)),
+    enqueue: (offers) => answer(() => on.queue.enqueue(offers)),
+    enqueueAhead: (offers) => answer(() => on.queue.enqueueAhead(offers)),
     waitingCount: () => (state.asked++, answer(() => on.queue.waitingCount())),
     isPausedByTool: () => on.queue.isPausedByTool(),
     liftToolPause: () => on.queue.liftToolPause(),
-    keepEpoch: () => on.queue.keepEpoch(),
+    ensureEpochMarker: () => on.queue.ensureEpochMarker(),
     consume: (handler, slots) => on.queue.consume(handler, slots),
     close: () => on.queue.close(),
   };
   return { queue, state };
 }
 
-const isAway = async (): Promise<boolean> => (await on.controls.read()).away;
+const isUnavailable = async (): Promise<boolean> => (await on.controls.read()).away;
 
 it('offers a delayed Run when it is due, also when it has been idle', async () => {
   const deliveredAt = new Map<string, string>();
@@ -84,11 +84,11 @@ it('offers a Run again that went ahead and lost its job, also if its organizatio
   await on.lookedOnceMore();
   const [run] = await on.addReadyRuns('org', 1);
   const jobId = jobIdOf(run!);
-  const isOffered = async (): Promise<boolean> => (await on.queue.shown.getJob(jobId)) !== undefined;
-  await eventually(isOffered, { what: 'it is offered' });
+  const isEnqueued = async (): Promise<boolean> => (await on.queue.shown.getJob(jobId)) !== undefined;
+  await eventually(isEnqueued, { what: 'it is offered' });
   await on.addClaimedRuns('org', 1);
   await on.queue.shown.remove(jobId);
-  await eventually(isOffered, { what: 'it is offered again', timeoutMs: 10_000 });
+  await eventually(isEnqueued, { what: 'it is offered again', timeoutMs: 10_000 });
 });
 
 it('finds delayed Runs by an index, however many others there are', async () => {
@@ -169,7 +169,7 @@ it('lets queue time stand still while the queue is away, whoever leads when it i
   const [early] = await on.addReadyRuns('org', 1);
   state.away = true;
   const dispatcher = on.startDispatcher(queue);
-  await eventually(isAway, { what: 'it is known to be away' });
+  await eventually(isUnavailable, { what: 'it is known to be away' });
   expect(await on.controls.isHeld()).toBe(true);
   expect(await on.controls.isPaused()).toBe(false);
   await on.letTimePass('1 hour');
@@ -181,17 +181,25 @@ it('lets queue time stand still while the queue is away, whoever leads when it i
   // Another process.
   state.away = false;
   on.startDispatcher(queue);
-  await eventually(async () => !(await isAway()), { what: 'it is known to be back' });
+  await eventually(async () => !(await isUnavailable()), { what: 'it is known to be back' });
   expect(await on.controls.isHeld()).toBe(false);
   expect(await on.minutesLeft(early!.runId)).toBe(10);
   expect(await on.minutesLeft(late!.runId)).toBe(10);
 });
 
 it.each([
-  { first: 'the pause', begin: ['pauseQueue', 'noteAway'], end: ['resumeQueue', 'noteBack'] },
-  { first: 'the outage', begin: ['noteAway', 'pauseQueue'], end: ['noteBack', 'resumeQueue'] },
-  { first: 'the pause, within the outage,', begin: ['noteAway', 'pauseQueue'], end: ['resumeQueue', 'noteBack'] },
-  { first: 'the outage, within the pause,', begin: ['pauseQueue', 'noteAway'], end: ['noteBack', 'resumeQueue'] },
+  { first: 'the pause', begin: ['pauseQueue', 'noteUnavailable'], end: ['resumeQueue', 'noteAvailable'] },
+  { first: 'the outage', begin: ['noteUnavailable', 'pauseQueue'], end: ['noteAvailable', 'resumeQueue'] },
+  {
+    first: 'the pause, within the outage,',
+    begin: ['noteUnavailable', 'pauseQueue'],
+    end: ['resumeQueue', 'noteAvailable'],
+  },
+  {
+    first: 'the outage, within the pause,',
+    begin: ['pauseQueue', 'noteUnavailable'],
+    end: ['noteAvailable', 'resumeQueue'],
+  },
 ] as const)('gives the time of a pause and an outage back once, when $first ends first', async ({ begin, end }) => {
   const [run] = await on.addReadyRuns('org', 1);
   for (const step of [...begin, end[0]]) {
@@ -205,7 +213,7 @@ it.each([
 it('gives back the time of a pause, an outage and a tool’s pause once, whichever ends first', async () => {
   const holds = [
     { begin: () => on.controls.pauseQueue(), end: () => on.controls.resumeQueue() },
-    { begin: () => on.controls.noteAway(), end: () => on.controls.noteBack() },
+    { begin: () => on.controls.noteUnavailable(), end: () => on.controls.noteAvailable() },
     { begin: () => on.pauseByTool(), end: () => on.resumeByTool() },
   ];
   const orders = [

@@ -1,11 +1,11 @@
 import type { Pool, QueryConfig, QueryResultRow } from 'pg';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { ADVISORY_LOCKS, LeaderLoop, namedStatement, type Logger } from '#platform';
 import { inTurn, runsAhead, type FairShares, type ReadyRun } from './fair-order.ts';
 import { lookAtLimits } from './limited-runs.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
-import { jobIdOf, QueueAway, windowOf, type RunQueue } from './run-queue.ts';
+import { jobIdOf, QueueUnavailable, windowOf, type RunQueue } from './run-queue.ts';
 import { SlotUsage, type SlotsInUse } from './slot-usage.ts';
 import { metrics } from './metrics.ts';
 
@@ -108,7 +108,7 @@ export class Dispatcher {
       lockId: ADVISORY_LOCKS.dispatcher,
       name: 'dispatcher',
       tick: () => this.tick(),
-      outageOf: (error) => (error instanceof QueueAway ? 'the queue' : null),
+      outageOf: (error) => (error instanceof QueueUnavailable ? 'the queue' : null),
       logger,
     });
   }
@@ -147,11 +147,11 @@ export class Dispatcher {
       this.pauseMs = await this.look();
       this.meanReadMs += (this.readMs - this.meanReadMs) / 4;
       this.restsUntil = monotonicNow() + this.restMs();
-      await controls.noteBack();
+      await controls.noteAvailable();
       this.failing = false;
     } catch (error) {
       this.failing = true;
-      await controls.noteAway().catch(() => undefined);
+      await controls.noteUnavailable().catch(() => undefined);
       throw error;
     }
     return Math.max(Math.min(this.pauseMs, this.nextDueAt - monotonicNow()), this.restsUntil - monotonicNow(), 0);
@@ -184,11 +184,11 @@ export class Dispatcher {
     if (this.backlog && waiting > 0.75 * depth && now - this.lookedAt < CHECK_EVERY_MS) {
       const rows = await this.read<ReadyRun>({ ...FIND_READY_RUNS, values: [mostAhead(slots)] });
       this.forgetGone(rows);
-      await this.offerAhead(rows, { slots, waiting });
+      await this.enqueueAhead(rows, { slots, waiting });
       return Math.min(2 * this.pauseMs, AHEAD_MS);
     }
     this.lookedAt = now;
-    const offered = await this.offerReadyRuns({ slots, waiting }, depth - waiting);
+    const offered = await this.enqueueReadyRuns({ slots, waiting }, depth - waiting);
     if (offered || waiting > 0 || limited) this.busyAt = now;
     if (this.backlog) return DRAIN_MS;
     if (waiting > 0) return AHEAD_MS;
@@ -216,12 +216,12 @@ export class Dispatcher {
   }
 
   /** Whether there was anything to offer. */
-  private async offerReadyRuns(found: Found, room: number): Promise<boolean> {
+  private async enqueueReadyRuns(found: Found, room: number): Promise<boolean> {
     const startedAt = monotonicNow();
     const values = [2 * windowOf(found.slots) + found.slots];
     const rows = await this.read<ReadyRun>({ ...FIND_READY_RUNS, values });
     const now = monotonicNow();
-    const ahead = await this.offerAhead(rows, found);
+    const ahead = await this.enqueueAhead(rows, found);
     const again = rows.filter((run) => {
       const offered = this.offered.get(jobIdOf(run));
       return offered !== undefined && now - offered.at > OFFER_AGAIN_MS;
@@ -229,7 +229,7 @@ export class Dispatcher {
     const fresh = inTurn(rows, this.shares);
     const taken = fresh.slice(0, Math.max(0, room - ahead.length));
     const offers = [...again, ...taken];
-    await this.send(offers, (jobs) => this.options.queue.offer(jobs));
+    await this.send(offers, (jobs) => this.options.queue.enqueue(jobs));
     this.noteServed(rows, [...ahead, ...taken]);
     this.measureDrain(ahead.length + taken.length, startedAt);
     const known = new Map(rows.map((run) => [jobIdOf(run), this.offered.get(jobIdOf(run))]));
@@ -244,7 +244,7 @@ export class Dispatcher {
    * Offers the Runs that go ahead of those in the queue, and returns the new ones. Moves the earlier ones again, so that they
    * stay ahead of the new ones. In a full window one Run at a time goes ahead.
    */
-  private async offerAhead(rows: readonly ReadyRun[], { slots, waiting }: Found): Promise<ReadyRun[]> {
+  private async enqueueAhead(rows: readonly ReadyRun[], { slots, waiting }: Found): Promise<ReadyRun[]> {
     const { queue } = this.options;
     const now = monotonicNow();
     const isAhead = (run: ReadyRun): boolean => {
@@ -258,7 +258,7 @@ export class Dispatcher {
     if (added.length === 0) return [];
     const first = wanted.filter((run) => earlier.includes(run) || added.includes(run));
     const areAlone = waiting <= earlier.length;
-    await this.send(added, () => (areAlone ? queue.offer(added.map(offerOf)) : queue.offerAhead(first.map(offerOf))));
+    await this.send(added, () => (areAlone ? queue.enqueue(added.map(jobOf)) : queue.enqueueAhead(first.map(jobOf))));
     for (const run of added) this.offered.set(jobIdOf(run), { at: now, ahead: true });
     return added;
   }
@@ -269,8 +269,8 @@ export class Dispatcher {
     for (const [jobId, { ahead }] of this.offered) if (ahead && !ready.has(jobId)) this.offered.delete(jobId);
   }
 
-  private async send(runs: readonly ReadyRun[], offer: (jobs: RunOffer[]) => Promise<void>): Promise<void> {
-    await offer(runs.map(offerOf)).catch((error: unknown) => {
+  private async send(runs: readonly ReadyRun[], offer: (jobs: RunJob[]) => Promise<void>): Promise<void> {
+    await offer(runs.map(jobOf)).catch((error: unknown) => {
       metrics.offers.inc({ path: 'dispatcher', outcome: 'failed' }, runs.length);
       throw error;
     });
@@ -282,7 +282,7 @@ export class Dispatcher {
       usedBy: (organizationId) => this.usage.secondsOf(organizationId),
       runSeconds: this.usage.runSeconds,
       servedAt: (organizationId) => this.servedAt.get(organizationId) ?? 0,
-      isOffered: (run) => this.offered.has(jobIdOf(run)),
+      isEnqueued: (run) => this.offered.has(jobIdOf(run)),
     };
   }
 
@@ -332,7 +332,7 @@ export class Dispatcher {
   private async check(now: number): Promise<void> {
     const { pool, queue, controls, logger } = this.options;
     await pool.query(`delete from workers where seen_at < now() - interval '1 minute'`);
-    const kept = await queue.keepEpoch();
+    const kept = await queue.ensureEpochMarker();
     if (!kept && this.epochSeen) logger.warn('queue lost its data; re-enqueueing ready runs');
     if (!kept) this.offered.clear();
     this.epochSeen = true;
@@ -341,7 +341,7 @@ export class Dispatcher {
   }
 }
 
-function offerOf({ runId, threadId, dispatch }: ReadyRun): RunOffer {
+function jobOf({ runId, threadId, dispatch }: ReadyRun): RunJob {
   return { runId, threadId, dispatch };
 }
 

@@ -1,7 +1,7 @@
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 
 /** A row of find-ready-runs.sql. */
-export interface ReadyRun extends RunOffer {
+export interface ReadyRun extends RunJob {
   organizationId: string;
   /** Whether a Run of the organization is claimed. */
   hasSlot: boolean;
@@ -20,7 +20,7 @@ export interface FairShares {
   /** The number of the organization's last turn. */
   servedAt: (organizationId: string) => number;
   /** Whether the queue is known to hold a job of the Run. */
-  isOffered: (run: ReadyRun) => boolean;
+  isEnqueued: (run: ReadyRun) => boolean;
 }
 
 /** An organization is far behind if this many times its use is less than that of the heaviest user. */
@@ -50,9 +50,9 @@ const byUse = (a: { used: number }, b: { used: number }): number => a.used - b.u
 export function inTurn(runs: readonly ReadyRun[], shares: FairShares): ReadyRun[] {
   const counted = new Map<string, number>();
   for (const run of runs)
-    if (shares.isOffered(run)) counted.set(run.organizationId, (counted.get(run.organizationId) ?? 0) + 1);
+    if (shares.isEnqueued(run)) counted.set(run.organizationId, (counted.get(run.organizationId) ?? 0) + 1);
   const scored = runs
-    .filter((run) => !shares.isOffered(run))
+    .filter((run) => !shares.isEnqueued(run))
     .map((run) => {
       const before = counted.get(run.organizationId) ?? 0;
       counted.set(run.organizationId, before + 1);

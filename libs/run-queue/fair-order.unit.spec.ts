@@ -16,7 +16,7 @@ const shares = (used: Record<string, number> = {}, more: Partial<FairShares> = {
   usedBy: (id) => used[id] ?? 0,
   runSeconds: 1,
   servedAt: () => 0,
-  isOffered: () => false,
+  isEnqueued: () => false,
   ...more,
 });
 
@@ -41,8 +41,8 @@ it.each([
 });
 
 it('counts Runs that wait in the queue already', () => {
-  const isOffered = ({ runId }: ReadyRun): boolean => ['A1', 'A2'].includes(runId);
-  expect(ids(inTurn(runs('A1 B1 A2 B2 A3 B3'), shares({}, { isOffered })))).toBe('B1 B2 A3 B3');
+  const isEnqueued = ({ runId }: ReadyRun): boolean => ['A1', 'A2'].includes(runId);
+  expect(ids(inTurn(runs('A1 B1 A2 B2 A3 B3'), shares({}, { isEnqueued })))).toBe('B1 B2 A3 B3');
 });
 
 it('prefers on a tie the organization that was served longer ago', () => {

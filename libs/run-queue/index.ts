@@ -6,7 +6,7 @@ export * from './migrate-installation.ts';
 export * from './open-run-queue.ts';
 export * from './queue-controls.ts';
 export * from './queue-part.ts';
-export * from './run-offers.ts';
+export * from './run-enqueuer.ts';
 export * from './run-queue.module.ts';
 export * from './run-queue.ts';
 export * from './worker-registry.ts';

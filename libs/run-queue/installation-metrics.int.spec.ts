@@ -1,6 +1,6 @@
 import { openDatabase, scrape } from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
-import { tellInstallation } from './installation-metrics.ts';
+import { reportInstallation } from './installation-metrics.ts';
 import { Installation } from './run-queue.testing.ts';
 
 jest.resetModules(); // other spec files of this worker have metrics too
@@ -22,7 +22,7 @@ afterEach(async () => {
 /** What a scrape says of the installation as it is now. */
 async function told(name: string, labels = ''): Promise<number> {
   const { pool, queue, controls } = on;
-  const end = tellInstallation({ pool, queue, controls });
+  const end = reportInstallation({ pool, queue, controls });
   const pattern = new RegExp(`^${name}${labels} (\\S+)$`, 'm');
   // What a busy machine does not read in time is not told.
   const value = async () => pattern.exec((await scrape()).text)?.[1];
@@ -32,7 +32,7 @@ async function told(name: string, labels = ''): Promise<number> {
 test.each([
   ['paused', () => on.controls.pauseQueue()],
   ['paused by a BullMQ tool', () => on.pauseByTool()],
-  ['away', () => on.controls.noteAway()],
+  ['away', () => on.controls.noteUnavailable()],
 ])('what a queue that is %s holds up is not overdue; a lease that is over is', async (_, hold) => {
   await on.addReadyRuns('a', 1);
   await on.addDelayedRun(0);
@@ -68,7 +68,7 @@ test('counts live Runs by status; booting Runs are not counted as running', asyn
 test('what is not read in time is not told: an old number would look like a new one', async () => {
   const { queue, controls } = on;
   const busy = await openDatabase({ url: database.url, applicationName: 'spec', maxConnections: 1 });
-  const end = tellInstallation({ pool: busy.pool, queue, controls });
+  const end = reportInstallation({ pool: busy.pool, queue, controls });
   try {
     const isTold = async () => (await scrape()).text.includes('\nspool_due_rows 0\n');
     await eventually(isTold, { what: 'it is told' });

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { queryTimeout, HEALTH_LIMIT_MS, namedStatement, onScrape, untilAborted } from '#platform';
 import type { QueueControls } from './queue-controls.ts';
-import { remember } from './remember.ts';
+import { memoizeWithTtl } from './memoize-with-ttl.ts';
 import type { RunQueue } from './run-queue.ts';
 import { metrics } from './metrics.ts';
 
@@ -25,7 +25,14 @@ type Installation = Record<(typeof STATES)[number], number> & {
   away: boolean;
 };
 
-const OF_ROWS = ['dueRows', 'oldestReadySeconds', 'workersAlive', 'workerSlots', 'queuePaused', 'queueAway'] as const;
+const OF_ROWS = [
+  'dueRows',
+  'oldestReadySeconds',
+  'workersAlive',
+  'workerSlots',
+  'queuePaused',
+  'queueUnavailable',
+] as const;
 
 export interface InstallationMetricsOptions {
   pool: Pool;
@@ -38,31 +45,31 @@ export interface InstallationMetricsOptions {
  * 10,000 rows, a quarter of a second for 500,000 (medians of 25 on PostgreSQL 15, with other work on the machine). What cannot be
  * read is not said: an old number would look like a new one. Answers what ends it.
  */
-export function tellInstallation({ pool, queue, controls }: InstallationMetricsOptions): () => void {
-  const rows = remember(MAX_AGE_MS, async () => {
+export function reportInstallation({ pool, queue, controls }: InstallationMetricsOptions): () => void {
+  const rows = memoizeWithTtl(MAX_AGE_MS, async () => {
     const read = await pool.query<Installation>({ ...READ_INSTALLATION, ...TIMEOUT, values: controls.keys });
     return read.rows[0]!;
   });
-  const depth = remember(MAX_AGE_MS, () => queue.waitingCount());
-  const tellRows = async (): Promise<void> => {
+  const depth = memoizeWithTtl(MAX_AGE_MS, () => queue.waitingCount());
+  const reportRows = async (): Promise<void> => {
     // `query_timeout` does not count the wait for a connection.
     const known = await untilAborted(rows.get(), AbortSignal.timeout(HEALTH_LIMIT_MS)).catch(() => null);
     if (known === null) return forgetRows();
-    for (const state of STATES) metrics.workRows.set({ state }, known[state]);
+    for (const state of STATES) metrics.workItems.set({ state }, known[state]);
     for (const [status, count] of Object.entries(statusesOf(known))) metrics.liveRuns.set({ status }, count);
     metrics.dueRows.set(known.due);
     metrics.oldestReadySeconds.set(known.oldestReadySeconds);
     metrics.workersAlive.set(known.workers);
     metrics.workerSlots.set(known.slots);
     metrics.queuePaused.set(Number(known.paused));
-    metrics.queueAway.set(Number(known.away));
+    metrics.queueUnavailable.set(Number(known.away));
   };
-  const tellDepth = async (): Promise<void> => {
+  const reportDepth = async (): Promise<void> => {
     // A queue that is silent keeps this for longer than a scrape lasts: until it answers nothing is said.
     metrics.queueDepth.remove();
     metrics.queueDepth.set(await depth.get());
   };
-  const ends = [onScrape(tellRows), onScrape(tellDepth)];
+  const ends = [onScrape(reportRows), onScrape(reportDepth)];
   return () => {
     ends.forEach((end) => end());
     forgetRows();
@@ -78,7 +85,7 @@ const statusesOf = ({ ready, delayed, limited, leased, booting, waiting }: Insta
 });
 
 function forgetRows(): void {
-  metrics.workRows.reset();
+  metrics.workItems.reset();
   metrics.liveRuns.reset();
   for (const name of OF_ROWS) metrics[name].remove();
 }

@@ -1,11 +1,11 @@
-import type { AppendHook, RunOffer } from '#event-store';
+import type { AppendHook, RunJob } from '#event-store';
 import { namedStatement, queryTimeout } from '#platform';
 
 const LOCK_LIMITS = namedStatement(import.meta.dirname, 'lock-limits.sql');
 const REFUSE_BEYOND_LIMITS = namedStatement(import.meta.dirname, 'refuse-beyond-limits.sql');
 
 /** A claim that the concurrency limits of its agent or organization can refuse. */
-export interface LimitedClaim extends RunOffer {
+export interface LimitedClaim extends RunJob {
   organizationId: string;
   agentId: string;
   /** The ids of the organization and the agent, in this order, if they have a limit. */

@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
-import type { Commit, RunOffer } from '#event-store';
+import type { Commit, RunJob } from '#event-store';
 import type { ThreadState } from '#domain';
 import { namedStatement, type Logger } from '#platform';
-import { logSparsely } from './log-sparsely.ts';
+import { throttledWarn } from './throttled-warn.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
 
@@ -19,8 +19,8 @@ const MAX_AT_ONCE = 1_000;
  * Lets in Runs that wait for a concurrency limit of the organization or its agents, and returns their offers. `cap`: the limit
  * of an organization that has none of its own.
  */
-async function letInLimitedRuns(pool: Pool, organizationId: string, cap: number | null): Promise<RunOffer[]> {
-  const { rows } = await pool.query<RunOffer>({ ...LET_IN_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE, cap] });
+async function letInLimitedRuns(pool: Pool, organizationId: string, cap: number | null): Promise<RunJob[]> {
+  const { rows } = await pool.query<RunJob>({ ...LET_IN_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE, cap] });
   return rows;
 }
 
@@ -28,9 +28,9 @@ async function letInLimitedRuns(pool: Pool, organizationId: string, cap: number 
  * The same for all organizations, level-triggered, whatever made room and whoever missed it; and Runs that are ready behind
  * others that wait for the same limit wait too.
  */
-export async function lookAtLimits(pool: Pool, cap: number | null): Promise<RunOffer[]> {
+export async function lookAtLimits(pool: Pool, cap: number | null): Promise<RunJob[]> {
   const { rows } = await pool.query<{ id: string }>(FIND_LIMITED_ORGANIZATIONS);
-  const letIn: RunOffer[] = [];
+  const letIn: RunJob[] = [];
   for (const { id } of rows) {
     await pool.query({ ...LIMIT_NEWCOMERS, values: [id, MAX_AT_ONCE] });
     letIn.push(...(await letInLimitedRuns(pool, id, cap)));
@@ -41,7 +41,7 @@ export async function lookAtLimits(pool: Pool, cap: number | null): Promise<RunO
 export interface LimitedRunsOptions {
   pool: Pool;
   controls: Pick<QueueControls, 'read' | 'slotsPerOrganization'>;
-  offerSoon: (offer: RunOffer) => void;
+  enqueueSoon: (offer: RunJob) => void;
   logger: Logger;
 }
 
@@ -57,7 +57,7 @@ export class LimitedRuns {
   private limitedAt = -Infinity;
 
   constructor(private readonly options: LimitedRunsOptions) {
-    this.warn = logSparsely(options.logger);
+    this.warn = throttledWarn(options.logger);
   }
 
   /** A claim may have ended with it. */
@@ -89,13 +89,13 @@ export class LimitedRuns {
   }
 
   private async work(): Promise<void> {
-    const { pool, controls, offerSoon } = this.options;
+    const { pool, controls, enqueueSoon } = this.options;
     while (this.organizationIds.size > 0) {
       const ids = [...this.organizationIds];
       this.organizationIds.clear();
       try {
         const cap = await controls.slotsPerOrganization();
-        for (const id of ids) (await letInLimitedRuns(pool, id, cap)).forEach(offerSoon);
+        for (const id of ids) (await letInLimitedRuns(pool, id, cap)).forEach(enqueueSoon);
       } catch (error) {
         this.warn(error, 'admitting limited runs failed; the dispatcher retries');
       }

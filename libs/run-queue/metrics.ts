@@ -6,13 +6,13 @@ export const metrics = {
     path: ['fast', 'dispatcher'],
     outcome: ['sent', 'dropped', 'failed'],
   }),
-  offerSeconds: histogram(
+  enqueueSeconds: histogram(
     'spool_offer_latency_seconds',
     'Delay in seconds from a commit until the queue has the job, on the fast path.',
     FAST,
   ),
   queueDepth: gauge('spool_queue_depth', 'Jobs waiting in the queue.'),
-  workRows: gauge('spool_work_rows', 'Live Runs, by what they wait for.', {
+  workItems: gauge('spool_work_rows', 'Live Runs, by what they wait for.', {
     state: ['ready', 'leased', 'waiting', 'delayed', 'limited'],
   }),
   liveRuns: gauge('spool_live_runs', 'Live Runs, by status.', {
@@ -26,6 +26,6 @@ export const metrics = {
   workersAlive: gauge('spool_workers_alive', 'Workers with a heartbeat in the last 10 s.'),
   workerSlots: gauge('spool_worker_slots', 'Slots of all live workers.'),
   queuePaused: gauge('spool_queue_paused', '1 while an operator or a BullMQ tool has paused the queue.'),
-  queueAway: gauge('spool_queue_away', '1 while the queue does not answer the dispatcher.'),
+  queueUnavailable: gauge('spool_queue_away', '1 while the queue does not answer the dispatcher.'),
   queueUp: gauge('spool_queue_up', '1 if the queue answers this process.'),
 };

@@ -1,5 +1,5 @@
 import { migrate } from '#event-store';
-import { ConfigError, databaseAddress, databaseUser, isRedisUrl, openDatabase, throwReadable } from '#platform';
+import { ConfigError, databaseAddress, databaseUser, isRedisUrl, openDatabase, throwStartupError } from '#platform';
 import { migrateQueue } from './migrate-queue.ts';
 
 export interface Installation {
@@ -54,6 +54,6 @@ async function identityOf(url: string): Promise<string> {
       await database.close();
     }
   } catch (error) {
-    return throwReadable(error, url);
+    return throwStartupError(error, url);
   }
 }

@@ -1,4 +1,4 @@
-import { isRedisUrl, throwReadable, type Logger } from '#platform';
+import { isRedisUrl, throwStartupError, type Logger } from '#platform';
 import { BullRunQueue } from './bullmq-run-queue.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { openRedisBackend } from './redis-backend.ts';
@@ -15,13 +15,13 @@ export interface OpenRunQueueOptions {
 /** Throws StartError for a Redis that may lose jobs, and for a PostgreSQL that is away or refuses. */
 export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<ShownRunQueue> {
   if (isRedisUrl(url)) return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
-  const backend = await openPostgresBackend(url, name, logger).catch((error: unknown) => throwReadable(error, url));
+  const backend = await openPostgresBackend(url, name, logger).catch((error: unknown) => throwStartupError(error, url));
   const queue = new BullRunQueue({ name, logger, backend });
   try {
     await queue.waitUntilReady();
     return queue;
   } catch (error) {
     await queue.close().catch(() => undefined);
-    return throwReadable(error, url);
+    return throwStartupError(error, url);
   }
 }

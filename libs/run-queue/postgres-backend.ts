@@ -2,7 +2,7 @@ import { createPostgresBackend, type PgPool, type PostgresConnectionOptions } fr
 import { Pool } from 'pg';
 import type { Logger } from '#platform';
 import type { BullBackend } from './bullmq-backend.ts';
-import { logSparsely } from './log-sparsely.ts';
+import { throttledWarn } from './throttled-warn.ts';
 import { prepareQueue, SCHEMA } from './migrate-queue.ts';
 
 /** Part of the budget in docs/operations/postgresql.md. In a worker, one of them listens. */
@@ -32,7 +32,7 @@ export async function openPostgresBackend(
     // BullMQ's statements name no schema.
     options: `-c search_path=${SCHEMA}`,
   });
-  const warn = logSparsely(logger);
+  const warn = throttledWarn(logger);
   pool.on('error', (error) => warn(error, 'queue connection to PostgreSQL failed (QUEUE_URL or DATABASE_URL)'));
   // BullMQ describes the pool by its own types, without `undefined` where pg has it.
   const connection = pool as unknown as PgPool;
@@ -40,7 +40,7 @@ export async function openPostgresBackend(
     factory: createPostgresBackend,
     producer: connection,
     connectConsumer: () => connection,
-    isAway: () => false,
+    isUnavailable: () => false,
     close: () => pool.end(),
   };
 }

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { queryTimeout, namedStatement } from '#platform';
-import { remember, type Remembered } from './remember.ts';
+import { memoizeWithTtl, type Memoized } from './memoize-with-ttl.ts';
 import type { RunQueue } from './run-queue.ts';
 
 const READ_CONTROLS = namedStatement(import.meta.dirname, 'read-controls.sql');
@@ -42,9 +42,9 @@ const NOTHING_KNOWN: Controls = {
 export class QueueControls {
   /** Slots of the worker in this process. They count for the cap before the heartbeat of the worker is known. */
   ownSlots = 0;
-  private readonly controls: Remembered<Controls>;
+  private readonly controls: Memoized<Controls>;
   /** The keys of further rows in `queue_controls`. Their end has the same effect as that of the pause. */
-  readonly awayKey: string;
+  readonly outageKey: string;
   readonly toolPauseKey: string;
 
   constructor(
@@ -53,9 +53,9 @@ export class QueueControls {
     /** Percentage of all slots that one organization may hold. */
     private readonly percentPerOrganization = 100,
   ) {
-    this.awayKey = `${queueName} (away)`;
+    this.outageKey = `${queueName} (away)`;
     this.toolPauseKey = `${queueName} (BullMQ)`;
-    this.controls = remember(CONTROLS_AGE_MS, async () => {
+    this.controls = memoizeWithTtl(CONTROLS_AGE_MS, async () => {
       const { rows } = await pool.query<Controls>({ ...READ_CONTROLS, ...TIMEOUT, values: this.keys });
       return rows[0] ?? NOTHING_KNOWN;
     });
@@ -78,7 +78,7 @@ export class QueueControls {
 
   /** The keys of the pause, the outage and the pause of a tool, in the order of the statements' parameters. */
   get keys(): [string, string, string] {
-    return [this.queueName, this.awayKey, this.toolPauseKey];
+    return [this.queueName, this.outageKey, this.toolPauseKey];
   }
 
   /**
@@ -105,12 +105,12 @@ export class QueueControls {
   }
 
   /** Written down once an outage, so that whoever leads next can tell its end. */
-  async noteAway(): Promise<void> {
-    if (!(await this.read()).away) await this.hold(this.awayKey);
+  async noteUnavailable(): Promise<void> {
+    if (!(await this.read()).away) await this.hold(this.outageKey);
   }
 
-  async noteBack(): Promise<void> {
-    if ((await this.read()).away) await this.release(this.awayKey);
+  async noteAvailable(): Promise<void> {
+    if ((await this.read()).away) await this.release(this.outageKey);
   }
 
   /** Asks the queue whether a tool has paused it, and records when the pause began or ended. Throws if the queue is unavailable. */

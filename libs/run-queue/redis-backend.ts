@@ -4,7 +4,7 @@ import { createRedisBackend, type ConnectionOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { ConfigError, connectRedis, FAIL_FAST, retryEvery, serversOf, type Logger, type RedisClient } from '#platform';
 import type { BullBackend } from './bullmq-backend.ts';
-import { logSparsely } from './log-sparsely.ts';
+import { throttledWarn } from './throttled-warn.ts';
 import { refuseWrongRedis } from './refuse-wrong-redis.ts';
 
 /** The longest wait for Redis at start. */
@@ -26,7 +26,7 @@ export async function openRedisBackend(
 ): Promise<BullBackend<ConnectionOptions>> {
   // Enqueueing must not wait; the dispatcher retries anyway. Commands to a silent Redis do not pile up.
   const producer = connectRedis(url, { ...FAIL_FAST, retryStrategy });
-  const warn = logSparsely(logger);
+  const warn = throttledWarn(logger);
   producer.on('error', (error) => warn(error, 'queue producer connection to Redis failed (QUEUE_URL)'));
   producer.on('sentinelError', (error) => warn(error, 'sentinel named no master for the queue (QUEUE_URL)'));
   const consumers: WatchedRedis[] = [];
@@ -63,7 +63,7 @@ export async function openRedisBackend(
     },
     // One hash tag a queue: all its keys live in one slot of a cluster.
     prefix: `{${name}}`,
-    isAway: () => producer.status !== 'ready',
+    isUnavailable: () => producer.status !== 'ready',
     close,
   };
 }

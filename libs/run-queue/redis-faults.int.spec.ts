@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { ConfigError } from '#platform';
 import {
   createTestDatabase,
@@ -12,12 +12,12 @@ import {
 } from '#testing';
 import { openRunQueue } from './open-run-queue.ts';
 import { Installation } from './run-queue.testing.ts';
-import { QueueAway } from './run-queue.ts';
+import { QueueUnavailable } from './run-queue.ts';
 
 // Real: PostgreSQL, BullMQ, and a redis-server of this file's own, which is stopped, killed and emptied (F4 and F5 of
 // docs/reliability.md#faults).
 
-const offerOf = (runId: string): RunOffer => ({ runId, threadId: 'thread', dispatch: 1 });
+const jobOf = (runId: string): RunJob => ({ runId, threadId: 'thread', dispatch: 1 });
 
 describeWithPrivateRedis('a Redis that fails', () => {
   let database: TestDatabase;
@@ -58,7 +58,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
       let count = 0;
       while (!stopped) {
         const [run] = await on.addReadyRuns('org', 1);
-        on.offers.offerSoon(run!);
+        on.offers.enqueueSoon(run!);
         count++;
       }
       return count;
@@ -115,12 +115,12 @@ describeWithPrivateRedis('a Redis that fails', () => {
   it('killed and back empty: Runs go on', killed, 30_000);
 
   const silent = async (): Promise<void> => {
-    await on.queue.offer([offerOf('before')]);
+    await on.queue.enqueue([jobOf('before')]);
     redis.pause();
-    for (let i = 0; i < 20_000; i++) on.offers.offerSoon(offerOf(`silent${i}`));
+    for (let i = 0; i < 20_000; i++) on.offers.enqueueSoon(jobOf(`silent${i}`));
     expect(on.offers.inFlight).toBe(1_000);
     await eventually(() => on.offers.inFlight === 0, { what: 'the offers are given up' });
-    await expect(on.queue.waitingCount()).rejects.toThrow(QueueAway);
+    await expect(on.queue.waitingCount()).rejects.toThrow(QueueUnavailable);
 
     redis.resume();
     const runs = await on.addReadyRuns('org', 20);
@@ -175,11 +175,11 @@ describeWithPrivateRedis('a Redis that fails', () => {
   it('away at start: is no reason not to start', async () => {
     await redis.kill();
     const queue = await openRunQueue({ url: redis.url, name: on.name, logger: pino({ level: 'silent' }) });
-    const delivered: RunOffer[] = [];
+    const delivered: RunJob[] = [];
     queue.consume(async (offer) => void delivered.push(offer), 1);
-    await expect(queue.offer([offerOf('run')])).rejects.toThrow(QueueAway);
+    await expect(queue.enqueue([jobOf('run')])).rejects.toThrow(QueueUnavailable);
     await redis.start();
-    await eventually(() => queue.offer([offerOf('run')]).then(() => true), { what: 'it takes an offer' });
+    await eventually(() => queue.enqueue([jobOf('run')]).then(() => true), { what: 'it takes an offer' });
     await eventually(() => delivered.length === 1, { what: 'it is delivered' });
     await queue.close();
   });

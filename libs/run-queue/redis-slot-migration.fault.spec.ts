@@ -1,4 +1,4 @@
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { connectRedis } from '#platform';
 import {
   createTestDatabase,
@@ -53,12 +53,12 @@ describeWithPrivateRedis('run queue while a Redis cluster moves its slot', () =>
     const key = `{${on.name}}`;
     const from = await cluster.masterOf(key);
     const to = cluster.nodes.slice(0, 3).find((node) => node !== from)!;
-    const offers = Array.from({ length: 20 }, (_, i): RunOffer => ({
+    const offers = Array.from({ length: 20 }, (_, i): RunJob => ({
       runId: `run${i}`,
       threadId: 'thread',
       dispatch: 1,
     }));
-    await on.queue.offer(offers);
+    await on.queue.enqueue(offers);
     await cluster.migrateSlotOf(key, to);
     expect(await on.queue.waitingCount()).toBe(20);
     const client = connectRedis(cluster.url, {});

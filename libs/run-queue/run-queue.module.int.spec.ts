@@ -27,7 +27,7 @@ it('offers what the process commits, leads, and closes everything with the appli
   await eventually(async () => (await queue.waitingCount()) === 0, { what: 'the queue answers' });
   const [before, after] = [absentThread('thread'), absentThread('thread')];
   const offers = [{ runId: 'run', threadId: 'thread', dispatch: 1 }];
-  module.get(CommitFeed).emit({ before, after, events: [], offers });
+  module.get(CommitFeed).emit({ before, after, events: [], jobs: offers });
   await eventually(() => delivered.length === 1, { what: 'the Run is delivered' });
   await eventually(() => module.get(Dispatcher).isLeader, { what: 'it leads' });
 

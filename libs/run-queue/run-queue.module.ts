@@ -14,7 +14,7 @@ import { Dispatcher } from './dispatcher.ts';
 import { LimitedRuns } from './limited-runs.ts';
 import { openRunQueue } from './open-run-queue.ts';
 import { QueueControls } from './queue-controls.ts';
-import { RunOffers } from './run-offers.ts';
+import { RunEnqueuer } from './run-enqueuer.ts';
 import type { RunQueue, ShownRunQueue } from './run-queue.ts';
 import { traceQueue } from './trace-queue.ts';
 
@@ -46,28 +46,28 @@ export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
         new QueueControls(pool, QUEUE_NAME, percent),
     },
     {
-      provide: RunOffers,
+      provide: RunEnqueuer,
       inject: [RUN_QUEUE, QueueControls, LOGGER],
       useFactory: (queue: RunQueue, controls: QueueControls, logger: Logger) =>
-        new RunOffers({ queue, controls, logger }),
+        new RunEnqueuer({ queue, controls, logger }),
     },
     {
       provide: LimitedRuns,
-      inject: [DATABASE, QueueControls, RunOffers, LOGGER],
-      useFactory: ({ pool }: Database, controls: QueueControls, offers: RunOffers, logger: Logger) =>
-        new LimitedRuns({ pool, controls, offerSoon: (offer) => offers.offerSoon(offer), logger }),
+      inject: [DATABASE, QueueControls, RunEnqueuer, LOGGER],
+      useFactory: ({ pool }: Database, controls: QueueControls, offers: RunEnqueuer, logger: Logger) =>
+        new LimitedRuns({ pool, controls, enqueueSoon: (offer) => offers.enqueueSoon(offer), logger }),
     },
   ],
-  exports: [RUN_QUEUE, SHOWN_QUEUE, QueueControls, RunOffers, LimitedRuns],
+  exports: [RUN_QUEUE, SHOWN_QUEUE, QueueControls, RunEnqueuer, LimitedRuns],
 })
 export class RunQueueModule implements OnApplicationShutdown {
   constructor(
     @Inject(RUN_QUEUE) private readonly queue: RunQueue,
-    @Inject(RunOffers) private readonly offers: RunOffers,
+    @Inject(RunEnqueuer) private readonly offers: RunEnqueuer,
     @Inject(LimitedRuns) private readonly limitedRuns: LimitedRuns,
     @Inject(CommitFeed) feed: CommitFeed,
   ) {
-    feed.onCommit((commit) => commit.offers.forEach((offer) => offers.offerSoon(offer)));
+    feed.onCommit((commit) => commit.jobs.forEach((offer) => offers.enqueueSoon(offer)));
     feed.onCommit((commit) => limitedRuns.onCommit(commit));
   }
 
@@ -95,7 +95,7 @@ export class RunQueueModule implements OnApplicationShutdown {
 export class DispatcherModule implements OnApplicationBootstrap, OnApplicationShutdown {
   constructor(
     @Inject(Dispatcher) private readonly dispatcher: Dispatcher,
-    @Inject(RunOffers) offers: RunOffers,
+    @Inject(RunEnqueuer) offers: RunEnqueuer,
   ) {
     offers.onDropped(() => dispatcher.nudge());
   }

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { connectRedis, openDatabase, type Database } from '#platform';
 import { eventually } from '#testing';
 import { Dispatcher } from './dispatcher.ts';
 import { openRunQueue } from './open-run-queue.ts';
 import { QueueControls } from './queue-controls.ts';
-import { RunOffers } from './run-offers.ts';
+import { RunEnqueuer } from './run-enqueuer.ts';
 import type { RunQueue, ShownRunQueue } from './run-queue.ts';
 import { registerWorker, type RegisteredWorker } from './worker-registry.ts';
 
@@ -17,7 +17,7 @@ import { registerWorker, type RegisteredWorker } from './worker-registry.ts';
 export class Installation {
   readonly logger = pino({ level: 'info' }, { write: (line: string) => void (this.log += line) });
   readonly controls: QueueControls;
-  readonly offers: RunOffers;
+  readonly offers: RunEnqueuer;
   /** What was logged so far. */
   log = '';
   private readonly dispatchers: Dispatcher[] = [];
@@ -34,7 +34,7 @@ export class Installation {
     private readonly database: Database,
   ) {
     this.controls = new QueueControls(this.pool, name);
-    this.offers = new RunOffers({ queue, controls: this.controls, logger: this.logger });
+    this.offers = new RunEnqueuer({ queue, controls: this.controls, logger: this.logger });
   }
 
   static async open(databaseUrl: string, queueUrl = databaseUrl): Promise<Installation> {
@@ -69,14 +69,14 @@ export class Installation {
   }
 
   /** Runs that became ready one after the other. */
-  async addReadyRuns(organizationId: string, count: number): Promise<RunOffer[]> {
-    const runs: RunOffer[] = [];
+  async addReadyRuns(organizationId: string, count: number): Promise<RunJob[]> {
+    const runs: RunJob[] = [];
     for (let i = 0; i < count; i++) runs.push(await this.addRun(organizationId, 'ready', 600_000));
     return runs;
   }
 
   /** Waits for a limit that there is not any more. */
-  async addLimitedRun(): Promise<RunOffer> {
+  async addLimitedRun(): Promise<RunJob> {
     return this.addRun('limited', 'limited', null);
   }
 
@@ -85,7 +85,7 @@ export class Installation {
     for (let i = 0; i < count; i++) await this.addRun(organizationId, 'leased', 600_000);
   }
 
-  async addDelayedRun(dueInMs: number | null): Promise<RunOffer> {
+  async addDelayedRun(dueInMs: number | null): Promise<RunJob> {
     return this.addRun('delayed', 'delayed', dueInMs);
   }
 
@@ -127,7 +127,7 @@ export class Installation {
   }
 
   /** As the claim of a worker does it: true for the one who may. The Run ends with it. */
-  async claim({ runId, dispatch }: RunOffer): Promise<boolean> {
+  async claim({ runId, dispatch }: RunJob): Promise<boolean> {
     const { rowCount } = await this.pool.query(
       `delete from run_work where run_id = $1 and dispatch = $2 and state = 'ready'`,
       [runId, dispatch],
@@ -168,7 +168,7 @@ export class Installation {
     await this.database.close();
   }
 
-  private async addRun(organizationId: string, state: string, dueInMs: number | null): Promise<RunOffer> {
+  private async addRun(organizationId: string, state: string, dueInMs: number | null): Promise<RunJob> {
     const runId = `${organizationId}-${String(++this.runCount).padStart(6, '0')}`;
     await this.pool.query(
       `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms,

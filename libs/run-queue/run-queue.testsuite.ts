@@ -1,7 +1,7 @@
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { eventually, faultProxy } from '#testing';
 import { openRunQueue } from './open-run-queue.ts';
-import { RunOffers } from './run-offers.ts';
+import { RunEnqueuer } from './run-enqueuer.ts';
 import { HandlerUnavailable, windowOf } from './run-queue.ts';
 import { deleteKeys, Installation } from './run-queue.testing.ts';
 
@@ -32,25 +32,25 @@ export function describeRunQueue(backend: Backend): void {
   const idle = async (): Promise<void> => {
     await waiting(0);
   };
-  const offerOf = (runId: string): RunOffer => ({ runId, threadId: 'thread', dispatch: 1 });
-  const manyOffers = (count: number): RunOffer[] => Array.from({ length: count }, (_, i) => offerOf(`run${i}`));
+  const jobOf = (runId: string): RunJob => ({ runId, threadId: 'thread', dispatch: 1 });
+  const manyOffers = (count: number): RunJob[] => Array.from({ length: count }, (_, i) => jobOf(`run${i}`));
 
   describe('the queue', () => {
     it.each([1, 7, 8, 100])('delivers each of %d offers once', async (count) => {
-      const delivered: RunOffer[] = [];
+      const delivered: RunJob[] = [];
       on.queue.consume(async (offer) => void delivered.push(offer), 4);
-      await on.queue.offer(manyOffers(count));
+      await on.queue.enqueue(manyOffers(count));
       await eventually(() => delivered.length >= count, { what: 'all are delivered' });
       await idle();
       expect(delivered).toHaveLength(count);
       expect(new Set(delivered.map(({ runId }) => runId)).size).toBe(count);
-      expect(delivered).toContainEqual(offerOf('run0'));
+      expect(delivered).toContainEqual(jobOf('run0'));
     });
 
     it.each([1, 8])('holds one job a dispatch, however often %d are offered', async (count) => {
-      for (let i = 0; i < 3; i++) await on.queue.offer(manyOffers(count));
+      for (let i = 0; i < 3; i++) await on.queue.enqueue(manyOffers(count));
       expect(await on.queue.waitingCount()).toBe(count);
-      await on.queue.offer([{ ...offerOf('run0'), dispatch: 2 }]);
+      await on.queue.enqueue([{ ...jobOf('run0'), dispatch: 2 }]);
       expect(await on.queue.waitingCount()).toBe(count + 1);
     });
 
@@ -59,7 +59,7 @@ export function describeRunQueue(backend: Backend): void {
       on.queue.consume(async () => void deliveries++, 1);
       for (let i = 1; i <= 5; i++) {
         const again = async (): Promise<boolean> => {
-          await on.queue.offer([offerOf('run')]);
+          await on.queue.enqueue([jobOf('run')]);
           return deliveries >= i;
         };
         await eventually(again, { what: `it is delivered the ${i}th time` });
@@ -67,9 +67,9 @@ export function describeRunQueue(backend: Backend): void {
     });
 
     it('delivers what was offered ahead first, in its order, also if the queue held it already', async () => {
-      for (const runId of ['a', 'b', 'c', 'd']) await on.queue.offer([offerOf(runId)]);
-      await on.queue.offerAhead(['x', 'c'].map(offerOf));
-      await on.queue.offerAhead(['y', 'x', 'c'].map(offerOf));
+      for (const runId of ['a', 'b', 'c', 'd']) await on.queue.enqueue([jobOf(runId)]);
+      await on.queue.enqueueAhead(['x', 'c'].map(jobOf));
+      await on.queue.enqueueAhead(['y', 'x', 'c'].map(jobOf));
       expect(await on.queue.waitingCount()).toBe(6);
       const delivered: string[] = [];
       on.queue.consume(async ({ runId }) => void delivered.push(runId), 1);
@@ -85,9 +85,9 @@ export function describeRunQueue(backend: Backend): void {
         delivered.push(runId);
         await released;
       }, 1);
-      await on.queue.offer([offerOf('a')]);
+      await on.queue.enqueue([jobOf('a')]);
       await eventually(() => delivered.length === 1, { what: 'it is taken' });
-      await on.queue.offerAhead(['b', 'a'].map(offerOf));
+      await on.queue.enqueueAhead(['b', 'a'].map(jobOf));
       release();
       await eventually(() => delivered.length === 2, { what: 'the other is delivered' });
       await idle();
@@ -96,13 +96,13 @@ export function describeRunQueue(backend: Backend): void {
 
     it('forgets a job whose handler threw', async () => {
       const handler = jest
-        .fn<Promise<void>, [RunOffer]>()
+        .fn<Promise<void>, [RunJob]>()
         .mockRejectedValueOnce(new Error('the database is unavailable'));
       handler.mockResolvedValue();
       on.queue.consume(handler, 1);
-      await on.queue.offer([offerOf('run')]);
+      await on.queue.enqueue([jobOf('run')]);
       const again = async (): Promise<boolean> => {
-        await on.queue.offer([offerOf('run')]);
+        await on.queue.enqueue([jobOf('run')]);
         return handler.mock.calls.length > 1;
       };
       await eventually(again, { what: 'it is delivered again' });
@@ -116,17 +116,17 @@ export function describeRunQueue(backend: Backend): void {
         tried.push(runId);
         if (tried.length === 1) throw new HandlerUnavailable(recovered, new Error('the database is unavailable'));
       }, 1);
-      await on.queue.offer([offerOf('a')]);
+      await on.queue.enqueue([jobOf('a')]);
       await eventually(async () => tried.length === 1 && (await on.queue.waitingCount()) === 1, {
         what: 'the job waits again',
       });
       const elsewhere: string[] = [];
       const other = on.queue.consume(async ({ runId }) => void elsewhere.push(runId), 1);
-      await on.queue.offer([offerOf('b')]);
+      await on.queue.enqueue([jobOf('b')]);
       await eventually(() => elsewhere.length === 2, { what: 'the other worker has both' });
       await other.close();
       recover();
-      await on.queue.offer([offerOf('c')]);
+      await on.queue.enqueue([jobOf('c')]);
       await eventually(() => tried.length === 2, { what: 'the first worker takes jobs again' });
       expect([tried, elsewhere.toSorted()]).toEqual([
         ['a', 'c'],
@@ -137,7 +137,7 @@ export function describeRunQueue(backend: Backend): void {
     it('closes while a handler is about to find out that it is unavailable', async () => {
       let fail: ((error: Error) => void) | undefined;
       const consumer = on.queue.consume(() => new Promise((_, reject) => (fail = reject)), 1);
-      await on.queue.offer([offerOf('a')]);
+      await on.queue.enqueue([jobOf('a')]);
       await eventually(() => fail !== undefined, { what: 'the job is taken' });
       const closing = consumer.close();
       fail?.(new HandlerUnavailable(new Promise(() => undefined), new Error('the database is unavailable')));
@@ -152,14 +152,14 @@ export function describeRunQueue(backend: Backend): void {
         started.push(runId);
         if (runId === 'long') await new Promise<void>((resolve) => (finish = resolve));
       }, 2);
-      await on.queue.offer([offerOf('long')]);
+      await on.queue.enqueue([jobOf('long')]);
       await eventually(() => started.length === 1, { what: 'the long one has started' });
 
       await consumer.stopTaking();
       const elsewhere: string[] = [];
       on.queue.consume(async ({ runId }) => void elsewhere.push(runId), 1);
-      await on.queue.offer([offerOf('a')]);
-      await on.queue.offer([offerOf('b')]);
+      await on.queue.enqueue([jobOf('a')]);
+      await on.queue.enqueue([jobOf('b')]);
       await eventually(() => elsewhere.length === 2, { what: 'another worker has the new ones' });
       let closed = false;
       const closing = consumer.close().then(() => (closed = true));
@@ -180,7 +180,7 @@ export function describeRunQueue(backend: Backend): void {
         await released;
       }, 1);
       try {
-        await on.queue.offer([offerOf('run')]);
+        await on.queue.enqueue([jobOf('run')]);
         await eventually(() => taken, { what: 'it is taken' });
         proxy.stall();
         let delivered = false;
@@ -206,7 +206,7 @@ export function describeRunQueue(backend: Backend): void {
           await released;
         }, 2);
       }
-      await on.queue.offer(manyOffers(8));
+      await on.queue.enqueue(manyOffers(8));
       await eventually(() => takers.size === 2, { what: 'both workers have one' });
       release();
       await idle();
@@ -215,10 +215,10 @@ export function describeRunQueue(backend: Backend): void {
 
   describe('the fast path', () => {
     /** Its clock stands still, so that it drops nothing for being late, however busy the machine is. */
-    const offerAll = async (runs: readonly RunOffer[]): Promise<void> => {
+    const enqueueAll = async (runs: readonly RunJob[]): Promise<void> => {
       const { queue, controls, logger } = on;
-      const offers = new RunOffers({ queue, controls, logger, now: () => 0 });
-      runs.forEach((run) => offers.offerSoon(run));
+      const offers = new RunEnqueuer({ queue, controls, logger, now: () => 0 });
+      runs.forEach((run) => offers.enqueueSoon(run));
       await eventually(() => offers.inFlight === 0, { what: 'the offers are made' });
     };
 
@@ -227,7 +227,7 @@ export function describeRunQueue(backend: Backend): void {
       await on.registerWorker('b', 5);
       const runs = await on.addReadyRuns('org', 40);
       await on.letTimePass('-1 hour'); // else the first may be a backlog before the last is there
-      await offerAll(runs);
+      await enqueueAll(runs);
       expect(await on.queue.waitingCount()).toBe(windowOf(10));
 
       const consumed = on.consumeRuns(4);
@@ -239,7 +239,7 @@ export function describeRunQueue(backend: Backend): void {
     it('leaves newcomers to the dispatcher where others wait', async () => {
       const runs = await on.addReadyRuns('org', 30);
       await on.letTimePass('1 hour');
-      await offerAll(runs);
+      await enqueueAll(runs);
       expect(await on.queue.waitingCount()).toBe(windowOf(0) / 8);
     });
   });
@@ -279,12 +279,12 @@ export function describeRunQueue(backend: Backend): void {
       await on.addClaimedRuns('A', 8);
       const backlog = await on.addReadyRuns('A', 60);
       // Fills the window with jobs of one organization, as the fast path does before a backlog is known.
-      await on.queue.offer(backlog.slice(0, windowOf(8)));
+      await on.queue.enqueue(backlog.slice(0, windowOf(8)));
       on.startDispatcher();
       await on.lookedOnceMore();
       // The first of these waits in the queue already, behind all the others.
       const [late, later] = [await on.addReadyRuns('B', 2), await on.addReadyRuns('C', 2)];
-      await on.queue.offer([late[0]!]);
+      await on.queue.enqueue([late[0]!]);
       await on.lookedOnceMore();
       await on.lookedOnceMore();
       expect(await on.queue.waitingCount()).toBeLessThanOrEqual(windowOf(8) + 2);
@@ -311,7 +311,7 @@ export function describeRunQueue(backend: Backend): void {
           `select run_id, state, due_at > now() + interval '9 minutes' as "wholeTime" from run_work where run_id = $1`,
           [runId],
         );
-        if (await on.claim(offerOf(runId))) seen.push(...rows);
+        if (await on.claim(jobOf(runId))) seen.push(...rows);
       }, 1);
       on.startDispatcher();
       await eventually(() => seen.length > 0, { what: 'it is consumed' });
@@ -341,12 +341,12 @@ export function describeRunQueue(backend: Backend): void {
       on.startDispatcher();
       await on.addReadyRuns('org', 100);
       await on.checkedOnceMore();
-      expect(await on.queue.keepEpoch()).toBe(true);
+      expect(await on.queue.ensureEpochMarker()).toBe(true);
       await backend.loseData(on);
       open = true;
       await on.waitFor(consumed, 100);
       await eventually(() => on.log.includes('lost its data'), { what: 'the loss is logged' });
-      expect(await on.queue.keepEpoch()).toBe(true);
+      expect(await on.queue.ensureEpochMarker()).toBe(true);
     });
 
     it('has one leader; when its connection is cut, the work goes on', async () => {
@@ -388,7 +388,7 @@ export function describeRunQueue(backend: Backend): void {
     await eventually(async () => (await on.controls.read()).pausedByTool, { what: 'the pause is known' });
     expect([await on.controls.isHeld(), await on.controls.isPaused()]).toEqual([true, false]);
     const [run] = await on.addReadyRuns('org', 1);
-    on.offers.offerSoon(run!);
+    on.offers.enqueueSoon(run!);
     await on.lookedOnceMore();
     await on.letTimePass('8 minutes');
     expect(consumed).toEqual([]);
@@ -416,7 +416,7 @@ export function describeRunQueue(backend: Backend): void {
     await eventually(() => on.controls.isPaused(), { what: 'the pause is known' });
     const [run] = await on.addReadyRuns('org', 1);
     await on.addDelayedRun(0);
-    on.offers.offerSoon(run!);
+    on.offers.enqueueSoon(run!);
     await on.lookedOnceMore();
     await eventually(() => on.offers.inFlight === 0, { what: 'the fast offer is over' });
     expect(await on.queue.waitingCount()).toBe(0);

@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 
 /**
  * Where workers find Runs. It carries hints: an offer may be lost, late or delivered many times, and nothing is lost,
@@ -7,12 +7,12 @@ import type { RunOffer } from '#event-store';
  */
 export interface RunQueue {
   /** Adds a job for each; one that the queue holds already stays as it is. Throws within about 1 s if the queue is unavailable. */
-  offer(offers: readonly RunOffer[]): Promise<void>;
+  enqueue(offers: readonly RunJob[]): Promise<void>;
   /**
    * Like `offer`, but puts the jobs at the head of the queue in the given order, and moves those that it holds already. A job
    * that a worker has taken stays taken.
    */
-  offerAhead(offers: readonly RunOffer[]): Promise<void>;
+  enqueueAhead(offers: readonly RunJob[]): Promise<void>;
   /** Jobs that no worker has taken yet. Throws if the queue is unavailable. */
   waitingCount(): Promise<number>;
   /**
@@ -23,13 +23,13 @@ export interface RunQueue {
   /** Ends the pause of a BullMQ tool. Throws if the queue is unavailable. */
   liftToolPause(): Promise<void>;
   /** Whether the mark is still there that an earlier call has left; it is from now on. Throws if the queue is unavailable. */
-  keepEpoch(): Promise<boolean>;
+  ensureEpochMarker(): Promise<boolean>;
   /**
    * Hands jobs to the handler, at most `slots` at once, until closed. The handler resolves whatever becomes of the Run. If it
    * throws `HandlerUnavailable`, the job goes back for other workers. After any other error the job is gone, and the dispatcher
    * offers the Run again.
    */
-  consume(handler: (offer: RunOffer) => Promise<void>, slots: number): RunConsumer;
+  consume(handler: (offer: RunJob) => Promise<void>, slots: number): RunConsumer;
   close(): Promise<void>;
 }
 
@@ -60,8 +60,8 @@ export class HandlerUnavailable extends Error {
 }
 
 /** The queue does not answer. Nobody needs to be told: the row in `run_work` stays ready. */
-export class QueueAway extends Error {
-  override name = 'QueueAway';
+export class QueueUnavailable extends Error {
+  override name = 'QueueUnavailable';
 
   constructor(cause?: unknown) {
     super('The queue does not answer.', { cause });
@@ -69,7 +69,7 @@ export class QueueAway extends Error {
 }
 
 /** One job a dispatch: the next dispatch of the same Run is another job, an offer made twice is not. */
-export function jobIdOf({ runId, dispatch }: RunOffer): string {
+export function jobIdOf({ runId, dispatch }: RunJob): string {
   return `${runId}-${dispatch}`;
 }
 

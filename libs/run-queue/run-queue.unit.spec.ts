@@ -1,5 +1,5 @@
-import { logSparsely } from './log-sparsely.ts';
-import { remember } from './remember.ts';
+import { throttledWarn } from './throttled-warn.ts';
+import { memoizeWithTtl } from './memoize-with-ttl.ts';
 import { jobIdOf, windowOf } from './run-queue.ts';
 import { pino } from 'pino';
 
@@ -18,11 +18,11 @@ it.each([
   expect(windowOf(slots)).toBe(jobs);
 });
 
-describe('remember', () => {
+describe('memoizeWithTtl', () => {
   it('loads once for all who ask together, and again when it is too old', async () => {
     const clock = { now: 0 };
     const load = jest.fn(async () => clock.now);
-    const value = remember(250, load, () => clock.now);
+    const value = memoizeWithTtl(250, load, () => clock.now);
     expect(await Promise.all([value.get(), value.get()])).toEqual([0, 0]);
     clock.now = 249;
     expect(await value.get()).toBe(0);
@@ -31,10 +31,10 @@ describe('remember', () => {
     expect(load).toHaveBeenCalledTimes(2);
   });
 
-  it('forgets when told, and does not remember a failure', async () => {
+  it('forgets when told, and does not memoizeWithTtl a failure', async () => {
     const load = jest.fn<Promise<number>, []>().mockResolvedValueOnce(1).mockRejectedValueOnce(new Error('away'));
     load.mockResolvedValueOnce(3);
-    const value = remember(250, load, () => 0);
+    const value = memoizeWithTtl(250, load, () => 0);
     expect(await value.get()).toBe(1);
     value.forget();
     await expect(value.get()).rejects.toThrow('away');
@@ -45,7 +45,7 @@ describe('remember', () => {
 it('logs what goes on failing at most every five seconds, with the number of times', () => {
   const lines: string[] = [];
   const clock = { now: 0 };
-  const warn = logSparsely(pino({}, { write: (line: string) => void lines.push(line) }), () => clock.now);
+  const warn = throttledWarn(pino({}, { write: (line: string) => void lines.push(line) }), () => clock.now);
   for (clock.now = 0; clock.now < 10_000; clock.now += 100) warn(new Error('broken pipe'), 'the connection broke');
   const logged = lines.map((line) => JSON.parse(line) as { msg: string; times: number; err: { message: string } });
   expect(logged.map(({ times }) => times)).toEqual([1, 50]);

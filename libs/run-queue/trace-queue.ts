@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import {
   namedStatement,
   noteFailure,
@@ -22,7 +22,7 @@ const ANSWER_MS = 500;
 const OFFER_ANSWER_MS = 100;
 
 /** A job of a process that traces: ids, and where the Run's trace goes on. */
-type TracedOffer = RunOffer & { trace?: Trace };
+type TracedOffer = RunJob & { trace?: Trace };
 
 interface Trace {
   parent: string;
@@ -36,7 +36,7 @@ interface Trace {
 export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: string }): void {
   const consume = queue.consume.bind(queue);
 
-  const readTraces = async (offers: readonly RunOffer[], answerMs: number): Promise<Map<string, Trace>> => {
+  const readTraces = async (offers: readonly RunJob[], answerMs: number): Promise<Map<string, Trace>> => {
     const values = [offers.map(({ runId }) => runId)];
     const query = { ...FIND_TRACES, values, query_timeout: ANSWER_MS };
     const found = pool.query<Trace & { runId: string }>(query).then(({ rows }) => rows);
@@ -46,7 +46,7 @@ export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: 
   };
 
   const traced =
-    (offer: RunQueue['offer']): RunQueue['offer'] =>
+    (offer: RunQueue['enqueue']): RunQueue['enqueue'] =>
     async (offers) => {
       const traces = offers.length === 0 ? new Map<string, Trace>() : await readTraces(offers, OFFER_ANSWER_MS);
       const spans: Span[] = [];
@@ -67,8 +67,8 @@ export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: 
       }
     };
 
-  queue.offer = traced(queue.offer.bind(queue));
-  queue.offerAhead = traced(queue.offerAhead.bind(queue));
+  queue.enqueue = traced(queue.enqueue.bind(queue));
+  queue.enqueueAhead = traced(queue.enqueueAhead.bind(queue));
 
   queue.consume = (handler, slots) =>
     consume(async ({ trace: told, ...one }: TracedOffer) => {
@@ -90,7 +90,7 @@ async function orNone<T>(found: Promise<T[]>, ms: number): Promise<T[]> {
 
 const originOf = ({ parent, link }: Trace): TraceOrigin => ({ headers: { traceparent: parent }, link });
 
-function aboutJob(queue: string, offer: RunOffer, type: 'send' | 'process'): SpanAbout {
+function aboutJob(queue: string, offer: RunJob, type: 'send' | 'process'): SpanAbout {
   return {
     kind: type === 'send' ? SpanKind.PRODUCER : SpanKind.CONSUMER,
     attributes: {

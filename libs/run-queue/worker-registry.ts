@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { BEAT_TIMEOUT, startHeartbeat, type Logger } from '#platform';
-import { logSparsely } from './log-sparsely.ts';
+import { throttledWarn } from './throttled-warn.ts';
 
 export interface WorkerOptions {
   /** The same name that its claims carry. */
@@ -24,7 +24,7 @@ export async function registerWorker(
   { holder, slots, sandbox }: WorkerOptions,
   logger: Logger,
 ): Promise<RegisteredWorker> {
-  const warn = logSparsely(logger);
+  const warn = throttledWarn(logger);
   const beat = async (): Promise<void> => {
     try {
       await pool.query({

@@ -102,7 +102,7 @@ export function spawnNode(
  * raised without a capability. In a cgroup Node takes half of its limit for V8's heap by itself. It does not look at RLIMIT_DATA.
  */
 function limited([node = '', ...args]: string[], bytes: number): string[] {
-  tellHowMemoryIsLimited();
+  reportMemoryLimit();
   const heap = `--max-old-space-size=${Math.floor(bytes / 2 / 1024 ** 2)}`;
   return ['prlimit', `--data=${bytes}:`, node, heap, ...args];
 }
@@ -110,7 +110,7 @@ function limited([node = '', ...args]: string[], bytes: number): string[] {
 let isTold = false;
 
 /** Says once on stderr what a memory limit of these tests counts. */
-export function tellHowMemoryIsLimited(): void {
+export function reportMemoryLimit(): void {
   if (isTold) return;
   isTold = true;
   process.stderr.write(

@@ -1,4 +1,4 @@
-import type { Lack } from '#agents';
+import type { ReadinessIssue } from '#agents';
 import type { Rejection } from '#domain';
 import type { FileRefusal } from '#files';
 
@@ -8,7 +8,7 @@ type PlainRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full' | 'folde
 /** The reason why a use case changed nothing. Callers of the package map it to their own errors. */
 export type Refusal =
   | { reason: 'rejected'; rejection: Rejection }
-  | { reason: 'agent_not_ready'; lacks: readonly Lack[] }
+  | { reason: 'agent_not_ready'; issues: readonly ReadinessIssue[] }
   | { reason: 'draft_repeated' | 'draft_not_found'; fileId: string }
   | { reason: 'too_many_attachments'; max: number }
   /** `threadId`: the Thread that has the reference. */

@@ -7,7 +7,7 @@ const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql')
 const FIND_RUNS = withColumns(namedStatement(import.meta.dirname, 'find-runs.sql'));
 const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
-/** The queries of the use cases. Throws DatabaseAway. */
+/** The queries of the use cases. Throws DatabaseUnavailable. */
 export class ThreadReader {
   constructor(private readonly pool: Pool) {}
 

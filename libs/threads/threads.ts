@@ -77,7 +77,7 @@ export interface ThreadsOptions {
 
 /**
  * The use cases of Threads, for callers and operators. They check no access. They throw ThreadRefused if nothing was changed, and
- * DatabaseAway if the outcome is unknown.
+ * DatabaseUnavailable if the outcome is unknown.
  */
 export class Threads {
   private readonly drafts: Drafts;
@@ -205,7 +205,7 @@ export class Threads {
     const planned = agent.deleted ? null : await planRuns(this.options.agents, agent);
     if (planned === null) throw new ThreadRefused({ reason: 'no_live_version' });
     if ('plan' in planned) return planned.plan;
-    throw new ThreadRefused({ reason: 'agent_not_ready', lacks: planned.lacks });
+    throw new ThreadRefused({ reason: 'agent_not_ready', issues: planned.issues });
   }
 
   private handle(

@@ -5,7 +5,7 @@ import { createAcknowledged, type Acknowledged } from '../support/client.ts';
 import { hangAt } from '../support/hanging-runs.ts';
 import { endOf } from '../support/model-system.ts';
 import { agree } from '../support/operator.ts';
-import { Outside, scriptText } from '../support/outside.ts';
+import { FakeProvider, scriptText } from '../support/fake-provider.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
 
 /** Makes Bull Board poll every second instead of every 5 s. */
@@ -17,23 +17,27 @@ const SHORT = scriptText('short', { pieces: 2, pauseMs: 0, tools: [] });
 /** Bull Board on the queue of one worker, which has one slot. */
 function suite(queueUrl: () => string | undefined): void {
   const browser = useBrowser();
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let api: ApiProcess;
   let queue: string;
 
   beforeAll(async () => {
-    outside = await Outside.start();
+    fakeProvider = await FakeProvider.start();
     const url = queueUrl();
-    const env = { ...outside.env, WORKER_SLOTS: '1' };
-    system = await startSystem({ ...(url === undefined ? {} : { queueUrl: url }), env, manifest: outside.manifest });
+    const env = { ...fakeProvider.env, WORKER_SLOTS: '1' };
+    system = await startSystem({
+      ...(url === undefined ? {} : { queueUrl: url }),
+      env,
+      manifest: fakeProvider.manifest,
+    });
     [api] = await Promise.all([system.startApi(), system.startWorker()]);
     queue = system.env['QUEUE_NAME']!;
   }, 180_000);
 
   afterAll(async () => {
     await system.stop();
-    await outside.close();
+    await fakeProvider.close();
   });
 
   /** Opens Bull Board from the console. Every request must go to the service. */
@@ -61,7 +65,7 @@ function suite(queueUrl: () => string | undefined): void {
   };
 
   test('shows waiting and active jobs, and links to their Runs and to the console', async () => {
-    const active = await hangAt(outside, api.caller);
+    const active = await hangAt(fakeProvider, api.caller);
     const waiting: Acknowledged[] = [];
     for (const _ of [1, 2]) waiting.push(await createAcknowledged(api.caller, SHORT));
     await visit(async ({ page, allow }) => {

@@ -7,20 +7,20 @@ import { signIn, useBrowser } from '../support/browser.ts';
 import { createAcknowledged, send } from '../support/client.ts';
 import { endOf } from '../support/model-system.ts';
 import { agree, operatorOf, problemOf, SERVER_IS_DOWN } from '../support/operator.ts';
-import { Outside, scriptText } from '../support/outside.ts';
+import { FakeProvider, scriptText } from '../support/fake-provider.ts';
 import { showsTheLog } from '../support/shown-log.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
 
 /** What is on the screen when its server goes away, and comes back where it was. */
 describeInBrowser('the console survives a restart of the server', () => {
   const browser = useBrowser();
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let api: ApiProcess;
 
   beforeAll(async () => {
-    outside = await Outside.start();
-    system = await startSystem({ env: outside.env, manifest: outside.manifest });
+    fakeProvider = await FakeProvider.start();
+    system = await startSystem({ env: fakeProvider.env, manifest: fakeProvider.manifest });
     // Nobody else is given it by chance while it is down.
     const PORT = String(await findFreePort());
     [api] = await Promise.all([system.startApi({ PORT }), system.startWorker()]);
@@ -28,7 +28,7 @@ describeInBrowser('the console survives a restart of the server', () => {
 
   afterAll(async () => {
     await system.stop();
-    await outside.close();
+    await fakeProvider.close();
   });
 
   const startAgain = async (): Promise<void> => {
@@ -40,7 +40,7 @@ describeInBrowser('the console survives a restart of the server', () => {
   const expectTheSame = async (page: Page) => expect(await page.evaluate('globalThis.isTheSame')).toBe(true);
 
   test('a Thread’s page follows its Run to the end, past a kill -9 and a restart', async () => {
-    const points = { half: outside.hold('half said'), tool: outside.hold('tool asked') };
+    const points = { half: fakeProvider.hold('half said'), tool: fakeProvider.hold('tool asked') };
     const text = scriptText('live', { pieces: 24, pauseMs: 20, tools: ['lookup'] });
     const { threadId } = await createAcknowledged(api.caller, text);
 
@@ -66,7 +66,7 @@ describeInBrowser('the console survives a restart of the server', () => {
       await startAgain();
       await isLive();
 
-      const again = outside.hold('half said');
+      const again = fakeProvider.hold('half said');
       points.tool.release();
       await again.reached;
       // Without anybody doing anything to the page.

@@ -12,7 +12,7 @@ import {
   startPrivatePostgres,
 } from '#testing';
 import { send, type Caller } from '../support/client.ts';
-import { Outside, type ModelCall } from '../support/outside.ts';
+import { FakeProvider, type ModelCall } from '../support/fake-provider.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { StandardLoad, type StandardLoadOptions } from '../support/standard-load.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
@@ -33,7 +33,7 @@ const LOAD: StandardLoadOptions = isLong
 
 describeWithRedis('PostgreSQL breaks under load', () => {
   let postgres: PrivatePostgres;
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let callers: Caller[];
   /** From the first worker to PostgreSQL; all others have lines of their own. */
@@ -41,14 +41,14 @@ describeWithRedis('PostgreSQL breaks under load', () => {
   let workers: SpawnedNode[];
 
   beforeAll(async () => {
-    [postgres, outside] = await Promise.all([startPrivatePostgres(), Outside.start()]);
+    [postgres, fakeProvider] = await Promise.all([startPrivatePostgres(), FakeProvider.start()]);
     await migrateInstallation({ ownerUrl: postgres.ownerUrl, appUrl: postgres.url });
     line = await faultProxy(postgres.port);
     system = await startSystem({
       queueUrl: redisUrl().url,
       testDatabase: { ...postgres, drop: () => postgres.stop() },
-      manifest: outside.manifest,
-      env: { ...outside.env, LEASE_MS: String(LEASE_MS) },
+      manifest: fakeProvider.manifest,
+      env: { ...fakeProvider.env, LEASE_MS: String(LEASE_MS) },
     });
     const apis = Promise.all([system.startApi(), system.startApi()]);
     workers = await Promise.all([
@@ -70,12 +70,12 @@ describeWithRedis('PostgreSQL breaks under load', () => {
     line.resume();
     await system.stop();
     await line.close();
-    await outside.close();
+    await fakeProvider.close();
   });
 
   function startLoad(what: string, more: StandardLoadOptions = {}): StandardLoad {
     const random = seededRandom(freshSeed(), what);
-    const parts = { database: system.database, outside, callers: callers.map((caller) => () => caller), random };
+    const parts = { database: system.database, fakeProvider, callers: callers.map((caller) => () => caller), random };
     const load = new StandardLoad(parts, { ...LOAD, ...more });
     loads.push(load);
     return load;
@@ -186,7 +186,7 @@ describeWithRedis('PostgreSQL breaks under load', () => {
    * after the pause, so its last turn before counts.
    */
   async function stopOf({ runId, attempt, pid, closedAt }: ModelCall): Promise<Stop> {
-    const find = () => outside.stops.find((stop) => stop.runId === runId && stop.pid === pid);
+    const find = () => fakeProvider.stops.find((stop) => stop.runId === runId && stop.pid === pid);
     const stop = await eventually(find, { what: 'the worker has reported its stop' });
     const [lease] = await ask<{ endsAt: string }>(
       'select max(due_at) as "endsAt" from lease_history where run_id = $1 and attempt = $2',
@@ -211,7 +211,9 @@ describeWithRedis('PostgreSQL breaks under load', () => {
       line.abandon();
       const abandonedAt = Date.now();
       const isBack = (): boolean =>
-        outside.modelCalls.some(({ pid, openedAt }) => pid === workers[0]!.pid && openedAt > abandonedAt + LEASE_MS);
+        fakeProvider.modelCalls.some(
+          ({ pid, openedAt }) => pid === workers[0]!.pid && openedAt > abandonedAt + LEASE_MS,
+        );
       await eventually(isBack, { what: 'the worker works on', timeoutMs: 2 * LEASE_MS + 10_000 });
       load.healthy();
       await load.finished(upTo(90_000));
@@ -222,7 +224,7 @@ describeWithRedis('PostgreSQL breaks under load', () => {
 
   /** The calls to the provider that the worker has open. */
   const openCallsOf = ({ pid }: SpawnedNode): ModelCall[] =>
-    outside.modelCalls.filter((call) => call.pid === pid && call.closedAt === null);
+    fakeProvider.modelCalls.filter((call) => call.pid === pid && call.closedAt === null);
 });
 
 /** Records every written lease, because `run_work` no longer has a lost lease when the test looks. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAgent, publishAgentVersion } from '#agents';
 import { migrateInstallation } from '#run-queue';
-import { isDatabaseAway } from '#platform';
+import { isDatabaseUnavailable } from '#platform';
 import {
   describeWithRedis,
   eventually,
@@ -14,7 +14,7 @@ import {
   startPrivatePostgres,
 } from '#testing';
 import { createAcknowledged, createThread, getThread, readLog, send, type Caller } from '../support/client.ts';
-import { Outside, scriptText } from '../support/outside.ts';
+import { FakeProvider, scriptText } from '../support/fake-provider.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { describeWithSmallDisk, mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { StandardLoad } from '../support/standard-load.ts';
@@ -33,7 +33,7 @@ describeWithRedis('disks that are full', () => {
     let databaseDisk: SmallDisk;
     let blobDisk: SmallDisk;
     let postgres: PrivatePostgres;
-    let outside: Outside;
+    let fakeProvider: FakeProvider;
     let system: System;
     let caller: Caller;
 
@@ -41,13 +41,18 @@ describeWithRedis('disks that are full', () => {
       [databaseDisk, blobDisk] = [await mountSmallDisk('192m'), await mountSmallDisk('8m')];
       const settings = { max_wal_size: '48MB', min_wal_size: '32MB' };
       const dataDir = join(databaseDisk.path, 'postgres');
-      [postgres, outside] = await Promise.all([startPrivatePostgres({ dataDir, settings }), Outside.start()]);
+      [postgres, fakeProvider] = await Promise.all([startPrivatePostgres({ dataDir, settings }), FakeProvider.start()]);
       await migrateInstallation({ ownerUrl: postgres.ownerUrl, appUrl: postgres.url });
       system = await startSystem({
         queueUrl: redisUrl().url,
         testDatabase: { ...postgres, drop: () => postgres.stop() },
-        manifest: outside.manifest,
-        env: { ...outside.env, LEASE_MS: '2000', HOUSEKEEPING_MS: '200', BLOB_URL: `file://${blobDisk.path}/blobs` },
+        manifest: fakeProvider.manifest,
+        env: {
+          ...fakeProvider.env,
+          LEASE_MS: '2000',
+          HOUSEKEEPING_MS: '200',
+          BLOB_URL: `file://${blobDisk.path}/blobs`,
+        },
       });
       [{ caller }] = await Promise.all([system.startApi(), system.startWorker()]);
     }, 120_000);
@@ -62,7 +67,7 @@ describeWithRedis('disks that are full', () => {
 
     afterAll(async () => {
       await system.stop();
-      await outside.close();
+      await fakeProvider.close();
       await Promise.all([databaseDisk.remove(), blobDisk.remove()]);
     });
 
@@ -74,7 +79,10 @@ describeWithRedis('disks that are full', () => {
       async () => {
         const random = seededRandom(freshSeed(), 'F14');
         const options = { threads: 6, messages: isLong ? 30 : 3, pieces: 20, pauseMs: 20, readers: 2 };
-        const load = new StandardLoad({ database: system.database, outside, callers: [() => caller], random }, options);
+        const load = new StandardLoad(
+          { database: system.database, fakeProvider, callers: [() => caller], random },
+          options,
+        );
         await eventually(() => load.ended > 2, { what: 'the load is under way', timeoutMs: 20_000 });
         const [writes, reads] = [keepCreating(), keepReading(load.said[0]!.threadId)];
         load.faulty();
@@ -152,7 +160,7 @@ describeWithRedis('disks that are full', () => {
       const loop = (async () => {
         for (; !isOver; await sleep(20)) {
           await ask('select pg_switch_wal()').catch((error: unknown) => {
-            const hasDied = isDatabaseAway(error) && (error as { code?: string }).code !== NO_ROOM;
+            const hasDied = isDatabaseUnavailable(error) && (error as { code?: string }).code !== NO_ROOM;
             if (hasDied) diedAt = Math.min(diedAt, performance.now());
           });
         }

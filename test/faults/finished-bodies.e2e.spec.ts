@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually, tellHowMemoryIsLimited } from '#testing';
+import { eventually, reportMemoryLimit } from '#testing';
 import { createThread, send, type ThreadAnswer } from '../support/client.ts';
 import { MetricsReader } from '../support/metrics-reader.ts';
 import { isLong, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const heap = `--max-old-space-size=${LIMIT_BYTES / 2 / MIB}`;
   system = await startSystem({ env: { METRICS_PORT: '0', NODE_OPTIONS: heap } });
   api = await system.startApi();
-  tellHowMemoryIsLimited();
+  reportMemoryLimit();
   execFileSync('prlimit', ['--pid', String(api.process.pid), `--data=${LIMIT_BYTES + UNTOUCHED_BYTES}:`]);
   const { pool } = system.database;
   const add = (name: string) => addTenant(pool, api.caller.baseUrl, name, { whenBusy: 'enqueue' });

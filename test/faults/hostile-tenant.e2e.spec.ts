@@ -169,7 +169,7 @@ describeWithRedis('a hostile tenant beside the standard load of another', () => 
         ending === undefined ? [] : [{ name, count: countEndings(said, target.agents[ending.agent], ending.text) }],
       );
       tell(report, ended, cpu, { alone, beside, after }, [before, most, soonAfter, later]);
-      tellLine(
+      reportLine(
         `${guesses(report)} random credentials, ${scans} scans of tokens and sessions; ${slots} slots held at once`,
       );
 
@@ -357,7 +357,7 @@ function tell(
     `memory, MiB: ${mib(before)} before, ${mib(most)} at most, ${mib(soon)} soon after, ` +
       `${mib(later)} after ${AFTER_MS / 1_000} s of load`,
   ];
-  for (const line of lines) tellLine(line);
+  for (const line of lines) reportLine(line);
 }
 
-const tellLine = (line: string): void => void process.stderr.write(`hostile tenant: ${line}\n`);
+const reportLine = (line: string): void => void process.stderr.write(`hostile tenant: ${line}\n`);

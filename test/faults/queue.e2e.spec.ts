@@ -12,7 +12,7 @@ const DELIVERIES = 5;
 /** The last copies come when their Runs are long over, or under a later dispatch. */
 const LATE_MS = isLong ? 10_000 : 1_500;
 const LOOK_MS = 20;
-const AWAY_MS = 60_000;
+const OUTAGE_MS = 60_000;
 const FLUSHES = 20;
 
 describeWithPrivateRedis('the queue does its worst under the standard load', () => {
@@ -38,7 +38,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
       const copies = copyJobs();
       const load = system.startLoad(random, isLong ? {} : { threads: 8, messages: 1, readers: 3 });
       // A Run taken back from it has a second dispatch, while jobs of the first are still to come.
-      const call = await system.outside.hold('half said').reached;
+      const call = await system.fakeProvider.hold('half said').reached;
       await killWorker(system, call.pid);
       await load.finished(120_000);
       const { jobs, dispatches } = await copies.end();
@@ -125,7 +125,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
         const load = system.startLoad(random, { keepOn: () => flushes < FLUSHES });
         const times: number[] = [];
         for (; flushes < FLUSHES; flushes++) {
-          const held = system.outside.hold('half said');
+          const held = system.fakeProvider.hold('half said');
           await held.reached.then(() => redis.flushAll());
           held.release();
           times.push(await goesOnAfter(Date.now()));
@@ -143,17 +143,20 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
       '$how for 60 s: the API answers, streams go on, and Runs within 3 s when it is back (F5)',
       async ({ how, begin, end }) => {
         random = seededRandom(freshSeed(), `F5, ${how}`);
-        let isAway = true;
-        const load = system.startLoad(random, { keepOn: () => isAway });
-        const held = system.outside.hold('all said');
+        let isUnavailable = true;
+        const load = system.startLoad(random, { keepOn: () => isUnavailable });
+        const held = system.fakeProvider.hold('all said');
         await held.reached;
         await begin();
         held.release();
-        const until = Date.now() + AWAY_MS;
-        await eventually(() => Date.now() > until, { what: 'Redis was away for long enough', timeoutMs: 2 * AWAY_MS });
+        const until = Date.now() + OUTAGE_MS;
+        await eventually(() => Date.now() > until, {
+          what: 'Redis was away for long enough',
+          timeoutMs: 2 * OUTAGE_MS,
+        });
         await end();
         const tookMs = await goesOnAfter(Date.now());
-        isAway = false;
+        isUnavailable = false;
         await load.finished(120_000);
         await load.holds();
         reportFigure(`F5, Redis ${how}: Runs went on after ${tookMs} ms`);

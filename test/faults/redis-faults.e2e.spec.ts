@@ -28,7 +28,7 @@ const FLUSHES = isLong ? 20 : 2;
 /** How many longer Runs are added before each. */
 const BESIDE = isLong ? 40 : 25;
 /** How long Redis is away; at least until the Runs under way have ended. */
-const AWAY_MS = isLong ? 60_000 : 0;
+const OUTAGE_MS = isLong ? 60_000 : 0;
 /** Of an answer that is still being written when Redis goes away, one every 50 ms. */
 const PIECES = isLong ? 900 : 40;
 
@@ -124,12 +124,12 @@ describeWithPrivateRedis('Redis may lose everything', () => {
         await eventually(areUnderWay, { what: 'the Runs that are read are under way' });
 
         await begin();
-        const until = performance.now() + AWAY_MS;
+        const until = performance.now() + OUTAGE_MS;
         expect(await areUnderWay()).toBe(true);
         const unavailable = await createQueued();
         await Promise.all(readers.map(({ seen }) => seen));
         const isOver = (): boolean => performance.now() > until;
-        await eventually(isOver, { what: 'Redis was away for long enough', timeoutMs: AWAY_MS + 1_000 });
+        await eventually(isOver, { what: 'Redis was away for long enough', timeoutMs: OUTAGE_MS + 1_000 });
         unavailable.push(...(await createQueued()));
         expect(await countRuns('queued')).toBe(unavailable.length);
 

@@ -39,12 +39,12 @@ describeWithRedis('two pods behind a balancer, and two workers, are restarted on
   test(
     'and no request fails under load',
     async () => {
-      const { database, outside } = system;
+      const { database, fakeProvider } = system;
       const random = seededRandom(freshSeed(), 'rolling restart');
       const callers = [() => balancer.through(system.apis[0]!.caller)];
       let isRestarting = true;
       const load = new StandardLoad(
-        { database, outside, callers, random },
+        { database, fakeProvider, callers, random },
         { threads: isLong ? 50 : 12, messages: 2, keepOn: () => isRestarting },
       );
       for (let round = 0; round < ROUNDS; round++) for (const i of isLong ? [0, 1] : [0]) await replacePair(i);

@@ -20,7 +20,7 @@ import {
 } from '../support/client.ts';
 import { blocksOf } from '../support/documented-clients.ts';
 import { newThread, say } from '../support/hanging-runs.ts';
-import { Outside, scriptText } from '../support/outside.ts';
+import { FakeProvider, scriptText } from '../support/fake-provider.ts';
 import { buildRelease, hasCommit, preloadOf, previousRelease } from '../support/previous-release.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { StandardLoad } from '../support/standard-load.ts';
@@ -64,7 +64,7 @@ interface Pair {
 
 describeUpgrade('the previous release and this one', () => {
   let release: string;
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let balancer: Balancer;
   let pairs: Pair[];
@@ -72,10 +72,10 @@ describeUpgrade('the previous release and this one', () => {
 
   beforeAll(async () => {
     release = buildRelease(previous);
-    outside = await Outside.start();
-    const env = { ...outside.env, SHUTDOWN_DRAIN_MS: String(DRAIN_MS) };
+    fakeProvider = await FakeProvider.start();
+    const env = { ...fakeProvider.env, SHUTDOWN_DRAIN_MS: String(DRAIN_MS) };
     // Migrated by this release, as an upgrade begins.
-    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: outside.manifest });
+    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: fakeProvider.manifest });
     balancer = await Balancer.start();
     pairs = await Promise.all(Array.from({ length: PAIRS }, startOld));
     anyApi = pairs[0]!.api.caller;
@@ -84,7 +84,7 @@ describeUpgrade('the previous release and this one', () => {
   afterAll(async () => {
     await system.stop();
     await balancer.close();
-    await outside.close();
+    await fakeProvider.close();
   });
 
   async function startPair(...of: Parameters<System['startApi']>): Promise<Pair> {
@@ -132,7 +132,7 @@ describeUpgrade('the previous release and this one', () => {
       const random = seededRandom(freshSeed(), 'rolling upgrade');
       let isRolling = true;
       const load = new StandardLoad(
-        { database: system.database, outside, callers: [caller], random },
+        { database: system.database, fakeProvider, callers: [caller], random },
         { threads: THREADS, pauseMs: 30, keepOn: () => isRolling },
       );
       const asks = scriptText('asks', { pieces: 4, pauseMs: 0, tools: ['note', 'note'] });
@@ -159,7 +159,7 @@ describeUpgrade('the previous release and this one', () => {
         await eventually(isDone, { what: 'it is completed', timeoutMs: 20_000 });
       }
       for (const { runId } of waiting) {
-        const effects = outside.toolUses.filter((use) => use.runId === runId && use.tookEffect);
+        const effects = fakeProvider.toolUses.filter((use) => use.runId === runId && use.tookEffect);
         expect(new Set(effects.map(({ toolCallId }) => toolCallId)).size).toBe(2);
         expect(effects).toHaveLength(2);
       }
@@ -171,7 +171,7 @@ describeUpgrade('the previous release and this one', () => {
 
 describeUpgrade('a Thread and a Run of both releases', () => {
   let release: string;
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let newApi: Caller;
   let oldApi: Caller;
@@ -181,9 +181,9 @@ describeUpgrade('a Thread and a Run of both releases', () => {
 
   beforeAll(async () => {
     release = buildRelease(previous);
-    outside = await Outside.start();
-    const env = { ...outside.env, LEASE_MS: String(LEASE_MS) };
-    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: outside.manifest });
+    fakeProvider = await FakeProvider.start();
+    const env = { ...fakeProvider.env, LEASE_MS: String(LEASE_MS) };
+    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: fakeProvider.manifest });
     const apis = await Promise.all([system.startApi(), system.startApi(preloadOf(release), release)]);
     [newApi, oldApi] = [apis[0].caller, apis[1].caller];
     programs = await mkdtemp(join(tmpdir(), 'spool-messages-'));
@@ -195,7 +195,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
   afterAll(async () => {
     const exits = await Promise.all(workers.map(({ worker }) => worker.kill('SIGTERM')));
     await system.stop();
-    await outside.close();
+    await fakeProvider.close();
     await rm(programs, { recursive: true, force: true });
     expect(exits).toEqual([{ code: 0, signal: null }]);
   });
@@ -262,7 +262,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
       await expectSameAnswers(threadId);
 
       const doomed = await onlyWorker(isNew);
-      const hold = outside.hold('half said', (call) => call.threadId === threadId);
+      const hold = fakeProvider.hold('half said', (call) => call.threadId === threadId);
       const script = scriptText('half said', { pieces: 6, pauseMs: 50, tools: [] });
       const { id: runId } = await say(oldApi, threadId, script);
       expect((await hold.reached).pid).toBe(doomed.pid);
@@ -277,7 +277,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
       const isDone = async (): Promise<boolean> => (await getThread(oldApi, threadId)).body.run?.status === 'completed';
       await eventually(isDone, { what: 'the Run is completed', timeoutMs: 30_000 });
 
-      const calls = outside.modelCalls.filter((call) => call.runId === runId);
+      const calls = fakeProvider.modelCalls.filter((call) => call.runId === runId);
       expect(calls.map(({ pid }) => pid)).toEqual([doomed.pid, survivor.pid]);
       const answer = calls[1]!.text;
       expectWholeLog(await readLog(oldApi, threadId), runId, answer);

@@ -2,7 +2,7 @@ import { describeWithRedis, eventually, redisUrl, reportFigure, reportLatency, t
 import { allRunsCompleted, expectHealthy } from '../support/checks.ts';
 import { createAcknowledged, inParallel, type Caller } from '../support/client.ts';
 import type { Hold } from '../support/holds.ts';
-import { Outside, scriptText, type ModelCall, type ToolUse } from '../support/outside.ts';
+import { FakeProvider, scriptText, type ModelCall, type ToolUse } from '../support/fake-provider.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
 import { toldTimes } from '../support/times.ts';
 
@@ -15,22 +15,22 @@ const GRACE_MS = isLong ? 5_000 : 1_500;
 const NEXT_EVENT_MS = 1_000;
 
 describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, () => {
-  let outside: Outside;
+  let fakeProvider: FakeProvider;
   let system: System;
   let caller: Caller;
   let holds: Hold<ModelCall | ToolUse>[];
   let first: SpawnedNode;
 
   async function whileStarted(body: () => Promise<void>): Promise<void> {
-    outside = await Outside.start();
-    const env = { ...outside.env, WORKER_SLOTS: String(RUNS), SHUTDOWN_GRACE_MS: String(GRACE_MS) };
-    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: outside.manifest });
+    fakeProvider = await FakeProvider.start();
+    const env = { ...fakeProvider.env, WORKER_SLOTS: String(RUNS), SHUTDOWN_GRACE_MS: String(GRACE_MS) };
+    system = await startSystem({ queueUrl: redisUrl().url, env, manifest: fakeProvider.manifest });
     try {
       [{ caller }, first] = await Promise.all([system.startApi(), system.startWorker()]);
       await body();
     } finally {
       await system.stop();
-      await outside.close();
+      await fakeProvider.close();
     }
   }
 
@@ -39,7 +39,7 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
   /** All of them in their first step, at the provider. */
   async function startRuns(): Promise<void> {
     holds = Array.from({ length: RUNS }, (_, i) =>
-      outside.hold('all said', (call) => 'message' in call && call.message === messageOf(i)),
+      fakeProvider.hold('all said', (call) => 'message' in call && call.message === messageOf(i)),
     );
     await inParallel(RUNS, 8, (i) => createAcknowledged(caller, messageOf(i)));
     await Promise.all(holds.map(({ reached }) => reached));
@@ -57,7 +57,7 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
     // Others are at work when one stops: it has its connections, and has run what it runs once before.
     await inParallel(WARM, 4, () => createAcknowledged(caller, WARMING));
     await eventually(
-      () => outside.modelCalls.filter(({ message, step }) => message === WARMING && step === 1).length === WARM,
+      () => fakeProvider.modelCalls.filter(({ message, step }) => message === WARMING && step === 1).length === WARM,
       {
         what: 'the other worker works',
       },
@@ -114,7 +114,7 @@ describeWithRedis(`a worker that executes ${RUNS} Runs is told to stop (F16)`, (
     const byMessage = new Map(rows.map((row) => [row.message, row]));
     return Array.from({ length: RUNS }, (_, i) => {
       const row = byMessage.get(messageOf(i))!;
-      const calls = [...outside.modelCalls, ...outside.toolUses].filter(
+      const calls = [...fakeProvider.modelCalls, ...fakeProvider.toolUses].filter(
         ({ runId, pid }) => runId === row.runId && pid !== first.pid,
       );
       return { ...row, calledAt: Math.min(...calls.map(({ openedAt }) => openedAt)) };

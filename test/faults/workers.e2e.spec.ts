@@ -1,6 +1,6 @@
 import { describeWithRedis, eventually, redisUrl, reportFigure, reportLatency } from '#testing';
 import { readLog } from '../support/client.ts';
-import type { ModelCall, Point, ToolName, ToolUse } from '../support/outside.ts';
+import type { ModelCall, Point, ToolName, ToolUse } from '../support/fake-provider.ts';
 import { freshSeed, seededRandom, type Random } from '../support/random.ts';
 import { startStandardSystem, type StandardSystem } from '../support/standard-system.ts';
 import { isLong, upTo } from '../support/system.ts';
@@ -74,10 +74,10 @@ describeWithRedis('a worker is lost', () => {
 
   /** Kills the worker that a call like the first comes from, while it has such a call at each other place too. */
   async function killAt(first: Place, ...others: Place[]): Promise<{ calls: Call[]; lost: LostClaim[] }> {
-    const { outside } = system;
-    const call = await outside.hold(first.point, first.wanted).reached;
+    const { fakeProvider } = system;
+    const call = await fakeProvider.hold(first.point, first.wanted).reached;
     const isOfVictim = ({ pid }: Call): boolean => pid === call.pid;
-    const more = others.map(({ point, wanted }) => outside.hold(point, (one) => isOfVictim(one) && wanted(one)));
+    const more = others.map(({ point, wanted }) => fakeProvider.hold(point, (one) => isOfVictim(one) && wanted(one)));
     const calls = [call, ...(await Promise.all(more.map(({ reached }) => reached)))];
     const lost = await killWorker(system, call.pid);
     return { calls, lost };
@@ -138,7 +138,7 @@ describeWithRedis('a worker is lost', () => {
 
     /** The Run went on exactly where it was; it was lost so often again. */
     async function expectResumed({ moment, tool }: Moment, call: Call, lostAgain: number): Promise<void> {
-      const { modelCalls, toolUses } = system.outside;
+      const { modelCalls, toolUses } = system.fakeProvider;
       const log = (await readLog(system.apis[0]!.caller, call.threadId)).filter(({ runId }) => runId === call.runId);
       expect([moment, log.map(({ content }) => content)]).toEqual([moment, expect.arrayContaining(['RESCHEDULING'])]);
       if (isTool(call)) {
@@ -188,13 +188,13 @@ describeWithRedis('a worker is lost', () => {
     );
 
     async function stopAndWake() {
-      const { outside } = system;
+      const { fakeProvider } = system;
       const victim = system.workers[random.below(2)]!;
       const isOfVictim = (call: Call): boolean => call.pid === victim.pid;
       // One that goes on to say all while its reader sleeps, one of whom nothing more is heard, and a tool.
       const wanted = (call: Call): boolean => isOfVictim(call) && inStep(1)(call);
-      const [speaks, silent] = [outside.hold('half said', wanted), outside.hold('half said', wanted)];
-      const tool = outside.hold('tool asked', (call) => isOfVictim(call) && isTool(call));
+      const [speaks, silent] = [fakeProvider.hold('half said', wanted), fakeProvider.hold('half said', wanted)];
+      const tool = fakeProvider.hold('tool asked', (call) => isOfVictim(call) && isTool(call));
       const calls = await Promise.all([speaks.reached, silent.reached, tool.reached]);
       const stoppedAt = Date.now();
       victim.signal('SIGSTOP');
@@ -213,7 +213,7 @@ describeWithRedis('a worker is lost', () => {
       reportFigure(`F2: its calls were closed ${closedMs} ms after it woke`);
       const recoveries = await recoveriesOf(system, lost);
       // It is the same process, and takes Runs again.
-      const next = outside.hold('step asked', isOfVictim);
+      const next = fakeProvider.hold('step asked', isOfVictim);
       await next.reached;
       next.release();
       return { closedMs, recoveries };

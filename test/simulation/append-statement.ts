@@ -1,4 +1,4 @@
-import type { StoredEvent, ThreadState, WorkRow } from '#domain';
+import type { StoredEvent, ThreadState, WorkItem } from '#domain';
 import type { RunSummary } from '#projections';
 import { NO_LOCKS, type Locks, type StreamRow, type Tables } from './tables.ts';
 
@@ -42,7 +42,7 @@ export function locksOfAppend(tables: Tables, values: unknown[]): Locks {
   if (stream === undefined || before === 0 || !isAt(tables, stream, before)) return NO_LOCKS;
   if (isDue ? !isStillDue(tables, runId, attempt) : !holds(tables, stream, runId, attempt))
     return isDue ? { threadId, runIds: [] } : NO_LOCKS;
-  const written = (JSON.parse(work ?? '[]') as WorkRow[]).map((row) => row.runId);
+  const written = (JSON.parse(work ?? '[]') as WorkItem[]).map((row) => row.runId);
   return { threadId, runIds: [...written, ...(gone ?? []), ...(isDue ? [runId!] : [])] };
 }
 
@@ -64,7 +64,7 @@ function writeAll(tables: Tables, values: unknown[]): void {
   if (state !== null) row.state = state;
   if (thread !== null) row.thread = thread.slice(1, -1);
   for (const run of JSON.parse(runs ?? '[]') as RunSummary[]) row.runs.set(run.run_id, JSON.stringify(run));
-  for (const change of JSON.parse(work ?? '[]') as WorkRow[]) writeWork(tables, threadId, change);
+  for (const change of JSON.parse(work ?? '[]') as WorkItem[]) writeWork(tables, threadId, change);
   if (!tables.has('the end of a Run leaves its work row')) gone?.forEach((runId) => tables.work.delete(runId));
   if (key !== null && !tables.has('an idempotency key is not stored'))
     tables.keys.set(`${tokenId} ${key}`, {
@@ -134,7 +134,7 @@ function newStream(state: string): StreamRow {
   return { ...empty, state, thread: null, runs: new Map() };
 }
 
-function writeWork(tables: Tables, threadId: string, change: WorkRow): void {
+function writeWork(tables: Tables, threadId: string, change: WorkItem): void {
   const { runId, organizationId, agentId, state, dispatch, attempt, holder, dueInMs, queueMs, workMs } = change;
   const old = tables.work.get(runId);
   const { now } = tables;

@@ -35,7 +35,7 @@ export class Incidents {
       scheduler.resume(process);
       process.cutOffUntil = Math.min(process.cutOffUntil, scheduler.now);
     }
-    if (queue.isAway) queue.comeBack();
+    if (queue.isUnavailable) queue.comeBack();
     tables.setPause(QUEUE_NAME, false);
   }
 
@@ -68,7 +68,7 @@ export class Incidents {
       case 'restart the database':
         return database.goDown(faults.between(10, 3_000));
       case 'queue away':
-        queue.isAway = true;
+        queue.isUnavailable = true;
         return void scheduler.after(faults.between(10, 5_000), null, () => queue.comeBack());
       case 'flush the queue':
         return queue.flush();

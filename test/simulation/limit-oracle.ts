@@ -1,5 +1,5 @@
 import { must } from './stream-oracle.ts';
-import type { Tables, Transaction, WorkRowStored } from './tables.ts';
+import type { Tables, Transaction, StoredWorkItem } from './tables.ts';
 
 /** Looks whether concurrency limits hold, for each claim when it is stored. */
 export class LimitOracle {
@@ -16,15 +16,15 @@ export class LimitOracle {
     private readonly knowsNoLimit: (holder: string, id: string) => boolean,
   ) {}
 
-  claimed(runId: string, before: WorkRowStored | undefined, transaction: Transaction | null): void {
+  claimed(runId: string, before: StoredWorkItem | undefined, transaction: Transaction | null): void {
     const tables = this.tables();
     const row = tables.work.get(runId)!;
     const { agentId, organizationId } = row;
     const { checked = null, limits = [] } = transaction ?? {};
     const organizationRuns = tables.organizations.get(organizationId) ?? null;
     const agentRuns = tables.agents.get(agentId)?.runs ?? null;
-    const isAgents = (other: WorkRowStored): boolean => other.agentId === agentId;
-    const isOrganizations = (other: WorkRowStored): boolean => other.organizationId === organizationId;
+    const isAgents = (other: StoredWorkItem): boolean => other.agentId === agentId;
+    const isOrganizations = (other: StoredWorkItem): boolean => other.organizationId === organizationId;
     for (const [id, runs, seen, isOf] of [
       [organizationId, organizationRuns, checked?.organization, isOrganizations],
       [agentId, agentRuns, checked?.agent, isAgents],
@@ -46,9 +46,9 @@ export class LimitOracle {
 
   /** Who comes later does not pass those who wait for the same limit; who was claimed before may. */
   private checkTurn(
-    before: WorkRowStored | undefined,
-    limit: WorkRowStored['limitedBy'],
-    isOf: (row: WorkRowStored) => boolean,
+    before: StoredWorkItem | undefined,
+    limit: StoredWorkItem['limitedBy'],
+    isOf: (row: StoredWorkItem) => boolean,
   ): void {
     if (before?.limitedBy !== null || before.attempt > 0) return;
     for (const row of this.tables().work.values())
@@ -59,7 +59,7 @@ export class LimitOracle {
   }
 
   /** Those that did not count themselves are left out: there was no limit that their process knew. */
-  private countClaimed(id: string, isOf: (row: WorkRowStored) => boolean): number {
+  private countClaimed(id: string, isOf: (row: StoredWorkItem) => boolean): number {
     let count = 0;
     for (const row of this.tables().work.values())
       if (row.state === 'leased' && isOf(row) && this.counted.has(`${row.runId} ${row.attempt} ${id}`)) count++;
@@ -67,7 +67,7 @@ export class LimitOracle {
   }
 
   /** Queue time stands still while a Run waits for a limit: counted here, whatever its row says. */
-  expired(before: WorkRowStored): void {
+  expired(before: StoredWorkItem): void {
     const { runId, since, queueMs, state } = before;
     must(state !== 'limited', `${runId} expires in the queue while it waits for a limit`);
     const limited = this.limitedFor.get(runId);

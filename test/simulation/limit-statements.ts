@@ -1,10 +1,10 @@
-import { NO_LOCKS, type Locks, type Tables, type WorkRowStored } from './tables.ts';
+import { NO_LOCKS, type Locks, type Tables, type StoredWorkItem } from './tables.ts';
 
 type Row = Record<string, unknown>;
 
-const isTaking = ({ state }: WorkRowStored): boolean => state === 'leased';
+const isTaking = ({ state }: StoredWorkItem): boolean => state === 'leased';
 /** What has been let in and is not claimed yet. */
-const hasPlace = ({ state, limitedBy }: WorkRowStored): boolean => state === 'ready' && limitedBy !== null;
+const hasPlace = ({ state, limitedBy }: StoredWorkItem): boolean => state === 'ready' && limitedBy !== null;
 
 /** refuse-beyond-limits.sql; the locks are the transaction's. */
 export function refuseBeyondLimits(tables: Tables, values: unknown[]): Row[] {
@@ -32,7 +32,7 @@ export function locksOfRefusal(tables: Tables, values: unknown[]): Locks {
 }
 
 /** Returns the limit that prevents the Run's claim, or null. */
-function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkRowStored['limitedBy'] {
+function refusalOf(tables: Tables, run: StoredWorkItem, values: unknown[]): StoredWorkItem['limitedBy'] {
   const [, organizationId, agentId] = values as string[];
   const agentRuns = tables.agents.get(agentId!)?.runs ?? null;
   const organizationRuns = tables.organizations.get(organizationId!) ?? capOf(values[4]);
@@ -41,21 +41,25 @@ function refusalOf(tables: Tables, run: WorkRowStored, values: unknown[]): WorkR
   const ofOrganization = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
   const ofAgent = ofOrganization.filter((row) => row.agentId === agentId);
   const passes = tables.has('newcomers pass those who wait');
-  const isFull = (rows: WorkRowStored[], runs: number | null, isWaiting: (row: WorkRowStored) => boolean): boolean => {
+  const isFull = (
+    rows: StoredWorkItem[],
+    runs: number | null,
+    isWaiting: (row: StoredWorkItem) => boolean,
+  ): boolean => {
     if (runs === null) return false;
     const taken = rows.filter((row) => isTaking(row) || (isNewcomer && !passes && hasPlace(row))).length;
     return taken >= runs || (isNewcomer && !passes && rows.some((row) => row.state === 'limited' && isWaiting(row)));
   };
   const waitsFor =
-    (whose: WorkRowStored['limitedBy']) =>
-    (row: WorkRowStored): boolean =>
+    (whose: StoredWorkItem['limitedBy']) =>
+    (row: StoredWorkItem): boolean =>
       row.limitedBy === whose;
   if (isFull(ofAgent, agentRuns, waitsFor('agent'))) return 'agent';
   return isFull(ofOrganization, organizationRuns, waitsFor('organization')) ? 'organization' : null;
 }
 
 /** Returns whether the limits allow a claim of the ready Run now. `cap`: the limit of an organization that has none of its own. */
-export function isClaimable(tables: Tables, run: WorkRowStored, cap: number | null): boolean {
+export function isClaimable(tables: Tables, run: StoredWorkItem, cap: number | null): boolean {
   const { runId, organizationId, agentId, dispatch } = run;
   return refusalOf(tables, run, [runId, organizationId, agentId, dispatch, cap]) === null;
 }
@@ -64,7 +68,7 @@ export function isClaimable(tables: Tables, run: WorkRowStored, cap: number | nu
 const capOf = (value: unknown): number | null => (value ?? null) as number | null;
 
 /** Who was claimed before comes first. */
-const inLine = (a: WorkRowStored, b: WorkRowStored): number =>
+const inLine = (a: StoredWorkItem, b: StoredWorkItem): number =>
   Number(a.attempt === 0) - Number(b.attempt === 0) || a.since - b.since;
 
 /** find-limited-organizations.sql. */
@@ -78,7 +82,7 @@ export function findLimitedOrganizations(tables: Tables): Row[] {
 export function letInLimitedRuns(tables: Tables, [organizationId, limit, cap]: unknown[]): Row[] {
   if (tables.has('nothing lets in what waits for a limit')) return [];
   const all = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
-  const roomIn = (rows: WorkRowStored[], runs: number | null): number => {
+  const roomIn = (rows: StoredWorkItem[], runs: number | null): number => {
     const taken = rows.filter((row) => isTaking(row) || hasPlace(row)).length;
     return Math.max(0, Math.min(runs === null ? Infinity : runs - taken, limit as number));
   };
@@ -121,7 +125,7 @@ export function limitNewcomers(tables: Tables, [organizationId, limit]: unknown[
 }
 
 /** While the queue is paused or away its time does not count. */
-function queueLeftOf({ now, pauses }: Tables, { since, dueAt }: WorkRowStored): number {
+function queueLeftOf({ now, pauses }: Tables, { since, dueAt }: StoredWorkItem): number {
   const pausedAt = Math.min(...[...pauses.values()].map((at) => at ?? Infinity));
   return (dueAt ?? 0) - Math.min(now, Math.max(since, pausedAt));
 }

@@ -1,5 +1,5 @@
 import { agentManifestSchema, type AgentCatalogue } from '#agents';
-import { DatabaseAway } from '#platform';
+import { DatabaseUnavailable } from '#platform';
 import type { Random } from '../support/random.ts';
 import type { Faults } from './faults.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
@@ -47,8 +47,8 @@ export class Ignorance {
   /** Whether a claim of that process that is stored now may rest on it. */
   excuses(process: SimulatedProcess, id: string): boolean {
     const toldAt = this.toldAt.get(`${process.name} ${id}`) ?? -Infinity;
-    const wasAway = process.pausedUntil > toldAt || process.cutOffUntil > toldAt;
-    return toldAt > this.scheduler.now - UNDER_WAY_MS - (wasAway ? STOPPED_MS : 0);
+    const wasStopped = process.pausedUntil > toldAt || process.cutOffUntil > toldAt;
+    return toldAt > this.scheduler.now - UNDER_WAY_MS - (wasStopped ? STOPPED_MS : 0);
   }
 }
 
@@ -70,7 +70,7 @@ export function simulatedCatalogue(process: SimulatedProcess, options: Catalogue
   const { scheduler, faults, tables, ignorance } = options;
   const knownOf = new Map<string, Known>();
   const read = (agentId: string): Known => {
-    if (process.cutOffUntil > scheduler.now) throw new DatabaseAway(new Error('cut off'));
+    if (process.cutOffUntil > scheduler.now) throw new DatabaseUnavailable(new Error('cut off'));
     const { runs, organizationId } = tables.agents.get(agentId)!;
     const organizationMaxRuns = tables.organizations.get(organizationId) ?? null;
     const known = { maxRuns: runs, organizationMaxRuns, until: scheduler.now + faults.between(0, KNOWN_FOR_MS) };

@@ -3,7 +3,7 @@ import { CommandHandler, ThreadStore, type Commit } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { ByteBudget, type Logger } from '#platform';
 import { LeaseKeeper, Reaper, reaperLoop, RunEngine, WorkerLoop } from '#run-engine';
-import { Dispatcher, LimitedRuns, QueueControls, RunOffers } from '#run-queue';
+import { Dispatcher, LimitedRuns, QueueControls, RunEnqueuer } from '#run-queue';
 import { TaskPool } from '#task-pool';
 import { simulatedPool } from './database-clients.ts';
 import type { DatabaseServer } from './database-server.ts';
@@ -40,10 +40,10 @@ export function startApi(site: Site, process: SimulatedProcess) {
   const bus = site.wakes.connect(process);
   const store = new ThreadStore(pool);
   const controls = new QueueControls(pool, QUEUE_NAME, site.slotsPercent);
-  const offers = new RunOffers({ queue, controls, logger });
-  const limitedRuns = new LimitedRuns({ pool, controls, offerSoon: (offer) => offers.offerSoon(offer), logger });
+  const offers = new RunEnqueuer({ queue, controls, logger });
+  const limitedRuns = new LimitedRuns({ pool, controls, enqueueSoon: (offer) => offers.enqueueSoon(offer), logger });
   const onCommit = (commit: Commit): void => {
-    commit.offers.forEach((offer) => offers.offerSoon(offer));
+    commit.jobs.forEach((offer) => offers.enqueueSoon(offer));
     limitedRuns.onCommit(commit);
     bus.publish(commit.after.threadId, commit.after.version);
   };
@@ -71,7 +71,7 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
     blobs: NO_BLOBS,
     files: NO_FILES,
     folderLimits: { maxFiles: 0, maxBytes: 0, maxFileBytes: 0 },
-    offerSoon: (offer) => offers.offerSoon(offer),
+    enqueueSoon: (offer) => offers.enqueueSoon(offer),
     onLimited: (organizationId) => limitedRuns.onLimited(organizationId),
     slotsPerOrganization: () => controls.slotsPerOrganization(),
     isPaused: () => controls.isPaused(),

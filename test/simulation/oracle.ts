@@ -4,7 +4,7 @@ import type { CallRecord } from './callers.ts';
 import type { Worker } from './nodes.ts';
 import { LimitOracle } from './limit-oracle.ts';
 import { must, StreamOracle } from './stream-oracle.ts';
-import type { Stored, StreamRow, Tables, WorkRowStored } from './tables.ts';
+import type { Stored, StreamRow, Tables, StoredWorkItem } from './tables.ts';
 import { ASKED, IDEMPOTENT, type Effect, type GivenStep } from './tools.ts';
 
 /** A Thread as its events alone say it is. */
@@ -23,7 +23,7 @@ export class Oracle {
   private readonly effects = new Map<string, number>();
   private readonly threadOfRun = new Map<string, string>();
   readonly limits: LimitOracle;
-  private workBefore = new Map<string, WorkRowStored>();
+  private workBefore = new Map<string, StoredWorkItem>();
 
   constructor(
     private readonly tables: () => Tables,

@@ -1,11 +1,11 @@
-import type { RunOffer } from '#event-store';
-import { HandlerUnavailable, jobIdOf, QueueAway, type RunConsumer, type RunQueue } from '#run-queue';
+import type { RunJob } from '#event-store';
+import { HandlerUnavailable, jobIdOf, QueueUnavailable, type RunConsumer, type RunQueue } from '#run-queue';
 import type { Faults } from './faults.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
 interface Job {
   id: string;
-  offer: RunOffer;
+  offer: RunJob;
   /** Who works on it; null while it waits. */
   takenBy: SimulatedProcess | null;
   hiddenUntil: number;
@@ -13,7 +13,7 @@ interface Job {
 
 interface Consumer {
   process: SimulatedProcess;
-  handler: (offer: RunOffer) => Promise<void>;
+  handler: (offer: RunJob) => Promise<void>;
   slots: number;
   busy: number;
   stopped: boolean;
@@ -28,7 +28,7 @@ export interface QueueServerOptions {
   /** Hears how many jobs wait, whenever some were added. */
   onWaiting: (count: number) => void;
   /** Called with each job that a worker takes. */
-  onTaken: (offer: RunOffer) => void;
+  onTaken: (offer: RunJob) => void;
 }
 
 /** As BullMQ is set: the lock of a job, and how often is looked for those whose worker is gone. */
@@ -37,7 +37,7 @@ const STALLED_CHECK_MS = 1_000;
 
 /** The queue as its clients see it, with what BullMQ promises: one job an id, redelivery of what a lost worker had taken. */
 export class QueueServer {
-  isAway = false;
+  isUnavailable = false;
   private readonly jobs = new Map<string, Job>();
   private consumers: Consumer[] = [];
   private hasEpoch = false;
@@ -51,7 +51,7 @@ export class QueueServer {
     return count;
   }
 
-  isTaken(offer: Pick<RunOffer, 'runId' | 'dispatch'>): boolean {
+  isTaken(offer: Pick<RunJob, 'runId' | 'dispatch'>): boolean {
     return (this.jobs.get(jobIdOf({ ...offer, threadId: '' }))?.takenBy ?? null) !== null;
   }
 
@@ -61,18 +61,18 @@ export class QueueServer {
   }
 
   comeBack(): void {
-    this.isAway = false;
+    this.isUnavailable = false;
     this.deliver();
   }
 
   connect(process: SimulatedProcess): RunQueue {
     return {
-      offer: (offers) => this.send(process, () => this.add(offers)),
-      offerAhead: (offers) => this.send(process, () => this.addAhead(offers)),
+      enqueue: (offers) => this.send(process, () => this.add(offers)),
+      enqueueAhead: (offers) => this.send(process, () => this.addAhead(offers)),
       waitingCount: () => this.send(process, () => this.waitingCount),
       isPausedByTool: () => this.send(process, () => false),
       liftToolPause: () => this.send(process, () => undefined),
-      keepEpoch: () =>
+      ensureEpochMarker: () =>
         this.send(process, () => {
           const kept = this.hasEpoch;
           this.hasEpoch = true;
@@ -86,10 +86,10 @@ export class QueueServer {
   private send<T>(process: SimulatedProcess, act: () => T): Promise<T> {
     const { scheduler, faults } = this.options;
     return new Promise((resolve, reject) => {
-      const fail = (delayMs: number) => scheduler.after(delayMs, process, () => reject(new QueueAway()));
-      if (this.isAway) return void fail(faults.between(0, 1_000));
+      const fail = (delayMs: number) => scheduler.after(delayMs, process, () => reject(new QueueUnavailable()));
+      if (this.isUnavailable) return void fail(faults.between(0, 1_000));
       scheduler.after(faults.latency(), null, () => {
-        if (this.isAway) return void fail(faults.between(0, 1_000));
+        if (this.isUnavailable) return void fail(faults.between(0, 1_000));
         const result = act();
         if (faults.strikes('queue answer lost')) return void fail(faults.between(0, 1_000));
         scheduler.after(faults.latency(), process, () => resolve(result));
@@ -97,7 +97,7 @@ export class QueueServer {
     });
   }
 
-  private add(offers: readonly RunOffer[], deliver = true): void {
+  private add(offers: readonly RunJob[], deliver = true): void {
     const { faults, scheduler, trace } = this.options;
     for (const offer of offers) {
       const id = jobIdOf(offer);
@@ -114,7 +114,7 @@ export class QueueServer {
     if (deliver) this.deliver();
   }
 
-  private addAhead(offers: readonly RunOffer[]): void {
+  private addAhead(offers: readonly RunJob[]): void {
     for (const offer of offers.toReversed()) {
       this.add([offer], false);
       const job = this.jobs.get(jobIdOf(offer));
@@ -137,7 +137,7 @@ export class QueueServer {
   }
 
   private deliver(): void {
-    if (this.isAway) return;
+    if (this.isUnavailable) return;
     const { scheduler, faults } = this.options;
     this.consumers = this.consumers.filter(({ process, stopped }) => process.alive && !stopped);
     for (;;) {

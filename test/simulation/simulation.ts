@@ -1,5 +1,5 @@
 import type { StoredEvent } from '#domain';
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import type { Logger } from '#platform';
 import { quietRandom } from '../support/random.ts';
 import { Callers } from './callers.ts';
@@ -132,7 +132,7 @@ class Simulation {
     const observer = options.record?.watch(tables);
     this.database = new DatabaseServer({ scheduler, tables, faults, crash, trace, observer });
     const onWaiting = (count: number): void => this.checkWindow(count);
-    const onTaken = (offer: RunOffer): void => this.checkTurn(offer);
+    const onTaken = (offer: RunJob): void => this.checkTurn(offer);
     this.queue = new QueueServer({ scheduler, faults, trace, onWaiting, onTaken });
     const world = { onEffect: this.noteEffect, onStep: this.checkStep, slowness: this.slownessOf };
     this.site = {
@@ -315,7 +315,7 @@ class Simulation {
   }
 
   /** Checks the order of turns, which is promised only without faults. */
-  private checkTurn(offer: RunOffer): void {
+  private checkTurn(offer: RunJob): void {
     if (this.options.calm) this.check(() => this.turns.taken(offer));
   }
 

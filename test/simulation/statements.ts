@@ -7,7 +7,7 @@ import {
   locksOfRefusal,
   refuseBeyondLimits,
 } from './limit-statements.ts';
-import { NO_LOCKS, type Locks, type Tables, type WorkRowStored } from './tables.ts';
+import { NO_LOCKS, type Locks, type Tables, type StoredWorkItem } from './tables.ts';
 
 type Row = Record<string, unknown>;
 /** The rows of a statement, or the number of changed rows if it returns none. */
@@ -61,8 +61,8 @@ const NAMED: Record<string, Execute> = {
     [...tables.work.values()]
       .filter((row) => row.holder === holder && row.state === 'leased')
       .map(({ runId, attempt }) => ({ runId, attempt })),
-  'hasten-run': (tables, [runId]) => {
-    const row = hastenedRow(tables, runId as string);
+  'skip-delay': (tables, [runId]) => {
+    const row = delayedRow(tables, runId as string);
     if (row === null) return [];
     makeReady(tables, row);
     return [{ runId: row.runId, threadId: row.threadId, dispatch: row.dispatch }];
@@ -77,14 +77,14 @@ const NAMED: Record<string, Execute> = {
     const next = Math.min(...delayed.map(({ dueAt }) => dueAt!).filter((dueAt) => dueAt > tables.now));
     return [{ woken: due.length, nextInMs: next <= tables.now + 1_000 ? Math.ceil(next - tables.now) : null }];
   },
-  'read-controls': (tables, [queueKey, awayKey, toolPauseKey]) => {
+  'read-controls': (tables, [queueKey, outageKey, toolPauseKey]) => {
     const { now } = tables;
     const isHeld = (key: unknown): boolean => (tables.pauses.get(key as string) ?? null) !== null;
     const slots = [...tables.workers.values()].filter(({ seenAt }) => seenAt > now - 10_000).map((row) => row.slots);
     const rows = [...tables.work.values()];
     const crowded = rows.some((row) => row.state === 'ready' && row.since < now - 250 && row.limitedBy === null);
     const limited = rows.some(({ state }) => state === 'limited');
-    const held = { paused: isHeld(queueKey), away: isHeld(awayKey), pausedByTool: isHeld(toolPauseKey) };
+    const held = { paused: isHeld(queueKey), away: isHeld(outageKey), pausedByTool: isHeld(toolPauseKey) };
     return [{ ...held, slots: slots.reduce((a, b) => a + b, 0), crowded, limited }];
   },
   'refuse-beyond-limits': refuseBeyondLimits,
@@ -168,8 +168,8 @@ const LOCKS: Record<string, (tables: Tables, values: unknown[]) => Locks> = {
   'renew-leases': (tables, values) => {
     return { threadId: null, runIds: heldRows(tables, values as Renewal).map(({ runId }) => runId) };
   },
-  'hasten-run': (tables, [runId]) => {
-    const row = hastenedRow(tables, runId as string);
+  'skip-delay': (tables, [runId]) => {
+    const row = delayedRow(tables, runId as string);
     return row === null ? NO_LOCKS : { threadId: null, runIds: [row.runId] };
   },
 };
@@ -220,12 +220,12 @@ function transcribed({ type, data }: StoredEvent): unknown {
   return rest;
 }
 
-function makeReady(tables: Tables, row: WorkRowStored): void {
+function makeReady(tables: Tables, row: StoredWorkItem): void {
   Object.assign(row, { state: 'ready', since: tables.now, dueAt: tables.now + row.queueMs });
   tables.options.onTouched();
 }
 
-function hastenedRow({ work, now }: Tables, runId: string): WorkRowStored | null {
+function delayedRow({ work, now }: Tables, runId: string): StoredWorkItem | null {
   const row = work.get(runId);
   const waits = row?.state === 'delayed' && row.attempt === 0 && row.dispatch === 1;
   return waits && (row.dueAt ?? 0) > now ? row : null;
@@ -233,9 +233,9 @@ function hastenedRow({ work, now }: Tables, runId: string): WorkRowStored | null
 
 function findDueRuns(tables: Tables, [paused, setAside, limit]: [boolean, string[], number]): Row[] {
   const { now } = tables;
-  const isOver = (row: WorkRowStored): boolean => row.workUntil !== null && row.workUntil <= now;
+  const isOver = (row: StoredWorkItem): boolean => row.workUntil !== null && row.workUntil <= now;
   const isUnchecked = tables.has('nothing checks that a Run is due');
-  const isDue = ({ dueAt, state }: WorkRowStored): boolean =>
+  const isDue = ({ dueAt, state }: StoredWorkItem): boolean =>
     (isUnchecked && state === 'leased') ||
     (dueAt !== null && dueAt <= now && (state === 'leased' || state === 'waiting' || (state === 'ready' && !paused)));
   return [...tables.work.values()]
@@ -257,7 +257,7 @@ function renewLeases(tables: Tables, renewal: Renewal): Row[] {
   return held.map(({ runId, attempt }) => ({ runId, attempt }));
 }
 
-function heldRows({ work, now }: Tables, [holder, runIds, attempts]: Renewal): WorkRowStored[] {
+function heldRows({ work, now }: Tables, [holder, runIds, attempts]: Renewal): StoredWorkItem[] {
   return runIds.flatMap((runId, i) => {
     const row = work.get(runId);
     if (row === undefined || row.state !== 'leased') return [];
@@ -265,7 +265,7 @@ function heldRows({ work, now }: Tables, [holder, runIds, attempts]: Renewal): W
   });
 }
 
-const organizationOf = ({ organizationId }: WorkRowStored): string => organizationId;
+const organizationOf = ({ organizationId }: StoredWorkItem): string => organizationId;
 
 function findSlotsInUse(tables: Tables): Row[] {
   if (tables.has('no slot-seconds are counted')) return [];
@@ -280,7 +280,7 @@ function findSlotsInUse(tables: Tables): Row[] {
 
 /** First those of organizations without a slot, then by turns over the organizations, each a share of the limit. */
 function findReadyRuns(tables: Tables, limit: number): Row[] {
-  const byOrganization = new Map<string, WorkRowStored[]>();
+  const byOrganization = new Map<string, StoredWorkItem[]>();
   for (const row of tables.work.values()) {
     if (row.state !== 'ready') continue;
     if (row.dispatch > 1 && tables.has('the dispatcher does not see what was queued again')) continue;

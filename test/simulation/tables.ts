@@ -1,4 +1,4 @@
-import type { StoredEvent, ThreadState, WorkRow } from '#domain';
+import type { StoredEvent, ThreadState, WorkItem } from '#domain';
 import type { RunSummary, ThreadSummary } from '#projections';
 
 /** A row of `streams`; what is `jsonb` in PostgreSQL is text here, so that nobody shares an object with anybody. */
@@ -13,12 +13,12 @@ export interface StreamRow {
 }
 
 /** A row of `run_work`; times are milliseconds of the database's clock. */
-export interface WorkRowStored {
+export interface StoredWorkItem {
   runId: string;
   threadId: string;
   organizationId: string;
   agentId: string;
-  state: WorkRow['state'] | 'limited';
+  state: WorkItem['state'] | 'limited';
   dispatch: number;
   attempt: number;
   holder: string | null;
@@ -138,7 +138,7 @@ const ADD_WORKER = 'insert into workers (holder, slots, seen_at) values ($1, 1, 
 /** The tables that the code under simulation uses. What reads and writes them is in statements.ts. */
 export class Tables {
   readonly streams = new Map<string, StreamRow>();
-  readonly work = new Map<string, WorkRowStored>();
+  readonly work = new Map<string, StoredWorkItem>();
   readonly keys = new Map<string, KeyRow>();
   readonly workers = new Map<string, { slots: number; seenAt: number }>();
   readonly pauses = new Map<string, number | null>();

@@ -1,7 +1,7 @@
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { isClaimable } from './limit-statements.ts';
 import { must } from './stream-oracle.ts';
-import type { Tables, WorkRowStored } from './tables.ts';
+import type { Tables, StoredWorkItem } from './tables.ts';
 
 /**
  * The longest time for which an organization that goes first may be passed, milliseconds. The dispatcher may not have looked yet
@@ -52,7 +52,7 @@ export class TurnOracle {
   constructor(
     private readonly tables: () => Tables,
     private readonly now: () => number,
-    private readonly isTaken: (row: WorkRowStored) => boolean,
+    private readonly isTaken: (row: StoredWorkItem) => boolean,
     /** The limit of an organization that has none of its own. */
     private readonly cap: () => number | null,
   ) {}
@@ -74,7 +74,7 @@ export class TurnOracle {
   }
 
   /** Call it when a worker takes a job. Throws if another organization should have had the slot. */
-  taken({ runId }: RunOffer): void {
+  taken({ runId }: RunJob): void {
     const now = this.now();
     const row = this.tables().work.get(runId);
     if (row?.state !== 'ready' || now < SETTLED_AT_MS) return;
@@ -132,4 +132,4 @@ export class TurnOracle {
   }
 }
 
-const organizationOf = ({ organizationId }: WorkRowStored): string => organizationId;
+const organizationOf = ({ organizationId }: StoredWorkItem): string => organizationId;

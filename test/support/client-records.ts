@@ -1,7 +1,7 @@
 import type { Database } from '#platform';
 import type { Acknowledged, Caller, LogEntry } from './client.ts';
 import type { KeyedRequest } from './keyed-client.ts';
-import type { ToolName } from './outside-calls.ts';
+import type { ToolName } from './fake-provider-calls.ts';
 import type { Random } from './random.ts';
 
 /** What an agent lives on, models and tools, which the test plays. */
@@ -14,7 +14,7 @@ export interface World {
 
 export interface StandardLoadParts {
   database: Database;
-  outside: World;
+  fakeProvider: World;
   /** One for each api, as it is now. */
   callers: readonly (() => Caller)[];
   random: Random;

@@ -1,5 +1,12 @@
 import { postEvents, send, type Caller, type Run, type ThreadAnswer } from './client.ts';
-import { scriptText, type ModelCall, type Outside, type Point, type ToolName, type ToolUse } from './outside.ts';
+import {
+  scriptText,
+  type ModelCall,
+  type FakeProvider,
+  type Point,
+  type ToolName,
+  type ToolUse,
+} from './fake-provider.ts';
 
 /** Where a Run can hang: at a model that is silent, amid its text, in a tool. */
 export const PLACES: readonly { point: Point; tools: ToolName[] }[] = [
@@ -32,9 +39,9 @@ export async function say(caller: Caller, threadId: string, text: string): Promi
 }
 
 /** A Run that has come to the place and stays there for ever. */
-export async function hangAt(outside: Outside, caller: Caller, place = PLACES[0]!): Promise<HangingRun> {
+export async function hangAt(fakeProvider: FakeProvider, caller: Caller, place = PLACES[0]!): Promise<HangingRun> {
   const threadId = await newThread(caller);
-  const hold = outside.hold(place.point, (call) => call.threadId === threadId);
+  const hold = fakeProvider.hold(place.point, (call) => call.threadId === threadId);
   const { id: runId } = await say(caller, threadId, scriptText('hangs', { pieces: 4, pauseMs: 0, tools: place.tools }));
   return { threadId, runId, call: await hold.reached };
 }

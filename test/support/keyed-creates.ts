@@ -113,17 +113,17 @@ export function expectOneAnswer(key: string, sent: readonly Sent[], status: numb
 /** Not empty: of the requests that met no fault nearly all were answered; those "in progress" are sent again anyway. */
 export function expectMostlyOk({ client, pods, faults, request }: Load, what: string): void {
   const struck = new Set([...(faults?.keys() ?? [])].map((i) => request(i).key));
-  const outside = client.requests.filter((sent) => pods[sent.pod]!.wasUp(sent) && !struck.has(sent.key));
+  const fakeProvider = client.requests.filter((sent) => pods[sent.pod]!.wasUp(sent) && !struck.has(sent.key));
   const count = (list: readonly Sent[], outcome: Sent['outcome']) =>
     list.filter((sent) => sent.outcome === outcome).length;
   const told = (list: readonly Sent[]) => OUTCOMES.map((outcome) => `${count(list, outcome)} ${outcome}`).join(', ');
   const replays = client.requests.filter(({ replayed }) => replayed).length;
   reportFigure(
-    `${what}: ${told(client.requests)} (${replays} replayed); outside of faults ${told(outside)}; ` +
+    `${what}: ${told(client.requests)} (${replays} replayed); outside of faults ${told(fakeProvider)}; ` +
       `longest in progress ${client.longestInProgress()} ms`,
   );
-  expect(count(outside, 'ok')).toBeGreaterThanOrEqual(0.95 * (outside.length - count(outside, 'busy')));
-  expect(outside.length).toBeGreaterThan(client.requests.length / 2);
+  expect(count(fakeProvider, 'ok')).toBeGreaterThanOrEqual(0.95 * (fakeProvider.length - count(fakeProvider, 'busy')));
+  expect(fakeProvider.length).toBeGreaterThan(client.requests.length / 2);
   expect(shareAtOnce(client.requests)).toBeGreaterThan(0.8);
 }
 

@@ -1,5 +1,5 @@
 import type { ScriptInput } from './provider/script.ts';
-import type { ToolName } from './outside-calls.ts';
+import type { ToolName } from './fake-provider-calls.ts';
 
 export const REPORT = '# Sales\n\nNorth leads — 1,200 of 2,000. ✓\n';
 

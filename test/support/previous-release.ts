@@ -15,7 +15,7 @@ import { pathToFileURL } from 'node:url';
 const ROOT = resolve(import.meta.dirname, '../..');
 /** The folder of built releases, by commit. It is in `dist/`, which all source checks ignore. */
 const CACHE = join(ROOT, 'dist/previous-release');
-/** Files that neither the release's processes nor `outside-preload.ts` need. */
+/** Files that neither the release's processes nor `fake-provider-preload.ts` need. */
 const LEFT_OUT = ['*.spec.ts', 'bench', 'docs', 'examples'].map((path) => `:!${path}`);
 
 /** The previous release, which an installation runs before its upgrade. */
@@ -35,7 +35,7 @@ export function hasCommit(commit: string): boolean {
 
 /** Returns the environment that loads the harness of `Outside`: the release's own preload, which fits its modules. */
 export function preloadOf(folder: string): Record<string, string> {
-  return { NODE_OPTIONS: `--import ${pathToFileURL(join(folder, 'dist/test/support/outside-preload.js')).href}` };
+  return { NODE_OPTIONS: `--import ${pathToFileURL(join(folder, 'dist/test/support/fake-provider-preload.js')).href}` };
 }
 
 /** Returns the folder of the built release. Builds it once per clone. */

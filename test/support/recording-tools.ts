@@ -10,7 +10,7 @@ import {
   type CallToolRequest,
 } from '@modelcontextprotocol/sdk/types.js';
 import { Holds, type Hold } from './holds.ts';
-import type { ToolName } from './outside-calls.ts';
+import type { ToolName } from './fake-provider-calls.ts';
 
 /** A call as the tool server sees it. */
 export interface RecordedUse {

@@ -12,7 +12,7 @@ const CONNECTIONS = 8;
  * clients, provider and tools saw.
  */
 export async function expectHeld(records: Records, parts: StandardLoadParts, client: KeyedClient): Promise<void> {
-  const { database, outside, callers } = parts;
+  const { database, fakeProvider, callers } = parts;
   const { said } = records;
   expect(said).toHaveLength(records.asked);
   await expectMostlyOk(records, client);
@@ -29,7 +29,7 @@ export async function expectHeld(records: Records, parts: StandardLoadParts, cli
   const logs = await inParallel([...threadsOf(said)].length, CONNECTIONS, async (i) =>
     readLog(callers[0]!(), [...threadsOf(said)][i]!),
   );
-  await outside.expectHeld(said, logs.flat(), database);
+  await fakeProvider.expectHeld(said, logs.flat(), database);
   await expectHealthy(database);
 }
 
@@ -37,14 +37,14 @@ const threadsOf = (said: readonly Said[]): Set<string> => new Set(said.map(({ th
 
 /** Not empty: outside of faults, at least 95 % of the requests were answered as they should be. */
 async function expectMostlyOk({ faults }: Records, { requests }: KeyedClient): Promise<void> {
-  const outside = requests.filter(
+  const fakeProvider = requests.filter(
     ({ sentAt, answeredAt }) => !faults.some(({ from, to }) => sentAt <= to && answeredAt >= from),
   );
   const count = (list: readonly Sent[], wanted: Outcome) => list.filter(({ outcome }) => outcome === wanted).length;
   const told = (list: readonly Sent[]) => OUTCOMES.map((outcome) => `${count(list, outcome)} ${outcome}`).join(', ');
-  process.stderr.write(`load: ${told(requests)}; outside of faults ${told(outside)}\n`);
-  expect(outside.length).toBeGreaterThan(0);
-  expect(count(outside, 'ok')).toBeGreaterThanOrEqual(0.95 * outside.length);
+  process.stderr.write(`load: ${told(requests)}; outside of faults ${told(fakeProvider)}\n`);
+  expect(fakeProvider.length).toBeGreaterThan(0);
+  expect(count(fakeProvider, 'ok')).toBeGreaterThanOrEqual(0.95 * fakeProvider.length);
   expect(count(requests, 'failed')).toBe(0);
 }
 

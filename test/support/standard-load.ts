@@ -4,7 +4,7 @@ import type { Decision, Decided, Records, Said, StandardLoadParts, Watched } fro
 import type { LogEntry, ThreadAnswer } from './client.ts';
 import { KeyedClient, type KeyedRequest, type Sent } from './keyed-client.ts';
 import { LeanReader } from './lean-reader.ts';
-import type { ToolName } from './outside-calls.ts';
+import type { ToolName } from './fake-provider-calls.ts';
 import { expectHeld } from './standard-load-oracle.ts';
 
 export interface StandardLoadOptions {
@@ -143,9 +143,9 @@ export class StandardLoad implements Records {
 
   private async say(name: string, toolName: ToolName, threadId: string | undefined): Promise<Said> {
     this.asked++;
-    const { random, callers, outside } = this.parts;
+    const { random, callers, fakeProvider } = this.parts;
     const { pieces = 20, pauseMs = 10 } = this.options;
-    const text = outside.textOf(name, { pieces, pauseMs, tools: [toolName] });
+    const text = fakeProvider.textOf(name, { pieces, pauseMs, tools: [toolName] });
     const key = `${this.userId} ${name}`;
     const input = { type: 'user.message', content: [{ type: 'text', text }] };
     const request: KeyedRequest =

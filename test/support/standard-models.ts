@@ -11,7 +11,7 @@ import type { Caller, LogEntry } from './client.ts';
 import { groupBy } from './group-by.ts';
 import { MODEL_SCRIPTS, modelText, textsOf, usageOf } from './model-scripts.ts';
 import { addAgent } from './more-agents.ts';
-import { expectToolEffects, messagesOf } from './outside-oracle.ts';
+import { expectToolEffects, messagesOf } from './fake-provider-oracle.ts';
 import { ScriptedProvider, type ProviderRequest } from './provider/scripted-provider.ts';
 import type { Random } from './random.ts';
 import { RecordingTools } from './recording-tools.ts';
@@ -128,7 +128,7 @@ function standardModels(system: System, { agentIds, loadAgentIds, journal, stop,
     requestsOf: (text) => provider.requests.filter(({ line }) => line === text.split('\n', 1)[0]),
     startLoad: (wire, random, options) => {
       const callers = apis.map((_, i) => () => ({ ...callerOf(wire, i), agentId: loadAgentIds[wire] }));
-      loads.push(new StandardLoad({ database, outside: world, callers, random }, options));
+      loads.push(new StandardLoad({ database, fakeProvider: world, callers, random }, options));
       return loads.at(-1)!;
     },
     stop: async () => {

@@ -34,7 +34,7 @@ test('a Thread is archived and taken out again, as its people see; one that is b
 });
 
 describe('stored events', () => {
-  async function withPieces(pieces: string[]): Promise<string> {
+  async function withDeltas(pieces: string[]): Promise<string> {
     const threadId = await admin.api.newThread({ text: 'hi' });
     const runId = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
     await admin.api.startRun(threadId, runId);
@@ -57,7 +57,7 @@ describe('stored events', () => {
   };
 
   test('are all there as they are stored, newest first, in pages', async () => {
-    const threadId = await withPieces(['a', 'b', 'c']);
+    const threadId = await withDeltas(['a', 'b', 'c']);
     const all = (await admin.lines('exportThread', { params: { threadId } })).toReversed();
     const pages = await pagesOf(threadId, { limit: '3' });
     expect(pages.flat()).toEqual(all);
@@ -66,7 +66,7 @@ describe('stored events', () => {
   });
 
   test('of large events a page ends early', async () => {
-    const threadId = await withPieces(Array.from({ length: 10 }, (_, i) => `${i}`.repeat(500_000)));
+    const threadId = await withDeltas(Array.from({ length: 10 }, (_, i) => `${i}`.repeat(500_000)));
     const pages = await pagesOf(threadId);
     expect(pages.map(({ length }) => length).slice(0, 2)).toEqual([5, 5]);
     const { events } = await admin.do('getThread', { params: { threadId } });

@@ -314,9 +314,9 @@ describe('what operators do to Threads and Runs', () => {
     expect((await admin.refused('cancelRun', { params: { runId } }))[0]).toBe('conflict');
     const mayBeRetried = async (id: string): Promise<boolean> =>
       (await admin.do('getRun', { params: { runId: id } })).run.mayBeRetried;
-    for (const isAway of [true, false]) {
-      await admin.do(isAway ? 'archiveThread' : 'unarchiveThread', { params: { threadId } });
-      expect(await mayBeRetried(runId)).toBe(!isAway);
+    for (const isArchived of [true, false]) {
+      await admin.do(isArchived ? 'archiveThread' : 'unarchiveThread', { params: { threadId } });
+      expect(await mayBeRetried(runId)).toBe(!isArchived);
     }
     const { run } = await admin.do('retryRun', { params: { runId } });
     expect(run).toMatchObject({ threadId, status: 'queued', trigger: 'resume', agentId, mayBeRetried: false });

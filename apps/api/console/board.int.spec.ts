@@ -43,7 +43,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
   const get = (path: string) => ask(path, { headers: signed.reads });
   /** Adds a job like the dispatcher. */
   const offer = (run: { runId: string; threadId: string; dispatch: number }) =>
-    api.app.get<RunQueue>(RUN_QUEUE).offer([run]);
+    api.app.get<RunQueue>(RUN_QUEUE).enqueue([run]);
   const readJson = async <T>(path: string): Promise<T> => {
     const response = await get(path);
     if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);

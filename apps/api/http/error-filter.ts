@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LOGGER, type Logger } from '#platform';
 import { ownerOf } from '../bodies/body-intake.ts';
 import { errorEnvelope, HttpError, notFound, toApiError } from './http-errors.ts';
-import { letSenderFinish } from './let-sender-finish.ts';
+import { drainRequest } from './drain-request.ts';
 
 /** Sends the answer for each error of routes, hooks, body parsing and unknown paths. */
 @Catch()
@@ -33,6 +33,6 @@ export function sendError(logger: Logger, request: FastifyRequest, reply: Fastif
   if (reply.sent) return;
   // Fastify would close the connection if it has not read the whole body, and a caller that still sends would lose the answer.
   reply.removeHeader('connection');
-  if (!raw.complete) letSenderFinish(raw, raw.socket, ownerOf(request));
+  if (!raw.complete) drainRequest(raw, raw.socket, ownerOf(request));
   void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal));
 }

@@ -7,7 +7,7 @@ import { newId, type Config, type Logger } from '#platform';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
 import { KnownPaths } from './known-paths.ts';
-import { letSenderFinish } from './let-sender-finish.ts';
+import { drainRequest } from './drain-request.ts';
 import { networkOf } from './limit-rate.ts';
 import { RequestLog } from './request-log.ts';
 import { metrics } from '../metrics.ts';
@@ -89,7 +89,7 @@ function answerUnreadable(logger: Logger, { code }: { code?: string }, socket: S
   ];
   // Otherwise the parser reports an error for each chunk that follows.
   socket.removeAllListeners('data');
-  letSenderFinish(socket, socket, `address ${networkOf(socket.remoteAddress ?? '')}`);
+  drainRequest(socket, socket, `address ${networkOf(socket.remoteAddress ?? '')}`);
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 

@@ -7,10 +7,10 @@ import {
   type ErrorReason,
 } from '#contract';
 import type { AgentAccess, AgentStanding } from '#access';
-import type { Lack } from '#agents';
+import type { ReadinessIssue } from '#agents';
 import type { Rejection, RejectionCode } from '#domain';
-import { BlobStoreAway } from '#files';
-import { isDatabaseAway } from '#platform';
+import { BlobStoreUnavailable } from '#files';
+import { isDatabaseUnavailable } from '#platform';
 import { ThreadRefused, type Refusal } from '#threads';
 
 /** The error codes of the Agent Threads API and of the admin API. */
@@ -176,7 +176,7 @@ export function refusalError(refusal: Refusal): Error {
     case 'rejected':
       return rejectionError(refusal.rejection);
     case 'agent_not_ready':
-      return new ApiError('agent_not_ready', `The Agent cannot run now: ${messagesOf(refusal.lacks)}.`);
+      return new ApiError('agent_not_ready', `The Agent cannot run now: ${messagesOf(refusal.issues)}.`);
     case 'no_live_version':
       return new ApiError('no_live_version', 'The Agent has no live version.');
     case 'draft_repeated':
@@ -203,8 +203,8 @@ export function refusalError(refusal: Refusal): Error {
 }
 
 /** Joins the messages, each once. Omits the details, which are for operators. */
-function messagesOf(lacks: readonly Lack[]): string {
-  return [...new Set(lacks.map(({ message }) => message))].join('; ');
+function messagesOf(issues: readonly ReadinessIssue[]): string {
+  return [...new Set(issues.map(({ message }) => message))].join('; ');
 }
 
 /** Returns whether the error is a refusal, which changed nothing. */
@@ -222,11 +222,11 @@ const FASTIFY_ERRORS: Record<string, () => ApiError> = {
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof ThreadRefused) return toApiError(refusalError(error.refusal));
-  if (isDatabaseAway(error)) {
+  if (isDatabaseUnavailable(error)) {
     const message = 'The service cannot reach its database. Try again.';
     return new ApiError('database_unavailable', message, { headers: RETRY_SOON });
   }
-  if (error instanceof BlobStoreAway) {
+  if (error instanceof BlobStoreUnavailable) {
     const message = 'The service cannot reach its file storage. Try again.';
     return new ApiError('storage_unavailable', message, { headers: RETRY_SOON });
   }

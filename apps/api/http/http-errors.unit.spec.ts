@@ -1,8 +1,8 @@
 import { errorCodes } from 'fastify';
 import { ERROR_REASONS, ERRORS, REASON_HEADER, type ErrorReason } from '#contract';
 import { REJECTIONS, reject, type RejectionCode } from '#domain';
-import { BlobStoreAway } from '#files';
-import { DatabaseAway } from '#platform';
+import { BlobStoreUnavailable } from '#files';
+import { DatabaseUnavailable } from '#platform';
 import { agentError, ApiError, errorEnvelope, refusalError, toApiError } from './http-errors.ts';
 
 const codes = Object.keys(REJECTIONS) as RejectionCode[];
@@ -62,7 +62,7 @@ it('returns the reason why a service is inactive', () => {
 });
 
 it.each([
-  ['DatabaseAway', new DatabaseAway(new Error('ECONNREFUSED 10.0.0.1'))],
+  ['DatabaseUnavailable', new DatabaseUnavailable(new Error('ECONNREFUSED 10.0.0.1'))],
   ['a broken connection', new Error('Connection terminated unexpectedly')],
   ['no connection within 2 s', new Error('timeout exceeded when trying to connect')],
 ])('returns 503 with Retry-After for %s', (_, error) => {
@@ -73,7 +73,7 @@ it.each([
 });
 
 it('returns 503 with Retry-After if the file storage does not work', () => {
-  const { status, reason, headers, message } = toApiError(new BlobStoreAway(new Error('EIO /var/blobs')));
+  const { status, reason, headers, message } = toApiError(new BlobStoreUnavailable(new Error('EIO /var/blobs')));
   expect([status, reason, headers['Retry-After']]).toEqual([503, 'storage_unavailable', '1']);
   expect(message).not.toContain('/var/blobs');
 });

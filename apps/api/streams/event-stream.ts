@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { KEEPALIVE, preamble, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
 import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
-import type { Moment, PolicyWatch } from '#platform';
+import type { Instant, PolicyWatch } from '#platform';
 import { errorEnvelope, notFound, type ApiError } from '../http/http-errors.ts';
 
 /** What a stream was opened with. */
@@ -17,7 +17,7 @@ export interface StreamRequest {
   tokenId: string;
   organizationId: string;
   /** When the caller was last known to be allowed to read. */
-  allowedAt: Moment;
+  allowedAt: Instant;
 }
 
 /** What a stream needs of the process. */
@@ -60,7 +60,7 @@ export class EventStream implements LogReader {
   readonly agentId: string;
   private readonly reading: Reading;
   private readonly watch: PolicyWatch;
-  private allowedAt: Moment;
+  private allowedAt: Instant;
   /** What came while it was not known whether the caller may still read. */
   private held: Buffer | null = null;
   private lastWriteAt = performance.now();
@@ -113,7 +113,7 @@ export class EventStream implements LogReader {
   }
 
   /** The caller may still read, as was asked at that moment. */
-  allow(at: Moment): void {
+  allow(at: Instant): void {
     this.allowedAt = at;
     const { held } = this;
     if (held === null || this.isEnded) return;

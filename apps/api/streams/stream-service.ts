@@ -4,7 +4,7 @@ import type { operations } from '#contract';
 import { parseUlid } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveHub } from '#live';
-import { isDatabaseAway, type Config, type Logger, type PolicyWatch } from '#platform';
+import { isDatabaseUnavailable, type Config, type Logger, type PolicyWatch } from '#platform';
 import type { ApiRequest } from '../http/caller.ts';
 import { ApiError, notFound, toApiError, unauthenticated } from '../http/http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
@@ -94,7 +94,7 @@ export class StreamService {
       // Not the caller's doing: nothing is known against them, and the next look is a second away.
       if (refusal.status >= 500) {
         // That the database is away is told by the hub.
-        if (!isDatabaseAway(error))
+        if (!isDatabaseUnavailable(error))
           this.options.logger.error({ err: error }, 'checking the access of an open stream failed');
         return 'unknown';
       }

@@ -5,16 +5,16 @@ import { Link, Redirect, Route, Router, Switch, useLocation, useSearch } from 'w
 import type { Session } from './api/session.ts';
 import { useSession } from './api/use-session.ts';
 import { AccountMenu } from './frame/account-menu.tsx';
-import { AwayBanner } from './frame/away-banner.tsx';
+import { UnreachableBanner } from './frame/unreachable-banner.tsx';
 import { ErrorBoundary } from './frame/error-boundary.tsx';
 import classes from './frame/frame.module.css';
 import { Login } from './frame/login.tsx';
 import { Navigation } from './frame/navigation.tsx';
-import { loadAll } from './late.tsx';
+import { loadAll } from './lazy.tsx';
 import { PAGES } from './pages.tsx';
-import { ConfirmProvider } from './parts/confirm.tsx';
-import { PageTitle } from './parts/page-title.tsx';
-import { ErrorNote, Loading } from './parts/query-state.tsx';
+import { ConfirmProvider } from './components/confirm.tsx';
+import { PageTitle } from './components/page-title.tsx';
+import { ErrorNote, Loading } from './components/query-state.tsx';
 
 /** All pages in their frame; to whom is not signed in, the login page. */
 export function App() {
@@ -98,7 +98,7 @@ function Frame({ session }: { session: Session }) {
         <Navigation onFollow={close} />
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1} className={classes.main}>
-        <AwayBanner />
+        <UnreachableBanner />
         <ErrorBoundary key={location}>
           <Switch>
             {PAGES.map(({ path, component }) => (

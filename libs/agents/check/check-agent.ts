@@ -62,9 +62,9 @@ export async function checkAgent(
 }
 
 async function settingsRows(manifest: AgentManifest, readiness: ReadinessCheck): Promise<CheckRow[]> {
-  const lacks = (await readiness.of(manifest)).map(({ detail }) => fails('settings', detail, true));
+  const issues = (await readiness.of(manifest)).map(({ detail }) => fails('settings', detail, true));
   const warnings = (await readiness.warnings(manifest)).map(({ detail }) => fails('settings', detail));
-  const found = [...lacks, ...warnings];
+  const found = [...issues, ...warnings];
   return found.length > 0
     ? found
     : [works('settings', 'The settings are right, and the secrets and programs are there and allowed.')];

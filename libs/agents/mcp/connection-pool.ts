@@ -14,8 +14,8 @@ export interface PoolOptions extends ConnectionParts {
 export const LATE_MS = 1_000;
 
 /** Thrown if a tool server cannot be connected to. The cause contains no secrets and may be logged. */
-export class ServerAway extends Error {
-  override name = 'ServerAway';
+export class ServerUnavailable extends Error {
+  override name = 'ServerUnavailable';
 }
 
 interface Entry {
@@ -37,7 +37,7 @@ export class ConnectionPool {
 
   constructor(private readonly options: PoolOptions) {}
 
-  /** Runs `act` with the connection of an agent to a server. Rejects with ServerAway, and as `act` does. */
+  /** Runs `act` with the connection of an agent to a server. Rejects with ServerUnavailable, and as `act` does. */
   async use<T>(
     owner: ConnectionOwner,
     target: ReadyServer,
@@ -63,7 +63,7 @@ export class ConnectionPool {
 
   private entryOf(owner: ConnectionOwner, target: ReadyServer): Entry {
     const key = JSON.stringify([owner.agentId, target.server, target.given]);
-    if (this.isClosed) throw new ServerAway('The process is stopping.');
+    if (this.isClosed) throw new ServerUnavailable('The process is stopping.');
     const known = this.usable.get(key);
     const entry = known ?? this.newEntry(key, owner, target);
     this.usable.delete(key);
@@ -87,7 +87,7 @@ export class ConnectionPool {
       await untilAborted(entry.connection.open(startMs), AbortSignal.timeout(startMs + LATE_MS));
     } catch (error) {
       void this.end(entry);
-      throw new ServerAway(`Cannot connect to the tool server ${server.name}.`, {
+      throw new ServerUnavailable(`Cannot connect to the tool server ${server.name}.`, {
         cause: hideInError(error, secrets),
       });
     }

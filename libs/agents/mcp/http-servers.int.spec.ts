@@ -204,7 +204,7 @@ describe('a server over HTTP that cannot be reached', () => {
     const tools = openServers({ fetch: outbound.fetch }).servers.tools(contextOf([server]));
     await expect(tools).rejects.toMatchObject({
       code: 'tool_server_misconfigured',
-      cause: { name: 'ServerAway', cause: { cause: { name: 'AddressRefused' } } },
+      cause: { name: 'ServerUnavailable', cause: { cause: { name: 'AddressRefused' } } },
     });
     await outbound.close();
   });

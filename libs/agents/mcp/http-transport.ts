@@ -40,7 +40,7 @@ export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
     const first = new FirstByte();
     const limited = limitBody(response, {
       maxBytes: isList ? bounds.maxListBytes : bounds.maxMessageBytes,
-      onPiece: (piece) => {
+      onChunk: (piece) => {
         bounds.onBytes(piece.length);
         if (isList) bounds.onListPage(piece.length);
         shape.take(piece);

@@ -3,7 +3,7 @@ import { HarnessError, NoRoom, type RunContext, type Tool, type ToolContext, typ
 import type { Allowances } from '../allowances.ts';
 import { CallFailed, isRefusal, isSessionLost, type FailureKind } from './call-failed.ts';
 import type { ConnectionOwner } from './connection.ts';
-import { ConnectionPool, LATE_MS, ServerAway } from './connection-pool.ts';
+import { ConnectionPool, LATE_MS, ServerUnavailable } from './connection-pool.ts';
 import { isMisconfigured } from './misconfigured.ts';
 import { hideInError, hideInSlices } from './hide-secrets.ts';
 import { describeTools, type ServerTool } from './describe-tools.ts';
@@ -22,7 +22,7 @@ const MAX_LOGGED = 20;
 /** Returns whether requesting the list again would not help. */
 const isFinal = (error: unknown): boolean =>
   (isRefusal(error) && !isSessionLost(error)) ||
-  [ServerAway, ListTooLarge, NoToolList, NoRoom].some((kind) => error instanceof kind);
+  [ServerUnavailable, ListTooLarge, NoToolList, NoRoom].some((kind) => error instanceof kind);
 
 export interface McpServersOptions {
   /** A guarded `fetch` (`openOutbound`), because manifests name the addresses. */
@@ -149,7 +149,7 @@ export class McpServers {
         return await readResult(result, target.secrets, context);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof ServerAway) throw unavailable(error);
+        if (error instanceof ServerUnavailable) throw unavailable(error);
         const about = { threadId, runId, attempt };
         if (error instanceof NoRoom) return this.failed(target, new CallFailed('no_room', error), about);
         if (!(error instanceof CallFailed)) throw error;

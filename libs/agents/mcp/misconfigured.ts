@@ -19,7 +19,7 @@ export function isMisconfigured(error: unknown): boolean {
   let isOpening = false;
   // Not `instanceof`, because under Jest the errors of Node have another class Error.
   for (let next = error, i = 0; types.isNativeError(next) && i < MAX_CAUSES; next = next.cause, i++) {
-    if (next.name === 'ServerAway') isOpening = true;
+    if (next.name === 'ServerUnavailable') isOpening = true;
     // The answer to a request of a session that is over. The next connection has another.
     if (!isOpening && next.name === 'McpError' && codeOf(next.cause) === NOT_FOUND) return false;
     // By name, because the error may be a copy without secrets.

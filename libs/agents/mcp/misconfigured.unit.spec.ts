@@ -14,7 +14,7 @@ it.each<[string, unknown, boolean]>([
   ['a service that does not listen', failed({ code: 'ECONNREFUSED' }), false],
   ['a session that is over', refused(404), false],
   ['a request without the right', refused(401), true],
-  ['a connection that is refused as not found', failed({ name: 'ServerAway', cause: refused(404) }), true],
+  ['a connection that is refused as not found', failed({ name: 'ServerUnavailable', cause: refused(404) }), true],
   ['an address without a server', failed({ code: 404 }), true],
   ['what is no error', 'ENOENT', false],
 ])('%s, also as a cause', (_what, error, is) => {

@@ -84,7 +84,7 @@ describe('a server that cannot be reached', () => {
     const server = { name: 'dying', command: process.execPath, args, env: { KEY: { env: 'KEY' } }, startMs: 1_500 };
     const error = await servers.tools(contextOf([server])).catch((thrown: unknown) => thrown);
     const cause = { name: 'ServerEnded', message: expect.stringContaining(why) as string };
-    expect(error).toMatchObject({ code: 'tool_server_unavailable', cause: { name: 'ServerAway', cause } });
+    expect(error).toMatchObject({ code: 'tool_server_unavailable', cause: { name: 'ServerUnavailable', cause } });
     expect(error).toMatchObject({ cause: { cause: { cause: { name: 'McpError' } } } });
     expect(await servers.tools(contextOf([{ ...server, required: false }]))).toEqual([]);
     expect(log()).toContain(JSON.stringify(why).slice(1, -1));

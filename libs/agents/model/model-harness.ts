@@ -23,7 +23,7 @@ import { providerError } from './provider-errors.ts';
 import type { Fetch } from './providers.ts';
 import { returnedReasoning } from './reasoning.ts';
 import type { Quirks } from './server-profiles.ts';
-import { imageBytes, readImages, shownImages, tellFiles } from './shown-files.ts';
+import { imageBytes, readImages, shownImages, describeFiles } from './shown-files.ts';
 import { watchedStream } from './watched-stream.ts';
 import { countProviderCall } from './metrics.ts';
 
@@ -146,7 +146,7 @@ interface Prepared {
 async function preparePrompt(model: ModelChoice, context: StepContext, quirks: Quirks): Promise<Prepared> {
   const { manifest, signal, tools } = context;
   const files = new Map((await context.files.list()).map((file) => [file.fileId, file]));
-  const told = tellFiles(context.transcript, files);
+  const told = describeFiles(context.transcript, files);
   const shown = takesImages(model) ? shownImages(told, files, model.provider) : new Set<string>();
   const reasoning = returnedReasoning(model, quirks.reasoning, told);
   const countedFor = { model, isShown: (fileId: string) => shown.has(fileId), reasoning };

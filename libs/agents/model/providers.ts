@@ -116,7 +116,7 @@ function withBoundedEvents(response: Response): Response {
   return limitBody(response, {
     maxBytes: MAX_EVENT_BYTES,
     isStream: true,
-    onPiece: (piece) => shape.take(piece),
+    onChunk: (piece) => shape.take(piece),
   });
 }
 

@@ -23,7 +23,10 @@ export interface ShownImage {
  * Returns the transcript with a line for each attached file after its message. The last user message also lists the files that
  * no message names, because they came with a retry or were posted to the Thread.
  */
-export function tellFiles(transcript: readonly TranscriptMessage[], files: FilesById): readonly TranscriptMessage[] {
+export function describeFiles(
+  transcript: readonly TranscriptMessage[],
+  files: FilesById,
+): readonly TranscriptMessage[] {
   const named = new Set(transcript.flatMap((message) => (message.role === 'user' ? message.fileIds : [])));
   const unnamed = [...files.values()].filter(({ path, fileId }) => path.startsWith(ATTACHMENTS) && !named.has(fileId));
   const last = transcript.findLastIndex(({ role }) => role === 'user');

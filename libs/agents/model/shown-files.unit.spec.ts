@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { FileRefused, type FolderFile, type TranscriptMessage } from '../harness.ts';
 import { bytesOf, filesOf } from './provider.testing.ts';
-import { readImages, shownImages, tellFiles } from './shown-files.ts';
+import { readImages, shownImages, describeFiles } from './shown-files.ts';
 
 const MIB = 1024 * 1024;
 
@@ -22,7 +22,7 @@ const tool = (...fileIds: string[]): TranscriptMessage => ({
 describe('what the model is told of files', () => {
   it('is a line behind the message that they came with, by the paths that tools know', () => {
     const files = byId(file('a', 'attachments/data.csv', 'text/csv'), file('b', 'attachments/x', null, 0));
-    const told = tellFiles([user('Look', 'a', 'gone', 'b'), user('And?')], files);
+    const told = describeFiles([user('Look', 'a', 'gone', 'b'), user('And?')], files);
     expect(told[0]).toMatchObject({
       text: [
         'Look',
@@ -40,7 +40,7 @@ describe('what the model is told of files', () => {
       file('c', 'artifacts/c.png'),
       file('d', 'notes.png'),
     );
-    const told = tellFiles([user('One', 'a'), user('Two'), tool('c')], files);
+    const told = describeFiles([user('One', 'a'), user('Two'), tool('c')], files);
     expect(told[1]).toMatchObject({ fileIds: ['b'] });
     expect(JSON.stringify(told).match(/Attached file/g)).toHaveLength(2);
   });

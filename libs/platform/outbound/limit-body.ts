@@ -17,7 +17,7 @@ export interface BodyLimit {
   /** Whether the body is read as server-sent events. Default: by its type. */
   isStream?: boolean;
   /** Called with each chunk before it is kept. A throw ends the body with that error. */
-  onPiece?: (piece: Uint8Array) => void;
+  onChunk?: (piece: Uint8Array) => void;
   /** Called with the bytes received of the body or the current event; 0 at the end. A throw ends the body with that error. */
   onHeld?: (bytes: number) => void;
   /** Called with the number of events of a stream before they are passed on. A throw ends the body with that error. */
@@ -32,7 +32,7 @@ export function limitBody(
   {
     maxBytes,
     isStream = isEventStream(response),
-    onPiece = () => undefined,
+    onChunk = () => undefined,
     onHeld = () => undefined,
     onEvents = () => undefined,
     onEnd = () => undefined,
@@ -49,7 +49,7 @@ export function limitBody(
   const read = async (): Promise<Uint8Array | null> => {
     const { done, value } = await reader.read();
     if (done) return null;
-    onPiece(value);
+    onChunk(value);
     return value;
   };
   /** Returns the next part to pass on; null at the end. */

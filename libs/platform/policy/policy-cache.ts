@@ -1,5 +1,5 @@
-import { DatabaseAway } from '../postgres/database.ts';
-import { TRUSTED_MS, type Moment, type PolicyWatch } from './policy-watch.ts';
+import { DatabaseUnavailable } from '../postgres/database.ts';
+import { TRUSTED_MS, type Instant, type PolicyWatch } from './policy-watch.ts';
 
 export interface PolicyCacheOptions<Value> {
   watch: PolicyWatch;
@@ -12,7 +12,7 @@ export interface PolicyCacheOptions<Value> {
 
 interface Entry<Value> {
   /** The time and the generation at which the read began. The value may lack later changes. */
-  beganAt: Moment;
+  beganAt: Instant;
   generation: number;
   isOpen: boolean;
   value: Promise<Value>;
@@ -29,7 +29,7 @@ export class PolicyCache<Value> {
 
   /**
    * Returns the value, at most `TRUSTED_MS` old. Concurrent callers share one read. Throws the error of `read`, which is not
-   * cached, and DatabaseAway if the response came too late to be trusted.
+   * cached, and DatabaseUnavailable if the response came too late to be trusted.
    */
   async get(key: string): Promise<Value> {
     const entry = this.find(key) ?? this.begin(key);
@@ -37,7 +37,7 @@ export class PolicyCache<Value> {
     const value = await entry.value;
     // The response may be old, for example after a suspension of the process.
     if (!this.holds(entry) && !this.isYoung(entry)) {
-      throw new DatabaseAway(new Error('The response was too old to use.'));
+      throw new DatabaseUnavailable(new Error('The response was too old to use.'));
     }
     return value;
   }

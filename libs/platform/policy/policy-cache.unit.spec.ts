@@ -1,4 +1,4 @@
-import { DatabaseAway } from '../postgres/database.ts';
+import { DatabaseUnavailable } from '../postgres/database.ts';
 import { PolicyCache } from './policy-cache.ts';
 import { TRUSTED_MS } from './policy-watch.ts';
 import { WatchUnderTest } from './policy.testing.ts';
@@ -113,7 +113,7 @@ it('rejects a response that is too old, as in a suspended process', async () => 
   const asked = cache.get('a');
   expect(reads).toHaveLength(2);
   reads[0]!.answer('old');
-  await expect(suspended).rejects.toThrow(DatabaseAway);
+  await expect(suspended).rejects.toThrow(DatabaseUnavailable);
   reads[1]!.answer('new');
   expect(await asked).toBe('new');
 });

@@ -9,7 +9,7 @@ export interface PolicyVersions {
  * A time on two clocks. The monotonic clock stops while the machine sleeps, and the wall clock can be set back. The larger of the
  * two ages is safe.
  */
-export interface Moment {
+export interface Instant {
   monotonic: number;
   wall: number;
 }
@@ -18,7 +18,7 @@ export interface PolicyWatchOptions {
   versions: PolicyVersions;
   /** Called for the first of several consecutive failed looks. */
   onError?: (error: unknown) => void;
-  now?: () => Moment;
+  now?: () => Instant;
 }
 
 /** The interval between the starts of two looks, milliseconds. */
@@ -36,16 +36,16 @@ export const TRUSTED_MS = 2_500;
 export class PolicyWatch {
   private readonly versions: PolicyVersions;
   private readonly onError: (error: unknown) => void;
-  private readonly now: () => Moment;
+  private readonly now: () => Instant;
   private readonly listeners = new Set<() => void>();
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
   private version: string | null = null;
   private changes = 0;
-  private lookedAt: Moment | null = null;
+  private lookedAt: Instant | null = null;
   private isFailing = false;
 
-  constructor({ versions, onError = () => undefined, now = momentNow }: PolicyWatchOptions) {
+  constructor({ versions, onError = () => undefined, now = instantNow }: PolicyWatchOptions) {
     this.versions = versions;
     this.onError = onError;
     this.now = now;
@@ -64,12 +64,12 @@ export class PolicyWatch {
     return this.lookedAt !== null && this.ageOf(this.lookedAt) < TRUSTED_MS;
   }
 
-  moment(): Moment {
+  moment(): Instant {
     return this.now();
   }
 
   /** Returns the milliseconds since then; infinite if the wall clock was set back meanwhile. */
-  ageOf({ monotonic, wall }: Moment): number {
+  ageOf({ monotonic, wall }: Instant): number {
     const now = this.now();
     return now.wall < wall ? Infinity : Math.max(now.monotonic - monotonic, now.wall - wall);
   }
@@ -116,6 +116,6 @@ export class PolicyWatch {
   }
 }
 
-function momentNow(): Moment {
+function instantNow(): Instant {
   return { monotonic: performance.now(), wall: Date.now() };
 }

@@ -1,4 +1,4 @@
-import { PolicyWatch, type Moment } from './policy-watch.ts';
+import { PolicyWatch, type Instant } from './policy-watch.ts';
 
 /** A watch whose looks, version and clocks the test controls. */
 export class WatchUnderTest {
@@ -6,7 +6,7 @@ export class WatchUnderTest {
   /** While set, looks fail with this error. */
   failure: Error | null = null;
   readonly errors: unknown[] = [];
-  readonly clock: Moment = { monotonic: 1_000, wall: 1_700_000_000_000 };
+  readonly clock: Instant = { monotonic: 1_000, wall: 1_700_000_000_000 };
   /** While set, a look waits for it before it returns the version. */
   delay: Promise<void> | null = null;
   readonly watch = new PolicyWatch({

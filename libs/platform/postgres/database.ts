@@ -111,10 +111,10 @@ export function toRfc3339(text: string): string {
 }
 
 /** The database is unavailable, and the caller may retry. The API returns 503 (docs/spec/decisions.md#errors). */
-export class DatabaseAway extends Error {
+export class DatabaseUnavailable extends Error {
   constructor(cause: unknown) {
     super('The database does not answer.', { cause });
-    this.name = 'DatabaseAway';
+    this.name = 'DatabaseUnavailable';
   }
 }
 
@@ -122,21 +122,21 @@ export class DatabaseAway extends Error {
 // 58030 and XX000: failures of the system and of the server. Not XX001, a damaged row, which a retry finds damaged again.
 // 25P03: the server ended a session that was idle in a transaction. 25006: the server is read-only, like a replaced primary; the
 // next connection may lead to the new one.
-const AWAY_STATES = /^(08...|57P0[1-5]|53[0-4]..|58030|XX000|25P03|25006)$/;
-const AWAY_CODES = new Set([
+const UNAVAILABLE_STATES = /^(08...|57P0[1-5]|53[0-4]..|58030|XX000|25P03|25006)$/;
+const UNAVAILABLE_CODES = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
   ...['ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
 ]);
-const AWAY_MESSAGES =
+const UNAVAILABLE_MESSAGES =
   /^(Connection terminated|timeout exceeded when trying to connect|Client (has encountered|was closed)|Query read timeout)/;
 
 /** Returns whether the error means a lost connection or server. It is then unknown whether the statement ran. */
-export function isDatabaseAway(error: unknown): boolean {
-  if (error instanceof DatabaseAway) return true;
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return true;
   // Not `instanceof Error`: in tests, errors of Node's sockets belong to another realm.
   const { code, message, syscall } = (error ?? {}) as { code?: unknown; message?: unknown; syscall?: unknown };
   // ENOENT from a connection means a missing Unix socket; from a file, a missing certificate of the URL.
   if (syscall === 'open') return false;
-  if (typeof code === 'string' && code !== '') return AWAY_STATES.test(code) || AWAY_CODES.has(code);
-  return typeof message === 'string' && AWAY_MESSAGES.test(message);
+  if (typeof code === 'string' && code !== '') return UNAVAILABLE_STATES.test(code) || UNAVAILABLE_CODES.has(code);
+  return typeof message === 'string' && UNAVAILABLE_MESSAGES.test(message);
 }

@@ -1,4 +1,4 @@
-import { DatabaseAway, isDatabaseAway, toRfc3339 } from './database.ts';
+import { DatabaseUnavailable, isDatabaseUnavailable, toRfc3339 } from './database.ts';
 
 describe('toRfc3339', () => {
   test.each([
@@ -12,25 +12,25 @@ describe('toRfc3339', () => {
   });
 });
 
-describe('isDatabaseAway', () => {
+describe('isDatabaseUnavailable', () => {
   const coded = (code: string) => Object.assign(new Error('x'), { code });
 
   test.each([
     ...['ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
     ...['08006', '57P01', '57P02', '57P03', '53100', '53300', '58030', 'XX000', '25P03'],
   ])('treats %s as unavailable', (code) => {
-    expect(isDatabaseAway(coded(code))).toBe(true);
+    expect(isDatabaseUnavailable(coded(code))).toBe(true);
   });
 
   test.each(['23505', '40001', '57014', '22P02', '42601'])('does not treat %s as unavailable', (code) => {
-    expect(isDatabaseAway(coded(code))).toBe(false);
+    expect(isDatabaseUnavailable(coded(code))).toBe(false);
   });
 
   test('recognizes errors of pg that have no code', () => {
-    expect(isDatabaseAway(new Error('Connection terminated unexpectedly'))).toBe(true);
-    expect(isDatabaseAway(new Error('Client was closed and is not queryable'))).toBe(true);
-    expect(isDatabaseAway(new Error('timeout exceeded when trying to connect'))).toBe(true);
-    expect(isDatabaseAway(new DatabaseAway(new Error('x')))).toBe(true);
-    expect(isDatabaseAway(new Error('something else'))).toBe(false);
+    expect(isDatabaseUnavailable(new Error('Connection terminated unexpectedly'))).toBe(true);
+    expect(isDatabaseUnavailable(new Error('Client was closed and is not queryable'))).toBe(true);
+    expect(isDatabaseUnavailable(new Error('timeout exceeded when trying to connect'))).toBe(true);
+    expect(isDatabaseUnavailable(new DatabaseUnavailable(new Error('x')))).toBe(true);
+    expect(isDatabaseUnavailable(new Error('something else'))).toBe(false);
   });
 });

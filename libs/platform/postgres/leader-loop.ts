@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { isDatabaseAway } from './database.ts';
+import { isDatabaseUnavailable } from './database.ts';
 import type { Logger } from '../telemetry/logger.ts';
 
 export interface LeaderLoopOptions {
@@ -83,7 +83,7 @@ export class LeaderLoop {
         this.vacant = false;
         if (await this.tryLock(client)) {
           await this.lead(client);
-          if (this.stopping.signal.aborted) await this.tellOthers(client);
+          if (this.stopping.signal.aborted) await this.notifyOthers(client);
           client = hangUp(client);
         } else if (!this.vacant) await this.pause(this.options.tryMs ?? TRY_MS);
       } catch (error) {
@@ -124,7 +124,7 @@ export class LeaderLoop {
   }
 
   /** Releases the lock and notifies the followers, so that one of them takes it. */
-  private async tellOthers(client: Client): Promise<void> {
+  private async notifyOthers(client: Client): Promise<void> {
     const { lockId } = this.options;
     await client
       .query('select pg_advisory_unlock($1), pg_notify($2, null)', [lockId, this.channel])
@@ -184,7 +184,7 @@ export class LeaderLoop {
 
   private logFailure(error: unknown): void {
     const { name, logger, outageOf = () => null } = this.options;
-    const outage = isDatabaseAway(error) ? 'the database' : outageOf(error);
+    const outage = isDatabaseUnavailable(error) ? 'the database' : outageOf(error);
     if (outage !== null) logger.warn({ err: error }, `${name} tick failed: ${outage} is unavailable`);
     else logger.error({ err: error }, `${name} tick failed`);
   }

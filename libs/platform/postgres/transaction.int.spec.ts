@@ -1,5 +1,5 @@
 import { createTestDatabase, faultProxy, type FaultProxy, type TestDatabase } from '#testing';
-import { isDatabaseAway, openDatabase, type Database } from './database.ts';
+import { isDatabaseUnavailable, openDatabase, type Database } from './database.ts';
 import { inTransaction } from './transaction.ts';
 
 // Real: PostgreSQL, and a TCP proxy that stops passing bytes.
@@ -31,7 +31,7 @@ test.each(['ends the connection', 'does not respond'])(
       throw error;
     };
     await expect(inTransaction(client, work, { timeoutMs: 200 })).rejects.toBe(error);
-    expect(isDatabaseAway(error.cause)).toBe(true);
+    expect(isDatabaseUnavailable(error.cause)).toBe(true);
     client.release();
     proxy.resume();
     const next = await database.pool.query<{ pid: number }>('select pg_backend_pid() as pid');

@@ -1,5 +1,5 @@
 import type { ClientBase, Pool, PoolClient } from 'pg';
-import { DatabaseAway, isDatabaseAway } from './database.ts';
+import { DatabaseUnavailable, isDatabaseUnavailable } from './database.ts';
 import { queryTimeout } from './sql.ts';
 
 /** A pool, or a connection in a transaction of the caller. */
@@ -30,7 +30,8 @@ export async function inTransaction<T>(
     await send(keeps(result) ? 'commit' : 'rollback');
     return result;
   } catch (error) {
-    if (!isDatabaseAway(error)) await send('rollback').catch((failure: unknown) => abandon(client, error, failure));
+    if (!isDatabaseUnavailable(error))
+      await send('rollback').catch((failure: unknown) => abandon(client, error, failure));
     throw error;
   }
 }
@@ -41,14 +42,14 @@ function abandon(client: ClientBase & { end?: () => Promise<void> }, error: unkn
   if (error instanceof Error) error.cause ??= failure;
 }
 
-/** Runs the work in a transaction on a connection of the pool. After DatabaseAway, the commit may have happened. */
+/** Runs the work in a transaction on a connection of the pool. After DatabaseUnavailable, the commit may have happened. */
 export async function transact<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch(rethrowUnavailable);
   let broken = false;
   try {
     return await inTransaction(client, () => work(client));
   } catch (error) {
-    broken = isDatabaseAway(error);
+    broken = isDatabaseUnavailable(error);
     return rethrowUnavailable(error);
   } finally {
     client.release(broken);
@@ -71,8 +72,8 @@ export async function withClient<T>(pool: Pool, act: (client: PoolClient) => Pro
 /** Statement timeout or cancellation, lock timeout: the statement was rolled back, and waiting longer would not help. */
 const TIMED_OUT: unknown[] = ['57014', '55P03'];
 
-/** Throws DatabaseAway for an error which says that the database is unavailable or too slow, and any other error as it is. */
+/** Throws DatabaseUnavailable for an error which says that the database is unavailable or too slow, and any other error as it is. */
 export function rethrowUnavailable(error: unknown): never {
   const isTimedOut = TIMED_OUT.includes((error as { code?: unknown } | null)?.code);
-  throw isTimedOut || isDatabaseAway(error) ? new DatabaseAway(error) : error;
+  throw isTimedOut || isDatabaseUnavailable(error) ? new DatabaseUnavailable(error) : error;
 }

@@ -9,13 +9,13 @@ export class StartError extends Error {
  * Runs a program. After an error, stops everything that was started and ends the process with code 1. Prints a StartError as one
  * line, and any other error with its stack. Ignores errors while the process is stopping.
  */
-export function runMain(main: (lifetime: Lifetime) => Promise<void>): void {
-  const lifetime = new Lifetime();
-  main(lifetime).catch((error: unknown) => {
-    if (lifetime.isEnding) return;
+export function runMain(main: (lifecycle: ProcessLifecycle) => Promise<void>): void {
+  const lifecycle = new ProcessLifecycle();
+  main(lifecycle).catch((error: unknown) => {
+    if (lifecycle.isEnding) return;
     const text = error instanceof StartError ? error.message : String(error instanceof Error ? error.stack : error);
     const exit = (): void => process.exit(1);
-    process.stderr.write(`${text}\n`, () => void lifetime.end().then(exit, exit));
+    process.stderr.write(`${text}\n`, () => void lifecycle.end().then(exit, exit));
   });
 }
 
@@ -32,7 +32,7 @@ export function endOnFault(logger: Logger): void {
   }
 }
 
-export interface Ending<T> {
+export interface ShutdownHooks<T> {
   /** Called first, while everything still works. The grace period starts at its end. */
   drain?: (started: T) => Promise<void>;
   /** Stops gracefully. Without it, the shutdown only waits for the end of the start. */
@@ -42,7 +42,7 @@ export interface Ending<T> {
 }
 
 /** Stops everything that a process has started, the last first. */
-export class Lifetime {
+export class ProcessLifecycle {
   private readonly endings: (() => Promise<void>)[] = [];
   private graceMs = 0;
   private ending: Promise<void> | null = null;
@@ -75,7 +75,7 @@ export class Lifetime {
    * Starts something that must not be left behind. If the process is stopping meanwhile, stops it as soon as it has started. The
    * returned promise then never resolves, so the caller does not continue.
    */
-  async start<T>(begin: () => Promise<T>, { drain, stop, abandon }: Ending<T> = {}): Promise<T> {
+  async start<T>(begin: () => Promise<T>, { drain, stop, abandon }: ShutdownHooks<T> = {}): Promise<T> {
     if (this.isEnding) return new Promise(() => undefined);
     const starting = begin();
     this.endings.unshift(() =>

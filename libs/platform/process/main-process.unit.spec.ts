@@ -1,10 +1,10 @@
-import { Lifetime } from './main-process.ts';
+import { ProcessLifecycle } from './main-process.ts';
 
-let lifetime: Lifetime;
+let lifecycle: ProcessLifecycle;
 let said: string[];
 
 beforeEach(() => {
-  lifetime = new Lifetime();
+  lifecycle = new ProcessLifecycle();
   said = [];
 });
 
@@ -14,39 +14,39 @@ const begin = (name: string) => (): Promise<string> => Promise.resolve(name);
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 it('stops the last first, and each only once', async () => {
-  expect(await lifetime.start(begin('database'), { stop: say('database') })).toBe('database');
-  await lifetime.start(begin('app'), { stop: say('app') });
-  await Promise.all([lifetime.end(), lifetime.end()]);
+  expect(await lifecycle.start(begin('database'), { stop: say('database') })).toBe('database');
+  await lifecycle.start(begin('app'), { stop: say('app') });
+  await Promise.all([lifecycle.end(), lifecycle.end()]);
   expect(said).toEqual(['app', 'database']);
 });
 
 it('stops the others if one fails to stop, and rejects', async () => {
-  await lifetime.start(begin('database'), { stop: say('database') });
-  await lifetime.start(begin('app'), { stop: () => Promise.reject(new Error('stuck')) });
-  await expect(lifetime.end()).rejects.toMatchObject({ errors: [{ message: 'stuck' }] });
+  await lifecycle.start(begin('database'), { stop: say('database') });
+  await lifecycle.start(begin('app'), { stop: () => Promise.reject(new Error('stuck')) });
+  await expect(lifecycle.end()).rejects.toMatchObject({ errors: [{ message: 'stuck' }] });
   expect(said).toEqual(['database']);
 });
 
 it('stops a part that is still starting as soon as it has started, and never returns it', async () => {
   let started: (name: string) => void = () => undefined;
   const starting = new Promise<string>((resolve) => (started = resolve));
-  const goOn = lifetime.start(() => starting, { stop: say('stopped') }).then(say('continued'));
-  const ended = lifetime.end().then(say('ended'));
+  const goOn = lifecycle.start(() => starting, { stop: say('stopped') }).then(say('continued'));
+  const ended = lifecycle.end().then(say('ended'));
   await settle();
   expect(said).toEqual([]);
   started('database');
   await ended;
   expect(said).toEqual(['stopped', 'ended']);
-  void lifetime.start(say('began')).then(say('continued'));
+  void lifecycle.start(say('began')).then(say('continued'));
   await settle();
   expect(said).toEqual(['stopped', 'ended']);
   void goOn;
 });
 
 it('does not stop a part that failed to start', async () => {
-  const failed = lifetime.start(() => Promise.reject(new Error('no')), { stop: say('stopped') });
+  const failed = lifecycle.start(() => Promise.reject(new Error('no')), { stop: say('stopped') });
   await expect(failed).rejects.toThrow('no');
-  await lifetime.end();
+  await lifecycle.end();
   expect(said).toEqual([]);
 });
 
@@ -55,7 +55,7 @@ it('drains before it stops, and starts the grace period after the drain', async 
   const listen = jest.spyOn(process, 'on').mockReturnThis();
   try {
     const graceMs = 100;
-    const draining = new Lifetime();
+    const draining = new ProcessLifecycle();
     draining.endOnSignal({ info: () => undefined } as never, graceMs);
     let drained: () => void = () => undefined;
     let stopped: () => void = () => undefined;

@@ -59,7 +59,7 @@ export class HealthCheck<Name extends string> {
   }
 }
 
-export const okOrAway = ({ works }: PartState): 'ok' | 'away' => (works ? 'ok' : 'away');
+export const partStatus = ({ works }: PartState): 'ok' | 'away' => (works ? 'ok' : 'away');
 
 /**
  * Probes PostgreSQL, on which every process depends. If all connections of the pool are in use, trusts the policy watch, which

@@ -51,7 +51,7 @@ test.each([
   ['stopping', 503],
 ] as const)('reports the status of the process: %s is %i', async (status, code) => {
   const url = await open();
-  listener!.tellReadiness(() => Promise.resolve({ status, reasons: [`It is ${status}.`] }));
+  listener!.reportReadiness(() => Promise.resolve({ status, reasons: [`It is ${status}.`] }));
   expect(await get(`${url}/health/ready`)).toEqual([code, { status, reasons: [`It is ${status}.`] }]);
 });
 

@@ -54,7 +54,7 @@ export class MetricsListener {
   }
 
   /** Sets the function that /health/ready calls. It must not reject. */
-  tellReadiness(readiness: () => Promise<Readiness>): void {
+  reportReadiness(readiness: () => Promise<Readiness>): void {
     this.readiness = readiness;
   }
 

@@ -2,10 +2,10 @@ import { Group } from '@mantine/core';
 import type { ManagedAgent } from '#contract';
 import { useLocation } from 'wouter';
 import { post, remove } from '../api/client.ts';
-import { useAction } from '../parts/action.ts';
-import { ActionButton } from '../parts/action-button.tsx';
-import { counted } from '../parts/format.ts';
-import { TypedDeletion } from '../parts/typed-deletion.tsx';
+import { useAction } from '../components/action.ts';
+import { ActionButton } from '../components/action-button.tsx';
+import { counted } from '../components/format.ts';
+import { TypedDeletion } from '../components/typed-deletion.tsx';
 
 /** What can be done to an Agent as a whole. */
 export function AgentActions({ agent }: { agent: ManagedAgent }) {

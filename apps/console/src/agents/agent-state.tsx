@@ -1,7 +1,7 @@
 import { Group, Text } from '@mantine/core';
 import type { ManagedAgent } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { StatusBadge } from '../parts/status-badge.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
 
 /** Whether callers reach it, and why not. */
 export function AgentState({ agent }: { agent: ManagedAgent }) {

@@ -3,11 +3,11 @@ import { Button, Group, SegmentedControl, Table, Text } from '@mantine/core';
 import type { ManagedAgent } from '#contract';
 import { post, remove } from '../api/client.ts';
 import { useOperation } from '../api/use-operation.ts';
-import { useAction } from '../parts/action.ts';
-import { ActionButton } from '../parts/action-button.tsx';
-import { Section } from '../parts/section.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { PersonPicker } from '../parts/pickers.tsx';
+import { useAction } from '../components/action.ts';
+import { ActionButton } from '../components/action-button.tsx';
+import { Section } from '../components/section.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { PersonPicker } from '../components/pickers.tsx';
 
 const ACCESS = [
   { value: 'organization', label: 'Every member' },

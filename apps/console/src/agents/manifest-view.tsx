@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { Box, Button, Group, SegmentedControl, Text } from '@mantine/core';
-import { useCopy } from '../parts/copy.ts';
+import { useCopy } from '../components/copy.ts';
 import { manifestDiff, manifestText, type DiffLine, type Manifest } from './manifest-text.ts';
 import classes from './manifest-view.module.css';
 

@@ -1,8 +1,8 @@
 import { Code, Group, List, Text } from '@mantine/core';
 import type { AdminAnswer } from '#contract';
 import type { OperationAt } from '../api/client.ts';
-import { Section } from '../parts/section.tsx';
-import { StatusBadge } from '../parts/status-badge.tsx';
+import { Section } from '../components/section.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
 
 type Answer = AdminAnswer<OperationAt<'GET', '/agents/{agentId}'>>;
 type Note = Answer['readiness'][number];

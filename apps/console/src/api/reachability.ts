@@ -1,12 +1,12 @@
 import { useSyncExternalStore } from 'react';
 
 /** Since when the service has not answered, epoch milliseconds; null: it does. */
-let awaySince: number | null = null;
+let unreachableSince: number | null = null;
 const listeners = new Set<() => void>();
 
 /** Nothing answered, or a proxy in place of a service that is away: the service itself never answers so. */
-const AWAY = [0, 502, 504];
-export const tellsOfAway = (status: number): boolean => AWAY.includes(status);
+const UNREACHABLE = [0, 502, 504];
+export const meansUnreachable = (status: number): boolean => UNREACHABLE.includes(status);
 
 /**
  * It is back once it has answered for so long, and not with its first answer: where one of two pods is away, every other
@@ -17,11 +17,11 @@ let settling: ReturnType<typeof setTimeout> | undefined;
 
 /** Notes what became of a request: a status, or 0 where nothing answered. */
 export function noteAnswer(status: number): void {
-  if (tellsOfAway(status)) {
+  if (meansUnreachable(status)) {
     clearTimeout(settling);
     settling = undefined;
-    if (awaySince === null) become(Date.now());
-  } else if (awaySince !== null) {
+    if (unreachableSince === null) become(Date.now());
+  } else if (unreachableSince !== null) {
     settling ??= setTimeout(() => {
       settling = undefined;
       become(null);
@@ -30,7 +30,7 @@ export function noteAnswer(status: number): void {
 }
 
 function become(since: number | null): void {
-  awaySince = since;
+  unreachableSince = since;
   for (const listener of listeners) listener();
 }
 
@@ -39,6 +39,6 @@ function listen(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-export const awaySinceNow = (): number | null => awaySince;
+export const unreachableSinceNow = (): number | null => unreachableSince;
 
-export const useAwaySince = (): number | null => useSyncExternalStore(listen, awaySinceNow);
+export const useUnreachableSince = (): number | null => useSyncExternalStore(listen, unreachableSinceNow);

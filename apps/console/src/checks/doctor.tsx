@@ -1,9 +1,9 @@
 import { Button, Table, Text } from '@mantine/core';
 import type { DoctorCheck } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { QueryState } from '../parts/query-state.tsx';
-import { Section } from '../parts/section.tsx';
-import { StatusBadge } from '../parts/status-badge.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { Section } from '../components/section.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
 
 const LOOKS: Record<DoctorCheck['status'], { label: string; color: string }> = {
   ok: { label: 'Ok', color: 'teal' },

@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
 import { Alert, Button, Group, Progress as Bar, SimpleGrid, Text } from '@mantine/core';
-import { useClock } from '../parts/clock.ts';
-import { formatCount, formatDuration } from '../parts/format.ts';
-import { ErrorNote } from '../parts/query-state.tsx';
-import { Section } from '../parts/section.tsx';
+import { useClock } from '../components/clock.ts';
+import { formatCount, formatDuration } from '../components/format.ts';
+import { ErrorNote } from '../components/query-state.tsx';
+import { Section } from '../components/section.tsx';
 import type { Job } from './use-progress.ts';
 
 /** What it has come to the end of: all Threads, or what was left of them when it was gone on with. */

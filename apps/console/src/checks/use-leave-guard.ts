@@ -1,5 +1,5 @@
 import { useEffect } from 'react';
-import { useConfirm, type Question } from '../parts/confirm.tsx';
+import { useConfirm, type Question } from '../components/confirm.tsx';
 
 /** While there is a question, whoever follows a link of the page is asked it first; who closes the tab, by the browser. */
 export function useLeaveGuard(question: Question | null): void {

@@ -2,8 +2,8 @@ import { Button, Menu, Text, useMantineColorScheme, type MantineColorScheme } fr
 import { IconDeviceDesktop, IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react';
 import type { Session } from '../api/session.ts';
 import { useSigning } from '../api/use-session.ts';
-import { tellFailure } from '../parts/action.ts';
-import { formatTime } from '../parts/format.ts';
+import { reportFailure } from '../components/action.ts';
+import { formatTime } from '../components/format.ts';
 
 const SCHEMES = [
   { value: 'light', label: 'Light', icon: IconSun },
@@ -43,7 +43,7 @@ export function AccountMenu({ session }: { session: Session }) {
           ))}
         </Menu.RadioGroup>
         <Menu.Divider />
-        <Menu.Item leftSection={<IconLogout size={14} />} onClick={() => void signOut().catch(tellFailure)}>
+        <Menu.Item leftSection={<IconLogout size={14} />} onClick={() => void signOut().catch(reportFailure)}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>

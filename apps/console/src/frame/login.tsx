@@ -3,7 +3,7 @@ import { Alert, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title }
 import { useDocumentTitle } from '@mantine/hooks';
 import type { CallError } from '../api/client.ts';
 import { useSigning } from '../api/use-session.ts';
-import { useClock } from '../parts/clock.ts';
+import { useClock } from '../components/clock.ts';
 
 /** Signing in with an operator token; whoever is in is shown the page they came from. */
 export function Login() {

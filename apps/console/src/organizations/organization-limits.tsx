@@ -1,8 +1,8 @@
 import type { OrganizationRecord } from '#contract';
 import { post } from '../api/client.ts';
-import { formatBytes } from '../parts/format.ts';
-import { LimitField } from '../parts/limit-field.tsx';
-import { LimitsButton } from '../parts/limits-button.tsx';
+import { formatBytes } from '../components/format.ts';
+import { LimitField } from '../components/limit-field.tsx';
+import { LimitsButton } from '../components/limits-button.tsx';
 
 /** The limits of the form; null means none of the organization's own. */
 interface LimitForm {

@@ -3,8 +3,8 @@ import type { ReactNode } from 'react';
 import { Paper, SimpleGrid, Text, Title } from '@mantine/core';
 import { AreaChart, BarChart, LineChart } from '@mantine/charts';
 import type { Overview } from '#contract';
-import { counted, formatCount, formatDuration } from '../parts/format.ts';
-import { OUTCOMES, RUN_STATUS } from '../parts/status-table.ts';
+import { counted, formatCount, formatDuration } from '../components/format.ts';
+import { OUTCOMES, RUN_STATUS } from '../components/status-table.ts';
 import { pointsOf, totalsOf } from './series.ts';
 
 /** Each tick has its number, for which the uppermost one needs room. */

@@ -1,11 +1,11 @@
 import { SimpleGrid, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { Overview } from '#contract';
-import { formatCount } from '../parts/format.ts';
-import { StatusDot } from '../parts/status-dot.tsx';
-import { hasEnded, RUN_STATUS, RUN_STATUSES } from '../parts/status-table.ts';
+import { formatCount } from '../components/format.ts';
+import { StatusDot } from '../components/status-dot.tsx';
+import { hasEnded, RUN_STATUS, RUN_STATUSES } from '../components/status-table.ts';
 import classes from './overview.module.css';
-import { nameOfWindow } from '../parts/windows.ts';
+import { nameOfWindow } from '../components/windows.ts';
 
 /** Live Runs by status now, ended ones within the window; each leads to them. */
 export function Counts({ overview: { runs, windowMinutes } }: { overview: Overview }) {

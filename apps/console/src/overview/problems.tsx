@@ -4,14 +4,14 @@ import { IconAlertOctagon, IconAlertTriangle, IconCircleCheck, IconInfoCircle } 
 import { Link } from 'wouter';
 import type { Overview, Problem, QueueStatus } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { Ago } from '../parts/ago.tsx';
-import { ConfirmationCard } from '../parts/confirmation-card.tsx';
-import { QueryState } from '../parts/query-state.tsx';
+import { Ago } from '../components/ago.tsx';
+import { ConfirmationCard } from '../components/confirmation-card.tsx';
+import { QueryState } from '../components/query-state.tsx';
 import { QueueSwitch } from './queue-switch.tsx';
-import { RunActions } from '../parts/run-actions.tsx';
-import { RunStatus } from '../parts/run-status.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { SEVERITY } from '../parts/status-table.ts';
+import { RunActions } from '../components/run-actions.tsx';
+import { RunStatus } from '../components/run-status.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { SEVERITY } from '../components/status-table.ts';
 import classes from './overview.module.css';
 
 interface Help {

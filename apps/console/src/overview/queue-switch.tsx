@@ -1,8 +1,8 @@
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import type { QueueStatus } from '#contract';
 import { post } from '../api/client.ts';
-import { ActionButton } from '../parts/action-button.tsx';
-import { useAction } from '../parts/action.ts';
+import { ActionButton } from '../components/action-button.tsx';
+import { useAction } from '../components/action.ts';
 
 /** Pauses the queue after asking, or lets it go on. */
 export function QueueSwitch({ queue }: { queue: Pick<QueueStatus, 'pausedAt'> }) {

@@ -1,8 +1,8 @@
 import { Button, Paper, Table } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { Overview } from '#contract';
-import { formatDuration, formatTime } from '../parts/format.ts';
-import { RecordTable } from '../parts/record-table.tsx';
+import { formatDuration, formatTime } from '../components/format.ts';
+import { RecordTable } from '../components/record-table.tsx';
 
 const COLUMNS = ['From', 'Created', 'Completed', 'Failed', 'Cancelled', 'Expired', 'Live', 'Start p50', 'Start p95'];
 const inMs = (ms: number | null) => (ms === null ? '–' : formatDuration(ms));

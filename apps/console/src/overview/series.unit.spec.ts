@@ -1,5 +1,5 @@
 import { labelOfBucket, pointsOf, totalsOf, type Bucket } from './series.ts';
-import { nameOfWindow, windowOf } from '../parts/windows.ts';
+import { nameOfWindow, windowOf } from '../components/windows.ts';
 
 const bucket = (more: Partial<Bucket>): Bucket => ({
   at: '2026-11-22T12:00:00.000Z',

@@ -9,12 +9,12 @@ import { InvitedPeople } from '../agents/invited-people.tsx';
 import { ManifestView } from '../agents/manifest-view.tsx';
 import { ReadinessNotes } from '../agents/readiness-notes.tsx';
 import { Versions } from '../agents/versions.tsx';
-import { Ago } from '../parts/ago.tsx';
-import { FactList } from '../parts/facts.tsx';
-import { PageTitle } from '../parts/page-title.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { Section } from '../parts/section.tsx';
+import { Ago } from '../components/ago.tsx';
+import { FactList } from '../components/facts.tsx';
+import { PageTitle } from '../components/page-title.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { Section } from '../components/section.tsx';
 
 type AgentAnswer = AdminAnswer<OperationAt<'GET', '/agents/{agentId}'>>;
 

@@ -3,15 +3,15 @@ import type { ManagedAgent } from '#contract';
 import { Link } from 'wouter';
 import { usePages } from '../api/use-pages.ts';
 import { AgentState, Readiness } from '../agents/agent-state.tsx';
-import { Ago } from '../parts/ago.tsx';
-import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
-import { FilterText } from '../parts/filter-text.tsx';
-import { LoadMore } from '../parts/load-more.tsx';
-import { PageTitle } from '../parts/page-title.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { useUrlFilter } from '../parts/url-filter.ts';
-import { OrganizationPicker } from '../parts/pickers.tsx';
-import { RecordTable } from '../parts/record-table.tsx';
+import { Ago } from '../components/ago.tsx';
+import { FilterBar, isFiltered } from '../components/filter-bar.tsx';
+import { FilterText } from '../components/filter-text.tsx';
+import { LoadMore } from '../components/load-more.tsx';
+import { PageTitle } from '../components/page-title.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { useUrlFilter } from '../components/url-filter.ts';
+import { OrganizationPicker } from '../components/pickers.tsx';
+import { RecordTable } from '../components/record-table.tsx';
 
 /** Few, because whether each can run is asked for one by one. */
 const PAGE = 25;

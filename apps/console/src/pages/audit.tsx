@@ -4,16 +4,16 @@ import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { AuditEntry } from '#contract';
 import { usePages } from '../api/use-pages.ts';
 import { ACTION_GROUPS, fromLocalInput, targetOf, toLocalInput } from '../audit/target-page.ts';
-import { Ago } from '../parts/ago.tsx';
-import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
-import { FilterText } from '../parts/filter-text.tsx';
-import { JsonBlock } from '../parts/json-block.tsx';
-import { LoadMore } from '../parts/load-more.tsx';
-import { PageTitle } from '../parts/page-title.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { RecordTable } from '../parts/record-table.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { useUrlFilter } from '../parts/url-filter.ts';
+import { Ago } from '../components/ago.tsx';
+import { FilterBar, isFiltered } from '../components/filter-bar.tsx';
+import { FilterText } from '../components/filter-text.tsx';
+import { JsonBlock } from '../components/json-block.tsx';
+import { LoadMore } from '../components/load-more.tsx';
+import { PageTitle } from '../components/page-title.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { RecordTable } from '../components/record-table.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { useUrlFilter } from '../components/url-filter.ts';
 
 const PAGE = 25;
 

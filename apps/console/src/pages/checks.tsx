@@ -4,11 +4,11 @@ import { Doctor } from '../checks/doctor.tsx';
 import { JobSection, type JobEnd } from '../checks/job-section.tsx';
 import { useLeaveGuard } from '../checks/use-leave-guard.ts';
 import { useProgress, type ProgressLine } from '../checks/use-progress.ts';
-import type { Question } from '../parts/confirm.tsx';
-import { counted, formatCount } from '../parts/format.ts';
-import { PageTitle } from '../parts/page-title.tsx';
-import { RecordTable } from '../parts/record-table.tsx';
-import { ShortId } from '../parts/short-id.tsx';
+import type { Question } from '../components/confirm.tsx';
+import { counted, formatCount } from '../components/format.ts';
+import { PageTitle } from '../components/page-title.tsx';
+import { RecordTable } from '../components/record-table.tsx';
+import { ShortId } from '../components/short-id.tsx';
 
 const LEAVE: Question = {
   title: 'Leave and stop it?',

@@ -1,9 +1,9 @@
 import { Stack, Text } from '@mantine/core';
 import { usePages } from '../api/use-pages.ts';
-import { ConfirmationCard } from '../parts/confirmation-card.tsx';
-import { LoadMore } from '../parts/load-more.tsx';
-import { PageTitle } from '../parts/page-title.tsx';
-import { QueryState } from '../parts/query-state.tsx';
+import { ConfirmationCard } from '../components/confirmation-card.tsx';
+import { LoadMore } from '../components/load-more.tsx';
+import { PageTitle } from '../components/page-title.tsx';
+import { QueryState } from '../components/query-state.tsx';
 
 /** All Runs that wait for a person, and what they ask. */
 export default function ConfirmationsPage() {

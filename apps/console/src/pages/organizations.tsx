@@ -2,16 +2,16 @@ import { Table, Text } from '@mantine/core';
 import type { OrganizationRecord } from '#contract';
 import { usePages } from '../api/use-pages.ts';
 import { LimitOrganization } from '../organizations/organization-limits.tsx';
-import { Ago } from '../parts/ago.tsx';
-import { FilterBar, isFiltered } from '../parts/filter-bar.tsx';
-import { FilterText } from '../parts/filter-text.tsx';
-import { formatBytes, formatCount } from '../parts/format.ts';
-import { LoadMore } from '../parts/load-more.tsx';
-import { PageTitle } from '../parts/page-title.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { RecordTable } from '../parts/record-table.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { useUrlFilter } from '../parts/url-filter.ts';
+import { Ago } from '../components/ago.tsx';
+import { FilterBar, isFiltered } from '../components/filter-bar.tsx';
+import { FilterText } from '../components/filter-text.tsx';
+import { formatBytes, formatCount } from '../components/format.ts';
+import { LoadMore } from '../components/load-more.tsx';
+import { PageTitle } from '../components/page-title.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { RecordTable } from '../components/record-table.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { useUrlFilter } from '../components/url-filter.ts';
 
 const PAGE = 25;
 

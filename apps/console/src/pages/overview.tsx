@@ -2,19 +2,19 @@ import { useDeferredValue } from 'react';
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import type { Overview } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { late } from '../late.tsx';
+import { lazy } from '../lazy.tsx';
 import { Counts } from '../overview/counts.tsx';
 import { Installation } from '../overview/installation.tsx';
 import { Problems } from '../overview/problems.tsx';
 import { SeriesTable } from '../overview/series-table.tsx';
-import { windowOf, WINDOWS } from '../parts/windows.ts';
-import { Ago } from '../parts/ago.tsx';
-import { PageTitle } from '../parts/page-title.tsx';
-import { Loading, QueryState } from '../parts/query-state.tsx';
-import { useUrlFilter } from '../parts/url-filter.ts';
+import { windowOf, WINDOWS } from '../components/windows.ts';
+import { Ago } from '../components/ago.tsx';
+import { PageTitle } from '../components/page-title.tsx';
+import { Loading, QueryState } from '../components/query-state.tsx';
+import { useUrlFilter } from '../components/url-filter.ts';
 
 /** Drawing is the heaviest part: what is wrong is told before it is loaded. */
-const Charts = late(() => import('../overview/charts.tsx'));
+const Charts = lazy(() => import('../overview/charts.tsx'));
 
 /** What the person on call looks at first. */
 export default function OverviewPage() {

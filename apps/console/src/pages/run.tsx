@@ -3,20 +3,20 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import { Link, useParams } from 'wouter';
 import type { ManagedRun, ManagedThread } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { Ago } from '../parts/ago.tsx';
-import { formatTime } from '../parts/format.ts';
-import { PageTitle } from '../parts/page-title.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { RunActions } from '../parts/run-actions.tsx';
-import { RunStatus } from '../parts/run-status.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { hasEnded } from '../parts/status-table.ts';
+import { Ago } from '../components/ago.tsx';
+import { formatTime } from '../components/format.ts';
+import { PageTitle } from '../components/page-title.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { RunActions } from '../components/run-actions.tsx';
+import { RunStatus } from '../components/run-status.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { hasEnded } from '../components/status-table.ts';
 import { RunTimeline } from '../run/run-timeline.tsx';
 import { RunUsage } from '../run/run-usage.tsx';
-import { WorkRow } from '../run/work-row.tsx';
-import { FactSection } from '../parts/facts.tsx';
-import { PendingConfirmations } from '../parts/pending-confirmations.tsx';
-import { TRIGGERS } from '../parts/triggers.ts';
+import { WorkItem } from '../run/work-item.tsx';
+import { FactSection } from '../components/facts.tsx';
+import { PendingConfirmations } from '../components/pending-confirmations.tsx';
+import { TRIGGERS } from '../components/triggers.ts';
 
 /** So often is read what is shown of a Run, live or ended. Milliseconds. */
 const LIVE_MS = 2_000;
@@ -58,7 +58,7 @@ function RunView({ run }: { run: ManagedRun }) {
         )}
         {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
         <RunFacts run={run} thread={thread} version={read.data?.timeline.agentVersion ?? null} />
-        {run.work && <WorkRow work={run.work} />}
+        {run.work && <WorkItem work={run.work} />}
         <QueryState query={read}>
           {({ timeline }) => (
             <>

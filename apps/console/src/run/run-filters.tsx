@@ -1,10 +1,10 @@
 import { SegmentedControl } from '@mantine/core';
-import { FilterBar } from '../parts/filter-bar.tsx';
-import { FilterSelect } from '../parts/filter-select.tsx';
-import { FilterText } from '../parts/filter-text.tsx';
-import { AgentPicker, OrganizationPicker } from '../parts/pickers.tsx';
-import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../parts/status-table.ts';
-import { WINDOWS } from '../parts/windows.ts';
+import { FilterBar } from '../components/filter-bar.tsx';
+import { FilterSelect } from '../components/filter-select.tsx';
+import { FilterText } from '../components/filter-text.tsx';
+import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
+import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../components/status-table.ts';
+import { WINDOWS } from '../components/windows.ts';
 
 export const RUN_FILTERS = ['scope', 'status', 'agentId', 'organizationId', 'errorCode', 'within'] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;

@@ -1,11 +1,11 @@
 import { Fragment, memo, useMemo, useState } from 'react';
 import { Alert, Button, Group, Switch, Text } from '@mantine/core';
 import type { RunTimeline as Timeline, TimelineSpan } from '#contract';
-import { useClock } from '../parts/clock.ts';
-import { counted, formatCount, formatDuration, formatTime, shortenId } from '../parts/format.ts';
-import { Empty } from '../parts/query-state.tsx';
-import { Section } from '../parts/section.tsx';
-import { StatusBadge } from '../parts/status-badge.tsx';
+import { useClock } from '../components/clock.ts';
+import { counted, formatCount, formatDuration, formatTime, shortenId } from '../components/format.ts';
+import { Empty } from '../components/query-state.tsx';
+import { Section } from '../components/section.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
 import classes from './run-timeline.module.css';
 import { layOutTimeline, type TimelineLayout, type TimelineRow } from './timeline-layout.ts';
 

@@ -1,6 +1,6 @@
 import type { RunTimeline } from '#contract';
-import { formatCount } from '../parts/format.ts';
-import { FactSection } from '../parts/facts.tsx';
+import { formatCount } from '../components/format.ts';
+import { FactSection } from '../components/facts.tsx';
 
 const cost = new Intl.NumberFormat('en-GB', { maximumSignificantDigits: 4 });
 

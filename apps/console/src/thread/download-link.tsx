@@ -1,7 +1,7 @@
 import { useState, type ReactNode } from 'react';
 import { Anchor, type AnchorProps } from '@mantine/core';
 import { download } from '../api/client.ts';
-import { tellFailure } from '../parts/action.ts';
+import { reportFailure } from '../components/action.ts';
 
 interface Props extends AnchorProps {
   file: { id: string; name: string };
@@ -15,7 +15,7 @@ export function DownloadLink({ file: { id, name }, children, ...look }: Props) {
     setBusy(true);
     download('/files/{fileId}/content', { params: { fileId: id } })
       .then((bytes) => saveAs(bytes, name))
-      .catch(tellFailure)
+      .catch(reportFailure)
       .finally(() => setBusy(false));
   };
   return (

@@ -4,15 +4,15 @@ import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { AdminAnswer, AdminOperations } from '#contract';
 import { get } from '../api/client.ts';
 import { usePagesBy } from '../api/use-pages.ts';
-import { FilterSelect } from '../parts/filter-select.tsx';
-import { formatCount, formatTime } from '../parts/format.ts';
-import { LoadMore } from '../parts/load-more.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { StatusBadge } from '../parts/status-badge.tsx';
-import { useUrlFilter } from '../parts/url-filter.ts';
-import { JsonBlock } from '../parts/json-block.tsx';
-import { RecordTable } from '../parts/record-table.tsx';
+import { FilterSelect } from '../components/filter-select.tsx';
+import { formatCount, formatTime } from '../components/format.ts';
+import { LoadMore } from '../components/load-more.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
+import { useUrlFilter } from '../components/url-filter.ts';
+import { JsonBlock } from '../components/json-block.tsx';
+import { RecordTable } from '../components/record-table.tsx';
 
 type StoredEvent = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number];
 

@@ -3,9 +3,9 @@ import { IconArchive, IconArchiveOff, IconCircleOff } from '@tabler/icons-react'
 import { useLocation } from 'wouter';
 import type { ManagedThread } from '#contract';
 import { post, remove } from '../api/client.ts';
-import { ActionButton } from '../parts/action-button.tsx';
-import { useAction } from '../parts/action.ts';
-import { TypedDeletion } from '../parts/typed-deletion.tsx';
+import { ActionButton } from '../components/action-button.tsx';
+import { useAction } from '../components/action.ts';
+import { TypedDeletion } from '../components/typed-deletion.tsx';
 
 /** What can be done with a whole Thread. */
 export function ThreadActions({ thread }: { thread: ManagedThread }) {

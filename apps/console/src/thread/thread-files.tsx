@@ -1,13 +1,13 @@
 import { Table, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { usePages } from '../api/use-pages.ts';
-import { Ago } from '../parts/ago.tsx';
-import { formatBytes, formatCount } from '../parts/format.ts';
-import { LoadMore } from '../parts/load-more.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import classes from '../parts/parts.module.css';
-import { RecordTable } from '../parts/record-table.tsx';
+import { Ago } from '../components/ago.tsx';
+import { formatBytes, formatCount } from '../components/format.ts';
+import { LoadMore } from '../components/load-more.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import classes from '../components/parts.module.css';
+import { RecordTable } from '../components/record-table.tsx';
 import { DownloadLink } from './download-link.tsx';
 
 /** The attachments and artifacts of a Thread, newest first. */

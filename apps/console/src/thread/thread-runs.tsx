@@ -1,15 +1,15 @@
 import { Table } from '@mantine/core';
 import { usePages } from '../api/use-pages.ts';
-import { Ago } from '../parts/ago.tsx';
-import { LoadMore } from '../parts/load-more.tsx';
-import { QueryState } from '../parts/query-state.tsx';
-import { RecordTable } from '../parts/record-table.tsx';
-import { RunActions } from '../parts/run-actions.tsx';
-import { RunError } from '../parts/run-error.tsx';
-import { RunStatus } from '../parts/run-status.tsx';
-import { RunTime } from '../parts/run-time.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { TRIGGERS } from '../parts/triggers.ts';
+import { Ago } from '../components/ago.tsx';
+import { LoadMore } from '../components/load-more.tsx';
+import { QueryState } from '../components/query-state.tsx';
+import { RecordTable } from '../components/record-table.tsx';
+import { RunActions } from '../components/run-actions.tsx';
+import { RunError } from '../components/run-error.tsx';
+import { RunStatus } from '../components/run-status.tsx';
+import { RunTime } from '../components/run-time.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { TRIGGERS } from '../components/triggers.ts';
 
 /** All Runs of a Thread, newest first. */
 export function ThreadRuns({ threadId }: { threadId: string }) {

@@ -1,5 +1,5 @@
 import type { TokenRecord } from '#contract';
-import { LimitField } from '../parts/limit-field.tsx';
+import { LimitField } from '../components/limit-field.tsx';
 
 /** The limits of the form; null means the default of the token's kind. */
 export type LimitForm = Pick<TokenRecord, 'requestsPerMinute' | 'maxStreams'>;

@@ -3,8 +3,8 @@ import { Alert, Button, Code, Group, Modal, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import type { MintedTokenAnswer } from '#contract';
-import { useCopy } from '../parts/copy.ts';
-import { formatTime } from '../parts/format.ts';
+import { useCopy } from '../components/copy.ts';
+import { formatTime } from '../components/format.ts';
 
 /**
  * Asks the service for a secret and has it shown once. Not a mutation of react-query: its cache would keep the answer for

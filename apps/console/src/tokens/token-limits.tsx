@@ -1,8 +1,8 @@
 import { Text } from '@mantine/core';
 import type { TokenRecord } from '#contract';
 import { post } from '../api/client.ts';
-import { formatCount } from '../parts/format.ts';
-import { LimitsButton } from '../parts/limits-button.tsx';
+import { formatCount } from '../components/format.ts';
+import { LimitsButton } from '../components/limits-button.tsx';
 import { LimitFields, type LimitForm } from './limit-fields.tsx';
 
 /** The limits in force. */

@@ -1,5 +1,5 @@
 import type { TokenRecord } from '#contract';
-import type { Look } from '../parts/status-table.ts';
+import type { Look } from '../components/status-table.ts';
 
 export const TOKEN_KINDS: Record<TokenRecord['kind'], Look> = {
   person: { label: 'Person', color: 'indigo' },

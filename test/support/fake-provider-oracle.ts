@@ -2,7 +2,7 @@ import type { Database } from '#platform';
 import type { Said } from './client-records.ts';
 import type { LogEntry } from './client.ts';
 import { groupBy } from './group-by.ts';
-import type { ModelCall, ToolUse } from './outside-calls.ts';
+import type { ModelCall, ToolUse } from './fake-provider-calls.ts';
 
 /** What a model said and what its tools did is what the Threads show. */
 export async function expectOutsideHeld(

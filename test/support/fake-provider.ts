@@ -18,11 +18,11 @@ import {
   type ToolRequest,
   type ToolUse,
   type WorkStop,
-} from './outside-calls.ts';
-import { expectOutsideHeld } from './outside-oracle.ts';
+} from './fake-provider-calls.ts';
+import { expectOutsideHeld } from './fake-provider-oracle.ts';
 
-export { scriptText } from './outside-calls.ts';
-export type { ModelCall, StepRequest, ToolName, ToolRequest, ToolUse, WorkStop } from './outside-calls.ts';
+export { scriptText } from './fake-provider-calls.ts';
+export type { ModelCall, StepRequest, ToolName, ToolRequest, ToolUse, WorkStop } from './fake-provider-calls.ts';
 
 function parseScript(text: string): Script {
   const [, pieces, pauseMs, tools] = /pieces=(\d+) pause=(\d+) tools=(\S*)$/.exec(text) ?? [];
@@ -37,7 +37,7 @@ export type Point = 'step asked' | 'half said' | 'all said' | 'tool asked' | 'to
  * The world outside of Spool: a model provider and a tool server, played by the test's process, and what came to them.
  * Processes under test reach it by a harness of their own (outside-preload.ts) and know nothing else of the test.
  */
-export class Outside implements World {
+export class FakeProvider implements World {
   readonly modelCalls: ModelCall[] = [];
   readonly toolUses: ToolUse[] = [];
   readonly stops: WorkStop[] = [];
@@ -45,18 +45,18 @@ export class Outside implements World {
 
   private constructor(private readonly server: Server) {}
 
-  static async start(): Promise<Outside> {
+  static async start(): Promise<FakeProvider> {
     const server = createServer((request, response) => {
-      outside.answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+      fakeProvider.answer(request, response).catch((error: unknown) => response.destroy(error as Error));
     });
-    const outside = new Outside(server);
+    const fakeProvider = new FakeProvider(server);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return outside;
+    return fakeProvider;
   }
 
   /** What processes need to have the harness. */
   readonly env = {
-    NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, '../../dist/test/support/outside-preload.js')).href.replace('/dist/dist/', '/dist/')}`,
+    NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, '../../dist/test/support/fake-provider-preload.js')).href.replace('/dist/dist/', '/dist/')}`,
   };
 
   /** Of an agent that lives on this. No Run fails because its workers die. */

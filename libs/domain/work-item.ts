@@ -4,7 +4,7 @@ import type { LiveRun, Thread, ThreadState } from './state.ts';
  * The work item of a live Run: its row in `run_work`, which the queue and the reaper read. Each append that moves the Run
  * writes the row, and the terminal event deletes it.
  */
-export interface WorkRow {
+export interface WorkItem {
   runId: string;
   organizationId: string;
   agentId: string;
@@ -26,18 +26,18 @@ export function workChanges(
   before: ThreadState,
   after: ThreadState,
   leaseMs: number,
-): { rows: WorkRow[]; gone: string[] } {
+): { rows: WorkItem[]; gone: string[] } {
   if (before === after || after.lifecycle === 'none') return { rows: [], gone: [] };
   const old = before.lifecycle === 'none' ? [] : before.runs;
-  const oldRows = new Map(old.map((run, i) => [run.id, workRow(before as Thread, run, i === 0, leaseMs)]));
+  const oldRows = new Map(old.map((run, i) => [run.id, workItem(before as Thread, run, i === 0, leaseMs)]));
   const rows = after.runs
-    .map((run, i) => workRow(after, run, i === 0, leaseMs))
+    .map((run, i) => workItem(after, run, i === 0, leaseMs))
     .filter((row) => !sameWork(oldRows.get(row.runId), row));
   const live = new Set(after.runs.map(({ id }) => id));
   return { rows, gone: old.map(({ id }) => id).filter((id) => !live.has(id)) };
 }
 
-function workRow(thread: Thread, run: LiveRun, current: boolean, leaseMs: number): WorkRow {
+function workItem(thread: Thread, run: LiveRun, current: boolean, leaseMs: number): WorkItem {
   const { organizationId, agentId } = thread;
   const { id: runId, dispatch, attempt, limits } = run;
   const { queueMs, workMs } = limits;
@@ -57,7 +57,7 @@ function workRow(thread: Thread, run: LiveRun, current: boolean, leaseMs: number
 }
 
 /** Returns whether the Run did not move. Progress of its claim does not count, because a step must not renew the lease. */
-function sameWork(a: WorkRow | undefined, b: WorkRow): boolean {
+function sameWork(a: WorkItem | undefined, b: WorkItem): boolean {
   return (
     a !== undefined &&
     a.state === b.state &&

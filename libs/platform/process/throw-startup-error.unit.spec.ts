@@ -1,7 +1,7 @@
 import { StartError } from './main-process.ts';
-import { throwReadable } from './throw-readable.ts';
+import { throwStartupError } from './throw-startup-error.ts';
 
-const read = (error: unknown) => () => throwReadable(error, 'postgres://me:geheim@host:5432/spool');
+const read = (error: unknown) => () => throwStartupError(error, 'postgres://me:geheim@host:5432/spool');
 const coded = (code: string) => Object.assign(new Error('said'), { code });
 
 test.each([

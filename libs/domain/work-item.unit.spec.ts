@@ -3,7 +3,7 @@ import { command, happened, LIMITS, NOW, stateAfter } from './decider.testing.ts
 import { decide, type Decision } from './decide.ts';
 import type { ThreadEvent } from './events.ts';
 import { runError } from './run-errors.ts';
-import { workChanges, type WorkRow } from './work-row.ts';
+import { workChanges, type WorkItem } from './work-item.ts';
 
 const { created, queued, claimed, started, waiting, decided, resumed, requeued, completed, entered } = happened;
 
@@ -16,7 +16,7 @@ const REQUEUED = [...RUNNING, requeued('A', { delayMs: 4_000 }), entered('RESCHE
 const RESUMED = [...WAITING, decided('A', 'Q1'), decided('A', 'Q2'), resumed('A')];
 const TWO_RUNS = [...RUNNING, queued('B')];
 
-function row(runId: string, more: Partial<WorkRow>): WorkRow {
+function row(runId: string, more: Partial<WorkItem>): WorkItem {
   const of = {
     runId,
     organizationId: 'ORGANIZATION',
@@ -27,8 +27,8 @@ function row(runId: string, more: Partial<WorkRow>): WorkRow {
   return { ...of, state: 'ready', dispatch: 1, attempt: 0, holder: null, dueInMs: null, ...more };
 }
 
-const ready = (runId: string, more: Partial<WorkRow> = {}) => row(runId, { dueInMs: LIMITS.queueMs, ...more });
-const leased = (runId: string, more: Partial<WorkRow> = {}) =>
+const ready = (runId: string, more: Partial<WorkItem> = {}) => row(runId, { dueInMs: LIMITS.queueMs, ...more });
+const leased = (runId: string, more: Partial<WorkItem> = {}) =>
   row(runId, { state: 'leased', attempt: 1, holder: 'worker', dueInMs: LEASE_MS, ...more });
 
 function changes(events: ThreadEvent[], asked: Command[]) {
@@ -36,7 +36,7 @@ function changes(events: ThreadEvent[], asked: Command[]) {
   return workChanges(before, (decide(asked, before, NOW) as Decision).state, LEASE_MS);
 }
 
-test.each<[string, ThreadEvent[], Command[], WorkRow[]]>([
+test.each<[string, ThreadEvent[], Command[], WorkItem[]]>([
   ['a new Run is ready', [created()], [command.message('A')], [ready('A')]],
   ['a Run that is created with its Thread is ready', [], [command.create(), command.message('A')], [ready('A')]],
   [

@@ -1,9 +1,9 @@
-import { isDatabaseAway } from '../postgres/database.ts';
+import { isDatabaseUnavailable } from '../postgres/database.ts';
 import { databaseAddress } from '../postgres/database-address.ts';
 import { StartError } from './main-process.ts';
 
 /** Throws a StartError of one line for an error that operators can correct. Omits the URL, which contains a password. */
-export function throwReadable(error: unknown, url: string): never {
+export function throwStartupError(error: unknown, url: string): never {
   const { code = '', message = '', syscall = '' } = error as { code?: string; message?: string; syscall?: string };
   const address = databaseAddress(url);
   const database = `The database ${address.database} at ${address.server || 'localhost'}`;
@@ -16,7 +16,7 @@ export function throwReadable(error: unknown, url: string): never {
       cause: error,
     });
   }
-  if (isDatabaseAway(error)) throw new StartError(`${database} does not answer.`, { cause: error });
+  if (isDatabaseUnavailable(error)) throw new StartError(`${database} does not answer.`, { cause: error });
   if (REFUSED.test(code) || REFUSED_BY_DRIVER.test(message)) {
     throw new StartError(`${database} refused the connection: ${message}.`, { cause: error });
   }

@@ -1,5 +1,5 @@
 /** Limits concurrent work. More work waits in the order of arrival. */
-export class Turns {
+export class Semaphore {
   private readonly waiting: (() => void)[] = [];
   private taken = 0;
 

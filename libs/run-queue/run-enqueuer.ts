@@ -1,6 +1,6 @@
-import type { RunOffer } from '#event-store';
+import type { RunJob } from '#event-store';
 import { type Logger } from '#platform';
-import { logSparsely } from './log-sparsely.ts';
+import { throttledWarn } from './throttled-warn.ts';
 import { monotonicNow } from './monotonic-now.ts';
 import type { Controls, QueueControls } from './queue-controls.ts';
 import { windowOf, type RunQueue } from './run-queue.ts';
@@ -13,7 +13,7 @@ const MAX_IN_FLIGHT = 1_000;
 const ROOM_AGE_MS = 250;
 const NO_ROOM_AGE_MS = 10;
 
-export interface RunOffersOptions {
+export interface RunEnqueuerOptions {
   queue: RunQueue;
   controls: Pick<QueueControls, 'read'>;
   logger: Logger;
@@ -24,8 +24,8 @@ export interface RunOffersOptions {
  * The fast path: offers a Run right after the commit that made it ready. Nobody waits for it, it keeps at most 1,000
  * offers in memory whatever the queue does, and every offer may be dropped.
  */
-export class RunOffers {
-  private readonly pending: { offer: RunOffer; until: number }[] = [];
+export class RunEnqueuer {
+  private readonly pending: { offer: RunJob; until: number }[] = [];
   private readonly now: () => number;
   private readonly warn: (error: unknown, message: string) => void;
   private sending = 0;
@@ -35,9 +35,9 @@ export class RunOffers {
   private room = 0;
   private roomReadAt = -Infinity;
 
-  constructor(private readonly options: RunOffersOptions) {
+  constructor(private readonly options: RunEnqueuerOptions) {
     this.now = options.now ?? monotonicNow;
-    this.warn = logSparsely(options.logger, this.now);
+    this.warn = throttledWarn(options.logger, this.now);
   }
 
   /** Offers not yet sent or not yet answered. */
@@ -51,7 +51,7 @@ export class RunOffers {
   }
 
   /** Returns at once and never throws. */
-  offerSoon(offer: RunOffer): void {
+  enqueueSoon(offer: RunJob): void {
     if (this.closed || this.inFlight >= MAX_IN_FLIGHT) return this.drop(1);
     this.pending.push({ offer, until: this.now() + LIMIT_MS });
     this.flushing ??= this.flush();
@@ -74,8 +74,8 @@ export class RunOffers {
         const inTime = batch.filter(({ until }) => this.now() < until);
         const sent = inTime.slice(0, room);
         this.room -= sent.length;
-        await this.options.queue.offer(sent.map(({ offer }) => offer));
-        for (const { until } of sent) metrics.offerSeconds.observe((this.now() - until + LIMIT_MS) / 1_000);
+        await this.options.queue.enqueue(sent.map(({ offer }) => offer));
+        for (const { until } of sent) metrics.enqueueSeconds.observe((this.now() - until + LIMIT_MS) / 1_000);
         metrics.offers.inc({ path: 'fast', outcome: 'sent' }, sent.length);
         if (sent.length < batch.length) this.drop(batch.length - sent.length);
       } catch (error) {

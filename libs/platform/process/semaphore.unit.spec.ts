@@ -1,8 +1,8 @@
 import { setImmediate as settled } from 'node:timers/promises';
-import { Turns } from './turns.ts';
+import { Semaphore } from './semaphore.ts';
 
 it('limits concurrent work, admits in the order of arrival, and frees the place of failed work', async () => {
-  const turns = new Turns(2);
+  const turns = new Semaphore(2);
   const begun: number[] = [];
   const ends: ((error?: Error) => void)[] = [];
   const outcomes = [0, 1, 2, 3].map((n) =>

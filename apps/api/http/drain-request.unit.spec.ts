@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { letSenderFinish } from './let-sender-finish.ts';
+import { drainRequest } from './drain-request.ts';
 
 const PIECES = 20;
 
@@ -17,7 +17,7 @@ function arriving(name: string, read: string[]): Readable {
 test('discards the chunks of all refused requests one after the other', async () => {
   const read: string[] = [];
   const sources = ['a', 'b', 'c'].map((name) => arriving(name, read));
-  for (const source of sources) letSenderFinish(source, new Socket(), 'owner');
+  for (const source of sources) drainRequest(source, new Socket(), 'owner');
   await Promise.all(sources.map((source) => once(source, 'end')));
   expect(read.join('')).toBe('abc'.repeat(PIECES));
 });
@@ -25,8 +25,8 @@ test('discards the chunks of all refused requests one after the other', async ()
 test('owners take turns, for any number of requests of each', async () => {
   const read: string[] = [];
   const sources = [...Array.from({ length: 10 }, () => arriving('a', read)), arriving('b', read)];
-  for (const source of sources.slice(0, -1)) letSenderFinish(source, new Socket(), 'many');
-  letSenderFinish(sources.at(-1)!, new Socket(), 'one');
+  for (const source of sources.slice(0, -1)) drainRequest(source, new Socket(), 'many');
+  drainRequest(sources.at(-1)!, new Socket(), 'one');
   await once(sources.at(-1)!, 'end');
   // The first chunk of each is read immediately, and the last chunks of the two owners in any order.
   expect(read.filter((name) => name === 'a').length).toBeLessThanOrEqual(10 + PIECES);
@@ -35,7 +35,7 @@ test('owners take turns, for any number of requests of each', async () => {
 
 test('closes the connection of a silent sender', async () => {
   const [source, connection] = [new Readable({ read: () => undefined }), new Socket()];
-  letSenderFinish(source, connection, 'silent');
+  drainRequest(source, connection, 'silent');
   await once(connection, 'close');
   source.destroy();
 });

@@ -1,13 +1,17 @@
 import { monotonicNow } from './monotonic-now.ts';
 
 /** A value that is loaded when asked for, and not again before it is too old. */
-export interface Remembered<T> {
+export interface Memoized<T> {
   get(): Promise<T>;
   forget(): void;
 }
 
 /** Askers who come while it is being loaded share the load. A failed one is not remembered. */
-export function remember<T>(maxAgeMs: number, load: () => Promise<T>, now: () => number = monotonicNow): Remembered<T> {
+export function memoizeWithTtl<T>(
+  maxAgeMs: number,
+  load: () => Promise<T>,
+  now: () => number = monotonicNow,
+): Memoized<T> {
   let value: Promise<T> | null = null;
   let loadedAt = 0;
   const forget = (): void => {

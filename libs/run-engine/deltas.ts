@@ -1,19 +1,19 @@
 import { splitUtf8 } from './stored-text.ts';
 
 export type PieceType = 'assistant.text_added' | 'assistant.thinking_added';
-export interface Piece {
+export interface Delta {
   type: PieceType;
   data: { text: string; step?: number };
 }
 
-/** Pieces are stored the first at once, then at most every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
+/** Deltas are stored the first at once, then at most every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
 const EVERY_MS = 50;
-/** Also the largest piece: what gathers while an append is slow goes as several, so that readers' frames stay small. */
+/** Also the largest delta: what gathers while an append is slow goes as several, so that readers' frames stay small. */
 const PIECE_BYTES = 2 * 1024;
 
-/** Gathers pieces of text in their order, and knows when they are to be sent. */
-export class PieceGatherer {
-  private pieces: Piece[] = [];
+/** Gathers deltas of text in their order, and knows when they are to be sent. */
+export class DeltaGatherer {
+  private deltas: Delta[] = [];
   private bytes = 0;
   private lastBytes = 0;
   private takenAt = -Infinity;
@@ -24,12 +24,12 @@ export class PieceGatherer {
   add(type: PieceType, text: string): void {
     let rest = text;
     while (rest !== '') {
-      const last = this.pieces.at(-1);
+      const last = this.deltas.at(-1);
       const room = last?.type === type ? PIECE_BYTES - this.lastBytes : 0;
       const [head, tail] = splitUtf8(rest, room >= 4 ? room : PIECE_BYTES);
       const joined = room >= 4 && last !== undefined;
       if (joined) last.data.text += head;
-      else this.pieces.push({ type, data: this.step === undefined ? { text: head } : { text: head, step: this.step } });
+      else this.deltas.push({ type, data: this.step === undefined ? { text: head } : { text: head, step: this.step } });
       const bytes = Buffer.byteLength(head);
       this.lastBytes = joined ? this.lastBytes + bytes : bytes;
       this.bytes += bytes;
@@ -37,35 +37,35 @@ export class PieceGatherer {
     }
   }
 
-  /** In how many milliseconds the pieces are to be sent; null when there are none. */
+  /** In how many milliseconds the deltas are to be sent; null when there are none. */
   dueIn(now: number): number | null {
-    if (this.pieces.length === 0) return null;
+    if (this.deltas.length === 0) return null;
     return this.bytes >= PIECE_BYTES ? 0 : Math.max(0, this.takenAt + EVERY_MS - now);
   }
 
-  take(now: number): Piece[] {
-    const { pieces } = this;
-    this.pieces = [];
+  take(now: number): Delta[] {
+    const { deltas } = this;
+    this.deltas = [];
     this.bytes = 0;
     this.takenAt = now;
-    return pieces;
+    return deltas;
   }
 }
 
-export interface PieceWriterOptions {
+export interface DeltaWriterOptions {
   /** The number of the step within its claim; default: not known. */
   step?: number | undefined;
-  claim: { record: (pieces: Piece[]) => Promise<void> };
+  claim: { record: (deltas: Delta[]) => Promise<void> };
   /** Milliseconds of a clock that does not go back. */
   now?: () => number;
   /** Calls back once, in so many milliseconds; answers how to cancel it. */
   setTimer?: (callBack: () => void, ms: number) => () => void;
 }
 
-/** Sends gathered pieces, one append at a time; meanwhile the next ones gather. */
-export class PieceWriter {
-  private readonly gatherer: PieceGatherer;
-  private readonly claim: PieceWriterOptions['claim'];
+/** Sends gathered deltas, one append at a time; meanwhile the next ones gather. */
+export class DeltaWriter {
+  private readonly gatherer: DeltaGatherer;
+  private readonly claim: DeltaWriterOptions['claim'];
   private readonly now: () => number;
   private readonly setTimer: (callBack: () => void, ms: number) => () => void;
   private sending: Promise<void> | null = null;
@@ -73,8 +73,8 @@ export class PieceWriter {
   private failure: { error: unknown } | null = null;
   private closed = false;
 
-  constructor({ step, claim, now = () => performance.now(), setTimer = startTimer }: PieceWriterOptions) {
-    this.gatherer = new PieceGatherer(step);
+  constructor({ step, claim, now = () => performance.now(), setTimer = startTimer }: DeltaWriterOptions) {
+    this.gatherer = new DeltaGatherer(step);
     this.claim = claim;
     this.now = now;
     this.setTimer = setTimer;
@@ -88,7 +88,7 @@ export class PieceWriter {
   }
 
   /** Sends no more; answers what was not sent, for the step's own append. Throws what an append threw. */
-  async finish(): Promise<Piece[]> {
+  async finish(): Promise<Delta[]> {
     this.close();
     await this.sending;
     this.throwFailure();

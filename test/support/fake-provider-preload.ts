@@ -1,5 +1,5 @@
 import type { Harness, StepContext, StepEvent, Tool, ToolResult } from '#agents';
-import type { StepRequest, ToolName, ToolRequest, WorkStop } from './outside.ts';
+import type { StepRequest, ToolName, ToolRequest, WorkStop } from './fake-provider.ts';
 
 /**
  * Preloaded into processes under test (`Outside.env`): gives them one harness more, which asks a provider and uses tools

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Alert, Button, Center, Group, Loader, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { CallError } from '../api/client.ts';
-import { tellsOfAway } from '../api/reachability.ts';
+import { meansUnreachable } from '../api/reachability.ts';
 import classes from './parts.module.css';
 
 /** What this needs of a query of react-query. */
@@ -27,7 +27,7 @@ interface Props<Data> {
 export function QueryState<Data>({ query, empty, isEmpty, children }: Props<Data>) {
   const { data, error, isFetching, isPlaceholderData, refetch } = query;
   // That the service is away, the frame says; what was read before stands.
-  const isTold = data !== undefined && error instanceof CallError && tellsOfAway(error.status);
+  const isTold = data !== undefined && error instanceof CallError && meansUnreachable(error.status);
   const failed = error && !isTold && <ErrorNote error={error} isBusy={isFetching} onTryAgain={() => void refetch()} />;
   if (data === undefined) return failed || <Loading />;
   return (

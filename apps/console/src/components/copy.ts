@@ -1,6 +1,6 @@
 import { useEffect } from 'react';
 import { useClipboard } from '@mantine/hooks';
-import { tellFailure } from './action.ts';
+import { reportFailure } from './action.ts';
 
 const SHOWN_MS = 1_000;
 
@@ -9,7 +9,7 @@ export function useCopy(text: string): { copied: boolean; copy: () => void } {
   const { copied, copy, error } = useClipboard({ timeout: SHOWN_MS });
   useEffect(() => {
     if (error !== null) {
-      tellFailure(new Error('This browser allows copying only over HTTPS. Select the text and copy it by hand.'));
+      reportFailure(new Error('This browser allows copying only over HTTPS. Select the text and copy it by hand.'));
     }
   }, [error]);
   return { copied, copy: () => copy(text) };

@@ -37,7 +37,7 @@ export function useAction<Answer>(
       notifications.show({ color: 'teal', message: typeof done === 'string' ? done : done(answer) });
       return answer;
     } catch (error) {
-      tellFailure(error as Error);
+      reportFailure(error as Error);
       return undefined;
     } finally {
       // Also after a failure: often what was shown is no longer so.
@@ -49,6 +49,6 @@ export function useAction<Answer>(
   return { act, isBusy: isPending };
 }
 
-export function tellFailure({ message }: Error): void {
+export function reportFailure({ message }: Error): void {
   notifications.show({ color: 'red', title: 'Action failed', message, autoClose: FAILURE_SHOWN_MS });
 }

@@ -20,10 +20,10 @@ let timer: NodeJS.Timeout | null = null;
  * @param source the request, or its connection if the request cannot be parsed as HTTP
  * @param owner the key that the request counts for
  */
-export function letSenderFinish(source: Readable, connection: Socket, owner: string): void {
+export function drainRequest(source: Readable, connection: Socket, owner: string): void {
   const hangUp = (): void => void connection.destroy();
-  const waitForPiece = (): NodeJS.Timeout => setTimeout(hangUp, SILENCE_MS).unref();
-  let silence = waitForPiece();
+  const waitForChunk = (): NodeJS.Timeout => setTimeout(hangUp, SILENCE_MS).unref();
+  let silence = waitForChunk();
   const patience = setTimeout(hangUp, PATIENCE_MS).unref();
   let hasStopped = false;
   const stop = (): void => {
@@ -33,7 +33,7 @@ export function letSenderFinish(source: Readable, connection: Socket, owner: str
   };
   const readNext = (): void => {
     if (hasStopped) return;
-    silence = waitForPiece();
+    silence = waitForChunk();
     source.resume();
   };
   source.on('data', () => {

@@ -1,5 +1,5 @@
 /** A keyed mutex: runs work on the same thing one at a time, in the order of the calls. */
-export class Lines {
+export class KeyedMutex {
   /** The end of the last work on each thing. */
   private readonly ends = new Map<string, Promise<void>>();
 

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
-import type { RunOffer } from '#event-store';
-import { RunOffers } from './run-offers.ts';
+import type { RunJob } from '#event-store';
+import { RunEnqueuer } from './run-enqueuer.ts';
 import { windowOf } from './run-queue.ts';
 
-const offer = (i: number): RunOffer => ({ runId: `run${i}`, threadId: 'thread', dispatch: 1 });
+const offer = (i: number): RunJob => ({ runId: `run${i}`, threadId: 'thread', dispatch: 1 });
 const logger = pino({ level: 'silent' });
 
 interface Given {
@@ -18,18 +18,18 @@ interface Given {
 function offers(given: Given = {}) {
   const { slots = 0, paused = false, pausedByTool = false, crowded = false } = given;
   const clock = { now: 0 };
-  const batches: RunOffer[][] = [];
+  const batches: RunJob[][] = [];
   const state = { waiting: given.waiting ?? 0, asked: 0, answers: [] as (() => void)[], silent: false, away: false };
   const answered = (): Promise<void> =>
     state.silent ? new Promise((resolve) => state.answers.push(resolve)) : Promise.resolve();
   const queue = {
-    offer: async (batch: readonly RunOffer[]) => {
+    enqueue: async (batch: readonly RunJob[]) => {
       if (state.away) throw new Error('away');
       await answered();
       if (batch.length > 0) batches.push([...batch]);
       state.waiting += batch.length;
     },
-    offerAhead: async () => {
+    enqueueAhead: async () => {
       throw new Error('not here');
     },
     waitingCount: async () => {
@@ -39,7 +39,7 @@ function offers(given: Given = {}) {
     },
     isPausedByTool: async () => false,
     liftToolPause: async () => undefined,
-    keepEpoch: async () => true,
+    ensureEpochMarker: async () => true,
     consume: () => {
       throw new Error('not here');
     },
@@ -47,7 +47,7 @@ function offers(given: Given = {}) {
   };
   const known = { slots, paused, pausedByTool, away: false, crowded, limited: false };
   const controls = { read: async () => known };
-  const tested = new RunOffers({ queue, controls, logger, now: () => clock.now });
+  const tested = new RunEnqueuer({ queue, controls, logger, now: () => clock.now });
   const settled = async (): Promise<void> => {
     while (tested.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -56,9 +56,9 @@ function offers(given: Given = {}) {
 
 it('offers what arrives together, and meanwhile, in batches', async () => {
   const { tested, batches, settled } = offers({ slots: 100 });
-  tested.offerSoon(offer(1));
-  tested.offerSoon(offer(2));
-  tested.offerSoon(offer(3));
+  tested.enqueueSoon(offer(1));
+  tested.enqueueSoon(offer(2));
+  tested.enqueueSoon(offer(3));
   await settled();
   expect(batches).toEqual([[offer(1)], [offer(2), offer(3)]]);
 });
@@ -73,7 +73,7 @@ it.each([
   ['next to nothing beside a backlog', { slots: 32, crowded: true }, 8],
 ])('offers %s', async (_, given, count) => {
   const { tested, batches, settled } = offers(given);
-  for (let i = 0; i < 50; i++) tested.offerSoon(offer(i));
+  for (let i = 0; i < 50; i++) tested.enqueueSoon(offer(i));
   await settled();
   expect(batches.flat()).toHaveLength(count);
 });
@@ -81,12 +81,12 @@ it.each([
 it('asks how full the queue is at most every 250 ms, and counts what it adds', async () => {
   const { tested, batches, state, clock, settled } = offers({ slots: 10 });
   for (let i = 0; i < 10; i++) {
-    tested.offerSoon(offer(i));
+    tested.enqueueSoon(offer(i));
     await settled();
   }
   expect(state.asked).toBe(1);
   clock.now = 251;
-  tested.offerSoon(offer(10));
+  tested.enqueueSoon(offer(10));
   await settled();
   expect(state.asked).toBe(2);
   expect(batches.flat()).toHaveLength(11);
@@ -94,14 +94,14 @@ it('asks how full the queue is at most every 250 ms, and counts what it adds', a
 
 it('asks again soon once there is no room, so that a queue that drains is filled', async () => {
   const { tested, batches, state, clock, settled } = offers({ slots: 10, waiting: 20 });
-  tested.offerSoon(offer(1));
+  tested.enqueueSoon(offer(1));
   await settled();
   state.waiting = 0;
-  tested.offerSoon(offer(2));
+  tested.enqueueSoon(offer(2));
   await settled();
   expect(batches).toEqual([]);
   clock.now = 11;
-  tested.offerSoon(offer(3));
+  tested.enqueueSoon(offer(3));
   await settled();
   expect(batches).toEqual([[offer(3)]]);
 });
@@ -111,9 +111,9 @@ it('keeps at most 1,000 while the queue is silent, and drops those that have wai
   let dropped = 0;
   tested.onDropped(() => dropped++);
   state.silent = true;
-  tested.offerSoon(offer(0));
+  tested.enqueueSoon(offer(0));
   await new Promise((resolve) => setImmediate(resolve));
-  for (let i = 1; i < 3_000; i++) tested.offerSoon(offer(i));
+  for (let i = 1; i < 3_000; i++) tested.enqueueSoon(offer(i));
   expect(tested.inFlight).toBe(1_000);
   expect(dropped).toBe(2_000);
   clock.now = 201;
@@ -128,21 +128,21 @@ it('leaves offers to the dispatcher when the queue is away, and offers again whe
   let dropped = 0;
   tested.onDropped(() => dropped++);
   state.away = true;
-  tested.offerSoon(offer(1));
+  tested.enqueueSoon(offer(1));
   await settled();
   expect(dropped).toBe(1);
   state.away = false;
   clock.now = 20;
-  tested.offerSoon(offer(2));
+  tested.enqueueSoon(offer(2));
   await settled();
   expect(batches).toEqual([[offer(2)]]);
 });
 
 it('offers nothing after it was closed', async () => {
   const { tested, batches, settled } = offers();
-  tested.offerSoon(offer(1));
+  tested.enqueueSoon(offer(1));
   await tested.close();
-  tested.offerSoon(offer(2));
+  tested.enqueueSoon(offer(2));
   await settled();
   expect(batches.flat().map(({ runId }) => runId)).not.toContain('run2');
 });

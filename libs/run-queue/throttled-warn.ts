@@ -4,7 +4,7 @@ import { monotonicNow } from './monotonic-now.ts';
 const SILENCE_MS = 5_000;
 
 /** A warning for what goes on failing: at most one line every five seconds, which says how many it stands for. */
-export function logSparsely(
+export function throttledWarn(
   logger: Logger,
   now: () => number = monotonicNow,
 ): (error: unknown, message: string) => void {

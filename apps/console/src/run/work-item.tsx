@@ -1,9 +1,9 @@
 import type { ManagedRun } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { Ago } from '../parts/ago.tsx';
-import { ShortId } from '../parts/short-id.tsx';
-import { StatusBadge } from '../parts/status-badge.tsx';
-import { FactSection } from '../parts/facts.tsx';
+import { Ago } from '../components/ago.tsx';
+import { ShortId } from '../components/short-id.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
+import { FactSection } from '../components/facts.tsx';
 
 type Work = NonNullable<ManagedRun['work']>;
 
@@ -19,7 +19,7 @@ const STATES: Record<Work['state'], { label: string; color: string; due: string 
 const PAUSED = { label: 'Ready: the queue is paused', color: 'orange', due: null };
 
 /** What dispatcher and reaper know of a live Run. */
-export function WorkRow({ work }: { work: Work }) {
+export function WorkItem({ work }: { work: Work }) {
   const isReady = work.state === 'ready';
   const { data } = useOperation('/queue', {}, { enabled: isReady, refetchInterval: 5_000 });
   const isPaused = isReady && data !== undefined && data.queue.pausedAt !== null;

@@ -1,6 +1,6 @@
 import { useEffect, useState, type ComponentType } from 'react';
-import { awaySinceNow } from './api/reachability.ts';
-import { Loading } from './parts/query-state.tsx';
+import { unreachableSinceNow } from './api/reachability.ts';
+import { Loading } from './components/query-state.tsx';
 
 /** A script that the service does not have any more will not come; one of a service that is away will. */
 const TRIES = 3;
@@ -13,13 +13,13 @@ const ALL: (() => Promise<unknown>)[] = [];
  * is a loader. Not React's `lazy`: what follows the fallback of a Suspense waits until that was to be seen for 300 ms, and also where the
  * script is there already.
  */
-export function late<Props extends object>(
+export function lazy<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,
 ): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null;
   const loadOnce = async (): Promise<ComponentType<Props>> => (loaded ??= (await load()).default);
   ALL.push(loadOnce);
-  return function Late(props: Props) {
+  return function Lazy(props: Props) {
     const [Shown, show] = useState(() => loaded);
     const [failure, fail] = useState<{ error: unknown } | null>(null);
     useEffect(() => {
@@ -46,7 +46,7 @@ async function patiently<T>(load: () => Promise<T>): Promise<T> {
     try {
       return await load();
     } catch (error) {
-      if (tries >= TRIES && awaySinceNow() === null) throw error;
+      if (tries >= TRIES && unreachableSinceNow() === null) throw error;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }

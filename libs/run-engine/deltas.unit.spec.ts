@@ -1,11 +1,11 @@
 import { fixedClock, measureTurns } from '#testing';
-import { PieceGatherer, PieceWriter, type Piece } from './pieces.ts';
+import { DeltaGatherer, DeltaWriter, type Delta } from './deltas.ts';
 
-const text = (pieces: Piece[]) => pieces.map(({ data }) => data.text).join('');
+const text = (deltas: Delta[]) => deltas.map(({ data }) => data.text).join('');
 
-describe('PieceGatherer', () => {
-  it('sends the first piece at once, then every 50 ms', () => {
-    const gatherer = new PieceGatherer();
+describe('DeltaGatherer', () => {
+  it('sends the first delta at once, then every 50 ms', () => {
+    const gatherer = new DeltaGatherer();
     expect(gatherer.dueIn(0)).toBeNull();
     gatherer.add('assistant.text_added', 'a');
     expect(gatherer.dueIn(1_000)).toBe(0);
@@ -17,7 +17,7 @@ describe('PieceGatherer', () => {
   });
 
   it('sends 2 KiB at once', () => {
-    const gatherer = new PieceGatherer();
+    const gatherer = new DeltaGatherer();
     gatherer.take(0);
     gatherer.add('assistant.text_added', 'x'.repeat(2047));
     expect(gatherer.dueIn(1)).toBe(49);
@@ -28,7 +28,7 @@ describe('PieceGatherer', () => {
   it('takes the largest message, whole', async () => {
     for (const letter of ['x', 'ä', '漢', '😀']) {
       const message = letter.repeat((1024 * 1024) / letter.length);
-      const gatherer = new PieceGatherer();
+      const gatherer = new DeltaGatherer();
       await measureTurns(
         () => {
           gatherer.take(0);
@@ -40,8 +40,8 @@ describe('PieceGatherer', () => {
     }
   });
 
-  it('joins pieces of one kind and keeps the order of kinds', () => {
-    const gatherer = new PieceGatherer();
+  it('joins deltas of one kind and keeps the order of kinds', () => {
+    const gatherer = new DeltaGatherer();
     gatherer.add('assistant.thinking_added', 'hm');
     gatherer.add('assistant.thinking_added', 'm');
     gatherer.add('assistant.text_added', 'a');
@@ -55,29 +55,29 @@ describe('PieceGatherer', () => {
     expect(gatherer.take(0)).toEqual([]);
   });
 
-  it('cuts what is larger than a piece between characters', () => {
-    const gatherer = new PieceGatherer();
+  it('cuts what is larger than a delta between characters', () => {
+    const gatherer = new DeltaGatherer();
     const long = 'x' + '😀'.repeat(2_000);
     for (const part of [long.slice(0, 5), long.slice(5, 4_001), long.slice(4_001)])
       gatherer.add('assistant.text_added', part);
-    const pieces = gatherer.take(0);
-    expect(text(pieces)).toBe(long);
-    expect(Math.max(...pieces.map(({ data }) => Buffer.byteLength(data.text)))).toBeLessThanOrEqual(2_048);
-    expect(pieces).toHaveLength(4);
+    const deltas = gatherer.take(0);
+    expect(text(deltas)).toBe(long);
+    expect(Math.max(...deltas.map(({ data }) => Buffer.byteLength(data.text)))).toBeLessThanOrEqual(2_048);
+    expect(deltas).toHaveLength(4);
   });
 });
 
-describe('PieceWriter', () => {
+describe('DeltaWriter', () => {
   /** An append that is under way until `answer`, a clock, and the one timer that may be set. */
   function makeWriter() {
     const clock = fixedClock(0);
-    const sent: Piece[][] = [];
+    const sent: Delta[][] = [];
     let answer: { resolve: () => void; reject: (error: Error) => void } | null = null;
     let timer: { callBack: () => void; at: number } | null = null;
-    const writer = new PieceWriter({
+    const writer = new DeltaWriter({
       claim: {
-        record: (pieces) => {
-          sent.push(pieces);
+        record: (deltas) => {
+          sent.push(deltas);
           return new Promise((resolve, reject) => (answer = { resolve, reject }));
         },
       },
@@ -105,7 +105,7 @@ describe('PieceWriter', () => {
     };
   }
 
-  it('has one append under way, in which time the next pieces gather', async () => {
+  it('has one append under way, in which time the next deltas gather', async () => {
     const { writer, advance, answer, sentTexts } = makeWriter();
     writer.add('assistant.text_added', 'a');
     writer.add('assistant.text_added', 'b');
@@ -142,7 +142,7 @@ describe('PieceWriter', () => {
     expect(hasTimer()).toBe(false);
   });
 
-  it('throws what an append threw, at the next piece and at the end', async () => {
+  it('throws what an append threw, at the next delta and at the end', async () => {
     const { writer, answer } = makeWriter();
     writer.add('assistant.text_added', 'a');
     answer()?.reject(new Error('refused'));
