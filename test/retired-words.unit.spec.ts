@@ -7,7 +7,7 @@ async function retiredIn(text: string): Promise<{ line: number; found: string }[
 }
 
 test.each([
-  ['an identifier', 'if (isUnavailable) retry();', 'isUnavailable'],
+  ['an identifier', 'if (isAway) retry();', 'isAway'],
   ['a comment', '// The database is away.', 'away'],
   ['a string', "const text = 'it is done in vain';", 'in vain'],
   ['a test name', "it('goes on where it stopped', () => {});", 'goes on'],

@@ -2,7 +2,7 @@ import type { Harness, StepContext, StepEvent, Tool, ToolResult } from '#agents'
 import type { StepRequest, ToolName, ToolRequest, WorkStop } from './fake-provider.ts';
 
 /**
- * Preloaded into processes under test (`Outside.env`): gives them one harness more, which asks a provider and uses tools
+ * Preloaded into processes under test (`FakeProvider.env`): gives them one harness more, which asks a provider and uses tools
  * over HTTP. So they are the processes of production, from their own entry points.
  */
 Object.assign(globalThis, { [Symbol.for('spool.harnesses')]: [outsideHarness()] });

@@ -35,7 +35,7 @@ export type Point = 'step asked' | 'half said' | 'all said' | 'tool asked' | 'to
 
 /**
  * The world outside of Spool: a model provider and a tool server, played by the test's process, and what came to them.
- * Processes under test reach it by a harness of their own (outside-preload.ts) and know nothing else of the test.
+ * Processes under test reach it by a harness of their own (fake-provider-preload.ts) and know nothing else of the test.
  */
 export class FakeProvider implements World {
   readonly modelCalls: ModelCall[] = [];

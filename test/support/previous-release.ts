@@ -33,9 +33,12 @@ export function hasCommit(commit: string): boolean {
   return spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT, stdio: 'ignore' }).status === 0;
 }
 
-/** Returns the environment that loads the harness of `Outside`: the release's own preload, which fits its modules. */
+/**
+ * Returns the environment that loads the harness of `FakeProvider`: the release's own preload, which fits its modules. Release
+ * 0.1.0 has it as `outside-preload`.
+ */
 export function preloadOf(folder: string): Record<string, string> {
-  return { NODE_OPTIONS: `--import ${pathToFileURL(join(folder, 'dist/test/support/fake-provider-preload.js')).href}` };
+  return { NODE_OPTIONS: `--import ${pathToFileURL(join(folder, 'dist/test/support/outside-preload.js')).href}` };
 }
 
 /** Returns the folder of the built release. Builds it once per clone. */
