@@ -110,22 +110,6 @@ describe('an artifact that a second Run changes', () => {
 });
 
 describe('a file that an agent replaces', () => {
-  test('does not match the ETag of the old file', async () => {
-    const thread = await runningThread();
-    const old = await write(thread, 'old bytes');
-    const tag = (await content(old.id)).headers.get('etag') ?? '';
-    expect((await content(old.id, { 'if-none-match': tag })).status).toBe(304);
-    const now = await write(thread, 'new', old);
-    expect(now.id).toBe(old.id);
-    const read = await content(old.id, { 'if-none-match': tag });
-    expect([read.status, await read.text()]).toEqual([200, 'new']);
-    const rest = await content(old.id, { range: 'bytes=1-', 'if-range': tag });
-    expect([rest.status, await rest.text()]).toEqual([200, 'new']);
-    const newTag = read.headers.get('etag') ?? '';
-    const known = await content(old.id, { range: 'bytes=1-', 'if-range': newTag });
-    expect([known.status, await known.text()]).toEqual([206, 'ew']);
-  });
-
   test('is sent as the new file if it changes after its look-up', async () => {
     const thread = await runningThread();
     const old = await write(thread, 'old bytes');
@@ -155,33 +139,6 @@ describe('a file that an agent replaces', () => {
 
 describe('If-Match', () => {
   const remove = (path: string, tag: string) => api.call('DELETE', path, { headers: { 'if-match': tag } });
-
-  test('refuses to read or delete bytes that have changed', async () => {
-    const thread = await runningThread();
-    const old = await write(thread, 'old bytes');
-    const oldTag = `"${old.sha256}"`;
-    expect((await content(old.id, { 'if-match': oldTag })).status).toBe(200);
-    const now = await write(thread, 'new', old);
-    const newTag = `"${now.sha256}"`;
-    const read = await content(old.id, { 'if-match': oldTag, range: 'bytes=100-' });
-    expect([read.status, read.headers.get('etag'), await read.json()]).toEqual([
-      412,
-      newTag,
-      {
-        error: {
-          code: 'idempotency_conflict',
-          message: `If-Match failed: the file’s ETag is ${newTag}.`,
-        },
-      },
-    ]);
-    for (const path of [`/files/${old.id}`, `/threads/${thread.threadId}/files/${old.id}`]) {
-      const refused = await remove(path, oldTag);
-      expect([refused.status, refused.json.error.code]).toEqual([412, 'idempotency_conflict']);
-      expect(refused.headers.get('etag')).toBe(newTag);
-    }
-    expect((await remove(`/threads/${thread.threadId}/files/${old.id}`, `${oldTag}, ${newTag}`)).status).toBe(200);
-    expect((await remove(`/files/${old.id}`, newTag)).status).toBe(404);
-  });
 
   test.each([
     ['412 if the bytes change between the check and the deletion', (tag: string) => tag, 412],

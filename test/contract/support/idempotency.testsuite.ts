@@ -53,7 +53,9 @@ export function describeIdempotency(world: World): void {
         await world.client.post(`/threads/${json.thread.id}/events`, { events: [userMessage('once')] }, { headers }),
         await world.upload('once', 'once', { headers }),
       ];
-      for (const reply of others) expect(refusal(reply)).toEqual([409, 'idempotency_conflict']);
+      for (const reply of others) {
+        expect([...refusal(reply), reply.headers.get('retry-after')]).toEqual([409, 'idempotency_conflict', null]);
+      }
     });
 
     test('unique per token and key', async () => {
@@ -143,6 +145,8 @@ export function describeIdempotency(world: World): void {
         expect(refusal(other)).toEqual([409, 'idempotency_conflict']);
       }
       await eventually(async () => (await world.blobsWith('other bytes')) === 0, { what: 'refused bytes are gone' });
+      await world.client.delete(`/files/${first.json.file.id}`);
+      expect(refusal(await world.upload('a.txt', 'same bytes', { headers }))).toEqual([404, 'not_found']);
     });
 
     test('kept 24 h, then purged', async () => {
