@@ -5,7 +5,16 @@ import { RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
 import { EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
-import { CONFIG, DATABASE, isTracing, PlatformModule, type Config, type Database, type Logger } from '#platform';
+import {
+  CONFIG,
+  DATABASE,
+  isTracing,
+  LOGGER,
+  PlatformModule,
+  type Config,
+  type Database,
+  type Logger,
+} from '#platform';
 import { RunQueueModule } from '#run-queue';
 import { TaskPool, TaskPoolModule } from '#task-pool';
 import { ThreadReader, Threads, ThreadsModule } from '#threads';
@@ -21,7 +30,7 @@ import { DocsController } from './controllers/docs.controller.ts';
 import { FilesController } from './controllers/files.controller.ts';
 import { ServiceController } from './controllers/service.controller.ts';
 import { ThreadsController } from './controllers/threads.controller.ts';
-import { DocsPage } from './docs-page.ts';
+import { SWAGGER_UI } from './docs-page.ts';
 import { ErrorFilter } from './http/error-filter.ts';
 import { EventService } from './event-service.ts';
 import { Extensions } from './extensions.ts';
@@ -34,6 +43,7 @@ import { Links } from './links.ts';
 import { SummaryReader } from './queries/summary-reader.ts';
 import { ObservationModule } from './observation.module.ts';
 import { installRequestChecks } from './http/request-checks.ts';
+import { serveFiles } from './http/static-files.ts';
 import { installRequestTraces } from './http/request-traces.ts';
 import { RunService } from './run-service.ts';
 import { StreamsModule } from './streams/streams.module.ts';
@@ -107,7 +117,7 @@ const IDLE_CHECK_MS = 50;
     ThreadsModule,
   ],
   controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
-  providers: [...services, DocsPage, { provide: APP_FILTER, useClass: ErrorFilter }],
+  providers: [...services, { provide: APP_FILTER, useClass: ErrorFilter }],
 })
 export class ApiModule implements OnModuleInit, OnModuleDestroy {
   private readonly fastify: FastifyInstance;
@@ -120,6 +130,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     @Inject(HealthService) private readonly health: HealthService,
     @Inject(TaskPool) private readonly pool: TaskPool,
     @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
   ) {
     this.fastify = adapterHost.httpAdapter.getInstance<FastifyInstance>();
     this.unused = new UnusedConnections(this.fastify.server);
@@ -144,6 +155,7 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     installCompression(this.fastify);
     const bodies = new BodyIntake(this.config, this.pool);
     installRequestChecks(this.fastify, { callers, limiter, compatibility, bodies });
+    serveFiles(this.fastify, this.logger, SWAGGER_UI);
   }
 
   /** Closes the port first at shutdown, because an ended stream must not reconnect to this process. */

@@ -1,21 +1,12 @@
-import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-
-/** A file of the page, ready to be sent. */
-export interface DocsFile {
-  type: string;
-  bytes: Buffer;
-  etag: string;
-  headers: Readonly<Record<string, string>>;
-}
+import type { StaticFiles } from './http/static-files.ts';
 
 /**
  * The page at /api/docs. All its links are relative, so it works behind a proxy under another path. It loads nothing from
  * other hosts.
  */
-const PAGE = `<!doctype html>
+export const PAGE = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
@@ -37,7 +28,7 @@ const PAGE = `<!doctype html>
  * The script of the page. It is a separate file, because the policy below forbids inline scripts. Sends requests to the host
  * of the page: the policy or the network may block the public address that the document names.
  */
-const START = `const specUrl = new URL('v1/openapi.json', document.baseURI).href;
+export const START = `const specUrl = new URL('v1/openapi.json', document.baseURI).href;
 const beside = (spec) => ({ ...spec, servers: [{ url: new URL('v1', document.baseURI).href }] });
 
 SwaggerUIBundle({
@@ -69,41 +60,16 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const HTML = 'text/html; charset=utf-8';
-const SCRIPT = 'text/javascript; charset=utf-8';
-const STYLE = 'text/css; charset=utf-8';
+export const PAGE_HEADERS = {
+  'Content-Security-Policy': POLICY,
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-cache',
+};
 
-const assets = dirname(createRequire(join(import.meta.dirname, 'x.js')).resolve('swagger-ui-dist/package.json'));
-const asset = (name: string) => () => readFile(join(assets, name));
-
-/** The files that are served. Any other name is not found, even if such a file is on the disk. */
-const FILES = new Map<string, { type: string; read: () => Promise<Buffer> }>([
-  ['index.html', { type: HTML, read: async () => Buffer.from(PAGE) }],
-  ['start.js', { type: SCRIPT, read: async () => Buffer.from(START) }],
-  ['swagger-ui-bundle.js', { type: SCRIPT, read: asset('swagger-ui-bundle.js') }],
-  ['swagger-ui.css', { type: STYLE, read: asset('swagger-ui.css') }],
-  ['favicon-32x32.png', { type: 'image/png', read: asset('favicon-32x32.png') }],
-]);
-
-/** The files of the page. Each is read on its first request. */
-export class DocsPage {
-  private readonly found = new Map<string, Promise<DocsFile>>();
-
-  /** Returns null if the page has no such file. */
-  async find(name: string): Promise<DocsFile | null> {
-    const file = FILES.get(name);
-    if (file === undefined) return null;
-    const known = this.found.get(name) ?? load(file);
-    this.found.set(name, known);
-    // Tries again at the next request if the file could not be read.
-    known.catch(() => this.found.delete(name));
-    return known;
-  }
-}
-
-async function load({ type, read }: { type: string; read: () => Promise<Buffer> }): Promise<DocsFile> {
-  const bytes = await read();
-  const etag = `"${createHash('sha256').update(bytes).digest('hex')}"`;
-  const policy = { 'Content-Security-Policy': POLICY, 'Referrer-Policy': 'no-referrer' };
-  return { type, bytes, etag, headers: { 'X-Content-Type-Options': 'nosniff', ...(type === HTML ? policy : {}) } };
-}
+/** The files of Swagger UI that the page loads. */
+export const SWAGGER_UI = {
+  prefix: '/api/docs/',
+  folder: dirname(createRequire(join(import.meta.dirname, 'x.js')).resolve('swagger-ui-dist/package.json')),
+  names: new Set(['swagger-ui-bundle.js', 'swagger-ui.css', 'favicon-32x32.png']),
+} satisfies StaticFiles;

@@ -1,15 +1,32 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import type { RateLimiter } from '#access';
 import { untilAborted, type Logger } from '#platform';
 import type { Callers } from '../http/callers.ts';
 import { sendError } from '../http/error-filter.ts';
 import { ApiError, notFound, unauthenticated } from '../http/http-errors.ts';
 import { RequestCount } from '../http/limit-rate.ts';
+import { serveFiles } from '../http/static-files.ts';
 import { pageHeaders } from './page-policy.ts';
-import type { createQueueBoard, QueueBoardParts } from './queue-board.ts';
+import type { QueueBoardParts } from './queue-board.ts';
 import { hasSessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/queues';
+
+/** The files of Bull Board's page. */
+const UI = dirname(createRequire(join(import.meta.dirname, 'x.js')).resolve('@bull-board/ui/package.json'));
+
+/** The reads of one queue that Bull Board's page needs. All other routes are 404, also those that a later version adds. */
+const READS_OF_QUEUE = /^(?:metrics|\w{26}-\d+(?:\/(?:logs|flow))?)$/;
+
+/** The query parameters of the page. Other values make Bull Board or the database of the queue fail. */
+const QUERY = z.object({
+  page: z.stringFormat('page', /^\d{1,6}$/).optional(),
+  status: z.stringFormat('status', /^\w+$/).optional(),
+  activeQueue: z.stringFormat('queue', /^[^%\0]*$/).optional(),
+});
 
 /** If Redis is unavailable when the process starts, BullMQ waits for it without a limit. */
 const TIMEOUT_MS = 3_000;
@@ -29,15 +46,15 @@ XMLHttpRequest.prototype.open = function (...args) {
 };
 `;
 
-export interface BoardRoutesParts extends QueueBoardParts {
+export interface BoardRoutesParts extends Pick<QueueBoardParts, 'queue' | 'controls'> {
   callers: Callers;
   limiter: RateLimiter;
   logger: Logger;
 }
 
-/** Bull Board, for operators who have signed in. Only its GET routes are reachable. */
+/** Bull Board, for operators who have signed in. Only the reads of its page are reachable. */
 export class BoardRoutes {
-  private board: Promise<ReturnType<typeof createQueueBoard>> | null = null;
+  private board: Promise<{ server: FastifyInstance; page: string }> | null = null;
 
   constructor(private readonly parts: BoardRoutesParts) {}
 
@@ -46,12 +63,13 @@ export class BoardRoutes {
       sendError(this.parts.logger, request, reply, error);
     const handler = (request: FastifyRequest, reply: FastifyReply) => this.answer(request, reply);
     for (const url of [PATH, `${PATH}/*`]) fastify.route({ method: ['GET', 'HEAD'], url, errorHandler, handler });
+    serveFiles(fastify, this.parts.logger, { prefix: `${PATH}/static/`, folder: join(UI, 'dist', 'static') });
   }
 
   private async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { callers, limiter } = this.parts;
     const name = (request.params as { '*'?: string })['*'] ?? '';
-    // The page and its files hold no data of the queue, and a browser sends no key with them. Any session cookie is enough.
+    // The page holds no data of the queue, and a browser sends no key with it. Any session cookie is enough.
     const isData = name.startsWith('api/');
     if (isData || !hasSessionCookie(request)) {
       const count = new RequestCount(limiter, request, reply);
@@ -59,36 +77,51 @@ export class BoardRoutes {
       await count.add(session);
       if (session === null) return refuse(request, reply);
     }
+    if (isData) return this.read(name, request, reply);
+    void reply.header('Cache-Control', 'no-cache');
     if (name === 'spool-key.js') return reply.type('text/javascript; charset=utf-8').send(KEY_SCRIPT);
-    const { server, files } = await this.load();
-    if (name.startsWith('static/')) {
-      if (await files.send(name.slice('static/'.length), request, reply)) return reply;
-      throw notFound('path');
-    }
-    // All its pages are the same. `inject` resolves dots in a path, so another path could lead to data without a session.
-    const { statusCode, headers, body } = await this.ask(server, isData ? request.url : PATH, request);
-    void reply.code(statusCode).type(String(headers['content-type']));
-    return isData ? reply.header('Cache-Control', 'no-store').send(body) : reply.headers(HEADERS).send(toOwnPage(body));
+    const { page } = await this.load();
+    return reply.headers(HEADERS).type('text/html; charset=utf-8').send(page);
   }
 
-  /** Throws ApiError if the queue does not answer. */
-  private async ask(server: FastifyInstance, url: string, { id: requestId, log }: FastifyRequest) {
-    try {
-      const answer = await untilAborted(server.inject(url), AbortSignal.timeout(TIMEOUT_MS));
-      if (answer.statusCode < 500) return answer;
-      throw new Error(answer.body);
-    } catch (error) {
-      log.warn({ requestId, err: error }, 'queue page failed');
+  /** Sends the answer of Bull Board. Throws ApiError if the queue does not answer. */
+  private async read(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const ofQueue = `api/queues/${this.parts.queue.name}/`;
+    const isRead = name.startsWith(ofQueue)
+      ? READS_OF_QUEUE.test(name.slice(ofQueue.length))
+      : name === 'api/queues' || name === 'api/redis/stats';
+    if (!isRead) throw notFound('path');
+    if (!QUERY.safeParse(request.query).success) throw wrongQuery();
+    const { server } = await this.load();
+    const answer = await untilAborted(server.inject(request.url), AbortSignal.timeout(TIMEOUT_MS)).catch(
+      (error: unknown) => ({ statusCode: 500, body: error, headers: {} as Record<string, unknown> }),
+    );
+    const { statusCode, headers, body } = answer;
+    if (statusCode === 404) throw notFound('path');
+    if (statusCode === 400) throw wrongQuery();
+    if (statusCode !== 200) {
+      request.log.warn({ requestId: request.id, err: body }, 'queue page failed');
       throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.');
     }
+    return reply.header('Cache-Control', 'no-store').type(String(headers['content-type'])).send(body);
   }
 
-  /** Loads Bull Board at the first visit, so that it does not slow down the start of the process. */
+  /** Loads Bull Board at the first visit, so that it does not slow down the start of the process. All its pages are equal. */
   private load() {
-    this.board ??= import('./queue-board.ts').then((loaded) => loaded.createQueueBoard(PATH, this.parts));
+    this.board ??= import('./queue-board.ts')
+      .then(async ({ createQueueBoard }) => {
+        const server = createQueueBoard({ ...this.parts, prefix: PATH, ui: UI });
+        return { server, page: toOwnPage((await server.inject(PATH)).body) };
+      })
+      .catch((error: unknown) => {
+        this.board = null;
+        throw error;
+      });
     return this.board;
   }
 }
+
+const wrongQuery = () => new ApiError('invalid_field', 'The query is not one that the page of the queue sends.');
 
 /** Adds the script with the key. Removes what the policy forbids: the fonts of another site, and style inside the page. */
 function toOwnPage(html: string): string {

@@ -115,7 +115,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
       expect([sent.status, sent.headers.get('location')]).toEqual([302, login]);
     }
     const others = { authorization: `Bearer ${api.token}` };
-    for (const path of ['/api/queues', '/static/favicon.ico', '/spool-key.js', '/nowhere']) {
+    for (const path of ['/api/queues', '/spool-key.js', '/nowhere']) {
       for (const headers of [{}, others]) expect((await ask(path, { headers })).status).toBe(401);
     }
     const { cookie } = signed;
@@ -143,8 +143,23 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
       expect(files.length).toBeGreaterThan(5);
       for (const file of files) expect([file, (await get(`/${file}`)).status]).toEqual([file, 200]);
     }
-    for (const path of ['/api/nowhere', '/static/nothing.js', '/static/..%2f..%2fpackage.json']) {
+    for (const path of ['/static/nothing.js', '/static/..%2f..%2fpackage.json']) {
       expect([path, (await get(path)).status]).toEqual([path, 404]);
+    }
+  });
+
+  it(`has only the reads of its page (${backend})`, async () => {
+    for (const path of [
+      'nowhere',
+      'job-schedulers',
+      `queues/${name}/%00`,
+      `queues/${name}/rate-limit`,
+      `queues/${name}/default-job-options`,
+    ]) {
+      expect([path, (await get(`/api/${path}`)).status]).toEqual([path, 404]);
+    }
+    for (const query of ['page=1e300', 'page=-1', 'page=1&page=2', 'status=bogus', 'status=%00', 'activeQueue=%25']) {
+      expect([query, (await get(`/api/queues?${query}`)).status]).toEqual([query, 400]);
     }
   });
 }

@@ -1,58 +1,53 @@
 import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '#platform';
 import { sendError } from '../http/error-filter.ts';
 import { ApiError } from '../http/http-errors.ts';
+import { serveFiles } from '../http/static-files.ts';
 import { pageHeaders } from './page-policy.ts';
-import { StaticFolder } from './static-folder.ts';
 
 const PATH = '/console';
-const PAGE = 'index.html';
 const NONCE = '__CSP_NONCE__';
 
-/** Of the build, or, where the sources run, of the last one. */
+/** The folder of the current build, or of the last build if the sources run. */
 const above = join(import.meta.dirname, '..', '..', '..');
 const DIST = basename(above) === 'dist' ? above : join(above, 'dist');
 
-/** Where the build leaves the page. */
+/** The folder where the build writes the page. */
 export const CONSOLE_FOLDER = join(DIST, 'apps', 'console');
 
-/** The operators' page: its files, and itself at every other path below, for which it has a view. */
+/** The page of the console. Each of its views has a path below `/console`, so every such path returns the page. */
 export class PageRoutes {
-  private readonly files: StaticFolder;
+  private html: Promise<string> | null = null;
 
   constructor(
-    folder: string,
+    private readonly folder: string,
     private readonly logger: Logger,
-  ) {
-    this.files = new StaticFolder(folder, (name) => name.startsWith('assets/'));
-  }
+  ) {}
 
   install(fastify: FastifyInstance): void {
     const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
       sendError(this.logger, request, reply, error);
-    for (const url of [PATH, `${PATH}/*`]) {
-      fastify.route({
-        method: ['GET', 'HEAD'],
-        url,
-        errorHandler,
-        handler: (request, reply) => this.answer(request, reply),
-      });
-    }
+    const handler = (_: FastifyRequest, reply: FastifyReply) => this.answer(reply);
+    for (const url of [PATH, `${PATH}/*`]) fastify.route({ method: ['GET', 'HEAD'], url, errorHandler, handler });
+    // A missing asset is 404: a browser would take the page for a script.
+    serveFiles(fastify, this.logger, {
+      ...{ prefix: `${PATH}/assets/`, folder: join(this.folder, 'assets'), isHashed: true },
+    });
   }
 
-  private async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const name = (request.params as { '*'?: string })['*'] ?? '';
-    if (name !== PAGE && (await this.files.send(name, request, reply))) return reply;
-    // Not the page in the place of a file of another build: it would be taken for a script.
-    if (name.startsWith('assets/')) throw new ApiError('path_not_found', 'There is no such file.');
-    if (!(await this.files.has(PAGE)))
+  private async answer(reply: FastifyReply): Promise<FastifyReply> {
+    this.html ??= readFile(join(this.folder, 'index.html'), 'utf8');
+    const html = await this.html.catch((error: NodeJS.ErrnoException) => {
+      this.html = null;
+      if (error.code !== 'ENOENT') throw error;
       throw new ApiError('path_not_found', 'The console is not built: run `npm run build`.');
-    const { bytes, type } = await this.files.read(PAGE);
-    // Another one in each answer: only style that carries it is taken.
+    });
+    // The policy accepts only styles that carry the nonce, so each response has a new one.
     const nonce = randomBytes(16).toString('base64url');
     const headers = pageHeaders({ style: `'nonce-${nonce}'` });
-    return reply.headers(headers).type(type).send(bytes.toString().replaceAll(NONCE, nonce));
+    return reply.headers(headers).type('text/html; charset=utf-8').send(html.replaceAll(NONCE, nonce));
   }
 }

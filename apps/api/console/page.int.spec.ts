@@ -2,21 +2,22 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { createLogger } from '#platform';
 import { PageRoutes } from './page-routes.ts';
 
-// Real: HTTP, a folder such as the build leaves.
+// Real: HTTP, and a folder like that of the build.
 
-const SCRIPT = 'export const text = "a script that is long enough to be compressed";\n'.repeat(100);
-const FILES = {
+const SCRIPT = 'export const text = "a script";\n'.repeat(100);
+const FILES: Record<string, string | Buffer> = {
   'index.html':
     '<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__" /><script src="/console/assets/a-1.js"></script>',
-  'icon.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>',
   'assets/a-1.js': SCRIPT,
+  'assets/a-1.js.br': brotliCompressSync(SCRIPT),
+  'assets/a-1.js.gz': gzipSync(SCRIPT),
   'assets/small-1.css': 'a{}',
-  '../secret.txt': 'secret',
+  '../secret.txt': 'text outside of the folder',
 };
 
 let folder: string;
@@ -43,7 +44,7 @@ async function serve(from: string): Promise<{ fastify: FastifyInstance; origin: 
 const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(`${origin}/console${path}`, { method, headers });
 
-/** As it stands: `fetch` tidies paths up, and unpacks. */
+/** Sends the path as it is, and returns the bytes as they are: `fetch` normalizes paths and decompresses. */
 function send(
   path: string,
   headers: Record<string, string> = {},
@@ -61,7 +62,7 @@ function send(
   });
 }
 
-it('is the page at every path, each time with another number that its policy names', async () => {
+it('returns the page at every path, with a new nonce each time', async () => {
   const nonces = new Set<string>();
   for (const path of ['', '/', '/threads/01J', '/runs?status=failed', '/a/b.c/d', '/index.html']) {
     const page = await get(path);
@@ -86,25 +87,24 @@ it('is the page at every path, each time with another number that its policy nam
   expect([head.status, await head.text()]).toEqual([200, '']);
 });
 
-it('has files with a hash in their name kept for good, and others asked for again', async () => {
+it('lets browsers keep its assets for a year', async () => {
   const cached = async (path: string) => {
     const { status, headers } = await get(path);
     return [status, headers.get('content-type'), headers.get('cache-control'), headers.get('x-content-type-options')];
   };
-  const forGood = 'public, max-age=31536000, immutable';
-  expect(await cached('/assets/a-1.js')).toEqual([200, 'text/javascript; charset=utf-8', forGood, 'nosniff']);
-  expect(await cached('/assets/small-1.css')).toEqual([200, 'text/css; charset=utf-8', forGood, 'nosniff']);
-  expect(await cached('/icon.svg')).toEqual([200, 'image/svg+xml', 'no-cache', 'nosniff']);
-  const etag = (await get('/icon.svg')).headers.get('etag')!;
-  const again = await get('/icon.svg', { 'if-none-match': `"x", ${etag}` });
-  expect([again.status, await again.text()]).toEqual([304, '']);
-  expect((await get('/icon.svg', { 'if-none-match': '"x"' })).status).toBe(200);
+  const forAYear = 'public, max-age=31536000, immutable';
+  expect(await cached('/assets/a-1.js')).toEqual([200, 'application/javascript; charset=utf-8', forAYear, 'nosniff']);
+  expect(await cached('/assets/small-1.css')).toEqual([200, 'text/css; charset=utf-8', forAYear, 'nosniff']);
 });
 
-it('compresses what is worth it, as the browser takes it', async () => {
+it('sends a compressed asset if the browser accepts it', async () => {
   const sent = async (path: string, accepted: string) => {
     const { headers, body } = await send(`/console${path}`, { 'accept-encoding': accepted });
-    return { encoding: (headers as Record<string, string>)['content-encoding'], body };
+    return {
+      headers: headers as Record<string, string>,
+      encoding: (headers as Record<string, string>)['content-encoding'],
+      body,
+    };
   };
   const br = await sent('/assets/a-1.js', 'gzip, deflate, br, zstd');
   expect([br.encoding, brotliDecompressSync(br.body).toString()]).toEqual(['br', SCRIPT]);
@@ -113,22 +113,13 @@ it('compresses what is worth it, as the browser takes it', async () => {
   const plain = await sent('/assets/a-1.js', 'identity');
   expect([plain.encoding, plain.body.toString()]).toEqual([undefined, SCRIPT]);
   expect((await sent('/assets/small-1.css', 'br')).encoding).toBeUndefined();
-  const etags = await Promise.all(
-    ['br', 'gzip', 'identity'].map(
-      async (accepted) => (await send('/console/assets/a-1.js', { 'accept-encoding': accepted })).headers,
-    ),
-  );
-  expect(new Set(etags.map((headers) => (headers as { etag: string }).etag)).size).toBe(3);
+  for (const { headers } of [br, gzip]) expect(headers['vary']?.toLowerCase()).toContain('accept-encoding');
 });
 
-it('is not the page in the place of a file of another build', async () => {
+it('returns 404, not the page, for an asset of another build', async () => {
   for (const path of ['/assets/a-2.js', '/assets/', '/assets/../assets/x']) {
     const { status, body } = await send(`/console${path}`);
-    expect([path, status, JSON.parse(body.toString())]).toEqual([
-      path,
-      404,
-      { error: expect.objectContaining({ code: 'not_found' }) as unknown },
-    ]);
+    expect([path, status, body.includes('<')]).toEqual([path, 404, false]);
   }
 });
 
@@ -139,28 +130,13 @@ it.each([
   '/assets/..%2f..%2fsecret.txt',
   '/..%5csecret.txt',
   '//etc/passwd',
-])('never leaves its folder: %s', async (path) => {
+])('sends no file outside of its folder: %s', async (path) => {
   const { body } = await send(`/console${path}`);
-  expect(body.toString()).not.toContain('secret');
+  expect(body.toString()).not.toContain('outside');
   expect(body.toString()).not.toContain('root:');
 });
 
-it('looks again where its folder could not be read', async () => {
-  const later = join(folder, '..', 'later');
-  await writeFile(later, 'no folder');
-  const { fastify: made, origin: from } = await serve(later);
-  try {
-    expect((await fetch(`${from}/console`)).status).toBe(500);
-    await rm(later);
-    await mkdir(later);
-    await writeFile(join(later, 'index.html'), FILES['index.html']);
-    expect((await fetch(`${from}/console`)).status).toBe(200);
-  } finally {
-    await made.close();
-  }
-});
-
-it('says that there is no build', async () => {
+it('returns 404 before the first build', async () => {
   const none = await serve(join(folder, 'none'));
   try {
     const response = await fetch(`${none.origin}/console`);

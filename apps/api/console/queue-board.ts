@@ -1,15 +1,10 @@
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
 import type { JobStatus, UIConfig } from '@bull-board/api/typings/app';
 import type { Queue } from 'bullmq';
-import Fastify from 'fastify';
+import Fastify, { type FastifyInstance } from 'fastify';
 import type { QueueControls } from '#run-queue';
-import { StaticFolder } from './static-folder.ts';
-
-const UI = dirname(createRequire(join(import.meta.dirname, 'x.js')).resolve('@bull-board/ui/package.json'));
 
 const UI_CONFIG = {
   boardTitle: 'Spool queue',
@@ -50,16 +45,18 @@ class ShownQueue extends BullMQAdapter {
 export interface QueueBoardParts {
   queue: Queue;
   controls: QueueControls;
+  /** The path of the page. */
+  prefix: string;
+  /** The folder of Bull Board's page. */
+  ui: string;
 }
 
-/** Returns the files of Bull Board's page, and a Fastify instance with the rest of it. The instance listens on no port. */
-export function createQueueBoard(prefix: string, { queue, controls }: QueueBoardParts) {
+/** Returns a Fastify instance with Bull Board. The instance listens on no port. */
+export function createQueueBoard({ queue, controls, prefix, ui }: QueueBoardParts): FastifyInstance {
   const serverAdapter = new FastifyAdapter();
-  const options = { uiBasePath: UI, uiConfig: UI_CONFIG };
+  const options = { uiBasePath: ui, uiConfig: UI_CONFIG };
   createBullBoard({ queues: [new ShownQueue(queue, controls)], serverAdapter, options });
   const server = Fastify();
   void server.register(serverAdapter.registerPlugin(), { prefix });
-  // Scripts and styles have a hash in their names.
-  const files = new StaticFolder(join(UI, 'dist', 'static'), (name) => /\.[0-9a-f]{10}\.(js|css)$/.test(name));
-  return { server, files };
+  return server;
 }

@@ -8,6 +8,7 @@ import { AccountMenu } from './frame/account-menu.tsx';
 import { UnreachableBanner } from './frame/unreachable-banner.tsx';
 import { ErrorBoundary } from './frame/error-boundary.tsx';
 import classes from './frame/frame.module.css';
+import icon from './icon.svg';
 import { Login } from './frame/login.tsx';
 import { Navigation } from './frame/navigation.tsx';
 import { loadAll } from './lazy.tsx';
@@ -129,7 +130,7 @@ function Head({ session, opened, toggle }: { session: Session; opened: boolean; 
           aria-controls="pages"
         />
         <Link href="/" className={classes.brand}>
-          <Image src="/console/icon.svg" alt="" w={22} h={22} />
+          <Image src={icon} alt="" w={22} h={22} />
           <Text span fw={700}>
             Spool
           </Text>
