@@ -1,4 +1,4 @@
--- A page of agents, newest first: one ($1), of an organization ($2), of a name ($3), deleted or not ($4), after one ($5).
+-- A page of agents, newest first. Filters: id ($1), organization ($2), name ($3), deleted ($4). Cursor: $5.
 select a.id,
        a.organization_id as "organizationId",
        (select o.name from organizations o where o.id = a.organization_id) as "organizationName",

@@ -1,5 +1,5 @@
--- A page of the audit log, newest first: of an actor ($1), of actions that begin so ($2), of a target ($3) or organization ($4),
--- since a time ($5), after one ($6).
+-- A page of the audit log, newest first. Filters: actor ($1), prefix of the action ($2), target ($3), organization ($4),
+-- since ($5). Cursor: $6.
 select id,
        occurred_at     as "occurredAt",
        json_build_object('kind', actor_kind, 'id', actor_id, 'name', actor_name) as actor,

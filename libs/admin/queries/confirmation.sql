@@ -1,4 +1,4 @@
--- What the request $2 of the Thread $1 asks for, answered or not: from the end of the stream, where those that wait are.
+-- The tool call of the confirmation request $2 in the Thread $1, decided or not. Scans from the end, where open requests are.
 select run_id as "runId", data ->> 'toolName' as "toolName"
 from events
 where thread_id = $1 and type = 'tool.confirmation_requested' and data ->> 'requestId' = $2

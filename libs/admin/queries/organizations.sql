@@ -1,4 +1,4 @@
--- A page of organizations, newest first: one ($1), all of a name ($2), after one ($3).
+-- A page of organizations, newest first. Filters: id ($1), name ($2). Cursor: $3.
 select id, name, created_at as "createdAt", json_build_object('runs', max_runs) as concurrency,
        (select json_build_object('count', coalesce(max(u.files), 0), 'bytes', coalesce(max(u.bytes), 0),
                  'maxCount', max_files, 'maxBytes', max_file_bytes)

@@ -1,5 +1,5 @@
--- PostgreSQL itself, and its time. Of the sessions of other roles one is told the database, and not of which kind they are, unless one may
--- read all statistics: those that are of a database are clients, but for a few of autovacuum.
+-- The state of PostgreSQL, and its time. A role without pg_read_all_stats sees no backend_type in sessions of other roles. Counts
+-- those with a database as clients; only a few are autovacuum workers.
 select now() as at,
        current_setting('server_version') as version,
        (select count(*)::integer from pg_stat_activity

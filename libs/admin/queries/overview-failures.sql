@@ -1,4 +1,4 @@
--- What Runs have failed by since a time ($1), the most frequent first.
+-- The error codes of Runs that failed since $1, the most frequent first.
 select code, count, last[1]::timestamptz as "lastAt", last[2] as "lastRunId"
 from (
   select error ->> 'code' as code,

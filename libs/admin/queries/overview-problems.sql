@@ -1,9 +1,8 @@
--- Runs that somebody should look at, by what is wrong: how many, since when, and the oldest 5 of each. Those that are live, and
--- of those that have failed since a time ($1) the ones that are still their Thread's last: nobody has tried again, and a Thread that
--- is ended or put away needs no other Run. What can be retried comes first.
+-- Runs that need attention, by problem: count, start, and the oldest 5, retryable ones first. Includes live Runs, and failed Runs
+-- since $1 that are still the last of their Thread. Leaves out terminated and archived Threads, which need no other Run.
 with found as (
   select case when state = 'waiting' then 'waiting_runs'
-              -- A worker renews its leases three times before they end, and the reaper looks each second.
+              -- A worker renews its lease three times before it expires, and the reaper runs each second.
               when state = 'leased' and due_at < now() - interval '5 seconds' then 'lease_over'
               when state = 'ready' and limited_by is null then 'backlog' end as kind,
          run_id,
@@ -36,5 +35,5 @@ select kind, count, retryable, since,
         join thread_summaries t on t.thread_id = r.thread_id) as runs
 from counted
 union all
--- Files whose bytes somebody has missed.
+-- Files whose bytes a reader did not find.
 select 'lost_files', count(*)::integer, 0, min(lost_at), '[]'::json from files where lost_at is not null having count(*) > 0

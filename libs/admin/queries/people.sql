@@ -1,4 +1,4 @@
--- A page of people, newest first: one ($1), all of a name ($2), members of an organization ($3), after one ($4).
+-- A page of people, newest first. Filters: id ($1), name ($2), organization ($3). Cursor: $4.
 select p.id, p.name, p.created_at as "createdAt",
        array(select m.organization_id from memberships m where m.person_id = p.id order by 1) as "organizationIds"
 from people p

@@ -1,5 +1,4 @@
--- The queue ($1), whether it is unavailable ($2) or paused by a BullMQ tool ($3), live Runs by state, and the workers that are alive,
--- as of one moment.
+-- A snapshot of the queue ($1): whether it is unavailable ($2) or paused by a BullMQ tool ($3), live Runs by state, live workers.
 select (select min(paused_at) from queue_controls where queue in ($1, $3)) as "pausedAt",
        (select coalesce(json_agg(case queue when $1 then 'spool' else 'bullmq' end order by paused_at), '[]')
         from queue_controls where queue in ($1, $3) and paused_at is not null) as "pausedBy",

@@ -1,6 +1,5 @@
--- The events that a timeline is made of: those of the types $6 of the Run $2 in the Thread $1, after the version $3 up to $4,
--- oldest first, at most $5. Only the first of several deltas of text, and only the fields that a timeline needs, because results
--- can have a megabyte.
+-- The events for the timeline of the Run $2 in the Thread $1, oldest first. Filters: types $6, versions after $3 up to $4. At most $5.
+-- Returns only the first of several text deltas, and only the fields of a timeline, because results can have a megabyte.
 select type, attempt, "occurredAt", schema_version as "schemaVersion",
        case type
          when 'run.completed' then '{}'

@@ -1,5 +1,5 @@
--- Between which versions of the Thread $1 the events are that a Run can have which began after the event id $2 and ended
--- before the id $3 (null: it goes on): by the index of the public log, which each Run has entries in.
+-- The range of versions in the Thread $1 for a Run between the event ids $2 and $3 (null for a live Run). Uses the index of the
+-- public log, in which each Run has entries.
 select coalesce((
          select version from events where thread_id = $1 and public and id < $2 order by id desc limit 1
        ), 0) as "from",

@@ -1,9 +1,8 @@
--- Runs, newest first, each with its work row while it is live: one ($1), all of a Thread ($2), those that are live ($7), or all; of
--- an organization ($3) or agent ($4), of a status ($5), that failed with a code ($8), created since a time ($9), before which no
--- id ($10) is of, after one ($6).
+-- A page of Runs, newest first, live ones with their work item. Filters: id ($1), Thread ($2), live ($7), organization ($3),
+-- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10. Cursor: $6.
 --
--- `any (array (…))` where a join or `in` would do: what is not asked for is folded away before it is planned, and what is
--- becomes the key of an index. Within an `or`, `in (select …)` is a filter of each row of a walk over the whole table.
+-- Uses `any (array (…))` instead of a join or `in`: the planner removes absent filters, and turns the others into index keys.
+-- Within an `or`, `in (select …)` would filter each row of a full scan.
 select r.run_id as id,
        r.thread_id    as "threadId",
        r.status, r.trigger,
@@ -12,7 +11,7 @@ select r.run_id as id,
        r.completed_at as "completedAt",
        r.updated_at   as "updatedAt",
        r.error,
-       -- As retry_run of the domain decides.
+       -- Same rule as retry_run of the domain.
        r.run_id = t.last_run_id and not t.archived and t.status <> 'TERMINATED'
          and case r.status when 'failed' then (r.error ->> 'retryable')::boolean
                            else r.status in ('cancelled', 'expired') end as "mayBeRetried",
@@ -38,7 +37,7 @@ where ($1::text is null or r.run_id = $1)
           and ($6::text is null or l.run_id < $6)
           and ($10::text is null or l.run_id >= $10)
         order by l.run_id desc
-        -- The rest of the conditions is of what is claimed, which is never much, or of the page's edge.
+        -- The other conditions below apply only to claimed Runs, which are few, or to the edge of the page.
         limit case when $5 in ('booting', 'running') or $9::timestamptz is not null then null else $11::integer end)))
   and ($3::text is null or t.organization_id = $3 and t.agent_id = any (array(
         select a.id from agents a where a.organization_id = $3)))

@@ -1,8 +1,8 @@
--- As threads.sql, of those in which $12 is found: as an id ($13, upper case; null where it is none) of a Thread or of one of its
--- Runs, as a user's id, as a reference, or within the title.
+-- Like threads.sql, for Threads with the text $12: the id of a Thread or Run, a user id, a reference, or a part of the title.
+-- $13 is the id in upper case; null if $12 is not an id.
 --
--- Keys are looked up. For a user or reference with many Threads, finds those that changed last, at most 10,000 per agent. Titles are
--- read from the newest Thread on, until the page is full or to the 100,000th. In one `or` the planner would walk all Threads.
+-- Looks up keys. For a user or reference with many Threads, finds the last changed ones, at most 10,000 per agent. Reads at most
+-- 100,000 titles, from the newest Thread until the page is full. In one `or`, the planner would scan all Threads.
 with found as materialized (
   select array(
     select $13::text where $13 is not null

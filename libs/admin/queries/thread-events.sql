@@ -1,5 +1,5 @@
--- The stored events of the Thread $1, newest first: those before the version $2, at most $3 of them, and no more once they
--- pass $4 bytes, first as they are stored, which is known without reading them.
+-- The stored events of the Thread $1 before the version $2, newest first, at most $3. Stops after $4 bytes, first by the stored
+-- size, which is known without reading them.
 select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt"
 from (
   select *, sum(octet_length(data::text)) over newest_first - octet_length(data::text) as after

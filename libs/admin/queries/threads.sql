@@ -1,5 +1,6 @@
--- A page of Threads, newest first: one ($1), or those that match all given filters, after one ($9),
--- with a reference ($11). Organizations, users and references are also looked up by their agents, because the indices begin with those.
+-- A page of Threads, newest first. Filters: id ($1), organization ($2), agent ($3), owner ($4, $5), user ($6), status ($7),
+-- archived ($8), reference ($11). Cursor: $9.
+-- Looks up organizations, users and references also by their agents, because the indexes begin with the agent.
 select t.thread_id as id,
        t.organization_id        as "organizationId",
        (select o.name from organizations o where o.id = t.organization_id) as "organizationName",

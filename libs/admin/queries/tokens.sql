@@ -1,5 +1,5 @@
--- A page of tokens, newest first: one ($1), one by the hash of its secret ($2), of a kind ($3), status ($4), person ($5) or
--- organization ($6), that may call an agent ($7), after one ($8), of a name ($10).
+-- A page of tokens, newest first. Filters: id ($1), hash of the secret ($2), kind ($3), status ($4), person ($5),
+-- organization ($6), permitted agent ($7), name ($10). Cursor: $8.
 select t.id, t.kind, t.name, s.status,
        t.person_id       as "personId",
        (select p.name from people p where p.id = t.person_id) as "personName",

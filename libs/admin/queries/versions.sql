@@ -1,4 +1,4 @@
--- A page of an agent's versions ($1), newest first: one ($2), before one ($3); with their manifests or not ($5).
+-- A page of the versions of an agent ($1), newest first. Filters: version ($2), before a version ($3). $5: with manifests.
 select v.version, v.created_at as "createdAt", v.version = a.live_version as live,
        case when $5::boolean then v.manifest end as manifest
 from agent_versions v

@@ -1,5 +1,5 @@
--- Runs that wait for a person, newest first, each with the requests that are not answered yet: those of a Thread ($1),
--- organization ($2) or agent ($3), after one ($4), at most $5, and no more once they pass $6 bytes.
+-- Runs that wait for a person, newest first, with their open requests. Filters: Thread ($1), organization ($2), agent ($3).
+-- Cursor: $4. At most $5 Runs; stops after $6 bytes.
 select *
 from (
   select waiting.*, sum(octet_length(requests::text)) over (order by "runId" desc rows unbounded preceding) as bytes
@@ -31,7 +31,7 @@ from (
         from jsonb_array_elements(run -> 'requests') with ordinality as requests (request, place)
         where request ->> 'decision' is null
       ) open
-      -- One after the other from the end of the stream, where what a Run waits for is: no index has request ids.
+      -- Scans from the end of the stream, where open requests are, because no index has request ids.
       cross join lateral (
         select e.data
         from events e
