@@ -15,7 +15,7 @@ export type AdminParts = AgentHandlerParts &
   ThreadHandlerParts &
   ThreadContentParts;
 
-/** One handler an operation, whoever calls it: the admin API, or `spool --local`. */
+/** Returns one handler for each operation, for the admin API and `spool --local`. */
 export function adminHandlers(parts: AdminParts): AdminHandlers {
   return {
     ...organizationHandlers(parts),

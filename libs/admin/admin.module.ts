@@ -11,7 +11,7 @@ import { adminHandlers } from './admin-handlers.ts';
 /** Injection token of the AdminHandlers. */
 export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
 
-/** Everything that operators can do. Needs a platform beside it. */
+/** All operations of operators. Needs PlatformModule. */
 @Module({
   imports: [AgentsModule, EventStoreModule, FilesModule, LiveModule, RunQueueModule, ThreadsModule],
   providers: [

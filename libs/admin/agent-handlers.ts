@@ -21,7 +21,7 @@ import { AdminRefused, missing } from './refused.ts';
 
 const ok = { ok: true } as const;
 
-/** For so long a deletion ends Threads before it answers; the workers' housekeeping does the rest. Milliseconds. */
+/** How long a deletion ends Threads before it responds, milliseconds. The workers' housekeeping ends the rest. */
 const END_THREADS_MS = 2_000;
 
 export interface AgentHandlerParts {
@@ -31,7 +31,7 @@ export interface AgentHandlerParts {
   handler: CommandHandler;
 }
 
-/** Agents, their versions, and who may use them. */
+/** Handles Agents and their manifests. */
 export function agentHandlers({
   pool,
   agents,
@@ -119,14 +119,14 @@ export function invitationHandlers(pool: Pool): SomeHandlers<'invitePerson' | 'u
   };
 }
 
-/** Throws AdminRefused, as those below. */
+/** Returns the Agent. Throws AdminRefused, as do the functions below. */
 async function findAgent(reader: AdminReader, id: string): Promise<ManagedAgent> {
   const [agent] = await reader.agents({ id });
   if (agent === undefined) throw missing('Agent', id);
   return agent;
 }
 
-/** It stays as it is until the end of the transaction. */
+/** Returns an Agent that is not deleted and locks it until the end of the transaction. */
 async function lockLiveAgent(client: PoolClient, id: string): Promise<ManagedAgent> {
   await lockRow(client, 'agents', id);
   const agent = await findAgent(new AdminReader(client), id);
@@ -141,7 +141,7 @@ interface WantedChange {
   action: string;
 }
 
-/** What is so already changes nothing and is no entry. */
+/** Changes an Agent. Writes no audit entry if nothing differs. */
 function changeAudited(pool: Pool, { agentId, actor, wanted, action }: WantedChange): Promise<{ agent: ManagedAgent }> {
   return audited(pool, actor, async (client, note) => {
     const reader = new AdminReader(client);
@@ -159,7 +159,7 @@ function changeAudited(pool: Pool, { agentId, actor, wanted, action }: WantedCha
   });
 }
 
-/** The older manifest again, as the next version. */
+/** Adds an older manifest as the next version. */
 function rollBack(pool: Pool, agentId: string, wanted: number | undefined, actor: Actor) {
   return audited(pool, actor, async (client, note) => {
     const reader = new AdminReader(client);

@@ -26,8 +26,8 @@ export interface ApplyParts {
 }
 
 /**
- * Makes the agents of an organization be as their manifests say, all or none. Throws AdminRefused: a manifest is wrong, two
- * have one name, a name is that of two agents, or an agent has moved on since the caller saw it.
+ * Creates or updates the agents of an organization from their manifests, all or none. Throws AdminRefused if a manifest is invalid,
+ * two share a name, two agents have the name, or an agent is not at the expected version.
  */
 export async function applyManifests(
   parts: ApplyParts,
@@ -36,13 +36,13 @@ export async function applyManifests(
 ): Promise<{ agents: AppliedManifest[] }> {
   const manifests = await readManifests(parts.harnesses, body.manifests);
   refuseSameNames(manifests);
-  // Before anything is changed: where it cannot be told, nothing is.
+  // Read before any change, so that a failure changes nothing.
   const readiness = await Promise.all(manifests.map((manifest) => parts.agents.readiness(manifest)));
   const applied = await audited(parts.pool, actor, async (client, note) => {
     const reader = new AdminReader(client);
     const { id } = await findOrganization(reader, body.organizationId);
     if (body.ownerPersonId !== undefined) await findPerson(reader, body.ownerPersonId);
-    // Whoever else applies to this organization waits: else both would create the agent.
+    // Two concurrent requests would otherwise both create the agent.
     await lockRow(client, 'organizations', id);
     await lockAgents(client, id, manifests);
     const plans = [];
@@ -55,7 +55,7 @@ export async function applyManifests(
   return { agents: applied.map((plan, i) => describe(plan, [...readiness[i]!])) };
 }
 
-/** Whoever changes one of these agents waits too. */
+/** Makes concurrent changes of these agents wait. */
 async function lockAgents(client: PoolClient, organizationId: string, manifests: AgentManifest[]): Promise<void> {
   await client.query(
     `select from agents where organization_id = $1 and name = any ($2::text[]) and deleted_at is null
@@ -84,17 +84,17 @@ function readManifest(harnesses: Harnesses, value: Record<string, unknown>, i: n
 
 function refuseSameNames(manifests: readonly AgentManifest[]): void {
   const names = manifests.map(({ name }) => name);
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined)
-    throw new AdminRefused('invalid_request', `Two manifests have the name ${JSON.stringify(twice)}.`);
+  const repeated = names.find((name, i) => names.indexOf(name) !== i);
+  if (repeated !== undefined)
+    throw new AdminRefused('invalid_request', `Two manifests have the name ${JSON.stringify(repeated)}.`);
 }
 
 interface Plan {
   manifest: AgentManifest;
-  /** Null: it is to be created. */
+  /** Null if it does not exist yet. */
   agent: ManagedAgent | null;
   change: AppliedManifest['change'];
-  /** The live version then. */
+  /** The live version after the change. */
   version: number;
   diff: string;
   published: boolean;

@@ -3,11 +3,11 @@ import { connectRedis, serversOf } from '#platform';
 
 export interface RedisInfo {
   version: string;
-  /** `maxmemory-policy`; undefined where the server does not tell. */
+  /** `maxmemory-policy`; undefined if the server does not report it. */
   policy: string | undefined;
-  /** Bytes of memory that its data take. */
+  /** Memory used by its data, bytes. */
   usedBytes: number | null;
-  /** Of one PING. */
+  /** Latency of one PING. */
   latencyMs: number;
   /** Replicas of this server, which can replace it. */
   replicas: number;

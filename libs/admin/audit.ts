@@ -2,21 +2,21 @@ import type { Pool, PoolClient } from 'pg';
 import type { AppendHook } from '#event-store';
 import { newId, queryTimeout, transact, type Queryable } from '#platform';
 
-/** Who changes something. */
+/** The operator who changes something. */
 export interface Actor {
-  /** An operator token, or somebody on a machine that reaches the database. */
+  /** An operator token, or a user of a machine that reaches the database. */
   kind: 'operator' | 'local';
-  /** Id of the token; of a local one user and host. */
+  /** The id of the token, or the local user and host. */
   id: string;
   name: string;
 }
 
 export interface Change {
-  /** What was changed and how, such as `token.revoked`. */
+  /** Name of the change, such as `token.revoked`. */
   action: string;
   targetId?: string | null;
   organizationId?: string | null;
-  /** How exactly; never a secret. */
+  /** Never a secret. */
   details?: Record<string, unknown>;
 }
 
@@ -24,8 +24,8 @@ export interface Change {
 export type Note = (change: Change) => void;
 
 /**
- * Makes changes in one transaction with their entries in the audit log: neither is ever there without the other. What notes
- * nothing has changed nothing. Throws what the work throws, and DatabaseUnavailable: then it may have been committed.
+ * Makes changes and their audit entries in one transaction. Work that changes something must note it. Throws the error of the work,
+ * and DatabaseUnavailable; then the transaction may have been committed.
  */
 export function audited<T>(pool: Pool, actor: Actor, work: (client: PoolClient, note: Note) => Promise<T>): Promise<T> {
   return transact(pool, async (client) => {
@@ -37,8 +37,8 @@ export function audited<T>(pool: Pool, actor: Actor, work: (client: PoolClient, 
 }
 
 /**
- * Has others who change the row wait until the end of the transaction: what is read after this stays so, and the entries do
- * not tell another's change as the actor's own.
+ * Locks the row until the end of the transaction. What is read after this stays true, so audit entries do not attribute the change
+ * of another operator to the actor.
  */
 export async function lockRow(
   client: PoolClient,
@@ -59,8 +59,8 @@ export function auditHook(actor: Actor, change: Change): AppendHook<never> {
 }
 
 /**
- * Writes an entry. A change that cannot share a transaction with its entry, such as a pause of the queue, writes the entry first,
- * so that nothing is done without an entry.
+ * Writes an entry. A change that cannot share a transaction with its entry writes the entry first, so that every change has one.
+ * An example is a pause of the queue.
  */
 export async function writeEntry(database: Queryable, actor: Actor, change: Change, timeoutMs?: number): Promise<void> {
   const { action, targetId = null, organizationId = null, details = {} } = change;

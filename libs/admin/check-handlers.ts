@@ -12,7 +12,7 @@ export interface CheckHandlerParts {
   blobs: BlobKeeper;
 }
 
-/** Long checks of everything that is stored, and the repair of derived rows. */
+/** Handles the long checks of all stored data, and the repair of derived rows. */
 export function checkHandlers(parts: CheckHandlerParts): SomeHandlers<'verify' | 'verifyFiles' | 'rebuildProjections'> {
   const { pool } = parts;
   const alone = oneAtATime();

@@ -7,11 +7,11 @@ type Found = Pick<DoctorCheck, 'status' | 'message'>;
 
 interface Row {
   holder: string;
-  /** Null for a worker of the release before. */
+  /** Null for a worker of the previous release. */
   sandbox: WorkerSandbox | null;
 }
 
-/** Shows what the live workers found at their start: this process may run on another machine, with other programs. */
+/** Shows what the live workers found at their start, because this process may run on a machine with other programs. */
 export async function checkSandbox(
   pool: Pool,
   { TOOL_SERVER_COMMANDS }: Pick<Config, 'TOOL_SERVER_COMMANDS'>,

@@ -9,10 +9,10 @@ import { changeThread, findRun, findThread, type ThreadHandlerParts } from './th
 const WAITING_RUNS = namedStatement(`${import.meta.dirname}/queries`, 'waiting-runs.sql').text;
 const CONFIRMATION = namedStatement(`${import.meta.dirname}/queries`, 'confirmation.sql').text;
 
-/** What the last Run of a page can pass this by is what one model step can ask for: about a megabyte. */
+/** The target size of a page, bytes. The last Run can exceed it by the requests of one model step, about a megabyte. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 
-/** What Runs ask people, and answers in their place. */
+/** Handles confirmation requests of Runs, which operators can decide for people. */
 export function confirmationHandlers(
   parts: ThreadHandlerParts,
 ): SomeHandlers<'listConfirmations' | 'answerConfirmation'> {
@@ -40,7 +40,7 @@ export function confirmationHandlers(
   };
 }
 
-/** Throws AdminRefused where the Thread has never asked this. */
+/** Returns a confirmation request, decided or not. Throws AdminRefused if the Thread never had it. */
 async function findConfirmation(
   pool: Pool,
   threadId: string,

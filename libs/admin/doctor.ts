@@ -22,7 +22,7 @@ const ok = (message: string): Found => ({ status: 'ok', message });
 const warning = (message: string): Found => ({ status: 'warning', message });
 const failed = (message: string): Found => ({ status: 'failed', message });
 
-/** Each looks at one thing. What it throws is a failed check: that one must not keep the others from being seen. */
+/** The checks by name. An error fails only its own check. */
 const CHECKS: Record<string, (parts: DoctorParts) => Promise<Found>> = {
   versions: checkVersions,
   database: checkDatabase,
@@ -38,10 +38,10 @@ const CHECKS: Record<string, (parts: DoctorParts) => Promise<Found>> = {
   sandbox: ({ pool, config }) => checkSandbox(pool, config),
 };
 
-/** Longer than any of them takes where all is well. Milliseconds. */
+/** The timeout of a check, milliseconds. A healthy check is faster. */
 const PATIENCE_MS = 10_000;
 
-/** Looks at all that this process stands on. Never throws. */
+/** Checks all dependencies of this process. Never throws. */
 export async function runDoctor(parts: DoctorParts): Promise<DoctorCheck[]> {
   const checks = Object.entries(CHECKS).map(async ([name, check]): Promise<DoctorCheck> => {
     const found = await withPatience(check(parts)).catch((error: unknown) => failed(describeError(error)));
@@ -50,7 +50,7 @@ export async function runDoctor(parts: DoctorParts): Promise<DoctorCheck[]> {
   return Promise.all(checks);
 }
 
-/** Never more than the message: others hold addresses. */
+/** Returns only the message, because other fields contain addresses. */
 function describeError(error: unknown): string {
   return error instanceof Error ? error.message : 'The check failed.';
 }
@@ -105,7 +105,7 @@ async function checkRole({ pool }: DoctorParts): Promise<Found> {
   return warning(`The role "${name}" ${rights.join(', ')}. ${cure}`);
 }
 
-/** Leases are by the database's clock; expiry of tokens and times of events are by this one's. */
+/** The largest clock difference without a warning. Leases use the database clock; token expiry and events use this one. */
 const CLOCK_MS = 1_000;
 
 async function checkClock({ pool }: DoctorParts): Promise<Found> {

@@ -7,19 +7,19 @@ const THREADS_TO_END = namedStatement(import.meta.dirname, 'end-threads.sql');
 const BATCH = 1_000;
 
 /**
- * For so long after an agent was deleted a pod may still know it as it was and make a Thread of it: five seconds
- * (docs/spec/decisions.md#tokens) and the slowest statement. Seconds.
+ * Seconds after which no process can create a Thread for a deleted agent. A process may have cached the agent for 5 s
+ * (docs/spec/decisions.md#tokens), and then run the slowest statement.
  */
 const SETTLED_AFTER_S = 60;
 
 export interface Ended {
-  /** How many Threads were ended. */
+  /** The number of Threads ended. */
   ended: number;
-  /** Whether none was left. */
+  /** Whether no live Thread remains. */
   complete: boolean;
 }
 
-/** Ends Threads of a deleted agent until the time is over, by `performance.now()`. Throws DatabaseUnavailable. */
+/** Ends Threads of a deleted agent, until the time `until` of `performance.now()`. Throws DatabaseUnavailable. */
 export async function endThreadsOf(
   pool: Pool,
   handler: CommandHandler,
@@ -31,7 +31,7 @@ export async function endThreadsOf(
     const threadIds = await findThreads(pool, agentId, last);
     for (const threadId of threadIds) {
       if (performance.now() >= until) return { ended, complete: false };
-      // One that moves too quickly is passed over: what is asked below finds it, and the next round ends it.
+      // Skips a contended Thread. The query below still finds it, and the next round ends it.
       const { outcome } = await handler.handle({ threadId, commands: [{ type: 'terminate_thread' }] });
       if (outcome === 'appended') ended++;
       last = threadId;
@@ -41,7 +41,7 @@ export async function endThreadsOf(
   return { ended, complete: (await findThreads(pool, agentId, '', 1)).length === 0 };
 }
 
-/** A round of housekeeping: goes on where deletions stopped. Whether there may be more to do at once. */
+/** Continues interrupted deletions, as a round of housekeeping. Returns whether the next round can make progress. */
 export async function endThreadsOfDeletedAgents(pool: Pool, handler: CommandHandler, forMs: number): Promise<boolean> {
   const { rows } = await pool
     .query<{ id: string; settled: boolean }>(
@@ -61,7 +61,7 @@ export async function endThreadsOfDeletedAgents(pool: Pool, handler: CommandHand
     if (!complete) isLeft = true;
     else if (settled) await pool.query('update agents set threads_ended_at = now() where id = $1', [id]);
   }
-  // What did not get on now would not at once: the other chores must have their turn.
+  // Without progress, an immediate retry would only delay the other chores.
   return isLeft && total > 0;
 }
 

@@ -4,20 +4,20 @@ import type { Actor } from './audit.ts';
 
 export interface AdminContext {
   actor: Actor;
-  /** The caller has gone, or the process ends: long answers stop. */
+  /** Aborted when the caller disconnects or the process shuts down. Long responses then stop. */
   signal: AbortSignal;
 }
 
 type Answered<N extends AdminOperationName> = AdminAnswer<AdminOperations[N]>;
 
-/** By the form of the answer. `bytes`: of which file; whoever has asked for the operation reads them. */
+/** The result by the form of the response. For `bytes` it is the row of the file, whose bytes the caller reads. */
 interface Answers<N extends AdminOperationName> {
   json: Promise<Answered<N>>;
   lines: AsyncIterable<Answered<N>>;
   bytes: Promise<FileRow>;
 }
 
-/** Does one operation. Throws AdminRefused, DatabaseUnavailable, and of a fault of ours anything. */
+/** Performs one operation. Throws AdminRefused, DatabaseUnavailable, and any error of a bug. */
 export type AdminHandler<N extends AdminOperationName> = (
   input: AdminInput<AdminOperations[N]>,
   context: AdminContext,

@@ -4,13 +4,13 @@ import type { Overview, Problem, QueueStatus } from '#contract';
 export interface FoundRuns {
   kind: 'lease_over' | 'lost_files' | 'backlog' | 'failed_runs' | 'waiting_runs';
   count: number;
-  /** How many of them `retry` works for. */
+  /** The number of them that can be retried. */
   retryable: number;
   since: string;
   runs: Problem['runs'];
 }
 
-/** What an answer says how things are with. */
+/** The state that the problems are derived from. */
 export interface Found {
   found: readonly FoundRuns[];
   queue: QueueStatus;
@@ -18,24 +18,24 @@ export interface Found {
   redis: Overview['redis'];
 }
 
-/** From here on it is told, and from the second on it is the worst kind. Milliseconds. */
+/** Thresholds in milliseconds: the first for a warning, the second for critical. */
 const DATABASE_SLOW_MS = [250, 1_000] as const;
 const BACKLOG_MS = [10_000, 60_000] as const;
 
 const SEVERITIES = ['critical', 'warning', 'info'] as const satisfies Problem['severity'][];
 
-type Told = Omit<Problem, 'kind' | 'runs' | 'count' | 'since'> & Partial<Pick<Problem, 'count' | 'since' | 'runs'>>;
+type Finding = Omit<Problem, 'kind' | 'runs' | 'count' | 'since'> & Partial<Pick<Problem, 'count' | 'since' | 'runs'>>;
 
-/** What is wrong, the worst first; of the same severity what explains others comes before them. */
+/** Returns the problems by severity, then causes before their effects. */
 export function problemsOf(all: Found): Problem[] {
   const problems = (Object.keys(CHECKS) as Problem['kind'][]).flatMap((kind): Problem[] => {
-    const told = CHECKS[kind](all);
-    return told === null ? [] : [{ kind, count: null, since: null, runs: [], ...told }];
+    const finding = CHECKS[kind](all);
+    return finding === null ? [] : [{ kind, count: null, since: null, runs: [], ...finding }];
   });
   return SEVERITIES.flatMap((severity) => problems.filter((problem) => problem.severity === severity));
 }
 
-const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
+const CHECKS: Record<Problem['kind'], (all: Found) => Finding | null> = {
   database_slow: ({ database: { latencyMs } }) => {
     if (latencyMs <= DATABASE_SLOW_MS[0]) return null;
     const severity = latencyMs > DATABASE_SLOW_MS[1] ? 'critical' : 'warning';
@@ -70,19 +70,19 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
   },
 
   lease_over: (all) => {
-    const told = runsOf(all, 'lease_over');
-    if (told === null) return null;
-    const what = `${countRuns(told.count, 'has', 'have')} lost the worker, and no worker has taken over.`;
+    const found = runsOf(all, 'lease_over');
+    if (found === null) return null;
+    const what = `${countRuns(found.count, 'has', 'have')} lost the worker, and no worker has taken over.`;
     const how = 'Start a worker, which takes over within seconds, or cancel the Runs.';
-    return { ...told, severity: 'critical', message: `${what} ${how}` };
+    return { ...found, severity: 'critical', message: `${what} ${how}` };
   },
 
   lost_files: (all) => {
-    const told = runsOf(all, 'lost_files');
-    if (told === null) return null;
-    const what = `The blob store does not have the bytes of ${told.count === 1 ? '1 file' : `${told.count} files`}.`;
+    const found = runsOf(all, 'lost_files');
+    if (found === null) return null;
+    const what = `The blob store does not have the bytes of ${found.count === 1 ? '1 file' : `${found.count} files`}.`;
     const how = 'Check BLOB_URL, and restore the bytes or delete the files. `spool verify --files` lists them.';
-    return { ...told, severity: 'critical', message: `${what} ${how}` };
+    return { ...found, severity: 'critical', message: `${what} ${how}` };
   },
 
   queue_paused: ({ queue: { pausedAt, pausedBy, runs } }) => {
@@ -96,37 +96,37 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Told | null> = {
 
   backlog: (all) => {
     const { oldestReadyMs, pausedAt } = all.queue;
-    const told = runsOf(all, 'backlog');
-    if (told === null || pausedAt !== null || oldestReadyMs === null || oldestReadyMs <= BACKLOG_MS[0]) return null;
+    const found = runsOf(all, 'backlog');
+    if (found === null || pausedAt !== null || oldestReadyMs === null || oldestReadyMs <= BACKLOG_MS[0]) return null;
     const severity = oldestReadyMs > BACKLOG_MS[1] ? 'critical' : 'warning';
-    const what = `${countRuns(told.count, 'waits', 'wait')} for a worker, the oldest for ${seconds(oldestReadyMs)}.`;
+    const what = `${countRuns(found.count, 'waits', 'wait')} for a worker, the oldest for ${seconds(oldestReadyMs)}.`;
     return {
-      ...told,
+      ...found,
       severity,
       message: `${what} Add workers or slots, or check what keeps the live workers busy.`,
     };
   },
 
   failed_runs: (all) => {
-    const told = runsOf(all, 'failed_runs');
+    const found = runsOf(all, 'failed_runs');
     const { retryable = 0 } = all.found.find(({ kind }) => kind === 'failed_runs') ?? {};
-    if (told === null) return null;
-    const what = `${countRuns(told.count, 'has', 'have')} failed, and no newer Run followed.`;
+    if (found === null) return null;
+    const what = `${countRuns(found.count, 'has', 'have')} failed, and no newer Run followed.`;
     const retry = 'Fix the cause, then retry';
     const how =
-      retryable === told.count
+      retryable === found.count
         ? `${retry} ${retryable === 1 ? 'it' : 'them'}.`
         : retryable === 0
           ? 'A retry would fail again; fix the cause and send a new message.'
           : `${retry} the ${retryable} that can be retried; the others need a new message.`;
-    return { ...told, severity: 'warning', message: `${what} ${how}` };
+    return { ...found, severity: 'warning', message: `${what} ${how}` };
   },
 
   waiting_runs: (all) => {
-    const told = runsOf(all, 'waiting_runs');
-    if (told === null) return null;
-    const message = `${countRuns(told.count, 'waits', 'wait')} for a person. Answer the requests, or leave them to the people asked.`;
-    return { ...told, severity: 'info', message };
+    const found = runsOf(all, 'waiting_runs');
+    if (found === null) return null;
+    const message = `${countRuns(found.count, 'waits', 'wait')} for a person. Answer the requests, or leave them to the people asked.`;
+    return { ...found, severity: 'info', message };
   },
 };
 

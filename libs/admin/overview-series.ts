@@ -1,23 +1,25 @@
 import type { Overview, QueueStatus } from '#contract';
 
-/** What the answer is about: so many parts of so many seconds, the first of which begins at `since`. */
+/** The time range of an overview, in parts of equal length. */
 export interface Window {
+  /** Start of the first part. */
   since: string;
+  /** Length of a part. */
   seconds: number;
   parts: number;
 }
 
-/** A row of overview-runs.sql, or several of the same part added up. */
+/** A row of overview-runs.sql, or the sum of several rows of one part. */
 export interface Part extends Counts {
-  /** Null: the whole window. */
+  /** Null for the whole window. */
   part: number | null;
-  /** Milliseconds within which half, 95 % and 99 % of those that have started did so. */
+  /** p50, p95 and p99 of the time from creation to start, milliseconds. */
   starts: (number | null)[] | null;
 }
 
 interface Counts {
   created: number;
-  /** Of those that were created, how many have started. */
+  /** The number of created Runs that have started. */
   started: number;
   completed: number;
   failed: number;
@@ -39,7 +41,7 @@ function addUp(rows: readonly Part[], part: number | null): Part {
   return sum;
 }
 
-/** Live Runs by status, ended ones by how they ended, and how long the starts took. */
+/** Returns the Runs of the whole window by status, and their start latency. */
 export function wholeOf(rows: readonly Part[], queue: QueueStatus): Pick<Overview, 'runs' | 'startLatency'> {
   const whole = addUp(
     rows.filter(({ part }) => part === null),
@@ -55,17 +57,17 @@ export function wholeOf(rows: readonly Part[], queue: QueueStatus): Pick<Overvie
   };
 }
 
-/** All parts of the window, also those in which nothing was. */
+/** Returns all parts of the window, including empty ones. */
 export function seriesOf(rows: readonly Part[], { since, seconds, parts }: Window): Overview['series'] {
   const byPart = new Map<number | null, Part[]>();
   for (const row of rows) {
-    // A pod whose clock is ahead of the database's has created what is of the next part: it is of the last one.
+    // Counts Runs of a process whose clock is ahead of the database in the last part.
     const part = row.part === null ? null : Math.min(row.part, parts - 1);
     byPart.set(part, [...(byPart.get(part) ?? []), row]);
   }
   const series: Overview['series'] = [];
   let { live } = addUp(byPart.get(null) ?? [], null);
-  // From now on backwards: how many were live at the beginning of a part follows from how many were at its end.
+  // Goes backwards from now: the live Runs at the start of a part follow from those at its end.
   for (let part = parts - 1; part >= 0; part--) {
     const { created, completed, failed, cancelled, expired, starts } = addUp(byPart.get(part) ?? [], part);
     const startOf = new Date(Date.parse(since) + part * seconds * 1_000).toISOString();
@@ -76,7 +78,7 @@ export function seriesOf(rows: readonly Part[], { since, seconds, parts }: Windo
   return series;
 }
 
-/** A time that is a little negative is of two clocks. */
+/** Returns a percentile. Raises negative times to 0, because they come from two clocks. */
 function at(starts: Part['starts'], index: number): number | null {
   const ms = starts?.[index] ?? null;
   return ms === null ? null : Math.max(0, ms);

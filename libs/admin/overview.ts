@@ -14,48 +14,48 @@ const READ_RUNS = sql('runs');
 const READ_FAILURES = sql('failures');
 const READ_PROBLEMS = sql('problems');
 
-/** How many parts a window has: so one of n minutes has parts of n seconds. */
+/** The parts of a window. A window of n minutes has parts of n seconds. */
 const PARTS = 60;
-/** How old an answer may be, milliseconds. */
+/** How long an overview is at least cached, milliseconds. */
 const MIN_AGE_MS = 1_000;
-/** One that took long is kept for so many times as long: reading it never takes more than that part of a connection's time. */
+/** An overview is cached for this multiple of its read time, which limits the load on a connection to about a tenth. */
 const AGE_FACTOR = 10;
-/** For each thing that Redis is asked, milliseconds. */
+/** Timeout of each Redis command, milliseconds. */
 const REDIS_PATIENCE_MS = 1_000;
 
 /**
- * Reads the overview of a window of so many minutes. It is polled by every open page: those that ask for the same window share
- * an answer. Throws DatabaseUnavailable; what else is away is told in the answer.
+ * Returns a reader of overviews. Requests for the same window share a read, because every open page polls it. Throws
+ * DatabaseUnavailable. The overview itself reports other unavailable dependencies.
  */
 export function overviews(parts: QueueParts): (windowMinutes: number) => Promise<Overview> {
-  const kept = new Map<number, { answer: Promise<Overview>; until: number }>();
+  const cached = new Map<number, { overview: Promise<Overview>; until: number }>();
   return (windowMinutes) => {
     const now = performance.now();
-    for (const [minutes, { until }] of kept) if (until <= now) kept.delete(minutes);
-    const known = kept.get(windowMinutes);
-    if (known !== undefined) return known.answer;
-    const entry = { answer: readOverview(parts, windowMinutes), until: Infinity };
-    kept.set(windowMinutes, entry);
+    for (const [minutes, { until }] of cached) if (until <= now) cached.delete(minutes);
+    const known = cached.get(windowMinutes);
+    if (known !== undefined) return known.overview;
+    const entry = { overview: readOverview(parts, windowMinutes), until: Infinity };
+    cached.set(windowMinutes, entry);
     const keepFor = (ms: number): void => void (entry.until = performance.now() + ms);
-    entry.answer.then(
+    entry.overview.then(
       () => keepFor(Math.max(MIN_AGE_MS, AGE_FACTOR * (performance.now() - now))),
       () => keepFor(0),
     );
-    return entry.answer;
+    return entry.overview;
   };
 }
 
 async function readOverview(parts: QueueParts, windowMinutes: number): Promise<Overview> {
   const { pool, config } = parts;
-  // Beside the database, which is asked one thing after the other: a page that is open takes one connection of the pool.
-  const asked = Promise.all([readQueue(parts), readRedis(redisUrlOf(config))]);
-  asked.catch(() => undefined); // told below, where the database has not failed first
+  // The other queries run one after the other, so that an overview takes few connections of the pool.
+  const beside = Promise.all([readQueue(parts), readRedis(redisUrlOf(config))]);
+  beside.catch(() => undefined); // awaited below, unless a query fails first
   const { at, ...database } = await readDatabase(pool);
   const window = windowOf(at, windowMinutes);
   const rows = await read<Part>(pool, READ_RUNS, [window.since, firstRunIdSince(window.since), window.seconds]);
   const failures = await read<Overview['failures'][number]>(pool, READ_FAILURES, [window.since]);
   const found = await read<FoundRuns>(pool, READ_PROBLEMS, [window.since]);
-  const [queue, redis] = await asked;
+  const [queue, redis] = await beside;
   const { runs, startLatency } = wholeOf(rows, queue);
   return {
     at,
@@ -72,10 +72,7 @@ async function readOverview(parts: QueueParts, windowMinutes: number): Promise<O
   };
 }
 
-/**
- * The parts begin at multiples of their length and the last one is not over yet, so that what is drawn of them stays in its place
- * from one answer to the next.
- */
+/** Aligns the parts to multiples of their length, so that a chart of them stays in place between polls. The last is incomplete. */
 function windowOf(at: string, windowMinutes: number): Window {
   const seconds = (windowMinutes * 60) / PARTS;
   const last = Math.floor(Date.parse(at) / 1_000 / seconds) * seconds;
@@ -88,13 +85,13 @@ async function read<Row extends object>(pool: Pool, text: string, values: unknow
 }
 
 async function readDatabase(pool: Pool): Promise<Overview['database'] & { at: string }> {
-  // The second time on a connection that is open; a hiccup of one of the two says nothing.
-  const latencyMs = Math.min(await nothingTakes(pool), await nothingTakes(pool));
+  // The faster of two, because the first may open a connection or be a single slow one.
+  const latencyMs = Math.min(await measureLatency(pool), await measureLatency(pool));
   const [row] = await read<Omit<Overview['database'], 'latencyMs'> & { at: string }>(pool, READ_DATABASE, []);
   return { ...row!, latencyMs };
 }
 
-async function nothingTakes(pool: Pool): Promise<number> {
+async function measureLatency(pool: Pool): Promise<number> {
   const askedAt = performance.now();
   await read(pool, 'select', []);
   return performance.now() - askedAt;

@@ -23,7 +23,7 @@ type OrganizationHandlers = SomeHandlers<
   | 'setFileQuota'
 >;
 
-/** Organizations and their limits. */
+/** Handles organizations and their limits. */
 export function organizationHandlers({ pool, config }: OrganizationHandlerParts): OrganizationHandlers {
   const reader = new AdminReader(pool);
   const show = withLimits(fileQuotaOf(config));
@@ -81,7 +81,7 @@ export function organizationHandlers({ pool, config }: OrganizationHandlerParts)
   };
 }
 
-/** Adds the limits of files that apply to an organization. `quota`: of those without one of their own. */
+/** Adds the file limits in force to an organization. `quota` is the default. */
 const withLimits =
   (quota: FileQuota) =>
   ({ files, ...organization }: OrganizationRow): OrganizationRecord => {
@@ -149,7 +149,7 @@ export function personHandlers(pool: Pool): SomeHandlers<'createPerson' | 'listP
   };
 }
 
-/** Throws AdminRefused, as those below. */
+/** Returns the organization. Throws AdminRefused, as does the function below. */
 export async function findOrganization(reader: AdminReader, id: string) {
   const [organization] = await reader.organizations({ id });
   if (organization === undefined) throw missing('organization', id);

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A line of progress at most so often: a reader is not served by more. Milliseconds. */
+/** The interval of progress lines, milliseconds. */
 const EVERY_MS = 500;
 
-/** Stops the work at its next report. */
+/** Thrown into the work at its next report, to stop it. */
 class Stopped extends Error {}
 
 /**
- * The latest report of long work from time to time, and its last one, each made a line by `describe`. When the signal is
- * aborted, or nobody reads on, the work is stopped at its next report; the lines end when it has.
+ * Yields the latest report of long work at intervals, and the final one, each through `describe`. Stops the work at its next report
+ * when the signal is aborted or the reader leaves. Ends after the work has ended.
  */
 export async function* linesOf<Report extends object, Line>(
   describe: (report: Report, done: boolean) => Line,
@@ -36,6 +36,6 @@ export async function* linesOf<Report extends object, Line>(
     if (!(error instanceof Stopped)) throw error;
   } finally {
     isLeft = true;
-    await ending.catch(() => undefined); // told above
+    await ending.catch(() => undefined); // thrown above
   }
 }

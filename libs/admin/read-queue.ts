@@ -12,15 +12,15 @@ export interface QueueParts {
   controls: QueueControls;
 }
 
-/** The queue and the workers, also while the queue itself is away. Throws DatabaseUnavailable. */
+/** Reads the state of the queue and the workers, even while the queue is unavailable. Throws DatabaseUnavailable. */
 export async function readQueue({ pool, config, controls, queue }: QueueParts): Promise<QueueStatus> {
   type Row = Omit<QueueStatus, 'name' | 'backend' | 'offered'>;
   const { QUEUE_NAME: name, QUEUE_URL } = config;
-  // Records the pause even if no worker is alive to do it. A queue that does not answer is reported below.
+  // Records a tool's pause even if no worker is alive to do it. An unavailable queue is reported below.
   await controls.checkToolPause(queue).catch(() => undefined);
   const [{ rows }, offered] = await Promise.all([
     pool.query<Row>(READ_QUEUE, controls.keys).catch(rethrowUnavailable),
-    // Whatever it fails by: one that is silent is told by its client, in words of its own.
+    // Catches every error, because a timeout is an error of the queue's client.
     queue.waitingCount().catch(() => null),
   ]);
   const backend = isRedisUrl(QUEUE_URL) ? 'redis' : 'postgresql';

@@ -14,8 +14,8 @@ import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
 import { firstRunIdSince } from './run-ids.ts';
 
 /**
- * Only the text: each is planned anew with its values, so that filters which are not given cost nothing. A plan that is kept
- * for all values would read whole tables to find one row.
+ * Returns the text of a statement without its name, so that PostgreSQL plans it for the given values. A generic plan would read
+ * whole tables to find one row.
  */
 const sql = (fileName: string): string => namedStatement(`${import.meta.dirname}/queries`, fileName).text;
 
@@ -29,14 +29,14 @@ const SEARCHED_THREADS = sql('search-threads.sql');
 const RUNS = sql('runs.sql');
 const AUDIT = sql('audit.sql');
 
-/** An organization as the database has it: without what follows from the installation's settings. */
+/** A stored organization. Omits the limits in force, because they also depend on settings. */
 export type OrganizationRow = Omit<OrganizationRecord, 'files'> & {
   files: Omit<OrganizationRecord['files'], 'limits'>;
 };
 
-/** What a page is of: `cursor` is the last id of the page before. */
 interface PageWanted {
   limit?: number;
+  /** The last id of the previous page. */
   cursor?: string | undefined;
 }
 
@@ -72,7 +72,7 @@ export interface ThreadsWanted extends PageWanted {
 export interface RunsWanted extends PageWanted {
   id?: Filter;
   threadId?: Filter;
-  /** Only those that have not ended; of one Thread, or one alone, it is all the same. */
+  /** Selects only Runs that have not ended. */
   live?: boolean;
   organizationId?: Filter;
   agentId?: Filter;
@@ -89,7 +89,7 @@ export interface AuditWanted extends PageWanted {
   since?: Filter;
 }
 
-/** Reads what operators see, on a pool or within a transaction. Newest first. Throws DatabaseUnavailable. */
+/** Reads pages of records for operators, on a pool or in a transaction. Newest first. Throws DatabaseUnavailable. */
 export class AdminReader {
   constructor(private readonly database: Queryable) {}
 
@@ -113,14 +113,14 @@ export class AdminReader {
     return this.read<ManagedAgent>(AGENTS, [id, organizationId, name, deleted, cursor, limit]);
   }
 
-  /** Without their manifests: a page of those could be of any size. */
+  /** Reads versions without their manifests, which would make the size of a page unbounded. */
   async versions(agentId: string, { before, limit }: { before?: number | undefined; limit: number }) {
     type Row = AgentVersionRecord & { manifest: null };
     const rows = await this.read<Row>(VERSIONS, [agentId, null, before, limit, false]);
     return rows.map(({ manifest: _, ...version }) => version);
   }
 
-  /** One with its manifest: the newest, or the one that is given. */
+  /** Reads the given or the newest version, with its manifest. */
   async version(agentId: string, version?: number) {
     type Row = AgentVersionRecord & { manifest: AgentManifest };
     const [row] = await this.read<Row>(VERSIONS, [agentId, version, null, 1, true]);
@@ -170,7 +170,7 @@ function toRun(row: RunRow): ManagedRun {
   return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };
 }
 
-/** A page of at most `limit`, from one row more: that there is one says that there is another page. */
+/** Returns a page of at most `limit` rows. Expects one row more if there is another page. */
 export function pageOf<Row extends { id: string }>(
   rows: Row[],
   limit: number,

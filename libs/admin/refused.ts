@@ -1,6 +1,6 @@
 import type { AdminErrorCode } from '#contract';
 
-/** What was asked for cannot be done; `message` says why. Nothing was changed. */
+/** The refusal of an operation. Nothing was changed. */
 export class AdminRefused extends Error {
   override name = 'AdminRefused';
 

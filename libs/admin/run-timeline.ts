@@ -12,7 +12,7 @@ type Needed<Type extends TimelineType, Field extends keyof EventOf<Type>['data']
 type Called = Pick<ToolCall, 'toolCallId' | 'toolName' | 'title'>;
 type CalledIn<Type extends TimelineType> = Omit<Needed<Type>, 'data'> & { data: Called };
 
-/** The events of a Run that tell what it spent its time on, and what they must hold. A stored event is one. */
+/** The events of a Run that show how it spent its time, with the required fields. Stored events have this type. */
 export type TimelineEvent =
   | Needed<'run.queued', 'agentVersion' | 'delayMs'>
   | Needed<'run.claimed', 'holder'>
@@ -32,13 +32,13 @@ export type TimelineEvent =
   | Needed<'usage.recorded', 'inputTokens' | 'outputTokens' | 'cachedInputTokens'>;
 
 export interface TimelineOptions {
-  /** The model or harness, as people know it. */
+  /** Display name of the model or harness. */
   modelName: string;
-  /** Of the Run's version of its Agent; null: it has none. */
+  /** Prices in the Run's version of its Agent; null if it has none. */
   prices: Prices | null;
-  /** RFC 3339: what is due after this has not happened yet. */
+  /** RFC 3339. A delay that ends later is still open. */
   now: string;
-  /** When the Run ended, as its summary has it. Null: it goes on. */
+  /** The end of the Run by its summary. Null for a live Run. */
   endedAt: string | null;
 }
 
@@ -75,13 +75,13 @@ class TimelineFold {
   private agentVersion: number | null = null;
   private losses = 0;
   private usage: RunTimeline['usage'];
-  /** Not taken by a worker: since when, and how long it is not to be offered. */
+  /** The wait for a worker, with the delay before the Run is enqueued. Null while claimed. */
   private wait: Wait | null = null;
   /** `since` is the time of the claim, later of the start. */
   private claim: { attempt: number | null; holder: string | null; since: string } | null = null;
-  /** Spans that go on. Of model steps, boots and waits for a person at most one; of tools several. */
+  /** Spans in progress. At most one model step, boot or wait for a person; any number of tools. */
   private open: TimelineSpan[] = [];
-  /** Calls of the last message that have no result, by their id. */
+  /** Titles of the calls of the last message without a result, by their id. */
   private calls = new Map<string, string>();
   private asked = new Map<string, string>();
   private lastStep: TimelineSpan | null = null;
@@ -97,9 +97,9 @@ class TimelineFold {
     const { agentVersion, usage, losses } = this;
     const { endedAt } = this.options;
     if (this.wait !== null) this.endWait(endedAt, endedAt === null ? null : 'unknown');
-    // Of a Run that has ended nothing goes on: the events that tell how it went are not among these.
+    // The last events of an ended Run can be missing. Its open spans end with it.
     if (endedAt !== null) for (const span of this.open) Object.assign(span, { endedAt, outcome: 'unknown' });
-    // Of two that began at once the one that was stored first.
+    // The sort is stable: spans that began at the same time keep their stored order.
     const spans = this.spans.toSorted((a, b) => (a.startedAt < b.startedAt ? -1 : Number(a.startedAt > b.startedAt)));
     return { agentVersion, spans, usage, losses };
   }
@@ -145,7 +145,7 @@ class TimelineFold {
     }
   }
 
-  /** The Run goes from one status to another. */
+  /** Applies a change of status. */
   private move(event: Exclude<RunEvent, { type: 'run.queued' | 'run.claimed' | 'run.started' }>): void {
     const { occurredAt: at } = event;
     switch (event.type) {
@@ -204,7 +204,7 @@ class TimelineFold {
     return this.begin('model', this.options.modelName, at);
   }
 
-  /** The span of the kind, and of the call, that goes on; null where there is none. */
+  /** Ends the open span of the kind and call, and returns it; null if there is none. */
   private end(kind: Kind, at: string, outcome: Outcome, toolCallId: string | null = null): TimelineSpan | null {
     const span = this.open.find((each) => each.kind === kind && each.toolCallId === toolCallId);
     if (span === undefined) return null;
@@ -217,7 +217,7 @@ class TimelineFold {
 
   private endTool({ toolCallId, toolName, outcome, durationMs }: Tool, at: string): void {
     if (this.end('tool', at, outcome, toolCallId) === null) {
-      // Not run at all; or run again, whose start an attempt before has stored.
+      // The call did not run, or an earlier attempt stored its start.
       const ranSince = new Date(Date.parse(at) - (durationMs ?? 0)).toISOString();
       const since = this.claim && ranSince < this.claim.since ? this.claim.since : ranSince;
       this.endBoot(since);
@@ -230,27 +230,27 @@ class TimelineFold {
   }
 
   /**
-   * A tool, a question or the end follows, without a message: it was no model step that the worker was at. So it is where the
-   * calls are of the Run before, which this one continues.
+   * Ends the boot. Turns an open model step into a boot, because it produced no message. This happens when a Run continues the
+   * calls of the previous Run.
    */
   private endBoot(at: string): void {
     for (const span of this.open) if (span.kind === 'model') Object.assign(span, { kind: 'boot', name: BOOT });
     this.end('boot', at, 'ok');
   }
 
-  /** Whatever was under way ends with the claim, or with the wait that the Run ended in. */
+  /** Ends all open spans with the claim, or the wait in which the Run ended. */
   private endClaim(at: string, outcome: Outcome): void {
     if (this.wait !== null) this.endWait(at, 'cut');
     const ending = this.open.filter((span) => {
-      // A first step that fails at once shares its append with the start.
+      // A first step that fails immediately shares its append with the start.
       const hasFailed = span === this.firstStep && outcome === 'error';
       const beganNothing = span.kind === 'model' && span.startedAt === at && !hasFailed;
       if (beganNothing) this.drop(span);
       return !beganNothing;
     });
-    // One of several has failed, and the others were cut off for it.
-    const of = outcome === 'error' && ending.length > 1 ? 'cut' : outcome;
-    for (const span of ending) Object.assign(span, { endedAt: at, outcome: of });
+    // Only one of several has failed, and it is unknown which.
+    const outcomeOfEach = outcome === 'error' && ending.length > 1 ? 'cut' : outcome;
+    for (const span of ending) Object.assign(span, { endedAt: at, outcome: outcomeOfEach });
     this.open = [];
     this.claim = null;
   }
@@ -259,7 +259,7 @@ class TimelineFold {
     this.spans.splice(this.spans.indexOf(span), 1);
   }
 
-  /** Null: it goes on. An interrupt's delay ends sooner once the worker before has stopped. */
+  /** Ends the wait; `at` is null if it continues. The delay of an interrupt ends early if the previous worker has stopped. */
   private endWait(at: string | null, outcome: Outcome | null): void {
     if (this.wait === null) return;
     const { since, delayMs, name } = this.wait;

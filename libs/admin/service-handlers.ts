@@ -8,7 +8,7 @@ import { AdminRefused } from './refused.ts';
 
 export type ServiceHandlerParts = DoctorParts;
 
-/** The queue, and the installation as a whole. */
+/** Handles the queue, and the installation as a whole. */
 export function serviceHandlers(
   parts: ServiceHandlerParts,
 ): SomeHandlers<'getOverview' | 'getQueue' | 'pauseQueue' | 'resumeQueue' | 'runDoctor' | 'listAudit'> {
@@ -43,7 +43,7 @@ export function serviceHandlers(
   };
 }
 
-/** Ends the pauses of operators and BullMQ tools. Throws AdminRefused if the queue does not answer and a tool's pause remains. */
+/** Ends the pauses of operators and BullMQ tools. Throws AdminRefused if the queue is unavailable, so a tool's pause remains. */
 async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<void> {
   const { pool, config, controls, queue } = parts;
   const { pausedBy = [] } = await readQueue(parts);

@@ -5,18 +5,18 @@ import { isLargeJson, ownTurn } from '#platform';
 
 const PAGE = { maxEvents: 200, maxBytes: 64 * 1024, timeoutMs: 5_000 } as const;
 const SHOWN_FIRST = 20;
-/** A wake-up that was lost costs so much at most, and so does a Thread that was deleted. Milliseconds. */
+/** The interval at which lost wake-ups and deletions are noticed, milliseconds. */
 const POLL_MS = 2_000;
 
 export interface TailWanted {
   threadId: string;
-  /** Begins after this entry; else with the latest 20. */
+  /** Starts after this entry; by default with the latest 20. */
   after?: string | undefined;
-  /** Ends once no Run is active and all is delivered. */
+  /** Ends once no Run is active and all entries are delivered. */
   untilIdle: boolean;
 }
 
-/** The public log as it grows, until the Thread is deleted or the signal aborted. Throws DatabaseUnavailable. */
+/** Follows the public log until the Thread is deleted or the signal aborted. Throws DatabaseUnavailable. */
 export async function* tailThread(
   { store, bus }: { store: ThreadStore; bus: LiveBus },
   { threadId, after, untilIdle }: TailWanted,
@@ -26,7 +26,7 @@ export async function* tailThread(
   try {
     let last = after ?? (await store.findLogStart(threadId, SHOWN_FIRST));
     while (!signal.aborted) {
-      // Before the read: what moves during it is read again.
+      // Before the read, so that a wake-up during it causes another read.
       moves.forget();
       const page = await store.readLogPage(threadId, last, PAGE);
       if (page === null) return;

@@ -10,7 +10,7 @@ import { changeThread, findThread, type ThreadHandlerParts } from './thread-hand
 const THREAD_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'thread-events.sql').text;
 const THREAD_FILES = namedStatement(`${import.meta.dirname}/queries`, 'thread-files.sql').text;
 
-/** One event can pass this by as much as the largest message has. */
+/** The target size of a page, bytes. The last event can exceed it by the size of the largest message. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 export interface ThreadContentParts {
@@ -18,7 +18,7 @@ export interface ThreadContentParts {
   files: FileStore;
 }
 
-/** What Threads are put away with: as callers can, and in the audit log. */
+/** Handles archiving, as callers can, with an entry in the audit log. */
 export function archiveHandlers(parts: ThreadHandlerParts): SomeHandlers<'archiveThread' | 'unarchiveThread'> {
   const reader = new AdminReader(parts.pool);
   const change = async (threadId: string, type: 'archive' | 'unarchive', { actor }: AdminContext) => {
@@ -33,7 +33,7 @@ export function archiveHandlers(parts: ThreadHandlerParts): SomeHandlers<'archiv
   };
 }
 
-/** What is in Threads: their events as they are stored, and their files. */
+/** Handles the content of Threads: stored events and files. */
 export function threadContentHandlers({
   pool,
   files,
@@ -59,7 +59,7 @@ export function threadContentHandlers({
 
     downloadFile: async ({ params: { fileId } }) => {
       const file = await files.find(fileId);
-      // A draft is its uploader's alone until a Thread has it.
+      // A draft is private to its uploader until it is attached to a Thread.
       if (file === null || file.thread_id === null) throw missing('file', fileId);
       return file;
     },

@@ -21,7 +21,7 @@ export interface ThreadHandlerParts {
 }
 
 const SHOWN_RUNS = 20;
-/** How much is read at once. */
+/** Limits of one read. */
 const EXPORT_PAGE = { maxEvents: 50, maxBytes: 512 * 1024 };
 
 /** Handles Threads and Runs of all organizations. A change and its audit entry share a transaction. */
@@ -46,7 +46,7 @@ export function threadHandlers(
       const thread = await store.load(threadId);
       for (let version = 0; !signal.aborted && version < (thread?.version ?? 1);) {
         const events = await store.readStream(threadId, version, EXPORT_PAGE);
-        // It never was there, or was deleted meanwhile: part of a stream must not look like the whole.
+        // A Thread deleted during the export must not look like a complete one.
         if (events.length === 0) throw missing('Thread', threadId);
         yield* events;
         version = events.at(-1)!.version;
@@ -99,7 +99,7 @@ export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' 
   };
 }
 
-/** Throws AdminRefused, as those below. */
+/** Returns the Thread. Throws AdminRefused, as does the function below. */
 export async function findThread(reader: AdminReader, id: string): Promise<ManagedThread> {
   const [thread] = await reader.threads({ id });
   if (thread === undefined) throw missing('Thread', id);
@@ -141,7 +141,7 @@ export async function changeThread(
 
 const NO_LIVE_VERSION = 'The Agent is deleted or has no live version.';
 
-/** Throws AdminRefused for a refused use case. */
+/** Turns ThreadRefused into AdminRefused. */
 async function orRefuse<T>(threadId: string, done: Promise<T>): Promise<T> {
   return done.catch((error: unknown) => {
     throw error instanceof ThreadRefused ? refusalOf(threadId, error) : error;

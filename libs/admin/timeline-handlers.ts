@@ -11,14 +11,14 @@ import { findRun, type ThreadHandlerParts } from './thread-handlers.ts';
 const RUN_RANGE = namedStatement(`${import.meta.dirname}/queries`, 'run-range.sql').text;
 const RUN_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'run-events.sql').text;
 
-/** Does not compile if the timeline lacks one of them. */
+/** Fails to compile if TimelineEvent lacks one of the types. */
 const TIMELINE_TYPES: readonly TimelineEvent['type'][] = eventTypesWith('inTimeline');
 
-/** Of one Run so many events are shown, of so many that are looked at: all but the first of its pieces of text are left out. */
+/** The maximum of events shown, and of versions scanned, for one Run. Text deltas after the first are not shown. */
 const MAX_EVENTS = 10_000;
 const MAX_VERSIONS = 100_000;
 
-/** How far the clocks of two processes may differ, so that the ids of a Run's events are still found by its times. */
+/** The largest clock difference at which the ids of a Run's events are still found by its times, milliseconds. */
 const CLOCK_SLACK_MS = 60_000;
 
 export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHandlers<'getRunTimeline'> {
@@ -60,5 +60,5 @@ async function readEvents(
   return { events: rows.filter(isKnownEvent), isComplete };
 }
 
-/** The lowest id of an event of that time, milliseconds. */
+/** Returns the lowest event id of that time in milliseconds. */
 const idAt = (ms: number): string => `${encodeTime(Math.max(0, ms))}${'0'.repeat(16)}`;

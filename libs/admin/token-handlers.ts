@@ -10,13 +10,13 @@ import { AdminRefused, missing } from './refused.ts';
 
 export interface TokenHandlerParts {
   pool: Pool;
-  /** With the default limits. */
+  /** Contains the default limits. */
   config: LimitSettings;
 }
 
 type Body<N extends keyof AdminOperations> = AdminInput<AdminOperations[N]>['body'];
 
-/** Tokens. Their secrets are in the answers of `mintToken` and `rotateToken`, and nowhere else. */
+/** Handles tokens. Only the responses of `mintToken` and `rotateToken` contain secrets. */
 export function tokenHandlers({
   pool,
   config,
@@ -36,7 +36,7 @@ export function tokenHandlers({
         const token = await new TokenReader(client, config).find(id);
         const { kind, name, personId, agentIds, allowAttribution, expiresAt, requestsPerMinute, maxStreams } = token;
         const what = { kind, name, personId, agentIds, allowAttribution, expiresAt };
-        // Only if they are set, so the entries of tokens without limits of their own do not change.
+        // Only if they are set, so that the entries of tokens with default limits do not change.
         const limits = { ...(requestsPerMinute && { requestsPerMinute }), ...(maxStreams && { maxStreams }) };
         note(about(token, 'token.minted', { ...what, ...limits }));
         return { token, secret };
@@ -57,7 +57,7 @@ export function tokenHandlers({
   };
 }
 
-/** What becomes of tokens that there are. */
+/** Handles changes of existing tokens. */
 export function tokenChangeHandlers({
   pool,
   config,
@@ -120,7 +120,7 @@ function toDate(time: string | null | undefined): Date | null | undefined {
   return typeof time === 'string' ? new Date(time) : time;
 }
 
-/** What the access rules do not allow is the caller's to mend. */
+/** Turns AccessRefused into AdminRefused. */
 async function orRefuse<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw error instanceof AccessRefused ? new AdminRefused('invalid_request', error.message) : error;
