@@ -2,9 +2,9 @@ import { faultProxy } from '#testing';
 import { apply, idleThread, openFixture, openProcess, readAll } from '../event-store/store.testing.ts';
 import { auditHook } from './audit.ts';
 
-// Real: PostgreSQL, and a TCP proxy between it and the process, which drops the response to a commit.
+// Real: PostgreSQL, and a TCP proxy in front of it, which drops the response to a commit.
 
-test('a change whose commit lost its response is made once, with one audit entry', async () => {
+test('applies a change once, with one audit entry, if the response to its commit is lost', async () => {
   const on = await openFixture();
   const proxy = await faultProxy(Number(new URL(on.url).port || 5432));
   const behind = await openProcess(proxy.through(on.url));

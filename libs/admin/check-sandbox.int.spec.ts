@@ -21,7 +21,7 @@ const register = (holder: string, sandbox: object | null) =>
   open.pool.query('insert into workers (holder, slots, seen_at, sandbox) values ($1, 1, now(), $2)', [holder, sandbox]);
 const check = () => checkSandbox(open.pool, { TOOL_SERVER_COMMANDS: '/usr/bin/npx' });
 
-it('warns of workers that may start no programs, though this process lets manifests name them', async () => {
+it('warns about workers that cannot start programs which this process allows in manifests', async () => {
   await register('a', { isolation: null, refused: null, warnings: [] });
   await register('b', null);
   expect(await check()).toEqual({
@@ -31,7 +31,7 @@ it('warns of workers that may start no programs, though this process lets manife
   });
 });
 
-it('says that nothing is known without a live worker', async () => {
+it('reports an unknown sandbox if no worker is alive', async () => {
   const message = 'No worker is alive, so the sandbox of tool servers is unknown.';
   expect(await check()).toEqual({ status: 'warning', message });
 });

@@ -2,7 +2,7 @@ import { loadConfig } from '#platform';
 import { describeWithPrivateRedis, startRedisCluster, startRedisSentinels } from '#testing';
 import { runDoctor, type DoctorParts } from './doctor.ts';
 
-// Real: redis-servers, Sentinels, a cluster. The other checks lack their dependencies, and fail.
+// Real: Redis servers, Sentinels, a cluster. The other checks lack their dependencies and fail.
 
 async function checkRedis(QUEUE_URL: string): Promise<{ status: string; message: string } | undefined> {
   const checks = await runDoctor({ config: loadConfig({ QUEUE_URL }) } as DoctorParts);

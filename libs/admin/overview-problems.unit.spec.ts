@@ -16,7 +16,7 @@ const well: QueueStatus = {
   runs: { ready: 0, leased: 0, waiting: 0, delayed: 0, limited: 0 },
 };
 const redis = { status: 'ok', version: '7', latencyMs: 1, usedBytes: 1 } as const;
-const away = { status: 'away', version: null, latencyMs: null, usedBytes: null } as const;
+const unavailable = { status: 'away', version: null, latencyMs: null, usedBytes: null } as const;
 const run = { id: 'r', threadId: 't', agentName: 'a', status: 'failed', error: null, mayBeRetried: true } as const;
 const found = (kind: FoundRuns['kind'], count = 1, retryable = 0): Partial<Found> => ({
   found: [{ kind, count, retryable, since, runs: [run] }],
@@ -26,17 +26,25 @@ const problems = (changed: Partial<Found> = {}) =>
 const queue = (changed: Partial<QueueStatus>): Partial<Found> => ({ queue: { ...well, ...changed } });
 const ready = { ...well.runs, ready: 1 };
 
-test('nothing is wrong where all is well, with and without Redis', () => {
+test('reports no problems for a healthy installation, with and without Redis', () => {
   expect(problems()).toEqual([]);
   expect(problems({ redis: null })).toEqual([]);
 });
 
 test.each<[string, Partial<Found>, object[]]>([
-  ['the database is slow', { database: { latencyMs: 251 } }, [{ kind: 'database_slow', severity: 'warning' }]],
-  ['and slower', { database: { latencyMs: 1_001 } }, [{ kind: 'database_slow', severity: 'critical' }]],
-  ['the queue is paused', queue({ pausedAt: since }), [{ kind: 'queue_paused', severity: 'warning', since }]],
   [
-    'a BullMQ tool has paused the queue',
+    'a warning above 250 ms of database latency',
+    { database: { latencyMs: 251 } },
+    [{ kind: 'database_slow', severity: 'warning' }],
+  ],
+  [
+    'a critical problem above 1 s of database latency',
+    { database: { latencyMs: 1_001 } },
+    [{ kind: 'database_slow', severity: 'critical' }],
+  ],
+  ['a pause by an operator', queue({ pausedAt: since }), [{ kind: 'queue_paused', severity: 'warning', since }]],
+  [
+    'a pause by a BullMQ tool',
     queue({ pausedAt: since, pausedBy: ['spool', 'bullmq'] }),
     [
       {
@@ -46,33 +54,57 @@ test.each<[string, Partial<Found>, object[]]>([
       },
     ],
   ],
-  ['the workers miss the queue', queue({ awaySince: since }), [{ kind: 'queue_away', severity: 'critical', since }]],
-  ['this process does', queue({ offered: null }), [{ kind: 'queue_away', severity: 'warning', since: null }]],
-  ['the queue’s Redis is away', { redis: away }, [{ kind: 'redis_away', severity: 'critical' }]],
-  ['another Redis is', { redis: away, ...queue({ backend: 'postgresql' }) }, [{ severity: 'warning' }]],
-  ['no worker, and nothing to do', queue({ workers: [] }), [{ kind: 'no_worker', severity: 'warning' }]],
-  ['no worker, and Runs wait', queue({ workers: [], runs: ready }), [{ kind: 'no_worker', severity: 'critical' }]],
   [
-    'leases are over',
+    'workers that cannot reach the queue',
+    queue({ awaySince: since }),
+    [{ kind: 'queue_away', severity: 'critical', since }],
+  ],
+  [
+    'a process that cannot reach the queue',
+    queue({ offered: null }),
+    [{ kind: 'queue_away', severity: 'warning', since: null }],
+  ],
+  ['an unavailable Redis with the queue', { redis: unavailable }, [{ kind: 'redis_away', severity: 'critical' }]],
+  [
+    'an unavailable Redis without the queue',
+    { redis: unavailable, ...queue({ backend: 'postgresql' }) },
+    [{ severity: 'warning' }],
+  ],
+  ['no live worker while no Run waits', queue({ workers: [] }), [{ kind: 'no_worker', severity: 'warning' }]],
+  [
+    'no live worker while a Run waits',
+    queue({ workers: [], runs: ready }),
+    [{ kind: 'no_worker', severity: 'critical' }],
+  ],
+  [
+    'expired leases',
     found('lease_over', 7),
     [{ kind: 'lease_over', severity: 'critical', count: 7, since, runs: [run] }],
   ],
-  ['files are lost', found('lost_files', 2), [{ kind: 'lost_files', severity: 'critical', count: 2, since }]],
-  ['Runs wait', { ...found('backlog'), ...queue({ oldestReadyMs: 10_000 }) }, []],
-  ['longer', { ...found('backlog'), ...queue({ oldestReadyMs: 10_001 }) }, [{ kind: 'backlog', severity: 'warning' }]],
-  ['for long', { ...found('backlog'), ...queue({ oldestReadyMs: 60_001 }) }, [{ severity: 'critical', count: 1 }]],
+  ['lost files', found('lost_files', 2), [{ kind: 'lost_files', severity: 'critical', count: 2, since }]],
+  ['no problem for a backlog of up to 10 s', { ...found('backlog'), ...queue({ oldestReadyMs: 10_000 }) }, []],
   [
-    'and the queue is paused',
+    'a warning for a backlog above 10 s',
+    { ...found('backlog'), ...queue({ oldestReadyMs: 10_001 }) },
+    [{ kind: 'backlog', severity: 'warning' }],
+  ],
+  [
+    'a critical problem for a backlog above 60 s',
+    { ...found('backlog'), ...queue({ oldestReadyMs: 60_001 }) },
+    [{ severity: 'critical', count: 1 }],
+  ],
+  [
+    'only the pause for a backlog of a paused queue',
     { ...found('backlog'), ...queue({ oldestReadyMs: 60_001, pausedAt: since }) },
     [{ kind: 'queue_paused' }],
   ],
-  ['a Run has failed', found('failed_runs'), [{ kind: 'failed_runs', severity: 'warning', count: 1, runs: [run] }]],
-  ['a Run waits for a person', found('waiting_runs'), [{ kind: 'waiting_runs', severity: 'info', count: 1, since }]],
-])('%s', (_, changed, expected) => {
-  const told = problems(changed);
-  expect(told).toMatchObject(expected);
-  expect(told).toHaveLength(expected.length);
-  for (const { message } of told) expect(message).toMatch(/\. [A-Z].*\.$/);
+  ['failed Runs', found('failed_runs'), [{ kind: 'failed_runs', severity: 'warning', count: 1, runs: [run] }]],
+  ['Runs that wait for a person', found('waiting_runs'), [{ kind: 'waiting_runs', severity: 'info', count: 1, since }]],
+])('reports %s', (_, changed, expected) => {
+  const reported = problems(changed);
+  expect(reported).toMatchObject(expected);
+  expect(reported).toHaveLength(expected.length);
+  for (const { message } of reported) expect(message).toMatch(/\. [A-Z].*\.$/);
 });
 
 test.each([
@@ -80,11 +112,11 @@ test.each([
   [2, 2, 'retry them.'],
   [2, 0, 'fix the cause'],
   [3, 1, 'retry the 1 that can be'],
-])('of %d Runs that failed, %d can be retried: %s', (count, retryable, words) => {
+])('describes %d failed Runs, %d of them retryable: %s', (count, retryable, words) => {
   expect(problems(found('failed_runs', count, retryable))[0]?.message).toContain(words);
 });
 
-test('the worst comes first', () => {
+test('sorts problems by severity', () => {
   const all = problems({ ...found('waiting_runs'), ...queue({ pausedAt: since, workers: [], runs: ready }) });
   expect(all.map(({ kind }) => kind)).toEqual(['no_worker', 'queue_paused', 'waiting_runs']);
 });

@@ -9,7 +9,7 @@ const window = { since: '2026-11-22T09:00:00.000Z', seconds: 60, parts: 3 };
 const runs = { ready: 1, delayed: 2, limited: 4, leased: 8, waiting: 16 };
 const queue = { runs } as QueueStatus;
 
-test('every part is there, and how many were live follows from how many are', () => {
+test('returns every part and derives its live Runs from those of now', () => {
   const rows = [
     row(null, { created: 6, starts: [1, 2, 3] }),
     row(null, { completed: 2, failed: 1 }),
@@ -34,12 +34,12 @@ test('every part is there, and how many were live follows from how many are', ()
   ]);
 });
 
-test('what a clock that is ahead has made is of the last part, and no count is below nothing', () => {
+test('counts Runs of a fast clock in the last part and never returns a negative count', () => {
   const rows = [row(null, { live: 0 }), row(2, { created: 1 }), row(7, { created: 2, starts: [5, 5, 5] })];
   expect(seriesOf(rows, window)).toMatchObject([{ live: 0 }, { live: 0 }, { created: 3, live: 0, startP50Ms: 5 }]);
 });
 
-test('live Runs by status, ended ones by how they ended, and starts', () => {
+test('returns the Runs of the window by status, and their start latency', () => {
   const rows = [
     row(null, { created: 9, started: 7, starts: [-2, 20, 30] }),
     row(null, { completed: 1, failed: 2, cancelled: 3, expired: 4 }),

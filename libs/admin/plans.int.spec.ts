@@ -5,8 +5,7 @@ import { createTestDatabase, seedManyThreads, type ManyThreads, type TestDatabas
 import { AdminReader } from './reader.ts';
 import { firstRunIdSince } from './run-ids.ts';
 
-// Where there is much, nothing that grows without end is read whole. The statements are planned with their values, so each is
-// explained with some.
+// Statements must not scan tables that grow without bound. They are planned with their values, so each is explained with some.
 
 let home: TestDatabase;
 let database: Database;
@@ -22,7 +21,7 @@ afterAll(async () => {
 });
 
 const SCAN = /Seq Scan on (events|streams|run_summaries|thread_summaries|audit_entries)\b/;
-/** Of an index from its one end to the other: nothing ends it but the page being full. */
+/** A bitmap of a whole index if the next line has no index condition: it would not stop at a full page. */
 const BITMAP_OF_ALL = /Bitmap Index Scan on \w+/;
 
 async function plansOf(ask: (database: Queryable) => Promise<unknown>): Promise<string[]> {
@@ -67,7 +66,7 @@ test.each<[string, (reader: AdminReader) => Promise<unknown>]>([
   ['the audit log', (reader) => reader.audit(some)],
   ['the audit log of a target', (reader) => reader.audit({ targetId: seeded.threadId, ...some })],
   ['the audit log of an actor', (reader) => reader.audit({ actorId: 'operator 1', ...some })],
-])('%s', async (_, wanted) => {
+])('reads %s without a full scan', async (_, wanted) => {
   expect(await plansOf(read(wanted))).toEqual([]);
 });
 
@@ -78,13 +77,13 @@ const OVERVIEW: Record<string, (since: string) => unknown[]> = {
   'overview-runs.sql': (since) => [since, firstRunIdSince(since), 5],
 };
 
-test.each(Object.entries(OVERVIEW))('%s, of some minutes', async (fileName, valuesOf) => {
+test.each(Object.entries(OVERVIEW))('reads %s for 5 minutes without a full scan', async (fileName, valuesOf) => {
   const { text } = namedStatement(join(import.meta.dirname, 'queries'), fileName);
-  // No part of the seeded Runs that would be worth reading all for.
+  // The window has too few of the seeded Runs to justify a scan.
   expect(await plansOf((on) => on.query({ text, values: valuesOf(ago(5)) }))).toEqual([]);
 });
 
-test('no statement of the overview is left out', () => {
+test('covers every statement of the overview', () => {
   const files = readdirSync(join(import.meta.dirname, 'queries')).filter((name) => name.startsWith('overview-'));
   expect(files.toSorted()).toEqual(Object.keys(OVERVIEW));
 });

@@ -7,14 +7,14 @@ interface Report {
 const describeReport = ({ pages }: Report, done: boolean) => ({ pages, done });
 const never = new AbortController().signal;
 
-/** Work of a page each time it is let go on. */
+/** Work that does one page for each call of `page`. */
 function pagedWork() {
   const state = { pages: 0, ended: false };
-  let goOn: () => void = () => undefined;
+  let proceed: () => void = () => undefined;
   const work = async (onProgress: (report: Report) => void): Promise<Report> => {
     try {
       for (;;) {
-        await new Promise<void>((resolve) => (goOn = resolve));
+        await new Promise<void>((resolve) => (proceed = resolve));
         state.pages++;
         if (state.pages === 5) return { pages: 5 };
         onProgress({ pages: state.pages });
@@ -24,13 +24,13 @@ function pagedWork() {
     }
   };
   const page = async (): Promise<void> => {
-    goOn();
+    proceed();
     await new Promise(setImmediate);
   };
   return { state, work, page };
 }
 
-test('the latest report comes while the work goes on, and its last one at once', async () => {
+test('yields the latest report during the work, and the final one immediately', async () => {
   const { work, page } = pagedWork();
   const lines = linesOf(describeReport, work, never);
   const first = lines.next();
@@ -43,7 +43,7 @@ test('the latest report comes while the work goes on, and its last one at once',
   expect(await lines.next()).toEqual({ done: true, value: undefined });
 });
 
-test('who reads no further stops the work at its next report, and is let go when it has ended', async () => {
+test('stops the work at its next report when the reader leaves, and waits until it has ended', async () => {
   const { state, work, page } = pagedWork();
   const lines = linesOf(describeReport, work, never);
   const first = lines.next();
@@ -57,7 +57,7 @@ test('who reads no further stops the work at its next report, and is let go when
   expect(state).toEqual({ pages: 2, ended: true });
 });
 
-test('a signal stops the work at its next report, and the lines end', async () => {
+test('stops the work at its next report and ends the lines when the signal aborts', async () => {
   const { state, work, page } = pagedWork();
   const aborting = new AbortController();
   const lines = linesOf(describeReport, work, aborting.signal);
@@ -68,7 +68,7 @@ test('a signal stops the work at its next report, and the lines end', async () =
   expect(state).toEqual({ pages: 1, ended: true });
 });
 
-test('a failure of the work is thrown', async () => {
+test('throws the error of the work', async () => {
   const lines = linesOf(describeReport, () => Promise.reject(new Error('broken')), never);
   await expect(lines.next()).rejects.toThrow('broken');
 });

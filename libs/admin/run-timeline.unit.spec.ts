@@ -14,7 +14,7 @@ const at = (ms: number): string => new Date(START + ms).toISOString();
 const RUN = '01RUN';
 const LIMITS = { queueMs: 1_000, workMs: 1_000, waitMs: 1_000, maxLosses: 3 };
 
-/** What happens to a Thread, as the decider writes it; commands together are one append. Times in milliseconds. */
+/** A Thread whose events the decider writes. Each call is one append. Times in milliseconds. */
 class Story {
   readonly events: TimelineEvent[] = [];
   private state: ThreadState = initialState;
@@ -39,7 +39,7 @@ class Story {
     return this;
   }
 
-  /** From there on it is the story of the other Run. */
+  /** Continues with the events of the other Run only. */
   interruptedBy(runId: string, ms: number): this {
     this.events.length = 0;
     this.fence = { runId, attempt: 0 };
@@ -55,7 +55,7 @@ class Story {
     return this.at(ms, this.claimed());
   }
 
-  /** The first facts come with the start. */
+  /** Records the facts in the append of the start. */
   start(ms: number, ...facts: RecordedFact[]): this {
     return this.at(ms, { ...this.fence, type: 'start_run' }, { ...this.fence, type: 'record', facts });
   }
@@ -71,17 +71,17 @@ class Story {
     return this.at(ms, { ...this.fence, type: 'record', facts });
   }
 
-  /** With the facts, in one append. */
+  /** Records the facts and applies the last command in one append. */
   ends(ms: number, facts: RecordedFact[], command: Last, retryable = false): this {
     return this.at(ms, { ...this.fence, type: 'record', facts }, this.last(command, retryable));
   }
 
-  /** A step that is over before its start was stored alone. */
+  /** Starts and ends a step in one append. */
   startsAndEnds(ms: number, command: Last): this {
     return this.at(ms, { ...this.fence, type: 'start_run' }, this.last(command));
   }
 
-  /** A boot that ends without a start. */
+  /** Ends a boot without a start. */
   bootEnds(ms: number, command: 'hand_over' | 'fail', retryable = false): this {
     return this.at(ms, this.last(command, retryable));
   }
@@ -105,7 +105,7 @@ class Story {
     return this.at(ms, { ...this.fence, type: 'reclaim_run', jitter: 1 });
   }
 
-  /** In short: kind, attempt, from, to, outcome. */
+  /** Returns kind, attempt, start, end and outcome of each span. */
   spans(options: Partial<TimelineOptions> = {}): unknown[][] {
     const { spans } = this.timeline(options);
     return spans.map(({ kind, attempt, startedAt, endedAt, outcome }) => [
@@ -149,7 +149,7 @@ const done = (id: string, durationMs: number | null, outcome: 'ok' | 'unknown' |
   data: { toolCallId: id, toolName: `tool_${id}`, outcome, summary: '', result: '', durationMs },
 });
 
-test('an answer: in the queue, then one model step from the claim to its message', () => {
+test('shows the queue, then one model step from the claim to its message', () => {
   const story = new Story().claim(40).record(100, text()).record(150, text());
   story.ends(300, [text(), said(), used(10, 5)], 'complete');
   expect(story.spans()).toEqual([
@@ -161,7 +161,7 @@ test('an answer: in the queue, then one model step from the claim to its message
   expect(spans[1]).toMatchObject({ name: 'm', holder: 'worker-1', firstTextAt: at(100), inputTokens: 10 });
 });
 
-test('an answer after a slow boot: the boot has a span of its own, and the model step begins at the start', () => {
+test('shows a slow boot as its own span, after which the model step begins', () => {
   const story = new Story().boot(40).start(3_060).record(3_500, text());
   story.ends(4_000, [text(), said(), used(10, 5)], 'complete');
   expect(story.spans()).toEqual([
@@ -172,13 +172,13 @@ test('an answer after a slow boot: the boot has a span of its own, and the model
   expect(story.timeline().spans[2]?.firstTextAt).toBe(at(3_500));
 });
 
-test('a boot in progress has no end', () => {
+test('shows a boot in progress without an end', () => {
   expect(new Story().boot(40).spans().at(-1)).toEqual(['boot', 1, 40, null, null]);
 });
 
 test.each([
   ['fails', (story: Story) => story.bootEnds(90, 'fail'), ['boot', 1, 40, 90, 'error']],
-  ['fails for now', (story: Story) => story.bootEnds(90, 'fail', true), ['boot', 1, 40, 90, 'error']],
+  ['fails with a retry', (story: Story) => story.bootEnds(90, 'fail', true), ['boot', 1, 40, 90, 'error']],
   ['is handed over', (story: Story) => story.bootEnds(90, 'hand_over'), ['boot', 1, 40, 90, 'cut']],
   ['loses its worker', (story: Story) => story.lose(90), ['boot', 1, 40, 90, 'cut']],
   [
@@ -186,13 +186,13 @@ test.each([
     (story: Story) => story.at(90, { type: 'interrupt', runId: RUN, by: null }),
     ['boot', 1, 40, 90, 'cut'],
   ],
-])('a Run that %s while it boots took no step', (_, ends, last) => {
+])('shows no model step for a Run that %s during its boot', (_, ends, last) => {
   const spans = ends(new Story().boot(40)).spans();
   expect(spans[1]).toEqual(last);
   expect(spans.map(([kind]) => kind)).not.toContain('model');
 });
 
-test('a first step that fails at once has the failure, not the boot', () => {
+test('attributes the failure of an immediately failing first step to the step, not the boot', () => {
   const story = new Story().boot(40).startsAndEnds(90, 'fail');
   expect(story.spans().slice(1)).toEqual([
     ['boot', 1, 40, 90, 'ok'],
@@ -200,12 +200,12 @@ test('a first step that fails at once has the failure, not the boot', () => {
   ]);
 });
 
-test('a Run with nothing left to do boots, takes no step and ends', () => {
+test('shows no model step for a Run that completes right after its boot', () => {
   const story = new Story().boot(40).startsAndEnds(90, 'complete');
   expect(story.spans().slice(1)).toEqual([['boot', 1, 40, 90, 'ok']]);
 });
 
-test('a tool that runs first: the boot ends at the start', () => {
+test('ends the boot at the start of the Run if a tool runs first', () => {
   const story = new Story().boot(10).start(20, said('a'), asked('a')).ends(50, [], 'ask');
   story.at(80, { type: 'decide_permission', requestId: 'r', decision: 'allow_once', by: 'ann' });
   story.boot(90).start(110, started('a')).record(150, done('a', 40));
@@ -216,7 +216,7 @@ test('a tool that runs first: the boot ends at the start', () => {
   ]);
 });
 
-test('a tool that runs again after a loss: its span begins at the later start of the Run', () => {
+test('begins the span of a repeated tool call at the second start of the Run', () => {
   const story = new Story().boot(10).start(20, said('a'), started('a')).lose(100);
   story.boot(120).start(180).record(300, done('a', 140));
   expect(story.spans().slice(5)).toEqual([
@@ -226,7 +226,7 @@ test('a tool that runs again after a loss: its span begins at the later start of
   ]);
 });
 
-test('a Run that goes on with the calls of the one before it boots once', () => {
+test('shows one boot for a Run that continues the calls of the previous Run', () => {
   const story = new Story().boot(10).start(40, started('a')).record(50, done('a', 9));
   expect(story.spans().slice(1)).toEqual([
     ['boot', 1, 10, 40, 'ok'],
@@ -235,7 +235,7 @@ test('a Run that goes on with the calls of the one before it boots once', () => 
   ]);
 });
 
-test('tools: a model step before and after, calls that overlap, each with its title', () => {
+test('shows overlapping tool calls with their titles between two model steps', () => {
   const story = new Story().claim(10).record(100, said('a', 'b'), used(1, 1), started('a'), started('b'));
   story
     .record(150, done('b', 49))
@@ -245,13 +245,13 @@ test('tools: a model step before and after, calls that overlap, each with its ti
     ['model', 1, 10, 100, 'ok'],
     ['tool', 1, 100, 200, 'ok'],
     ['tool', 1, 100, 150, 'ok'],
-    // Only once the last of them is there.
+    // Begins after the last result.
     ['model', 1, 200, 260, 'ok'],
   ]);
   expect(story.timeline().spans.map(({ name, toolCallId }) => [name, toolCallId])).toContainEqual(['Tool b', 'b']);
 });
 
-test('a question: the worker lets go, and boots again before the tool', () => {
+test('shows the wait for a confirmation, then the queue and a second boot before the tool', () => {
   const story = new Story().claim(10).ends(50, [said('a'), used(1, 1), asked('a')], 'ask');
   expect(story.spans().at(-1)).toEqual(['waiting', null, 50, null, null]);
   expect(story.timeline().spans.at(-1)?.name).toBe('Waiting for a person: Tool a');
@@ -270,7 +270,7 @@ test('a question: the worker lets go, and boots again before the tool', () => {
   ]);
 });
 
-test('a call that is refused was not run', () => {
+test('shows a refused call with no duration', () => {
   const story = new Story().claim(10).ends(50, [said('a'), asked('a')], 'ask');
   story.at(80, { type: 'decide_permission', requestId: 'r', decision: 'reject_once', by: 'ann' });
   story.claim(90).record(110, done('a', null, 'refused'));
@@ -281,7 +281,7 @@ test('a call that is refused was not run', () => {
   ]);
 });
 
-test('a worker that is lost cuts what was under way; a call that may be repeated is run again', () => {
+test('cuts open spans when a worker is lost, and shows the repeated call again', () => {
   const story = new Story().claim(10).record(50, said('a', 'b'), started('a'), started('b')).record(60, done('b', 9));
   story.lose(100).claim(120).record(200, done('a', 30));
   expect(story.spans().slice(2)).toEqual([
@@ -295,7 +295,7 @@ test('a worker that is lost cuts what was under way; a call that may be repeated
   expect(story.timeline().losses).toBe(1);
 });
 
-test('a call that must not be repeated is unknown after the loss', () => {
+test('shows an unrepeatable call as unknown after its worker was lost', () => {
   const story = new Story().claim(10).record(50, said('a'), started('a')).lose(100).claim(120);
   story.record(140, done('a', null, 'unknown'));
   expect(story.spans().slice(2, -1)).toEqual([
@@ -306,7 +306,7 @@ test('a call that must not be repeated is unknown after the loss', () => {
   ]);
 });
 
-test('a step that failed for now: delayed, then in the queue, then again', () => {
+test('shows a delay, the queue and another step after a retryable failure', () => {
   const story = new Story().claim(10).ends(50, [text()], 'fail', true);
   expect(story.spans({ now: at(500) }).slice(1)).toEqual([
     ['model', 1, 10, 50, 'error'],
@@ -325,7 +325,7 @@ test('a step that failed for now: delayed, then in the queue, then again', () =>
   expect(story.timeline().losses).toBe(0);
 });
 
-test('of several calls none is blamed for the failure', () => {
+test('cuts all of several open calls when the Run fails', () => {
   const story = new Story().claim(10).record(20, said('a', 'b'), started('a'), started('b')).ends(50, [], 'fail');
   expect(story.spans().slice(2)).toEqual([
     ['tool', 1, 20, 50, 'cut'],
@@ -333,7 +333,7 @@ test('of several calls none is blamed for the failure', () => {
   ]);
 });
 
-test('a Run that is handed over after a result began no step', () => {
+test('shows no new step for a Run that is handed over after a result', () => {
   const story = new Story()
     .claim(10)
     .record(20, said('a'), started('a'))
@@ -349,20 +349,20 @@ test('a Run that is handed over after a result began no step', () => {
 
 test.each([
   ['in the queue', (story: Story) => story, ['queue', null, 0, 500, 'cut']],
-  ['at a step', (story: Story) => story.claim(10), ['model', 1, 10, 500, 'cut']],
+  ['during a step', (story: Story) => story.claim(10), ['model', 1, 10, 500, 'cut']],
   ['while delayed', (story: Story) => story.claim(10).ends(50, [], 'fail', true), ['delay', null, 50, 500, 'cut']],
   [
-    'while a person is asked',
+    'while it waits for a person',
     (story: Story) => story.claim(10).ends(50, [said('a'), asked('a')], 'ask'),
     ['waiting', null, 50, 500, 'cut'],
   ],
-])('a Run that is cancelled %s ends there', (_, until, last) => {
+])('ends the last span of a Run that is cancelled %s', (_, until, last) => {
   const story = until(new Story()).at(500, { type: 'interrupt', runId: RUN, by: null });
   expect(story.spans().at(-1)).toEqual(last);
   expect(story.spans({ now: at(2_000) })).toEqual(story.spans());
 });
 
-test('a Run that expires in the queue, and one that loses its last worker', () => {
+test('cuts the last span of a Run that expires in the queue or loses its last worker', () => {
   const expired = new Story().at(900, { type: 'expire_run', runId: RUN, limit: 'queue', dispatch: 1, attempt: 0 });
   expect(expired.spans()).toEqual([['queue', null, 0, 900, 'cut']]);
   const lost = new Story().claim(10).lose(20).claim(30).lose(40).claim(50).lose(60);
@@ -370,7 +370,7 @@ test('a Run that expires in the queue, and one that loses its last worker', () =
   expect(lost.timeline().losses).toBe(3);
 });
 
-test('a Run that interrupts another waits for its worker, at most so long', () => {
+test('ends the delay of an interrupting Run when it is claimed', () => {
   const story = new Story().claim(10).interruptedBy('02RUN', 100);
   expect(story.spans({ now: at(150) })).toEqual([['delay', null, 100, null, null]]);
   story.claim(180);
@@ -380,7 +380,7 @@ test('a Run that interrupts another waits for its worker, at most so long', () =
   ]);
 });
 
-test('a Run that goes on with the calls of the one before it boots, and takes no model step', () => {
+test('shows a boot and no model step for a Run that continues several calls of the previous Run', () => {
   const story = new Story().claim(10).record(40, started('a'), started('b')).record(50, done('a', 9));
   expect(story.spans().slice(1)).toEqual([
     ['boot', 1, 10, 40, 'ok'],
@@ -391,9 +391,9 @@ test('a Run that goes on with the calls of the one before it boots, and takes no
 
 test.each([
   ['in the queue', (story: Story) => story, [['queue', null, 0, 900, 'unknown']]],
-  ['at a step', (story: Story) => story.claim(10).record(50, text()), [['model', 1, 10, 900, 'unknown']]],
+  ['during a step', (story: Story) => story.claim(10).record(50, text()), [['model', 1, 10, 900, 'unknown']]],
   [
-    'at two calls',
+    'during two calls',
     (story: Story) => story.claim(10).record(50, said('a', 'b'), started('a'), started('b')),
     ['a', 'b'].map(() => ['tool', 1, 50, 900, 'unknown']),
   ],
@@ -402,7 +402,7 @@ test.each([
     (story: Story) => story.claim(10).ends(50, [], 'fail', true),
     [['delay', null, 50, 900, 'unknown']],
   ],
-])('of a Run that has ended nothing goes on, though its last events are missing: %s', (_, until, last) => {
+])('ends the open spans of an ended Run whose events stop %s', (_, until, last) => {
   expect(
     until(new Story())
       .spans({ endedAt: at(900) })
@@ -410,7 +410,7 @@ test.each([
   ).toEqual(last);
 });
 
-test('tokens of all steps, and what they cost', () => {
+test('adds up the tokens of all steps and their cost', () => {
   const story = new Story().claim(10).record(20, said('a'), used(1_000, 10, 400), started('a'));
   story.record(30, done('a', 9)).ends(40, [said(), used(2_000, 20)], 'complete');
   const prices = { input: 3, output: 15, cachedInput: 0.3 };
