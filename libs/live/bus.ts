@@ -1,20 +1,20 @@
 /** Injection token of the process's LiveBus. */
 export const LIVE_BUS = Symbol('LIVE_BUS');
 
-/** Hears that a Thread has moved to a version. Must not throw and must not block. */
+/** Receives the new version of a Thread. Must not throw and must not block. */
 export type WakeListener = (threadId: string, version: number) => void;
 
 /**
- * Wake-ups between processes: "Thread so-and-so has moved". Hints, which may be lost, late, repeated or reordered; who
- * must not miss any looks for itself from time to time (LiveHub's poll).
+ * Wake-ups between processes, which announce new versions of Threads. They are hints: they can be lost, late, repeated or
+ * reordered. A caller that must not miss any also polls, like LiveHub.
  */
 export interface LiveBus {
-  /** Never throws and is never awaited: a server that is away or silent costs the caller nothing, and the hint is lost. */
+  /** Sends a wake-up. Never throws or blocks; if the server is unavailable, the hint is lost. */
   publish(threadId: string, version: number): void;
-  /** Adds a listener for wake-ups of all processes, this one's own included; returns what removes it. */
+  /** Adds a listener for wake-ups of all processes, including this one. Returns a function that removes it. */
   onWake(listener: WakeListener): () => void;
-  /** Whether wake-ups can be sent and heard now; else who follows a Thread looks for itself. */
+  /** Returns whether wake-ups can be sent and received now. If not, only polling finds new versions. */
   isUp(): boolean;
-  /** Hands out what was gathered, waits shortly for it, and lets go of the connections. */
+  /** Sends the gathered wake-ups, waits briefly for them, and closes the connections. */
   close(): Promise<void>;
 }

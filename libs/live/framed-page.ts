@@ -1,24 +1,24 @@
 import { toExtendedLogEntry, toLogEntry, type LogEntry } from '#domain';
 import type { LogPage, StreamEnd } from '#event-store';
 
-/** An entry as it goes over the wire. */
+/** Returns the wire form of an entry. */
 export type RenderEntry = (entry: LogEntry) => string;
 
-/** Entries as they go over the wire, one after the other. */
+/** The concatenated wire forms of entries. */
 export interface Frames {
   frames: Buffer;
-  /** The id of each entry in `frames`, and where it starts there. */
+  /** The id of each entry, and its offset in `frames`. */
   starts: { id: string; at: number }[];
 }
 
-/** A page of a Thread's log: plain and extended entries are rendered once each, and all readers share the bytes. */
+/** A page of a Thread's log. All readers share the bytes of its plain and its extended entries. */
 export interface FramedPage {
   /** Returns its entries with or without their optional fields; renders each kind at its first use. */
   framesOf: (extended: boolean) => Frames;
-  /** Of the last event in the page; '' and 0 when it is empty. */
+  /** The id and version of the last event in the page; '' and 0 if it is empty. */
   lastId: string;
   lastVersion: number;
-  /** Where the stream ended when it was read, null when there was more of the log after the page. */
+  /** The end of the stream at the time of the read; null if the log continues after the page. */
   end: StreamEnd | null;
 }
 

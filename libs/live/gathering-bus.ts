@@ -3,30 +3,30 @@ import { type Logger } from '#platform';
 import type { LiveBus, WakeListener } from './bus.ts';
 import { metrics } from './metrics.ts';
 
-/** What carries wake-ups between processes. It logs its own failures. */
+/** A transport of wake-ups between processes. It logs its own failures. */
 export interface WakeTransport {
-  /** To every process that listens, in one round trip. Rejects when that failed, at the latest after some seconds. */
+  /** Sends to every listening process in one round trip. Rejects on failure, at the latest after some seconds. */
   send(messages: string[]): Promise<void>;
-  /** Whether it can send and hear now, as far as is known without asking. */
+  /** Returns whether it can send and receive, as far as known without a request. */
   isUp(): boolean;
   close(): Promise<void>;
 }
 
 /**
- * Publishes within this time of the last round trip go out together in the next: at most 1,000 messages a second and process,
- * whatever it commits. With 5 ms a single client waited 3 ms more for the end of its Run.
+ * Sends wake-ups of this many milliseconds together, so a process sends at most 1,000 messages a second. With 5 ms, a single
+ * client waited 3 ms longer for the end of its Run.
  */
 const GATHER_MS = 1;
-/** Threads whose wake-ups wait for a silent server; those of more are dropped, and found by the slow poll. */
+/** The maximum of Threads whose wake-ups wait for a silent server. Others are dropped; the poll finds their versions. */
 const MAX_GATHERED = 10_000;
-/** PostgreSQL takes less than 8,000 bytes a notification. */
+/** PostgreSQL accepts fewer than 8,000 bytes in a notification. */
 const MAX_MESSAGE_LENGTH = 7_900;
 const CLOSE_WITHIN_MS = 500;
 
 /**
- * The gathering that both transports share: the first wake-up goes out at once, those of the next millisecond in one round trip, and
- * one round trip is under way at a time. Of a Thread only the highest version is sent. Listeners of this process are woken
- * at once and directly; what comes back of its own messages is ignored.
+ * A bus that gathers wake-ups for either transport. Sends the first one immediately and those of the next millisecond in one round
+ * trip, one trip at a time. Sends only the highest version of a Thread. Wakes the listeners of this process directly and ignores
+ * its own messages.
  */
 export class GatheringBus implements LiveBus {
   private readonly sender = randomBytes(6).toString('base64url');
@@ -91,7 +91,7 @@ export class GatheringBus implements LiveBus {
     const { size } = this.gathered;
     this.gathered = new Map();
     if (size === 0) return;
-    // Hints that cannot be sent are lost: keeping them would be a backlog of what the poll has found by then.
+    // Unsent hints are dropped, because the poll would find those versions before a backlog is sent.
     const isSent = await this.transport.send(messages).then(
       () => true,
       () => false,
@@ -115,14 +115,14 @@ export class GatheringBus implements LiveBus {
       try {
         listener(threadId, version);
       } catch (error) {
-        // The publisher has just committed: it must not take our bug for its own failure.
+        // The publisher has just committed, so a bug here must not look like a failure of the commit.
         this.logger.error({ err: error, threadId }, 'wake-up listener failed');
       }
     }
   }
 }
 
-/** Others may write to the channel: what is not a wake-up is ignored. */
+/** The form of a wake-up. Other messages are ignored, because anyone may write to the channel. */
 const WAKE = /^([0-9A-Z]{26}):(\d{1,10})$/;
 
 function encode(sender: string, wakes: ReadonlyMap<string, number>): string[] {

@@ -11,22 +11,22 @@ export interface LiveHubOptions {
   logger: Logger;
 }
 
-/** A wake-up that was lost costs so much at most. */
+/** The poll interval, milliseconds: the largest delay after a lost wake-up. */
 const POLL_MS = 2_000;
-/** Fewer than the pool has connections: ten thousand readers that come at once must leave some to the requests. */
+/** Concurrent reads, fewer than the connections of the pool. Ten thousand new readers must leave some connections to requests. */
 const READS_AT_ONCE = 4;
-/** A page is what one reader is given at once, and so what a slow one holds. */
+/** Limits of one delivery, and so of the memory of a slow reader. */
 const PAGE = { maxEvents: 200, maxBytes: 64 * 1024 } as const;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
- * Everybody of this process who follows a Thread. Wake-ups say where to read; the slow poll, one query for all open
- * Threads, finds what they missed, and Threads that were deleted. With the database away readers stay and wait.
+ * The readers of Threads in this process. Wake-ups show which Threads to read. A slow poll, one query for all open Threads, finds
+ * missed versions and deleted Threads. While the database is unavailable, readers wait.
  */
 export class LiveHub {
   private readonly options: LiveHubOptions;
   private readonly threads = new Map<string, OpenThread>();
-  private readonly turns = new Semaphore(READS_AT_ONCE);
+  private readonly pageReads = new Semaphore(READS_AT_ONCE);
   private readonly ignoreWakes: () => void;
   private readonly poll: NodeJS.Timeout;
   private polling = false;
@@ -46,21 +46,21 @@ export class LiveHub {
     this.poll = setInterval(() => void this.pollThreads(), POLL_MS).unref();
   }
 
-  /** How many read now. */
+  /** The number of readers. */
   get readers(): number {
     let readers = 0;
     for (const thread of this.threads.values()) readers += thread.readers;
     return readers;
   }
 
-  /** Delivers from after the id on, history first; never before this returns. */
+  /** Starts to deliver entries after the id of the reader, history first. Never delivers before this returns. */
   open(reader: LogReader): Reading {
     let thread = this.threads.get(reader.threadId);
     if (thread === undefined) this.threads.set(reader.threadId, (thread = new OpenThread(reader.threadId, this.reads)));
     return thread.add(reader);
   }
 
-  /** Stops reading; whoever still reads is told nothing more. */
+  /** Stops reading, without ending the readers. */
   close(): void {
     this.ignoreWakes();
     clearInterval(this.poll);
@@ -69,7 +69,7 @@ export class LiveHub {
 
   private async readPage(threadId: string, afterEventId: string): Promise<FramedPage | null> {
     const { store, render } = this.options;
-    const page = await this.turns.take(() =>
+    const page = await this.pageReads.take(() =>
       store.readLogPage(threadId, afterEventId, { ...PAGE, timeoutMs: ANSWER_TIMEOUT_MS }),
     );
     if (page !== null && isLargeJson(page.events)) await ownTurn();
@@ -81,7 +81,7 @@ export class LiveHub {
     this.polling = true;
     try {
       const known = new Map([...this.threads.values()].map(({ id, covered }) => [id, covered]));
-      // Without waiting for a turn: it must not come late because many readers do.
+      // Bypasses the semaphore, because many readers would delay the poll.
       const moved = await this.options.store.readMovedThreads(known, ANSWER_TIMEOUT_MS);
       if (this.isUnavailable) this.options.logger.info('database available again; streams continue');
       this.isUnavailable = false;

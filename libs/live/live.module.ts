@@ -4,7 +4,7 @@ import { CONFIG, LOGGER } from '#platform';
 import { LIVE_BUS, type LiveBus } from './bus.ts';
 import { openLiveBus } from './open-live-bus.ts';
 
-/** Wake-ups between processes; what this process commits is published. */
+/** Provides the bus of wake-ups, and publishes the commits of this process. */
 @Module({
   imports: [EventStoreModule],
   providers: [{ provide: LIVE_BUS, inject: [CONFIG, LOGGER], useFactory: openLiveBus }],
@@ -21,7 +21,7 @@ export class LiveModule implements OnApplicationShutdown {
     feed.onDeleted((threadId, version) => bus.publish(threadId, version));
   }
 
-  /** Last of all: until then others commit. */
+  /** Closes the bus in the last phase, because other components commit until then. */
   async onApplicationShutdown(): Promise<void> {
     await this.bus.close();
   }

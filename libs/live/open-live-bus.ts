@@ -5,9 +5,9 @@ import { PostgresWakes } from './postgres-wakes.ts';
 import { RedisWakes } from './redis-wakes.ts';
 
 /**
- * Redis where there is one, else LISTEN/NOTIFY. Does not wait for either: until it answers, the hub's slow poll does. Two
- * installations on one server do not wake each other: LISTEN is by database, and on Redis the channel has its name. Not its
- * whole address, which may be another one for each process.
+ * Opens a bus on Redis if configured, else on LISTEN/NOTIFY. Does not wait for the connection, because LiveHub also polls.
+ * Installations on one server do not wake each other: LISTEN is local to a database, and a Redis channel contains its name.
+ * The channel leaves out the address, which can differ between processes.
  */
 export function openLiveBus(config: Config, logger: Logger): LiveBus {
   const url = requireDatabaseUrl(config);

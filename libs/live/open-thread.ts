@@ -2,49 +2,49 @@ import type { StreamEnd } from '#event-store';
 import { framesAfter, type FramedPage } from './framed-page.ts';
 import { metrics } from './metrics.ts';
 
-/** Why a reader was ended: no Run is active and all is delivered, or the Thread was deleted. */
+/** The reason for the end of a reader: no Run is active and all entries are delivered, or the Thread was deleted. */
 export type ReaderEnd = 'idle' | 'thread_gone';
 
-/** One who follows the public log of a Thread. Its methods must not throw. */
+/** A reader of the public log of a Thread. Its methods must not throw. */
 export interface LogReader {
   readonly threadId: string;
   /** Reads strictly after this id; '' is before every id. */
   readonly afterEventId: string;
-  /** The version of the stream up to which it has everything, as it was read a moment ago; 0 where that is not known. */
+  /** The stream version, read recently, up to which the reader has all entries; 0 if unknown. */
   readonly knownUpTo: number;
-  /** Whether to end once no Run is active and all is delivered. */
+  /** Whether to end once no Run is active and all entries are delivered. */
   readonly untilIdle: boolean;
   /** Whether its entries have the optional fields; default: false. */
   readonly extended?: boolean;
   /**
-   * Takes the next frames, one or more whole ones; may keep the bytes and must not change them. Answers whether it has room
-   * for more; after `false` nothing comes until `resume`.
+   * Takes one or more whole frames. May keep the bytes but must not change them. Returns whether it has room for more. After
+   * `false`, nothing is delivered until `resume`.
    */
   deliver(frames: Buffer): boolean;
-  /** Nothing is delivered after it. */
+  /** Ends the reader. Nothing is delivered afterwards. */
   end(reason: ReaderEnd): void;
 }
 
-/** What an open Thread needs of its hub. */
+/** The functions of the hub for an open Thread. */
 export interface ThreadReads {
-  /** Null: there is no such Thread. */
+  /** Reads a page after the event; null if the Thread does not exist. */
   readPage(threadId: string, afterEventId: string): Promise<FramedPage | null>;
-  /** It has rejected; it is tried again after the next poll that succeeds. */
+  /** Called when a read rejects. It is retried after the next successful poll. */
   failed(error: unknown): void;
-  /** The last reader has gone. */
+  /** Called when the last reader has left. */
   released(thread: OpenThread): void;
 }
 
-/** A reader's place in the log: what it holds while it reads. */
+/** The position of a reader in the log. */
 export class Reading {
   lastId: string;
-  /** The newest stream version that a page has had. */
+  /** The highest stream version of its pages. */
   version = 0;
-  /** It has reached the end, and shares the reads of the others. */
+  /** Whether it has reached the end and shares reads. */
   live = false;
-  /** It reads a page of its own now. */
+  /** Whether it is reading its own pages. */
   paging = false;
-  /** It has no room: what comes is not kept for it, it reads it when it has. */
+  /** Whether it has no room. New entries are not kept for it; it reads them later. */
   full = false;
   closed = false;
 
@@ -55,7 +55,7 @@ export class Reading {
     this.lastId = reader.afterEventId;
   }
 
-  /** The reader has room again. */
+  /** Continues, because the reader has room again. */
   resume(): void {
     this.full = false;
     void this.thread.catchUp(this);
@@ -68,14 +68,14 @@ export class Reading {
 }
 
 /**
- * One Thread with readers in this process. A reader that is behind reads pages of its own until it has reached the end;
- * from then on one read serves all who are live, from the lowest id that any of them has seen.
+ * A Thread with readers in this process. A reader that is behind reads its own pages until the end. After that, one read serves
+ * all live readers, from the lowest id that any of them has.
  */
 export class OpenThread {
-  /** All live readers have been given every public event up to this version, unless a read is due or under way. */
+  /** The version up to which all live readers have every public event, unless a read is due or in progress. */
   covered = 0;
   private readonly readings = new Set<Reading>();
-  /** Counts what was heard of the Thread: a reader that joins must have heard the same before its last page was read. */
+  /** Counts news of the Thread. A reader may join only if the count has not changed since its last page was requested. */
   private news = 0;
   private moved = false;
   private readingOn = false;
@@ -102,18 +102,18 @@ export class OpenThread {
     if (this.readings.delete(reading) && this.readings.size === 0) this.reads.released(this);
   }
 
-  /** Somebody says that the Thread has moved; true or not, it is only read. */
+  /** Reads on if the version is new. A wrong version only costs a read. */
   wake(version: number): void {
     if (version > this.covered) void this.readOn();
   }
 
-  /** The database says where the Thread stands; null: nowhere any more. */
+  /** Applies the stored version of the Thread; null if it was deleted. */
   movedTo(version: number | null): void {
     if (version !== null) return this.wake(version);
     for (const reading of this.readings) this.end(reading, 'thread_gone');
   }
 
-  /** The database is back: what has failed is tried again. */
+  /** Retries failed reads, because the database is available again. */
   retry(): void {
     if (!this.hasFailed) return;
     this.hasFailed = false;
@@ -121,7 +121,7 @@ export class OpenThread {
     for (const reading of this.readings) void this.catchUp(reading);
   }
 
-  /** Gives a reader that is behind pages of its own until it is full or has reached the end. */
+  /** Reads pages for one reader until it is full or has reached the end. */
   async catchUp(reading: Reading): Promise<void> {
     if (reading.paging) return;
     reading.paging = true;
@@ -143,18 +143,18 @@ export class OpenThread {
   private join(reading: Reading, news: number, { version }: StreamEnd): void {
     reading.live = true;
     if (news !== this.news) void this.readOn();
-    // What others have been given is not known from its page.
+    // Its page does not show how far other readers are.
     else if (this.readings.size === 1) this.covered = Math.max(this.covered, version);
   }
 
-  /** Without a page of its own. What was heard between that version and now is found by the poll. */
+  /** Joins a reader without reading a page. The poll finds wake-ups missed since that version. */
   private joinAt(reading: Reading, version: number): void {
     reading.live = true;
     if (this.covered > version) void this.readOn();
     else if (this.readings.size === 1) this.covered = version;
   }
 
-  /** Reads on for all live readers; one read at a time, and again when there was news meanwhile. */
+  /** Reads for all live readers, one read at a time, and again after news during a read. */
   private async readOn(): Promise<void> {
     this.news++;
     this.moved = true;
@@ -183,7 +183,7 @@ export class OpenThread {
     if (covered > this.covered) this.news++;
     this.covered = covered;
     for (const reading of this.live()) {
-      // It joined during the read, from before its start.
+      // This reader joined during the read, at an earlier id.
       if (reading.lastId < from) this.moved = true;
       else this.give(reading, page);
     }
@@ -198,7 +198,7 @@ export class OpenThread {
     if (reading.closed) return;
     if (page.lastId > reading.lastId) {
       if (reading.full) {
-        // It does not hold up the others: it is behind now.
+        // A full reader falls behind and does not delay the others.
         reading.live = false;
         return;
       }
@@ -208,7 +208,7 @@ export class OpenThread {
       if (entries > 0) reading.full = !reading.reader.deliver(bytes);
     }
     const version = page.end?.version ?? page.lastVersion;
-    // Versions show that a page is out of date. Ids do not: a reader may resume with an id later than the whole log.
+    // Compares versions to detect an outdated page. Ids do not work: a reader may resume with an id after the end of the log.
     if (version < reading.version) return;
     reading.version = version;
     if (reading.reader.untilIdle && page.end?.idle) this.end(reading, 'idle');

@@ -12,19 +12,19 @@ export interface WakesOptions {
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 2_000;
-/** A connection that only listens would not notice for minutes that its other end is gone. */
+/** Without a heartbeat, a connection that only listens would take minutes to notice a dead peer. */
 const HEARTBEAT_MS = 5_000;
 const FIRST_BACK_OFF_MS = 50;
 const MAX_BACK_OFF_MS = 1_000;
 
 /**
- * LISTEN and NOTIFY on one connection of their own. Never in the transaction of an append: NOTIFY takes a lock that all
- * committing notifiers of the server share, which was measured to cut appends to a quarter.
+ * LISTEN and NOTIFY on one dedicated connection. Never notifies in the transaction of an append, because all committing notifiers
+ * of the server share one lock. That was measured to cut appends to a quarter.
  */
 export class PostgresWakes implements WakeTransport {
   private readonly closing = new AbortController();
   private readonly running: Promise<void>;
-  /** Null while there is no connection that listens. */
+  /** Null while no connection listens. */
   private client: Client | null = null;
 
   constructor(private readonly options: WakesOptions) {
@@ -38,7 +38,7 @@ export class PostgresWakes implements WakeTransport {
       const text = 'select pg_notify($1, message) from unnest($2::text[]) as message';
       await client.query({ name: 'notify', text, values: [this.options.channel, messages] });
     } catch (error) {
-      hangUp(client);
+      disconnect(client);
       throw error;
     }
   }
@@ -49,7 +49,7 @@ export class PostgresWakes implements WakeTransport {
 
   async close(): Promise<void> {
     this.closing.abort();
-    if (this.client) hangUp(this.client);
+    if (this.client) disconnect(this.client);
     await this.running;
   }
 
@@ -60,7 +60,7 @@ export class PostgresWakes implements WakeTransport {
         const client = await this.connect();
         failures = 0;
         if (!signal.aborted) await this.listen(client);
-        else hangUp(client);
+        else disconnect(client);
         if (!signal.aborted) this.options.logger.warn('wake-up connection lost');
       } catch (error) {
         if (failures === 0) this.options.logger.warn({ err: error }, 'wake-up connection failed');
@@ -79,7 +79,7 @@ export class PostgresWakes implements WakeTransport {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,
     });
-    // What it means is told by 'end' and by the next query.
+    // Reported by 'end' and by the next query.
     client.on('error', () => undefined);
     client.on('notification', ({ payload }) => receive(payload ?? ''));
     try {
@@ -87,18 +87,18 @@ export class PostgresWakes implements WakeTransport {
       await client.query(`listen ${client.escapeIdentifier(channel)}`);
       return client;
     } catch (error) {
-      hangUp(client);
+      disconnect(client);
       throw error;
     }
   }
 
-  /** Until the connection breaks. */
+  /** Keeps the connection in use until it breaks. */
   private async listen(client: Client): Promise<void> {
     let heartbeat: NodeJS.Timeout | undefined;
     await new Promise<void>((broken) => {
       client.once('end', broken);
       const giveUp = (): void => {
-        hangUp(client);
+        disconnect(client);
         broken();
       };
       heartbeat = setInterval(() => void client.query('select').catch(giveUp), HEARTBEAT_MS);
@@ -109,6 +109,6 @@ export class PostgresWakes implements WakeTransport {
   }
 }
 
-function hangUp(client: Client): void {
+function disconnect(client: Client): void {
   client.end().catch(() => undefined);
 }

@@ -3,7 +3,7 @@ import { connectRedisNode, FAIL_FAST, retryEvery } from '#platform';
 import type { WakeTransport } from './gathering-bus.ts';
 import type { WakesOptions } from './postgres-wakes.ts';
 
-/** A connection that only listens would not notice for minutes that its other end is gone. */
+/** Without a heartbeat, a connection that only listens would take minutes to notice a dead peer. */
 const HEARTBEAT_MS = 5_000;
 
 /** Fails fast, because a wake-up is useless later. */
@@ -51,11 +51,11 @@ export class RedisWakes implements WakeTransport {
 
   private connect(role: 'publisher' | 'subscriber'): Redis {
     const redis = connectRedisNode(this.options.url, OPTIONS);
-    let told = false;
-    redis.on('ready', () => (told = false));
+    let isLogged = false;
+    redis.on('ready', () => (isLogged = false));
     redis.on('error', (error) => {
-      if (!told) this.options.logger.warn({ err: error, role }, 'wake-up connection to Redis failed');
-      told = true;
+      if (!isLogged) this.options.logger.warn({ err: error, role }, 'wake-up connection to Redis failed');
+      isLogged = true;
     });
     return redis;
   }
