@@ -17,16 +17,16 @@ import {
 import type { LiveBus } from './bus.ts';
 import { openLiveBus } from './open-live-bus.ts';
 
-// Real: PostgreSQL, Redis, both connections of each bus. Two buses stand for two processes: they share nothing but the server.
+// Real: PostgreSQL, Redis, both connections of each bus. Two buses stand for two processes, which share only the server.
 
 const logger = createLogger('silent', 'test');
 const newId = monotonicFactory();
 
 interface World {
-  /** Through the proxy. */
+  /** Opens a bus through the proxy. */
   open(queueName?: string): LiveBus;
   openDirect: () => LiveBus;
-  /** All connections of all buses break. */
+  /** Breaks all connections of all buses. */
   breakConnections(): Promise<void>;
   proxy: FaultProxy;
 }
@@ -55,7 +55,7 @@ function hearing(bus: LiveBus) {
   return heard;
 }
 
-/** A hint may be lost, so it is repeated until it is heard. Answers the Thread that it was about. */
+/** Repeats a wake-up until it arrives, because a hint can be lost. Returns its Thread. */
 async function untilHeard(from: LiveBus, to: LiveBus): Promise<string> {
   const threadId = newId();
   let isHeard = false;
@@ -75,7 +75,7 @@ const about = (threadId: string) => (wake: { threadId: string }) => wake.threadI
 function busSuite(world: () => World): void {
   afterEach(() => world().proxy.resume());
 
-  it('wakes another process, which gets the highest version of what was published at once', async () => {
+  it('wakes another process with the highest of several versions published together', async () => {
     const [from, to] = [world().open(), world().open()];
     await untilHeard(from, to);
     const heard = hearing(to);
@@ -85,11 +85,11 @@ function busSuite(world: () => World): void {
     const latest = () => new Map(wakes().map(({ threadId, version }) => [threadId, version]));
     const expected = new Map(threadIds.map((threadId) => [threadId, 5]));
     await eventually(() => isDeepStrictEqual(latest(), expected), { what: 'all Threads are woken' });
-    // The very first may have gone out alone, at its first version.
+    // The very first wake-up may have been sent alone, at its first version.
     expect(wakes().length).toBeLessThanOrEqual(threadIds.length + 1);
   });
 
-  it('wakes its own listeners before publish returns, once', async () => {
+  it('wakes its own listeners once, before publish returns', async () => {
     const [bus, other] = [world().open(), world().open()];
     await untilHeard(bus, other);
     const heard = hearing(bus);
@@ -100,7 +100,7 @@ function busSuite(world: () => World): void {
     expect(heard.filter(about(threadId))).toHaveLength(1);
   });
 
-  it('does not mix with an installation of another name', async () => {
+  it('does not wake an installation with another name', async () => {
     const [from, to, stranger] = [world().open(), world().open(), world().open('other')];
     const strangers = world().open('other');
     await untilHeard(strangers, stranger);
@@ -110,7 +110,7 @@ function busSuite(world: () => World): void {
     expect(heard.filter(about(threadId))).toEqual([]);
   });
 
-  it('works again by itself after its connections broke', async () => {
+  it('reconnects after its connections broke', async () => {
     const [from, to] = [world().open(), world().open()];
     await untilHeard(from, to);
     await world().breakConnections();
@@ -125,9 +125,9 @@ function busSuite(world: () => World): void {
     world().proxy.resume();
     await untilHeard(from, to);
   };
-  it('does not give up while the server is silent', doesNotBlock, 60_000);
+  it('does not block publishers while the server is silent', doesNotBlock, 60_000);
 
-  it('notices, though it only listens, that its connection is half open', async () => {
+  it('reopens a half-open connection that only listens', async () => {
     const { proxy, openDirect } = world();
     const [from, to] = [openDirect(), world().open()];
     await untilHeard(from, to);
@@ -147,10 +147,10 @@ function busSuite(world: () => World): void {
     await from.close();
     world().proxy.resume();
   };
-  it('closes while the server is silent', closesQuickly, 60_000);
+  it('closes even while the server is silent', closesQuickly, 60_000);
 }
 
-describe('on PostgreSQL', () => {
+describe('live bus on PostgreSQL', () => {
   let proxy: FaultProxy;
   beforeAll(async () => {
     proxy = await faultProxy(Number(new URL(database.url).port || 5432));
@@ -168,7 +168,7 @@ describe('on PostgreSQL', () => {
   }
 
   const OF_BUSES = `application_name = 'spool live' and datname = current_database()`;
-  /** One for each bus, once those of the buses before have ended. */
+  /** Waits for one connection per bus, after those of earlier buses have ended. */
   const untilTwo = (client: Client): Promise<unknown> =>
     eventually(async () => (await client.query(`select from pg_stat_activity where ${OF_BUSES}`)).rowCount === 2, {
       what: 'there are two connections',
@@ -185,14 +185,14 @@ describe('on PostgreSQL', () => {
       }),
   }));
 
-  it('has one connection', async () => {
+  it('opens one connection', async () => {
     const bus = openBus({});
     await untilHeard(bus, openBus({}));
     await asAdmin(untilTwo);
   });
 });
 
-describeWithPrivateRedis('on Redis', () => {
+describeWithPrivateRedis('live bus on Redis', () => {
   let redis: PrivateRedis;
   let proxy: FaultProxy;
   beforeAll(async () => {
@@ -214,11 +214,11 @@ describeWithPrivateRedis('on Redis', () => {
     },
   }));
 
-  it('is used where only the queue is on Redis', async () => {
+  it('uses the Redis of the queue without REDIS_URL', async () => {
     await untilHeard(openBus({ QUEUE_URL: redis.url }), openBus({ REDIS_URL: redis.url }));
   });
 
-  it('goes on when a Redis that was stopped goes on', async () => {
+  it('works again after Redis was suspended', async () => {
     const [from, to] = [openBus({ REDIS_URL: redis.url }), openBus({ REDIS_URL: redis.url })];
     await untilHeard(from, to);
     redis.pause();
@@ -227,7 +227,7 @@ describeWithPrivateRedis('on Redis', () => {
     await untilHeard(from, to);
   });
 
-  it('does not mix with an installation on another database', async () => {
+  it('does not wake an installation on another database', async () => {
     const elsewhere = { REDIS_URL: redis.url, DATABASE_URL: 'postgres://127.0.0.1/elsewhere' };
     const [stranger, strangers] = [openBus(elsewhere), openBus(elsewhere)];
     await untilHeard(strangers, stranger);
@@ -239,7 +239,7 @@ describeWithPrivateRedis('on Redis', () => {
 });
 
 describeWithPrivateRedis('live bus on a Redis cluster', () => {
-  nightTest('delivers wake-ups published on another node, also after nodes die', async () => {
+  nightTest('delivers wake-ups across nodes, even after nodes die', async () => {
     const cluster = await startRedisCluster();
     try {
       const buses = Array.from({ length: 6 }, () => openBus({ REDIS_URL: cluster.url }));

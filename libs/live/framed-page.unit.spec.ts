@@ -12,7 +12,7 @@ const page = framePage(
   {
     events: [
       event(3, 'assistant.text_added', { text: 'é😀' }),
-      // Was shown when it was stored; this version shows nothing of it.
+      // Public when it was stored, but not shown by this version.
       event(4, 'thread.created', {}),
       event(6, 'assistant.text_added', { text: 'b' }),
     ],
@@ -21,7 +21,7 @@ const page = framePage(
   render,
 );
 
-it('renders all entries into one piece, and knows where it ends', () => {
+it('renders all entries into one buffer and returns the last id and version', () => {
   expect(page.framesOf(false).frames.toString()).toBe('ID3 é😀;ID6 b;');
   expect(page).toMatchObject({ lastId: 'ID6', lastVersion: 6, end: null });
 });
@@ -31,11 +31,11 @@ it.each([
   ['ID3', 'ID6 b;'],
   ['ID4', 'ID6 b;'],
   ['ID6', ''],
-])('gives from after %j on', (id, frames) => {
+])('returns the frames after id %j', (id, frames) => {
   expect(framesAfter(page.framesOf(false), id).bytes.toString()).toBe(frames);
 });
 
-it('is empty where there is nothing', () => {
+it('returns no frames for an empty page', () => {
   const end = { version: 3, eventId: 'ID3', idle: true };
   const empty = framePage({ events: [], end }, render);
   expect(empty).toMatchObject({ lastId: '', lastVersion: 0, end });

@@ -4,7 +4,7 @@ import { GatheringBus, type WakeTransport } from './gathering-bus.ts';
 const T1 = '01ARZ3NDEKTSV4RRFFQ69G5FA1';
 const T2 = '01ARZ3NDEKTSV4RRFFQ69G5FA2';
 
-/** A transport whose round trips last until they are told to end. */
+/** A transport whose round trips last until `answer`. */
 class Line implements WakeTransport {
   readonly sent: string[][] = [];
   private answers: (() => void)[] = [];
@@ -29,7 +29,7 @@ class Line implements WakeTransport {
     return Promise.resolve();
   }
 
-  /** Wake-ups in the n-th round trip. */
+  /** Returns the wake-ups of the n-th round trip. */
   wakes(n: number): string[] {
     return this.sent[n]!.flatMap((message) => message.split(' ').slice(1));
   }
@@ -47,7 +47,7 @@ beforeEach(() => {
 });
 afterEach(() => jest.useRealTimers());
 
-it('sends the first at once and what comes within a millisecond in one round trip, the highest version of each Thread', async () => {
+it('sends the first wake-up immediately and the highest version per Thread of the next millisecond in one round trip', async () => {
   bus.publish(T1, 1);
   expect(line.wakes(0)).toEqual([`${T1}:1`]);
   await line.answer();
@@ -59,7 +59,7 @@ it('sends the first at once and what comes within a millisecond in one round tri
   expect(line.wakes(1)).toEqual([`${T1}:4`, `${T2}:1`]);
 });
 
-it('is idle again when a millisecond has brought nothing', async () => {
+it('sends immediately again after a millisecond without a wake-up', async () => {
   bus.publish(T1, 1);
   await line.answer();
   await jest.advanceTimersByTimeAsync(1);
@@ -67,7 +67,7 @@ it('is idle again when a millisecond has brought nothing', async () => {
   expect(line.sent).toHaveLength(2);
 });
 
-it('has one round trip under way, and a bounded number of Threads waiting for it', async () => {
+it('makes one round trip at a time and keeps wake-ups of at most 10,000 Threads meanwhile', async () => {
   bus.publish(T1, 1);
   for (let i = 0; i < 50_000; i++) bus.publish(`01ARZ3NDEKTSV4RRFFQ6${String(i).padStart(6, '0')}`, 1);
   await jest.advanceTimersByTimeAsync(1_000);
@@ -79,14 +79,14 @@ it('has one round trip under way, and a bounded number of Threads waiting for it
   for (const message of line.sent[1]!) expect(Buffer.byteLength(message)).toBeLessThan(8_000);
 });
 
-it('wakes the listeners of its own process directly and ignores the echo', () => {
+it('wakes local listeners directly and ignores the echo', () => {
   bus.publish(T1, 1);
   expect(heard).toEqual([[T1, 1]]);
   line.sent[0]!.forEach((message) => line.receive(message));
   expect(heard).toEqual([[T1, 1]]);
 });
 
-it('tells what others sent, and ignores what is no wake-up', () => {
+it('wakes listeners for messages of other processes and ignores malformed messages', () => {
   line.receive(`other ${T1}:3 ${T2}:4`);
   for (const foreign of ['', 'other', 'other x:1', `other ${T1}`, `other ${T1}:x`, '{"thread":1}'])
     line.receive(foreign);
@@ -106,14 +106,14 @@ it('does not let a listener that throws fail the publisher', () => {
   expect(others).toEqual([T1]);
 });
 
-it('forgets a listener that was removed', () => {
+it('does not wake a removed listener', () => {
   const remove = bus.onWake(() => heard.push(['removed', 0]));
   remove();
   bus.publish(T1, 1);
   expect(heard).toEqual([[T1, 1]]);
 });
 
-it('sends what was gathered before it closes, and does not wait long for a silent server', async () => {
+it('sends gathered wake-ups before it closes and waits at most 500 ms for a silent server', async () => {
   bus.publish(T1, 1);
   bus.publish(T2, 1);
   const closed = bus.close();

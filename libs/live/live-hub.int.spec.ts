@@ -11,8 +11,8 @@ import { LiveHub } from './live-hub.ts';
 import type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
 import { openLiveBus } from './open-live-bus.ts';
 
-// Real: PostgreSQL, LISTEN/NOTIFY, appends by CommandHandler. Not real: `deafBus`, which is the fault of its test, and the time
-// between polls: a hub polls only when `poll` is called, so everything else comes by a wake-up or a read of its own.
+// Real: PostgreSQL, LISTEN/NOTIFY, appends by CommandHandler. Not real: `deafBus`, the fault of one test, and the poll interval.
+// A hub polls only when `poll` is called, so other entries arrive by a wake-up or the reader's own read.
 
 const POLL_MS = 2_000;
 const poll = (ms = POLL_MS): Promise<void> => jest.advanceTimersByTimeAsync(ms);
@@ -24,7 +24,7 @@ const newId = monotonicFactory();
 const logger = createLogger('silent', 'test');
 const render = (entry: LogEntry): string => `${JSON.stringify(entry)}\n`;
 const nothing = (): void => undefined;
-/** A bus that loses everything. */
+/** A bus that loses all wake-ups. */
 const deafBus: LiveBus = { publish: nothing, isUp: () => false, onWake: () => nothing, close: async () => undefined };
 
 let testDatabase: TestDatabase;
@@ -72,7 +72,7 @@ async function untilHeard(): Promise<void> {
   remove();
 }
 
-/** Reads as fast as it comes, or, with room for none, only when told to. */
+/** A reader with room for everything. If `hasRoom` is false, it reads only after `resume`. */
 class TestReader implements LogReader {
   readonly ids: string[] = [];
   readonly entries: LogEntry[] = [];
@@ -129,7 +129,7 @@ async function queueRun(threadId: string, text = 'hi'): Promise<string> {
   return run.runId;
 }
 
-/** A Run that has been claimed and started, under attempt 1. */
+/** Queues, claims and starts a Run, with attempt 1. */
 async function startRun(threadId: string): Promise<string> {
   const runId = await queueRun(threadId);
   await happen(
@@ -140,9 +140,9 @@ async function startRun(threadId: string): Promise<string> {
   return runId;
 }
 
-const piece = (text: string): RecordedFact => ({ type: 'assistant.text_added', data: { text } });
+const delta = (text: string): RecordedFact => ({ type: 'assistant.text_added', data: { text } });
 const record = (threadId: string, runId: string, ...texts: string[]) =>
-  happen(threadId, { type: 'record', runId, attempt: 1, facts: texts.map(piece) });
+  happen(threadId, { type: 'record', runId, attempt: 1, facts: texts.map(delta) });
 const complete = (threadId: string, runId: string) =>
   happen(threadId, { type: 'complete_run', runId, attempt: 1, finalOutput: null });
 
@@ -157,7 +157,7 @@ async function untilCaughtUp(reader: TestReader): Promise<void> {
   expect(reader.ids).toEqual(expected);
 }
 
-/** Counts the statements of a name that are sent. */
+/** Counts executed statements with the name. */
 function counting(name: string): { count: () => number; stop: () => void } {
   const query = jest.spyOn(pool, 'query');
   const isIt = ([config]: unknown[]): boolean => (config as { name?: string }).name === name;
@@ -165,21 +165,21 @@ function counting(name: string): { count: () => number; stop: () => void } {
 }
 
 describe('history', () => {
-  it('comes from after any id on, in order, and then what is new', async () => {
+  it('is delivered in order after any id, followed by new entries', async () => {
     const threadId = await newThread();
     const runId = await startRun(threadId);
-    for (let i = 0; i < 12; i++) await record(threadId, runId, `piece ${i}`);
+    for (let i = 0; i < 12; i++) await record(threadId, runId, `delta ${i}`);
     const readers = ['', ...(await logIds(threadId))].map((id) => new TestReader(threadId, id));
     await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
     await record(threadId, runId, 'new');
     await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
   });
 
-  it('is read in pages bounded in number and size, and goes on only where there is room', async () => {
+  it('is read in pages of bounded size, and only while the reader has room', async () => {
     const threadId = await newThread();
     const runId = await startRun(threadId);
     for (let i = 0; i < 12; i++) await record(threadId, runId, 'x'.repeat(30_000), 'y');
-    await record(threadId, runId, ...Array.from({ length: 450 }, (_, i) => `piece ${i}`));
+    await record(threadId, runId, ...Array.from({ length: 450 }, (_, i) => `delta ${i}`));
     const pages = counting('read-log-page');
     const reader = new TestReader(threadId);
     reader.hasRoom = false;
@@ -197,7 +197,7 @@ describe('history', () => {
     pages.stop();
   });
 
-  it('shows an event of a type that this version does not know', async () => {
+  it('includes an event of an unknown type as unsupported', async () => {
     const threadId = await newThread();
     await pool.query(
       `insert into events (thread_id, version, id, type, schema_version, data, public, occurred_at)
@@ -210,9 +210,9 @@ describe('history', () => {
   });
 });
 
-it('loses and doubles nothing for readers that join at any moment, while writers append', async () => {
+it('delivers each entry once to readers that join at random times while writers append', async () => {
   const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
-  // Printed with the failure: what a seed leads to depends on timing too.
+  // Printed with a failure. The outcome of a seed also depends on timing.
   const random = seededRandom(seed);
   const threadIds = await Promise.all(Array.from({ length: 4 }, newThread));
   const runIds = await Promise.all(threadIds.map(startRun));
@@ -232,7 +232,7 @@ it('loses and doubles nothing for readers that join at any moment, while writers
       const threadId = threadIds[Math.floor(random() * threadIds.length)]!;
       const log = await logIds(threadId);
       const reader = new TestReader(threadId, random() < 0.3 ? '' : log[Math.floor(random() * log.length)]);
-      // Some have room only now and then, some leave.
+      // Some readers have room only at times, and some leave.
       if (random() < 0.3) {
         const deliver = reader.deliver.bind(reader);
         reader.deliver = (frames) => {
@@ -249,7 +249,7 @@ it('loses and doubles nothing for readers that join at any moment, while writers
       await nextTurn();
     }
   };
-  // Two writers a Thread conflict with one another all the time, as two pods would.
+  // Two writers per Thread conflict constantly, like two processes.
   const writers = [...threadIds.keys(), ...threadIds.keys()].map(write);
   const joining = Promise.all([join(), join()]);
   await Promise.all(writers);
@@ -269,47 +269,47 @@ it('loses and doubles nothing for readers that join at any moment, while writers
   expect(hub.readers).toBe(0);
 });
 
-it('reads once for many readers', async () => {
+it('reads a new entry once for 100 readers', async () => {
   const threadId = await newThread();
   const runId = await startRun(threadId);
   const readers = Array.from({ length: 100 }, () => new TestReader(threadId));
   await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
   const pages = counting('read-log-page');
   for (let i = 0; i < 10; i++) {
-    await record(threadId, runId, `piece ${i}`);
+    await record(threadId, runId, `delta ${i}`);
     await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
   }
-  // Each piece once, and perhaps once more for a wake-up that came during the read.
+  // Reads each delta once, and perhaps again after a wake-up during the read.
   expect(pages.count()).toBeLessThanOrEqual(20);
   pages.stop();
 });
 
-describe('one who is known to have everything', () => {
-  /** A Thread, and where it stands. */
+describe('a reader with a known version', () => {
+  /** Returns a Thread, its last id and version, and a function that appends to it. */
   async function known() {
     const threadId = await newThread();
     const runId = await queueRun(threadId);
     const lastId = (await logIds(threadId)).at(-1)!;
     const { version } = (await store.load(threadId))!;
-    const goOn = () => happen(threadId, { type: 'interrupt', runId, by: null });
-    return { threadId, lastId, version, goOn };
+    const change = () => happen(threadId, { type: 'interrupt', runId, by: null });
+    return { threadId, lastId, version, change };
   }
 
-  it('is read nothing, and then what is new', async () => {
-    const { threadId, lastId, version, goOn } = await known();
+  it('gets new entries without reading history', async () => {
+    const { threadId, lastId, version, change } = await known();
     const pages = counting('read-log-page');
     const reader = new TestReader(threadId, lastId, false, hub, version);
     for (let i = 0; i < 10; i++) await nextTurn();
     expect(pages.count()).toBe(0);
     pages.stop();
-    await goOn();
+    await change();
     await untilCaughtUp(reader);
     expect(reader.ids).not.toEqual([]);
   });
 
-  it('is given what came since, before it was there', async () => {
-    const { threadId, lastId, version, goOn } = await known();
-    await goOn();
+  it('gets entries appended between its version and its start', async () => {
+    const { threadId, lastId, version, change } = await known();
+    await change();
     const reader = new TestReader(threadId, lastId, false, hub, version);
     await poll();
     await untilCaughtUp(reader);
@@ -317,7 +317,7 @@ describe('one who is known to have everything', () => {
   });
 });
 
-it('finds by the poll what a lost wake-up would have told, with one query for all Threads', async () => {
+it('finds entries of lost wake-ups with one poll query for all Threads', async () => {
   hub.close();
   hub = new LiveHub({ store, bus: deafBus, render, logger });
   const threadIds = await Promise.all(Array.from({ length: 20 }, newThread));
@@ -334,14 +334,14 @@ it('finds by the poll what a lost wake-up would have told, with one query for al
   polls.stop();
 });
 
-it('does not let a reader without room hold up another; it reads on when it has', async () => {
+it('does not delay other readers by a full one, which continues once it has room', async () => {
   const threadId = await newThread();
   const runId = await startRun(threadId);
   const [slow, fast] = [new TestReader(threadId), new TestReader(threadId)];
   await Promise.all([untilCaughtUp(slow), untilCaughtUp(fast)]);
   slow.hasRoom = false;
   for (let i = 0; i < 20; i++) {
-    await record(threadId, runId, `piece ${i}`);
+    await record(threadId, runId, `delta ${i}`);
     await untilCaughtUp(fast);
   }
   expect(slow.deliveries).toBeLessThan(fast.deliveries - 15);
@@ -352,13 +352,13 @@ it('does not let a reader without room hold up another; it reads on when it has'
   await Promise.all([untilCaughtUp(slow), untilCaughtUp(fast)]);
 });
 
-it('keeps readers while the database is away, and goes on when it is back', async () => {
+it('keeps readers while the database is unavailable, and continues afterwards', async () => {
   const threadId = await newThread();
   const runId = await startRun(threadId);
   const proxy = await faultProxy(Number(new URL(testDatabase.url).port || 5432));
   const url = proxy.through(testDatabase.url);
-  const away = await openDatabase({ url, applicationName: 'test', maxConnections: 4 });
-  const waitingHub = new LiveHub({ store: new ThreadStore(away.pool), bus: readersBus, render, logger });
+  const cuttable = await openDatabase({ url, applicationName: 'test', maxConnections: 4 });
+  const waitingHub = new LiveHub({ store: new ThreadStore(cuttable.pool), bus: readersBus, render, logger });
   const early = new TestReader(threadId, '', false, waitingHub);
   await untilCaughtUp(early);
   proxy.cut();
@@ -371,11 +371,11 @@ it('keeps readers while the database is away, and goes on when it is back', asyn
   await Promise.all([untilCaughtUp(early), untilCaughtUp(late)]);
   expect(early.ended).toBeNull();
   waitingHub.close();
-  await away.close();
+  await cuttable.close();
   await proxy.close();
 });
 
-it('goes on while another transaction stays open (F19)', async () => {
+it('delivers entries of other Threads while a transaction stays open (F19)', async () => {
   const threadId = await newThread();
   const runId = await startRun(threadId);
   const other = await newThread();
@@ -390,7 +390,7 @@ it('goes on while another transaction stays open (F19)', async () => {
   );
   const [reader, othersReader] = [new TestReader(threadId), new TestReader(other)];
   for (let i = 0; i < 5; i++) {
-    await record(threadId, runId, `piece ${i}`);
+    await record(threadId, runId, `delta ${i}`);
     await untilCaughtUp(reader);
   }
   await untilCaughtUp(othersReader);
@@ -402,18 +402,18 @@ it('goes on while another transaction stays open (F19)', async () => {
   expect(othersReader.entries.at(-1)?.status).toBe('unsupported');
 });
 
-it('ends the readers of a Thread that was deleted', async () => {
+it('ends the readers of a deleted Thread', async () => {
   const threadId = await newThread();
   const reader = new TestReader(threadId);
   await untilCaughtUp(reader);
   await pool.query('delete from streams where thread_id = $1', [threadId]);
   await poll();
-  await eventually(() => reader.ended === 'thread_gone', { what: 'the reader is told' });
+  await eventually(() => reader.ended === 'thread_gone', { what: 'the reader is ended' });
   expect(hub.readers).toBe(0);
 });
 
-describe('until idle', () => {
-  it('ends at once where no Run is active, with all delivered', async () => {
+describe('a reader until idle', () => {
+  it('ends immediately after all entries if no Run is active', async () => {
     const threadId = await newThread();
     await complete(threadId, await startRun(threadId));
     const log = await logIds(threadId);
@@ -422,12 +422,12 @@ describe('until idle', () => {
     for (const reader of readers) expect(reader.ids).toEqual(log.filter((id) => id > reader.afterEventId));
   });
 
-  it('ends where there is not one entry', async () => {
+  it('ends for a log without entries', async () => {
     const reader = new TestReader(await newThread(), '', true);
     await eventually(() => reader.ended === 'idle', { what: 'it is ended' });
   });
 
-  it('waits for the Run, which may be waiting for a person, and ends right after its last entry', async () => {
+  it('does not end while a Run waits for a person, and ends right after its last entry', async () => {
     const threadId = await newThread();
     const queued = await queueRun(threadId);
     const reader = new TestReader(threadId, '', true);

@@ -5,11 +5,11 @@ import type { FramedPage } from './framed-page.ts';
 import { OpenThread, type LogReader, type Reading, type ReaderEnd, type ThreadReads } from './open-thread.ts';
 
 /**
- * One Thread and its readers, with everything that is asynchronous in the hands of the test: each read looks at the log
- * at one step and answers at a later one, or fails; wake-ups come late, repeated or never. Steps are chosen by a seed.
+ * A Thread and its readers, whose asynchronous steps the test chooses by a seed. A read takes its snapshot at one step and
+ * returns at a later one, or fails. Wake-ups are late, repeated or lost.
  */
 class Simulation implements ThreadReads {
-  /** Version i + 1 stands at i. */
+  /** The event of version i + 1 is at index i. */
   readonly log: { id: string; isPublic: boolean; idle: boolean }[] = [];
   readonly thread = new OpenThread('T', this);
   readonly readers: SimulatedReader[] = [];
@@ -21,7 +21,7 @@ class Simulation implements ThreadReads {
   constructor(
     readonly random: () => number,
     readonly faults: { loseWakes: boolean; failReads: boolean },
-    /** Whether some readers are known to have everything, up to now or, where there are polls, up to some time before. */
+    /** Whether some readers have a known version: the current one, or an earlier one in a simulation with polls. */
     readonly someKnown: boolean,
   ) {
     this.commit();
@@ -36,7 +36,7 @@ class Simulation implements ThreadReads {
   }
 
   commit(idle = this.random() < 0.3): void {
-    // A change of status is an entry.
+    // A change of status is always public.
     const isPublic = idle !== (this.log.at(-1)?.idle ?? true) || this.random() < 0.7;
     this.log.push({ id: idOf(this.version + 1), isPublic, idle });
     if (!this.faults.loseWakes || this.random() < 0.5) this.wakes.push(this.version);
@@ -68,7 +68,7 @@ class Simulation implements ThreadReads {
   }
 
   failed(error: unknown): void {
-    if ((error as Error).message !== 'away') this.violations.push(String(error));
+    if ((error as Error).message !== 'unavailable') this.violations.push(String(error));
   }
 
   released(): void {}
@@ -83,7 +83,7 @@ class Simulation implements ThreadReads {
     );
   }
 
-  /** One thing happens, if there is such a thing. */
+  /** Takes one random step, if it is possible. */
   step(): void {
     const choices = [
       () => this.commit(),
@@ -101,11 +101,11 @@ class Simulation implements ThreadReads {
   }
 
   open(): void {
-    // Until the last step, so that some come when hardly anything happens after them.
+    // Opens readers until the last step, so that some start when few steps follow.
     if (this.readers.length < (this.someKnown ? 30 : 5)) this.readers.push(new SimulatedReader(this));
   }
 
-  /** All that is under way comes to its end. */
+  /** Finishes everything in progress. */
   async settle(): Promise<void> {
     for (let quiet = 0; quiet < 2; quiet++) {
       await settled();
@@ -130,13 +130,13 @@ class Simulation implements ThreadReads {
     from.splice(Math.floor(this.random() * from.length), 1)[0]?.();
   }
 
-  /** Looks at one step, answers at a later one. */
+  /** Takes a snapshot at one step, and returns it at a later one. */
   private later<T>(look: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.unlooked.push(() => {
         const answer = look();
         const fails = this.faults.failReads && this.random() < 0.2;
-        this.unanswered.push(() => (fails ? reject(new Error('away')) : resolve(answer)));
+        this.unanswered.push(() => (fails ? reject(new Error('unavailable')) : resolve(answer)));
       });
     });
   }
@@ -162,7 +162,7 @@ class SimulatedReader implements LogReader {
     this.knownUpTo = !isKnown ? 0 : simulation.mayNeedPolls ? 1 + Math.floor(random() * version) : version;
     this.untilIdle = random() < 0.5 && !isKnown;
     if (isKnown) this.afterEventId = simulation.publicIds('', this.knownUpTo).at(-1) ?? '';
-    // An id later than the log: for ever, or until a few more entries are stored.
+    // An id after the end of the log, forever or until a few more entries are stored.
     else if (simulation.someKnown && random() < 0.2) this.afterEventId = random() < 0.5 ? 'later' : idOf(version + 3);
     else this.afterEventId = random() < 0.3 ? '' : (simulation.any(simulation.publicIds('')) ?? '');
     this.reading = simulation.thread.add(this);
@@ -191,7 +191,7 @@ class SimulatedReader implements LogReader {
     const { log } = this.simulation;
     const has = (version: number): boolean => this.expected(version).join() === this.ids.join();
     const versions = log.flatMap(({ idle }, i) => (idle && i + 1 >= this.openedAt ? [i + 1] : []));
-    if (!versions.some(has)) this.simulation.violations.push('ended as idle, without all or with more than that');
+    if (!versions.some(has)) this.simulation.violations.push('ended as idle with missing or extra entries');
   }
 
   expected(upTo?: number): string[] {
@@ -215,21 +215,21 @@ async function simulate(seed: number, faults: Simulation['faults'], someKnown: b
   for (const reader of simulation.readers) {
     const expected = reader.expected();
     expect(reader.ids).toEqual(reader.isReading ? expected : expected.slice(0, reader.ids.length));
-    // Nobody waits for what has come.
+    // A reader until idle must not miss an idle end.
     if (reader.isReading && reader.untilIdle) expect(simulation.log.at(-1)?.idle).toBe(false);
   }
 }
 
 const SEEDS = process.env['SPOOL_LONG'] === '1' ? 5_000 : 150;
-/** Once failed. */
+/** Seeds that failed once. */
 const KEPT = [478960595, 747473664, 727968836, 1058330039];
 
 it.each([
-  ['without a poll, where every wake-up comes at some time', { loseWakes: false, failReads: false }],
-  ['by the poll, where wake-ups are lost', { loseWakes: true, failReads: false }],
-  ['where reads fail', { loseWakes: false, failReads: true }],
-  ['where both happen', { loseWakes: true, failReads: true }],
-])('gives every reader all of the log, once and in order, %s', async (_, faults) => {
+  ['without a poll if no wake-up is lost', { loseWakes: false, failReads: false }],
+  ['if wake-ups are lost', { loseWakes: true, failReads: false }],
+  ['if reads fail', { loseWakes: false, failReads: true }],
+  ['if wake-ups are lost and reads fail', { loseWakes: true, failReads: true }],
+])('delivers all of the log once and in order %s', async (_, faults) => {
   const first = randomInt(2 ** 30);
   for (const seed of [...KEPT, ...Array.from({ length: SEEDS }, (__, i) => first + i)]) {
     try {
@@ -240,7 +240,7 @@ it.each([
   }
 });
 
-it('lets a reader that joins read on, if a wake-up came while its last page was read', async () => {
+it('reads again for a joining reader after a wake-up during its last page', async () => {
   const answers: ((page: FramedPage) => void)[] = [];
   const thread = new OpenThread('T', {
     readPage: () => new Promise((resolve) => answers.push(resolve)),
