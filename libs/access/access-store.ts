@@ -1,9 +1,10 @@
 import { newId, type Queryable } from '#platform';
 import { hashToken, makeToken, type TokenKind } from './token-format.ts';
 
-/** What a token is minted for. `expiresAt`: null for never. */
+/** The properties of a new token. */
 export type NewToken = {
   name: string;
+  /** Null means never. */
   expiresAt?: Date | null;
   /** Null or undefined means the default of its kind. */
   requestsPerMinute?: number | null | undefined;
@@ -20,14 +21,14 @@ export interface MintedToken {
   token: string;
 }
 
-/** What was asked for cannot be; the message says why. */
+/** The refusal of a change that the access rules forbid. */
 export class AccessRefused extends Error {
   override name = 'AccessRefused';
 }
 
 const MAX_AGENTS = 100;
 
-/** What a token may be changed in; what is undefined stays. */
+/** A change of a token. Undefined fields stay as they are. */
 export interface TokenChange {
   name?: string | undefined;
   expiresAt?: Date | null | undefined;
@@ -39,10 +40,7 @@ export interface TokenChange {
   removeAgentIds?: readonly string[];
 }
 
-/**
- * Changes organizations, people and tokens (docs/spec/decisions.md#tokens): on a pool, or within a transaction of the
- * caller's.
- */
+/** Changes organizations, people and tokens (docs/spec/decisions.md#tokens), on a pool or in the caller's transaction. */
 export class AccessStore {
   constructor(private readonly database: Queryable) {}
 
@@ -58,12 +56,12 @@ export class AccessStore {
     return id;
   }
 
-  /** Whether there is such an organization. */
+  /** Returns whether the organization exists. */
   async renameOrganization(id: string, name: string): Promise<boolean> {
     return this.changes('update organizations set name = $2 where id = $1', [id, name]);
   }
 
-  /** How many of its Runs are executed at once, null for as many as there are slots. Whether there is such an organization. */
+  /** Sets the maximum of concurrently executed Runs; null means no limit. Returns whether the organization exists. */
   async limitOrganization(id: string, maxRuns: number | null): Promise<boolean> {
     return this.changes('update organizations set max_runs = $2 where id = $1', [id, maxRuns]);
   }
@@ -74,24 +72,24 @@ export class AccessStore {
     return this.changes(update, [id, maxFiles, maxBytes]);
   }
 
-  /** Whether there is such a person. */
+  /** Returns whether the person exists. */
   async renamePerson(id: string, name: string): Promise<boolean> {
     return this.changes('update people set name = $2 where id = $1', [id, name]);
   }
 
-  /** Whether they were none before. */
+  /** Returns false if the person was a member already. */
   async addMember(organizationId: string, personId: string): Promise<boolean> {
     const insert = 'insert into memberships (organization_id, person_id) values ($1, $2) on conflict do nothing';
     return this.changes(insert, [organizationId, personId]);
   }
 
-  /** Whether they were one. */
+  /** Returns whether the person was a member. */
   async removeMember(organizationId: string, personId: string): Promise<boolean> {
     const remove = 'delete from memberships where organization_id = $1 and person_id = $2';
     return this.changes(remove, [organizationId, personId]);
   }
 
-  /** Throws AccessRefused where a service token has not 1..100 agents, all of them its organization's. */
+  /** Creates a token. Throws AccessRefused if a service token does not have 1 to 100 agents of its organization. */
   async mintToken(wanted: NewToken): Promise<MintedToken> {
     const id = newId();
     const token = makeToken(wanted.kind);
@@ -100,7 +98,7 @@ export class AccessStore {
     if (service !== null && (agentIds.length < 1 || agentIds.length > MAX_AGENTS)) {
       throw new AccessRefused(agentCount(agentIds.length));
     }
-    // One statement: a token without its agents must not exist, and neither one that names another organization's.
+    // One statement, so that no token exists without its agents or with an agent of another organization.
     const { rowCount } = await this.database.query(
       `with own as (select id from agents where id = any ($8::text[]) and organization_id = $4),
             token as (
@@ -129,14 +127,14 @@ export class AccessStore {
     return { id, token };
   }
 
-  /** Every pod sees it within 5 s, open streams included. Whether it was not revoked before. */
+  /** Revokes a token; every process and open stream sees it within 5 s. Returns false if it was revoked already. */
   async revokeToken(tokenId: string): Promise<boolean> {
     return this.changes('update tokens set revoked_at = now() where id = $1 and revoked_at is null', [tokenId]);
   }
 
   /**
-   * The token's new secret; the old one works for so many seconds more, one from before that no longer. Null where there is
-   * no such token, or it is revoked or expired: a secret of it would be of no use.
+   * Replaces the secret of a token and returns the new one. The old one works for `graceSeconds` more, older ones no longer.
+   * Returns null if the token does not exist, is revoked or has expired.
    */
   async rotateToken(tokenId: string, kind: TokenKind, graceSeconds: number): Promise<string | null> {
     const secret = makeToken(kind);
@@ -153,8 +151,8 @@ export class AccessStore {
   }
 
   /**
-   * Throws AccessRefused where a service token would not have 1..100 agents of its organization, or another kind any; what
-   * was changed until then is for the caller's transaction to undo.
+   * Changes a token. Throws AccessRefused if a service token would not have 1 to 100 agents of its organization, or another
+   * token would have any. The caller's transaction must then roll back earlier changes.
    */
   async updateToken(tokenId: string, change: TokenChange): Promise<void> {
     const { name = null, expiresAt, allowAttribution = null, requestsPerMinute, maxStreams } = change;
@@ -197,5 +195,5 @@ export class AccessStore {
 /** Returns whether a nullable column is set, and its value. */
 const setTo = <T>(value: T | null | undefined): [boolean, T | null] => [value !== undefined, value ?? null];
 
-const FOREIGN_AGENT = 'Only a service token lists agents, and only those of its own organization.';
+const FOREIGN_AGENT = 'Only a service token lists agents, and only those of the same organization.';
 const agentCount = (count: number): string => `A service token lists 1 to ${MAX_AGENTS} agents, not ${count}.`;

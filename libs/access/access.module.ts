@@ -37,7 +37,7 @@ const API_PROCESSES = Symbol('API_PROCESSES');
       provide: RateLimiter,
       inject: [CONFIG, DATABASE, LOGGER, API_PROCESSES],
       useFactory: (config: Config, { pool }: Database, logger: Logger, processes: ApiProcesses | null) => {
-        // For requests without a token; each token has its own limit.
+        // The limit of requests without a token. Each token has its own limit.
         const { RATE_LIMIT_PER_PERSON_TOKEN: limit, QUEUE_NAME: name } = config;
         const shared = processes && { redisUrl: redisUrlOf(config), pool, processes: () => processes.count() };
         return new RateLimiter({ limit, name, logger, ...shared });

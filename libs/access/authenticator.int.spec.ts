@@ -9,7 +9,7 @@ let testDatabase: TestDatabase;
 let database: Database;
 let pool: Pool;
 let access: AccessStore;
-/** Of the process, milliseconds; the database has its own. */
+/** The clock of the process, milliseconds. The database has its own. */
 let now: number;
 let watch: PolicyWatch;
 let authenticator: Authenticator;
@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   now = Date.now();
-  // Looks when told to, and is trusted for as long as its clock stands still.
+  // Looks only when called, and stays trusted because its clock is set by the test.
   watch = new PolicyWatch({
     versions: openPolicyVersions(testDatabase.url),
     now: () => ({ monotonic: now, wall: now }),
@@ -41,7 +41,7 @@ beforeEach(async () => {
 });
 afterEach(() => watch.stop());
 
-/** Whom a change is about. */
+/** The token and person of a change. */
 const one = { id: '', token: '', personId: '' };
 
 const settings = loadConfig({});
@@ -60,7 +60,7 @@ const newAgent = async (organization = organizationId) => {
 };
 
 describe('authenticate', () => {
-  it('tells a person, with organizations and invitations', async () => {
+  it('returns a person with organizations and invitations', async () => {
     const agentId = await newAgent();
     await pool.query('insert into agent_people (agent_id, person_id) values ($1, $2)', [agentId, personId]);
     const { id, token } = await newToken();
@@ -74,7 +74,7 @@ describe('authenticate', () => {
     });
   });
 
-  it('tells a service, with its agents', async () => {
+  it('returns a service with its agents', async () => {
     const agentIds = [await newAgent(), await newAgent()];
     const wanted = { kind: 'service', organizationId, agentIds, name: 'n', allowAttribution: true } as const;
     const { id, token } = await access.mintToken(wanted);
@@ -88,7 +88,7 @@ describe('authenticate', () => {
     });
   });
 
-  it('tells an operator', async () => {
+  it('returns an operator', async () => {
     const { id, token } = await access.mintToken({ kind: 'operator', name: 'n' });
     expect(await bearer(token)).toEqual({
       kind: 'operator',
@@ -99,12 +99,12 @@ describe('authenticate', () => {
   });
 
   it.each(['person', 'operator'] as const)(
-    'applies limits that are set for the token of a %s, and their reset',
+    'applies the limits of a %s token, and their reset to defaults',
     async (kind) => {
       const whose = kind === 'person' ? { kind, personId } : { kind };
       const { id, token } = await access.mintToken({ ...whose, name: 'n', requestsPerMinute: 7, maxStreams: 8 });
       await watch.look();
-      // An operator opens no streams.
+      // Operators cannot open streams.
       const maxStreams = (own: number) => (kind === 'person' ? own : null);
       expect((await bearer(token))?.limits).toEqual({ requestsPerMinute: 7, maxStreams: maxStreams(8) });
       await access.updateToken(id, { requestsPerMinute: 9 });
@@ -116,7 +116,7 @@ describe('authenticate', () => {
     },
   );
 
-  it('takes the scheme in any case and nothing else for it', async () => {
+  it('accepts the bearer scheme in any case and no other', async () => {
     const { token } = await newToken();
     expect(await authenticator.authenticate(`bearer  ${token} `)).not.toBeNull();
     for (const header of [undefined, '', token, `Basic ${token}`, `Bearer`, `Bearer ${token} x`, `Bearer${token}`]) {
@@ -124,7 +124,7 @@ describe('authenticate', () => {
     }
   });
 
-  it('does not ask the database about forms that it never made', async () => {
+  it('rejects malformed tokens without a query', async () => {
     const asked = jest.spyOn(pool, 'query');
     for (const legacy of ['sk-abc', makeToken('person').slice(0, -1)]) expect(await bearer(legacy)).toBeNull();
     expect(asked).not.toHaveBeenCalled();
@@ -133,7 +133,7 @@ describe('authenticate', () => {
     asked.mockRestore();
   });
 
-  it('looks once for many requests at once, and not again in hours while nothing changes', async () => {
+  it('reads a token once for concurrent requests, and not again while nothing changes', async () => {
     const { token } = await newToken();
     const asked = jest.spyOn(pool, 'query');
     await Promise.all([bearer(token), bearer(token), bearer(token)]);
@@ -150,22 +150,22 @@ describe('authenticate', () => {
   it.each([
     ['a revocation', () => access.revokeToken(one.id), null],
     [
-      'an earlier end',
+      'an earlier expiry',
       () => pool.query(`update tokens set expires_at = created_at - interval '1 hour' where id = $1`, [one.id]),
       null,
     ],
     ['a deletion', () => pool.query('delete from tokens where id = $1', [one.id]), null],
     [
-      'a membership that is taken away',
+      'a removed membership',
       () => pool.query('delete from memberships where person_id = $1', [one.personId]),
       { organizationIds: new Set() },
     ],
     [
-      'a membership that is given',
+      'a new membership',
       async () => access.addMember(await access.createOrganization('Other'), one.personId),
       { organizationIds: { size: 2 } },
     ],
-  ])('sees %s as soon as the watch does', async (_, change, seen) => {
+  ])('applies %s as soon as the policy watch sees it', async (_, change, seen) => {
     one.personId = await access.createPerson('Bob');
     await access.addMember(organizationId, one.personId);
     Object.assign(one, await access.mintToken({ kind: 'person', personId: one.personId, name: 'n' }));
@@ -179,7 +179,7 @@ describe('authenticate', () => {
     else expect(caller).toMatchObject(seen);
   });
 
-  it('takes a new token at once, also one that was tried before it was there', async () => {
+  it('accepts a new token immediately, even if it was tried before it existed', async () => {
     const { id, token } = await newToken();
     await pool.query('delete from tokens where id = $1', [id]);
     await watch.look();
@@ -189,7 +189,7 @@ describe('authenticate', () => {
     expect(await bearer(token)).not.toBeNull();
   });
 
-  it('sees the expiry at its time, though it remembers the token', async () => {
+  it('rejects a cached token after its expiry', async () => {
     const { id, token } = await newToken(new Date(Date.now() + HOUR_MS));
     expect(await bearer(token)).not.toBeNull();
     await expireUnnoticed(id);
@@ -199,7 +199,7 @@ describe('authenticate', () => {
     expect(await bearer(token)).toBeNull();
   });
 
-  it('goes by the clock of the database, whatever becomes of its own', async () => {
+  it('decides expiry by the clock of the database if its own clock was set', async () => {
     const { id, token } = await newToken(new Date(Date.now() + HOUR_MS));
     for (const [set, times] of Object.entries({ ahead: 2, back: -2 })) {
       now += times * HOUR_MS;
@@ -212,17 +212,19 @@ describe('authenticate', () => {
     expect(await bearer(token)).toBeNull();
   });
 
-  it('does not remember that the database was away', async () => {
+  it('does not cache a failed read', async () => {
     const { token } = await newToken();
-    const asked = jest.spyOn(pool, 'query').mockImplementationOnce(() => Promise.reject(new Error('away')) as never);
-    await expect(bearer(token)).rejects.toThrow('away');
+    const asked = jest
+      .spyOn(pool, 'query')
+      .mockImplementationOnce(() => Promise.reject(new Error('unavailable')) as never);
+    await expect(bearer(token)).rejects.toThrow('unavailable');
     expect(await bearer(token)).not.toBeNull();
     asked.mockRestore();
   });
 });
 
 describe('last_used_at', () => {
-  it('is written at most once a minute, however long the token is remembered', async () => {
+  it('is written at most once a minute', async () => {
     const { id, token } = await newToken();
     const asked = jest.spyOn(pool, 'query');
     const use = () => Promise.all([bearer(token), bearer(token)]);
@@ -231,12 +233,12 @@ describe('last_used_at', () => {
     now += 60_000;
     await watch.look();
     await use();
-    // Nor by another pod within the minute, nor because the token is read again.
+    // Another read or another process must not write it within the minute either.
     await watch.look();
     await use();
     const elsewhere = new Authenticator({ pool, watch, settings });
     await elsewhere.authenticate(`Bearer ${token}`);
-    await eventually(() => touches(asked).length === 2, { what: 'the other pod has tried' });
+    await eventually(() => touches(asked).length === 2, { what: 'the other process has tried' });
     await Promise.all(touches(asked));
     expect(await lastUsed(id)).toBe(first);
 
@@ -249,7 +251,7 @@ describe('last_used_at', () => {
     asked.mockRestore();
   });
 
-  it('is not written of a token that is refused', async () => {
+  it('is not written for a refused token', async () => {
     const { id, token } = await newToken(new Date());
     expect(await bearer(token)).toBeNull();
     expect(await lastUsed(id)).toBeNull();
@@ -257,21 +259,21 @@ describe('last_used_at', () => {
 });
 
 describe('mintToken', () => {
-  it('stores a hash and not the token', async () => {
+  it('does not store the secret', async () => {
     const { id, token } = await newToken();
     const { rows } = await pool.query<{ row: string }>('select t::text as row from tokens t where id = $1', [id]);
     expect(rows[0]?.row).toContain(personId);
     expect(rows[0]?.row).not.toContain(token.slice('spool_pat_'.length));
   });
 
-  it('refuses a service token without 1..100 agents of its own organization', async () => {
+  it('refuses a service token without 1 to 100 agents of the same organization', async () => {
     const own = await newAgent();
     const foreign = await newAgent(await access.createOrganization('Other'));
     const mint = (agentIds: string[]) => access.mintToken({ kind: 'service', organizationId, agentIds, name: 'n' });
     const before = await countTokens();
     await expect(mint([])).rejects.toThrow(AccessRefused);
     await expect(mint(Array.from({ length: 101 }, (_, i) => `${own}${i}`))).rejects.toThrow(AccessRefused);
-    await expect(mint([own, foreign])).rejects.toThrow('own organization');
+    await expect(mint([own, foreign])).rejects.toThrow('same organization');
     await expect(mint([own, 'unknown'])).rejects.toThrow(AccessRefused);
     expect(await countTokens()).toBe(before);
     await mint([own, own]);
@@ -286,7 +288,7 @@ async function lastUsed(tokenId: string): Promise<string | null> {
   return rows[0]?.at ?? null;
 }
 
-/** As time does it: without a new version of the policy. */
+/** Expires a token without a new version of the policy. */
 async function expireUnnoticed(id: string): Promise<void> {
   const owner = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'test', maxConnections: 1 });
   await owner.pool.query('set session_replication_role = replica');
@@ -301,12 +303,12 @@ async function countTokens(): Promise<number> {
 
 type Asked = jest.SpyInstance<unknown, unknown[]>;
 
-/** The named statements that were sent. */
+/** Returns the names of the executed statements. */
 function namesOf(asked: unknown): (string | undefined)[] {
   return (asked as Asked).mock.calls.map(([statement]) => (statement as { name?: string }).name);
 }
 
-/** What the touches that were sent have come to. */
+/** Returns the results of the executed touches. */
 function touches(asked: unknown): unknown[] {
   const { mock } = asked as Asked;
   const results = mock.results.map(({ value }) => value as unknown);

@@ -15,7 +15,7 @@ interface TokenRow extends OwnLimits {
   organizationId: string | null;
   personId: string | null;
   allowAttribution: boolean;
-  /** Until it expires; null: it never does. */
+  /** The time until it expires; null means never. */
   leftMs: number | null;
   isRevoked: boolean;
   memberships: string[];
@@ -27,11 +27,11 @@ export interface AuthenticatorOptions {
   pool: Pool;
   watch: PolicyWatch;
   settings: LimitSettings;
-  /** `last_used_at` could not be written; nobody waits for it. */
+  /** Called if the background write of `last_used_at` fails. */
   onError?: (error: unknown) => void;
 }
 
-/** Tells who sends a request from its `Authorization` header. */
+/** Authenticates requests by their `Authorization` header. */
 export class Authenticator {
   private readonly known: KnownCredentials<Caller>;
 
@@ -44,10 +44,10 @@ export class Authenticator {
     });
   }
 
-  /** Returns null if the header has no valid token. Throws what the database throws, and what `admission` throws. */
+  /** Returns null if the header has no valid token. Throws the errors of the database and of `admission`. */
   async authenticate(authorization: string | undefined, admission?: Admission): Promise<Caller | null> {
     const token = bearerToken(authorization);
-    // A form that we never made is not asked for.
+    // Malformed tokens need no query.
     return token === null || !isToken(token) ? null : this.known.find(token, admission);
   }
 }
@@ -55,11 +55,11 @@ export class Authenticator {
 async function readToken(pool: Pool, settings: LimitSettings, token: string): Promise<CredentialStatus<Caller> | null> {
   const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...BY_KEY, values: [hashToken(token)] });
   const [row] = rows;
-  const isGood = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);
-  return isGood ? { value: callerOf(row, settings), id: row.id, leftMs: row.leftMs ?? Infinity } : null;
+  const isValid = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);
+  return isValid ? { value: callerOf(row, settings), id: row.id, leftMs: row.leftMs ?? Infinity } : null;
 }
 
-/** RFC 9110: the scheme in any case, then the token. */
+/** Returns the token after the case-insensitive scheme (RFC 9110). */
 function bearerToken(authorization: string | undefined): string | null {
   return /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? null;
 }

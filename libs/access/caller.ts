@@ -1,6 +1,6 @@
 import type { TokenLimits } from './token-limits.ts';
 
-/** Who sends a request, with what the policy needs to know of them. */
+/** The sender of a request, with the facts that the policy needs. */
 export type Caller = PersonCaller | ServiceCaller | OperatorCaller;
 
 export interface PersonCaller {
@@ -24,7 +24,7 @@ export interface ServiceCaller {
   allowAttribution: boolean;
 }
 
-/** Operators work under /admin/v1 and by the command line: to the Agent Threads API they are callers who own nothing. */
+/** An operator, who works under /admin/v1 and on the command line. In the Agent Threads API, operators own nothing. */
 export interface OperatorCaller {
   kind: 'operator';
   tokenId: string;

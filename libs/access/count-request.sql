@@ -1,5 +1,5 @@
--- Counts one request of a key in its window of $3 seconds, or in a new one where that is over, by this server's clock: those
--- of the processes may differ. Answers how many there were, and how many milliseconds are left.
+-- Counts a request of a key in its window of $3 seconds, or in a new one if that has ended. Returns the count and the remaining
+-- milliseconds. Uses this server's clock, because the clocks of the processes may differ.
 insert into rate_limits as counted (key, points, expires_at)
 values ($1, $2, clock_timestamp() + $3::integer * interval '1 second')
 on conflict (key) do update

@@ -1,5 +1,5 @@
--- A session by the hash of its id, with the name of its operator. How long it is still good, by this server's clock: until it is
--- too old or was not used for an hour, and never longer than the secret that it was opened with.
+-- A session by the hash of its id, with the name of its operator. It ends after its lifetime, after an hour without use, and with
+-- the secret that opened it. `leftMs` is by this server's clock.
 select s.token_id as "tokenId",
        t.name     as "tokenName",
        t.requests_per_minute as "requestsPerMinute",

@@ -1,5 +1,5 @@
--- A token by the hash of its secret, or of the one before that while it still works, with what the policy needs to know of the
--- caller, in one round trip. How long it is still good, by this server's clock: those of the processes may differ.
+-- A token by the hash of its secret, or of its previous secret during the grace period, with the facts that the policy needs.
+-- `leftMs` is by this server's clock, because the clocks of the processes may differ.
 select t.id,
        t.kind,
        t.name,

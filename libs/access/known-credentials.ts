@@ -1,46 +1,46 @@
 import { PolicyCache, type Instant, type PolicyWatch } from '#platform';
 
-/** How many valid credentials a process remembers, and how many unknown ones. Drops the oldest first. */
-const MAX_REMEMBERED = 20_000;
+/** The maximum of cached valid credentials, and of unknown ones. Drops the oldest first. */
+const MAX_CACHED = 20_000;
 
-/** A second more than the minute of the statements: what came a moment too early for them would be a minute late. */
+/** A second more than the minute of the statements: a write slightly too early would be skipped and a minute late. */
 const TOUCH_MS = 61_000;
 
-/** What a credential stands for. */
+/** The stored state of a valid credential. */
 export interface CredentialStatus<Value> {
   value: Value;
-  /** Whose use is written down. */
+  /** The id under which a use is recorded. */
   id: string;
-  /** For how long it is good, when it was asked for; Infinity: it has no end. Milliseconds. */
+  /** The remaining validity at the time of the read, milliseconds; Infinity if it does not expire. */
   leftMs: number;
 }
 
 export interface KnownCredentialsOptions<Value> {
   watch: PolicyWatch;
-  /** Null where there is no such credential, or it is over. Throws what the database throws. */
+  /** Returns null for an unknown or expired credential. Throws the error of the database. */
   read: (credential: string) => Promise<CredentialStatus<Value> | null>;
-  /** Writes that it was used; nobody waits for it. */
+  /** Records a use, in the background. */
   touch: (id: string) => Promise<unknown>;
-  /** The use could not be written. */
+  /** Called if a use cannot be recorded. */
   onError: (error: unknown) => void;
 }
 
-/** Admits look-ups of credentials that this process does not remember. */
+/** Admits look-ups of credentials that this process has not cached. */
 export interface Admission {
   /** Rejects to prevent a look-up. Anyone can send such credentials, so the sender is counted first (docs/adr/0024). */
   beforeLookUp(): Promise<void>;
 }
 
-/** Credentials, remembered until the policy changes (docs/adr/0010) or they are over. */
+/** A cache of credentials, each valid until the policy changes (docs/adr/0010) or it expires. */
 export class KnownCredentials<Value> {
   private readonly known: PolicyCache<(CredentialStatus<Value> & { readAt: Instant }) | null>;
-  /** Credentials that were valid when they were last read. Only these are looked up without `Admission`. */
+  /** Credentials that were valid at their last read. Only these are looked up without `Admission`. */
   private readonly seen = new Map<string, true>();
-  /** Credentials that are not valid, with the generation of the policy under which they were read. */
+  /** Invalid credentials, with the generation of the policy at their read. */
   private readonly unknown = new Map<string, number>();
-  /** Look-ups of credentials that were not remembered. Requests with the same credential share one. */
+  /** Look-ups in progress. Requests with the same credential share one. */
   private readonly lookUps = new Map<string, LookUp<Value>>();
-  /** When a use was last written, by id. */
+  /** The time of the last recorded use, by id. */
   private readonly touchedAt = new Map<string, Instant>();
 
   constructor(private readonly options: KnownCredentialsOptions<Value>) {
@@ -48,18 +48,18 @@ export class KnownCredentials<Value> {
     this.known = new PolicyCache({
       watch,
       read: async (credential) => {
-        // From before it is asked for: it is over a little early rather than late.
+        // Taken before the read, so that it expires slightly early rather than late.
         const readAt = watch.moment();
-        const standing = await read(credential);
-        return standing && { ...standing, readAt };
+        const status = await read(credential);
+        return status && { ...status, readAt };
       },
-      maxEntries: MAX_REMEMBERED,
-      // One that we never made is not: anyone can send those; and one that is made later works at once.
-      isKept: (standing) => standing !== null,
+      maxEntries: MAX_CACHED,
+      // Unknown credentials are not cached here, because anyone can send them, and one created later must work immediately.
+      isKept: (status) => status !== null,
     });
   }
 
-  /** Returns null for a credential that is not valid. Throws what the database throws, and what `admission` throws. */
+  /** Returns null for an invalid credential. Throws the errors of the database and of `admission`. */
   async find(sent: string, admission?: Admission): Promise<Value | null> {
     const credential = copyOf(sent);
     if (admission === undefined || this.seen.has(credential)) return this.read(credential);
@@ -67,7 +67,7 @@ export class KnownCredentials<Value> {
     if (this.unknown.get(credential) === this.options.watch.generation) return null;
     const shared = this.lookUps.get(credential);
     if (shared === undefined) return this.lookUp(credential, admission);
-    // The sender of the other request may be over its limit, and this one may not be.
+    // The sender of the other request may be over its limit while this one is within its own.
     return (await shared.isAdmitted) ? shared.value : this.find(credential, admission);
   }
 
@@ -90,41 +90,41 @@ export class KnownCredentials<Value> {
 
   private async read(credential: string): Promise<Value | null> {
     const { generation } = this.options.watch;
-    const value = await this.readStanding(credential);
+    const value = await this.readStatus(credential);
     if (value === null) {
       this.seen.delete(credential);
-      remember(this.unknown, credential, generation);
-    } else if (!this.seen.has(credential)) remember(this.seen, credential, true);
+      addNewest(this.unknown, credential, generation);
+    } else if (!this.seen.has(credential)) addNewest(this.seen, credential, true);
     return value;
   }
 
-  private async readStanding(credential: string): Promise<Value | null> {
-    let standing = await this.known.get(credential);
-    if (standing !== null && this.isOver(standing)) {
-      // What is remembered must not outlive it; but our clock may have been set, so the database has the last word.
+  private async readStatus(credential: string): Promise<Value | null> {
+    let status = await this.known.get(credential);
+    if (status !== null && this.hasExpired(status)) {
+      // This clock may have been set, so the database decides.
       this.known.forget(credential);
-      standing = await this.known.get(credential);
+      status = await this.known.get(credential);
     }
-    if (standing === null || this.isOver(standing)) return null;
-    this.touch(standing.id);
-    return standing.value;
+    if (status === null || this.hasExpired(status)) return null;
+    this.touch(status.id);
+    return status.value;
   }
 
-  private isOver({ readAt, leftMs }: { readAt: Instant; leftMs: number }): boolean {
+  private hasExpired({ readAt, leftMs }: { readAt: Instant; leftMs: number }): boolean {
     return leftMs !== Infinity && this.options.watch.ageOf(readAt) >= leftMs;
   }
 
-  /** Writes the use once a minute. */
+  /** Records a use at most about once a minute. */
   private touch(id: string): void {
     const { watch, touch, onError } = this.options;
     const touchedAt = this.touchedAt.get(id);
     if (touchedAt !== undefined && watch.ageOf(touchedAt) < TOUCH_MS) return;
-    remember(this.touchedAt, id, watch.moment());
+    addNewest(this.touchedAt, id, watch.moment());
     touch(id).catch(onError);
   }
 }
 
-/** Copies the characters. V8 keeps the whole header, up to 16 KiB, for as long as a part of it is remembered. */
+/** Copies the characters, because V8 would keep the whole header, up to 16 KiB, with a cached part of it. */
 const copyOf = (text: string): string => Buffer.from(text).toString();
 
 /** The look-up of one credential. `value` rejects if the look-up is not admitted. */
@@ -134,9 +134,9 @@ interface LookUp<Value> {
 }
 
 /** Adds the key as the newest one, and drops the oldest one if there are too many. */
-function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+function addNewest<Value>(map: Map<string, Value>, key: string, value: Value): void {
   map.delete(key);
   map.set(key, value);
   const [oldest] = map.keys();
-  if (map.size > MAX_REMEMBERED && oldest !== undefined) map.delete(oldest);
+  if (map.size > MAX_CACHED && oldest !== undefined) map.delete(oldest);
 }

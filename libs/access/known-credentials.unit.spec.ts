@@ -2,8 +2,8 @@ import { PolicyWatch } from '#platform';
 import { collectGarbage } from '#testing';
 import { KnownCredentials } from './known-credentials.ts';
 
-/** As in known-credentials.ts. */
-const MAX_REMEMBERED = 20_000;
+/** Same as in known-credentials.ts. */
+const MAX_CACHED = 20_000;
 
 const versions = { read: () => Promise.resolve('1'), close: () => Promise.resolve() };
 const admit = { beforeLookUp: () => Promise.resolve() };
@@ -23,7 +23,7 @@ beforeEach(() => {
   });
 });
 
-/** The part of a header that a server is sent: V8 makes it a view of the whole header. */
+/** Returns the credential in a header, which V8 makes a view of the whole header. */
 function credentialOf(header: string): string {
   return /^bearer +(\S+)$/i.exec(header)?.[1] ?? '';
 }
@@ -33,24 +33,24 @@ function heapAfterCollection(): number {
   return process.memoryUsage().heapUsed;
 }
 
-it('remembers a bounded number of unknown credentials, and drops the oldest', async () => {
-  for (let i = 0; i <= MAX_REMEMBERED; i++) await credentials.find(`unknown-${i}`, admit);
-  expect(lookUps).toBe(MAX_REMEMBERED + 1);
-  await credentials.find(`unknown-${MAX_REMEMBERED}`, admit);
+it('caches a bounded number of unknown credentials and drops the oldest', async () => {
+  for (let i = 0; i <= MAX_CACHED; i++) await credentials.find(`unknown-${i}`, admit);
+  expect(lookUps).toBe(MAX_CACHED + 1);
+  await credentials.find(`unknown-${MAX_CACHED}`, admit);
   await credentials.find('unknown-1', admit);
-  expect(lookUps).toBe(MAX_REMEMBERED + 1);
+  expect(lookUps).toBe(MAX_CACHED + 1);
   await credentials.find('unknown-0', admit);
-  expect(lookUps).toBe(MAX_REMEMBERED + 2);
+  expect(lookUps).toBe(MAX_CACHED + 2);
 });
 
-it('does not keep the headers in which unknown credentials came', async () => {
+it('does not keep the headers of unknown credentials in memory', async () => {
   const count = 2_000;
   const headerOf = (i: number): string =>
     Buffer.from(`Bearer ${' '.repeat(15_000)}unknown-credential-${i}`).toString('latin1');
   await credentials.find(credentialOf(headerOf(count)), admit);
   const before = heapAfterCollection();
   for (let i = 0; i < count; i++) await credentials.find(credentialOf(headerOf(i)), admit);
-  // 30 MB if it kept them.
+  // The headers would take 30 MB.
   expect(heapAfterCollection() - before).toBeLessThan(count * 1_000);
   await credentials.find(`unknown-credential-0`, admit);
   expect(lookUps).toBe(count + 1);

@@ -9,17 +9,17 @@ const FIND_SESSION = namedStatement(import.meta.dirname, 'find-session.sql');
 const TOUCH_SESSION = namedStatement(import.meta.dirname, 'touch-session.sql');
 const PURGE_SESSIONS = namedStatement(import.meta.dirname, 'purge-sessions.sql');
 
-/** However much a session is used, milliseconds. One that is not used for an hour ends then (find-session.sql). */
+/** The maximum lifetime of a session, milliseconds. It also ends after an hour without use (find-session.sql). */
 const LIFE_MS = 12 * 3_600_000;
 
-/** An operator who has signed in. */
+/** The session of a signed-in operator. */
 export interface OperatorSession {
   /** The content of the cookie. */
   id: string;
   tokenId: string;
   tokenName: string;
   limits: TokenLimits;
-  /** At the latest; it ends with its token, with its secret, and when it was not used for an hour. */
+  /** The latest end. The session also ends with its token, with its secret, and after an hour without use. */
   expiresAt: Date;
 }
 
@@ -29,7 +29,7 @@ export interface GivenSession {
   pageKey: string;
 }
 
-/** Returns the new session's secrets, which are stored nowhere. The token's secret must be one that still works. */
+/** Returns the secrets of a new session, which are stored nowhere. The token's secret must still be valid. */
 export async function openSession(
   database: Queryable,
   { tokenId, secret }: { tokenId: string; secret: string },
@@ -43,13 +43,13 @@ export async function openSession(
   return secrets;
 }
 
-/** Every pod sees it within 5 s. Whether there was such a session. */
+/** Ends a session; every process sees it within 5 s. Returns whether the session existed. */
 export async function endSession(database: Queryable, id: string): Promise<boolean> {
   const { rowCount } = await database.query('delete from operator_sessions where hash = $1', [hashToken(id)]);
   return (rowCount ?? 0) > 0;
 }
 
-/** Forgets sessions that are over. */
+/** Deletes expired sessions. */
 export async function purgeSessions(database: Queryable): Promise<void> {
   await database.query(PURGE_SESSIONS.text);
 }
@@ -58,11 +58,11 @@ export interface OperatorSessionsOptions {
   pool: Pool;
   watch: PolicyWatch;
   settings: LimitSettings;
-  /** The use of a session could not be written; nobody waits for it. */
+  /** Called if the background write of a use fails. */
   onError: (error: unknown) => void;
 }
 
-/** Tells which operator a session stands for (docs/adr/0016, 0029). */
+/** Authenticates operators by their sessions (docs/adr/0016, 0029). */
 export class OperatorSessions {
   private readonly known: KnownCredentials<OperatorSession>;
 
@@ -84,15 +84,15 @@ export class OperatorSessions {
   }
 
   /**
-   * Returns null if no id was made with the key, or its session is over. Looks up one id at most. Throws what the database
-   * throws, and what `admission` throws.
+   * Returns null if no id was made with the key, or its session has ended. Looks up one id at most. Throws the errors of the
+   * database and of `admission`.
    */
   async find({ ids, pageKey }: GivenSession, admission?: Admission): Promise<OperatorSession | null> {
     const id = findBoundId(ids, pageKey);
     return id === null ? null : this.known.find(id, admission);
   }
 
-  /** It was ended by this process, which need not wait to see it. */
+  /** Drops a session from the cache, because this process has ended it. */
   forget(id: string): void {
     this.known.forget(id);
   }

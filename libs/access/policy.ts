@@ -1,12 +1,12 @@
 import type { ThreadOwner } from '#domain';
 import type { Caller, ServiceCaller } from './caller.ts';
 
-/** What the policy needs to know of an agent. */
-export interface AgentStanding {
+/** The facts of an agent that the policy needs. */
+export interface PolicyAgent {
   id: string;
   organizationId: string;
   ownerPersonId: string | null;
-  /** Every member of the organization, or its owner and those named. */
+  /** `organization`: every member of the organization. `invited`: the owner and the invited people. */
   access: 'organization' | 'invited';
   published: boolean;
   apiEnabled: boolean;
@@ -16,17 +16,15 @@ export interface AgentStanding {
 
 export type AgentAccess = 'ok' | 'not_found' | 'forbidden' | 'agent_not_published' | 'service_inactive';
 
-/**
- * In this order (docs/spec/decisions.md#access): gone, then not for this caller whatever its state, then its state.
- */
-export function agentAccess(caller: Caller, agent: AgentStanding): AgentAccess {
+/** Checks in this order (docs/spec/decisions.md#access): deletion, permission of the caller, state of the agent. */
+export function agentAccess(caller: Caller, agent: PolicyAgent): AgentAccess {
   if (agent.deleted) return 'not_found';
   if (!mayUseAgent(caller, agent)) return 'forbidden';
   if (!agent.published) return 'agent_not_published';
   return agent.apiEnabled && agent.liveVersion !== null ? 'ok' : 'service_inactive';
 }
 
-function mayUseAgent(caller: Caller, agent: AgentStanding): boolean {
+function mayUseAgent(caller: Caller, agent: PolicyAgent): boolean {
   switch (caller.kind) {
     case 'person':
       if (!caller.organizationIds.has(agent.organizationId)) return false;
@@ -39,16 +37,15 @@ function mayUseAgent(caller: Caller, agent: AgentStanding): boolean {
   }
 }
 
-/** Whom a Thread or a draft belongs to, as its row has it. */
+/** The owners in the row of a Thread or a draft. */
 export interface Ownership {
   owner_person_id: string | null;
   owner_service_token_id: string | null;
 }
 
 /**
- * Whether the Thread or draft is visible to the caller (docs/spec/decisions.md#visibility): the person whose token
- * created it or to whom it is attributed, and the service token that created it. `agentAccess` of its agent comes
- * after.
+ * Returns whether the Thread or draft is visible to the caller (docs/spec/decisions.md#visibility). It is visible to the person
+ * who created it or to whom it is attributed, and to the service token that created it. Check `agentAccess` afterwards.
  */
 export function isOwn(caller: Caller, owned: Ownership): boolean {
   switch (caller.kind) {
@@ -61,12 +58,12 @@ export function isOwn(caller: Caller, owned: Ownership): boolean {
   }
 }
 
-/** Whether the caller may create Threads for a person (docs/spec/agent-threads-api.md#authentication). */
+/** Returns whether the caller may create Threads for a person (docs/spec/agent-threads-api.md#authentication). */
 export function mayAttribute(caller: Caller): caller is ServiceCaller {
   return caller.kind === 'service' && caller.allowAttribution;
 }
 
-/** Whose a Thread or a draft is that the caller creates; of a Thread that it attributes to a person, theirs too. */
+/** Returns the owners of a Thread or a draft that the caller creates, including the person of an attribution. */
 export function ownerFor(caller: Caller, attributedTo: string | null = null): ThreadOwner {
   return {
     personId: caller.kind === 'person' ? caller.personId : attributedTo,

@@ -1,5 +1,5 @@
 import type { Caller, PersonCaller, ServiceCaller } from './caller.ts';
-import { agentAccess, isOwn, mayAttribute, ownerFor, type AgentAccess, type AgentStanding } from './policy.ts';
+import { agentAccess, isOwn, mayAttribute, ownerFor, type AgentAccess, type PolicyAgent } from './policy.ts';
 
 const limits = { requestsPerMinute: 1, maxStreams: 1 };
 
@@ -23,7 +23,7 @@ const service = (more: Partial<ServiceCaller> = {}): ServiceCaller => ({
 });
 const operator: Caller = { kind: 'operator', tokenName: 'o', tokenId: 'T3', limits };
 
-const agent = (more: Partial<AgentStanding> = {}): AgentStanding => ({
+const agent = (more: Partial<PolicyAgent> = {}): PolicyAgent => ({
   id: 'A1',
   organizationId: 'O1',
   ownerPersonId: 'P9',
@@ -34,7 +34,7 @@ const agent = (more: Partial<AgentStanding> = {}): AgentStanding => ({
   deleted: false,
   ...more,
 });
-const invited = (more: Partial<AgentStanding> = {}) => agent({ access: 'invited', ...more });
+const invited = (more: Partial<PolicyAgent> = {}) => agent({ access: 'invited', ...more });
 
 const stranger = person({ organizationIds: new Set(['O2']) });
 const named = person({ invitedAgentIds: new Set(['A1']) });
@@ -43,31 +43,31 @@ const formerOwner = person({ organizationIds: new Set(), personId: 'P9' });
 const notListed = service({ agentIds: new Set(['A2']) });
 const otherOrganization = service({ organizationId: 'O2' });
 
-it.each<[string, Caller, AgentStanding, AgentAccess]>([
-  ['a member', person(), agent(), 'ok'],
+it.each<[string, Caller, PolicyAgent, AgentAccess]>([
+  ['a member of the organization', person(), agent(), 'ok'],
   ['a stranger', stranger, agent(), 'forbidden'],
-  ['a member who is not invited', person(), invited(), 'forbidden'],
-  ['a member who is named', named, invited(), 'ok'],
+  ['an uninvited member', person(), invited(), 'forbidden'],
+  ['an invited member', named, invited(), 'ok'],
   ['the owner', person({ personId: 'P9' }), invited(), 'ok'],
-  ['one who is named and no member any more', formerMember, invited(), 'forbidden'],
-  ['the owner who is no member any more', formerOwner, invited(), 'forbidden'],
-  ['a service that lists it', service(), invited(), 'ok'],
-  ['a service that does not', notListed, agent(), 'forbidden'],
+  ['an invited former member', formerMember, invited(), 'forbidden'],
+  ['an owner who is a former member', formerOwner, invited(), 'forbidden'],
+  ['a service that lists the agent', service(), invited(), 'ok'],
+  ['a service that does not list the agent', notListed, agent(), 'forbidden'],
   ['a service of another organization', otherOrganization, agent(), 'forbidden'],
   ['an operator', operator, agent(), 'forbidden'],
   // The order of docs/spec/decisions.md#access.
-  ['a deleted agent', stranger, agent({ deleted: true }), 'not_found'],
-  ['forbidden, whatever its state', stranger, agent({ published: false, apiEnabled: false }), 'forbidden'],
+  ['a stranger and a deleted agent', stranger, agent({ deleted: true }), 'not_found'],
+  ['a stranger and an unpublished agent', stranger, agent({ published: false, apiEnabled: false }), 'forbidden'],
   [
-    'not published, whatever else',
+    'an unpublished agent without a live version',
     person(),
     agent({ published: false, apiEnabled: false, liveVersion: null }),
     'agent_not_published',
   ],
-  ['published without API access', service(), agent({ apiEnabled: false }), 'service_inactive'],
-  ['published without a live version', person(), agent({ liveVersion: null }), 'service_inactive'],
-])('agentAccess: %s', (_, caller, standing, access) => {
-  expect(agentAccess(caller, standing)).toBe(access);
+  ['a published agent without API access', service(), agent({ apiEnabled: false }), 'service_inactive'],
+  ['a published agent without a live version', person(), agent({ liveVersion: null }), 'service_inactive'],
+])('decides access for %s', (_, caller, state, access) => {
+  expect(agentAccess(caller, state)).toBe(access);
 });
 
 const ofPerson = { owner_person_id: 'P1', owner_service_token_id: null };
@@ -75,30 +75,30 @@ const ofService = { owner_person_id: null, owner_service_token_id: 'T2' };
 const attributed = { owner_person_id: 'P1', owner_service_token_id: 'T2' };
 
 it.each([
-  ['a person, their own', person(), ofPerson, true],
-  ['a person, by another token of theirs', person({ tokenId: 'T7' }), ofPerson, true],
-  ['a person, attributed to them', person(), attributed, true],
-  ['a person, a colleague’s', person({ personId: 'P2' }), ofPerson, false],
-  ['a person, a service’s', person(), ofService, false],
-  ['a service, its own', service(), ofService, true],
-  ['a service, its own that is attributed', service(), attributed, true],
-  ['a service, another token of the organization', service({ tokenId: 'T7' }), ofService, false],
-  ['a service, a person’s', service(), ofPerson, false],
-  ['an operator', operator, attributed, false],
-])('isOwn: %s', (_, caller, thread, visible) => {
+  ['the Thread of a person to that person', person(), ofPerson, true],
+  ['the Thread of a person to another token of that person', person({ tokenId: 'T7' }), ofPerson, true],
+  ['an attributed Thread to its person', person(), attributed, true],
+  ['the Thread of a person to another person', person({ personId: 'P2' }), ofPerson, false],
+  ['the Thread of a service token to a person', person(), ofService, false],
+  ['the Thread of a service token to that token', service(), ofService, true],
+  ['an attributed Thread to the service token that created it', service(), attributed, true],
+  ['the Thread of a service token to another token of the organization', service({ tokenId: 'T7' }), ofService, false],
+  ['the Thread of a person to a service token', service(), ofPerson, false],
+  ['an attributed Thread to an operator', operator, attributed, false],
+])('decides visibility of %s', (_, caller, thread, visible) => {
   expect(isOwn(caller, thread)).toBe(visible);
 });
 
-it('lets only service tokens create Threads for a person, and only those that may', () => {
+it('allows only service tokens with attribution to create Threads for a person', () => {
   expect(mayAttribute(service({ allowAttribution: true }))).toBe(true);
   for (const caller of [service(), person(), operator]) expect(mayAttribute(caller)).toBe(false);
 });
 
-it('gives a Thread that is created for a person two owners', () => {
+it('returns two owners for a Thread created for a person', () => {
   expect(ownerFor(service({ allowAttribution: true }), 'P1')).toEqual({ personId: 'P1', serviceTokenId: 'T2' });
 });
 
-it('makes whoever creates a Thread one who sees it', () => {
+it('makes a new Thread visible to its creator', () => {
   for (const caller of [person(), service()]) {
     const { personId, serviceTokenId } = ownerFor(caller);
     expect(isOwn(caller, { owner_person_id: personId, owner_service_token_id: serviceTokenId })).toBe(true);

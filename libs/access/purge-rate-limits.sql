@@ -1,2 +1,2 @@
--- Forgets windows that are over.
+-- Deletes windows that have ended.
 delete from rate_limits where expires_at <= clock_timestamp()

@@ -13,32 +13,29 @@ const PURGE_RATE_LIMITS = namedStatement(import.meta.dirname, 'purge-rate-limits
 
 /** Length of a window, seconds (docs/spec/decisions.md#rate-limit). */
 const WINDOW_S = 60;
-/**
- * How long a request waits for the store. With PostgreSQL it may wait longer: a request needs PostgreSQL anyway.
- * Milliseconds.
- */
+/** How long a request waits for the store, milliseconds. Longer for PostgreSQL, because a request needs PostgreSQL anyway. */
 const PATIENCE_MS = { redis: 100, postgres: 1_000, process: 1_000 };
-/** How long one request probes a store that was too slow before the next request may. Milliseconds. */
+/** The interval between probes of a store that was too slow, milliseconds. */
 const PROBE_MS = 1_000;
-/** The most windows that a process keeps. It then drops the oldest, with counts that the store has not acknowledged. */
+/** The maximum of windows in a process. Drops the oldest, with counts that the store has not acknowledged. */
 const MAX_WINDOWS = 100_000;
 
 export interface RateLimiterOptions {
-  /** Requests per window of a key without a limit of its own. */
+  /** The default requests per window of a key. */
   limit: number;
   /** The shared store: Redis if there is a URL, else PostgreSQL. Without either, each process counts alone. */
   redisUrl?: string | undefined;
   pool?: Pool | undefined;
-  /** Of all keys in Redis: two installations on one Redis need two. */
+  /** Distinguishes installations on one Redis. */
   name: string;
   logger: Logger;
-  /** How many processes share a budget while the store does not answer. Default: 1. */
+  /** Returns how many processes share a budget while the store does not respond. Default: 1. */
   processes?: (() => number) | undefined;
   /** Replaces the default of the store. Milliseconds. */
   patienceMs?: number | undefined;
 }
 
-/** What became of one request. */
+/** The decision on one request. */
 export interface RateLimited {
   allowed: boolean;
   limit: number;
@@ -48,9 +45,9 @@ export interface RateLimited {
 }
 
 /**
- * Counts requests by key. The store decides. While it does not answer in time, each process admits its share of the
+ * Counts requests by key. The store decides. While it does not respond in time, each process admits its share of the
  * remaining budget: it never fails and never admits everything. The library's `insuranceLimiter` would admit a whole budget
- * per process, and forget these requests once the store answers again.
+ * per process, and forget these requests once the store responds again.
  */
 export class RateLimiter {
   private readonly limit: number;
@@ -62,9 +59,9 @@ export class RateLimiter {
   private readonly processes: () => number;
   /** The windows as this process knows them, oldest first. */
   private readonly windows = new Map<string, RateWindow>();
-  /** Whether requests wait for the store. False from a slow answer until the next answer in time. */
+  /** Whether requests wait for the store. False from a slow response until the next one in time. */
   private isTrusted = true;
-  /** The end of the current probe of an untrusted store, by `performance.now()`. Other requests do not ask until then. */
+  /** The end of the current probe of an untrusted store, by `performance.now()`. Until then, other requests skip the store. */
   private probedUntil = 0;
 
   constructor({ limit, redisUrl, pool, name, logger, processes = () => 1, patienceMs }: RateLimiterOptions) {
@@ -86,7 +83,7 @@ export class RateLimiter {
     } else this.store = pool === undefined ? new RateLimiterMemory(budget) : new PostgresLimiter(pool, budget);
   }
 
-  /** A new limit applies at once, including the requests that this window has already counted. */
+  /** Counts a request. A changed limit applies immediately, including requests that this window has already counted. */
   async consume(key: string, limit = this.limit): Promise<RateLimited> {
     const window = this.windowOf(key, limit);
     const left = window.isSpent ? null : await this.decide(key, window);
@@ -99,15 +96,15 @@ export class RateLimiter {
     };
   }
 
-  /** Takes back a request that was counted a moment ago. Never fails: if the store does not answer, it stays counted. */
+  /** Takes back a request that was just counted. Never fails: if the store does not respond, it stays counted. */
   async giveBack(key: string): Promise<void> {
     const isCounted = this.windows.get(key)?.giveBack() ?? true;
     if (isCounted) await orTooSlow(count(this.store.reward(key)), this.isTrusted ? this.patienceMs : 0);
   }
 
   /**
-   * Returns true if Redis answers or there is none; rejects otherwise. Reads a key on the node of the counts, because a
-   * cluster sends PING to any of its masters.
+   * Returns true if Redis responds or is not used; rejects otherwise. Reads a key on the node of the counts, because a cluster
+   * sends PING to any of its masters.
    */
   async answers(): Promise<boolean> {
     await this.redis?.exists(`${this.prefix}:probe`);
@@ -134,7 +131,7 @@ export class RateLimiter {
     return window.decideAlone(flight, this.processes());
   }
 
-  /** Handles an answer that arrived after its request was decided. */
+  /** Handles a response that arrived after its request was decided. */
   private settle(window: RateWindow, flight: Flight, late: StoreCount | null): void {
     const now = performance.now();
     this.probedUntil = 0;
@@ -163,7 +160,7 @@ export class RateLimiter {
 
 const TOO_SLOW = Symbol('TOO_SLOW');
 
-/** After its time it looks once more at what has arrived: it is not the store that was slow where this process was. */
+/** Returns the result, or TOO_SLOW. Reads the socket once after the timeout, because this process may have been the slow one. */
 function orTooSlow<T>(answer: Promise<T>, patienceMs: number): Promise<T | typeof TOO_SLOW> {
   return new Promise((resolve) => {
     const giveUp = (): void => void setImmediate(() => setImmediate(() => resolve(TOO_SLOW)));
@@ -175,12 +172,12 @@ function orTooSlow<T>(answer: Promise<T>, patienceMs: number): Promise<T | typeo
   });
 }
 
-/** Forgets windows that are over, where they are in PostgreSQL. */
+/** Deletes expired windows in PostgreSQL. */
 export async function purgeRateLimits(pool: Pool): Promise<void> {
   await pool.query(PURGE_RATE_LIMITS);
 }
 
-/** Null if the store is unavailable. */
+/** Returns null if the store is unavailable. */
 async function count(answer: Promise<RateLimiterRes>): Promise<StoreCount | null> {
   const result = await answer.catch(() => null);
   // If the clock was set back, the library reports windows that are too long.

@@ -5,28 +5,28 @@ export interface StoreCount {
   leftMs: number;
 }
 
-/** A request that was sent to the store and has no answer yet. */
+/** A request that was sent to the store and has no response yet. */
 export interface Flight {
   /** The request itself, and earlier requests that this process has admitted without the store. */
   points: number;
   sentAt: number;
-  /** How many of `points` are admitted already. The request itself is one of them once this process has admitted it. */
+  /** The number of `points` already admitted. Includes the request itself once this process has admitted it. */
   admitted: number;
   isOver: boolean;
   /** The window's `settled` when the request was sent. */
   settledBefore: number;
 }
 
-/** A window that ends later by more than this is another window. Clock drift may add up to 30. Milliseconds. */
+/** Milliseconds; a window that ends later by more than this is another window. Clock drift may add up to 30 ms. */
 const SAME_END_MS = 50;
 
 /**
- * The window of one key as one process knows it. The store decides while it answers. Otherwise the process admits its share
+ * The window of one key as one process knows it. The store decides while it responds. Otherwise the process admits its share
  * of the budget that the store last reported as left. The next request reports to the store what was admitted.
  * The caller passes in all times, from a monotonic clock.
  */
 export class RateWindow {
-  /** The store's last count; 0 if it has not answered in this window. */
+  /** The store's last count; 0 if it has not responded in this window. */
   private counted = 0;
   private countedAt = -Infinity;
   /** Points in the store's window for requests that this process has admitted. */
@@ -50,7 +50,7 @@ export class RateWindow {
     this.endsAt = this.endsBy = now + durationMs;
   }
 
-  /** Whether the store has reported the budget as used up. Further requests need not ask. */
+  /** Whether the store has reported the budget as used up. Further requests can skip the store. */
   get isSpent(): boolean {
     return this.counted >= this.limit;
   }
@@ -66,9 +66,9 @@ export class RateWindow {
     return { points: 1 + admitted, sentAt: now, admitted, isOver: false, settledBefore: this.settled };
   }
 
-  /** Decides a request by the store's answer. Returns how many are left; null if the request is refused. */
+  /** Decides a request by the store's count. Returns how many are left; null if the request is refused. */
   decideByStore(flight: Flight, count: StoreCount, now: number): number | null {
-    // The store may or may not have counted these before this request. Assumes that it had not: better too few than too many.
+    // The store may have counted these already. Assumes that it has not, because admitting too few is better than too many.
     const unsure = this.pending - flight.admitted + this.settled - flight.settledBefore;
     this.acknowledge(flight, count, now);
     const left = this.limit - count.points - Math.max(unsure, this.pending);
@@ -77,13 +77,13 @@ export class RateWindow {
     return left;
   }
 
-  /** Records the store's answer, also to a request that was decided without it. */
+  /** Records the store's count, even of a request that was decided without it. */
   acknowledge(flight: Flight, { points, leftMs }: StoreCount, now: number): void {
     flight.isOver = true;
-    if (flight.sentAt + leftMs > this.endsBy + SAME_END_MS) this.beginAnew(now);
+    if (flight.sentAt + leftMs > this.endsBy + SAME_END_MS) this.restart(now);
     this.endsAt = flight.sentAt + leftMs;
     this.endsBy = now + leftMs;
-    // Answers to concurrent requests may arrive in another order than the store counted them.
+    // Responses to concurrent requests may arrive in another order than the store counted them.
     this.counted = flight.sentAt > this.countedAt ? points : Math.max(points, this.counted);
     this.countedAt = now;
     this.pending -= flight.admitted;
@@ -91,7 +91,7 @@ export class RateWindow {
     this.settled += flight.admitted;
   }
 
-  /** Records that the store did not answer. The store may count the request twice, but never too few. */
+  /** Records that the store did not respond. The store may count the request twice, but never too few. */
   fail(flight: Flight): void {
     flight.isOver = true;
     this.owed += flight.admitted;
@@ -126,7 +126,7 @@ export class RateWindow {
   }
 
   /** Starts another window. If this one has not ended, the store lost its data, so what it knew is owed again. */
-  private beginAnew(now: number): void {
+  private restart(now: number): void {
     if (now < this.endsAt) {
       this.pending += this.acknowledged;
       this.owed += this.acknowledged;

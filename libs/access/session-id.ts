@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Bytes of each half of an id. Nobody guesses 128 random bits, or finds another key that makes the same 128 bits. */
+/** Bytes of each half of an id. Guessing 128 random bits, or a key that yields the same 128 bits, is infeasible. */
 const HALF_BYTES = 16;
 /** 32 bytes in base64url: the form of an id and of a key. */
 const FORM = /^[A-Za-z0-9_-]{43}$/;
@@ -21,8 +21,8 @@ export function makeSessionSecrets(): SessionSecrets {
 }
 
 /**
- * Returns the first id that was made with the key, or null. Nobody else can make such ids. So this drops cookies that others
- * have set, and at most one id of a request is looked up in the database.
+ * Returns the first id that was made with the key, or null. Only this server can make such ids. So foreign cookies are dropped,
+ * and at most one id of a request is looked up in the database.
  */
 export function findBoundId(ids: readonly string[], pageKey: string): string | null {
   if (!FORM.test(pageKey)) return null;

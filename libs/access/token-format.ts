@@ -5,7 +5,7 @@ export type TokenKind = 'person' | 'service' | 'operator';
 
 const MARKS = { person: 'pat', service: 'svc', operator: 'op' } as const satisfies Record<TokenKind, string>;
 
-/** `spool_pat_…`, `spool_svc_…` or `spool_op_…`: 32 random bytes and a checksum, 48 characters of base64url. */
+/** `spool_pat_…`, `spool_svc_…` or `spool_op_…`, then 32 random bytes and a checksum in 48 characters of base64url. */
 const PATTERN = /^spool_(pat|svc|op)_([A-Za-z0-9_-]{48})$/;
 
 const RANDOM_BYTES = 32;
@@ -16,7 +16,7 @@ export function makeToken(kind: TokenKind): string {
   return start + Buffer.concat([random, checksum(start, random)]).toString('base64url');
 }
 
-/** Whether we can have made it: tells typing errors and legacy forms without asking the database. */
+/** Returns whether the form and checksum are valid. Detects typing errors and legacy forms without a query. */
 export function isToken(text: string): boolean {
   const [, mark, secret = ''] = PATTERN.exec(text) ?? [];
   if (mark === undefined) return false;
@@ -24,7 +24,7 @@ export function isToken(text: string): boolean {
   return checksum(`spool_${mark}_`, bytes.subarray(0, RANDOM_BYTES)).equals(bytes.subarray(RANDOM_BYTES));
 }
 
-/** What is stored: SHA-256 is enough for 32 random bytes, which nobody can guess or list. */
+/** Returns the stored hash. SHA-256 is enough, because 32 random bytes cannot be guessed or enumerated. */
 export function hashToken(token: string): Buffer {
   return Buffer.from(hash('sha256', token), 'hex');
 }

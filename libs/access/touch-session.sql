@@ -1,5 +1,5 @@
--- At most once a minute, whichever pods see the session; its token is used as well.
--- A session that was not used for an hour has ended (find-session.sql): a write that comes late does not revive it.
+-- Records the use of a session and its token, at most once a minute for all processes.
+-- A late write does not revive a session that ended after an hour without use (find-session.sql).
 with touched as (
   update operator_sessions set last_used_at = now()
   where hash = $1

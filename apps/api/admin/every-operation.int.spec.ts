@@ -109,7 +109,7 @@ const CASES: Record<AdminOperationName, Case> = {
         [{ body: { kind: 'operator', name: 'new', maxStreams: 5 } }, 'Unrecognized key'],
         [{ body: { ...service, agentIds: [] } }, 'body.agentIds: must have at least 1'],
         [{ body: { ...service, agentIds: Array(101).fill(agentId) } }, 'body.agentIds: must have at most 100'],
-        [{ body: { ...service, agentIds: [agentId, nobody] } }, 'only those of its own organization'],
+        [{ body: { ...service, agentIds: [agentId, nobody] } }, 'only those of the same organization'],
         ...['soon', '2027-01-01', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59'].map(
           (expiresAt): [Sent, string] => [
             { body: { kind: 'operator', name: 'new', expiresAt } },

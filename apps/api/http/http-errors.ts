@@ -6,7 +6,7 @@ import {
   type ErrorCode,
   type ErrorReason,
 } from '#contract';
-import type { AgentAccess, AgentStanding } from '#access';
+import type { AgentAccess, PolicyAgent } from '#access';
 import type { ReadinessIssue } from '#agents';
 import type { Rejection, RejectionCode } from '#domain';
 import { BlobStoreUnavailable } from '#files';
@@ -130,7 +130,7 @@ export const fileTooLarge = (message: string) => new ApiError('file_too_large', 
 /** Returns the error for an agent that the policy does not let the caller use. */
 export function agentError(
   access: Exclude<AgentAccess, 'ok'>,
-  { apiEnabled }: Pick<AgentStanding, 'apiEnabled'>,
+  { apiEnabled }: Pick<PolicyAgent, 'apiEnabled'>,
 ): ApiError {
   switch (access) {
     case 'not_found':
