@@ -12,7 +12,7 @@ let database: Database;
 let proxy: FaultProxy;
 let behind: Database;
 const registered: ApiProcesses[] = [];
-/** Shorter than usual, so that no test waits long. */
+/** Shorter than the defaults, for fast tests. */
 const times = { beatMs: 200, keepMs: 2_000 };
 
 const openOn = (url: string) => openDatabase({ url, applicationName: 'spec', maxConnections: 1 });
@@ -41,7 +41,7 @@ async function register(on = database): Promise<ApiProcesses> {
 const becomes = (one: ApiProcesses, count: number) =>
   eventually(() => one.count() === count, { what: `the process counts ${count} API processes`, timeoutMs: 30_000 });
 
-test('an API process counts the registered API processes, but not one that has deregistered', async () => {
+test('counts registered API processes, but not deregistered ones', async () => {
   const first = await register();
   expect(first.count()).toBe(1);
   const second = await register();
@@ -51,7 +51,7 @@ test('an API process counts the registered API processes, but not one that has d
   expect((await register()).count()).toBe(2);
 });
 
-test('a killed API process is counted for a while after its row expires, and the row is purged', async () => {
+test('counts a killed API process for a while after its row expires, and purges the row', async () => {
   const one = await register();
   const hasBeaten = async (): Promise<void> => {
     const renewed = `select from rate_limits where key <> 'api:killed' and expires_at > $1::timestamptz + interval '10 s'`;
@@ -72,13 +72,13 @@ test('a killed API process is counted for a while after its row expires, and the
   expect(rows).toEqual([{ key: expect.stringMatching(/^api:[0-9A-Z]{26}$/) as string }]);
 });
 
-test('a rate limit count in the same table is not counted as an API process', async () => {
+test('does not count a rate limit window in the same table as an API process', async () => {
   await database.pool.query(`insert into rate_limits values
     ('rlflx:api:x', 1, clock_timestamp() + interval '60 s'), ('apj', 1, clock_timestamp() + interval '60 s')`);
   expect((await register()).count()).toBe(1);
 });
 
-test('an API process that cannot reach PostgreSQL keeps the last number of API processes', async () => {
+test('keeps the last number of API processes while PostgreSQL is unreachable', async () => {
   await register();
   const cutOff = await register(behind);
   expect(cutOff.count()).toBe(2);
@@ -90,13 +90,13 @@ test('an API process that cannot reach PostgreSQL keeps the last number of API p
   await becomes(cutOff, 3);
 });
 
-test('an API process stops within seconds while PostgreSQL is silent, also during a heartbeat', async () => {
+test('deregisters an API process within seconds while PostgreSQL is silent, even during a heartbeat', async () => {
   const silent = await registerApiProcess(behind.pool, logger, times);
   proxy.stall();
   await eventually(() => behind.pool.totalCount - behind.pool.idleCount === 1, { what: 'a heartbeat is in progress' });
   const before = performance.now();
   await silent.close();
-  // 2 s to connect and 2 s for the statement; a heartbeat without a limit of its own would take 30 s.
+  // 2 s to connect and 2 s for the statement. Without its own timeout, a heartbeat would take 30 s.
   expect(performance.now() - before).toBeLessThan(10_000);
   proxy.resume();
   expect((await behind.pool.query('select')).rowCount).toBe(1);

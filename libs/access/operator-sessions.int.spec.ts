@@ -18,13 +18,13 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-it('a use that is written late does not revive a session that has ended', async () => {
+it('does not revive an ended session by a late write of its use', async () => {
   const { pool } = database;
   const sessions = new OperatorSessions({ pool, watch, settings: loadConfig({}), onError: () => undefined });
   const operator = await new AccessStore(pool).mintToken({ kind: 'operator', name: 'Grace' });
   const { id, pageKey } = await openSession(pool, { tokenId: operator.id, secret: operator.token });
 
-  // The first use is read at once, but its write waits in the process until the session has ended.
+  // The first use is read immediately, but its write waits in the process until the session has ended.
   const query = pool.query.bind(pool) as (statement: { name?: string }) => Promise<unknown>;
   let write!: () => void;
   const written = new Promise<void>((resolve) => (write = resolve));
@@ -35,7 +35,7 @@ it('a use that is written late does not revive a session that has ended', async 
   const given = { ids: [id], pageKey };
   expect(await sessions.find(given)).not.toBeNull();
   const isWrite = ([statement]: unknown[]) => (statement as { name?: string }).name === 'touch-session';
-  await eventually(() => asked.mock.calls.some(isWrite), { what: 'the use is to be written' });
+  await eventually(() => asked.mock.calls.some(isWrite), { what: 'the write of the use is requested' });
   const results = asked.mock.results.map(({ value }) => value as unknown);
   asked.mockRestore();
   await pool.query(`update operator_sessions set last_used_at = last_used_at - interval '1 hour'`);

@@ -19,9 +19,9 @@ import { RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
 
 const logger = createLogger('silent', 'rate-limiter spec');
 const opened: RateLimiter[] = [];
-/** For keys that nothing else has counted. */
+/** Makes keys unique. */
 let keys = 0;
-/** Where that is what is shown, and not what a machine that is slow makes of it. */
+/** The default patience, for tests of it. Other tests are more patient, because the machine may be slow. */
 const usualPatience = { patienceMs: undefined };
 
 function open(options: Partial<RateLimiterOptions>): RateLimiter {
@@ -38,8 +38,8 @@ async function consume(limiters: RateLimiter[], count: number, key = 'token'): P
   return allowed;
 }
 
-describe('a process with counts of its own', () => {
-  test('allows so many in a window, tells how many are left, and when it ends', async () => {
+describe('rate limiter without a store', () => {
+  test('allows the limit per window and returns the remaining requests and the reset time', async () => {
     const limiter = open({});
     expect(await limiter.consume('token')).toEqual({ allowed: true, limit: 10, remaining: 9, resetSeconds: 60 });
     expect(await consume([limiter], 20)).toBe(9);
@@ -49,16 +49,16 @@ describe('a process with counts of its own', () => {
     expect((await limiter.consume('another')).allowed).toBe(true);
   });
 
-  test('takes another limit for a kind of keys, and takes back what shall not count', async () => {
+  test('applies the limit of the key and gives back requests', async () => {
     await holdsOther([open({})]);
   });
 
-  test('applies the limit of each request, whatever the limit of the one before', async () => {
+  test('applies a changed limit within a window', async () => {
     await holdsChanging([open({})]);
   });
 });
 
-/** A key whose limit changes in its window, and one far above the limit of the others. */
+/** Tests a key whose limit changes in its window, and a key with a far higher limit. */
 async function holdsChanging(limiters: RateLimiter[]): Promise<void> {
   const next = (i: number) => limiters[i % limiters.length]!;
   const allowedOf = async (count: number, limit: number, key = 'changing'): Promise<number> => {
@@ -74,7 +74,7 @@ async function holdsChanging(limiters: RateLimiter[]): Promise<void> {
   expect(await allowedOf(40, 25, 'many')).toBe(25);
 }
 
-/** Of keys that may be consumed three times. */
+/** Tests a key with a limit of 3, and requests that are given back. */
 async function holdsOther(limiters: RateLimiter[]): Promise<void> {
   const next = (i: number) => limiters[i % limiters.length]!;
   const answers: unknown[] = [];
@@ -93,7 +93,7 @@ async function holdsOther(limiters: RateLimiter[]): Promise<void> {
   for (const limiter of limiters) expect((await limiter.consume('login', 3)).allowed).toBe(false);
 }
 
-describe('two processes on PostgreSQL', () => {
+describe('rate limiters of two processes on PostgreSQL', () => {
   let testDatabase: TestDatabase;
   let database: Database;
 
@@ -107,34 +107,34 @@ describe('two processes on PostgreSQL', () => {
     await testDatabase.drop();
   });
 
-  test('count together, one after another and at once', async () => {
+  test('share a budget in sequential and concurrent requests', async () => {
     const limiters = [open({ pool: database.pool }), open({ pool: database.pool })];
     expect(await consume(limiters, 30)).toBe(10);
-    const results = await Promise.all(Array.from({ length: 30 }, (_, i) => limiters[i % 2]!.consume('at once')));
+    const results = await Promise.all(Array.from({ length: 30 }, (_, i) => limiters[i % 2]!.consume('concurrent')));
     expect(results.filter(({ allowed }) => allowed)).toHaveLength(10);
   });
 
-  test('hold another limit for a kind of keys, and take back what shall not count', async () => {
+  test('apply the limit of the key and give back requests', async () => {
     await holdsOther([open({ pool: database.pool }), open({ pool: database.pool })]);
   });
 
-  test('apply the limit of each request, whatever the limit of the one before', async () => {
+  test('apply a changed limit within a window', async () => {
     await holdsChanging([open({ pool: database.pool }), open({ pool: database.pool })]);
   });
 
-  test('are told when the window ends by its clock', async () => {
+  test('end a window by the clock of PostgreSQL', async () => {
     const { resetSeconds } = await open({ pool: database.pool }).consume('clock');
     expect(resetSeconds).toBe(60);
     await database.pool.query(`update rate_limits set expires_at = now() - interval '1 s' where key like '%clock'`);
     expect(await open({ pool: database.pool }).consume('clock')).toMatchObject({ remaining: 9, resetSeconds: 60 });
   });
 
-  test('let a key through again when the window has ended, though their clock was put back meanwhile', async () => {
+  test('begin a new window even if the process clock was set back', async () => {
     const limiter = open({ pool: database.pool });
     const nearEnd = `update rate_limits set expires_at = clock_timestamp() + interval '300 ms' where key like '%set back'`;
     expect(await consume([limiter], 9, 'set back')).toBe(9);
     await database.pool.query(nearEnd);
-    await limiter.consume('set back'); // the last of this window
+    await limiter.consume('set back'); // the last one of this window
     const setBack = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
     try {
       await eventually(async () => (await limiter.consume('set back')).allowed, { what: 'the next window begins' });
@@ -143,7 +143,7 @@ describe('two processes on PostgreSQL', () => {
     }
   });
 
-  const nobodyWaits = async (): Promise<void> => {
+  const doesNotWait = async (): Promise<void> => {
     const key = `hot ${keys++}`;
     await open({ pool: database.pool }).consume(key);
     const limiter = open({ pool: database.pool, ...usualPatience });
@@ -151,7 +151,7 @@ describe('two processes on PostgreSQL', () => {
     try {
       await holder.query('begin');
       await holder.query('select from rate_limits where key like $1 for update', [`%${key}`]);
-      // The row is held until all are answered.
+      // The row is locked until all are decided.
       const results = await Promise.all(Array.from({ length: 20 }, () => limiter.consume(key)));
       expect(results.filter(({ allowed }) => allowed)).toHaveLength(10);
     } finally {
@@ -161,7 +161,7 @@ describe('two processes on PostgreSQL', () => {
     expect(database.pool.totalCount).toBeLessThanOrEqual(4);
     expect((await database.pool.query('select')).rowCount).toBe(1);
   };
-  test('let one another have connections, and nobody waits for a row that is held', nobodyWaits, 30_000);
+  test('leave connections to others and do not wait for a locked row', doesNotWait, 30_000);
 
   const together = async (): Promise<void> => {
     const key = `slow ${keys++}`;
@@ -179,9 +179,9 @@ describe('two processes on PostgreSQL', () => {
     expect(remaining).toBe(5);
     expect(await consume([other], 20, key)).toBe(5);
   };
-  test('count together where one answer takes 100 ms', together, 30_000);
+  test('share a budget if a response takes 100 ms', together, 30_000);
 
-  describe('through a network that fails', () => {
+  describe('through a failing network', () => {
     let proxy: FaultProxy;
     let databases: Database[];
 
@@ -229,7 +229,7 @@ function shareBudget(behind: () => Behind): void {
   };
 
   test.each(['stall', 'cut'] as const)(
-    'network %s: each process admits its share and reports the rest of it',
+    'admit one share per process and return the rest of it during a network %s',
     async (how) => {
       const [a, b, key] = await openTwo();
       behind().proxy[how]();
@@ -246,18 +246,18 @@ function shareBudget(behind: () => Behind): void {
   );
 
   test.each(['stall', 'cut'] as const)(
-    'network %s during a window: both processes divide the remaining budget',
+    'divide the remaining budget after a network %s within a window',
     async (how) => {
       const [a, b, key] = await openTwo();
       expect(await admit([a, b], 4, key, 10)).toBe(4);
       behind().proxy[how]();
-      // One process knows that 3 are used, the other 4. Half of the 7 or 6 that are left is 3, rounded down.
+      // One process knows of 3 used requests, the other of 4. Half of the remaining 7 or 6 is 3, rounded down.
       expect(await admit([a, b], 20, key, 6)).toBe(6);
     },
   );
 
   test.each(['stall', 'cut'] as const)(
-    'network %s: a process without a count of the window admits one more share',
+    'admit one more share in a process without a count of the window during a network %s',
     async (how) => {
       const [a, b, key] = await openTwo();
       expect(await admit([a], 12, key, 10)).toBe(10);
@@ -268,11 +268,11 @@ function shareBudget(behind: () => Behind): void {
   );
 
   test.each(['stall', 'cut'] as const)(
-    'network %s again and again: no second budget, and the store counts all requests',
+    'admit no second budget and report all requests to the store after repeated network %ss',
     async (how) => {
       const name = `spec-${Math.random()}`;
       const [a, b, key] = await openTwo({ name });
-      // The budget, and one share of the process that reports second when the store answers again.
+      // The budget, and one share of the process that reports second when the store responds again.
       const most = 10 + 5;
       let admitted = 0;
       for (let i = 0; i < 5; i++) {
@@ -298,7 +298,7 @@ async function untilTogether(one: RateLimiter, other: RateLimiter): Promise<void
   await eventually(countTogether, { what: 'both count in Redis' });
 }
 
-/** Until its connection is made, a process counts alone. */
+/** Opens two limiters that share counts. Until it is connected, a process counts alone. */
 async function openBoth(url: string, first: Partial<RateLimiterOptions> = {}): Promise<[RateLimiter, RateLimiter]> {
   const name = `spec-${Math.random()}`;
   const [a, b] = [open({ redisUrl: url, name, ...first }), open({ redisUrl: url, name })];
@@ -306,23 +306,23 @@ async function openBoth(url: string, first: Partial<RateLimiterOptions> = {}): P
   return [a, b];
 }
 
-describeWithRedis('two processes on Redis', () => {
-  test('count together', async () => {
+describeWithRedis('rate limiters of two processes on Redis', () => {
+  test('share a budget', async () => {
     expect(await consume(await openBoth(redisUrl().url), 30)).toBe(10);
   });
 
-  test('hold another limit for a kind of keys, and take back what shall not count', async () => {
+  test('apply the limit of the key and give back requests', async () => {
     await holdsOther(await openBoth(redisUrl().url));
   });
 
-  test('apply the limit of each request, whatever the limit of the one before', async () => {
+  test('apply a changed limit within a window', async () => {
     await holdsChanging(await openBoth(redisUrl().url));
   });
 
-  test('do not take it for slow where they are slow themselves', async () => {
+  test('do not distrust Redis when the process itself was slow', async () => {
     const [busy, other] = await openBoth(redisUrl().url, { patienceMs: 300 });
     const counted = busy.consume('token');
-    // Three times its patience: what Redis may take to answer.
+    // Blocks the event loop for three times the patience.
     for (const until = performance.now() + 900; performance.now() < until;);
     expect((await counted).remaining).toBe(9);
     expect((await other.consume('token')).remaining).toBe(8);
@@ -330,7 +330,7 @@ describeWithRedis('two processes on Redis', () => {
   });
 });
 
-describeWithPrivateRedis('two processes on Redis, through a network that fails', () => {
+describeWithPrivateRedis('rate limiters of two processes on Redis, through a failing network', () => {
   let redis: PrivateRedis;
   let proxy: FaultProxy;
 
@@ -349,9 +349,9 @@ describeWithPrivateRedis('two processes on Redis, through a network that fails',
     [more, more].map((options) => open({ ...options, redisUrl: proxy.through(redis.url) }));
   shareBudget(() => ({ proxy, open: openTwo }));
 
-  test('Redis killed and started empty during a window: both report again what they have admitted', async () => {
+  test('report their admitted requests again after Redis lost its data', async () => {
     const name = `spec-${Math.random()}`;
-    // So patient that a busy machine does not make the store slow.
+    // Patient, so that the store does not seem slow on a busy machine.
     const [a, b] = openTwo({ name, processes: () => 2, patienceMs: 5_000 });
     await untilTogether(a!, b!);
     const begunAt = performance.now();
@@ -366,9 +366,9 @@ describeWithPrivateRedis('two processes on Redis, through a network that fails',
   });
 });
 
-describeWithPrivateRedis('two processes on a Redis cluster', () => {
+describeWithPrivateRedis('rate limiters of two processes on a Redis cluster', () => {
   nightTest(
-    'count together before and after a fail-over, and fail probes while the master of the counts is silent',
+    'share a budget before and after a failover, and fail probes while the master of the counts is silent',
     async () => {
       const cluster = await startRedisCluster();
       try {
@@ -391,7 +391,7 @@ describeWithPrivateRedis('two processes on a Redis cluster', () => {
   );
 });
 
-describeWithPrivateRedis('a process whose Redis stops', () => {
+describeWithPrivateRedis('rate limiter whose Redis stops', () => {
   const countsAgain = async (): Promise<void> => {
     const redis = await startPrivateRedis();
     try {
@@ -400,18 +400,18 @@ describeWithPrivateRedis('a process whose Redis stops', () => {
       expect((await limiter.consume('token')).remaining).toBe(9); // alone
       redis.resume();
       await untilTogether(limiter, other);
-      // What it was asked counts there too.
+      // Redis also counts the request that it received while suspended.
       expect((await other.consume('token')).remaining).toBe(8);
     } finally {
       await redis.stop();
     }
   };
-  test('counts in it again once it has answered', countsAgain, 30_000);
+  test('uses Redis again once it responds', countsAgain, 30_000);
 
   const countsAlone = async (): Promise<void> => {
     const redis = await startPrivateRedis();
     try {
-      // 30 requests that each waited so long would exceed the time of the test.
+      // If each of the 30 requests waited, the test would time out.
       const [limiter, other] = await openBoth(redis.url, { patienceMs: 1_500 });
       redis.pause();
       expect(await consume([limiter], 30)).toBe(10);
@@ -421,5 +421,5 @@ describeWithPrivateRedis('a process whose Redis stops', () => {
       await redis.stop();
     }
   };
-  test('counts alone while it is silent, and waits for it once and not each time', countsAlone, 30_000);
+  test('counts alone while Redis is silent, and waits for it only once', countsAlone, 30_000);
 });

@@ -15,7 +15,7 @@ class Store {
   }
 }
 
-/** A request that was sent. The test decides when the store counts it and answers. */
+/** A sent request. The test decides when the store counts it and responds. */
 interface Sent {
   process: number;
   flight: Flight;
@@ -23,7 +23,7 @@ interface Sent {
   isDecided: boolean;
 }
 
-/** Processes that share one budget, and a store that is fast, slow, cut off or empty. Everything happens in one window. */
+/** Processes that share one budget within one window, and a store that is fast, slow, cut off or empty. */
 class Installation {
   /** The highest number of requests that each process had admitted and not given back. */
   readonly most: number[];
@@ -135,7 +135,7 @@ type Step = readonly [
   number,
 ];
 const step = (...kinds: Step[0][]) => fc.tuple(fc.constantFrom(...kinds), fc.nat(7));
-/** Steps in which requests reach the store in any order, and it answers them early or late. */
+/** Steps in which requests reach the store in any order, with early or late responses. */
 const steps = (...more: Step[0][]) =>
   fc.array(step('alone', 'send', 'send', 'reach', 'reach', 'giveUp', 'answer', 'answer', ...more), { maxLength: 120 });
 
@@ -155,7 +155,7 @@ const budget = { limit: fc.integer({ min: 1, max: 12 }), processes: fc.integer({
 const runs = { numRuns: 3_000 };
 
 describe('rate limit of all processes together, in one window', () => {
-  test('admits exactly the budget while the store answers in time', () => {
+  test('admits exactly the budget while the store responds in time', () => {
     fc.assert(
       fc.property(fc.record({ ...budget, requests: fc.array(fc.nat(7), { maxLength: 40 }) }), (drawn) => {
         const { limit, processes, requests } = drawn;
@@ -170,7 +170,7 @@ describe('rate limit of all processes together, in one window', () => {
     );
   });
 
-  test('admits another request for each one that is given back while the store answers in time', () => {
+  test('admits another request for each one that is given back while the store responds in time', () => {
     const requests = fc.array(fc.tuple(fc.nat(7), fc.boolean()), { maxLength: 40 });
     fc.assert(
       fc.property(fc.record({ ...budget, requests }), ({ limit, processes, requests: drawn }) => {
@@ -191,7 +191,7 @@ describe('rate limit of all processes together, in one window', () => {
     );
   });
 
-  test('admits one share per process while the store answers too late or not at all', () => {
+  test('admits one share per process while the store responds too late or not at all', () => {
     fc.assert(
       fc.property(fc.record({ ...budget, all: steps('giveBack', 'reward', 'fail') }), ({ limit, processes, all }) => {
         const never = all.filter(([kind]) => kind !== 'answer');

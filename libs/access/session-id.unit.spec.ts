@@ -3,7 +3,7 @@ import { findBoundId, makeSessionSecrets } from './session-id.ts';
 
 const newValue = (): string => randomBytes(32).toString('base64url');
 
-it('finds the id that was made with the key, wherever it stands', () => {
+it('finds the id of the key at any position', () => {
   const { id, pageKey } = makeSessionSecrets();
   const others = ['', 'x', newValue(), makeSessionSecrets().id, `${id}A`];
   for (let at = 0; at <= others.length; at++) {
@@ -12,14 +12,14 @@ it('finds the id that was made with the key, wherever it stands', () => {
   expect(findBoundId(others, pageKey)).toBeNull();
 });
 
-it('finds none with another key, or with one of another form', () => {
+it('finds no id with another or a malformed key', () => {
   const { id, pageKey } = makeSessionSecrets();
   for (const key of ['', makeSessionSecrets().pageKey, pageKey.slice(1), `${pageKey}A`, ` ${pageKey}`]) {
     expect([key, findBoundId([id], key)]).toEqual([key, null]);
   }
 });
 
-it('finds no id of which one bit differs', () => {
+it('finds no id with a flipped bit', () => {
   const { id, pageKey } = makeSessionSecrets();
   for (let bit = 0; bit < 256; bit++) {
     const bytes = Buffer.from(id, 'base64url');
@@ -28,7 +28,7 @@ it('finds no id of which one bit differs', () => {
   }
 });
 
-it('makes other secrets each time', () => {
+it('makes different secrets each time', () => {
   const made = Array.from({ length: 100 }, makeSessionSecrets).flatMap(({ id, pageKey }) => [id, pageKey]);
   expect(new Set(made).size).toBe(200);
 });

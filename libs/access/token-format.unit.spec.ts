@@ -4,14 +4,14 @@ it.each([
   ['person', /^spool_pat_[A-Za-z0-9_-]{48}$/],
   ['service', /^spool_svc_[A-Za-z0-9_-]{48}$/],
   ['operator', /^spool_op_[A-Za-z0-9_-]{48}$/],
-] as const)('makes %s tokens that are told by their form', (kind, form) => {
+] as const)('makes %s tokens with a recognizable form', (kind, form) => {
   const token = makeToken(kind);
   expect(token).toMatch(form);
   expect(isToken(token)).toBe(true);
   expect(makeToken(kind)).not.toBe(token);
 });
 
-it('tells every typing error in one character', () => {
+it('rejects a token with any single wrong character', () => {
   const token = makeToken('person');
   for (let i = 0; i < token.length; i++) {
     const other = token.charAt(i) === 'A' ? 'B' : 'A';
@@ -19,7 +19,7 @@ it('tells every typing error in one character', () => {
   }
 });
 
-it('tells other forms', () => {
+it('rejects text of other forms', () => {
   const token = makeToken('person');
   const others = [
     '',
@@ -33,7 +33,7 @@ it('tells other forms', () => {
   for (const other of others) expect([other, isToken(other)]).toEqual([other, false]);
 });
 
-it('stores 32 bytes from which nothing is known of the token', () => {
+it('hashes a token to 32 bytes', () => {
   const token = makeToken('person');
   expect(hashToken(token)).toHaveLength(32);
   expect(hashToken(token)).toEqual(hashToken(token));
