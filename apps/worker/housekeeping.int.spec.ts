@@ -68,7 +68,7 @@ const keys = async () => {
   return rows.map(({ key }) => key);
 };
 
-test('drafts that are too old go with their bytes, the others stay', async () => {
+test('deletes expired drafts with their bytes and keeps the others', async () => {
   const { tidy, newDraft, files } = open();
   const [old, young] = [await newDraft('old'), await newDraft('young')];
   await age('files', 'created_at', '61 minutes', `id = '${old}'`);
@@ -77,7 +77,7 @@ test('drafts that are too old go with their bytes, the others stay', async () =>
   expect(await blobsOnDisk()).toBe(1);
 });
 
-test('counts files that are older than quotas once', async () => {
+test('counts files that are older than quotas only once', async () => {
   const { tidy, newDraft } = open();
   const { pool } = database;
   const ids = [await newDraft('one'), await newDraft('two')];
@@ -99,7 +99,7 @@ test('counts files that are older than quotas once', async () => {
   }
 });
 
-test('an attached file is never too old', async () => {
+test('keeps an attached file regardless of its age', async () => {
   const { tidy, newDraft, files } = open();
   const id = await newDraft('key');
   await database.pool.query(`update files set thread_id = 'THREAD' where id = $1`, [id]);
@@ -109,7 +109,7 @@ test('an attached file is never too old', async () => {
   expect(await blobsOnDisk()).toBe(1);
 });
 
-test('idempotency keys that are too old go, the others stay', async () => {
+test('deletes expired idempotency keys and keeps the others', async () => {
   const { tidy, newDraft } = open();
   await newDraft('old');
   await newDraft('young');
@@ -118,7 +118,7 @@ test('idempotency keys that are too old go, the others stay', async () => {
   expect(await keys()).toEqual(['young']);
 });
 
-test('bytes that no file came of go when they are due, and not before', async () => {
+test('deletes unclaimed bytes when they are due, and not before', async () => {
   const { tidy, blobs } = open();
   const { key } = await blobs.put(Buffer.from('never a file'), claim);
   await tidy();
@@ -129,7 +129,7 @@ test('bytes that no file came of go when they are due, and not before', async ()
   await expect(blobs.get(key)).rejects.toThrow();
 });
 
-test('windows of rate limits that are over go', async () => {
+test('deletes ended rate limit windows and keeps the others', async () => {
   await database.pool.query(
     `insert into rate_limits values ('old', 1, now() - interval '1 s'), ('new', 1, now() + interval '1 minute')`,
   );
@@ -138,7 +138,7 @@ test('windows of rate limits that are over go', async () => {
   expect(rows).toEqual([{ key: 'new' }]);
 });
 
-test('sessions of operators that are over go, the others stay', async () => {
+test('deletes ended operator sessions and keeps the others', async () => {
   await database.pool.query(`
     insert into tokens (id, kind, hash, name) values ('TOKEN', 'operator', 'h', 'n');
     insert into operator_sessions (hash, token_id, token_hash, last_used_at, expires_at) values
@@ -150,7 +150,7 @@ test('sessions of operators that are over go, the others stay', async () => {
   expect(rows).toEqual([{ hash: 'used' }]);
 });
 
-describe('the Threads of a deleted agent', () => {
+describe('Threads of a deleted agent', () => {
   const organizationId = newId();
   let agentId: string;
   beforeEach(async () => {
@@ -179,23 +179,23 @@ describe('the Threads of a deleted agent', () => {
     return rows.length === 1;
   };
 
-  test('are ended where the deletion had no time for them, and so is one that is made after it', async () => {
+  test('are ended if the deletion had no time for them or they were created after it', async () => {
     const { tidy, handler } = open();
     const { pool } = database;
     for (let i = 0; i < 3; i++) await newThread(handler);
     await newThread(handler, 'ANOTHER');
     await remove('1 second');
-    // No time at all: what a deletion answers then.
+    // The result of a deletion without any time.
     expect(await endThreadsOf(pool, handler, agentId, performance.now())).toEqual({ ended: 0, complete: false });
     expect(await statuses()).toEqual(['IDLE', 'IDLE', 'IDLE', 'IDLE']);
-    // One round may be too short where the machine pauses.
+    // One round may be too short on a machine that pauses.
     const areEnded = async () => (
       await tidy(),
       (await statuses()).slice(0, 3).every((status) => status === 'TERMINATED')
     );
     await eventually(areEnded, { what: 'they are ended' });
     expect((await statuses())[3]).toBe('IDLE');
-    // A pod may still know the agent as it was.
+    // A process may still have cached the agent.
     expect(await isDone()).toBe(false);
     await newThread(handler);
     await remove('2 minutes');
@@ -203,10 +203,10 @@ describe('the Threads of a deleted agent', () => {
     expect((await statuses()).at(-1)).toBe('TERMINATED');
   });
 
-  test('that cannot be ended keep neither the others nor the other chores waiting', async () => {
+  test('that cannot be ended do not block other Threads or other chores', async () => {
     const { tidy, handler } = open();
     const [stuck] = [await newThread(handler), await newThread(handler)];
-    // Its summary is there and its stream is not: nothing can be done to it.
+    // The Thread has a summary without a stream, so it cannot be ended.
     await database.pool.query('select delete_stream($1, 1)', [stuck]);
     await remove('2 minutes');
     expect(await tidy()).toBe(1_234);
@@ -215,7 +215,7 @@ describe('the Threads of a deleted agent', () => {
   });
 });
 
-test('a blob store that is away keeps its bytes for the next round, and nothing else from going', async () => {
+test('keeps bytes for a later round while the blob store is unavailable, and deletes everything else', async () => {
   const { blobs, newDraft } = open();
   await newDraft('old');
   await blobs.put(Buffer.from('never a file'), claim);
@@ -226,12 +226,12 @@ test('a blob store that is away keeps its bytes for the next round, and nothing 
     put: (...args) => disk.put(...args),
     get: (...args) => disk.get(...args),
     size: (key) => disk.size(key),
-    delete: () => Promise.reject(new BlobStoreUnavailable(new Error('away'))),
+    delete: () => Promise.reject(new BlobStoreUnavailable(new Error('unavailable'))),
   };
   await expect(open(failing).tidy()).rejects.toThrow(BlobStoreUnavailable);
   expect(await keys()).toEqual([]);
   expect(await blobsOnDisk()).toBe(2);
-  // Put off: at the next round the others come first.
+  // Failed bytes are postponed, so that others are deleted first.
   await open().tidy();
   expect(await blobsOnDisk()).toBe(2);
   await age('unclaimed_blobs', 'due_at', '11 minutes');
@@ -239,7 +239,7 @@ test('a blob store that is away keeps its bytes for the next round, and nothing 
   expect(await blobsOnDisk()).toBe(1);
 });
 
-test('bytes that cannot be removed do not keep the others from going', async () => {
+test('deletes other bytes while some cannot be deleted', async () => {
   const { blobs } = open();
   const stuck = await blobs.put(Buffer.from('stuck'), claim);
   await blobs.put(Buffer.from('others'), claim);

@@ -14,13 +14,13 @@ export interface HousekeepingOptions {
   settings: Pick<Config, 'DRAFT_AGE_MS' | 'IDEMPOTENCY_KEY_AGE_MS' | 'HOUSEKEEPING_MS'>;
 }
 
-/** For so long it works between two looks at whether this process still leads. Milliseconds. */
+/** How long one call ends Threads before this process checks that it still leads, milliseconds. */
 const END_THREADS_MS = 2_000;
 
 /**
- * Counts files that are older than quotas, removes what is too old (docs/spec/decisions.md#idempotency,
- * docs/spec/decisions.md#limits) and ends the Threads of deleted agents (docs/spec/decisions.md#access): each chore
- * in batches, and again at the next round.
+ * Counts files that are older than quotas, deletes expired data (docs/spec/decisions.md#idempotency,
+ * docs/spec/decisions.md#limits) and ends the Threads of deleted agents (docs/spec/decisions.md#access). Each chore works in
+ * batches.
  */
 export class Housekeeping {
   private readonly chores: (() => Promise<boolean>)[];
@@ -31,7 +31,7 @@ export class Housekeeping {
       () => store.purgeKeys(settings.IDEMPOTENCY_KEY_AGE_MS),
       () => files.countOldFiles(),
       () => files.purgeDrafts(settings.DRAFT_AGE_MS),
-      // After the drafts, whose bytes become due then.
+      // After the drafts, whose deletion makes bytes due.
       () => blobs.sweep(),
       () => purgeRateLimits(pool).then(() => false),
       () => purgeSessions(pool).then(() => false),
@@ -39,14 +39,14 @@ export class Housekeeping {
     ];
   }
 
-  /** One round; answers in how many milliseconds the next is wanted. Throws the first failure, after all chores. */
+  /** Runs one round. Returns the milliseconds until the next one. Throws the first error, after all chores. */
   async tidy(signal: AbortSignal): Promise<number> {
     const failures: unknown[] = [];
     for (const chore of this.chores) {
       try {
         while (!signal.aborted && (await chore()));
       } catch (error) {
-        // A blob store that is away must not keep keys for ever.
+        // An unavailable blob store must not stop the other chores.
         failures.push(error);
       }
     }
@@ -55,7 +55,7 @@ export class Housekeeping {
   }
 }
 
-/** The housekeeping of this process, which works while it leads. */
+/** Returns the loop of housekeeping, which works while this process leads. */
 export function housekeepingLoop(housekeeping: Housekeeping, config: Config, logger: Logger): LeaderLoop {
   const databaseUrl = requireDatabaseUrl(config);
   const tick = (signal: AbortSignal): Promise<number> => housekeeping.tidy(signal);

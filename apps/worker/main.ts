@@ -16,19 +16,19 @@ import {
 import { WorkerHealth } from './worker-health.ts';
 import { WorkerModule } from './worker.module.ts';
 
-/** A worker process: executes Runs, and takes its turn at the background loops. */
+/** Runs a worker process, which executes Runs and can lead the background loops. */
 async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool worker', logOutput(config.LOG_FORMAT));
   endOnFault(logger);
   lifecycle.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);
-  // The first to be there and the last to go: also a start and an end can be looked at.
+  // Starts first and stops last, so that start and shutdown are observable.
   const listener = await lifecycle.start(() => MetricsListener.open(config, logger), { stop: (open) => open.close() });
   await lifecycle.start(() => startTracing(config, 'spool-worker', logger), { stop: (tracing) => tracing.stop() });
   await migrate(databaseUrl).catch((error: unknown) => throwStartupError(error, databaseUrl));
   const app = await lifecycle.start(
-    // Nest tells of each module; what goes wrong is thrown.
+    // Nest logs each module; errors are thrown.
     () =>
       NestFactory.createApplicationContext(WorkerModule.forRoot(config, logger), {
         abortOnError: false,

@@ -2,7 +2,7 @@ import { openDatabase, type Database } from '#platform';
 import { createTestDatabase, eventually, faultProxy, type FaultProxy, type TestDatabase } from '#testing';
 import { WorkerHealth, type WorkerHealthParts } from './worker-health.ts';
 
-// Real: PostgreSQL, behind a proxy that cuts it off. What the others say is given.
+// Real: PostgreSQL, behind a proxy that cuts it off. The states of the other parts are given.
 
 let testDatabase: TestDatabase;
 let proxy: FaultProxy;
@@ -23,14 +23,14 @@ afterAll(async () => {
 
 const QUEUE_WORKS = { waitingCount: () => Promise.resolve(0), isPausedByTool: () => Promise.resolve(false) };
 
-const healthOf = (said: Partial<WorkerHealthParts> = {}): WorkerHealth =>
+const healthOf = (given: Partial<WorkerHealthParts> = {}): WorkerHealth =>
   new WorkerHealth({
     pool: database.pool,
     policy: { isTrusted: true },
     queue: QUEUE_WORKS,
     bus: { isUp: () => true },
     loop: { stage: 'running' },
-    ...said,
+    ...given,
   });
 
 const NOT_YET = 'The worker does not take Runs yet.';
@@ -60,12 +60,12 @@ test.each<[string, Partial<WorkerHealthParts>, object]>([
     { queue: 'ok', reasons: [PAUSED] },
   ],
   ['degraded', { bus: { isUp: () => false } }, { queue: 'ok', reasons: [WAKEUPS] }],
-])('a worker is %s, and says why: %j', async (status, said, expected) => {
-  const isSo = async () => (expect(await healthOf(said).check()).toMatchObject({ status, ...expected }), true);
-  await eventually(isSo, { what: 'nothing is late' });
+])('reports a worker as %s with reasons: %j', async (status, given, expected) => {
+  const isReported = async () => (expect(await healthOf(given).check()).toMatchObject({ status, ...expected }), true);
+  await eventually(isReported, { what: 'all parts respond in time' });
 });
 
-test('without PostgreSQL it is away, since it was first seen', async () => {
+test('reports `away` without PostgreSQL, since the first failed check', async () => {
   const health = healthOf();
   proxy.cut();
   const first = await health.check();
@@ -76,10 +76,10 @@ test('without PostgreSQL it is away, since it was first seen', async () => {
   expect((await health.check()).reasons).toEqual(first.reasons);
   proxy.resume();
   const isBack = async () => (expect(await health.check()).toMatchObject({ status: 'ready', reasons: [] }), true);
-  await eventually(isBack, { what: 'it is seen to be back' });
+  await eventually(isBack, { what: 'it is ready again' });
 });
 
-test('with all connections of the pool at work it is as the policy’s connection has it', async () => {
+test('relies on the connection of the policy watch while all connections of the pool are in use', async () => {
   const clients = await Promise.all([database.pool.connect(), database.pool.connect()]);
   try {
     expect(await healthOf().check()).toMatchObject({ status: 'ready', database: 'ok' });

@@ -3,11 +3,11 @@ import { databasePart, HealthCheck, partStatus, type Database, type PolicyWatch,
 import type { WorkerLoop } from '#run-engine';
 import { queuePart, toolPausePart, type RunQueue } from '#run-queue';
 
-/** What a worker says of itself: `away` and `starting` take no Runs. */
+/** The readiness of a worker. It takes no Runs while `away` or `starting`. */
 export interface WorkerReadiness extends Readiness {
   database: 'ok' | 'away';
   queue: 'ok' | 'away';
-  /** As WorkerStage has it. */
+  /** The WorkerStage of its loop. */
   worker: WorkerLoop['stage'];
 }
 
@@ -19,7 +19,7 @@ export interface WorkerHealthParts {
   loop: Pick<WorkerLoop, 'stage'>;
 }
 
-/** Whether this process executes Runs. */
+/** Checks whether this process executes Runs. */
 export class WorkerHealth {
   private readonly parts: HealthCheck<'database' | 'queue' | 'toolPause' | 'wakeups'>;
   private readonly loop: WorkerHealthParts['loop'];
@@ -30,7 +30,7 @@ export class WorkerHealth {
       database: databasePart(pool, policy, 'no Run can be claimed; claimed Runs are lost when their leases end.'),
       queue: queuePart(queue, 'no Run is claimed until it answers; Runs under way continue.'),
       toolPause: toolPausePart(queue),
-      wakeups: wakeupsPart(bus, 'interrupts reach this worker within a second instead of at once.'),
+      wakeups: wakeupsPart(bus, 'interrupts reach this worker within a second instead of immediately.'),
     });
   }
 

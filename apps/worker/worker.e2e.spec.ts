@@ -40,7 +40,7 @@ async function startWorker(env: Record<string, string> = {}): Promise<SpawnedNod
   return worker;
 }
 
-/** As the API does it, but for the fast offer: the workers' dispatcher has to find the Run. */
+/** Appends like the API, but does not enqueue the Run, so that the dispatcher has to find it. */
 async function say(text: string) {
   const organizationId = ulid();
   const manifest = { name: 'Echo', harness: { name: 'echo', allowCrash: true } };
@@ -67,7 +67,7 @@ function eventuallyHas(threadId: string, type: StoredEvent['type']) {
 }
 
 describe('a worker process', () => {
-  it('executes Runs, and hands them over when it is told to stop', async () => {
+  it('executes Runs and hands them over on SIGTERM', async () => {
     const worker = await startWorker();
     const { threadId } = await say('hello');
     await eventuallyHas(threadId, 'run.completed');
@@ -87,7 +87,7 @@ describe('a worker process', () => {
     await eventuallyHas(threadId, 'assistant.text_added');
     const claim = (await stream(threadId)).find((event) => event.type === 'run.claimed');
     const isHolder = (worker: SpawnedNode) => worker.output().includes(`"holder":"${claim?.data.holder}"`);
-    // Now: once it is lost, the reaper of the other one names it too.
+    // Determined now, because the reaper of the other worker also logs it after the loss.
     const holder = both.find(isHolder);
     await holder?.kill('SIGKILL');
     const killedAt = Date.now();
@@ -95,7 +95,7 @@ describe('a worker process', () => {
     const tookMs = Date.now() - killedAt;
     await eventuallyHas(threadId, 'run.completed');
     const all = await types(threadId);
-    // A paused worker correctly loses its lease to the other one again.
+    // A worker that the machine pauses also loses its lease, which is correct.
     const [claims, requeues] = ['run.claimed', 'run.requeued'].map(
       (name) => all.filter((type) => type === name).length,
     );
@@ -104,9 +104,9 @@ describe('a worker process', () => {
     expect(await other?.kill('SIGTERM')).toEqual({ code: 0, signal: null });
     reportLatency(LEASE_MS + 2_000, tookMs, 'another worker took over after');
   };
-  test('that is killed in the middle of its text is replaced by another', followed, 60_000);
+  test('is replaced by another worker when it is killed during its text', followed, 60_000);
 
-  it('may crash by what it runs: the Run goes on in another', async () => {
+  it('continues a Run in another worker after the Run crashed its process', async () => {
     const both = await Promise.all([startWorker(), startWorker()]);
     const { threadId } = await say('boom /crash');
     const crashed = await Promise.race(both.map(({ exited }) => exited));
@@ -114,7 +114,7 @@ describe('a worker process', () => {
     await eventuallyHas(threadId, 'run.completed');
   });
 
-  it('does not start with settings that are wrong, and says which in one line', async () => {
+  it('does not start with invalid settings and names them in one line', async () => {
     const worker = spawnNode('dist/apps/worker/main.js', [], { DATABASE_URL: 'mysql://x', LEASE_MS: 'soon' });
     expect(await worker.exited).toEqual({ code: 1, signal: null });
     const lines = worker.output().trim().split('\n');

@@ -24,10 +24,10 @@ import { DispatcherModule, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run
 import { WorkerHealth } from './worker-health.ts';
 import { Housekeeping, housekeepingLoop } from './housekeeping.ts';
 
-/** Injection token of the loop that housekeeping works in. */
+/** Injection token of the housekeeping loop. */
 const HOUSEKEEPING_LOOP = Symbol('HOUSEKEEPING_LOOP');
 
-/** A worker and the background loops. Needs a platform beside it, which `forRoot` brings for a process of its own. */
+/** A worker and the background loops. Needs PlatformModule, which `forRoot` adds for a dedicated process. */
 @Module({
   imports: [RunEngineModule, DispatcherModule, EventStoreModule, FilesModule, LiveModule, RunQueueModule],
   providers: [
