@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { checkManifest } from '#agents';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 
-describe('the model that the environment names', () => {
+describe('model from the environment', () => {
   let server: Server;
   let baseUrl: string;
   let answer = { status: 200, body: JSON.stringify({ data: [{ id: 'first' }, { id: 'second' }] }) };
@@ -21,20 +21,20 @@ describe('the model that the environment names', () => {
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
   it.each([
-    ['none', {}, null],
-    ['none, where variables are empty', { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '', OPENAI_BASE_URL: '' }, null],
+    ['null without variables', {}, null],
+    ['null for empty variables', { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '', OPENAI_BASE_URL: '' }, null],
     [
-      'a hosted one',
+      'the default model for an OpenAI key',
       { OPENAI_API_KEY: 'sk' },
       { provider: 'openai-compatible', name: 'gpt-5-mini', apiKey: { env: 'OPENAI_API_KEY' } },
     ],
     [
-      'the other hosted one',
+      'the named model for an Anthropic key',
       { ANTHROPIC_API_KEY: 'sk', ANTHROPIC_MODEL: 'large' },
       { provider: 'anthropic', name: 'large', apiKey: { env: 'ANTHROPIC_API_KEY' } },
     ],
     [
-      'one of one’s own, by name',
+      'the named model of a custom endpoint',
       { OPENAI_BASE_URL: 'http://models.example/v1/', OPENAI_MODEL: 'small', ANTHROPIC_API_KEY: 'sk' },
       { provider: 'openai-compatible', name: 'small', baseUrl: 'http://models.example/v1' },
     ],
@@ -42,16 +42,16 @@ describe('the model that the environment names', () => {
     expect(await modelFromEnv(env)).toEqual(model);
   });
 
-  it('is the first that an endpoint of one’s own has', async () => {
+  it('is the first one that a custom endpoint lists', async () => {
     const env = { OPENAI_BASE_URL: `${baseUrl}/`, OPENAI_API_KEY: 'sk' };
     expect(await modelFromEnv(env)).toMatchObject({ name: 'first', baseUrl });
     expect(asked).toEqual(['/v1/models Bearer sk']);
   });
 
   it.each([
-    ['refuses', { status: 404, body: '' }, /HTTP 404/],
-    ['has none', { status: 200, body: '{"data":[]}' }, /not a list of models/],
-  ])('is to be named where the endpoint %s', async (_what, bad, why) => {
+    ['fails to list models', { status: 404, body: '' }, /HTTP 404/],
+    ['lists no models', { status: 200, body: '{"data":[]}' }, /not a list of models/],
+  ])('throws NoModel if the endpoint %s', async (_what, bad, why) => {
     const good = answer;
     answer = bad;
     const failure = await modelFromEnv({ OPENAI_BASE_URL: baseUrl }).catch((error: unknown) => error);
@@ -61,7 +61,7 @@ describe('the model that the environment names', () => {
   });
 });
 
-it('the example of an assistant is right on any of these models', async () => {
+it('returns a valid manifest of the example assistant with the model', async () => {
   const model = { provider: 'anthropic' as const, name: 'any' };
   const checked = checkManifest(await assistantManifest(model), new Map());
   expect(checked).toMatchObject({ manifest: { name: 'assistant', model } });
@@ -75,6 +75,6 @@ it.each([
     ['a.example:443', 'b.example:80'],
   ],
   [{ OPENAI_BASE_URL: 'nonsense' }, []],
-])('whoever names a provider in %j wants %j reached', (env, addresses) => {
+])('returns the provider addresses of %j: %j', (env, addresses) => {
   expect(providerAddresses(env)).toEqual(addresses);
 });

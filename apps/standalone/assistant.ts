@@ -7,19 +7,19 @@ import { parseManifests, type AgentManifestInput } from '#agents';
 type Env = Record<string, string | undefined>;
 type Model = NonNullable<AgentManifestInput['model']>;
 
-/** What the hosted providers are asked for where the environment names no model. */
+/** Default models of the hosted providers. */
 const HOSTED = { OPENAI_MODEL: 'gpt-5-mini', ANTHROPIC_MODEL: 'claude-sonnet-4-5' };
 const LIST_TIMEOUT_MS = 5_000;
 
-/** Why no assistant is published although a provider is named. `message` is one sentence for whoever starts the service. */
+/** Thrown if the environment names a provider, but no model can be chosen. `message` is one sentence for the log. */
 export class NoModel extends Error {
   override name = 'NoModel';
 }
 
 /**
- * The model of the provider that the environment names, by the names that its own tools know: OPENAI_BASE_URL and
- * OPENAI_API_KEY, else ANTHROPIC_API_KEY; null where it names none. An endpoint of one's own is asked for its models, where
- * OPENAI_MODEL does not say which. Throws NoModel.
+ * Returns the model of the provider in the environment: OPENAI_BASE_URL or OPENAI_API_KEY, else ANTHROPIC_API_KEY; null if none is
+ * set. These are the names that the providers' tools use. Without OPENAI_MODEL, takes the first model that the endpoint lists.
+ * Throws NoModel.
  */
 export async function modelFromEnv(env: Env): Promise<Model | null> {
   const { OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL } = env;
@@ -35,7 +35,7 @@ export async function modelFromEnv(env: Env): Promise<Model | null> {
   return { provider: 'anthropic', name, ...from(ANTHROPIC_BASE_URL), apiKey: { env: 'ANTHROPIC_API_KEY' } };
 }
 
-/** The hosts of the provider that the environment names: whoever starts the service wants them reached, private or not. */
+/** Returns the addresses of the providers in the environment. They are allowed even if private, because the operator set them. */
 export function providerAddresses({ OPENAI_BASE_URL, ANTHROPIC_BASE_URL }: Env): string[] {
   return [OPENAI_BASE_URL, ANTHROPIC_BASE_URL].flatMap((text) => {
     if (!text || !URL.canParse(text)) return [];
@@ -44,7 +44,7 @@ export function providerAddresses({ OPENAI_BASE_URL, ANTHROPIC_BASE_URL }: Env):
   });
 }
 
-/** The assistant of examples/agents, on this model. */
+/** Returns the manifest of the assistant in examples/agents, with this model. */
 export async function assistantManifest(model: Model): Promise<AgentManifestInput> {
   const file = exampleFile('assistant.yaml');
   const [parsed] = parseManifests(await readFile(file, 'utf8'), file).manifests;
@@ -52,7 +52,7 @@ export async function assistantManifest(model: Model): Promise<AgentManifestInpu
   return { ...parsed.manifest, model };
 }
 
-/** Above the sources, and above what is built of them. */
+/** Finds an example in a folder above this file, in the sources or in the build. */
 function exampleFile(name: string, directory = import.meta.dirname): string {
   const file = join(directory, 'examples/agents', name);
   return existsSync(file) || directory === dirname(directory) ? file : exampleFile(name, dirname(directory));

@@ -29,14 +29,14 @@ import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
-/** API and worker in one process on an embedded PostgreSQL: what `npm start` runs. */
+/** Runs API and worker in one process on an embedded PostgreSQL, for `npm start`. */
 async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const settings = loadConfig(process.env);
   const logger = createLogger(settings.LOG_LEVEL, 'spool', logOutput(settings.LOG_FORMAT));
   endOnFault(logger);
   await requireFreePort(settings);
   lifecycle.endOnSignal(logger, settings.SHUTDOWN_GRACE_MS);
-  // The first to be there and the last to go: also a start and an end can be looked at.
+  // Starts first and stops last, so that start and shutdown are observable.
   const listener = await lifecycle.start(() => MetricsListener.open(settings, logger), {
     stop: (open) => open.close(),
   });
@@ -44,7 +44,7 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifecycle, dataDir, settings, logger));
-  // On a database of its own nobody else counts.
+  // No other process counts requests in the embedded database.
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
   const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
   const config = { ...settings, ...alone, DATABASE_URL: databaseUrl, ALLOWED_PRIVATE_ADDRESSES: allowed };
@@ -61,7 +61,7 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   process.stdout.write(welcome(quickstart, file, assistant?.model?.name));
 }
 
-/** The service is as good without: what is wrong with a provider that the environment names is told, and keeps nobody. */
+/** Returns the assistant of the environment. Logs a wrong provider instead of failing, because the service works without it. */
 async function assistantFromEnv(logger: Logger): Promise<AgentManifestInput | null> {
   try {
     const model = await modelFromEnv(process.env);
@@ -102,7 +102,7 @@ async function startOwnDatabase(
   return postgres.url;
 }
 
-/** Before anything is started: a newcomer whose port is taken should be told at once, and by nothing else. */
+/** Throws StartError if the port is in use. Runs first, so that this is the only error a new user sees. */
 async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
   const probe = createServer();
   await new Promise<void>((resolvePromise, reject) => {

@@ -4,6 +4,6 @@ import { chmod, rename, writeFile } from 'node:fs/promises';
 export async function writePrivateFile(file: string, text: string): Promise<void> {
   const unfinished = `${file}.${process.pid}`;
   await writeFile(unfinished, text, { mode: 0o600 });
-  await chmod(unfinished, 0o600); // the mode above does not count where the file existed
+  await chmod(unfinished, 0o600); // the mode above does not apply to an existing file
   await rename(unfinished, file);
 }

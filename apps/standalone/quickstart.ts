@@ -7,22 +7,22 @@ import type { AgentManifestInput } from '#agents';
 import { databaseAddress } from '#platform';
 import { writePrivateFile } from './private-file.ts';
 
-/** What a newcomer needs for the first call; the lines of `quickstart.env`. */
+/** The lines of `quickstart.env`, for the first calls of a new user. */
 export interface Quickstart {
   BASE_URL: string;
   ACCESS_TOKEN: string;
   AGENT_ID: string;
   OPERATOR_TOKEN: string;
-  /** Of the assistant, where the environment names a model provider. */
+  /** Set if the environment names a model provider. */
   ASSISTANT_ID?: string;
 }
 
-/** Pieces come slowly enough to be seen streaming, and fast enough not to bore. */
+/** The pause between deltas: slow enough to see the stream, fast enough not to bore. */
 const ECHO_PAUSE_MS = 40;
 
 /**
- * Where a database's tokens are kept: `quickstart.env` for the embedded one (no URL). Each other has a file of its own, named
- * after it: a start on one must not take the tokens of another away, which are nowhere else.
+ * Returns the file with the tokens of a database: `quickstart.env` for the embedded one (no URL). Every other database has its own
+ * file, because a start must not overwrite the only copy of another database's tokens.
  */
 export function quickstartFile(dataDir: string, databaseUrl: string | undefined): string {
   if (databaseUrl === undefined) return join(dataDir, 'quickstart.env');
@@ -32,9 +32,8 @@ export function quickstartFile(dataDir: string, databaseUrl: string | undefined)
 }
 
 /**
- * Makes an organization, a person, tokens and a published `echo` agent, once a database, and writes them to the file,
- * readable by its owner only. Tokens are stored as hashes, so where the file is lost, new ones are made. The assistant, where
- * there is one to be, is made as its manifest says at each start.
+ * Creates an organization, a person, tokens and a published `echo` agent once per database. Writes them to the file, which only its
+ * owner can read. Tokens are stored as hashes, so a lost file leads to new tokens. Applies the assistant's manifest at each start.
  */
 export async function prepareQuickstart(
   { pool, handlers }: { pool: Pool; handlers: AdminHandlers },
@@ -50,8 +49,8 @@ export async function prepareQuickstart(
 }
 
 /**
- * Creates what a newcomer needs by the operations of operators, so that the audit log has it. Uses an organization and a person
- * that an earlier start made: the data directory may have been deleted, and the data of PostgreSQL be elsewhere.
+ * Creates the records through the operations of operators, so that the audit log contains them. Reuses the organization and person
+ * of an earlier start, because the data directory may have been deleted without the database.
  */
 async function seed(handlers: AdminHandlers): Promise<Quickstart> {
   const { organizations } = await handlers.listOrganizations(asked({ name: 'Quickstart', limit: 1 }), context);
@@ -83,7 +82,7 @@ const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' },
 const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
 const asked = <Query>(query: Query) => ({ params: {}, query, body: null });
 
-/** Beside the echo agent, and of the same owner. */
+/** Publishes the assistant with the organization and owner of the echo agent. */
 async function publishAssistant(
   pool: Pool,
   handlers: AdminHandlers,
@@ -96,7 +95,7 @@ async function publishAssistant(
   return agents[0]?.agentId ?? '';
 }
 
-/** Also a deleted one: whoever has deleted it wants no other, and the tokens are as they were. */
+/** Finds an agent, even a deleted one: a deleted echo agent is not created again, and the tokens stay valid. */
 async function findAgent(
   pool: Pool,
   agentId: string,
