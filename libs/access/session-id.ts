@@ -21,8 +21,8 @@ export function makeSessionSecrets(): SessionSecrets {
 }
 
 /**
- * Returns the first id that was made with the key, or null. Only this server can make such ids. So foreign cookies are dropped,
- * and at most one id of a request is looked up in the database.
+ * Returns the first id that was made with the key, or null. Only a holder of the key can make such ids. So this drops foreign
+ * cookies, and a request causes at most one look-up in the database.
  */
 export function findBoundId(ids: readonly string[], pageKey: string): string | null {
   if (!FORM.test(pageKey)) return null;
