@@ -8,7 +8,7 @@ export interface ArrivalLimits {
   timeoutMs: number | null;
 }
 
-/** The longest pause of a body. The rate is checked over this time, milliseconds. */
+/** The longest pause of a body, and the time over which the rate is checked. Milliseconds. */
 export const PAUSE_MS = 5_000;
 
 /**

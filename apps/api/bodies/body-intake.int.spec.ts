@@ -12,7 +12,7 @@ jest.resetModules(); // other spec files of this worker have metrics too
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Pino's level of log lines that tell of no problem. */
+/** Pino's level of log lines without a problem. */
 const INFO = 30;
 
 let api: ApiUnderTest;
@@ -42,7 +42,7 @@ const opened: Socket[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
   for (const socket of opened.splice(0)) socket.destroy();
-  await eventually(async () => (await heldBytes()) === 0, { what: 'all bytes are given back' });
+  await eventually(async () => (await heldBytes()) === 0, { what: 'all bytes are released' });
 });
 
 async function heldBytes(): Promise<number> {
@@ -106,7 +106,7 @@ describe('bytes in flight', () => {
       body: create('x'.repeat(20_000)),
     });
     expect(status).toBe(201);
-    // The organization's own requests go on as soon as there is room.
+    // The organization's own requests succeed again when bytes are released.
     stalled[0]!.socket.destroy();
     const body = { userId: 'u', resources: [], input: create('hi').input };
     await eventually(async () => (await api.post(`/agents/${api.agentId}/threads`, { body })).status === 201, {
@@ -134,10 +134,10 @@ describe('bytes in flight', () => {
   });
 });
 
-describe('bytes of a connection that is gone', () => {
+describe('bytes of a closed connection', () => {
   const uploads = ['Content-Type: multipart/form-data; boundary=b', `Content-Length: ${60 * MIB}`];
 
-  it('are not taken when it closed while the token was looked up', async () => {
+  it('are not reserved if it closed during the token look-up', async () => {
     const { token } = await api.newPerson();
     const opening = jest.spyOn(BodyIntake.prototype, 'open');
     const blocker = await api.pool.connect();
@@ -156,11 +156,11 @@ describe('bytes of a connection that is gone', () => {
       blocker.release();
     }
     // afterEach checks that nothing is held.
-    await eventually(() => opening.mock.calls.length === 1, { what: 'the request went on' });
+    await eventually(() => opening.mock.calls.length === 1, { what: 'the request continued' });
     opening.mockRestore();
   });
 
-  it('are given back when its request waits for an earlier answer', async () => {
+  it('are released if its request waits for an earlier answer', async () => {
     const threadId = await api.newThread({ text: 'hi' });
     const { socket, answer } = open([], { method: 'GET', path: `/threads/${threadId}/events/stream` });
     await eventually(() => answer().includes('\r\n\r\n'), { what: 'the stream is open' });
@@ -181,14 +181,14 @@ async function isLockAwaited(): Promise<boolean> {
   return rowCount !== 0;
 }
 
-describe('the time to arrive', () => {
-  it('refuses a JSON body that stalls', async () => {
+describe('a slow request', () => {
+  it('gets 408 if its JSON body stalls', async () => {
     const sender = open(ofLength(100));
     sender.socket.write('{');
     await expectAnswer(sender, 408, 'request_timeout');
   });
 
-  it('refuses a JSON body that does not arrive within its time, however fast it is', async () => {
+  it('gets 408 if its JSON body does not arrive in time, at any rate', async () => {
     const impatient = await ApiUnderTest.start({ settings: { BODY_TIMEOUT_MS: 2_000, BODY_BYTES_PER_SECOND: 10_000 } });
     const sender = open(ofLength(4 * MIB), { of: impatient });
     const timer = setInterval(() => sender.socket.write(' '.repeat(20_000)), 200);
@@ -200,7 +200,7 @@ describe('the time to arrive', () => {
     }
   });
 
-  it('refuses an upload that stalls', async () => {
+  it('gets 408 if its upload stalls', async () => {
     const headers = ['Content-Type: multipart/form-data; boundary=b', 'Content-Length: 1000000'];
     const sender = open(headers, { path: `/agents/${api.agentId}/files` });
     const part = 'Content-Disposition: form-data; name="file"; filename="a.txt"';
@@ -208,7 +208,7 @@ describe('the time to arrive', () => {
     await expectAnswer(sender, 408, 'request_timeout');
   });
 
-  it('refuses headers that do not arrive', async () => {
+  it('gets 408 if its headers do not arrive', async () => {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     opened.push(socket);
     let text = '';
@@ -218,7 +218,7 @@ describe('the time to arrive', () => {
   });
 });
 
-describe('the shape', () => {
+describe('the shape check of JSON', () => {
   it.each([
     ['deep lists', '['.repeat(8 * MIB), 'nested deeper'],
     ['many keys', `{${'"a":1,'.repeat(1_300_000)}`, 'fields in one object'],
@@ -241,7 +241,7 @@ describe('a large body', () => {
     expect(await parsed()).toBe(before + 1);
   });
 
-  it('that is not JSON is 400', async () => {
+  it('gets 400 if it is not JSON in UTF-8', async () => {
     const path = `/agents/${api.agentId}/threads`;
     for (const body of [`{"userId":"${'x'.repeat(MIB)}`, `"${'x'.repeat(MIB)}"}`]) {
       const { status, json } = await api.post(path, { body });

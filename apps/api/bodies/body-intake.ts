@@ -9,10 +9,10 @@ import { LARGE_BYTES, parseBody } from './parse-body.ts';
 import { bodyCutOff, readBody } from './read-body.ts';
 import { metrics } from '../metrics.ts';
 
-/** The most memory that an upload holds: one part on its way to S3 (libs/files/s3-upload.ts). Bytes. */
+/** The most memory that an upload holds: one part that is sent to S3 (libs/files/s3-upload.ts). Bytes. */
 const UPLOAD_BYTES = 5 * 1024 * 1024;
 
-/** A body up to here is not counted, so it always finds room. It is no larger than headers may be, which nothing admits. */
+/** Bodies up to this size are not counted, so they always find room. Headers, which are not counted either, may be as large. */
 export const SMALL_BYTES = 16 * 1024;
 
 type Settings = Pick<
@@ -42,13 +42,10 @@ export class BodyIntake {
     this.turns = new BodyTurns(percent);
   }
 
-  /**
-   * Opens the hold of a request with a body. It is released when the answer is sent, or the connection closes. Throws ApiError
-   * if it has closed already.
-   */
+  /** Opens the hold of a request with a body until it is answered or its connection closes. Throws ApiError if it has closed. */
   open(request: FastifyRequest, { raw }: FastifyReply): void {
     const { socket } = request.raw;
-    // Neither of them would emit 'close' again.
+    // Closed streams do not emit 'close' again.
     if (raw.destroyed || request.raw.destroyed || socket.destroyed) throw bodyCutOff();
     const hold = this.budget.hold(ownerOf(request));
     const release = (): void => {
@@ -90,7 +87,7 @@ export function ownerOf({ caller, ip }: FastifyRequest): string {
     case 'service':
       return caller.organizationId;
     case 'person':
-      // A person with several organizations counts for the first one. The body would tell which one the request is about.
+      // A person with several organizations counts for the first one, because the body that names one is not read yet.
       return [...caller.organizationIds].toSorted()[0] ?? caller.personId;
     case 'operator':
       return 'operators';
@@ -101,7 +98,7 @@ export function ownerOf({ caller, ip }: FastifyRequest): string {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The part of the budget that its body holds; null without a body. */
+    /** The part of the budget that the request's body holds. Null without a body. */
     bodyHold: ByteHold | null;
   }
 }

@@ -6,10 +6,10 @@ import { LARGE_BYTES } from './parse-body.ts';
 import { bodyCutOff } from './read-body.ts';
 
 /**
- * Bytes of memory for each byte of a large body until it is answered: the body, the answer of the task pool, texts (two bytes a
- * character, if one of them is beyond Latin-1), JSON and buffers for the database. Measured: docs/adr/0024.
+ * Bytes of memory for each byte of a large body until it is answered: the body, the result of the task pool, texts, JSON and
+ * buffers for the database. A text with a character beyond Latin-1 takes two bytes a character. Measured: docs/adr/0024.
  */
-const BYTES_A_BODY_BYTE = 8;
+const BYTES_PER_BODY_BYTE = 8;
 
 /** How long a body waits for its turn, milliseconds. A body of 8 MiB takes about a second. */
 export const LONGEST_WAIT_MS = 20_000;
@@ -17,21 +17,21 @@ export const LONGEST_WAIT_MS = 20_000;
 /** A turn ends after this time in any case, milliseconds. */
 const LONGEST_TURN_MS = 60_000;
 
-/** Returns this part of the memory that V8's heap may have: the budget of a process with little memory is smaller. Bytes. */
+/** Returns this part of V8's heap limit, so that a process with little memory has a smaller budget. Bytes. */
 export const heapPart = (divisor: number): number => Math.floor(getHeapStatistics().heap_size_limit / divisor);
 
-/** Lets large bodies be handled in turns, as many at once as there is memory for what they grow to. */
+/** Limits how many large bodies are handled in parallel, by the memory that they grow to. */
 export class BodyTurns {
   private readonly budget: ByteBudget;
 
   constructor(percentPerOrganization: number, process = heapPart(2)) {
     const share = Math.floor((process * percentPerOrganization) / 100);
-    this.budget = new ByteBudget({ process, share, small: LARGE_BYTES * BYTES_A_BODY_BYTE });
+    this.budget = new ByteBudget({ process, share, small: LARGE_BYTES * BYTES_PER_BODY_BYTE });
   }
 
   /**
-   * Waits for the turn of a body that has arrived. The turn ends when the request is answered, also if the client has gone: its
-   * work goes on. Throws ApiError if the turn does not come.
+   * Waits for the turn of a received body. The turn ends when the request is answered, even if the client has disconnected,
+   * because its work continues. Throws ApiError if the turn does not come in time.
    */
   async take(owner: string, bytes: number, response: ServerResponse): Promise<void> {
     const waiting = new AbortController();
@@ -41,7 +41,7 @@ export class BodyTurns {
     const timer = setTimeout(giveUp, LONGEST_WAIT_MS).unref();
     socket.once('close', giveUp);
     try {
-      const hold = await this.budget.reserve(owner, bytes * BYTES_A_BODY_BYTE, waiting.signal);
+      const hold = await this.budget.reserve(owner, bytes * BYTES_PER_BODY_BYTE, waiting.signal);
       const overdue = setTimeout(() => hold.release(), LONGEST_TURN_MS).unref();
       onAnswered(response, () => {
         clearTimeout(overdue);
@@ -56,7 +56,7 @@ export class BodyTurns {
   }
 }
 
-/** Calls `done` when the answer has been made. It may never be sent: an earlier one comes first, or the connection has closed. */
+/** Calls `done` when the answer is complete. It may never be sent, after an earlier answer or on a closed connection. */
 function onAnswered(response: ServerResponse, done: () => void): void {
   const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
   response.end = (...args: unknown[]) => {

@@ -4,7 +4,7 @@ import { BodyTurns } from './body-turns.ts';
 
 const MIB = 1024 * 1024;
 
-/** A response of Node as far as turns need it. */
+/** The parts of Node's response that turns need. */
 function makeResponse() {
   const socket = Object.assign(new EventEmitter(), { destroyed: false });
   const response = { req: { socket }, end: jest.fn() };
@@ -23,7 +23,7 @@ describe('the turn of a large body', () => {
     return taken;
   };
 
-  it('comes when the one before is answered, which may be after its client has gone', async () => {
+  it('comes when the earlier request is answered, not when its client disconnects', async () => {
     const turns = new BodyTurns(50, 64 * MIB);
     const before = makeResponse();
     const first = take(turns, 'a', 8 * MIB, before);
@@ -37,7 +37,7 @@ describe('the turn of a large body', () => {
     expect(before.socket.eventNames()).toEqual([]);
   });
 
-  it('does not come for a client that has gone', async () => {
+  it('is refused to a client that has disconnected', async () => {
     const turns = new BodyTurns(50, 64 * MIB);
     const first = take(turns, 'a', 8 * MIB);
     const gone = makeResponse();
@@ -50,7 +50,7 @@ describe('the turn of a large body', () => {
     await turns.take('a', 8 * MIB, makeResponse().response);
   });
 
-  it('comes at once for a small body', async () => {
+  it('comes immediately for a small body', async () => {
     const turns = new BodyTurns(50, 64 * MIB);
     await turns.take('a', 8 * MIB, makeResponse().response);
     await turns.take('b', 256 * 1024, makeResponse().response);

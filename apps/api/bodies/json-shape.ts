@@ -1,7 +1,7 @@
-/** More than any operation accepts: a batch of 100 messages with 100 files each has 30,500 values at depth 6. */
+/** Both limits exceed what any operation accepts: a batch of 100 messages with 100 files each has 30,500 values at depth 6. */
 export const MAX_DEPTH = 32;
 export const MAX_VALUES = 50_000;
-/** Objects with more fields take ten times as long to read. Ten times what any schema names, and as many as a map in a manifest's file. */
+/** Objects with more fields take ten times as long to read. Equals the largest map in a manifest's file; schemas name a tenth. */
 export const MAX_FIELDS = 2_000;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
@@ -13,14 +13,14 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
  */
 export class JsonShape {
   private depth = 0;
-  /** Values of lists and objects: one for each that opens, and one for each comma. */
+  /** The number of values: one for each list or object that opens, and one for each comma. */
   private values = 0;
-  /** At each depth the commas of the object that is open there. Those of lists are not counted. */
+  /** The number of commas of the open object at each depth. Those of lists are not counted. */
   private readonly commas: number[] = [];
   private isInString = false;
   private isEscaped = false;
 
-  /** Takes the next bytes. Returns the problem that no operation accepts, or null if there is none yet. */
+  /** Takes the next bytes. Returns the first limit that is exceeded, or null. */
   add(bytes: Uint8Array): string | null {
     const end = bytes.length;
     for (let i = 0; i < end; i++) {
@@ -30,7 +30,7 @@ export class JsonShape {
     return null;
   }
 
-  /** Returns the index of the quote that ends the string, or the last one. */
+  /** Returns the index of the quote that ends the string, or the number of bytes. */
   private skipString(bytes: Uint8Array, from: number): number {
     let i = from;
     for (; i < bytes.length; i++) {

@@ -1,6 +1,6 @@
 import { JsonShape } from './json-shape.ts';
 
-/** Checks the text in parts of this many bytes. */
+/** Checks the text in chunks of this many bytes. */
 function check(text: string, partBytes = Infinity): string | null {
   const shape = new JsonShape();
   const bytes = Buffer.from(text);
@@ -22,14 +22,14 @@ it.each([
   ['lists beside each other', `[${'[],'.repeat(20_000)}[]]`, null],
   ['too many numbers', `[${'1,'.repeat(50_000)}1]`, TOO_MANY],
   ['too many fields', `{"a":[{}],${'"a":1,'.repeat(1_999)}"a":1}`, TOO_WIDE],
-  ['as many fields as may be, twice', `[${`{${'"a":[1,2],'.repeat(1_999)}"a":1},`.repeat(2)}1]`, null],
-  ['what is closed more often than opened', `}}]${','.repeat(3_000)}`, null],
+  ['two objects with the largest number of fields', `[${`{${'"a":[1,2],'.repeat(1_999)}"a":1},`.repeat(2)}1]`, null],
+  ['more closing brackets than opening ones', `}}]${','.repeat(3_000)}`, null],
   ['too many empty lists', `[${'[],'.repeat(25_000)}[]]`, TOO_MANY],
   ['brackets and commas within a string', JSON.stringify(['[,{'.repeat(60_000)]), null],
   ['escaped quotes before brackets', JSON.stringify(['"['.repeat(60_000)]), null],
   ['backslashes at the end of strings', JSON.stringify(Array(100).fill('\\')) + '['.repeat(40), TOO_DEEP],
   ['the largest batch of events', JSON.stringify(largestBatch()), null],
-])('%s', (_, text, expected) => {
+])('checks %s', (_, text, expected) => {
   for (const partBytes of [Infinity, 64 * 1024, 7]) expect(check(text, partBytes)).toBe(expected);
 });
 

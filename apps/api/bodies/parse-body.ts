@@ -4,7 +4,7 @@ import { ownTurn } from '#platform';
 import { TaskFailed, type RunTask, type Task } from '#task-pool';
 import { ApiError, bodiesFull } from '../http/http-errors.ts';
 
-/** Bodies over SMALL_BYTES are parsed one in each turn of the event loop, those over LARGE_BYTES in the task pool. */
+/** Bodies over SMALL_BYTES are parsed one per turn of the event loop. Those over LARGE_BYTES are parsed in the task pool. */
 const SMALL_BYTES = 16 * 1024;
 export const LARGE_BYTES = 256 * 1024;
 
@@ -15,7 +15,7 @@ const PARSE_JSON: Task<null, { parsed: unknown } | null> = {
   limits: { cpuMs: 5_000, wallMs: 15_000 },
 };
 
-/** A body on its way. Its bytes are taken out where nothing else needs them, so that they are not kept while it is parsed. */
+/** A body that is not parsed yet. Its bytes are taken out before parsing, so that they are not kept meanwhile. */
 export interface ReceivedBody {
   bytes: Buffer<ArrayBuffer>;
 }
@@ -26,7 +26,7 @@ const NOTHING = Buffer.alloc(0);
 export async function parseBody(body: ReceivedBody, runTask: RunTask): Promise<unknown> {
   const { length } = body.bytes;
   if (length === 0) return undefined;
-  if (length > LARGE_BYTES) return parseElsewhere(body, runTask);
+  if (length > LARGE_BYTES) return parseInTaskPool(body, runTask);
   // Bodies that arrive together must not add up to one long pause.
   if (length > SMALL_BYTES) await ownTurn();
   try {
@@ -38,7 +38,7 @@ export async function parseBody(body: ReceivedBody, runTask: RunTask): Promise<u
   }
 }
 
-async function parseElsewhere(body: ReceivedBody, runTask: RunTask): Promise<unknown> {
+async function parseInTaskPool(body: ReceivedBody, runTask: RunTask): Promise<unknown> {
   const take = async () => {
     const { bytes } = body;
     body.bytes = NOTHING;
@@ -46,7 +46,7 @@ async function parseElsewhere(body: ReceivedBody, runTask: RunTask): Promise<unk
   };
   const { value } = await runTask(PARSE_JSON, take).catch(refuseFailed);
   if (value === null) throw notJson();
-  // Checking the fields takes as long as parsing, so it gets a turn of its own.
+  // Checking the fields takes as long as parsing, so it gets a separate turn.
   await ownTurn();
   return value.parsed;
 }

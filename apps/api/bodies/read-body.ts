@@ -8,7 +8,7 @@ import { JsonShape } from './json-shape.ts';
 /** The first buffer of a body of unknown length, bytes. */
 const FIRST_BYTES = 64 * 1024;
 
-/** Checks the shape of larger bodies while they arrive, bytes. Parsing a smaller one is faster than checking it. */
+/** The size from which the shape is checked on arrival, bytes. Parsing a smaller body is faster than checking it. */
 const CHECKED_BYTES = 16 * 1024;
 
 export const bodyCutOff = () => new ApiError('invalid_http', 'The body is incomplete.');
@@ -22,7 +22,7 @@ export interface ReadOptions {
 
 /**
  * Reads a JSON body into one buffer. The hold covers the buffer before it is allocated. Throws ApiError if the body is too
- * large, too slow, cut off, or of a shape that no operation accepts, and if there is no room for it.
+ * large, too slow or cut off, if no operation accepts its shape, or if there is no room for it.
  */
 export function readBody(
   request: IncomingMessage,
@@ -38,7 +38,7 @@ export function readBody(
     const end = (): void => {
       stop();
       request.off('data', take).off('end', finish).off('error', cutOff).off('close', cutOff);
-      // Nobody reads the connection any more, but an unhandled error would end the process.
+      // The connection is not read any more, but an unhandled error would end the process.
       request.on('error', () => undefined);
       // Frees the bytes now. The error, which refers to this closure, lives until it is sent.
       buffer = Buffer.alloc(0);

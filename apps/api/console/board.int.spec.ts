@@ -34,7 +34,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
 
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`${originOf(api)}/console/queues${path}`, { redirect: 'manual', ...init });
-  /** Sends the path as it is; `fetch` would normalize it. */
+  /** Sends the path unchanged. `fetch` would normalize it. */
   const sendRaw = async (path: string, cookie: string): Promise<string> => {
     const sent = request(originOf(api), { path: `/console/queues${path}`, headers: { cookie } }).end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
@@ -42,7 +42,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
   };
   const get = (path: string) => ask(path, { headers: signed.reads });
   /** Adds a job like the dispatcher. */
-  const offer = (run: { runId: string; threadId: string; dispatch: number }) =>
+  const enqueue = (run: { runId: string; threadId: string; dispatch: number }) =>
     api.app.get<RunQueue>(RUN_QUEUE).enqueue([run]);
   const readJson = async <T>(path: string): Promise<T> => {
     const response = await get(path);
@@ -58,7 +58,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
   it(`shows waiting and active jobs with links to their Runs (${backend})`, async () => {
     const threadId = await api.newThread({ text: 'a text that no job holds' });
     const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
-    await offer({ runId, threadId, dispatch: 1 });
+    await enqueue({ runId, threadId, dispatch: 1 });
     const { jobs, statuses, ...queue } = await shown('waiting');
     expect(queue).toMatchObject({ name, isPaused: false, readOnlyMode: true, allowRetries: false });
     expect(statuses).toEqual(['latest', 'active', 'waiting', 'delayed']);
@@ -95,7 +95,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
   it(`has no way to change a job or the queue (${backend})`, async () => {
     const threadId = await api.newThread({ text: 'Hello' });
     const runId = (await api.get(`/threads/${threadId}`)).json.run.id;
-    await offer({ runId, threadId, dispatch: 1 });
+    await enqueue({ runId, threadId, dispatch: 1 });
     const ofQueue = ['pause', 'resume', 'empty', 'obliterate', 'promote', 'add', 'clean/wait', 'retry/failed'];
     const ofJob = ['retry', 'clean', 'promote', 'update-data', 'delay', 'priority'];
     const actions = [...ofQueue, ...ofJob.map((action) => `${runId}-1/${action}`)].map((action) => `${name}/${action}`);
@@ -128,7 +128,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
     }
   });
 
-  it(`is a page that takes nothing from elsewhere (${backend})`, async () => {
+  it(`loads nothing from another origin (${backend})`, async () => {
     for (const path of ['', '/', `/queue/${name}`, `/queue/${name}/x-1`]) {
       const page = await get(path);
       const html = await page.text();
@@ -165,7 +165,7 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
 }
 
 it('returns 503 if the queue was unavailable when the process started', async () => {
-  // Nobody listens there.
+  // No server listens there.
   const api = await ApiUnderTest.start({ settings: { QUEUE_URL: 'redis://127.0.0.1:1' } });
   try {
     const { token } = await api.access.mintToken({ kind: 'operator', name: 'Grace' });

@@ -11,7 +11,7 @@ import { BoardRoutes } from './board-routes.ts';
 import { CONSOLE_FOLDER, PageRoutes } from './page-routes.ts';
 import { SessionRoutes } from './session-routes.ts';
 
-/** The console, and how operators sign in to it; needs what ApiModule installs on each request. */
+/** The console and the sign-in of operators. Needs the request hooks of ApiModule. */
 @Module({ imports: [ApiAccessModule, RunQueueModule] })
 export class ConsoleModule implements OnModuleInit {
   private readonly routes: { install(fastify: FastifyInstance): void }[];

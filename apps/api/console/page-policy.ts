@@ -1,4 +1,4 @@
-/** Operators' pages are of nobody else's frames, and tell no other site where they are. */
+/** Forbids frames around operators' pages, and a `Referer` header from them. */
 const HEADERS = {
   'Cache-Control': 'no-cache',
   'X-Content-Type-Options': 'nosniff',
@@ -7,8 +7,8 @@ const HEADERS = {
 };
 
 /**
- * Of a page that takes nothing from elsewhere and has no script within it. `style`: the source of the style within it; `base`:
- * that of what its addresses are relative to.
+ * Returns the headers of a page without inline script that loads nothing from another origin. `style` is the CSP source of its
+ * inline style, and `base` that of its `<base>`.
  */
 export function pageHeaders({ style, base = "'none'" }: { style: string; base?: string }): Record<string, string> {
   const policy = [

@@ -6,7 +6,7 @@ const HTTPS_NAME = `__Host-${NAME}`;
 
 const nameOf = (isHttps: boolean): string => (isHttps ? HTTPS_NAME : NAME);
 
-/** Returns the session ids of the request's cookies, in their order. On http, others can set some of them. */
+/** Returns the session ids of the request's cookies in order. On http, sibling domains can set some of them. */
 export function sessionIdsOf({ headers }: FastifyRequest, isHttps: boolean): string[] {
   const start = `${nameOf(isHttps)}=`;
   return (headers.cookie ?? '')
@@ -22,8 +22,8 @@ export function hasSessionCookie({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * The value of `Set-Cookie`; null takes the cookie away. Out of reach of scripts, not sent with requests that come from other
- * sites, and gone with the browser: how long the session holds is decided here and not there.
+ * Returns the value of `Set-Cookie`; null removes the cookie. Scripts and requests of other sites cannot use it. It has no expiry,
+ * because the server decides how long the session lasts.
  */
 export function sessionCookie(id: string | null, isHttps: boolean): string {
   const end = id === null ? '; Max-Age=0' : '';
@@ -31,7 +31,7 @@ export function sessionCookie(id: string | null, isHttps: boolean): string {
   return `${nameOf(isHttps)}=${id ?? ''}; Path=/; HttpOnly; SameSite=Strict${secure}${end}`;
 }
 
-/** Returns the page key of the request: empty if the page has none, undefined if the page is of an older release. */
+/** Returns the page key of the request. It is empty if the page has none, and undefined for a page of an older release. */
 export function pageKeyOf({ headers }: FastifyRequest): string | undefined {
   return headers['spool-page-key'] as string | undefined;
 }

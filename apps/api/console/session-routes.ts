@@ -13,7 +13,7 @@ import { pageKeyOf, sessionCookie } from './session-cookie.ts';
 
 const PATH = '/console/session';
 
-/** Of wrong tokens that one address may try in a minute. */
+/** How many wrong tokens one address may send in a minute. */
 const WRONG_TRIES = 10;
 
 const OLD_PAGE = 'This page is from an older release. Reload it and sign in again.';
@@ -29,7 +29,7 @@ export interface SessionRoutesParts {
   logger: Logger;
 }
 
-/** Where an operator's token is exchanged for a session, asked about and ended (docs/adr/0016). */
+/** Opens, describes and ends sessions of operators (docs/adr/0016). */
 export class SessionRoutes {
   constructor(private readonly parts: SessionRoutesParts) {}
 
@@ -38,7 +38,7 @@ export class SessionRoutes {
       sendError(this.parts.logger, request, reply, error);
     const common = { url: PATH, errorHandler, exposeHeadRoute: false, config: { isPrivate: true } };
     const onRequest = async (request: FastifyRequest): Promise<void> => this.parts.callers.requireOwnOrigin(request);
-    fastify.route({ ...common, method: 'GET', handler: (request, reply) => this.tell(request, reply) });
+    fastify.route({ ...common, method: 'GET', handler: (request, reply) => this.read(request, reply) });
     fastify.route({
       ...common,
       method: 'POST',
@@ -49,12 +49,12 @@ export class SessionRoutes {
     fastify.route({ ...common, method: 'DELETE', onRequest, handler: (request, reply) => this.end(request, reply) });
   }
 
-  private async tell(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  private async read(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { callers, limiter } = this.parts;
     const count = new RequestCount(limiter, request, reply);
     const session = await callers.findSession(request, count);
     await count.add(session);
-    // No error: a page that asks who is signed in would have one in its console.
+    // Not an error, because browsers log each one to the page's console.
     if (session === null) return reply.code(204).send();
     return reply.send(describe(session));
   }
@@ -65,7 +65,7 @@ export class SessionRoutes {
     if (!given.success) throw new ApiError('invalid_field', 'body.token: must be a token.');
     // An older page cannot keep the key. It would ask for the token again and again.
     if (pageKeyOf(request) === undefined) throw new ApiError('invalid_field', OLD_PAGE);
-    // Counted before it is looked at, so that many tries at once are not more than so many; a right one does not count.
+    // Counted before the check, so that parallel attempts cannot exceed the limit. A valid token is not counted.
     const key = `login ${networkOf(request.ip)}`;
     const { allowed, resetSeconds } = await limiter.consume(key, WRONG_TRIES);
     if (!allowed)
@@ -84,7 +84,7 @@ export class SessionRoutes {
     const { tokenId, tokenName } = caller;
     const before = await callers.findSession(request);
     const secrets = await audited(pool, actorOf(caller), async (client, note) => {
-      // Its cookie is replaced: nobody could sign out of it any more.
+      // The new cookie replaces the old one, so the old session could not be ended any more.
       if (before !== null && (await endSession(client, before.id))) {
         note({ action: 'session.closed', targetId: before.tokenId });
       }
@@ -94,7 +94,7 @@ export class SessionRoutes {
     if (before !== null) sessions.forget(before.id);
     const { id, pageKey } = secrets;
     const session = await sessions.find({ ids: [id], pageKey });
-    // It was revoked meanwhile.
+    // The token was revoked meanwhile.
     if (session === null) throw refused(request, wrongToken());
     request.log.info({ requestId: request.id, tokenId, tokenName }, 'operator signed in');
     return reply
@@ -120,10 +120,10 @@ export class SessionRoutes {
   }
 }
 
-/** The same whatever is wrong with it: who tries tokens learns nothing of them. */
+/** Returns the same error for every invalid token, so that an attacker learns nothing. */
 const wrongToken = () => new ApiError('token_invalid', 'This is not a valid operator token.');
 
-/** For operators to see who tries; never what was tried. */
+/** Logs the address of a refused attempt, never the token. */
 function refused(request: FastifyRequest, error: ApiError): ApiError {
   const { code } = error;
   request.log.warn({ requestId: request.id, network: networkOf(request.ip), code }, 'sign-in refused');

@@ -27,8 +27,8 @@ const board = async (headers: Headers): Promise<number> =>
   (await fetch(`${originOf(api)}/console/queues/api/queues`, { headers })).status;
 const newValue = (): string => randomBytes(32).toString('base64url');
 
-describe('a cookie that was read through another port of the host', () => {
-  it('is of no use without the key of the page', async () => {
+describe('a cookie stolen through another port of the host', () => {
+  it('is useless without the key of the page', async () => {
     const { cookie, headers, reads } = await signIn(api, operator.token);
     expect([await admin(api, reads), await board(reads), (await session(api, reads)).status]).toEqual([200, 200, 200]);
     const other = await signIn(api, operator.token);
@@ -49,7 +49,7 @@ describe('a cookie that was read through another port of the host', () => {
     expect(await admin(api, { cookie: theirs.cookie, 'spool-page-key': mine.pageKey })).toBe(401);
   });
 
-  it('does not give away the key: no answer but that to the token has it', async () => {
+  it('does not reveal the key, because only the sign-in response contains it', async () => {
     const { pageKey, headers, reads } = await signIn(api, operator.token);
     const answers = [await session(api, reads), await session(api, headers, 'DELETE')];
     for (const answer of answers) {
@@ -61,8 +61,8 @@ describe('a cookie that was read through another port of the host', () => {
 
 const otherKey = ({ pageKey }: Signed): Headers => ({ 'spool-page-key': pageKey });
 
-describe('a cookie of the same name that a sibling domain has set', () => {
-  it('does not keep the operator out, whether it comes first or last', async () => {
+describe('a cookie of the same name set by a sibling domain', () => {
+  it('does not lock the operator out, in first or last position', async () => {
     const { cookie, headers, reads } = await signIn(api, operator.token);
     const bad = ['x', newValue(), `${newValue()}${newValue()}`, '"quoted"'].map((value) => `spool_session=${value}`);
     const cookies = [...bad.map((one) => `${one}; ${cookie}`), ...bad.map((one) => `${cookie}; ${one}`)];
@@ -73,13 +73,13 @@ describe('a cookie of the same name that a sibling domain has set', () => {
     expect([signedOut.status, await admin(api, reads)]).toEqual([204, 401]);
   });
 
-  it('does not keep the operator from signing in', async () => {
+  it('does not prevent the operator from signing in', async () => {
     const planted = { cookie: `spool_session=${newValue()}` };
     const { cookie, reads } = await signIn(api, operator.token, planted);
     expect(await admin(api, { ...reads, cookie: `${planted.cookie}; ${cookie}` })).toBe(200);
   });
 
-  it('causes no look-up, however many there are', async () => {
+  it('causes no look-up, even 200 of them', async () => {
     const { cookie, reads } = await signIn(api, operator.token);
     const planted = Array.from({ length: 200 }, () => `spool_session=${newValue()}`).join('; ');
     expect(await admin(api, reads)).toBe(200);
@@ -133,7 +133,7 @@ describe('on https', () => {
     }
   });
 
-  it('the cookie has no prefix where the protocol is not believed', async () => {
+  it('the cookie has no prefix if the protocol header is not trusted', async () => {
     const sent = await sendToken(api, operator.token, { 'x-forwarded-proto': 'https' });
     expect(sent.headers.getSetCookie()).toEqual([expect.stringMatching(/^spool_session=[\w-]{43};(?!.*Secure)/)]);
   });
@@ -161,7 +161,7 @@ describe('on https', () => {
   });
 });
 
-it('tells a page of an older release to reload', async () => {
+it('a sign-in from a page of an older release gets 400 and the advice to reload', async () => {
   const headers = { 'content-type': 'application/json', origin: originOf(api) };
   const body = JSON.stringify({ token: operator.token });
   const answer = await fetch(`${originOf(api)}/console/session`, { method: 'POST', headers, body });

@@ -3,7 +3,7 @@ import { eventually } from '#testing';
 import { ApiUnderTest } from '../api-under-test.testing.ts';
 import { originOf, sendToken, signedIn, signIn, type Signed } from './signed-in.testing.ts';
 
-// Real: HTTP, PostgreSQL; two pods where it says so.
+// Real: HTTP, PostgreSQL, two pods.
 
 let api: ApiUnderTest;
 /** Another pod on the same database. */
@@ -11,7 +11,7 @@ let other: ApiUnderTest;
 let operator: { id: string; token: string };
 
 beforeAll(async () => {
-  // Counts requests by itself: beside a PostgreSQL that is slow, some would be counted in it and some by the pod.
+  // Counts requests in the process. With a slow PostgreSQL, some would be counted there and some in the pod.
   api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
   other = await ApiUnderTest.start({ settings: { DATABASE_URL: api.databaseUrl } });
 });
@@ -38,13 +38,13 @@ const codeOf = async (response: Response) => [
   ((await response.json()) as { error: { code: string } }).error.code,
 ];
 
-/** As time does it. */
+/** Moves a time of the operator's sessions into the past. */
 async function letTimePass(column: 'last_used_at' | 'expires_at', interval: string): Promise<void> {
   await api.pool.query(`update operator_sessions set ${column} = ${column} - $1::interval where token_id = $2`, [
     interval,
     operator.id,
   ]);
-  // Whatever processes remember holds no longer, as when the time has passed.
+  // Invalidates the caches of all processes.
   await api.pool.query('update policy_version set version = version + 1');
 }
 
@@ -52,7 +52,7 @@ const ends = (pod: ApiUnderTest, signed: Signed) =>
   eventually(async () => (await statusOf(pod, signed)) === 204, { what: 'the session ends' });
 
 describe('signing in', () => {
-  it('gives a cookie out of reach of scripts and of other sites, and says who one is', async () => {
+  it('sets an HttpOnly SameSite cookie and returns the operator', async () => {
     const response = await sendToken(api, operator.token);
     expect(response.status).toBe(200);
     const { pageKey, ...body } = (await response.json()) as { expiresAt: string; pageKey: string };
@@ -68,7 +68,7 @@ describe('signing in', () => {
     expect([asked.status, await asked.json()]).toEqual([200, body]);
   });
 
-  it('stores neither the token, nor what is in the cookie, nor the key of the page', async () => {
+  it('stores neither the token, nor the value of the cookie, nor the key of the page', async () => {
     const { cookie, pageKey } = await signIn(api, operator.token);
     const { rows } = await api.pool.query<{ row: string }>('select s::text as row from operator_sessions s');
     const all = rows.map(({ row }) => row).join();
@@ -78,7 +78,7 @@ describe('signing in', () => {
     expect(all).not.toContain(pageKey);
   });
 
-  it('says the same of all tokens that do not sign in', async () => {
+  it('returns the same response for all tokens that cannot sign in', async () => {
     const expired = await api.access.mintToken({ kind: 'operator', name: 'o', expiresAt: new Date() });
     const revoked = await api.access.mintToken({ kind: 'operator', name: 'o' });
     await api.access.revokeToken(revoked.id);
@@ -91,19 +91,19 @@ describe('signing in', () => {
     expect([...answers]).toHaveLength(1);
   });
 
-  it.each([[{ token: 7 }], [{}], [{ token: 'x', more: 1 }], [[]]])('refuses %j', async (body) => {
+  it.each([[{ token: 7 }], [{}], [{ token: 'x', more: 1 }], [[]]])('returns 400 for the body %j', async (body) => {
     const headers = { 'content-type': 'application/json', origin: originOf(api) };
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
     expect(await codeOf(await fetch(`${originOf(api)}/console/session`, init))).toEqual([400, 'invalid_request']);
   });
 
-  it('is refused to other pages', async () => {
+  it('returns 403 to pages of other origins', async () => {
     for (const origin of ['http://evil.example', 'null', 'http://127.0.0.1:1', '']) {
       expect(await codeOf(await sendToken(api, operator.token, { origin }))).toEqual([403, 'forbidden']);
     }
   });
 
-  it('is an entry of the audit log, and so is signing out', async () => {
+  it('adds an audit entry, and so does signing out', async () => {
     const { headers } = await signIn(api, operator.token);
     await session(api, 'DELETE', headers);
     await session(api, 'DELETE', headers);
@@ -119,7 +119,7 @@ describe('signing in', () => {
   });
 });
 
-it('signing in again ends the session whose cookie came along', async () => {
+it('signing in again ends the session of the cookie that was sent', async () => {
   const ada = await api.access.mintToken({ kind: 'operator', name: 'Ada' });
   const before = await signIn(api, operator.token);
   expect(await statusOf(api, before)).toBe(200);
@@ -135,13 +135,13 @@ it('signing in again ends the session whose cookie came along', async () => {
   ]);
 });
 
-it('a refused try does not end the session whose cookie came along', async () => {
+it('a refused sign-in does not end the session of the cookie that was sent', async () => {
   const before = await signIn(api, operator.token);
   expect((await sendToken(api, 'spool_op_wrong', before.reads)).status).toBe(401);
   expect(await statusOf(api, before)).toBe(200);
 });
 
-it('nobody keeps what is answered to operators', async () => {
+it('responses to operators have Cache-Control: no-store', async () => {
   const { reads } = await signIn(api, operator.token);
   const answers = [
     await admin(api, '/queue', { headers: reads }),
@@ -157,7 +157,7 @@ it('nobody keeps what is answered to operators', async () => {
 });
 
 describe('the admin API', () => {
-  it('takes the cookie on every pod, and notes the token as the actor', async () => {
+  it('accepts the cookie on every pod, and records the token as the actor', async () => {
     const { reads } = await signIn(api, operator.token);
     expect((await admin(other, '/queue', { headers: reads })).status).toBe(200);
     expect((await newPerson(other, { ...reads, origin: originOf(other) })).status).toBe(201);
@@ -179,7 +179,7 @@ describe('the admin API', () => {
     expect((await newPerson(api, { authorization: `Bearer ${operator.token}`, ...reads })).status).toBe(201);
   });
 
-  it('looks at the header alone where there is one', async () => {
+  it('ignores the cookie if there is an Authorization header', async () => {
     const { headers } = await signIn(api, operator.token);
     expect((await admin(api, '/queue', { headers: { ...headers, authorization: 'Bearer x' } })).status).toBe(401);
   });
@@ -193,7 +193,7 @@ describe('the admin API', () => {
   });
 });
 
-it('the Agent Threads API does not take the cookie', async () => {
+it('the Agent Threads API does not accept the cookie', async () => {
   const { headers } = await signIn(api, operator.token);
   expect((await api.get(`/agents/${api.agentId}`, { token: null, headers })).status).toBe(401);
   expect((await api.post(`/agents/${api.agentId}/threads`, { token: null, headers, body: {} })).status).toBe(401);
@@ -216,7 +216,7 @@ describe('a session', () => {
     expect(await statusOf(other, stays)).toBe(200);
   });
 
-  it('is not ended by another page', async () => {
+  it('cannot be ended by a request without an Origin', async () => {
     const signed = await signIn(api, operator.token);
     expect((await session(api, 'DELETE', signed.reads)).status).toBe(403);
     expect(await statusOf(api, signed)).toBe(200);
@@ -226,8 +226,8 @@ describe('a session', () => {
     ['its token is revoked', () => api.access.revokeToken(operator.id)],
     ['its token expires', () => api.access.updateToken(operator.id, { expiresAt: new Date() })],
     ['its token is deleted', () => api.pool.query('delete from tokens where id = $1', [operator.id])],
-    ['the secret it was opened with is no longer taken', () => api.access.rotateToken(operator.id, 'operator', 0)],
-    ['it was not used for an hour', () => letTimePass('last_used_at', '1 hour')],
+    ['the secret it was opened with is rotated out', () => api.access.rotateToken(operator.id, 'operator', 0)],
+    ['it is unused for an hour', () => letTimePass('last_used_at', '1 hour')],
     ['it is twelve hours old', () => letTimePass('expires_at', '12 hours')],
   ])('ends when %s', async (_, change) => {
     const signed = await signIn(api, operator.token);
@@ -244,14 +244,14 @@ describe('a session', () => {
         const { expiresAt } = (await (await session(api, 'GET', signed.headers)).json()) as { expiresAt: string };
         return Date.parse(expiresAt) - Date.now() < 601_000;
       },
-      { what: 'it is seen that it ends earlier' },
+      { what: 'the session shows its earlier end' },
     );
   });
 
-  it('has its use written once a minute, and its token’s', async () => {
+  it('has its use and that of its token written once a minute', async () => {
     const signed = await signIn(api, operator.token);
     const table = { session: 'operator_sessions where token_id', token: 'tokens where id' };
-    /** Seconds since. */
+    /** Returns the seconds since the last use. */
     const unused = async (what: keyof typeof table) => {
       const ago = `extract(epoch from clock_timestamp() - last_used_at)::float8 as ago`;
       const { rows } = await api.pool.query<{ ago: number }>(`select ${ago} from ${table[what]} = $1`, [operator.id]);
@@ -259,13 +259,13 @@ describe('a session', () => {
     };
     await api.pool.query(`update tokens set last_used_at = now() - interval '2 hours' where id = $1`, [operator.id]);
     await letTimePass('last_used_at', '50 seconds');
-    // A pod that has not seen it yet.
-    const asked = jest.spyOn(other.app.get<Database>(DATABASE).pool, 'query');
+    // This pod has not cached the session.
+    const queried = jest.spyOn(other.app.get<Database>(DATABASE).pool, 'query');
     expect(await statusOf(other, signed)).toBe(200);
     const isTouch = ([statement]: unknown[]) => (statement as { name?: string }).name === 'touch-session';
-    await eventually(() => asked.mock.calls.some(isTouch), { what: 'the use is told' });
-    await Promise.all(asked.mock.results.map(({ value }) => value as unknown));
-    asked.mockRestore();
+    await eventually(() => queried.mock.calls.some(isTouch), { what: 'the use is sent' });
+    await Promise.all(queried.mock.results.map(({ value }) => value as unknown));
+    queried.mockRestore();
     expect(await unused('session')).toBeGreaterThan(49);
     await letTimePass('last_used_at', '20 seconds');
     const third = await ApiUnderTest.start({ settings: { DATABASE_URL: api.databaseUrl } });
@@ -280,9 +280,9 @@ describe('a session', () => {
 });
 
 describe.each([
-  ['the session', ({ headers }: Signed) => session(other, 'DELETE', { ...headers, origin: originOf(other) })],
-  ['the token', () => api.access.revokeToken(operator.id)],
-])('an answer that goes on', (what, end) => {
+  ['its session', ({ headers }: Signed) => session(other, 'DELETE', { ...headers, origin: originOf(other) })],
+  ['its token', () => api.access.revokeToken(operator.id)],
+])('a long response', (what, end) => {
   const body = async (): Promise<void> => {
     operator = await api.access.mintToken({ kind: 'operator', name: 'Grace' });
     const signed = await signIn(api, operator.token);
@@ -309,14 +309,14 @@ describe('behind a proxy', () => {
   });
   afterAll(() => Promise.all(pods.map((pod) => pod.stop())));
 
-  it('goes by the host and the protocol that it names, and by the public address', async () => {
+  it('accepts the origin of the forwarded host and protocol, and that of the public address', async () => {
     const through = { 'x-forwarded-host': 'proxy.example', 'x-forwarded-proto': 'https' };
     const sent = await sendToken(pods[0], operator.token, { ...through, origin: 'https://proxy.example' });
     expect([sent.status, sent.headers.getSetCookie()[0]]).toEqual([200, expect.stringContaining('; Secure')]);
     for (const [origin, status] of Object.entries({ 'https://public.example': 200, 'https://other.example': 403 })) {
       expect((await sendToken(pods[0], operator.token, { origin })).status).toBe(status);
     }
-    // The browser is on the public address, also where the proxy does not say so.
+    // The browser uses the public address, even if the proxy does not send it.
     const [cookie] = (await sendToken(pods[0], operator.token)).headers.getSetCookie();
     expect(cookie).toContain('; Secure');
   });
@@ -351,11 +351,11 @@ describe('behind a proxy', () => {
   });
 });
 
-it('wrong tokens that come at once get no more tries', async () => {
+it('40 parallel wrong tokens get no more than ten attempts', async () => {
   const pod = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
   try {
-    const tries = await Promise.all(Array.from({ length: 40 }, () => sendToken(pod, 'spool_op_wrong')));
-    expect(tries.filter(({ status }) => status === 401)).toHaveLength(10);
+    const attempts = await Promise.all(Array.from({ length: 40 }, () => sendToken(pod, 'spool_op_wrong')));
+    expect(attempts.filter(({ status }) => status === 401)).toHaveLength(10);
   } finally {
     await pod.stop();
   }

@@ -2,7 +2,7 @@ import type { ApiUnderTest } from '../api-under-test.testing.ts';
 
 export interface Signed {
   cookie: string;
-  /** The key that the page holds. A browser sends it with no request by itself. */
+  /** The key that the page holds. Browsers never send it automatically. */
   pageKey: string;
   /** Headers of a request that reads: the cookie and the key. */
   reads: { cookie: string; 'spool-page-key': string };
@@ -10,7 +10,7 @@ export interface Signed {
   headers: { cookie: string; 'spool-page-key': string; origin: string };
 }
 
-/** Of the service, without a path. */
+/** Returns the origin of the service. */
 export const originOf = ({ url }: ApiUnderTest): string => new URL(url).origin;
 
 /** Sends the token as the login page does. */
@@ -23,12 +23,12 @@ export function sendToken(api: ApiUnderTest, token: unknown, headers: Record<str
   });
 }
 
-/** Signs in, which must succeed. Sends `headers` with the token. */
+/** Signs in, with `headers` in the request. Throws if it fails. */
 export async function signIn(api: ApiUnderTest, token: string, headers: Record<string, string> = {}): Promise<Signed> {
   return signedIn(api, await sendToken(api, token, headers));
 }
 
-/** Returns the cookie and the key that the page holds after this answer, which must be a success. */
+/** Returns the cookie and the key of a successful sign-in. Throws if the response is an error. */
 export async function signedIn(api: ApiUnderTest, response: Response): Promise<Signed> {
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
   const { pageKey } = (await response.json()) as { pageKey: string };

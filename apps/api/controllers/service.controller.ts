@@ -6,7 +6,7 @@ import { BASE_PATH } from '../http/endpoint.ts';
 import { HealthService } from '../health-service.ts';
 import { Links } from '../links.ts';
 
-/** What the service says of itself, without a token. */
+/** The OpenAPI document and the health of the service, without a token. */
 @Controller()
 export class ServiceController {
   private document: string | undefined;
@@ -19,7 +19,7 @@ export class ServiceController {
 
   @Get(`${BASE_PATH}/openapi.json`)
   readOpenApi(@Res() reply: FastifyReply): void {
-    // Built at the first request, because it would slow each start down.
+    // Built at the first request, so that it does not slow down the start.
     this.document ??= JSON.stringify(
       openApiDocument(this.links.baseUrl, { compatibility: this.config.COMPATIBILITY_FIELDS === 'on' }),
     );

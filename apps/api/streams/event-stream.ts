@@ -4,14 +4,14 @@ import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
 import type { Instant, PolicyWatch } from '#platform';
 import { errorEnvelope, notFound, type ApiError } from '../http/http-errors.ts';
 
-/** What a stream was opened with. */
+/** The parameters of one stream. */
 export interface StreamRequest {
   threadId: string;
   afterEventId: string;
   knownUpTo: number;
   untilIdle: boolean;
   extended: boolean;
-  /** The header that the caller sent, to ask again whether it is still good. */
+  /** The caller's header, kept to check access again. */
   authorization: string | undefined;
   agentId: string;
   tokenId: string;
@@ -20,8 +20,8 @@ export interface StreamRequest {
   allowedAt: Instant;
 }
 
-/** What a stream needs of the process. */
-export interface StreamSurroundings {
+/** The dependencies of a stream. */
+export interface StreamDependencies {
   hub: LiveHub;
   watch: PolicyWatch;
 }
@@ -32,24 +32,21 @@ export const STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 };
 
-/** Clients that come back all at once, after a pod has gone, are spread over these two seconds. */
+/** Spreads the clients of a stopped pod over two seconds, so that they do not all reconnect together. */
 const RETRY_FROM_MS = 1_000;
 const RETRY_TO_MS = 3_000;
 
 /**
- * For how long it holds that the caller may read, milliseconds. Each second it is asked again (open-streams.ts), of what is
- * at most 2.5 s old: so nobody is given anything 5 s after they lost access, also where nobody could ask, because the process
- * was suspended or the database away.
+ * How long a confirmed access is valid, milliseconds. Access is checked each second (open-streams.ts) on data at most 2.5 s old,
+ * so no entry is sent later than 5 s after a revocation. This holds even if no check ran: the process was suspended, or the
+ * database unavailable.
  */
 const ALLOWED_MS = 2_000;
 
-/** A reader that takes not one byte for so long is ended, and after as long again cut off. */
+/** Ends the stream of a reader that takes no byte for this time, and closes its connection after the same time again. */
 const STALLED_MS = 5_000;
 
-/**
- * One open response: frames in, bytes out. What waits for a slow reader is what the hub gave it at once, one page; the rest
- * it reads when it has taken that.
- */
+/** One open response. At most one page of the hub waits for a slow reader. The rest is read when the reader has taken it. */
 export class EventStream implements LogReader {
   readonly threadId: string;
   readonly afterEventId: string;
@@ -61,14 +58,14 @@ export class EventStream implements LogReader {
   private readonly reading: Reading;
   private readonly watch: PolicyWatch;
   private allowedAt: Instant;
-  /** What came while it was not known whether the caller may still read. */
+  /** Frames that arrived after the last confirmed access expired. */
   private held: Buffer | null = null;
   private lastWriteAt = performance.now();
 
   constructor(
     private readonly response: ServerResponse,
     { threadId, afterEventId, knownUpTo, untilIdle, extended, authorization, agentId, allowedAt }: StreamRequest,
-    { hub, watch }: StreamSurroundings,
+    { hub, watch }: StreamDependencies,
   ) {
     this.threadId = threadId;
     this.afterEventId = afterEventId;
@@ -84,13 +81,13 @@ export class EventStream implements LogReader {
     response.write(preamble(Math.round(RETRY_FROM_MS + Math.random() * (RETRY_TO_MS - RETRY_FROM_MS))));
     response.on('drain', () => this.drained());
     response.on('timeout', () => this.stalled());
-    // A broken connection is told by 'close'.
+    // 'close' follows a broken connection.
     response.on('error', () => undefined);
     response.on('close', () => this.reading.close());
     this.reading = hub.open(this);
   }
 
-  /** Ended, though not all may have been taken yet. */
+  /** True once the stream has ended, even if the reader has not taken all bytes yet. */
   get isEnded(): boolean {
     return this.response.writableEnded || this.response.destroyed;
   }
@@ -101,18 +98,18 @@ export class EventStream implements LogReader {
       return false;
     }
     const hasRoom = this.write(frames);
-    // The socket's own timer counts only time in which nothing at all is taken, and costs idle streams nothing.
+    // The socket's timer counts only time in which the reader takes nothing, and costs idle streams nothing.
     if (!hasRoom) this.response.setTimeout(STALLED_MS);
     return hasRoom;
   }
 
   end(reason: ReaderEnd): void {
-    // With something held it is not all delivered: the caller comes back for it, if they may.
+    // Held frames are not delivered yet. A caller with access resumes and gets them.
     if (reason === 'idle') this.finish(this.held === null ? THREAD_IDLE_FRAME : '');
     else this.refuse(notFound('Thread'));
   }
 
-  /** The caller may still read, as was asked at that moment. */
+  /** Confirms the caller's access as of `at`, and delivers held frames. */
   allow(at: Instant): void {
     this.allowedAt = at;
     const { held } = this;
@@ -121,19 +118,19 @@ export class EventStream implements LogReader {
     if (this.deliver(held)) this.reading.resume();
   }
 
-  /** The caller may no longer read. */
+  /** Ends the stream because the caller has lost access. */
   refuse(error: ApiError): void {
     this.finish(threadErrorFrame(errorEnvelope(error)));
   }
 
-  /** Ends in good order because the process stops: the connection goes too, for it must not wait for another request. */
+  /** Ends the stream and its connection on shutdown, so that the connection does not wait for another request. */
   close(): void {
     const { socket } = this.response;
     this.response.once('finish', () => socket?.destroySoon());
     this.finish();
   }
 
-  /** Ends in good order, to be resumed by the last id. */
+  /** Ends the response completely. The client can resume it with the last id. */
   finish(lastFrame = ''): void {
     this.reading.close();
     if (this.isEnded) return;
@@ -141,7 +138,7 @@ export class EventStream implements LogReader {
     this.response.setTimeout(STALLED_MS);
   }
 
-  /** Breaks a silence; one who has not taken what came before needs no sign of life. */
+  /** Sends a keepalive after a silence, unless earlier bytes still wait for the reader. */
   keepAlive(now: number, silenceMs: number): void {
     if (now - this.lastWriteAt < silenceMs || this.isEnded || this.response.writableLength > 0) return;
     this.write(KEEPALIVE);

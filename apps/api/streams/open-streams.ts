@@ -1,33 +1,32 @@
 import type { ServerResponse } from 'node:http';
 import type { ApiError } from '../http/http-errors.ts';
 import type { PerScope } from './stream-limits.ts';
-import { EventStream, type StreamRequest, type StreamSurroundings } from './event-stream.ts';
+import { EventStream, type StreamRequest, type StreamDependencies } from './event-stream.ts';
 import { metrics } from '../metrics.ts';
 
-/** Whether a caller may read an agent's Threads: why not, or that nobody can tell now. */
-export type ReadStanding = 'allowed' | 'unknown' | ApiError;
+/** The result of an access check: an error is a refusal, and 'unknown' means that the check failed. */
+export type ReadAccess = 'allowed' | 'unknown' | ApiError;
 
-export interface OpenStreamsOptions extends StreamSurroundings {
+export interface OpenStreamsOptions extends StreamDependencies {
   /** Silence after which a keepalive is sent. */
   keepAliveMs: number;
   /** Must not reject. */
-  recheck: (authorization: string | undefined, agentId: string) => Promise<ReadStanding>;
+  recheck: (authorization: string | undefined, agentId: string) => Promise<ReadAccess>;
 }
 
 /**
- * A revocation ends streams within 5 s (docs/spec/decisions.md#stream): the watch notices it within a second and has
- * all asked again at once; this is for expiry, and for when nobody can watch. It costs no query as long as what is
- * remembered holds.
+ * A revocation ends streams within 5 s (docs/spec/decisions.md#stream). The watch notices it within a second and triggers a
+ * check of all streams. This interval covers expiry and a failed watch. It costs no query while the cached access is valid.
  */
 const RECHECK_MS = 1_000;
-const RECHECKS_AT_ONCE = 8;
-/** How often a silence is looked for, within one. */
-const LOOKS_A_SILENCE = 15;
+const PARALLEL_RECHECKS = 8;
+/** How often streams are checked within the time of one silence. */
+const CHECKS_PER_SILENCE = 15;
 
 /** The Thread, token and organization that a stream counts for. A Thread belongs to the organization of its Agent. */
 export type StreamOwners = Pick<StreamRequest, 'threadId' | 'tokenId' | 'organizationId'>;
 
-/** All streams of the process; what each needs from time to time is done for all by one sweep. */
+/** All streams of the process. One timer for all of them sends keepalives, and another one checks access. */
 export class OpenStreams {
   private readonly streams = new Set<EventStream>();
   private readonly perThread = new KeyedCount();
@@ -38,15 +37,15 @@ export class OpenStreams {
   private closed = false;
 
   constructor(private readonly options: OpenStreamsOptions) {
-    const lookMs = Math.ceil(options.keepAliveMs / LOOKS_A_SILENCE);
+    const checkMs = Math.ceil(options.keepAliveMs / CHECKS_PER_SILENCE);
     this.timers = [
-      setInterval(() => this.breakSilence(lookMs), lookMs).unref(),
+      setInterval(() => this.breakSilence(checkMs), checkMs).unref(),
       setInterval(() => void this.recheckAll(), RECHECK_MS).unref(),
     ];
     options.watch.onChange(() => void this.recheckAll());
   }
 
-  /** How many are open, those included that end but have not been taken to the end. */
+  /** The number of open streams, including ended ones whose last bytes are not taken yet. */
   get size(): number {
     return this.streams.size;
   }
@@ -74,7 +73,7 @@ export class OpenStreams {
     if (this.closed) stream.close();
   }
 
-  /** For good: streams end, so that clients move on to another process; one that still comes is ended too. */
+  /** Ends all streams, and each one that opens later, so that clients reconnect to another process. */
   close(): void {
     this.closed = true;
     this.timers.forEach((timer) => clearInterval(timer));
@@ -87,23 +86,23 @@ export class OpenStreams {
     this.perOrganization.add(organizationId, change);
   }
 
-  private breakSilence(lookMs: number): void {
+  private breakSilence(checkMs: number): void {
     const now = performance.now();
-    // Rather a little early than a look late.
-    for (const stream of this.streams) stream.keepAlive(now, this.options.keepAliveMs - lookMs / 2);
+    // Half a check early is better than a whole one late.
+    for (const stream of this.streams) stream.keepAlive(now, this.options.keepAliveMs - checkMs / 2);
   }
 
   private async recheckAll(): Promise<void> {
     if (this.rechecking || this.closed) return;
     this.rechecking = true;
     const groups = this.byCallerAndAgent();
-    for (let i = 0; i < groups.length; i += RECHECKS_AT_ONCE) {
-      await Promise.all(groups.slice(i, i + RECHECKS_AT_ONCE).map((group) => this.recheckGroup(group)));
+    for (let i = 0; i < groups.length; i += PARALLEL_RECHECKS) {
+      await Promise.all(groups.slice(i, i + PARALLEL_RECHECKS).map((group) => this.recheckGroup(group)));
     }
     this.rechecking = false;
   }
 
-  /** Streams that the same answer is about: whose Thread it is does not change. */
+  /** Groups streams that share one access check. The Agent of a Thread never changes. */
   private byCallerAndAgent(): EventStream[][] {
     const groups = new Map<string, EventStream[]>();
     for (const stream of this.streams) {
@@ -118,10 +117,10 @@ export class OpenStreams {
 
   private async recheckGroup(group: EventStream[]): Promise<void> {
     const { authorization, agentId } = group[0]!;
-    const askedAt = this.options.watch.moment();
-    const standing = await this.options.recheck(authorization, agentId);
-    if (standing === 'unknown') return;
-    group.forEach((stream) => (standing === 'allowed' ? stream.allow(askedAt) : stream.refuse(standing)));
+    const checkedAt = this.options.watch.moment();
+    const access = await this.options.recheck(authorization, agentId);
+    if (access === 'unknown') return;
+    group.forEach((stream) => (access === 'allowed' ? stream.allow(checkedAt) : stream.refuse(access)));
   }
 }
 

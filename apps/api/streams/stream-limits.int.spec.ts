@@ -131,7 +131,7 @@ describe('a full process', () => {
     }
     const late = await elsewhere();
     await refused(late.threadId, late.token, 503, 'internal_error', 'This process has 10 open streams');
-    // The narrower limit answers first: this organization would wait in vain for the process.
+    // The narrower limit is reported first. Waiting for the process would not help this organization.
     await refused(mine.threadId, mine.token, 429, 'rate_limited', OF_ORGANIZATION);
     // HEAD opens no stream and returns the same status.
     const head = await fetch(`${api.url}/threads/${late.threadId}/events/stream`, {

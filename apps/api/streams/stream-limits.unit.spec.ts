@@ -5,7 +5,7 @@ const limits = { thread: 2, token: 5, organization: 9, process: 10 };
 const none = { thread: 0, token: 0, organization: 0, process: 0 };
 
 describe('refuseStream', () => {
-  test('lets a stream open while each count is one below its limit', () => {
+  test('admits a stream while each count is one below its limit', () => {
     expect(refuseStream({ thread: 1, token: 4, organization: 8, process: 9 }, limits)).toBeNull();
   });
 
@@ -33,7 +33,7 @@ describe('refuseStream', () => {
 });
 
 describe('streamLimits', () => {
-  test('are by default 20, the limit of the token, 10,800 and 12,000', () => {
+  test('returns the defaults 20, the limit of the token, 10,800 and 12,000', () => {
     expect(streamLimits(loadConfig({}), 100)).toEqual({
       thread: 20,
       token: 100,
@@ -42,7 +42,7 @@ describe('streamLimits', () => {
     });
   });
 
-  test('leave each organization at least one stream', () => {
+  test('leaves each organization at least one stream', () => {
     const env = { STREAMS_PER_PROCESS: '1', STREAMS_PERCENT_PER_ORGANIZATION: '1' };
     expect(streamLimits(loadConfig(env), 1)).toMatchObject({ organization: 1, process: 1 });
   });

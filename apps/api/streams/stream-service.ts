@@ -10,7 +10,7 @@ import { ApiError, notFound, toApiError, unauthenticated } from '../http/http-er
 import type { AccessGuard } from '../access-guard.ts';
 import { endRequestSpan } from '../http/request-traces.ts';
 import { STREAM_HEADERS } from './event-stream.ts';
-import { OpenStreams, type ReadStanding } from './open-streams.ts';
+import { OpenStreams, type ReadAccess } from './open-streams.ts';
 import { refuseStream, streamLimits } from './stream-limits.ts';
 
 export interface StreamServiceOptions {
@@ -25,10 +25,7 @@ export interface StreamServiceOptions {
 
 type StreamRequest = ApiRequest<typeof operations.streamEvents>;
 
-/**
- * The event stream of a Thread (docs/spec/decisions.md#stream): everything that can be refused is refused before it
- * starts.
- */
+/** Opens event streams of Threads (docs/spec/decisions.md#stream). All refusals happen before the stream starts. */
 export class StreamService {
   readonly openStreams: OpenStreams;
 
@@ -47,7 +44,7 @@ export class StreamService {
     const allowedAt = this.options.watch.moment();
     const { threadId } = input.params;
     const { limit, after, until } = input.query;
-    // A browser that reconnects repeats its URL, and adds the header: that is the newer one.
+    // A browser that reconnects repeats its URL and adds the header, so the header is newer.
     const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
     const { thread, version, lastEntryId, agent } = await this.options.access.findVisibleThread(caller, threadId);
     if (until === 'idle' && resumeFrom === lastEntryId && AT_REST.has(thread.status)) {
@@ -57,22 +54,22 @@ export class StreamService {
     const fromStart = limit >= version ? '' : null;
     const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
     const owners = { threadId, tokenId: caller.tokenId, organizationId: agent.organizationId };
-    // No `await` from here until the stream is open: two concurrent requests must not both take the last place.
+    // No `await` until the stream is open, because two concurrent requests must not both take the last place.
     const refusal = refuseStream(
       this.openStreams.counts(owners),
       streamLimits(this.options.config, caller.limits.maxStreams ?? 0),
     );
     if (refusal !== null) throw refusal;
-    // Fastify has a route for HEAD wherever there is one for GET. There is nothing to follow.
+    // Fastify adds a HEAD route to each GET route. HEAD opens no stream.
     if (request.method === 'HEAD') return void reply.headers(STREAM_HEADERS).send();
     for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value ?? '');
     reply.hijack();
-    // Its 'close' has been and gone: nothing would ever let go of the stream.
+    // 'close' was already emitted, so it would never release the stream.
     if (reply.raw.destroyed) return;
     this.openStreams.open(reply.raw, {
       ...owners,
       afterEventId,
-      // Of a Thread at rest: who comes back to one, as most do after a process has gone, costs no second read.
+      // Saves a second read for a Thread at rest. Most clients that reconnect after a process stopped resume one.
       knownUpTo: afterEventId >= lastEntryId && thread.status === 'IDLE' && until !== 'idle' ? version : 0,
       untilIdle: until === 'idle',
       extended: input.extended,
@@ -83,7 +80,7 @@ export class StreamService {
     endRequestSpan(request, reply.raw.statusCode);
   }
 
-  private async recheck(authorization: string | undefined, agentId: string): Promise<ReadStanding> {
+  private async recheck(authorization: string | undefined, agentId: string): Promise<ReadAccess> {
     try {
       const caller = await this.options.authenticator.authenticate(authorization);
       if (caller === null) return unauthenticated();
@@ -91,14 +88,14 @@ export class StreamService {
       return 'allowed';
     } catch (error) {
       const refusal = toApiError(error);
-      // Not the caller's doing: nothing is known against them, and the next look is a second away.
+      // A failed check is not the caller's fault. The next one follows in a second.
       if (refusal.status >= 500) {
-        // That the database is away is told by the hub.
+        // The hub logs an unavailable database.
         if (!isDatabaseUnavailable(error))
           this.options.logger.error({ err: error }, 'checking the access of an open stream failed');
         return 'unknown';
       }
-      // A Thread is not there when its Agent is not, as for every other request.
+      // If the Agent is not found, the Thread is not found either, as in every other request.
       return refusal.code === 'not_found' ? notFound('Thread') : refusal;
     }
   }
@@ -107,7 +104,7 @@ export class StreamService {
 /** Statuses of Threads without an active Run. */
 const AT_REST = new Set(['IDLE', 'TERMINATED']);
 
-/** Null when there is none; an empty one is what a client has that has not seen an event. Throws ApiError. */
+/** Returns null for no header and for an empty one, which a client sends that has seen no event. Throws ApiError. */
 function parseLastEventId(header: string | string[] | undefined): string | null {
   const text = String(header ?? '').trim();
   if (text === '') return null;

@@ -15,7 +15,7 @@ import { ApiModule } from '../api.module.ts';
 import { createApi, listen } from '../start-api.ts';
 import { StreamService } from './stream-service.ts';
 
-/** Streams over real HTTP, on a real database of their own; Threads are moved by commands, without a worker. */
+/** Streams over real HTTP, on a separate real database. Commands change the Threads; there is no worker. */
 export class StreamsUnderTest {
   readonly pool: Pool;
   readonly access: AccessStore;
@@ -50,7 +50,7 @@ export class StreamsUnderTest {
     return world;
   }
 
-  /** Closes what a test has left open, and shows that nothing of it is kept. */
+  /** Closes the open streams of a test, and fails if the process keeps any of them. */
   async release(): Promise<void> {
     for (const stream of this.streams) stream.destroy();
     this.streams.clear();
@@ -98,7 +98,7 @@ export class StreamsUnderTest {
     return threadId;
   }
 
-  /** A Run that has been claimed and started, under attempt 1. */
+  /** Starts a Run with attempt 1. */
   async startRun(threadId: string, text = 'hi'): Promise<string> {
     const limits = { queueMs: 600_000, workMs: 3_600_000, waitMs: 600_000, maxLosses: 3 };
     const run = { runId: newId(), agentVersion: 1, limits };
@@ -128,10 +128,10 @@ export class StreamsUnderTest {
     const { token = this.token, headers = {} } = wanted;
     const path = `/threads/${threadId}/events/stream${query}`;
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-    const asked = request(`${this.url}${path}`, { agent: false, headers: { ...authorization, ...headers } });
-    asked.end();
-    const [response] = (await once(asked, 'response')) as [IncomingMessage];
-    const stream = new TestStream(asked, response);
+    const sent = request(`${this.url}${path}`, { agent: false, headers: { ...authorization, ...headers } });
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const stream = new TestStream(sent, response);
     this.streams.add(stream);
     return stream;
   }
@@ -142,21 +142,21 @@ interface Wanted {
   headers?: Record<string, string>;
 }
 
-/** What a client sees of a stream. */
+/** The client's end of a stream. */
 export class TestStream {
   text = '';
   readonly ids: string[] = [];
   readonly entries: ThreadEventLogEntry[] = [];
   readonly comments: string[] = [];
   retryMs: number | null = null;
-  /** The last frame, where it is not an entry. */
+  /** The last frame that is not an entry. */
   last: { event: string | undefined; data: unknown } | null = null;
-  /** The body came to its proper end. */
+  /** True if the whole body was received. */
   isComplete = false;
   isClosed = false;
 
   constructor(
-    private readonly asked: ClientRequest,
+    private readonly sent: ClientRequest,
     readonly response: IncomingMessage,
   ) {
     const parser = createParser({
@@ -175,7 +175,7 @@ export class TestStream {
       parser.feed(text);
     });
     response.on('error', () => undefined);
-    asked.on('error', () => undefined);
+    sent.on('error', () => undefined);
     response.on('close', () => {
       this.isComplete = response.complete;
       this.isClosed = true;
@@ -199,6 +199,6 @@ export class TestStream {
   }
 
   destroy(): void {
-    this.asked.destroy();
+    this.sent.destroy();
   }
 }

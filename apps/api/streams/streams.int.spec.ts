@@ -22,17 +22,17 @@ async function listEvents(threadId: string, query = ''): Promise<{ events: { id:
   return (await response.json()) as { events: { id: string }[] };
 }
 
-/** A Thread with a Run under way and so many entries in its log. */
+/** Creates a Thread with an active Run and this many entries in its log. */
 async function busyThread(entries = 8): Promise<{ threadId: string; runId: string; log: string[] }> {
   const threadId = await api.newThread();
   const runId = await api.startRun(threadId);
   const missing = entries - (await api.log(threadId)).length;
-  if (missing > 0) await api.record(threadId, runId, ...Array.from({ length: missing }, (_, i) => `piece ${i}`));
+  if (missing > 0) await api.record(threadId, runId, ...Array.from({ length: missing }, (_, i) => `delta ${i}`));
   return { threadId, runId, log: await api.log(threadId) };
 }
 
-describe('framing', () => {
-  it('is as decided, to the byte', async () => {
+describe('the frames of a stream', () => {
+  it('are byte for byte as docs/spec/decisions.md decides', async () => {
     const { threadId, runId, log } = await busyThread();
     await api.record(threadId, runId, 'line\nbreaks\r\n\u2028 and 😀');
     const stream = await api.openStream(threadId);
@@ -54,11 +54,11 @@ describe('framing', () => {
   });
 });
 
-describe('what comes first', () => {
+describe('a new stream', () => {
   it.each([
-    ['so many as asked for', '?limit=3', 3],
-    ['none for 0', '?limit=0', 0],
-  ])('%s, then what is new', async (_, query, past) => {
+    ['the last 3 entries for limit=3', '?limit=3', 3],
+    ['no past entry for limit=0', '?limit=0', 0],
+  ])('delivers %s, then new ones', async (_, query, past) => {
     const { threadId, runId, log } = await busyThread();
     const stream = await api.openStream(threadId, query);
     await stream.untilHas(past);
@@ -67,7 +67,7 @@ describe('what comes first', () => {
     expect(stream.ids).toEqual((await api.log(threadId)).slice(log.length - past));
   });
 
-  it('is what is new for a client that has not seen an event', async () => {
+  it('treats an empty Last-Event-ID as none', async () => {
     const { threadId, log } = await busyThread();
     const stream = await api.openStream(threadId, '?limit=2', { headers: { 'Last-Event-ID': '' } });
     await stream.untilHas(2);
@@ -75,7 +75,7 @@ describe('what comes first', () => {
   });
 });
 
-it('is woken by what its own process commits, without the poll', async () => {
+it('a commit of the same process wakes a stream without the poll', async () => {
   const { threadId, runId, log } = await busyThread();
   const stream = await api.openStream(threadId);
   await stream.untilHas(log.length);
@@ -87,7 +87,7 @@ it('is woken by what its own process commits, without the poll', async () => {
   await stream.untilHas(log.length + 1);
 });
 
-describe('until idle', () => {
+describe('a stream with until=idle', () => {
   const LATER = '7ZZZZZZZZZZZZZZZZZZZZZZZZZ';
   const resume = (threadId: string, id: string) =>
     api.openStream(threadId, '?until=idle', { headers: { 'Last-Event-ID': id } });
@@ -153,8 +153,8 @@ describe('until idle', () => {
   });
 });
 
-describe('a reader that does not read', () => {
-  it('is ended, to resume by id, and does not touch the others', async () => {
+describe('a slow reader', () => {
+  it('that takes nothing is ended and can resume by id, and other readers are not affected', async () => {
     const { threadId, runId, log } = await busyThread();
     const [slow, fast] = [await api.openStream(threadId), await api.openStream(threadId)];
     await Promise.all([slow, fast].map((stream) => stream.untilHas(log.length)));
@@ -165,7 +165,7 @@ describe('a reader that does not read', () => {
     await fast.untilHas(log.length + 120);
     expect(fast.ids).toEqual(await api.log(threadId));
     expect(slow.ids.length).toBeLessThan(fast.ids.length);
-    await eventually(() => api.readers === 1, { what: 'the slow one is ended' });
+    await eventually(() => api.readers === 1, { what: 'the slow reader is ended' });
     slow.response.resume();
     await slow.untilClosed();
     expect(slow.ids).toEqual(fast.ids.slice(0, slow.ids.length));
@@ -175,13 +175,13 @@ describe('a reader that does not read', () => {
     expect([...slow.ids, ...resumed.ids]).toEqual(fast.ids);
   });
 
-  it('is not ended as long as it takes something now and then', async () => {
+  it('is not ended while it takes some bytes', async () => {
     const { threadId, runId, log } = await busyThread();
     const slow = await api.openStream(threadId);
     await slow.untilHas(log.length);
     const text = 'x'.repeat(100_000);
     for (let i = 0; i < 80; i++) await api.record(threadId, runId, text);
-    // A pause at each piece: it is behind all the time.
+    // A pause at each chunk keeps it behind all the time.
     slow.response.on('data', () => {
       slow.response.pause();
       setTimeout(() => slow.response.resume(), 2);
@@ -193,8 +193,8 @@ describe('a reader that does not read', () => {
   });
 });
 
-describe('a client that leaves', () => {
-  it('leaves nothing behind, at whatever moment', async () => {
+describe('a client that disconnects', () => {
+  it('leaves no connection, stream or reader behind, before or after its first bytes', async () => {
     const { threadId } = await busyThread(200);
     const url = new URL(`${api.url}/threads/${threadId}/events/stream`);
     const leave = async (i: number): Promise<void> => {
@@ -214,7 +214,7 @@ describe('a client that leaves', () => {
 });
 
 describe('shutdown', () => {
-  const leaves = async (): Promise<void> => {
+  const endsStreams = async (): Promise<void> => {
     const leaving = await StreamsUnderTest.start();
     const threadId = await leaving.newThread();
     const streams = await Promise.all(Array.from({ length: 20 }, () => leaving.openStream(threadId)));
@@ -226,5 +226,5 @@ describe('shutdown', () => {
     const [error] = (await once(again, 'error')) as [NodeJS.ErrnoException];
     expect(error.code).toBe('ECONNREFUSED');
   };
-  it('ends streams in good order, and takes no connection afterwards', leaves, 30_000);
+  it('ends all streams completely, and accepts no connection afterwards', endsStreams, 30_000);
 });

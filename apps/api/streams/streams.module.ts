@@ -9,7 +9,7 @@ import { AccessGuard } from '../access-guard.ts';
 import { StreamService } from './stream-service.ts';
 import { StreamsController } from './streams.controller.ts';
 
-/** The event stream; needs what ApiModule installs on each request. */
+/** The event stream. Needs the request hooks of ApiModule. */
 @Module({
   imports: [ApiAccessModule, EventStoreModule, LiveModule],
   controllers: [StreamsController],
@@ -41,7 +41,7 @@ export class StreamsModule implements BeforeApplicationShutdown {
     @Inject(LiveHub) private readonly hub: LiveHub,
   ) {}
 
-  /** After the server has stopped listening (ApiModule.onModuleDestroy), before it waits for its connections. */
+  /** Runs after the server stopped listening (ApiModule.onModuleDestroy) and before it waits for its connections. */
   beforeApplicationShutdown(): void {
     this.streams.openStreams.close();
     this.hub.close();
