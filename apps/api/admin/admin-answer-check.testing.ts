@@ -16,7 +16,7 @@ const OTHER_STATUSES: Partial<Record<AdminErrorCode, number[]>> = {
   internal_error: [503],
 };
 
-/** Holds answers against the operation's own schema, and against the document that the API serves. */
+/** Checks answers against the schema of the operation, and against the document that the API serves. */
 export class AdminAnswerCheck {
   private readonly ajv: Ajv2020;
   /** Compiled validators by the text of the schema. Compiling one takes longer than the request. */
@@ -28,7 +28,7 @@ export class AdminAnswerCheck {
     this.ajv.addSchema({ $id: 'admin', components: document.components });
   }
 
-  /** An answer, or one of its lines. */
+  /** Checks an answer, or one of its lines. */
   checkAnswer(name: AdminOperationName, status: number, value: unknown): void {
     const operation = adminOperations[name];
     if (status !== operation.status) throw new Error(`${name} answered ${status} instead of ${operation.status}`);

@@ -10,7 +10,7 @@ import { FileSender } from '../files/download.ts';
 import { AdminRoutes } from './admin-routes.ts';
 import { OpenAnswers } from './open-answers.ts';
 
-/** The admin API; needs what ApiModule installs on each request. */
+/** The admin API. Needs the request hooks of ApiModule. */
 @Module({
   imports: [ApiAccessModule, AdminModule, FilesModule],
   providers: [
@@ -44,7 +44,7 @@ export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown 
     this.routes.install(this.fastify);
   }
 
-  /** Long answers end, so that whoever reads them asks another process. */
+  /** Ends long answers, so that their readers reconnect to another process. */
   beforeApplicationShutdown(): void {
     this.open.stop();
   }

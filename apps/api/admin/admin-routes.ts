@@ -12,17 +12,17 @@ import type { Logger } from '#platform';
 import { sendError } from '../http/error-filter.ts';
 import type { FileSender } from '../files/download.ts';
 import { ApiError, errorEnvelope, HttpError, toApiError } from '../http/http-errors.ts';
-import { linesAsTheyCome } from './lines.ts';
+import { streamLines } from './lines.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
-/** Where the operations of operators are. */
+/** The path of the admin API. */
 export const ADMIN_PATH = '/admin/v1';
 
 type AnyHandler = (input: unknown, context: AdminContext) => AsyncIterable<object> | Promise<object>;
 
 /**
- * One route an operation, behind an operator's token (request-checks.ts). Of Fastify and not of Nest, whose controllers would
- * need a method each that does nothing but call the handler of the same name.
+ * Installs one route per operation, behind an operator's token (request-checks.ts). Uses Fastify's routes, because a Nest
+ * controller would need a method per operation that only calls the handler of the same name.
  */
 export class AdminRoutes {
   constructor(
@@ -35,7 +35,7 @@ export class AdminRoutes {
   install(fastify: FastifyInstance): void {
     const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
       sendError(this.logger, request, reply, asHttpError(error));
-    // Built at the first request, because it would slow each start down.
+    // Built at the first request, so that it does not slow down the start.
     let document: string | undefined;
     const common = { errorHandler, exposeHeadRoute: false };
     fastify.route({
@@ -73,15 +73,15 @@ export class AdminRoutes {
       await this.sender.send(await (answer as Promise<FileRow>), request, reply);
       return reply;
     }
-    const lines = await linesAsTheyCome(answer as AsyncIterable<object>, {
+    const lines = await streamLines(answer as AsyncIterable<object>, {
       signal,
-      lastWords: (error) => this.lastWords(request, error),
+      errorLine: (error) => this.errorLine(request, error),
     });
     return reply.type('application/x-ndjson').header('X-Accel-Buffering', 'no').send(lines);
   }
 
-  /** What fails when some lines are out already is the last line. */
-  private lastWords(request: FastifyRequest, error: unknown): object {
+  /** Returns the last line of an answer that fails after its first line was sent. */
+  private errorLine(request: FastifyRequest, error: unknown): object {
     const refusal = asHttpError(error);
     if (refusal !== error && refusal.status >= 500) {
       this.logger.error({ requestId: request.id, err: error }, 'request failed');
@@ -91,7 +91,7 @@ export class AdminRoutes {
 }
 
 function asHttpError(error: unknown): HttpError {
-  // `FileSender` speaks the codes of the Agent Threads API.
+  // `FileSender` throws the codes of the Agent Threads API.
   if (error instanceof ApiError && error.code === 'idempotency_conflict') {
     return new HttpError('conflict', error.status, error.message, error.headers);
   }

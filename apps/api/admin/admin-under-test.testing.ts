@@ -14,7 +14,7 @@ import { AdminAnswerCheck } from './admin-answer-check.testing.ts';
 export type Given<N extends AdminOperationName> = AdminCall<AdminOperations[N]>;
 export type Answer<N extends AdminOperationName> = AdminAnswer<AdminOperations[N]>;
 
-/** What is sent as it stands, however wrong. */
+/** A request that is sent unchanged, even if it is invalid. */
 export interface Sent {
   params?: Record<string, unknown>;
   query?: Record<string, unknown>;
@@ -31,7 +31,7 @@ export interface Answered {
 
 const ERROR_LINE = /^\{"error":/;
 
-/** The admin API over real HTTP, on a database of its own. Every answer is held against the contract. */
+/** The admin API over real HTTP, on a separate database. Checks every answer against the contract. */
 export class AdminUnderTest {
   private constructor(
     readonly api: ApiUnderTest,
@@ -57,19 +57,19 @@ export class AdminUnderTest {
     return this.api.stop();
   }
 
-  /** Succeeds; answers what was answered. */
+  /** Calls an operation and returns its answer. Throws if it is refused. */
   async do<N extends AdminOperationName>(name: N, given: Given<N> & { token?: string } = {}): Promise<Answer<N>> {
     const { status, json, text } = await this.send(name, given);
     if (status >= 400) throw new Error(`${name}: ${status} ${text}`);
     return json as Answer<N>;
   }
 
-  /** All lines of an answer that comes to its end. */
+  /** Returns all lines of an answer that ends. */
   async lines<N extends AdminOperationName>(name: N, given: Given<N> = {}): Promise<Answer<N>[]> {
     return (await this.do(name, given)) as unknown as Answer<N>[];
   }
 
-  /** Is refused; answers the code and the message. */
+  /** Returns the code and the message of a refusal. Throws if the call succeeds. */
   async refused(name: AdminOperationName, sent: Sent): Promise<[AdminErrorCode, string]> {
     const { status, json, text } = await this.send(name, sent);
     if (status < 400) throw new Error(`${name} was not refused: ${text}`);
@@ -88,20 +88,20 @@ export class AdminUnderTest {
     if (status >= 400) this.check.checkError(name, status, json);
     else {
       for (const value of isLines ? (json as object[]) : [json]) {
-        const isLastWords = isLines && ERROR_LINE.test(JSON.stringify(value));
-        if (!isLastWords) this.check.checkAnswer(name, status, value);
+        const isErrorLine = isLines && ERROR_LINE.test(JSON.stringify(value));
+        if (!isErrorLine) this.check.checkAnswer(name, status, value);
       }
     }
     return { status, headers, text, json };
   }
 
-  /** The arguments of `fetch`. */
+  /** Returns the arguments of `fetch`. */
   request(
     name: AdminOperationName,
     { params = {}, query = {}, body, token = this.token }: Sent,
   ): [string, RequestInit] {
     const { method, path }: AdminOperation = adminOperations[name];
-    const way = path.replaceAll(/\{(\w+)\}/g, (_, param: string) => encodeURIComponent(String(params[param])));
+    const filledPath = path.replaceAll(/\{(\w+)\}/g, (_, param: string) => encodeURIComponent(String(params[param])));
     const given = Object.entries(query).filter(([, value]) => value !== undefined);
     const search = new URLSearchParams(given.map(([key, value]): [string, string] => [key, String(value)])).toString();
     const headers = {
@@ -109,10 +109,10 @@ export class AdminUnderTest {
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     };
     const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
-    return [`${this.url}${way}${search && `?${search}`}`, { method, headers, ...sent }];
+    return [`${this.url}${filledPath}${search && `?${search}`}`, { method, headers, ...sent }];
   }
 
-  /** An answer of lines that is read as it comes. */
+  /** Opens an answer of lines and collects them as they arrive. */
   async open(name: AdminOperationName, sent: Sent): Promise<OpenLines> {
     const gone = new AbortController();
     const [url, init] = this.request(name, sent);
@@ -120,7 +120,7 @@ export class AdminUnderTest {
     return new OpenLines(response, () => gone.abort());
   }
 
-  /** How many rows each table has, but for the count of requests. */
+  /** Returns the number of rows of each table, except the counts of requests. */
   async rowCounts(): Promise<Record<string, number>> {
     const { rows: tables } = await this.pool.query<{ name: string }>(
       `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'
@@ -131,7 +131,7 @@ export class AdminUnderTest {
     return rows[0]!;
   }
 
-  /** The entries that the work adds, oldest first. */
+  /** Returns the audit entries that the work adds, oldest first. */
   async entriesOf(work: () => Promise<unknown>): Promise<AuditEntry[]> {
     const before = await this.entries();
     await work();
@@ -153,16 +153,16 @@ function parseLines(text: string): unknown[] {
   return lines.map((line) => JSON.parse(line) as unknown);
 }
 
-/** Lines as they come. */
+/** The lines of an open answer. */
 export class OpenLines {
   readonly lines: Record<string, unknown>[] = [];
-  /** How the answer ended; null while it goes on. */
+  /** How the answer ended. Null while it is open. */
   end: 'whole' | 'broken' | null = null;
 
   constructor(
     readonly response: Response,
-    /** As a client that is killed. */
-    readonly hangUp: () => void,
+    /** Closes the connection, as a killed client does. */
+    readonly disconnect: () => void,
   ) {
     void this.read().then(
       () => (this.end = 'whole'),

@@ -32,8 +32,8 @@ const named = async (name: string) => (await admin.do('listAgents', { query: { o
 let made = 0;
 const newName = (): string => `agent ${made++}`;
 
-describe('applying', () => {
-  test('creates, updates, publishes where that is asked for, and leaves alone', async () => {
+describe('applying manifests', () => {
+  test('creates, updates, publishes on request, and leaves unchanged agents alone', async () => {
     const [one, two] = [newName(), newName()];
     const created = await apply([manifestOf(one), manifestOf(two)], { ownerPersonId: personId });
     expect(created.map(({ change, version, published }) => [change, version, published])).toEqual([
@@ -48,7 +48,7 @@ describe('applying', () => {
     ]);
     expect(changed.map(({ agentId }) => agentId)).toEqual(created.map(({ agentId }) => agentId));
     expect(changed[0]!.diff).toMatch(/^\+description: More\.$/m);
-    // Published stays published.
+    // A published agent stays published.
     expect(await applyOne(manifestOf(one))).toMatchObject({ change: 'updated', version: 3, published: true });
     const { versions } = await admin.do('listVersions', { params: { agentId: created[0]!.agentId! } });
     expect(versions.map(({ version, live }) => [version, live])).toEqual([
@@ -60,7 +60,7 @@ describe('applying', () => {
     expect((await admin.do('listVersions', page as never)).versions).toEqual([versions[1]]);
   });
 
-  test('all or none: one of three is wrong, or is refused', async () => {
+  test('applies none of three if one is invalid or refused', async () => {
     const names = [newName(), newName(), newName()];
     const wrong = names.map((name, i) => manifestOf(name, i === 1 ? { harness: { name: 'echo', pauseMs: 'x' } } : {}));
     const before = await admin.rowCounts();
@@ -77,7 +77,7 @@ describe('applying', () => {
     expect(await admin.rowCounts()).toEqual(before);
   });
 
-  test('only where the agents are as the caller saw them', async () => {
+  test('returns a conflict if an agent is not at the expected version', async () => {
     const name = newName();
     const at = (version: number) => ({ expectedVersions: { [name]: version } });
     await applyOne(manifestOf(name), at(0));
@@ -86,11 +86,11 @@ describe('applying', () => {
       `"${name}" is at version 1, not 0; apply the manifest again.`,
     ]);
     expect(await applyOne(manifestOf(name, { description: '2' }), at(1))).toMatchObject({ version: 2 });
-    // Of all names: also of those that every object has.
+    // A name that every object has as a property is not mistaken for an expected version.
     expect(await applyOne(manifestOf('constructor'), at(9))).toMatchObject({ change: 'created' });
   });
 
-  test('a dry run answers what becomes of them, and changes nothing', async () => {
+  test('returns the same result in a dry run, and changes nothing', async () => {
     const [old, fresh] = [newName(), newName()];
     await applyOne(manifestOf(old));
     const manifests = [manifestOf(old, { instructions: 'Be brief.\nBe kind.' }), manifestOf(fresh)];
@@ -102,7 +102,7 @@ describe('applying', () => {
     expect(dry.map((each, i) => ({ ...each, agentId: wet[i]!.agentId }))).toEqual(wet);
   });
 
-  test('at once, by many, makes one agent and one version', async () => {
+  test('by parallel requests creates one agent and one version', async () => {
     const name = newName();
     const all = await Promise.all(Array.from({ length: 6 }, () => applyOne(manifestOf(name), { publish: true })));
     expect(all.map(({ change }) => change).toSorted()).toEqual(['created', ...Array<string>(5).fill('unchanged')]);
@@ -111,7 +111,7 @@ describe('applying', () => {
     expect(more.map(({ version }) => version).toSorted()).toEqual([2, 3, 4, 5]);
   });
 
-  test('is refused where two agents have the name, and passes deleted ones over', async () => {
+  test('returns a conflict if two agents have the name, and ignores deleted ones', async () => {
     const name = newName();
     const ids = [await admin.api.newAgent({}, { name }), await admin.api.newAgent({}, { name })];
     const [code, message] = await admin.refused('applyManifests', { body: bodyOf([manifestOf(name)]) });
@@ -124,7 +124,7 @@ describe('applying', () => {
     expect((await admin.do('listAgents', { query })).agents.map(({ id }) => id)).toEqual(ids.toReversed());
   });
 
-  test('names of one organization are nothing to another', async () => {
+  test('creates separate agents of one name in two organizations', async () => {
     const { organization } = await admin.do('createOrganization', { body: { name: 'Other' } });
     const name = newName();
     const [here, there] = [
@@ -135,7 +135,7 @@ describe('applying', () => {
   });
 });
 
-describe('rolling back', () => {
+describe('rolling back an agent', () => {
   async function threeVersions(): Promise<string> {
     const name = newName();
     for (const description of ['one', 'two']) await applyOne(manifestOf(name, { description }));
@@ -144,7 +144,7 @@ describe('rolling back', () => {
   const rollBack = (agentId: string, body: { version?: number } = {}) =>
     admin.do('rollBackAgent', { params: { agentId }, body });
 
-  test('to the one before, or to one that is named, as the next version', async () => {
+  test('creates a new version from the previous or the given one', async () => {
     const agentId = await threeVersions();
     const { agent, diff } = await rollBack(agentId);
     expect([agent.liveVersion, agent.description]).toEqual([4, 'two']);
@@ -157,7 +157,7 @@ describe('rolling back', () => {
     expect((await get(agentId)).manifest).toEqual(five!.manifest);
   });
 
-  test('is refused to what is live, to a version that says the same, and where there is none', async () => {
+  test('is refused for the live version, an equal version and an unknown version', async () => {
     const agentId = await threeVersions();
     const { agent } = await rollBack(agentId);
     const refusedTo = async (version?: number) =>
@@ -167,11 +167,11 @@ describe('rolling back', () => {
   });
 });
 
-describe('who reaches an agent', () => {
+describe('access to an agent', () => {
   const status = async (agentId: string, token = admin.api.token) =>
     (await admin.api.get(`/agents/${agentId}`, { token })).status;
 
-  test('publishing and unpublishing are seen by callers', async () => {
+  test('follows publishing and unpublishing', async () => {
     const { agentId } = await applyOne(manifestOf(newName()));
     const params = { agentId: agentId! };
     expect(await status(agentId!)).toBe(409);
@@ -181,7 +181,7 @@ describe('who reaches an agent', () => {
     await eventually(async () => (await status(agentId!)) === 409, { what: 'callers are refused' });
   });
 
-  test('access, invitations, owner and the switch', async () => {
+  test('follows invitations, and stores access, owner and apiEnabled', async () => {
     const agentId = (await applyOne(manifestOf(newName()), { publish: true })).agentId!;
     const { personId: bobId, token } = await admin.api.newPerson();
     const { agent } = await admin.do('updateAgent', { params: { agentId }, body: { access: 'invited' } });
@@ -189,16 +189,16 @@ describe('who reaches an agent', () => {
     expect(await status(agentId, token)).toBe(403);
     await admin.do('invitePerson', { params: { agentId }, body: { personId: bobId } });
     expect((await get(agentId)).agent.invitedPersonIds).toEqual([bobId]);
-    await eventually(async () => (await status(agentId, token)) === 200, { what: 'who is invited reaches it' });
+    await eventually(async () => (await status(agentId, token)) === 200, { what: 'the invited person has access' });
     await admin.do('uninvitePerson', { params: { agentId, personId: bobId } });
-    await eventually(async () => (await status(agentId, token)) === 403, { what: 'who is no longer invited does not' });
+    await eventually(async () => (await status(agentId, token)) === 403, { what: 'the uninvited person has none' });
     const owned = await admin.do('updateAgent', { params: { agentId }, body: { ownerPersonId: bobId } });
     expect(owned.agent.ownerPersonId).toBe(bobId);
     await admin.do('updateAgent', { params: { agentId }, body: { apiEnabled: false, ownerPersonId: null } });
     expect((await get(agentId)).agent).toMatchObject({ apiEnabled: false, ownerPersonId: null });
   });
 
-  test('changes of different fields at once are all kept', async () => {
+  test('keeps parallel changes of different fields', async () => {
     const agentId = (await applyOne(manifestOf(newName()))).agentId!;
     const params = { agentId };
     await Promise.all([
@@ -212,7 +212,7 @@ describe('who reaches an agent', () => {
   });
 });
 
-test('tells what an Agent does without, and what its tools may do', async () => {
+test('shows missing optional credentials of an Agent as warnings, and its tool policies', async () => {
   const tools = [{ pattern: 'web__*', policy: 'ask' }];
   const web = { name: 'web', url: 'https://x', headers: { Cookie: { env: 'THERE_IS_NO_COOKIE' } }, required: false };
   const { agentId } = await applyOne(manifestOf(newName(), { tools, toolServers: [web] }));
@@ -232,7 +232,7 @@ test('tells what an Agent does without, and what its tools may do', async () => 
   expect(await get(required.agentId!)).toMatchObject({ readiness: [{}], warnings: [], toolPolicies: [] });
 });
 
-test('tells which tools of a server were left out', async () => {
+test('shows as a warning which tools of a server were left out', async () => {
   const { agentId } = await applyOne(manifestOf(newName(), { toolServers: [{ name: 'web', url: 'https://x' }] }));
   await admin.pool.query(`insert into tool_server_warnings values ($1, 'web', '{It has no name.}')`, [agentId]);
   expect(await get(agentId!)).toMatchObject({
@@ -246,7 +246,7 @@ test('tells which tools of a server were left out', async () => {
   });
 });
 
-test('readiness tells operators exactly what is missing', async () => {
+test('readiness names a missing harness in the answers and in the doctor', async () => {
   const name = newName();
   const missing = manifestOf(name, { harness: { name: 'absent' } });
   const applied = await applyOne(missing, { publish: true });
@@ -258,7 +258,7 @@ test('readiness tells operators exactly what is missing', async () => {
   expect([found.status, found.message.includes(`${name} (${applied.agentId}): ${detail}`)]).toEqual(['warning', true]);
 });
 
-test('a Run keeps the version that it was made with', async () => {
+test('a Run keeps the agent version that it was created with', async () => {
   const name = newName();
   const agentId = (await applyOne(manifestOf(name), { publish: true })).agentId!;
   const threadId = await admin.api.newThread({ agentId, text: 'hi' });
@@ -275,8 +275,8 @@ test('a Run keeps the version that it was made with', async () => {
   expect(versions.map((manifest) => manifest?.description)).toEqual(['', 'newer']);
 });
 
-describe('deleting', () => {
-  test('ends the Threads: 404 to callers; operators read, export and delete them', async () => {
+describe('deleting an agent', () => {
+  test('terminates its Threads, which return 404 to callers and stay readable for operators', async () => {
     const agentId = (await applyOne(manifestOf(newName()), { publish: true })).agentId!;
     const [idle, busy] = [await admin.api.newThread({ agentId }), await admin.api.newThread({ agentId, text: 'hi' })];
     const runId = (await admin.do('listRuns', { query: { threadId: busy } })).runs[0]!.id;
@@ -289,7 +289,7 @@ describe('deleting', () => {
       const types = (await admin.lines('exportThread', { params: { threadId } })).map(({ type }) => type);
       expect(types).toContain('thread.terminated');
       await eventually(async () => (await admin.api.get(`/threads/${threadId}`)).status === 404, {
-        what: '404 to callers',
+        what: 'callers get 404',
       });
     }
     expect((await admin.do('getRun', { params: { runId } })).run).toMatchObject({ status: 'cancelled', work: null });
@@ -300,14 +300,14 @@ describe('deleting', () => {
     expect((await get(agentId)).agent).toEqual(answer.agent);
   });
 
-  test('twice at once deletes once', async () => {
+  test('returns 200 and 409 to two parallel requests', async () => {
     const agentId = (await applyOne(manifestOf(newName()))).agentId!;
     const both = await Promise.all([1, 2].map(() => admin.send('deleteAgent', { params: { agentId } })));
     expect(both.map(({ status }) => status).toSorted()).toEqual([200, 409]);
   });
 });
 
-test('lists of organizations, people and agents: filters and pages', async () => {
+test('lists organizations, people and agents by filters and in pages', async () => {
   const name = `of ${createHash('sha1').update(newId()).digest('hex')}`;
   const organizations: string[] = [];
   for (let i = 0; i < 3; i++)

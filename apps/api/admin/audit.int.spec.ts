@@ -13,8 +13,8 @@ afterAll(() => admin.stop());
 
 const manifestOf = (name: string, more: object = {}) => ({ name, harness: { name: 'echo' }, ...more });
 
-/** Does it, and answers its entries without what is the same in all. */
-async function told<N extends AdminOperationName>(name: N, given: Given<N>) {
+/** Calls an operation. Returns its answer, and its audit entries without the fields that are the same in all. */
+async function audited<N extends AdminOperationName>(name: N, given: Given<N>) {
   let answer: Answer<N> | undefined;
   const entries = await admin.entriesOf(async () => void (answer = await admin.do(name, given)));
   const short = entries.map((entry): unknown[] => {
@@ -39,14 +39,14 @@ async function newRun(): Promise<{ threadId: string; runId: string }> {
   return { threadId, runId: (await admin.api.get(`/threads/${threadId}`)).json.run.id };
 }
 
-/** A Run that waits for a person. */
+/** Creates a Run that waits for a person. */
 async function newQuestion(): Promise<{ threadId: string; runId: string; requestId: string }> {
   const { threadId, runId } = await newRun();
   const requestId = await admin.api.ask(threadId, runId);
   return { threadId, runId, requestId };
 }
 
-it('says who, what and when', async () => {
+it('an audit entry has the actor, the action and the time', async () => {
   const before = Date.now() - 2_000;
   const [entry] = await admin.entriesOf(() => admin.do('createOrganization', { body: { name: 'Acme & Söhne' } }));
   const { entries } = await admin.do('listAudit', { query: { limit: 1 } });
@@ -65,31 +65,31 @@ it('says who, what and when', async () => {
   expect(occurredAt > before && occurredAt < Date.now() + 2_000).toBe(true);
 });
 
-describe('one entry a change, none where nothing changes', () => {
-  test('organizations, people and memberships', async () => {
+describe('each change has one audit entry, and a call without effect has none', () => {
+  test('for organizations, people and memberships', async () => {
     const { organization } = await admin.do('createOrganization', { body: { name: 'One' } });
     const params = { organizationId: organization.id };
-    const renamed = await told('renameOrganization', { params, body: { name: 'Two' } });
+    const renamed = await audited('renameOrganization', { params, body: { name: 'Two' } });
     expect(renamed.entries).toEqual([['organization.renamed', organization.id, { name: 'Two', was: 'One' }]]);
-    expect((await told('renameOrganization', { params, body: { name: 'Two' } })).entries).toEqual([]);
-    const limited = await told('limitOrganization', { params, body: { runs: 3 } });
+    expect((await audited('renameOrganization', { params, body: { name: 'Two' } })).entries).toEqual([]);
+    const limited = await audited('limitOrganization', { params, body: { runs: 3 } });
     expect(limited.answer.organization.concurrency).toEqual({ runs: 3 });
     expect(limited.entries).toEqual([['organization.limited', organization.id, { runs: 3, was: null }]]);
-    expect((await told('limitOrganization', { params, body: { runs: 3 } })).entries).toEqual([]);
+    expect((await audited('limitOrganization', { params, body: { runs: 3 } })).entries).toEqual([]);
 
-    const quota = await told('setFileQuota', { params, body: { maxCount: 9, maxBytes: 100 } });
+    const quota = await audited('setFileQuota', { params, body: { maxCount: 9, maxBytes: 100 } });
     expect(quota.answer.organization.files).toMatchObject({ count: 0, bytes: 0, maxCount: 9, maxBytes: 100 });
     const was = { maxCount: null, maxBytes: null };
     expect(quota.entries).toEqual([
       ['organization.file_quota_set', organization.id, { maxCount: 9, maxBytes: 100, was }],
     ]);
     // Omitted fields stay.
-    const again = await told('setFileQuota', { params, body: { maxBytes: null } });
+    const again = await audited('setFileQuota', { params, body: { maxBytes: null } });
     expect(again.answer.organization.files).toMatchObject({ maxCount: 9, maxBytes: null });
-    expect((await told('setFileQuota', { params, body: {} })).entries).toEqual([]);
+    expect((await audited('setFileQuota', { params, body: {} })).entries).toEqual([]);
 
     const both = [organization.id, organizationId, organization.id];
-    const made = await told('createPerson', { body: { name: 'Eve', organizationIds: both } });
+    const made = await audited('createPerson', { body: { name: 'Eve', organizationIds: both } });
     const { id } = made.answer.person;
     expect(made.entries).toEqual([
       ['person.created', id, { name: 'Eve' }],
@@ -97,92 +97,92 @@ describe('one entry a change, none where nothing changes', () => {
       ['member.added', id, {}],
     ]);
     expect(made.answer.person.organizationIds).toEqual([...new Set(both)].toSorted());
-    const person = await told('renamePerson', { params: { personId: id }, body: { name: 'Eva' } });
+    const person = await audited('renamePerson', { params: { personId: id }, body: { name: 'Eva' } });
     expect(person.entries).toEqual([['person.renamed', id, { name: 'Eva', was: 'Eve' }]]);
-    expect((await told('renamePerson', { params: { personId: id }, body: { name: 'Eva' } })).entries).toEqual([]);
+    expect((await audited('renamePerson', { params: { personId: id }, body: { name: 'Eva' } })).entries).toEqual([]);
 
     const member = { params: { ...params, personId: id } };
-    expect((await told('removeMember', member)).entries).toEqual([['member.removed', id, {}]]);
-    expect((await told('removeMember', member)).entries).toEqual([]);
+    expect((await audited('removeMember', member)).entries).toEqual([['member.removed', id, {}]]);
+    expect((await audited('removeMember', member)).entries).toEqual([]);
     const added = { params, body: { personId: id } };
-    expect((await told('addMember', added)).entries).toEqual([['member.added', id, {}]]);
-    expect((await told('addMember', added)).entries).toEqual([]);
+    expect((await audited('addMember', added)).entries).toEqual([['member.added', id, {}]]);
+    expect((await audited('addMember', added)).entries).toEqual([]);
   });
 
-  test('tokens', async () => {
+  test('for tokens', async () => {
     const { tokenId } = await newToken();
     const params = { tokenId };
     const expiresAt = '2030-01-01T01:00:00+01:00';
-    const updated = await told('updateToken', { params, body: { name: 'other', expiresAt } });
+    const updated = await audited('updateToken', { params, body: { name: 'other', expiresAt } });
     expect(updated.entries).toEqual([
       ['token.updated', tokenId, { name: 'other', expiresAt: '2030-01-01T00:00:00.000Z' }],
     ]);
-    expect((await told('updateToken', { params, body: { name: 'other', expiresAt } })).entries).toEqual([]);
-    expect((await told('updateToken', { params, body: {} })).entries).toEqual([]);
-    const rotated = await told('rotateToken', { params, body: { graceSeconds: 60 } });
+    expect((await audited('updateToken', { params, body: { name: 'other', expiresAt } })).entries).toEqual([]);
+    expect((await audited('updateToken', { params, body: {} })).entries).toEqual([]);
+    const rotated = await audited('rotateToken', { params, body: { graceSeconds: 60 } });
     expect(rotated.entries).toEqual([['token.rotated', tokenId, { graceSeconds: 60 }]]);
-    const revoked = await told('revokeToken', { params });
+    const revoked = await audited('revokeToken', { params });
     expect(revoked.entries).toEqual([['token.revoked', tokenId, {}]]);
-    const again = await told('revokeToken', { params });
+    const again = await audited('revokeToken', { params });
     expect([again.entries, again.answer]).toEqual([[], revoked.answer]);
   });
 
-  test('agents', async () => {
-    const manifests = [manifestOf('told'), manifestOf('told too')];
+  test('for agents', async () => {
+    const manifests = [manifestOf('audited'), manifestOf('audited too')];
     const body = { organizationId, ownerPersonId: personId, manifests, publish: true };
-    const applied = await told('applyManifests', { body });
+    const applied = await audited('applyManifests', { body });
     expect(applied.entries.map(([action]) => action)).toEqual(
       manifests.flatMap(() => ['agent.created', 'agent.version_added', 'agent.published']),
     );
-    expect((await told('applyManifests', { body })).entries).toEqual([]);
+    expect((await audited('applyManifests', { body })).entries).toEqual([]);
     expect(
-      (await told('applyManifests', { body: { ...body, manifests: [manifestOf('x')], dryRun: true } })).entries,
+      (await audited('applyManifests', { body: { ...body, manifests: [manifestOf('x')], dryRun: true } })).entries,
     ).toEqual([]);
 
     const agentId = applied.answer.agents[0]!.agentId!;
     const params = { agentId };
-    expect((await told('publishAgent', { params })).entries).toEqual([]);
-    const name = 'told';
-    expect((await told('unpublishAgent', { params })).entries).toEqual([
+    expect((await audited('publishAgent', { params })).entries).toEqual([]);
+    const name = 'audited';
+    expect((await audited('unpublishAgent', { params })).entries).toEqual([
       ['agent.unpublished', agentId, { name, published: false }],
     ]);
-    expect((await told('unpublishAgent', { params })).entries).toEqual([]);
+    expect((await audited('unpublishAgent', { params })).entries).toEqual([]);
     const change = { access: 'invited', ownerPersonId: null } as const;
-    expect((await told('updateAgent', { params, body: { ...change, apiEnabled: true } })).entries).toEqual([
+    expect((await audited('updateAgent', { params, body: { ...change, apiEnabled: true } })).entries).toEqual([
       ['agent.updated', agentId, { name, ...change }],
     ]);
-    expect((await told('updateAgent', { params, body: { ...change, apiEnabled: true } })).entries).toEqual([]);
+    expect((await audited('updateAgent', { params, body: { ...change, apiEnabled: true } })).entries).toEqual([]);
     const invited = { params, body: { personId } };
-    expect((await told('invitePerson', invited)).entries).toEqual([['agent.invited', agentId, { personId }]]);
-    expect((await told('invitePerson', invited)).entries).toEqual([]);
+    expect((await audited('invitePerson', invited)).entries).toEqual([['agent.invited', agentId, { personId }]]);
+    expect((await audited('invitePerson', invited)).entries).toEqual([]);
     const uninvited = { params: { agentId, personId } };
-    expect((await told('uninvitePerson', uninvited)).entries).toEqual([['agent.uninvited', agentId, { personId }]]);
-    expect((await told('uninvitePerson', uninvited)).entries).toEqual([]);
+    expect((await audited('uninvitePerson', uninvited)).entries).toEqual([['agent.uninvited', agentId, { personId }]]);
+    expect((await audited('uninvitePerson', uninvited)).entries).toEqual([]);
 
     await admin.do('applyManifests', {
-      body: { organizationId, manifests: [manifestOf('told', { description: '2' })] },
+      body: { organizationId, manifests: [manifestOf('audited', { description: '2' })] },
     });
-    expect((await told('rollBackAgent', { params, body: {} })).entries).toEqual([
+    expect((await audited('rollBackAgent', { params, body: {} })).entries).toEqual([
       ['agent.rolled_back', agentId, { name, version: 3, as: 1 }],
     ]);
-    expect((await told('deleteAgent', { params })).entries).toEqual([['agent.deleted', agentId, { name }]]);
+    expect((await audited('deleteAgent', { params })).entries).toEqual([['agent.deleted', agentId, { name }]]);
   });
 
-  test('Threads, Runs and the queue', async () => {
+  test('for Threads, Runs and the queue', async () => {
     const { threadId, runId } = await newRun();
-    const cancelled = await told('cancelRun', { params: { runId } });
+    const cancelled = await audited('cancelRun', { params: { runId } });
     expect(cancelled.entries).toEqual([['run.cancelled', runId, { threadId }]]);
-    const retried = await told('retryRun', { params: { runId } });
+    const retried = await audited('retryRun', { params: { runId } });
     expect(retried.entries).toEqual([['run.retried', runId, { threadId, newRunId: retried.answer.run.id }]]);
     await admin.do('cancelRun', { params: { runId: retried.answer.run.id } });
     const params = { threadId };
-    expect((await told('archiveThread', { params })).entries).toEqual([['thread.archived', threadId, {}]]);
-    expect((await told('archiveThread', { params })).entries).toEqual([]);
-    expect((await told('unarchiveThread', { params })).entries).toEqual([['thread.unarchived', threadId, {}]]);
-    expect((await told('unarchiveThread', { params })).entries).toEqual([]);
-    expect((await told('terminateThread', { params })).entries).toEqual([['thread.terminated', threadId, {}]]);
-    expect((await told('terminateThread', { params })).entries).toEqual([]);
-    expect((await told('deleteThread', { params })).entries).toEqual([['thread.deleted', threadId, {}]]);
+    expect((await audited('archiveThread', { params })).entries).toEqual([['thread.archived', threadId, {}]]);
+    expect((await audited('archiveThread', { params })).entries).toEqual([]);
+    expect((await audited('unarchiveThread', { params })).entries).toEqual([['thread.unarchived', threadId, {}]]);
+    expect((await audited('unarchiveThread', { params })).entries).toEqual([]);
+    expect((await audited('terminateThread', { params })).entries).toEqual([['thread.terminated', threadId, {}]]);
+    expect((await audited('terminateThread', { params })).entries).toEqual([]);
+    expect((await audited('deleteThread', { params })).entries).toEqual([['thread.deleted', threadId, {}]]);
 
     const asking = await newQuestion();
     const answer = {
@@ -190,22 +190,22 @@ describe('one entry a change, none where nothing changes', () => {
       body: { decision: 'reject_once' },
     } as const;
     const details = { ...answer.params, ...answer.body, toolName: 'send_note' };
-    expect((await told('answerConfirmation', answer)).entries).toEqual([
+    expect((await audited('answerConfirmation', answer)).entries).toEqual([
       ['run.confirmation_answered', asking.runId, details],
     ]);
 
     const queue = (await admin.do('getQueue')).queue.name;
-    expect((await told('pauseQueue', {})).entries).toEqual([['queue.paused', queue, {}]]);
-    expect((await told('pauseQueue', {})).entries).toEqual([]);
-    expect((await told('resumeQueue', {})).entries).toEqual([['queue.resumed', queue, {}]]);
-    expect((await told('resumeQueue', {})).entries).toEqual([]);
-    const rebuilt = await told('rebuildProjections', { body: {} });
+    expect((await audited('pauseQueue', {})).entries).toEqual([['queue.paused', queue, {}]]);
+    expect((await audited('pauseQueue', {})).entries).toEqual([]);
+    expect((await audited('resumeQueue', {})).entries).toEqual([['queue.resumed', queue, {}]]);
+    expect((await audited('resumeQueue', {})).entries).toEqual([]);
+    const rebuilt = await audited('rebuildProjections', { body: {} });
     expect(rebuilt.entries).toEqual([['projections.rebuilt', null, { from: null }]]);
-    expect((await told('verify', { body: {} })).entries).toEqual([]);
+    expect((await audited('verify', { body: {} })).entries).toEqual([]);
   });
 });
 
-test('what is refused by the state of things is no entry and changes nothing', async () => {
+test('a call that is refused with a conflict adds no audit entry and changes nothing', async () => {
   const { tokenId } = await newToken();
   await admin.do('revokeToken', { params: { tokenId } });
   const agentId = await newAgent('refusing');
@@ -241,7 +241,7 @@ test('what is refused by the state of things is no entry and changes nothing', a
   expect(await admin.rowCounts()).toEqual(before);
 });
 
-test('no secret is in any entry, nor in any answer but that of minting and rotating', async () => {
+test('secrets appear in no audit entry, and only in the answers of minting and rotating', async () => {
   const { tokenId, secret } = await newToken('secretive');
   const rotated = await admin.do('rotateToken', { params: { tokenId }, body: { graceSeconds: 60 } });
   const hashes = [secret, rotated.secret].map((each) => createHash('sha256').update(each).digest());
@@ -266,7 +266,7 @@ test('no secret is in any entry, nor in any answer but that of minting and rotat
   expect(texts.filter((text) => secrets.some((each) => text.includes(each)))).toEqual([]);
 });
 
-describe('an entry that cannot be written', () => {
+describe('an audit entry that cannot be written', () => {
   beforeAll(() =>
     admin.pool.query(`
       create function fail_audit() returns trigger language plpgsql as $$ begin raise exception 'no room'; end $$;
@@ -276,7 +276,7 @@ describe('an entry that cannot be written', () => {
   );
   afterAll(() => admin.pool.query('drop trigger fail_audit on audit_entries'));
 
-  /** The rows of all tables: nothing of them may change. Of tokens but for when they were used. */
+  /** Returns a checksum of the rows of each table, without the last use of tokens. */
   async function everything(): Promise<Record<string, string>> {
     const all: Record<string, string> = {};
     for (const table of Object.keys(await admin.rowCounts())) {
@@ -288,7 +288,7 @@ describe('an entry that cannot be written', () => {
     return all;
   }
 
-  test('takes its change with it, and what has no transaction is not begun', async () => {
+  test('rolls its change back, and prevents a change without a transaction', async () => {
     const { tokenId } = await newToken('kept');
     const agentId = await newAgent('kept');
     await admin.do('applyManifests', {
@@ -334,7 +334,7 @@ describe('an entry that cannot be written', () => {
       ['pauseQueue', {}],
       ['rebuildProjections', { body: {} }],
     ];
-    // What rebuild would mend.
+    // A difference that rebuild would repair.
     await admin.pool.query(`update thread_summaries set title = 'wrong' where thread_id = $1`, [threadId]);
     await admin.pool.query('alter table audit_entries enable trigger fail_audit');
     const before = await everything();
@@ -343,7 +343,7 @@ describe('an entry that cannot be written', () => {
       expect([name, await everything()]).toEqual([name, before]);
     }
     await admin.pool.query('alter table audit_entries disable trigger fail_audit');
-    // Each would have changed something: else nothing was shown.
+    // Shows that each call would have changed something.
     for (const [name, sent] of all) {
       if (name === 'cancelRun' || name === 'retryRun' || name === 'deleteThread') continue;
       const { length } = await admin.entriesOf(() => admin.send(name, sent));
@@ -352,7 +352,7 @@ describe('an entry that cannot be written', () => {
   });
 });
 
-test('the log cannot be changed, by whatever statement', async () => {
+test('the audit log rejects update, delete and truncate', async () => {
   for (const statement of [
     `update audit_entries set actor_name = 'nobody'`,
     'delete from audit_entries',
@@ -363,7 +363,7 @@ test('the log cannot be changed, by whatever statement', async () => {
   }
 });
 
-test('changes at once tell what was, each its own', async () => {
+test('parallel changes each have an audit entry with the value before', async () => {
   const { organization } = await admin.do('createOrganization', { body: { name: '0' } });
   const params = { organizationId: organization.id };
   const names = Array.from({ length: 8 }, (_, i) => `name ${i}`);
@@ -371,13 +371,13 @@ test('changes at once tell what was, each its own', async () => {
     Promise.all(names.map((name) => admin.do('renameOrganization', { params, body: { name } }))),
   );
   const steps = new Map(entries.map(({ details }) => [details['was'], details['name']]));
-  // One after the other: from the first name there is one way through all of them.
+  // The entries form one chain from the first name through all others.
   let last: unknown = '0';
   for (let i = 0; i < names.length; i++) last = steps.get(last);
   expect((await admin.do('getOrganization', { params })).organization.name).toBe(last);
   expect(steps.size).toBe(names.length);
 
-  const agentId = await newAgent('at once');
+  const agentId = await newAgent('in parallel');
   const published = await admin.actionsOf(() =>
     Promise.all(names.map(() => admin.do('publishAgent', { params: { agentId } }))),
   );
@@ -394,10 +394,10 @@ test('changes at once tell what was, each its own', async () => {
   expect(updated.map(({ details }) => Object.keys(details).length)).toEqual(updated.map(() => 1));
 });
 
-describe('reading it', () => {
+describe('the list of audit entries', () => {
   const ids = (entries: AuditEntry[]): string[] => entries.map(({ id }) => id);
 
-  test('pages neither skip nor double, also while entries are added', async () => {
+  test('has pages that neither skip nor repeat entries while others are added', async () => {
     const all = ids((await admin.do('listAudit')).entries);
     const seen: string[] = [];
     for (let cursor: string | undefined; ;) {
@@ -412,7 +412,7 @@ describe('reading it', () => {
     expect(all.toSorted().toReversed()).toEqual(all);
   });
 
-  test('each filter', async () => {
+  test('has filters by actor, organization, target, action and time', async () => {
     const { token, secret } = await admin.do('mintToken', { body: { kind: 'operator', name: 'Linus' } });
     const { rows } = await admin.pool.query<{ now: string }>('select clock_timestamp() as now');
     const since = rows[0]!.now;

@@ -14,7 +14,7 @@ interface Asking {
   requestIds: string[];
 }
 
-/** A Run that waits, having asked so many things. */
+/** Creates a Run that waits for this many confirmations. */
 async function asking(count = 1, { agentId = admin.api.agentId, input = {} } = {}): Promise<Asking> {
   const threadId = await admin.api.newThread({ text: 'hi', agentId });
   const runId = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
@@ -45,7 +45,7 @@ const answer = (threadId: string, requestId: string, decision: 'allow_once' | 'r
 const refused = (threadId: string, requestId: string) =>
   admin.refused('answerConfirmation', { params: { threadId, requestId }, body: { decision: 'allow_once' } });
 
-test('lists what waits, each with what it asks, newest first, by Thread, Agent and organization, in pages', async () => {
+test('lists waiting Runs with their requests, newest first, by Thread, Agent and organization, in pages', async () => {
   const agentId = await admin.api.newAgent();
   const { organizationId } = admin.api;
   const first = await asking(2, { agentId });
@@ -75,7 +75,7 @@ test('lists what waits, each with what it asks, newest first, by Thread, Agent a
   expect(await ids({ agentId, limit: 1, cursor: page.nextCursor! })).toEqual([first.runId]);
 });
 
-test('a page of large requests ends early, and the next goes on', async () => {
+test('ends a page of large requests early, and continues on the next', async () => {
   const agentId = await admin.api.newAgent();
   const large = { input: { text: 'x'.repeat(900_000) }, agentId };
   const all: string[] = [];
@@ -89,7 +89,7 @@ test('a page of large requests ends early, and the next goes on', async () => {
   expect(seen).toEqual([all.slice(0, 3), all.slice(3)]);
 });
 
-test('an answer is the operator’s; with the last one the Run goes on', async () => {
+test('records the operator with each decision, and continues the Run after the last one', async () => {
   const { threadId, runId, requestIds } = await asking(2);
   const [one, two] = requestIds as [string, string];
   const { run } = await answer(threadId, one, 'reject_once');
@@ -105,7 +105,7 @@ test('an answer is the operator’s; with the last one the Run goes on', async (
   ]);
 });
 
-test('what was answered before, or whose Run has ended, is a conflict; what was never asked is not found', async () => {
+test('returns a conflict for a decided request and an ended Run, and not_found for an unknown request', async () => {
   const { threadId, requestIds } = await asking(2);
   const [one, two] = requestIds as [string, string];
   await answer(threadId, one);
@@ -117,7 +117,7 @@ test('what was answered before, or whose Run has ended, is a conflict; what was 
   expect((await list({ threadId: other.threadId })).waiting).toEqual([]);
 });
 
-test('is answered once, by however many at once', async () => {
+test('accepts one of five parallel decisions on the same request', async () => {
   const { threadId, requestIds } = await asking();
   const params = { threadId, requestId: requestIds[0]! };
   const sent = { params, body: { decision: 'allow_once' } };

@@ -1,27 +1,27 @@
 import { Readable } from 'node:stream';
 import { isLargeJson, largeJson } from '#platform';
 
-/** For so long it is waited for a first line, or a refusal, before the answer begins. Milliseconds. */
+/** How long the start of the answer waits for the first line or a refusal, milliseconds. */
 const FIRST_WITHIN_MS = 1_000;
-/** An empty line after so much silence: else what stands between would hang up. Milliseconds. */
+/** The silence after which an empty line is sent, so that proxies keep the connection open. Milliseconds. */
 const KEEPALIVE_MS = 15_000;
 
 const LINE_END = Buffer.from('\n');
 
 export interface LinesOptions {
-  /** Aborted with what the last line is to say: the token was revoked, or the process stops. Without a reason: the reader has gone. */
+  /** Aborts with the error of the last line, or without a reason if the reader has disconnected. */
   signal: AbortSignal;
-  /** The line that says what has failed after the answer has begun. */
-  lastWords: (error: unknown) => object;
+  /** Returns the line for an error after the answer has begun. */
+  errorLine: (error: unknown) => object;
 }
 
-/** The items as NDJSON. Rejects with what is thrown before the first of them, so that it can be answered as an error. */
-export async function linesAsTheyCome(items: AsyncIterable<object>, options: LinesOptions): Promise<Readable> {
+/** Streams the items as NDJSON. Rejects with an error before the first item, so that it can be sent as an error response. */
+export async function streamLines(items: AsyncIterable<object>, options: LinesOptions): Promise<Readable> {
   const iterator = items[Symbol.asyncIterator]();
   const first = iterator.next();
   const isLate = (await within(first, FIRST_WITHIN_MS)) === null;
   const lines = Readable.from(encode(iterator, first, isLate, options));
-  // Also where the reader has gone before the first line was asked for: what has not begun has no `finally`.
+  // Needed if the reader disconnects before the first line is requested, because an unstarted generator runs no `finally`.
   lines.once('close', () => void iterator.return?.().catch(() => undefined));
   return lines;
 }
@@ -32,9 +32,9 @@ async function* encode(
   iterator: AsyncIterator<object>,
   first: Next,
   isLate: boolean,
-  { signal, lastWords }: LinesOptions,
+  { signal, errorLine }: LinesOptions,
 ): AsyncGenerator<string | Buffer> {
-  // The head of an answer goes out with its first byte.
+  // Node sends the headers with the first byte.
   if (isLate) yield '\n';
   try {
     for (let next = first; ; next = iterator.next()) {
@@ -46,12 +46,12 @@ async function* encode(
       yield isLargeJson(value) ? Buffer.concat([await largeJson(value), LINE_END]) : `${JSON.stringify(value)}\n`;
     }
   } catch (error) {
-    if (error === signal.reason && error instanceof DOMException) return; // nobody is left to be told
-    yield `${JSON.stringify(lastWords(error))}\n`;
+    if (error === signal.reason && error instanceof DOMException) return; // the reader has disconnected
+    yield `${JSON.stringify(errorLine(error))}\n`;
   }
 }
 
-/** Null after the time; rejects as the promise does. */
+/** Returns null after the time. Rejects as the promise does. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

@@ -1,7 +1,7 @@
-import { linesAsTheyCome } from './lines.ts';
+import { streamLines } from './lines.ts';
 
 const signal = new AbortController().signal;
-const lastWords = (error: unknown) => ({ error: { message: (error as Error).message } });
+const errorLine = (error: unknown) => ({ error: { message: (error as Error).message } });
 
 async function* failing(lines: number) {
   for (let i = 0; i < lines; i++) yield await Promise.resolve({ i });
@@ -10,16 +10,16 @@ async function* failing(lines: number) {
 
 async function read(items: AsyncIterable<object>): Promise<string> {
   let text = '';
-  for await (const chunk of await linesAsTheyCome(items, { signal, lastWords })) text += String(chunk);
+  for await (const chunk of await streamLines(items, { signal, errorLine })) text += String(chunk);
   return text;
 }
 
-test('what fails before the first line is no answer; what fails later is the last line', async () => {
-  await expect(linesAsTheyCome(failing(0), { signal, lastWords })).rejects.toThrow('broken');
+test('rejects for a failure before the first line, and writes a later one as the last line', async () => {
+  await expect(streamLines(failing(0), { signal, errorLine })).rejects.toThrow('broken');
   expect(await read(failing(2))).toBe('{"i":0}\n{"i":1}\n{"error":{"message":"broken"}}\n');
 });
 
-test('a large line is the JSON that it would be anyway', async () => {
+test('writes a large line as the same JSON as a small one', async () => {
   const large = { text: 'é"\n'.repeat(100_000) };
   async function* lines() {
     yield await Promise.resolve(large);
@@ -28,53 +28,53 @@ test('a large line is the JSON that it would be anyway', async () => {
   expect(await read(lines())).toBe(`${JSON.stringify(large)}\n{"i":1}\n`);
 });
 
-describe('with the clock in hand', () => {
+describe('with a fake clock', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
 
-  test('a late first line does not hold the answer back, and silence is broken by empty lines', async () => {
-    let goOn: () => void = () => undefined;
+  test('an answer starts before its late first line, and sends empty lines during silence', async () => {
+    let sendFirst: () => void = () => undefined;
     async function* late() {
-      await new Promise<void>((resolve) => (goOn = resolve));
+      await new Promise<void>((resolve) => (sendFirst = resolve));
       yield { late: true };
     }
-    const answer = linesAsTheyCome(late(), { signal, lastWords });
+    const answer = streamLines(late(), { signal, errorLine });
     await jest.advanceTimersByTimeAsync(1_000);
     const lines = (await answer)[Symbol.asyncIterator]();
     expect(await lines.next()).toEqual({ done: false, value: '\n' });
     const silence = lines.next();
     await jest.advanceTimersByTimeAsync(15_000);
     expect(await silence).toEqual({ done: false, value: '\n' });
-    goOn();
+    sendFirst();
     expect(await lines.next()).toEqual({ done: false, value: '{"late":true}\n' });
   });
 });
 
-test('the items are let go of when nobody reads them, also before the first was asked for', async () => {
-  let isLetGo = false;
+test('releases the items when the reader disconnects before the first line', async () => {
+  let isReleased = false;
   async function* items() {
     try {
       for (;;) yield await Promise.resolve({});
     } finally {
-      isLetGo = true;
+      isReleased = true;
     }
   }
-  const lines = await linesAsTheyCome(items(), { signal, lastWords });
+  const lines = await streamLines(items(), { signal, errorLine });
   await new Promise((resolve) => lines.once('close', resolve).destroy());
   await new Promise(setImmediate);
-  expect(isLetGo).toBe(true);
+  expect(isReleased).toBe(true);
 });
 
 test.each([
-  ['what was cut short says why in its last line', new Error('it stops'), '{"error":{"message":"it stops"}}\n'],
-  ['whoever has gone is told nothing', undefined, ''],
+  ['an aborted answer gives the reason in its last line', new Error('it stops'), '{"error":{"message":"it stops"}}\n'],
+  ['an answer without a reader ends without an error line', undefined, ''],
 ])('%s', async (_, reason, last) => {
   const ending = new AbortController();
   async function* items() {
     yield await Promise.resolve({ i: 0 });
     ending.abort(reason);
   }
-  const lines = await linesAsTheyCome(items(), { signal: ending.signal, lastWords });
+  const lines = await streamLines(items(), { signal: ending.signal, errorLine });
   let text = '';
   for await (const chunk of lines) text += chunk as string;
   expect(text).toBe(`{"i":0}\n${last}`);

@@ -3,9 +3,9 @@ import { verify } from '#projections';
 import { type ManyThreads, reportLatency, seedManyThreads } from '#testing';
 import { AdminUnderTest, type Sent } from './admin-under-test.testing.ts';
 
-// How long each read takes on an installation of some age: 10,000 Threads, 17,000 Runs, 200,000 events.
+// Measures each read on a large installation: 10,000 Threads, 17,000 Runs, 200,000 events.
 
-/** What a page waits for its data at most; on a quiet machine it is a tenth. */
+/** The longest time of a read, ten times that on a quiet machine. */
 const BOUND_MS = 300;
 
 let admin: AdminUnderTest;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => admin.stop());
 
-test('the data are as appends would have left them', async () => {
+test('the seeded data pass verify', async () => {
   const { rows } = await admin.pool.query<Record<string, number>>(
     `select (select count(*)::integer from streams) as threads, (select count(*)::integer from run_summaries) as runs,
             (select count(*)::integer from events) as events, (select count(*)::integer from run_work) as live`,
@@ -32,13 +32,13 @@ test('the data are as appends would have left them', async () => {
 
 const ago = (hours: number): string => new Date(Date.now() - hours * 3_600_000).toISOString();
 
-/** What each operation is asked, by every filter; the number says how many it finds at least. */
-const ASKED: [AdminOperationName, string, (world: ManyThreads & { runId: string }) => Sent, number?][] = [
+/** The calls of each operation with every filter. The number is the minimum count of items. */
+const CALLS: [AdminOperationName, string, (world: ManyThreads & { runId: string }) => Sent, number?][] = [
   ...([5, 60, 1_440, 10_080].map((windowMinutes) => [
     'getOverview',
     `of ${windowMinutes} minutes`,
     () => ({ query: { windowMinutes } }),
-  ]) as typeof ASKED),
+  ]) as typeof CALLS),
   ['getQueue', '', () => ({})],
   ['listRuns', 'live', () => ({}), 60],
   ['listRuns', 'live, waiting', () => ({ query: { status: 'waiting_input' } }), 20],
@@ -75,7 +75,7 @@ const ASKED: [AdminOperationName, string, (world: ManyThreads & { runId: string 
   ['listAudit', '', () => ({}), 100],
   ['listAudit', 'of an actor', () => ({ query: { actorId: 'operator 1' } }), 100],
   ['listAudit', 'of an action', () => ({ query: { action: 'token' } }), 100],
-  ['listAudit', 'of an action that nobody did', () => ({ query: { action: 'nothing' } }), 0],
+  ['listAudit', 'of an unused action', () => ({ query: { action: 'nothing' } }), 0],
   ['listAudit', 'since', () => ({ query: { since: ago(24) } }), 100],
   ['listTokens', '', () => ({}), 100],
   ['listTokens', 'active, of a person', ({ personId }) => ({ query: { personId, status: 'active' } }), 100],
@@ -83,14 +83,14 @@ const ASKED: [AdminOperationName, string, (world: ManyThreads & { runId: string 
   ['listAgents', 'of an organization', ({ organizationId }) => ({ query: { organizationId } }), 40],
 ];
 
-describe('answers in time', () => {
-  for (const [name, how, sentFor, atLeast] of ASKED) {
+describe('a read of a large installation is fast enough', () => {
+  for (const [name, how, sentFor, atLeast] of CALLS) {
     test(`${name} ${how}`, async () => {
       const { runs } = await admin.do('getThread', { params: { threadId: seeded.threadId } });
       const sent = sentFor({ ...seeded, runId: runs[0]!.id });
-      const askedAt = performance.now();
+      const startedAt = performance.now();
       const { status, json, text } = await admin.send(name, sent);
-      const tookMs = performance.now() - askedAt;
+      const tookMs = performance.now() - startedAt;
       expect([status, text]).toEqual([200, text]);
       const list = Object.values(json as object).find((value): value is unknown[] => Array.isArray(value));
       if (atLeast === 0) expect(list).toEqual([]);

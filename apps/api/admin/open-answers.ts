@@ -2,13 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Callers } from '../http/callers.ts';
 import { ApiError, unauthenticated } from '../http/http-errors.ts';
 
-/**
- * With the 2 s for which tokens are remembered: a revocation ends long answers within 5 s
- * (docs/spec/decisions.md#tokens).
- */
+/** Together with the 2 s cache of tokens, ends long answers within 5 s of a revocation (docs/spec/decisions.md#tokens). */
 const RECHECK_MS = 1_000;
 
-/** Answers that are under way: they end when their reader hangs up, their token or session ends, or the process stops. */
+/** The open answers. Ends each one when its reader disconnects, its token or session ends, or the process stops. */
 export class OpenAnswers {
   private readonly open = new Map<FastifyRequest, AbortController>();
   private readonly timer = setInterval(() => void this.recheck(), RECHECK_MS).unref();
@@ -20,7 +17,7 @@ export class OpenAnswers {
     return this.open.size;
   }
 
-  /** Aborted when the answer is to end, with an ApiError where the reader is to be told why. */
+  /** Returns a signal that aborts when the answer must end. The reason is an ApiError if the reader is still connected. */
   add(request: FastifyRequest, { raw }: FastifyReply): AbortSignal {
     const end = new AbortController();
     this.open.set(request, end);
@@ -28,13 +25,13 @@ export class OpenAnswers {
       this.open.delete(request);
       end.abort();
     });
-    // The connection goes too: the process does not wait for another request.
+    // Closes the connection too, so that the process does not wait for another request.
     raw.once('finish', () => void (this.stopped && raw.socket?.destroySoon()));
     if (this.stopped) end.abort(stopping());
     return end.signal;
   }
 
-  /** For good. */
+  /** Ends all answers, and each one that starts later. */
   stop(): void {
     this.stopped = true;
     clearInterval(this.timer);
@@ -43,7 +40,7 @@ export class OpenAnswers {
 
   private async recheck(): Promise<void> {
     for (const [request, end] of this.open) {
-      // A database that is away has revoked nothing.
+      // If the database is unavailable, nothing was revoked.
       const caller = await this.callers.find(request).catch(() => undefined);
       if (caller === null) end.abort(unauthenticated());
     }

@@ -1,8 +1,8 @@
 import { describeWithPrivateRedis, eventually, faultProxy, startPrivateRedis, type FaultProxy } from '#testing';
 import { AdminUnderTest } from './admin-under-test.testing.ts';
 
-test('a Redis that is away is told, and the rest is answered', async () => {
-  // Nobody listens there.
+test('the overview reports an unreachable Redis, and shows all other data', async () => {
+  // No server listens there.
   const admin = await AdminUnderTest.start({ REDIS_URL: 'redis://127.0.0.1:1' });
   try {
     const { overview } = await admin.do('getOverview');
@@ -15,24 +15,24 @@ test('a Redis that is away is told, and the rest is answered', async () => {
   }
 });
 
-describeWithPrivateRedis('a queue in a Redis that has gone', () => {
-  test('is told with what it means, and the rest is answered', async () => {
+describeWithPrivateRedis('a queue in a killed Redis', () => {
+  test('is reported with its effects, and all other data is shown', async () => {
     const redis = await startPrivateRedis();
     const admin = await AdminUnderTest.start({ QUEUE_URL: redis.url });
     const read = async () => (await admin.do('getOverview')).overview;
-    /** A test machine that is busy makes the database slow. */
-    const told = ({ problems }: Awaited<ReturnType<typeof read>>) =>
+    /** Leaves out a slow database, which a busy test machine causes. */
+    const problemsOf = ({ problems }: Awaited<ReturnType<typeof read>>) =>
       problems.filter(({ kind }) => kind !== 'database_slow').map(({ kind, severity }) => [kind, severity]);
     try {
-      const isThere = async () => (expect(told(await read())).toEqual([['no_worker', 'warning']]), true);
+      const isThere = async () => (expect(problemsOf(await read())).toEqual([['no_worker', 'warning']]), true);
       await eventually(isThere, { what: 'only a worker is missing' });
       await redis.kill();
       const seen = async () => ((next) => next.queue.offered === null && next)(await read());
-      const overview = await eventually(seen, { what: 'the queue is seen to be away' });
+      const overview = await eventually(seen, { what: 'the overview shows that the queue is unavailable' });
       expect([overview.redis?.status, overview.queue.backend]).toEqual(['away', 'redis']);
-      expect(told(overview)).toEqual([
+      expect(problemsOf(overview)).toEqual([
         ['redis_away', 'critical'],
-        // Nobody but the dispatcher of a worker would say it of all.
+        // It would be critical only if the dispatcher of a worker reported it.
         ['queue_away', 'warning'],
         ['no_worker', 'warning'],
       ]);
@@ -43,8 +43,8 @@ describeWithPrivateRedis('a queue in a Redis that has gone', () => {
   });
 });
 
-describeWithPrivateRedis('a queue in a Redis that is silent', () => {
-  test('is told, also to whoever pauses it', async () => {
+describeWithPrivateRedis('a queue in an unresponsive Redis', () => {
+  test('is reported by the overview and the queue, and can be paused', async () => {
     const redis = await startPrivateRedis();
     const admin = await AdminUnderTest.start({ QUEUE_URL: redis.url });
     try {
@@ -67,7 +67,7 @@ describeWithPrivateRedis('a queue in a Redis that is silent', () => {
   });
 });
 
-test('without PostgreSQL there is no overview, and that is told at once', async () => {
+test('the overview returns 503 while PostgreSQL is unreachable', async () => {
   const proxies: FaultProxy[] = [];
   const through = async (url: string): Promise<string> => {
     const proxy = await faultProxy(Number(new URL(url).port || 5432));
@@ -79,15 +79,15 @@ test('without PostgreSQL there is no overview, and that is told at once', async 
   try {
     await admin.do('getOverview');
     proxy!.cut();
-    // The last answer holds for a moment.
-    const away = async () => ((answer) => answer.status !== 200 && answer)(await admin.send('getOverview', {}));
-    const { status, headers, json, text } = await eventually(away, { what: 'the last answer is too old' });
+    // The last answer is cached for a short time.
+    const unavailable = async () => ((answer) => answer.status !== 200 && answer)(await admin.send('getOverview', {}));
+    const { status, headers, json, text } = await eventually(unavailable, { what: 'the cached answer has expired' });
     expect([status, headers.get('retry-after')]).toEqual([503, '1']);
     expect(json).toMatchObject({ error: { code: 'internal_error' } });
     expect(text).not.toMatch(/127\.0\.0\.1|ECONN/);
     proxy!.resume();
     const back = async () => (await admin.send('getOverview', {})).status === 200;
-    await eventually(back, { what: 'it is answered again' });
+    await eventually(back, { what: 'the overview is available again' });
   } finally {
     proxy?.resume();
     await admin.stop();

@@ -10,10 +10,10 @@ afterEach(() => admin.stop());
 
 type Overview = Answer<'getOverview'>['overview'];
 
-/** A test machine that is busy makes it slow. */
-const told = ({ problems }: Overview) => problems.filter(({ kind }) => kind !== 'database_slow');
+/** Leaves out a slow database, which a busy test machine causes. */
+const problemsOf = ({ problems }: Overview) => problems.filter(({ kind }) => kind !== 'database_slow');
 
-/** Once what is remembered is old enough. */
+/** Returns the first overview for which the condition is true. Waits until the cached one has expired. */
 async function overviewWhere(what: string, condition: (overview: Overview) => boolean): Promise<Overview> {
   let last: Overview | undefined;
   await eventually(
@@ -39,9 +39,9 @@ const failed = (runId: string, retryable: boolean): Command => ({
   error: { code: 'provider_auth', message: 'No.', retryable },
 });
 
-test('an empty installation: no worker, and nothing else is wrong', async () => {
+test('the overview of an empty installation has no problem except the missing worker', async () => {
   const { overview } = await admin.do('getOverview', { query: { windowMinutes: 5 } });
-  expect(told(overview).map(({ kind, severity }) => [kind, severity])).toEqual([['no_worker', 'warning']]);
+  expect(problemsOf(overview).map(({ kind, severity }) => [kind, severity])).toEqual([['no_worker', 'warning']]);
   expect(overview).toMatchObject({
     windowMinutes: 5,
     bucketSeconds: 5,
@@ -58,7 +58,7 @@ test('an empty installation: no worker, and nothing else is wrong', async () => 
   expect(sizeBytes).toBeGreaterThan(1_000_000);
 });
 
-test('what has ended and failed within the window, and what is to be retried', async () => {
+test('the overview counts Runs that ended within the window, and lists failed ones to retry', async () => {
   await admin.pool.query(`insert into workers (holder, slots, seen_at) values ('w', 3, now() + interval '1 h')`);
   const done = await newRun();
   await admin.api.completeRun(done.threadId, done.runId);
@@ -69,7 +69,7 @@ test('what has ended and failed within the window, and what is to be retried', a
   await admin.api.startRun(archived.threadId, archived.runId);
   await admin.api.happen(archived.threadId, failed(archived.runId, false));
   await admin.api.happen(archived.threadId, { type: 'archive' });
-  const overview = await overviewWhere('both failures are told', ({ runs }) => runs.failed === 2);
+  const overview = await overviewWhere('both failures are shown', ({ runs }) => runs.failed === 2);
   expect(overview.runs).toMatchObject({ completed: 1, failed: 2, queued: 0 });
   expect(overview.failures).toMatchObject([{ code: 'provider_auth', count: 2, lastRunId: archived.runId }]);
   expect(overview.startLatency.count).toBe(3);
@@ -80,7 +80,7 @@ test('what has ended and failed within the window, and what is to be retried', a
   );
   expect(sums).toEqual([3, 1, 2]);
   expect(overview.series.at(-1)?.live).toBe(0);
-  expect(told(overview)).toMatchObject([
+  expect(problemsOf(overview)).toMatchObject([
     {
       kind: 'failed_runs',
       count: 1,
@@ -90,14 +90,14 @@ test('what has ended and failed within the window, and what is to be retried', a
   await admin.pool.query(`update run_summaries set error = error || '{"retryable": true}' where run_id = $1`, [
     broken.runId,
   ]);
-  await overviewWhere('it may be retried', ({ problems }) => problems.some(({ runs }) => runs[0]?.mayBeRetried));
-  // A new message comes after it: nothing is left to do.
+  await overviewWhere('the Run may be retried', ({ problems }) => problems.some(({ runs }) => runs[0]?.mayBeRetried));
+  // After a new message, there is nothing left to do.
   const message = { type: 'user_message', text: 'again' };
   await admin.api.post(`/threads/${broken.threadId}/events`, { body: { events: [message] } });
-  await overviewWhere('it is no problem any more', (next) => !has('failed_runs')(next));
+  await overviewWhere('the failed Run is no problem any more', (next) => !has('failed_runs')(next));
 });
 
-test('what is live: a worker that is dead, a Run that waits, a queue that is paused', async () => {
+test('the overview reports a dead worker, a waiting Run and a paused queue', async () => {
   const lost = await newRun();
   await admin.api.startRun(lost.threadId, lost.runId);
   const asking = await newRun();
@@ -109,51 +109,52 @@ test('what is live: a worker that is dead, a Run that waits, a queue that is pau
   await admin.pool.query(`update run_work set due_at = now() - interval '6 s' where run_id = $1`, [lost.runId]);
   await admin.pool.query(`update run_work set since = now() - interval '61 s' where run_id = $1`, [queued.runId]);
   const overview = await overviewWhere(
-    'all of it is told',
+    'both problems are shown',
     (next) => has('queue_paused')(next) && has('lease_over')(next),
   );
   expect(overview.runs).toMatchObject({ queued: 1, booting: 0, running: 1, waiting_input: 1 });
   expect(overview.series.at(-1)?.live).toBe(3);
-  expect(told(overview).map(({ kind }) => kind)).toEqual(['no_worker', 'lease_over', 'queue_paused', 'waiting_runs']);
+  const kinds = problemsOf(overview).map(({ kind }) => kind);
+  expect(kinds).toEqual(['no_worker', 'lease_over', 'queue_paused', 'waiting_runs']);
   expect(problem(overview, 'lease_over')).toMatchObject({ count: 1, runs: [{ id: lost.runId, status: 'running' }] });
   expect(problem(overview, 'waiting_runs')).toMatchObject({ count: 1, runs: [{ id: asking.runId }] });
   await admin.do('resumeQueue');
   await admin.do('cancelRun', { params: { runId: lost.runId } });
-  const mended = await overviewWhere(
-    'two are mended',
+  const repaired = await overviewWhere(
+    'both problems are gone',
     (next) => !has('queue_paused')(next) && !has('lease_over')(next),
   );
-  expect(problem(mended, 'backlog')).toMatchObject({ severity: 'critical', count: 1, runs: [{ id: queued.runId }] });
+  expect(problem(repaired, 'backlog')).toMatchObject({ severity: 'critical', count: 1, runs: [{ id: queued.runId }] });
 });
 
-test('files whose bytes are lost, until they are back or deleted', async () => {
+test('the overview reports files with lost bytes until they are restored or deleted', async () => {
   await admin.pool.query(
     `insert into files (id, thread_id, kind, name, size, sha256, blob_key, lost_at)
      values ('L1', 'T', 'attachment', 'a', 1, '', 'a', now() - interval '1 hour'),
             ('L2', 'T', 'attachment', 'a', 1, '', 'a', now())`,
   );
-  const overview = await overviewWhere('it is told', has('lost_files'));
+  const overview = await overviewWhere('the loss is shown', has('lost_files'));
   expect(problem(overview, 'lost_files')).toMatchObject({ severity: 'critical', count: 2, runs: [] });
   await admin.pool.query(`delete from files where id = 'L1'`);
   await admin.pool.query(`update files set lost_at = null where id = 'L2'`);
-  await overviewWhere('it is over', (next) => !has('lost_files')(next));
+  await overviewWhere('the loss is over', (next) => !has('lost_files')(next));
   await admin.pool.query(`delete from files where id = 'L2'`);
 });
 
-test('at most five Runs are named, the oldest first', async () => {
+test('a problem names at most five Runs, the oldest first', async () => {
   const all = [];
   for (let i = 0; i < 6; i++) all.push((await newRun()).runId);
   await admin.pool.query(`update run_work set since = since - interval '11 s'`);
-  const overview = await overviewWhere('the backlog is told', (next) => problem(next, 'backlog')?.count === 6);
+  const overview = await overviewWhere('the backlog is shown', (next) => problem(next, 'backlog')?.count === 6);
   expect(problem(overview, 'backlog')?.runs.map(({ id }) => id)).toEqual(all.slice(0, 5));
 });
 
-test('askers of the same window share an answer for a moment', async () => {
+test('parallel requests for the same window share one overview', async () => {
   const of = async (windowMinutes: number) => (await admin.do('getOverview', { query: { windowMinutes } })).overview;
   const [first, second, third, another] = await Promise.all([of(5), of(5), of(5), of(60)]);
-  // With what was measured for it, which no two answers have alike.
+  // Two measured overviews are never equal.
   expect([second, third]).toEqual([first, first]);
   expect([first.windowMinutes, another.windowMinutes]).toEqual([5, 60]);
   const isNew = async () => (await of(5)).at > first.at;
-  await eventually(isNew, { what: 'a new answer comes', timeoutMs: 30_000 });
+  await eventually(isNew, { what: 'a new overview is measured', timeoutMs: 30_000 });
 });

@@ -2,7 +2,7 @@ import { eventually } from '#testing';
 import { AdminUnderTest, type Answer } from './admin-under-test.testing.ts';
 import { startWorker } from './worker-beside.testing.ts';
 
-// Real Runs of a real worker; what the fold makes of every sequence is libs/admin/run-timeline.unit.spec.ts.
+// Real Runs of a real worker. libs/admin/run-timeline.unit.spec.ts tests the fold with other sequences of events.
 
 let admin: AdminUnderTest;
 let worker: Awaited<ReturnType<typeof startWorker>>;
@@ -40,13 +40,13 @@ function until(runId: string, status: string | null = null): Promise<Answer<'get
   );
 }
 
-/** Without boots that succeeded: one that takes less than a millisecond has no span. */
+/** Leaves out successful boots, because one under a millisecond has no span. */
 const inShort = ({ timeline }: Answer<'getRunTimeline'>) =>
   timeline.spans
     .filter(({ kind, outcome }) => kind !== 'boot' || outcome !== 'ok')
     .map(({ kind, attempt, outcome }) => [kind, attempt, outcome]);
 
-/** Each begins where one before it ended, none lasts longer than the Run, and together they leave no gap. */
+/** Expects that each span begins where another one ends, and that together they cover the Run without a gap. */
 function expectWhole({ run, timeline: { spans } }: Answer<'getRunTimeline'>): void {
   expect(spans[0]?.startedAt).toBe(run.createdAt);
   expect(
@@ -59,7 +59,7 @@ function expectWhole({ run, timeline: { spans } }: Answer<'getRunTimeline'>): vo
   for (const { startedAt, kind } of spans) expect([kind, ends.has(startedAt)]).toEqual([kind, true]);
 }
 
-test('a tool between two model steps, with the tokens of both and their cost', async () => {
+test('the timeline shows a tool between two model steps, with the tokens of both and their cost', async () => {
   const prices = { input: 2, output: 10 };
   const model = { provider: 'anthropic', name: 'claude', prices } as const;
   const agentId = await admin.api.newAgent({}, { name: 'priced', model });
@@ -85,7 +85,7 @@ test('a tool between two model steps, with the tokens of both and their cost', a
   expect(usage.cost).toBeCloseTo((usage.inputTokens * 2 + usage.outputTokens * 10) / 1e6, 12);
 });
 
-test('a question that an operator answers', async () => {
+test('the timeline shows the wait for a confirmation by an operator', async () => {
   const { threadId, runId } = await begin('/confirm 2');
   const waiting = await until(runId, 'waiting_input');
   expect(inShort(waiting).at(-1)).toEqual(['waiting', null, null]);
@@ -108,7 +108,7 @@ test('a question that an operator answers', async () => {
   expectWhole(answer);
 });
 
-test('a failure that is tried again, and one that is not', async () => {
+test('the timeline shows a retried failure and a final one', async () => {
   const [flaky, failing] = await Promise.all([begin('/flaky 1'), begin('/fail')]);
   const retried = await until(flaky.runId);
   expect(inShort(retried)).toEqual([
@@ -122,7 +122,7 @@ test('a failure that is tried again, and one that is not', async () => {
   expect(inShort(await until(failing.runId)).at(-1)).toEqual(['model', 1, 'error']);
 });
 
-test('a Run that is cancelled, and the one that goes on from there', async () => {
+test('the timelines of a cancelled Run and of its retry are separate', async () => {
   const { threadId, runId } = await begin('/pause 50 /pieces 1000');
   await until(runId, 'running');
   await admin.do('cancelRun', { params: { runId } });
@@ -135,7 +135,7 @@ test('a Run that is cancelled, and the one that goes on from there', async () =>
   const { run } = await admin.do('retryRun', { params: { runId } });
   expect(run.threadId).toBe(threadId);
   await until(run.id, 'running');
-  // Only its own events, and what was stays as it was.
+  // The retry has only its own events, and the cancelled Run keeps its timeline.
   expect(inShort(await timelineOf(run.id))).toEqual([
     ['queue', null, 'ok'],
     ['model', 1, null],
@@ -144,7 +144,7 @@ test('a Run that is cancelled, and the one that goes on from there', async () =>
   await admin.do('cancelRun', { params: { runId: run.id } });
 });
 
-test('a Run of very many events is told as far as they are looked at, and without the pieces', async () => {
+test('the timeline of a Run with too many events is incomplete, and deltas do not count', async () => {
   const { threadId, runId } = await begin('hi');
   await until(runId);
   const add = (type: string, data: object, count: number) =>

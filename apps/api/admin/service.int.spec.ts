@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-test('the queue: how it is, paused and resumed', async () => {
+test('the queue shows its Runs and workers, and is paused and resumed', async () => {
   const threadId = await admin.api.newThread({ text: 'hi' });
   const { queue } = await admin.do('getQueue');
   expect(queue).toMatchObject({
@@ -34,7 +34,7 @@ test('the queue: how it is, paused and resumed', async () => {
   expect((await admin.do('getQueue')).queue).toMatchObject({ runs: { ready: 0 }, oldestReadyMs: null, workers });
 });
 
-test('the queue: the pause of a BullMQ tool is shown at once, even without a worker, and ended by resume', async () => {
+test('the queue shows the pause of a BullMQ tool without a worker, and resume ends it', async () => {
   const shown = admin.api.app.get<Queue>(SHOWN_QUEUE);
   await shown.pause();
   const { queue } = await admin.do('getQueue');
@@ -59,14 +59,14 @@ test('the queue: the pause of a BullMQ tool is shown at once, even without a wor
     ['queue.paused', {}],
   ]);
 
-  // The tool ends its pause by itself.
+  // The tool ends its own pause.
   await shown.pause();
   expect((await admin.do('getQueue')).queue.pausedBy).toEqual(['bullmq']);
   await shown.resume();
   expect((await admin.do('getQueue')).queue).toMatchObject({ pausedAt: null, pausedBy: [] });
 });
 
-test('the doctor looks at everything, and stays whole where one part is sick', async () => {
+test('the doctor runs all checks, and a failed one does not affect the others', async () => {
   const statuses = async () =>
     Object.fromEntries((await admin.do('runDoctor')).checks.map(({ name, status }) => [name, status]));
   const own = ['versions', 'database', 'migrations', 'role', 'clock', 'queue', 'redis', 'workers', 'disk', 'blobs'];
@@ -90,7 +90,7 @@ test('the doctor looks at everything, and stays whole where one part is sick', a
   await admin.pool.query('alter table elsewhere rename to unclaimed_blobs');
 });
 
-describe('the check of the sandbox', () => {
+describe('the sandbox check of the doctor', () => {
   const check = async () => (await admin.do('runDoctor')).checks.find(({ name }) => name === 'sandbox');
   const register = (holder: string, sandbox: object | null, seenAt = 'now()') =>
     admin.pool.query(`insert into workers (holder, slots, seen_at, sandbox) values ($1, 1, ${seenAt}, $2)`, [
@@ -100,7 +100,7 @@ describe('the check of the sandbox', () => {
   beforeEach(() => admin.pool.query('delete from workers'));
   afterAll(() => admin.pool.query('delete from workers'));
 
-  test('shows what each live worker found, and nothing of this process', async () => {
+  test('shows the results of all live workers, not of this process', async () => {
     const good = { isolation: 'bubblewrap', refused: null, warnings: [] };
     await register('a', good);
     await register('gone', { ...good, refused: 'It is gone.' }, `now() - interval '1 minute'`);
@@ -118,7 +118,7 @@ describe('the check of the sandbox', () => {
     });
   });
 
-  test('is fine where no worker may start programs, also one of the release before', async () => {
+  test('is ok if no worker may start programs, including one of the previous release', async () => {
     await register('a', { isolation: null, refused: null, warnings: [] });
     await register('b', null);
     expect(await check()).toMatchObject({ status: 'ok', message: 'Starting programs as tool servers is disabled.' });
@@ -126,32 +126,32 @@ describe('the check of the sandbox', () => {
 });
 
 describe('verify and rebuild', () => {
-  test('find what is wrong, and mend it', async () => {
+  test('find a wrong summary and repair it', async () => {
     const threadId = await admin.api.newThread({ text: 'hi' });
     await admin.pool.query(`update thread_summaries set title = 'wrong' where thread_id = $1`, [threadId]);
     const found = (await admin.lines('verify', { body: {} })).at(-1)!;
     expect(found).toMatchObject({ done: true, found: 1, byInvariant: { I7: 1 }, lastThreadId: threadId });
     expect(found.findings).toMatchObject([{ threadId, invariant: 'I7' }]);
     expect((await admin.lines('verify', { body: { from: threadId } })).at(-1)).toMatchObject({ streams: 0, found: 0 });
-    const mended = (await admin.lines('rebuildProjections', { body: {} })).at(-1)!;
-    expect(mended).toMatchObject({ done: true, differences: 1, byTable: { thread_summaries: 1 }, left: 0 });
+    const repaired = (await admin.lines('rebuildProjections', { body: {} })).at(-1)!;
+    expect(repaired).toMatchObject({ done: true, differences: 1, byTable: { thread_summaries: 1 }, left: 0 });
     expect((await admin.lines('verify', { body: {} })).at(-1)).toMatchObject({ found: 0 });
     expect((await admin.do('getThread', { params: { threadId } })).thread.title).not.toBe('wrong');
   });
 
-  /** Nobody reads a stream while the work goes on. */
+  /** Locks the streams against reads during the work. */
   async function whileHeld(work: () => Promise<void>): Promise<void> {
-    const holder = new Client({ connectionString: admin.api.databaseUrl });
-    await holder.connect();
-    await holder.query('begin; lock table streams in access exclusive mode');
+    const blocker = new Client({ connectionString: admin.api.databaseUrl });
+    await blocker.connect();
+    await blocker.query('begin; lock table streams in access exclusive mode');
     try {
       await work();
     } finally {
-      await holder.end();
+      await blocker.end();
     }
   }
 
-  /** Connections that wait for what is held. */
+  /** Returns the number of connections that wait for the lock. */
   const waiting = async (): Promise<number> => {
     const { rows } = await admin.pool.query<{ count: number }>(
       `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -160,13 +160,13 @@ describe('verify and rebuild', () => {
   };
 
   test.each(['verify', 'rebuildProjections'] as const)(
-    '%s: one at a time; of one whose client has gone, the next awaits the end',
+    '%s returns 409 while it is running, and after a disconnect the next call waits for its end',
     async (name) => {
       const firstLine = ({ json }: Answered): unknown => json;
       let next!: OpenLines;
       await whileHeld(async () => {
         const first = admin.open(name, { body: {} });
-        await eventually(async () => (await waiting()) === 1, { what: 'the first is under way' });
+        await eventually(async () => (await waiting()) === 1, { what: 'the first call is running' });
         const entries = await admin.entriesOf(async () => {
           const second = await admin.send(name, { body: {} });
           expect([second.status, firstLine(second)]).toEqual([
@@ -180,20 +180,20 @@ describe('verify and rebuild', () => {
           ]);
         });
         expect([entries, await waiting()]).toEqual([[], 1]);
-        (await first).hangUp();
+        (await first).disconnect();
         const isBegun = async () => (next = await admin.open(name, { body: {} })).response.status === 200;
-        await eventually(isBegun, { what: 'its server knows that the first client has gone' });
+        await eventually(isBegun, { what: 'the server has noticed the disconnect' });
         expect(await waiting()).toBe(1); // the first has not ended
       });
       expect([await next.ended(), next.lines.at(-1)]).toMatchObject(['whole', { done: true }]);
     },
   );
 
-  test('both at once are allowed', async () => {
+  test('can run in parallel', async () => {
     await whileHeld(async () => {
       const both = [admin.open('verify', { body: {} }), admin.open('rebuildProjections', { body: {} })];
-      await eventually(async () => (await waiting()) === 2, { what: 'both are under way' });
-      for (const each of both) (await each).hangUp();
+      await eventually(async () => (await waiting()) === 2, { what: 'both are running' });
+      for (const each of both) (await each).disconnect();
     });
     for (const name of ['verify', 'rebuildProjections'] as const) {
       await eventually(async () => (await admin.send(name, { body: {} })).status === 200, {
@@ -202,11 +202,11 @@ describe('verify and rebuild', () => {
     }
   });
 
-  test('what fails half-way is the last line', async () => {
+  test('write a failure after the start as the last line', async () => {
     await whileHeld(async () => {
       const verifying = await admin.open('verify', { body: {} });
       expect(verifying.response.status).toBe(200);
-      await eventually(async () => (await waiting()) === 1, { what: 'it is under way' });
+      await eventually(async () => (await waiting()) === 1, { what: 'verify is running' });
       await admin.pool.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'`,
@@ -218,7 +218,7 @@ describe('verify and rebuild', () => {
   });
 });
 
-test('a process that stops ends its long answers, says so, and waits for nobody', async () => {
+test('a process that shuts down sends an error line at the end of each long answer', async () => {
   const stopping = await AdminUnderTest.start();
   const threadId = await stopping.api.newThread();
   const tail = await stopping.open('tailThread', { params: { threadId } });

@@ -16,7 +16,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('a Thread is archived and taken out again, as its people see; one that is busy or ended is not', async () => {
+test('archives and unarchives an idle Thread, and refuses a busy or terminated one', async () => {
   const params = { threadId: await admin.api.newThread() };
   const message = { events: [{ type: 'user_message', text: 'hi' }] };
   const said = async () => (await admin.api.post(`/threads/${params.threadId}/events`, { body: message })).status;
@@ -33,12 +33,12 @@ test('a Thread is archived and taken out again, as its people see; one that is b
   }
 });
 
-describe('stored events', () => {
-  async function withDeltas(pieces: string[]): Promise<string> {
+describe('the stored events of a Thread', () => {
+  async function withDeltas(texts: string[]): Promise<string> {
     const threadId = await admin.api.newThread({ text: 'hi' });
     const runId = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
     await admin.api.startRun(threadId, runId);
-    const facts = pieces.map((text) => ({ type: 'assistant.text_added', data: { text } }) as const);
+    const facts = texts.map((text) => ({ type: 'assistant.text_added', data: { text } }) as const);
     await admin.api.happen(threadId, { type: 'record', runId, attempt: 1, facts });
     return threadId;
   }
@@ -56,7 +56,7 @@ describe('stored events', () => {
     return pages;
   };
 
-  test('are all there as they are stored, newest first, in pages', async () => {
+  test('are listed unchanged, newest first, in pages', async () => {
     const threadId = await withDeltas(['a', 'b', 'c']);
     const all = (await admin.lines('exportThread', { params: { threadId } })).toReversed();
     const pages = await pagesOf(threadId, { limit: '3' });
@@ -65,7 +65,7 @@ describe('stored events', () => {
     expect(await pagesOf(threadId)).toEqual([all]);
   });
 
-  test('of large events a page ends early', async () => {
+  test('are listed in shorter pages if they are large', async () => {
     const threadId = await withDeltas(Array.from({ length: 10 }, (_, i) => `${i}`.repeat(500_000)));
     const pages = await pagesOf(threadId);
     expect(pages.map(({ length }) => length).slice(0, 2)).toEqual([5, 5]);
@@ -74,7 +74,7 @@ describe('stored events', () => {
   });
 });
 
-describe('files', () => {
+describe('the admin API for files', () => {
   async function attach(threadId: string, name: string, content: string): Promise<string> {
     const contentBase64 = Buffer.from(content).toString('base64');
     const body = { name, contentType: 'text/plain', contentBase64 };
@@ -87,7 +87,7 @@ describe('files', () => {
     return fetch(url, { ...init, headers: { ...(init.headers as Record<string, string>), ...headers } });
   };
 
-  test('of a Thread are listed newest first, in pages', async () => {
+  test('lists the files of a Thread newest first, in pages', async () => {
     const threadId = await admin.api.newThread();
     const ids = [];
     for (const name of ['a.txt', 'b.txt', 'c.txt']) ids.unshift(await attach(threadId, name, name));
@@ -102,7 +102,7 @@ describe('files', () => {
     expect([rest.files.map(({ id }) => id), rest.nextCursor]).toEqual([[ids[2]], null]);
   });
 
-  test('are downloaded as they were, to be saved, by ranges and by what the reader has', async () => {
+  test('sends a file unchanged as an attachment, with ranges and ETags', async () => {
     const fileId = await attach(await admin.api.newThread(), 'Bericht „ü“.html', '<script>1</script>');
     const whole = await content(fileId);
     expect([whole.status, await whole.text()]).toEqual([200, '<script>1</script>']);
@@ -128,7 +128,7 @@ describe('files', () => {
     ]);
   });
 
-  test('that are nobody’s yet, and whose Thread is gone, are not there', async () => {
+  test('returns not_found for draft files and files of a deleted Thread', async () => {
     const { api } = admin;
     const form = new FormData();
     form.append('file', new Blob(['draft']), 'draft.txt');
@@ -146,7 +146,7 @@ describe('files', () => {
     }
   });
 
-  test('answers 410 in the envelope for a file whose bytes are lost', async () => {
+  test('returns not_found for a file with lost bytes', async () => {
     const fileId = await attach(await admin.api.newThread(), 'a.txt', 'lost');
     await loseBlobs(folder);
     expect((await admin.refused('downloadFile', { params: { fileId } }))[0]).toBe('not_found');

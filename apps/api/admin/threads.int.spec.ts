@@ -39,8 +39,8 @@ async function complete({ threadId, runId }: Started): Promise<void> {
   });
 }
 
-describe('lists', () => {
-  test('of Threads by each filter, in pages', async () => {
+describe('the admin lists', () => {
+  test('list Threads by each filter, in pages', async () => {
     const other = await admin.api.newAgent();
     const { personId: bobId, token } = await admin.api.newPerson();
     const bot = { kind: 'service', organizationId, agentIds: [other], name: 'bot' } as const;
@@ -70,7 +70,7 @@ describe('lists', () => {
     expect([last.threads.map(({ id }) => id), last.nextCursor]).toEqual([[mine], null]);
   });
 
-  test('finds Threads by their reference, given by either name', async () => {
+  test('find Threads by their reference, with externalRef and search', async () => {
     const created = (fields: object) =>
       admin.api.post(`/agents/${agentId}/threads`, { body: { userId: 'u1', ...fields } });
     const [named, other] = [await created({ externalRef: 'order 1042' }), await created({})];
@@ -89,7 +89,7 @@ describe('lists', () => {
     expect(thread.externalRef).toBe('order 1042');
   });
 
-  test('of Runs: of a Thread all, else those that are live', async () => {
+  test('list all Runs of a Thread, and only live Runs otherwise', async () => {
     const other = await admin.api.newAgent();
     const threadId = await admin.api.newThread({ agentId: other, text: 'one' });
     const [first] = (await admin.do('listRuns', { query: { threadId } })).runs;
@@ -123,7 +123,7 @@ describe('lists', () => {
   });
 });
 
-describe('finds', () => {
+describe('the admin API finds', () => {
   const found = async (query: Given<'listThreads'>['query']) =>
     (await admin.do('listThreads', { query: query! })).threads.map(({ id }) => id);
   const runsOf = async (query: Given<'listRuns'>['query']) =>
@@ -151,7 +151,7 @@ describe('finds', () => {
     expect(await found({ search: one.threadId, archived: 'true' })).toEqual([]);
   });
 
-  test('Runs that have ended: all, of an Agent, by error, and since', async () => {
+  test('ended Runs with scope=all, by Agent, status, error and time', async () => {
     const other = await admin.api.newAgent();
     const threadId = await admin.api.newThread({ agentId: other, text: 'one' });
     const runId = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
@@ -185,8 +185,8 @@ describe('finds', () => {
   });
 });
 
-describe('export', () => {
-  test('is the whole stream, as it is stored, over many pages', async () => {
+describe('the export of a Thread', () => {
+  test('is the whole stored stream, over many pages', async () => {
     const run = await started();
     for (let i = 0; i < 4; i++) await write(run, ...Array.from({ length: 60 }, (_, j) => `${i} ${j} ü\n`));
     const { threadId } = run;
@@ -202,9 +202,9 @@ describe('export', () => {
     expect((await admin.do('getThread', { params: { threadId } })).events).toBe(rows.length);
   });
 
-  test('whose Thread is deleted half-way says so in its last line', async () => {
+  test('ends with an error line if the Thread is deleted meanwhile', async () => {
     const run = await started();
-    // More than the buffers between take.
+    // More than the buffers of the connection hold.
     for (let i = 0; i < 8; i++) await write(run, ...Array.from({ length: 50 }, () => 'x'.repeat(60_000)));
     const [url, init] = admin.request('exportThread', { params: { threadId: run.threadId } });
     const response = await fetch(url, init);
@@ -217,13 +217,13 @@ describe('export', () => {
   });
 });
 
-describe('tail', () => {
+describe('the tail of a Thread', () => {
   const listeners = () => admin.api.app.get<{ listeners: Set<unknown> }>(LIVE_BUS).listeners.size;
   const openAnswers = () => admin.api.app.get(AdminHttpModule).open.size;
   let before: number;
   beforeEach(() => (before = listeners()));
   afterEach(() =>
-    eventually(() => listeners() === before && openAnswers() === 0, { what: 'nothing of the answers is kept' }),
+    eventually(() => listeners() === before && openAnswers() === 0, { what: 'all answers are released' }),
   );
 
   const texts = ({ lines }: OpenLines) =>
@@ -231,13 +231,13 @@ describe('tail', () => {
   const open = (threadId: string, query: Record<string, unknown> = {}) =>
     admin.open('tailThread', { params: { threadId }, query });
 
-  test('follows, and ends when the Thread is deleted', async () => {
+  test('follows the Thread, and ends when it is deleted', async () => {
     const run = await started();
     const tail = await open(run.threadId);
-    await tail.until('what was is there', (lines) => lines.some(({ type }) => type === 'run.started'));
+    await tail.until('past entries are there', (lines) => lines.some(({ type }) => type === 'run.started'));
     for (const text of ['a', 'b']) {
       await write(run, text);
-      await tail.until(`${text} comes`, () => texts(tail).at(-1) === text);
+      await tail.until(`${text} arrives`, () => texts(tail).at(-1) === text);
     }
     expect(tail.response.headers.get('x-accel-buffering')).toBe('no');
     await admin.do('deleteThread', { params: { threadId: run.threadId } });
@@ -245,11 +245,11 @@ describe('tail', () => {
     expect(tail.lines.at(-1)).not.toHaveProperty('error');
   });
 
-  test('until=idle ends once no Run is active, with all that there is, 20 back at first', async () => {
+  test('with until=idle starts 20 entries back, and ends once no Run is active', async () => {
     const run = await started();
     for (let i = 0; i < 250; i += 50) await write(run, ...Array.from({ length: 50 }, (_, j) => `${i + j}`));
     const tail = await open(run.threadId, { until: 'idle' });
-    await tail.until('the last of what was is there', () => texts(tail).at(-1) === '249');
+    await tail.until('the last past entry is there', () => texts(tail).at(-1) === '249');
     expect(texts(tail).length).toBeLessThanOrEqual(20);
     await write(run, 'last');
     await complete(run);
@@ -257,7 +257,7 @@ describe('tail', () => {
     expect(tail.lines.at(-1)).not.toHaveProperty('error');
     expect(texts(tail).at(-1)).toBe('last');
     expect(tail.lines.filter(({ type }) => type === 'run.completed')).toHaveLength(1);
-    // Again, all of it: more than a page, from before the first entry.
+    // From before the first entry, it delivers all entries, which are more than a page.
     const whole = await admin.lines('tailThread', {
       params: { threadId: run.threadId },
       query: { until: 'idle', after: '00000000000000000000000000' },
@@ -274,16 +274,16 @@ describe('tail', () => {
     expect(rest).toEqual(whole.slice(101));
   });
 
-  test('a client that hangs up leaves nothing behind', async () => {
+  test('is released when its client disconnects', async () => {
     const run = await started();
     const tails = await Promise.all([1, 2, 3].map(() => open(run.threadId)));
     await Promise.all(tails.map((tail) => tail.until('lines come', (lines) => lines.length > 0)));
     expect([listeners(), openAnswers()]).toEqual([before + 3, 3]);
-    tails.forEach((tail) => tail.hangUp());
-    // `afterEach` waits for it.
+    tails.forEach((tail) => tail.disconnect());
+    // `afterEach` checks that all are released.
   });
 
-  test('a client that hangs up before the first line leaves nothing behind', async () => {
+  test('is released when its client disconnects before the first line', async () => {
     const threadId = await admin.api.newThread();
     const gone = new AbortController();
     const [url, init] = admin.request('tailThread', { params: { threadId } });
@@ -293,7 +293,7 @@ describe('tail', () => {
     await expect(answer).rejects.toThrow();
   });
 
-  test('ends with the token that it was asked for with', async () => {
+  test('ends with unauthenticated when its token is revoked', async () => {
     const { token, secret } = await admin.do('mintToken', { body: { kind: 'operator', name: 'leaving' } });
     const run = await started();
     const tail = await admin.open('tailThread', { params: { threadId: run.threadId }, token: secret });
@@ -306,8 +306,8 @@ describe('tail', () => {
   });
 });
 
-describe('what operators do to Threads and Runs', () => {
-  test('cancel, retry, terminate and delete', async () => {
+describe('operators', () => {
+  test('cancel and retry Runs, and terminate and delete Threads', async () => {
     const { threadId, runId } = await started();
     const cancelled = await admin.do('cancelRun', { params: { runId } });
     expect(cancelled.run).toMatchObject({ status: 'cancelled', work: null, mayBeRetried: true });
@@ -337,13 +337,13 @@ describe('what operators do to Threads and Runs', () => {
     expect(rows).toHaveLength(0);
   });
 
-  test('a Run is cancelled once, by however many at once', async () => {
+  test('cancel a Run once with five parallel requests', async () => {
     const { runId } = await started();
     const all = await Promise.all(Array.from({ length: 5 }, () => admin.send('cancelRun', { params: { runId } })));
     expect(all.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
   });
 
-  test('a Thread is deleted once, by however many at once', async () => {
+  test('delete a Thread once with three parallel requests', async () => {
     const { threadId } = await started();
     const actions = await admin.actionsOf(async () => {
       const sent = Array.from({ length: 3 }, () => admin.send('deleteThread', { params: { threadId } }));
@@ -353,7 +353,7 @@ describe('what operators do to Threads and Runs', () => {
   });
 });
 
-test('of operators who cancel one Run at the same time, only the one who did has an entry', async () => {
+test('parallel cancellations of one Run add one audit entry', async () => {
   const threadId = await admin.api.newThread({ text: 'hi' });
   const runId = (await admin.api.get(`/threads/${threadId}`)).json.run.id;
   const entries = await admin.entriesOf(async () => {

@@ -25,12 +25,12 @@ const identify = async (secret: string): Promise<string | null> => {
   return status === 200 ? (json as { token: { id: string } }).token.id : null;
 };
 
-/** Whether the API takes the secret; each is remembered for a moment, so the answer is waited for. */
+/** Returns whether the API accepts the secret. Results are cached for a short time. */
 const works = async (token: string): Promise<boolean> =>
   (await admin.api.get(`/agents/${agentId}`, { token })).status === 200;
 const stops = (token: string) => eventually(async () => !(await works(token)), { what: 'the secret is refused' });
 
-test('each kind is minted, read, listed and accepted', async () => {
+test('a token of each kind is created, read, listed and accepted', async () => {
   const person = await forPerson();
   const service = await forService([agentId]);
   const operator = await mint({ kind: 'operator', name: 'ops', expiresAt: '2099-01-01T00:00:00Z' });
@@ -47,14 +47,14 @@ test('each kind is minted, read, listed and accepted', async () => {
         const read = (await admin.do('getToken', { params })).token;
         return read.lastUsedAt !== null && read;
       },
-      { what: 'the use of the token is noted' },
+      { what: 'the use of the token is recorded' },
     );
     expect({ ...used, lastUsedAt: null }).toEqual(token);
     expect(await identify(secret)).toBe(token.id);
   }
 });
 
-test('each filter of the list, and its pages', async () => {
+test('lists tokens by each filter, in pages', async () => {
   const service = await forService([agentId]);
   const other = await admin.api.newAgent();
   const revoked = await forService([other]);
@@ -87,8 +87,8 @@ test('each filter of the list, and its pages', async () => {
   expect(pages).toEqual(all);
 });
 
-describe('rotating', () => {
-  test('keeps the id and what it owns; the old secret works until its grace is over', async () => {
+describe('rotating a token', () => {
+  test('keeps its id and Threads, and its old secret works until the grace period ends', async () => {
     const { token, secret } = await forService([agentId]);
     const threadId = await admin.api.newThread({ token: secret });
     const rotated = await rotate(token.id, 3_600);
@@ -110,15 +110,15 @@ describe('rotating', () => {
     expect((await admin.do('getToken', { params: { tokenId: token.id } })).token.oldSecretUntil).toBeNull();
   });
 
-  test('without grace the old secret never works again', async () => {
+  test('without grace ends the old secret', async () => {
     const { token, secret } = await forPerson();
-    // Nobody remembers it: it was not used.
+    // The old secret is in no cache, because it was never used.
     const rotated = await rotate(token.id);
     expect([await works(secret), await works(rotated.secret)]).toEqual([false, true]);
     expect(rotated.token.oldSecretUntil).toBeNull();
   });
 
-  test('twice: only the secret before the last one has its grace', async () => {
+  test('twice keeps only the previous secret in its grace period', async () => {
     const first = await forPerson();
     const second = await rotate(first.token.id, 3_600);
     const third = await rotate(first.token.id, 3_600);
@@ -134,21 +134,21 @@ describe('rotating', () => {
     expect(await works(fourth.secret)).toBe(true);
   });
 
-  test('a grace is not longer than the token', async () => {
+  test('ends the grace period no later than the token', async () => {
     const { token, secret } = await forPerson();
     await rotate(token.id, 3_600);
     await update(token.id, { expiresAt: '2000-01-01T00:00:00Z' });
     expect(await works(secret)).toBe(false);
   });
 
-  test('at once: every secret but two is refused, and the two are those of the last entries', async () => {
+  test('in parallel leaves two valid secrets', async () => {
     const { token } = await forPerson();
     const rotations = await Promise.all(Array.from({ length: 6 }, () => rotate(token.id, 3_600)));
     const working = await Promise.all(rotations.map(({ secret }) => works(secret)));
     expect(working.filter(Boolean)).toHaveLength(2);
   });
 
-  test('a revoked or expired token is refused', async () => {
+  test('is refused for a revoked or expired token', async () => {
     const params = { tokenId: (await forPerson()).token.id };
     await update(params.tokenId, { expiresAt: '2000-01-01T00:00:00Z' });
     expect((await admin.refused('rotateToken', { params, body: {} }))[0]).toBe('conflict');
@@ -159,7 +159,7 @@ describe('rotating', () => {
   });
 });
 
-test('a revoked token, old secret included, works no more, and keeps the time of its first revocation', async () => {
+test('revoking a token ends its current and old secret, and keeps the time of the first revocation', async () => {
   const { token, secret } = await forPerson();
   const rotated = await rotate(token.id, 3_600);
   expect([await works(secret), await works(rotated.secret)]).toEqual([true, true]);
@@ -169,11 +169,11 @@ test('a revoked token, old secret included, works no more, and keeps the time of
   expect(await admin.do('revokeToken', { params })).toEqual(revoked);
   await stops(secret);
   await stops(rotated.secret);
-  // To learn whose it was.
+  // Operators can still identify a revoked secret.
   expect(await identify(rotated.secret)).toBe(token.id);
 });
 
-test('an expiry is set, moved to the past, and taken away', async () => {
+test('the expiry of a token is set, moved to the past, and removed', async () => {
   const { token, secret } = await forPerson();
   const statusOf = async (expiresAt: string | null) => (await update(token.id, { expiresAt })).token.status;
   expect(await statusOf('2099-12-31T23:59:59.999+14:00')).toBe('active');
@@ -185,9 +185,9 @@ test('an expiry is set, moved to the past, and taken away', async () => {
 });
 
 describe('the limits of a token', () => {
-  const DEFAULT = 1_000_000_000; // of requests, in this file
+  const DEFAULT = 1_000_000_000; // requests per minute in this file
 
-  test('are the defaults of its kind unless they are set, at creation or later, and again after a reset', async () => {
+  test('are the defaults of its kind until they are set, and after a reset', async () => {
     const { token: plain } = await forService([agentId]);
     expect(plain).toMatchObject({ requestsPerMinute: null, maxStreams: null });
     expect(plain.limits).toEqual({ requestsPerMinute: DEFAULT, maxStreams: 10_000 });
@@ -205,7 +205,7 @@ describe('the limits of a token', () => {
     expect(tokens).toEqual([reset, plain]);
   });
 
-  test('are in the audit log with their new values', async () => {
+  test('appear in the audit log with their new values', async () => {
     const { token } = await mint({ kind: 'person', personId, name: 'app', requestsPerMinute: 5 });
     await update(token.id, { requestsPerMinute: null, maxStreams: 6 });
     await update(token.id, { maxStreams: 6 });
@@ -230,7 +230,7 @@ describe('the limits of a token', () => {
     }
   });
 
-  test('of an operator only cover requests, also in a session of the console', async () => {
+  test('cover only requests for an operator token, also in a session of the console', async () => {
     const { token, secret } = await mint({ kind: 'operator', name: 'ops', requestsPerMinute: 50 });
     expect(token.limits).toEqual({ requestsPerMinute: 50, maxStreams: null });
     const body = { maxStreams: 5 };
@@ -271,7 +271,7 @@ describe('the limits of a token', () => {
 });
 
 describe('the agents of a service token', () => {
-  test('are added and removed, of its own organization only, and never none', async () => {
+  test('are added and removed, only from its organization, and at least one remains', async () => {
     const { api } = admin;
     const [second, third] = [await api.newAgent(), await api.newAgent()];
     const { token } = await forService([agentId]);
@@ -303,7 +303,7 @@ describe('the agents of a service token', () => {
     expect(swapped.token.agentIds).toHaveLength(100);
   });
 
-  test('are not all removed by two at once', async () => {
+  test('are not all removed by two parallel requests', async () => {
     for (let i = 0; i < 5; i++) {
       const second = await admin.api.newAgent();
       const { token } = await forService([agentId, second]);

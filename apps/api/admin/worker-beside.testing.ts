@@ -11,7 +11,7 @@ class WorkerModule {
   }
 }
 
-/** A worker on the database of an API under test, in this process; nothing of it is made up. */
+/** Starts a real worker in this process, on the database of an API under test. */
 export async function startWorker(databaseUrl: string): Promise<{ stop: () => Promise<void> }> {
   const config = loadConfig({ DATABASE_URL: databaseUrl });
   const platform = PlatformModule.forRoot(config, createLogger('silent', 'admin spec worker'));
