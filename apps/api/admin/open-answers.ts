@@ -2,7 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Callers } from '../http/callers.ts';
 import { ApiError, unauthenticated } from '../http/http-errors.ts';
 
-/** Together with the 2 s cache of tokens, ends long answers within 5 s of a revocation (docs/spec/decisions.md#tokens). */
+/**
+ * How often open answers are checked. With the 2 s cache of tokens, a revocation ends them within 5 s
+ * (docs/spec/decisions.md#tokens).
+ */
 const RECHECK_MS = 1_000;
 
 /** The open answers. Ends each one when its reader disconnects, its token or session ends, or the process stops. */
