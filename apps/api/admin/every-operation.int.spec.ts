@@ -2,7 +2,7 @@ import { adminOperations, type AdminOperation, type AdminOperationName } from '#
 import { newId } from '#platform';
 import { AdminUnderTest, type Sent } from './admin-under-test.testing.ts';
 
-// What holds for all operations. A new one fails here until it is in the table.
+// Tests of all operations. A new operation fails here until it is in the table.
 
 let admin: AdminUnderTest;
 let world: World;
@@ -19,11 +19,11 @@ interface World {
   tokenId: string;
   threadId: string;
   runId: string;
-  /** What a Run of the Thread asks. */
+  /** The confirmation that a Run of the Thread waits for. */
   requestId: string;
   fileId: string;
-  /** Of nothing. */
-  nobody: string;
+  /** An id that nothing has. */
+  absent: string;
 }
 
 async function makeWorld(): Promise<World> {
@@ -36,15 +36,15 @@ async function makeWorld(): Promise<World> {
   const inline = { name: 'a.txt', contentType: 'text/plain', contentBase64: 'aGk=' };
   const attached = await api.post(`/threads/${threadId}/files`, { body: inline });
   const { file } = attached.json as unknown as { file: { id: string } };
-  return { organizationId, personId, agentId, tokenId, threadId, runId, requestId, fileId: file.id, nobody: newId() };
+  return { organizationId, personId, agentId, tokenId, threadId, runId, requestId, fileId: file.id, absent: newId() };
 }
 
 interface Case {
-  /** What would be done, were it allowed. */
+  /** A valid request, without its path parameters. */
   given?: (world: World) => Sent;
-  /** Each names something that is not there: 404. */
+  /** Requests with an unknown id, which must return 404. */
   unknown?: (world: World) => Sent[];
-  /** Each is wrong in one place: 400 that names it. Wrong ids, cursors and limits and unknown fields need not be listed. */
+  /** Requests with one invalid field, which a 400 must name. Invalid ids, cursors, limits and unknown fields are tested for all. */
   wrong?: (world: World) => [Sent, string][];
 }
 
@@ -78,13 +78,13 @@ const CASES: Record<AdminOperationName, Case> = {
   setFileQuota: { given: nothing, wrong: () => [[{ body: { maxCount: -1 } }, 'body.maxCount: ']] },
   addMember: {
     given: ({ personId }) => ({ body: { personId } }),
-    unknown: ({ nobody, organizationId }) => [{ params: { organizationId }, body: { personId: nobody } }],
+    unknown: ({ absent, organizationId }) => [{ params: { organizationId }, body: { personId: absent } }],
     wrong: () => [[{ body: { personId: 'x' } }, 'body.personId: must be a ULID']],
   },
   removeMember: {},
   createPerson: {
     given: () => ({ body: { name: 'New' } }),
-    unknown: ({ organizationId, nobody }) => [{ body: { name: 'New', organizationIds: [organizationId, nobody] } }],
+    unknown: ({ organizationId, absent }) => [{ body: { name: 'New', organizationIds: [organizationId, absent] } }],
     wrong: () => [
       ...wrongName(),
       [{ body: { name: 'New', organizationIds: ['x'] } }, 'body.organizationIds.0: must be a ULID'],
@@ -96,11 +96,11 @@ const CASES: Record<AdminOperationName, Case> = {
   renamePerson: { given: () => ({ body: { name: 'New' } }), wrong: () => wrongName() },
   mintToken: {
     given: () => ({ body: { kind: 'operator', name: 'new' } }),
-    unknown: ({ nobody, agentId }) => [
-      { body: { kind: 'person', personId: nobody, name: 'new' } },
-      { body: { kind: 'service', organizationId: nobody, agentIds: [agentId], name: 'new' } },
+    unknown: ({ absent, agentId }) => [
+      { body: { kind: 'person', personId: absent, name: 'new' } },
+      { body: { kind: 'service', organizationId: absent, agentIds: [agentId], name: 'new' } },
     ],
-    wrong: ({ organizationId, agentId, personId, nobody }) => {
+    wrong: ({ organizationId, agentId, personId, absent }) => {
       const service = { kind: 'service', organizationId, name: 'new' };
       return [
         ...wrongName({ kind: 'operator' }),
@@ -109,7 +109,7 @@ const CASES: Record<AdminOperationName, Case> = {
         [{ body: { kind: 'operator', name: 'new', maxStreams: 5 } }, 'Unrecognized key'],
         [{ body: { ...service, agentIds: [] } }, 'body.agentIds: must have at least 1'],
         [{ body: { ...service, agentIds: Array(101).fill(agentId) } }, 'body.agentIds: must have at most 100'],
-        [{ body: { ...service, agentIds: [agentId, nobody] } }, 'only those of the same organization'],
+        [{ body: { ...service, agentIds: [agentId, absent] } }, 'only those of the same organization'],
         ...['soon', '2027-01-01', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59'].map(
           (expiresAt): [Sent, string] => [
             { body: { kind: 'operator', name: 'new', expiresAt } },
@@ -155,9 +155,9 @@ const CASES: Record<AdminOperationName, Case> = {
   },
   applyManifests: {
     given: ({ organizationId }) => ({ body: { organizationId, manifests: [manifest], publish: true } }),
-    unknown: ({ organizationId, nobody }) => [
-      { body: { organizationId: nobody, manifests: [manifest] } },
-      { body: { organizationId, ownerPersonId: nobody, manifests: [manifest] } },
+    unknown: ({ organizationId, absent }) => [
+      { body: { organizationId: absent, manifests: [manifest] } },
+      { body: { organizationId, ownerPersonId: absent, manifests: [manifest] } },
     ],
     wrong: ({ organizationId }) => [
       [{ body: { organizationId, manifests: [] } }, 'body.manifests: must have at least 1'],
@@ -176,7 +176,7 @@ const CASES: Record<AdminOperationName, Case> = {
   getAgent: {},
   updateAgent: {
     given: () => ({ body: { apiEnabled: false } }),
-    unknown: ({ agentId, nobody }) => [{ params: { agentId }, body: { ownerPersonId: nobody } }],
+    unknown: ({ agentId, absent }) => [{ params: { agentId }, body: { ownerPersonId: absent } }],
     wrong: () => [
       [{ body: { access: 'everybody' } }, 'body.access: '],
       [{ body: { published: false } }, 'Unrecognized key: "published"'],
@@ -199,7 +199,7 @@ const CASES: Record<AdminOperationName, Case> = {
   deleteAgent: {},
   invitePerson: {
     given: ({ personId }) => ({ body: { personId } }),
-    unknown: ({ agentId, nobody }) => [{ params: { agentId }, body: { personId: nobody } }],
+    unknown: ({ agentId, absent }) => [{ params: { agentId }, body: { personId: absent } }],
     wrong: () => [[{ body: {} }, 'body.personId: ']],
   },
   uninvitePerson: {},
@@ -218,7 +218,7 @@ const CASES: Record<AdminOperationName, Case> = {
   terminateThread: {},
   deleteThread: {},
   listRuns: {
-    unknown: ({ nobody }) => [{ query: { threadId: nobody } }],
+    unknown: ({ absent }) => [{ query: { threadId: absent } }],
     wrong: () => [
       [{ query: { status: 'lost' } }, 'query.status: '],
       [{ query: { scope: 'ended' } }, 'query.scope: '],
@@ -246,7 +246,7 @@ const CASES: Record<AdminOperationName, Case> = {
   },
   listThreadFiles: {},
   downloadFile: {},
-  listConfirmations: { unknown: ({ nobody }) => [{ query: { threadId: nobody } }] },
+  listConfirmations: { unknown: ({ absent }) => [{ query: { threadId: absent } }] },
   answerConfirmation: {
     given: () => ({ body: { decision: 'allow_once' } }),
     wrong: () => [
@@ -273,7 +273,7 @@ const CASES: Record<AdminOperationName, Case> = {
 const names = Object.keys(adminOperations) as AdminOperationName[];
 const operationOf = (name: AdminOperationName): AdminOperation => adminOperations[name];
 
-/** What the world has of each parameter of the path. */
+/** Returns a value of the world for each path parameter. */
 function paramsIn(name: AdminOperationName): Record<string, string> {
   const there: Record<string, string> = { ...world, version: '1' };
   return Object.fromEntries(Object.keys(operationOf(name).params.shape).map((key) => [key, there[key]!]));
@@ -283,20 +283,20 @@ function sentTo(name: AdminOperationName): Sent {
   return { params: paramsIn(name), ...CASES[name].given?.(world) };
 }
 
-/** Does what must change nothing. */
+/** Does work that must change no table. */
 async function unchanged(work: () => Promise<void>): Promise<void> {
   const before = await admin.rowCounts();
   await work();
   expect(await admin.rowCounts()).toEqual(before);
 }
 
-it('knows all operations', () => {
+it('the table has a case for each operation', () => {
   expect(Object.keys(CASES).toSorted()).toEqual(names.toSorted());
   const takingBody = names.filter((name) => operationOf(name).body !== null);
   expect(takingBody.filter((name) => CASES[name].given === undefined)).toEqual([]);
 });
 
-describe('who may', () => {
+describe('authorization', () => {
   const tokens: Record<string, string | null> = { none: null, nonsense: 'spool_op_x' };
   beforeAll(async () => {
     const { api } = admin;
@@ -317,7 +317,7 @@ describe('who may', () => {
     tokens['expired'] = (await api.access.mintToken(past)).token;
   });
 
-  it.each(names)('%s: operators alone', (name) =>
+  it.each(names)('%s refuses all callers except operators', (name) =>
     unchanged(async () => {
       const codes: Record<string, string> = {};
       for (const [kind, token] of Object.entries(tokens)) {
@@ -335,12 +335,12 @@ describe('who may', () => {
   );
 });
 
-it.each(names)('%s finds nothing of what is not there', (name) =>
+it.each(names)('%s returns not_found for each unknown id', (name) =>
   unchanged(async () => {
     const sent = sentTo(name);
     const params = Object.keys(sent.params ?? {}).filter((key) => key !== 'version');
     const unknown = [
-      ...params.map((key): Sent => ({ ...sent, params: { ...sent.params, [key]: world.nobody } })),
+      ...params.map((key): Sent => ({ ...sent, params: { ...sent.params, [key]: world.absent } })),
       ...(CASES[name].unknown?.(world) ?? []).map((more): Sent => ({ ...sent, ...more })),
     ];
     for (const each of unknown) {
@@ -350,7 +350,7 @@ it.each(names)('%s finds nothing of what is not there', (name) =>
   }),
 );
 
-it.each(names)('%s says what is wrong and where', (name) =>
+it.each(names)('%s returns invalid_request with the name of the invalid field', (name) =>
   unchanged(async () => {
     const { query, body } = operationOf(name);
     const sent = sentTo(name);
@@ -383,7 +383,7 @@ it.each(names)('%s says what is wrong and where', (name) =>
   }),
 );
 
-it('refuses a body above the limit, and takes one just below it', async () => {
+it('the admin API returns 413 for a body above the limit, and reads one just below it', async () => {
   const limit = 8 * 1024 * 1024;
   const body = (length: number): string => JSON.stringify({ name: 'x', more: 'y'.repeat(length) });
   const { status } = await admin.send('createOrganization', { body: body(limit) });
@@ -394,7 +394,7 @@ it('refuses a body above the limit, and takes one just below it', async () => {
   ]);
 });
 
-it('counts requests of operators, and refuses those above the limit', async () => {
+it('the admin API counts requests of operators, and returns 429 above the limit', async () => {
   const limited = await AdminUnderTest.start({ RATE_LIMIT_PER_PERSON_TOKEN: 3, RATE_LIMIT_STORE: 'process' });
   const statuses: unknown[] = [];
   for (let i = 0; i < 4; i++) {
@@ -410,7 +410,7 @@ it('counts requests of operators, and refuses those above the limit', async () =
   await limited.stop();
 });
 
-it('has nothing beside its operations', async () => {
+it('the admin API has no routes other than its operations', async () => {
   const others: [string, string, number][] = [
     ['GET', '/', 404],
     ['PUT', '/organizations', 405],
