@@ -1,15 +1,15 @@
 import type { BackendFactory, IQueueBackend } from 'bullmq';
 import type { Logger } from '#platform';
 
-/** What Redis and PostgreSQL differ in; `C` is what BullMQ calls a connection there. */
+/** The differences between Redis and PostgreSQL. `C` is the type of BullMQ's connection. */
 export interface BullBackend<C> {
   factory: BackendFactory<IQueueBackend, C>;
-  /** Fails fast. */
+  /** The connection to enqueue. Fails fast. */
   producer: C;
-  /** For one worker; tries for ever. */
+  /** Creates the connection of one worker. It reconnects forever. */
   connectConsumer(): C;
   prefix?: string;
-  /** Known without asking; asking would wait for the connection. */
+  /** Returns the known state; a request would wait for the connection. */
   isUnavailable(): boolean;
   close(): Promise<void>;
 }

@@ -11,7 +11,7 @@ export interface ReadyRun extends RunJob {
   maybeMore: boolean;
 }
 
-/** The order depends on these and on the rows. */
+/** The data, besides the rows, that determine the order. */
 export interface FairShares {
   /** Slot-seconds of the last minute. */
   usedBy: (organizationId: string) => number;
@@ -43,7 +43,7 @@ export function runsAhead(runs: readonly ReadyRun[], { usedBy, runSeconds }: Fai
 const byUse = (a: { used: number }, b: { used: number }): number => a.used - b.used;
 
 /**
- * Returns the Runs that were not offered yet, the least user of slot-seconds first. Each offered Run counts in advance, so
+ * Returns the Runs that are not enqueued yet, the least user of slot-seconds first. Each enqueued Run counts in advance, so
  * equal organizations take turns. On a tie, the organization that was served longer ago comes first. By age alone, three
  * organizations with a queue of 8 jobs would always get 3, 3 and 2 of them.
  */

@@ -1,4 +1,4 @@
--- The organizations that have Runs which wait for a concurrency limit, from one to the next by the index.
+-- The organizations with Runs that wait for a concurrency limit. Walks the index from one organization to the next.
 with recursive
 organization as (
   (select organization_id as id from run_work where state = 'limited' order by organization_id limit 1)

@@ -1,5 +1,4 @@
--- Where the traces of some Runs go on. `offset 0` keeps it a look-up by key, also where few rows or none have a trace: a join walks
--- the whole index for those.
+-- The traces of some Runs. `offset 0` keeps it a look-up by key. A join would walk the whole index if few rows have a trace.
 select asked.run_id as "runId", trace.parent, trace.link
 from unnest($1::text[]) as asked (run_id)
 cross join lateral (

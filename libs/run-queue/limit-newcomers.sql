@@ -1,6 +1,6 @@
--- Runs of the organization $1 that are ready while others of their agent wait for its limit, or others of the organization for
--- that one's, wait behind them: they need not be offered to learn it, and their queue time stands still, as it did while the
--- queue was paused or away. At most $2. Who was claimed before does not stand in line again.
+-- Makes ready Runs of the organization $1 wait if earlier Runs wait for the limit of the same agent or of the organization; at
+-- most $2. They need not be enqueued first, and their queue time stops, as it did while the queue was paused or unavailable.
+-- A Run that was claimed before does not wait in line again.
 with recursive
 agent as (
   (select agent_id as id from run_work where state = 'limited' and organization_id = $1 order by agent_id limit 1)
@@ -33,7 +33,7 @@ newcomer as materialized (
     limit $2
     for update skip locked
   ) as run
-  -- A look-up by key below, also where this was planned when the table was empty.
+  -- Keeps the update a look-up by key, even if it was planned when the table was empty.
   limit $2
 )
 update run_work

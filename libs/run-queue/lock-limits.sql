@@ -1,4 +1,3 @@
--- For a claim under concurrency limits: one at a time a limit, until the transaction ends. Alone in its statement, because
--- the one after it must see what the claim before this one has committed. $1: that of the organization comes first for
--- everybody, so nobody waits in a circle.
+-- Locks concurrency limits for a claim until the transaction ends. It is a separate statement, because the next one must see what
+-- the previous claim committed. $1: the ids, always with the organization first, so no deadlock is possible.
 select pg_advisory_xact_lock(hashtextextended('concurrency limit ' || id, 0)) from unnest($1::text[]) as id

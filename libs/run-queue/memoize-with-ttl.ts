@@ -1,12 +1,12 @@
 import { monotonicNow } from './monotonic-now.ts';
 
-/** A value that is loaded when asked for, and not again before it is too old. */
+/** A value that is loaded on demand and cached until it is too old. */
 export interface Memoized<T> {
   get(): Promise<T>;
   forget(): void;
 }
 
-/** Askers who come while it is being loaded share the load. A failed one is not remembered. */
+/** Caches the result of `load` for `maxAgeMs`. Concurrent callers share one load. A failed load is not cached. */
 export function memoizeWithTtl<T>(
   maxAgeMs: number,
   load: () => Promise<T>,

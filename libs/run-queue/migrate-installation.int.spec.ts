@@ -79,13 +79,13 @@ async function codeOf(url: string, statement: string): Promise<string | undefine
 
 const RESTRICTED = { isSuperuser: false, isOwner: false, mayCreate: false, mayChange: [] };
 
-test('an installation that ran as its owner gets a second role while the release before goes on as the owner', async () => {
+test('adds a second role to an installation that runs as its owner, while the previous release continues as the owner', async () => {
   const [owner, app] = [await newOwner(), newRole()];
-  // The release before has left it in this state.
+  // The state after the previous release.
   await migrate(owner.url);
   await prepareQueue(owner.url, 'spool-runs');
   const upgrade = () => migrateInstallation({ ownerUrl: owner.url, appUrl: app.url });
-  // An owner that may not create roles says what an administrator has to run.
+  // An owner that may not create roles gets the statement for an administrator.
   await expect(upgrade()).rejects.toThrow(`let an administrator run: create role "${app.name}" login password`);
   await createRole(app.name);
   expect(await upgrade()).toEqual([]);
@@ -95,13 +95,13 @@ test('an installation that ran as its owner gets a second role while the release
   expect(await codeOf(app.url, 'delete from events')).toBe('42501');
   expect(await codeOf(app.url, `select delete_stream('', 1)`)).toBe('22023');
   expect(await codeOf(app.url, 'delete from bullmq.job')).toBeUndefined();
-  // The release before migrates as it starts, and deletes events itself.
+  // The previous release migrates when it starts, and deletes events itself.
   expect(await migrate(owner.url)).toEqual([]);
   await prepareQueue(owner.url, 'spool-runs');
   expect(await codeOf(owner.url, 'delete from events')).toBeUndefined();
 });
 
-test('an owner that may create roles makes the role of processes, and may repeat it', async () => {
+test('an owner that may create roles creates the role of processes, and may repeat the migration', async () => {
   const [owner, app] = [await newOwner(), newRole()];
   await admin.query(`alter role ${owner.name} createrole`);
   const upgrade = () => migrateInstallation({ ownerUrl: owner.url, appUrl: app.url });
@@ -110,7 +110,7 @@ test('an owner that may create roles makes the role of processes, and may repeat
   expect(await roleOf(app.url)).toEqual({ name: app.name, owner: owner.name, ...RESTRICTED });
   expect(await migrate(app.url)).toEqual([]);
   await prepareQueue(app.url, 'spool-runs');
-  // Processes that start at once create the same sequence.
+  // Processes that start at the same time create the same sequence.
   for (let queue = 0; queue < 5; queue++)
     await Promise.all(Array.from({ length: 8 }, () => prepareQueue(app.url, `queue-${queue}`)));
 });
@@ -124,7 +124,7 @@ test('does not wait for the leaders of running workers', async () => {
   await admin.query('select pg_advisory_unlock_all()');
 });
 
-test('a second role of processes leaves the first one its rights, so that a password can be replaced without a stop', async () => {
+test('a second role of processes leaves the first one its rights, so a password can be replaced without a stop', async () => {
   const [owner, first, second] = [await newOwner(), newRole(), newRole()];
   for (const { name, url } of [first, second]) {
     await createRole(name);
@@ -155,7 +155,7 @@ test('refuses a DATABASE_URL that names another database, or the owner, before t
   expect((await admin.query(`select from pg_class where relname = 'events'`)).rowCount).toBe(0);
 });
 
-test('prepares a queue that is in the same database by another name of its server, and no other', async () => {
+test('prepares a queue in the same database under another name of its server, but not a queue in another database', async () => {
   const [owner, app] = [await newOwner(), newRole()];
   await createRole(app.name);
   const named = new URL(app.url);
@@ -173,7 +173,7 @@ test('prepares a queue that is in the same database by another name of its serve
   await expect(migrateWith(alias.href)).rejects.toThrow(StartError);
 });
 
-test('an administrator that does not own the tables is refused, and nothing becomes theirs', async () => {
+test('refuses an administrator that does not own the tables, and changes no owner', async () => {
   const [owner, app] = [await newOwner(), newRole()];
   await createRole(app.name);
   const upgrade = (ownerUrl: string) => migrateInstallation({ ownerUrl, appUrl: app.url });
@@ -186,7 +186,7 @@ test('an administrator that does not own the tables is refused, and nothing beco
   await expect(upgrade(database.ownerUrl)).rejects.toThrow(refusal);
   await expect(migrate(database.ownerUrl)).rejects.toThrow(refusal);
   expect(await upgrade(owner.url)).toEqual(['DatabaseRoles1763700000016']);
-  // Nor does it grant, when nothing is to be migrated. A process that is an administrator starts.
+  // Without a pending migration, the administrator cannot grant either. A process with this role starts.
   await expect(upgrade(database.ownerUrl)).rejects.toThrow(refusal);
   expect(await migrate(database.ownerUrl)).toEqual([]);
   const { rows } = await admin.query<{ owners: string }>(

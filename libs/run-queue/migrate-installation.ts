@@ -12,9 +12,9 @@ export interface Installation {
 }
 
 /**
- * Brings the database up to date as its owner, and the queue if it is in the same database, and gives the role of processes
- * its rights. Returns which migrations that took. Another database that keeps the queue is brought up to date by the role
- * of QUEUE_URL, as processes start. Throws StartError, ConfigError if the URLs do not fit, and what the database throws.
+ * Migrates the database as its owner, and the queue if it is in the same database. Grants the role of processes its rights.
+ * Returns the applied migrations. The role of QUEUE_URL migrates another database of the queue when processes start. Throws
+ * StartError, ConfigError if the URLs do not fit, and what the database throws.
  */
 export async function migrateInstallation({ ownerUrl, appUrl, queueUrl = appUrl }: Installation): Promise<string[]> {
   requireOneDatabase(ownerUrl, appUrl);

@@ -8,8 +8,8 @@ export const SCHEMA = 'bullmq';
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /**
- * Makes BullMQ's schema ready for the queue of this name: brings it up to date, or, with a role that may not, checks that it
- * is. Throws StartError if it is not.
+ * Prepares BullMQ's schema for the queue of this name. Brings the schema up to date, or checks it if the role may not change it.
+ * Throws StartError if the schema is out of date.
  */
 export async function prepareQueue(url: string, name: string): Promise<void> {
   await withClient(url, async (client) => {
@@ -18,7 +18,7 @@ export async function prepareQueue(url: string, name: string): Promise<void> {
   });
 }
 
-/** Brings BullMQ's schema up to date as its owner, and lets a role work with it. Throws what the database throws. */
+/** Brings BullMQ's schema up to date as its owner, and grants a role its rights. Throws what the database throws. */
 export async function migrateQueue(ownerUrl: string, grantTo: string): Promise<void> {
   await withClient(ownerUrl, async (client) => {
     await runMigrations(client, SCHEMA);

@@ -1,4 +1,4 @@
-/** Milliseconds of a clock that is never set: one that steps back an hour must not stop what happens every second. */
+/** Returns milliseconds of a monotonic clock: if the system clock steps back an hour, periodic work must not stop. */
 export function monotonicNow(): number {
   return performance.now();
 }

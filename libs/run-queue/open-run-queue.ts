@@ -7,12 +7,12 @@ import type { ShownRunQueue } from './run-queue.ts';
 export interface OpenRunQueueOptions {
   /** `redis://…`, `rediss://…` or `postgres://…`. */
   url: string;
-  /** Two installations on one server need two names. */
+  /** Each installation on a server needs its own name. */
   name: string;
   logger: Logger;
 }
 
-/** Throws StartError for a Redis that may lose jobs, and for a PostgreSQL that is away or refuses. */
+/** Opens the queue. Throws StartError if Redis may lose jobs, or if PostgreSQL is unavailable or refuses the connection. */
 export async function openRunQueue({ url, name, logger }: OpenRunQueueOptions): Promise<ShownRunQueue> {
   if (isRedisUrl(url)) return new BullRunQueue({ name, logger, backend: await openRedisBackend(url, name, logger) });
   const backend = await openPostgresBackend(url, name, logger).catch((error: unknown) => throwStartupError(error, url));

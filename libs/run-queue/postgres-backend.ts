@@ -5,14 +5,14 @@ import type { BullBackend } from './bullmq-backend.ts';
 import { throttledWarn } from './throttled-warn.ts';
 import { prepareQueue, SCHEMA } from './migrate-queue.ts';
 
-/** Part of the budget in docs/operations/postgresql.md. In a worker, one of them listens. */
+/** Part of the budget in docs/operations/postgresql.md. In a worker, one connection listens. */
 const MAX_CONNECTIONS = 4;
 const CONNECT_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
- * PostgreSQL that keeps jobs, in BullMQ's own schema, whichever database that is; BullMQ lets one process at a time bring
- * the schema up to date. Throws if it is unavailable, and StartError if the schema is missing and the role may not create it.
+ * Opens PostgreSQL as the queue, in BullMQ's own schema of any database. BullMQ lets one process at a time migrate the schema.
+ * Throws if PostgreSQL is unavailable, and StartError if the schema is missing and the role may not create it.
  */
 export async function openPostgresBackend(
   url: string,
@@ -34,7 +34,7 @@ export async function openPostgresBackend(
   });
   const warn = throttledWarn(logger);
   pool.on('error', (error) => warn(error, 'queue connection to PostgreSQL failed (QUEUE_URL or DATABASE_URL)'));
-  // BullMQ describes the pool by its own types, without `undefined` where pg has it.
+  // BullMQ's own type of the pool lacks `undefined` where pg has it.
   const connection = pool as unknown as PgPool;
   return {
     factory: createPostgresBackend,

@@ -9,22 +9,22 @@ import { refuseWrongRedis } from './refuse-wrong-redis.ts';
 
 /** The longest wait for Redis at start. */
 const READY_WITHIN_MS = 2_000;
-/** Runs must go on within 3 s of a Redis that is back (F5 of docs/reliability.md#faults). */
+/** Runs must continue within 3 s after Redis is back (F5 of docs/reliability.md#faults). */
 const retryStrategy = retryEvery(500);
 /** How often a worker's connections are checked, and how long one may be silent. */
 const CONSUMER_CHECK_MS = 1_000;
 const CONSUMER_SILENCE_MS = 2_000;
 
 /**
- * Redis that keeps jobs. Throws ConfigError when it may evict them. One that does not answer now is no reason not to
- * start: what waits for it waits in PostgreSQL.
+ * Opens Redis as the queue. Throws ConfigError if it may evict jobs. Starts without a Redis that does not respond, because ready
+ * Runs wait in PostgreSQL.
  */
 export async function openRedisBackend(
   url: string,
   name: string,
   logger: Logger,
 ): Promise<BullBackend<ConnectionOptions>> {
-  // Enqueueing must not wait; the dispatcher retries anyway. Commands to a silent Redis do not pile up.
+  // Fails fast: the dispatcher retries, and commands to a silent Redis must not pile up.
   const producer = connectRedis(url, { ...FAIL_FAST, retryStrategy });
   const warn = throttledWarn(logger);
   producer.on('error', (error) => warn(error, 'queue producer connection to Redis failed (QUEUE_URL)'));
@@ -61,7 +61,7 @@ export async function openRedisBackend(
       consumers.push({ redis, stopWatching: watchSilence(redis) });
       return redis;
     },
-    // One hash tag a queue: all its keys live in one slot of a cluster.
+    // The hash tag keeps all keys of the queue in one slot of a cluster.
     prefix: `{${name}}`,
     isUnavailable: () => producer.status !== 'ready',
     close,
@@ -74,7 +74,7 @@ interface WatchedRedis {
 }
 
 /**
- * Disconnects silent connections of a worker. BullMQ only watches its blocking read. The other connections would wait for
+ * Disconnects silent connections of a worker. BullMQ only watches its blocking read. The other connections would wait
  * 15 minutes for a Redis that vanished without closing them, for example because its machine died.
  */
 function watchSilence(redis: RedisClient): () => void {

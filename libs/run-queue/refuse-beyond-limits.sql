@@ -1,10 +1,9 @@
--- By which limit, if any, the Run $1 of the organization $2 and the agent $3 may not be claimed beside those that are; the
--- caller holds the locks of the limits. Where it is to be offered under the dispatch $4, it waits from then on, and its queue
--- time stands still, as it did while the queue was paused or away. $5: the limit of an organization that has none of its own.
+-- Returns which limit, if any, forbids claiming the Run $1 of the organization $2 and the agent $3. The caller holds the locks of
+-- the limits. If the Run is ready under the dispatch $4, it then waits for the limit, and its queue time stops, as it did while the
+-- queue was paused or unavailable. $5: the limit of an organization that has none of its own.
 --
--- One that comes while others of its agent wait already waits behind them; so does one of an organization whose others wait
--- for the organization's own limit. Beside those that are claimed, the places count that are kept for what was let in. Who was
--- claimed before, and was taken back or has its decisions now, does not stand in line again.
+-- A new Run waits behind earlier Runs that wait for the limit of the same agent or of the organization. Claimed Runs and admitted
+-- Runs count toward a limit. A Run that was claimed before, and was requeued or has its decisions now, does not wait in line again.
 with
 run as (
   select attempt = 0 and not (state = 'ready' and limited_by is not null) as is_newcomer from run_work where run_id = $1
@@ -37,7 +36,7 @@ refused as (
                                                       where paused_at is not null order by paused_at limit 1)),
       due_at     = null
   from refusal
-  -- Written so that no index of ready rows fits it: on a young table it was planned as a scan of that.
+  -- No index of ready rows matches this expression. On a new table, the planner would scan that index.
   where run_id = $1 and state || '' = 'ready' and dispatch = $4 and refusal.limited_by is not null
 )
 select limited_by as "limitedBy" from refusal

@@ -1,6 +1,6 @@
--- Ends a pause or an outage ($1) and gives Runs that were ready during it the queue time back that passed meanwhile, in one
--- commit. If others ($2) go on, their ends give back the time from their own beginnings, so no time is given back twice.
--- A row that is locked is being rewritten by an append, which sets its own due date: waiting for it could deadlock.
+-- Ends a pause or an outage ($1), and gives Runs that were ready during it the elapsed queue time back, in one commit. If others
+-- ($2) continue, their ends give back the time since their own beginnings, so no time is given back twice. Skips locked rows: an
+-- append is changing them and sets the due date, and waiting for it could deadlock.
 with
 ending as materialized (
   select queue, paused_at from queue_controls where queue = $1 and paused_at is not null for update

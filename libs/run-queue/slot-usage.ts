@@ -8,7 +8,7 @@ export interface SlotsInUse {
 
 /** The period over which slot-seconds count, milliseconds. */
 const PERIOD_MS = 60_000;
-/** After a longer pause between two samples the use in between is unknown. */
+/** After a longer pause between two samples, the use in between is unknown. */
 const LONGEST_GAP_MS = 5_000;
 /** Bounds of the estimated length of a Run, seconds. */
 const SHORTEST_RUN_S = 0.1;

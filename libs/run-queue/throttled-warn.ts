@@ -3,18 +3,18 @@ import { monotonicNow } from './monotonic-now.ts';
 
 const SILENCE_MS = 5_000;
 
-/** A warning for what goes on failing: at most one line every five seconds, which says how many it stands for. */
+/** Returns a function that logs repeated failures: at most one line every five seconds, with the number of failures as `times`. */
 export function throttledWarn(
   logger: Logger,
   now: () => number = monotonicNow,
 ): (error: unknown, message: string) => void {
   let silentUntil = -Infinity;
-  let unsaid = 0;
+  let failures = 0;
   return (error, message) => {
-    unsaid++;
+    failures++;
     if (now() < silentUntil) return;
-    logger.warn({ err: error, times: unsaid }, message);
+    logger.warn({ err: error, times: failures }, message);
     silentUntil = now() + SILENCE_MS;
-    unsaid = 0;
+    failures = 0;
   };
 }

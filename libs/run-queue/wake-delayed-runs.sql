@@ -1,6 +1,6 @@
--- Delayed Runs whose time has come are ready, with their whole queue time before them. What comes after an earlier Run
--- has no due date and waits for the commit that ends that one. A locked row is being rewritten by an append: next time.
--- Answers how many there were, and when the next one of the coming second is due.
+-- Makes delayed Runs ready that are due, with their whole queue time. A Run behind an earlier Run has no due date, and waits for
+-- the commit that ends that Run. Skips rows that an append is changing. Returns how many Runs there were, and when the next
+-- one is due, if within a second.
 with due as materialized (
   select run_id from run_work
   where state = 'delayed' and due_at <= now()
@@ -16,7 +16,7 @@ woken as (
   returning run_work.run_id
 )
 select (select count(*) from woken)::integer as woken,
-       -- Of run_work_due only the second ahead is read: beyond it are all the leases.
+       -- Reads only one second of run_work_due, because all leases come after it.
        (select ceil(1000 * extract(epoch from due_at - clock_timestamp()))::float8 from run_work
         where state = 'delayed' and due_at > now() and due_at <= now() + interval '1 second'
         order by due_at

@@ -3,22 +3,22 @@ import { BEAT_TIMEOUT, startHeartbeat, type Logger } from '#platform';
 import { throttledWarn } from './throttled-warn.ts';
 
 export interface WorkerOptions {
-  /** The same name that its claims carry. */
+  /** The worker's id, as in its claims. */
   holder: string;
   slots: number;
-  /** What `doctor` shows of the sandbox of its tool servers. */
+  /** The sandbox of its tool servers, for `doctor`. */
   sandbox?: object | undefined;
 }
 
 export interface RegisteredWorker {
-  /** The last beat; the window shrinks at once. */
+  /** Deletes the row of the worker, so the window shrinks at once. */
   close(): Promise<void>;
 }
 
 /** Repeats the last heartbeat of the worker $1. Does nothing after its sign-off, so that others do not wait for it. */
 export const HEARTBEAT_FOR_WORKER = 'update workers set seen_at = clock_timestamp() where holder = $1';
 
-/** Says in the table `workers`, for as long as it lives, that this worker is there. */
+/** Writes the heartbeat of this worker to the table `workers` until it is closed. */
 export async function registerWorker(
   pool: Pool,
   { holder, slots, sandbox }: WorkerOptions,
