@@ -121,8 +121,8 @@ async function checkClock({ pool }: DoctorParts): Promise<Found> {
 
 async function checkQueue({ queue, controls }: DoctorParts): Promise<Found> {
   const [waiting] = await Promise.all([queue.waitingCount(), controls.checkToolPause(queue)]);
-  const { paused, pausedByTool, away } = await controls.read();
-  if (away) return failed('The workers cannot reach the queue. Check QUEUE_URL and the network.');
+  const { paused, pausedByTool, unavailable } = await controls.read();
+  if (unavailable) return failed('The workers cannot reach the queue. Check QUEUE_URL and the network.');
   if (pausedByTool) return warning('A BullMQ tool has paused the queue; no Run starts. Run: spool queue resume');
   return paused ? warning('The queue is paused; no Run starts. Run: spool queue resume') : ok(`${waiting} jobs wait.`);
 }

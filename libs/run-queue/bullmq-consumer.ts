@@ -8,23 +8,23 @@ import { HandlerUnavailable, type RunConsumer } from './run-queue.ts';
 type Jobs<C> = Worker<RunJob, void, string, IQueueBackend, JobProgress, C>;
 
 export interface BullConsumerOptions<C> extends BullRunQueueOptions<C> {
-  handler: (offer: RunJob) => Promise<void>;
+  handler: (job: RunJob) => Promise<void>;
   slots: number;
   onClose: () => void;
 }
 
 /**
- * A worker that died between taking a job and claiming its Run leaves the job to BullMQ's check for stalled ones: the
- * lock has to end, and then comes the next check: 5 s at most. After the claim it is the reaper that helps, by the lease.
- * A check of which BullMQ believes that it comes too soon after the one before is skipped, about one in five where only
- * one worker checks, so up to two intervals lie between checks. One that is alive but blocked for 2 s may cost a delivery
- * that loses its claim. PostgreSQL marks all active jobs at each check: with 1,000 of them that takes 14 % of a core.
+ * The lock of a job. If a worker dies between taking a job and claiming its Run, BullMQ's stalled check delivers the job again
+ * within 5 s: after the end of the lock and the next check. After the claim, the reaper requeues the Run when its lease ends.
+ * BullMQ skips a check that seems too soon, about one in five with a single worker, so up to two intervals lie between checks.
+ * A live worker that is blocked for 2 s may cause a surplus delivery, whose claim fails. PostgreSQL marks all active jobs at each
+ * check: for 1,000 jobs this takes 14 % of a core.
  */
-const LOCK_MS = 3_000; // BullMQ renews it at a quarter, for as long as the handler runs
+const LOCK_MS = 3_000; // BullMQ renews it after a quarter, for as long as the handler runs.
 const STALLED_CHECK_MS = 1_000;
-/** A Run may lose many workers; whether it fails is decided by its retry policy. PostgreSQL keeps it as `integer`. */
+/** A Run may lose many workers; its retry policy decides whether it fails. PostgreSQL stores this as `integer`. */
 const MAX_STALLED = 1_000_000_000;
-/** How long an idle worker waits for news before it looks by itself, seconds. */
+/** How long an idle worker waits for a notification before it polls, seconds. */
 const IDLE_LOOK_S = 5;
 const RETRY_MS = 500;
 const GOODBYE_MS = 2_000;
@@ -45,7 +45,7 @@ export class BullConsumer<C> implements RunConsumer {
 
   async stopTaking(): Promise<void> {
     this.stopping = true;
-    // From here on BullMQ fetches nothing more, keeps renewing locks, and is closed when the last handler has ended.
+    // BullMQ takes no more jobs, keeps renewing locks, and closes when the last handler has ended.
     this.closing ??= this.worker
       .close()
       .catch((error: unknown) => this.warn(error, 'closing the queue consumer failed'));
@@ -54,7 +54,7 @@ export class BullConsumer<C> implements RunConsumer {
   async close(): Promise<void> {
     await this.stopTaking();
     while (this.running.size > 0) await Promise.allSettled(this.running);
-    // A queue that is silent must not keep the process.
+    // A silent queue must not delay the exit.
     await Promise.race([this.closing, sleep(GOODBYE_MS, undefined, { ref: false })]);
     this.options.onClose();
   }
@@ -84,7 +84,7 @@ export class BullConsumer<C> implements RunConsumer {
     return worker;
   }
 
-  /** BullMQ remembers a failed first connection to PostgreSQL for ever: then only another worker helps. */
+  /** Runs the worker once it is connected. BullMQ keeps a failed first connection to PostgreSQL forever, so it is replaced then. */
   private async runWhenReady(worker: Jobs<C>): Promise<void> {
     try {
       await worker.waitUntilReady();
@@ -100,7 +100,7 @@ export class BullConsumer<C> implements RunConsumer {
   private async process(job: Job<RunJob, void>, token?: string): Promise<void> {
     // A blocking read that was under way may still bring a job.
     if (this.stopping || this.worker.isPaused()) return giveBack(job, token);
-    // Leaves the set as soon as it has ended: `close()` waits for the set, but not for the queue to answer.
+    // Leaves the set at once: `close()` waits for the handlers, but not for the queue to respond.
     const handling = this.options.handler(job.data).finally(() => this.running.delete(handling));
     this.running.add(handling);
     try {

@@ -9,11 +9,12 @@ type Jobs<C> = Queue<RunJob, void, string, RunJob, void, string, IQueueBackend, 
 
 const JOB_NAME = 'run';
 /**
- * Fewer are faster one by one: a bulk costs PostgreSQL 3 ms for its temporary tables, a single job 0.5 ms. Seen here, in
- * bulks of 4, 16, 64: PostgreSQL 1,400, 4,600, 12,800 offers/s, one by one 2,800; Redis 12,000, 22,000, 29,000, one by one 21,000.
+ * Fewer jobs are faster one by one: on PostgreSQL, a bulk costs 3 ms for its temporary tables, and a single job 0.5 ms.
+ * Measured in bulks of 4, 16, 64: PostgreSQL 1,400, 4,600, 12,800 jobs/s, one by one 2,800; Redis 12,000, 22,000, 29,000,
+ * one by one 21,000.
  */
 const BULK_FROM = 8;
-/** Nobody reads BullMQ's events: `QueueEvents` are not used. */
+/** Spool does not read BullMQ's events (`QueueEvents`). */
 const EVENTS_KEPT = 100;
 const EPOCH = 'spool.epoch';
 
@@ -31,9 +32,9 @@ export class BullRunQueue<C> implements ShownRunQueue {
         connection: producer,
         ...(prefix === undefined ? {} : { prefix }),
         streams: { events: { maxLen: EVENTS_KEPT } },
-        // Asking for it is one more round trip that can fail, and then fails for ever.
+        // The check is one more round trip; if it fails, BullMQ never retries it.
         skipVersionCheck: true,
-        // A kept job would make the next offer under its id a silent no-op.
+        // A kept job would silently block the next job with the same id.
         defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
       },
       factory,
@@ -45,23 +46,23 @@ export class BullRunQueue<C> implements ShownRunQueue {
     return this.jobs as unknown as Queue;
   }
 
-  /** Resolves once it answers; rejects when it never will. */
+  /** Resolves once the queue responds; rejects if it never will. */
   async waitUntilReady(): Promise<void> {
     await this.jobs.waitUntilReady();
   }
 
-  async enqueue(offers: readonly RunJob[]): Promise<void> {
+  async enqueue(jobs: readonly RunJob[]): Promise<void> {
     this.assertAvailable();
-    const jobs = offers.map((data) => ({ name: JOB_NAME, data, opts: { jobId: jobIdOf(data) } }));
-    if (jobs.length >= BULK_FROM) await this.jobs.addBulk(jobs);
-    else await Promise.all(jobs.map(({ name, data, opts }) => this.jobs.add(name, data, opts)));
+    const added = jobs.map((data) => ({ name: JOB_NAME, data, opts: { jobId: jobIdOf(data) } }));
+    if (added.length >= BULK_FROM) await this.jobs.addBulk(added);
+    else await Promise.all(added.map(({ name, data, opts }) => this.jobs.add(name, data, opts)));
   }
 
-  async enqueueAhead(offers: readonly RunJob[]): Promise<void> {
+  async enqueueAhead(jobs: readonly RunJob[]): Promise<void> {
     this.assertAvailable();
     const backend = this.jobs.getBackend();
     // Each job goes ahead of the one that was moved last. BullMQ's `lifo` does that only for new jobs.
-    for (const data of offers.toReversed()) {
+    for (const data of jobs.toReversed()) {
       const jobId = jobIdOf(data);
       await this.jobs.add(JOB_NAME, data, { jobId });
       await backend.changePriority(jobId, 0, true).catch(ignoreMissingJob);
@@ -91,7 +92,7 @@ export class BullRunQueue<C> implements ShownRunQueue {
     return false;
   }
 
-  consume(handler: (offer: RunJob) => Promise<void>, slots: number): RunConsumer {
+  consume(handler: (job: RunJob) => Promise<void>, slots: number): RunConsumer {
     const consumer = new BullConsumer({
       ...this.options,
       handler,
@@ -113,7 +114,7 @@ export class BullRunQueue<C> implements ShownRunQueue {
   }
 }
 
-/** A worker has taken the job, and it is gone. */
+/** Ignores that the job is gone, because a worker has taken it. */
 function ignoreMissingJob(error: unknown): void {
   if ((error as { code?: unknown }).code !== ErrorCode.JobNotExist) throw error;
 }

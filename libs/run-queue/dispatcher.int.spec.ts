@@ -4,7 +4,7 @@ import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { Installation } from './run-queue.testing.ts';
 import { jobIdOf, type RunQueue } from './run-queue.ts';
 
-// Real: PostgreSQL, BullMQ on it. What does not depend on where the queue is, and a queue that fails when told.
+// Real: PostgreSQL, BullMQ on it. Tests that do not depend on the backend of the queue, and a queue that fails on demand.
 
 let database: TestDatabase;
 let on: Installation;
@@ -19,15 +19,15 @@ afterEach(async () => {
   await database.drop();
 });
 
-function failingQueue(): { queue: RunQueue; state: { away: boolean; asked: number } } {
-  const state = { away: false, asked: 0 };
+function failingQueue(): { queue: RunQueue; state: { unavailable: boolean; asked: number } } {
+  const state = { unavailable: false, asked: 0 };
   const answer = async <T>(ask: () => Promise<T>): Promise<T> => {
-    if (state.away) throw new Error('away');
+    if (state.unavailable) throw new Error('unavailable');
     return ask();
   };
   const queue: RunQueue = {
-    enqueue: (offers) => answer(() => on.queue.enqueue(offers)),
-    enqueueAhead: (offers) => answer(() => on.queue.enqueueAhead(offers)),
+    enqueue: (jobs) => answer(() => on.queue.enqueue(jobs)),
+    enqueueAhead: (jobs) => answer(() => on.queue.enqueueAhead(jobs)),
     waitingCount: () => (state.asked++, answer(() => on.queue.waitingCount())),
     isPausedByTool: () => on.queue.isPausedByTool(),
     liftToolPause: () => on.queue.liftToolPause(),
@@ -38,15 +38,15 @@ function failingQueue(): { queue: RunQueue; state: { away: boolean; asked: numbe
   return { queue, state };
 }
 
-const isUnavailable = async (): Promise<boolean> => (await on.controls.read()).away;
+const isUnavailable = async (): Promise<boolean> => (await on.controls.read()).unavailable;
 
-it('offers a delayed Run when it is due, also when it has been idle', async () => {
+it('enqueues a delayed Run when it is due, even if the dispatcher was idle', async () => {
   const deliveredAt = new Map<string, string>();
   const consumer = on.queue.consume(async ({ runId }) => {
     const { rows } = await on.pool.query<{ at: string }>('select clock_timestamp()::text as at');
     deliveredAt.set(runId, rows[0]!.at);
   }, 1);
-  // Idle, it looks only when nudged. It must remember when the Run is due.
+  // An idle dispatcher looks only when nudged. It must remember when the Run is due.
   const dispatcher = on.startDispatcher(on.queue, 3_600_000);
   await on.lookedOnceMore();
   const { runId } = await on.addDelayedRun(900);
@@ -70,7 +70,7 @@ it('offers a delayed Run when it is due, also when it has been idle', async () =
   expect(rows[0]!.late).toBeGreaterThanOrEqual(0);
 });
 
-it('lets in what waits for a concurrency limit without room being made, and offers it', async () => {
+it('admits and enqueues a Run that waits for a removed concurrency limit', async () => {
   const delivered = on.consumeRuns(1);
   const { runId } = await on.addLimitedRun();
   on.startDispatcher();
@@ -78,20 +78,20 @@ it('lets in what waits for a concurrency limit without room being made, and offe
   expect(delivered).toEqual([runId]);
 });
 
-it('offers a Run again that went ahead and lost its job, also if its organization has got a slot meanwhile', async () => {
+it('enqueues a Run again that went ahead and lost its job, even if its organization has got a slot meanwhile', async () => {
   await on.addClaimedRuns('other', 4);
   on.startDispatcher();
   await on.lookedOnceMore();
   const [run] = await on.addReadyRuns('org', 1);
   const jobId = jobIdOf(run!);
   const isEnqueued = async (): Promise<boolean> => (await on.queue.shown.getJob(jobId)) !== undefined;
-  await eventually(isEnqueued, { what: 'it is offered' });
+  await eventually(isEnqueued, { what: 'it is enqueued' });
   await on.addClaimedRuns('org', 1);
   await on.queue.shown.remove(jobId);
-  await eventually(isEnqueued, { what: 'it is offered again', timeoutMs: 10_000 });
+  await eventually(isEnqueued, { what: 'it is enqueued again', timeoutMs: 10_000 });
 });
 
-it('finds delayed Runs by an index, however many others there are', async () => {
+it('finds delayed Runs by an index among 20,000 other Runs', async () => {
   await on.pool.query(
     `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
      select i::text, i::text, 'o', 'a', case when i % 2 = 0 then 'leased' else 'ready' end, 1, 0,
@@ -108,7 +108,7 @@ it('finds delayed Runs by an index, however many others there are', async () => 
   expect(plan).not.toMatch(/Seq Scan/);
 });
 
-/** Executes a statement of the dispatcher for 32 slots or so; returns its plan and the pages that it read. */
+/** Executes a statement of the dispatcher for 32 slots. Returns its plan and the pages that it read. */
 async function explain(name: string): Promise<{ plan: string; pages: number }> {
   const text = readFileSync(`${import.meta.dirname}/${name}.sql`, 'utf8');
   const values = text.includes('$1') ? [160] : [];
@@ -164,12 +164,12 @@ it.each(['find-ready-runs', 'find-slots-in-use'])(
   30_000,
 );
 
-it('lets queue time stand still while the queue is away, whoever leads when it is back', async () => {
+it('stops queue time during an outage of the queue, even if the leader changes', async () => {
   const { queue, state } = failingQueue();
   const [early] = await on.addReadyRuns('org', 1);
-  state.away = true;
+  state.unavailable = true;
   const dispatcher = on.startDispatcher(queue);
-  await eventually(isUnavailable, { what: 'it is known to be away' });
+  await eventually(isUnavailable, { what: 'the outage is recorded' });
   expect(await on.controls.isHeld()).toBe(true);
   expect(await on.controls.isPaused()).toBe(false);
   await on.letTimePass('1 hour');
@@ -179,9 +179,9 @@ it('lets queue time stand still while the queue is away, whoever leads when it i
   await dispatcher.stop();
 
   // Another process.
-  state.away = false;
+  state.unavailable = false;
   on.startDispatcher(queue);
-  await eventually(async () => !(await isUnavailable()), { what: 'it is known to be back' });
+  await eventually(async () => !(await isUnavailable()), { what: 'the end of the outage is recorded' });
   expect(await on.controls.isHeld()).toBe(false);
   expect(await on.minutesLeft(early!.runId)).toBe(10);
   expect(await on.minutesLeft(late!.runId)).toBe(10);
@@ -237,7 +237,7 @@ it('gives back the time of a pause, an outage and a tool’s pause once, whichev
   }
 });
 
-it('works with a queue in another database than the Runs, which it finds empty', async () => {
+it('works with a queue in a separate, empty database', async () => {
   const other = await createTestDatabase();
   const there = await Promise.all([1, 2, 3, 4].map(() => Installation.open(database.url, other.url)));
   const consumed = there[0]!.consumeRuns(2);

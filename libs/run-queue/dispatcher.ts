@@ -13,38 +13,40 @@ const FIND_READY_RUNS = namedStatement(import.meta.dirname, 'find-ready-runs.sql
 const FIND_SLOTS_IN_USE = namedStatement(import.meta.dirname, 'find-slots-in-use.sql');
 const WAKE_DELAYED_RUNS = namedStatement(import.meta.dirname, 'wake-delayed-runs.sql');
 
+/** The interval of looks without work. */
 const IDLE_MS = 1_000;
-/** While there has been work lately. */
+/** The interval of looks for some time after the last work. */
 const BUSY_MS = 100;
 const BUSY_FOR_MS = 2_000;
-/** While jobs wait in the queue: a Run that goes ahead of them is found within this time. */
+/** The interval while jobs wait in the queue: a Run that goes ahead of them is found within this time. */
 const AHEAD_MS = 25;
-/** While there is a backlog and the queue drains. */
+/** The interval while there is a backlog and the queue drains. */
 const DRAIN_MS = 5;
 /**
- * The least pause after a look, as a multiple of the time that its statements take on the mean. They take longer the more
- * organizations have ready Runs, so they keep a connection busy for about a quarter of the time.
+ * The least pause after a look, as a multiple of the mean time of its statements. They take longer the more organizations have
+ * ready Runs. With this pause they use a connection for at most about a quarter of the time.
  */
 const REST = 3;
 const LONGEST_REST_MS = 250;
-/** For how many looks, the table read and the offers sent, the queue must last while there is a backlog. */
+/** For how many looks the jobs in the queue must last while there is a backlog. */
 const LOOKS_AHEAD = 3;
 const DRAIN_MEMORY_MS = 500;
-/** How often delayed Runs are looked for, unless one is known to be due, and the queue's epoch and dead workers. */
+/** How often delayed Runs are looked for, unless one is known to be due. */
 const WAKE_EVERY_MS = 250;
+/** How often the epoch marker, the pause by a tool and dead workers are checked. */
 const CHECK_EVERY_MS = 1_000;
 /** How often the slots in use are counted while there is a backlog; else at each check. */
 const COUNT_SLOTS_EVERY_MS = 250;
-/** A Run that is still ready so long after its offer is offered again: its job may be gone. If not, that adds nothing. */
-const OFFER_AGAIN_MS = 2_000;
-/** While a Run belongs ahead, it is offered and moved to the head again after this time. */
+/** A Run that is still ready after this time is enqueued again, because its job may be gone. If not, that adds nothing. */
+const ENQUEUE_AGAIN_MS = 2_000;
+/** A Run that still belongs ahead after this time is moved to the head again. */
 const AHEAD_AGAIN_MS = 250;
 
-/** While no worker is known yet. */
+/** The depth while no worker is known. */
 const MIN_DEPTH = 8;
 
-/** The last offer of a ready Run, and whether it went ahead of others. */
-interface Offered {
+/** When a ready Run was last enqueued, and whether it went ahead of others. */
+interface Enqueued {
   at: number;
   ahead: boolean;
 }
@@ -55,7 +57,7 @@ export interface DispatcherOptions {
   queue: RunQueue;
   controls: QueueControls;
   logger: Logger;
-  /** From one look to the next while there is nothing to do. Milliseconds, default 1,000. */
+  /** The interval of looks without work, milliseconds; default 1,000. */
   idleMs?: number | undefined;
 }
 
@@ -68,22 +70,22 @@ interface Found {
 }
 
 /**
- * Offers what is ready, level-triggered over `run_work`: whatever got lost on the way, the row is still there. One leader
- * at a time, but nothing breaks if two believe it: an offer made twice is one job.
+ * Enqueues ready Runs, level-triggered over `run_work`: if a job is lost, the row is still there. One process leads at a time.
+ * Two leaders do no harm, because a dispatch that is enqueued twice is one job.
  */
 export class Dispatcher {
   private readonly loop: LeaderLoop;
-  /** The last offers by job id, of rows that the last look has seen. They may be out of date. */
-  private offered = new Map<string, Offered>();
+  /** The enqueued Runs of the last look by job id. They may be out of date. */
+  private enqueued = new Map<string, Enqueued>();
   private readonly usage = new SlotUsage();
   private countedAt = -Infinity;
-  /** When the ready Runs were last read beyond those that go ahead. */
+  /** When all ready Runs, not only those that go ahead, were last read. */
   private lookedAt = -Infinity;
-  /** When each organization was last offered a Run, in turns of a count; only of those that the last look has seen. */
+  /** The number of the last turn of each organization that the last look has seen. */
   private servedAt = new Map<string, number>();
   private served = 0;
   private wokeAt = -Infinity;
-  /** When the next delayed Run is due, if within a second of the last look at them. */
+  /** When the next delayed Run is due, if that is within a second of the last look for them. */
   private nextDueAt = Infinity;
   private checkedAt = -Infinity;
   private limitsAt = -Infinity;
@@ -94,7 +96,7 @@ export class Dispatcher {
   private drainPerMs = 0;
   private drainedAt = -Infinity;
   private lookMs = 0;
-  /** For how long the statements of a look whose cost grows with the organizations take: in this look, and on the mean. */
+  /** The time of the statements whose cost grows with the organizations: in this look, and its mean. */
   private readMs = 0;
   private meanReadMs = 0;
   private restsUntil = -Infinity;
@@ -122,8 +124,8 @@ export class Dispatcher {
   }
 
   /**
-   * There may be something to offer: looks at once, unless it looks often anyway. Not while looks fail: with the queue
-   * away every commit would be a nudge.
+   * Looks at once, unless looks are frequent anyway. Does nothing while looks fail, because during an outage of the queue
+   * every commit would nudge.
    */
   nudge(): void {
     if (this.pauseMs > BUSY_MS && !this.failing) this.loop.nudge();
@@ -135,12 +137,12 @@ export class Dispatcher {
   }
 
   /**
-   * While looks fail nothing is offered, so that it is not only a worker that is missing: queue time stands still. It is
-   * written down in PostgreSQL, for the leader after this one.
+   * Looks once. If the look fails, no Run is enqueued, so queue time must stop. The outage is recorded in PostgreSQL for the next
+   * leader.
    */
   private async tick(): Promise<number> {
     const { controls } = this.options;
-    // Nudged too soon.
+    // A nudge during the rest.
     if (monotonicNow() < this.restsUntil) return this.restsUntil - monotonicNow();
     try {
       this.readMs = 0;
@@ -157,30 +159,30 @@ export class Dispatcher {
     return Math.max(Math.min(this.pauseMs, this.nextDueAt - monotonicNow()), this.restsUntil - monotonicNow(), 0);
   }
 
-  /** One slow read, such as behind a lock, must not silence the dispatcher for long. */
+  /** Returns the rest after a look. It is capped, because one slow read, such as behind a lock, must not stop the dispatcher. */
   private restMs(): number {
     return Math.min(REST * this.meanReadMs, LONGEST_REST_MS);
   }
 
-  /** Answers in how many milliseconds the next is wanted. */
+  /** Returns after how many milliseconds the next look is due. */
   private async look(): Promise<number> {
     const now = monotonicNow();
     const { controls, queue } = this.options;
     if (now - this.checkedAt >= CHECK_EVERY_MS) await this.check(now);
-    const { paused, pausedByTool, away, slots, limited } = await controls.read();
-    // Also while paused: whether it answers has to be known.
+    const { paused, pausedByTool, unavailable, slots, limited } = await controls.read();
+    // Also while paused, to detect an outage.
     const waiting = await queue.waitingCount();
     if (paused || pausedByTool) {
-      this.offered.clear();
+      this.enqueued.clear();
       this.nextDueAt = Infinity;
       return IDLE_MS;
     }
     if (now - this.wokeAt >= WAKE_EVERY_MS || now >= this.nextDueAt) await this.wakeDelayedRuns(now);
-    // What is known to be away has its end told first: it gives ready Runs their queue time back.
-    if (limited && !away && now - this.limitsAt >= CHECK_EVERY_MS) this.lookAtLimits(now);
+    // After an outage its end is recorded first, which gives ready Runs their queue time back.
+    if (limited && !unavailable && now - this.limitsAt >= CHECK_EVERY_MS) this.lookAtLimits(now);
     const depth = this.depthOf(slots);
     if (now - this.countedAt >= (this.backlog ? COUNT_SLOTS_EVERY_MS : CHECK_EVERY_MS)) await this.countSlots(now);
-    // The queue is full enough. Looks only at the Runs that go ahead.
+    // The queue is full enough: looks only at the Runs that go ahead.
     if (this.backlog && waiting > 0.75 * depth && now - this.lookedAt < CHECK_EVERY_MS) {
       const rows = await this.read<ReadyRun>({ ...FIND_READY_RUNS, values: [mostAhead(slots)] });
       this.forgetGone(rows);
@@ -188,17 +190,17 @@ export class Dispatcher {
       return Math.min(2 * this.pauseMs, AHEAD_MS);
     }
     this.lookedAt = now;
-    const offered = await this.enqueueReadyRuns({ slots, waiting }, depth - waiting);
-    if (offered || waiting > 0 || limited) this.busyAt = now;
+    const enqueued = await this.enqueueReadyRuns({ slots, waiting }, depth - waiting);
+    if (enqueued || waiting > 0 || limited) this.busyAt = now;
     if (this.backlog) return DRAIN_MS;
     if (waiting > 0) return AHEAD_MS;
     return now - this.busyAt < BUSY_FOR_MS ? BUSY_MS : (this.options.idleMs ?? IDLE_MS);
   }
 
   /**
-   * How many jobs to keep waiting. A newcomer waits behind them: with half as many as slots, for half the time of a Run
-   * (F13 of docs/reliability.md#faults). Where Runs are so short that the queue would run dry between two looks,
-   * more, up to the window.
+   * Returns how many jobs to keep waiting. A new Run waits behind them: with half as many as slots, for half the time of a Run
+   * (F13 of docs/reliability.md#faults). If Runs are so short that the queue would run dry between two looks, it is
+   * more, at most the window.
    */
   private depthOf(slots: number): number {
     const least = Math.max(MIN_DEPTH, Math.ceil(slots / 2));
@@ -206,7 +208,7 @@ export class Dispatcher {
     return Math.min(windowOf(slots), Math.max(least, Math.ceil(this.drainPerMs * LOOKS_AHEAD * nextLookMs)));
   }
 
-  /** What workers take is what has to be supplied: a mean that forgets within half a second. */
+  /** Updates the mean rate at which workers take jobs. It forgets within half a second. */
   private measureDrain(taken: number, startedAt: number): void {
     const now = monotonicNow();
     const elapsedMs = Math.max(1, now - this.drainedAt);
@@ -215,7 +217,7 @@ export class Dispatcher {
     this.drainedAt = now;
   }
 
-  /** Whether there was anything to offer. */
+  /** Returns whether there was anything to enqueue. */
   private async enqueueReadyRuns(found: Found, room: number): Promise<boolean> {
     const startedAt = monotonicNow();
     const values = [2 * windowOf(found.slots) + found.slots];
@@ -223,33 +225,33 @@ export class Dispatcher {
     const now = monotonicNow();
     const ahead = await this.enqueueAhead(rows, found);
     const again = rows.filter((run) => {
-      const offered = this.offered.get(jobIdOf(run));
-      return offered !== undefined && now - offered.at > OFFER_AGAIN_MS;
+      const last = this.enqueued.get(jobIdOf(run));
+      return last !== undefined && now - last.at > ENQUEUE_AGAIN_MS;
     });
     const fresh = inTurn(rows, this.shares);
     const taken = fresh.slice(0, Math.max(0, room - ahead.length));
-    const offers = [...again, ...taken];
-    await this.send(offers, (jobs) => this.options.queue.enqueue(jobs));
+    const runs = [...again, ...taken];
+    await this.send(runs, (jobs) => this.options.queue.enqueue(jobs));
     this.noteServed(rows, [...ahead, ...taken]);
     this.measureDrain(ahead.length + taken.length, startedAt);
-    const known = new Map(rows.map((run) => [jobIdOf(run), this.offered.get(jobIdOf(run))]));
-    for (const run of offers) known.set(jobIdOf(run), { at: now, ahead: false });
-    this.offered = new Map([...known].filter((entry): entry is [string, Offered] => entry[1] !== undefined));
+    const known = new Map(rows.map((run) => [jobIdOf(run), this.enqueued.get(jobIdOf(run))]));
+    for (const run of runs) known.set(jobIdOf(run), { at: now, ahead: false });
+    this.enqueued = new Map([...known].filter((entry): entry is [string, Enqueued] => entry[1] !== undefined));
     this.backlog =
       taken.length < fresh.length || (ahead.length + taken.length > 0 && rows.some(({ maybeMore }) => maybeMore));
-    return ahead.length + offers.length > 0;
+    return ahead.length + runs.length > 0;
   }
 
   /**
-   * Offers the Runs that go ahead of those in the queue, and returns the new ones. Moves the earlier ones again, so that they
-   * stay ahead of the new ones. In a full window one Run at a time goes ahead.
+   * Enqueues the Runs that go ahead of those in the queue, and returns the new ones. Moves the earlier ones again, so that they
+   * stay ahead of the new ones. If the window is full, one Run at a time goes ahead.
    */
   private async enqueueAhead(rows: readonly ReadyRun[], { slots, waiting }: Found): Promise<ReadyRun[]> {
     const { queue } = this.options;
     const now = monotonicNow();
     const isAhead = (run: ReadyRun): boolean => {
-      const offered = this.offered.get(jobIdOf(run));
-      return offered !== undefined && offered.ahead && now - offered.at <= AHEAD_AGAIN_MS;
+      const last = this.enqueued.get(jobIdOf(run));
+      return last !== undefined && last.ahead && now - last.at <= AHEAD_AGAIN_MS;
     };
     const wanted = runsAhead(rows, this.shares);
     const earlier = wanted.filter(isAhead);
@@ -259,22 +261,22 @@ export class Dispatcher {
     const first = wanted.filter((run) => earlier.includes(run) || added.includes(run));
     const areAlone = waiting <= earlier.length;
     await this.send(added, () => (areAlone ? queue.enqueue(added.map(jobOf)) : queue.enqueueAhead(first.map(jobOf))));
-    for (const run of added) this.offered.set(jobIdOf(run), { at: now, ahead: true });
+    for (const run of added) this.enqueued.set(jobIdOf(run), { at: now, ahead: true });
     return added;
   }
 
-  /** Forgets Runs that went ahead and are no longer ready. One that waits for a limit is then offered again once it is let in. */
+  /** Forgets Runs that went ahead and are no longer ready. One that waits for a limit is then enqueued again once admitted. */
   private forgetGone(rows: readonly ReadyRun[]): void {
     const ready = new Set(rows.map(jobIdOf));
-    for (const [jobId, { ahead }] of this.offered) if (ahead && !ready.has(jobId)) this.offered.delete(jobId);
+    for (const [jobId, { ahead }] of this.enqueued) if (ahead && !ready.has(jobId)) this.enqueued.delete(jobId);
   }
 
-  private async send(runs: readonly ReadyRun[], offer: (jobs: RunJob[]) => Promise<void>): Promise<void> {
-    await offer(runs.map(jobOf)).catch((error: unknown) => {
-      metrics.offers.inc({ path: 'dispatcher', outcome: 'failed' }, runs.length);
+  private async send(runs: readonly ReadyRun[], enqueue: (jobs: RunJob[]) => Promise<void>): Promise<void> {
+    await enqueue(runs.map(jobOf)).catch((error: unknown) => {
+      metrics.enqueues.inc({ path: 'dispatcher', outcome: 'failed' }, runs.length);
       throw error;
     });
-    metrics.offers.inc({ path: 'dispatcher', outcome: 'sent' }, runs.length);
+    metrics.enqueues.inc({ path: 'dispatcher', outcome: 'sent' }, runs.length);
   }
 
   private get shares(): FairShares {
@@ -282,7 +284,7 @@ export class Dispatcher {
       usedBy: (organizationId) => this.usage.secondsOf(organizationId),
       runSeconds: this.usage.runSeconds,
       servedAt: (organizationId) => this.servedAt.get(organizationId) ?? 0,
-      isEnqueued: (run) => this.offered.has(jobIdOf(run)),
+      isEnqueued: (run) => this.enqueued.has(jobIdOf(run)),
     };
   }
 
@@ -314,7 +316,7 @@ export class Dispatcher {
     if (woken > 0) this.busyAt = now;
   }
 
-  /** For what the fast path (LimitedRuns) has missed. Not awaited: with many limits it takes longer than a look may. */
+  /** Admits limited Runs that the fast path (LimitedRuns) missed. Not awaited: with many limits it takes longer than a look may. */
   private lookAtLimits(now: number): void {
     if (this.lookingAtLimits !== null) return;
     this.limitsAt = now;
@@ -322,8 +324,8 @@ export class Dispatcher {
     this.lookingAtLimits = controls
       .slotsPerOrganization()
       .then((cap) => lookAtLimits(pool, cap))
-      // They may have been offered before, when there was no room.
-      .then((letIn) => letIn.forEach((offer) => this.offered.delete(jobIdOf(offer))))
+      // They may have been enqueued before, when there was no room.
+      .then((admitted) => admitted.forEach((job) => this.enqueued.delete(jobIdOf(job))))
       .catch((error: unknown) => this.options.logger.warn({ err: error }, 'checking run limits failed'))
       .finally(() => (this.lookingAtLimits = null));
   }
@@ -334,7 +336,7 @@ export class Dispatcher {
     await pool.query(`delete from workers where seen_at < now() - interval '1 minute'`);
     const kept = await queue.ensureEpochMarker();
     if (!kept && this.epochSeen) logger.warn('queue lost its data; re-enqueueing ready runs');
-    if (!kept) this.offered.clear();
+    if (!kept) this.enqueued.clear();
     this.epochSeen = true;
     await controls.checkToolPause(queue);
     this.checkedAt = now;
@@ -345,7 +347,7 @@ function jobOf({ runId, threadId, dispatch }: ReadyRun): RunJob {
   return { runId, threadId, dispatch };
 }
 
-/** How many jobs may be ahead of the others at once. */
+/** Returns how many jobs may be ahead of the others at once. */
 function mostAhead(slots: number): number {
   return Math.max(MIN_DEPTH, Math.ceil(slots / 2));
 }

@@ -7,83 +7,83 @@ import { monotonicNow } from './monotonic-now.ts';
 import type { QueueControls } from './queue-controls.ts';
 
 const FIND_LIMITED_ORGANIZATIONS = namedStatement(import.meta.dirname, 'find-limited-organizations.sql');
-const LET_IN_LIMITED_RUNS = namedStatement(import.meta.dirname, 'let-in-limited-runs.sql');
+const ADMIT_LIMITED_RUNS = namedStatement(import.meta.dirname, 'admit-limited-runs.sql');
 const LIMIT_NEWCOMERS = namedStatement(import.meta.dirname, 'limit-newcomers.sql');
 
-/** For so long one need not ask whether any Run waits: one does. */
+/** How long after `onLimited` a Run is assumed to wait. */
 const NEWS_MS = 1_000;
-/** Of one statement; the dispatcher's next look brings more. */
+/** The most Runs of one statement; the dispatcher's next look handles more. */
 const MAX_AT_ONCE = 1_000;
 
 /**
- * Lets in Runs that wait for a concurrency limit of the organization or its agents, and returns their offers. `cap`: the limit
- * of an organization that has none of its own.
+ * Admits Runs that wait for a concurrency limit of the organization or its agents, and returns their jobs. `cap` is the limit of
+ * an organization that has none of its own.
  */
-async function letInLimitedRuns(pool: Pool, organizationId: string, cap: number | null): Promise<RunJob[]> {
-  const { rows } = await pool.query<RunJob>({ ...LET_IN_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE, cap] });
+async function admitLimitedRuns(pool: Pool, organizationId: string, cap: number | null): Promise<RunJob[]> {
+  const { rows } = await pool.query<RunJob>({ ...ADMIT_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE, cap] });
   return rows;
 }
 
 /**
- * The same for all organizations, level-triggered, whatever made room and whoever missed it; and Runs that are ready behind
- * others that wait for the same limit wait too.
+ * Admits limited Runs of all organizations, level-triggered, and returns their jobs. First makes ready Runs wait behind earlier
+ * Runs that wait for the same limit.
  */
 export async function lookAtLimits(pool: Pool, cap: number | null): Promise<RunJob[]> {
   const { rows } = await pool.query<{ id: string }>(FIND_LIMITED_ORGANIZATIONS);
-  const letIn: RunJob[] = [];
+  const admitted: RunJob[] = [];
   for (const { id } of rows) {
     await pool.query({ ...LIMIT_NEWCOMERS, values: [id, MAX_AT_ONCE] });
-    letIn.push(...(await letInLimitedRuns(pool, id, cap)));
+    admitted.push(...(await admitLimitedRuns(pool, id, cap)));
   }
-  return letIn;
+  return admitted;
 }
 
 export interface LimitedRunsOptions {
   pool: Pool;
   controls: Pick<QueueControls, 'read' | 'slotsPerOrganization'>;
-  enqueueSoon: (offer: RunJob) => void;
+  enqueueSoon: (job: RunJob) => void;
   logger: Logger;
 }
 
 /**
- * Fills the room in concurrency limits as soon as a commit of this process makes some. Only the fast path: what it misses
- * the dispatcher finds, so no room is ever lost.
+ * Admits limited Runs as soon as a commit of this process makes room in a concurrency limit. This is the fast path: the
+ * dispatcher finds the Runs that it misses.
  */
 export class LimitedRuns {
   private readonly organizationIds = new Set<string>();
   private readonly warn: (error: unknown, message: string) => void;
   private working: Promise<void> | null = null;
-  /** Since when the controls, which are 250 ms old at most, may not know of a Run that waits. */
+  /** When a Run began to wait. The controls, at most 250 ms old, may not show it yet. */
   private limitedAt = -Infinity;
 
   constructor(private readonly options: LimitedRunsOptions) {
     this.warn = throttledWarn(options.logger);
   }
 
-  /** A claim may have ended with it. */
+  /** Admits Runs if the commit ended a claim. */
   onCommit({ before, after }: Commit): void {
     const ended = claimedRuns(before.state).some((id) => !claimedRuns(after.state).includes(id));
-    if (ended && before.state.lifecycle !== 'none') void this.letInIfAny(before.state.organizationId);
+    if (ended && before.state.lifecycle !== 'none') void this.admitIfAny(before.state.organizationId);
   }
 
-  /** A Run of the organization waits from now on. What was in its way may have ended before that was written down. */
+  /** Notes that a Run of the organization waits, and tries to admit it: room may have come before the wait was recorded. */
   onLimited(organizationId: string): void {
     this.limitedAt = monotonicNow();
-    this.letInSoon(organizationId);
+    this.admitSoon(organizationId);
   }
 
   async close(): Promise<void> {
     await this.working;
   }
 
-  private async letInIfAny(organizationId: string): Promise<void> {
+  private async admitIfAny(organizationId: string): Promise<void> {
     const isNew = monotonicNow() - this.limitedAt < NEWS_MS;
     const known = isNew ? null : await this.options.controls.read().catch(() => null);
-    if (isNew || known?.limited) this.letInSoon(organizationId);
+    if (isNew || known?.limited) this.admitSoon(organizationId);
   }
 
-  /** One look at a time, for all organizations that have come together. */
-  private letInSoon(organizationId: string): void {
+  /** Admits the Runs of all collected organizations, in one pass at a time. */
+  private admitSoon(organizationId: string): void {
     this.organizationIds.add(organizationId);
     this.working ??= this.work();
   }
@@ -95,7 +95,7 @@ export class LimitedRuns {
       this.organizationIds.clear();
       try {
         const cap = await controls.slotsPerOrganization();
-        for (const id of ids) (await letInLimitedRuns(pool, id, cap)).forEach(enqueueSoon);
+        for (const id of ids) (await admitLimitedRuns(pool, id, cap)).forEach(enqueueSoon);
       } catch (error) {
         this.warn(error, 'admitting limited runs failed; the dispatcher retries');
       }

@@ -2,7 +2,7 @@ import { FAST, counter, gauge, histogram } from '#platform';
 
 /** The metrics of the queue, and of the whole installation. docs/operations/metrics.md describes them. */
 export const metrics = {
-  offers: counter('spool_offers_total', 'Attempts to add the job of a Run to the queue.', {
+  enqueues: counter('spool_offers_total', 'Attempts to add the job of a Run to the queue.', {
     path: ['fast', 'dispatcher'],
     outcome: ['sent', 'dropped', 'failed'],
   }),

@@ -6,9 +6,9 @@ import type { RunQueue } from './run-queue.ts';
 const READ_CONTROLS = namedStatement(import.meta.dirname, 'read-controls.sql');
 const RESUME_QUEUE = namedStatement(import.meta.dirname, 'resume-queue.sql');
 
-/** By key: one that takes so long is on a connection that nobody answers any more. Milliseconds. */
+/** A look-up by key that takes longer is on a dead connection. Milliseconds. */
 const TIMEOUT = queryTimeout(2_000);
-/** How old what a process knows of the queue's controls may be. */
+/** How long the controls are cached. */
 const CONTROLS_AGE_MS = 250;
 
 export interface Controls {
@@ -16,11 +16,11 @@ export interface Controls {
   paused: boolean;
   /** Paused by a BullMQ tool, such as Bull Board or a script. */
   pausedByTool: boolean;
-  /** Whether the queue is known not to answer, so that Runs cannot be offered. */
-  away: boolean;
-  /** Of all workers that are alive. */
+  /** Whether the queue is known not to respond, so that Runs cannot be enqueued. */
+  unavailable: boolean;
+  /** Slots of all live workers. */
   slots: number;
-  /** Whether Runs have been ready for longer than an offer takes: there is a backlog. */
+  /** Whether there is a backlog: Runs have been ready for longer than enqueueing takes. */
   crowded: boolean;
   /** Whether any Run waits for a concurrency limit. */
   limited: boolean;
@@ -29,21 +29,21 @@ export interface Controls {
 const NOTHING_KNOWN: Controls = {
   paused: false,
   pausedByTool: false,
-  away: false,
+  unavailable: false,
   slots: 0,
   crowded: false,
   limited: false,
 };
 
 /**
- * The state of the queue as a whole, in PostgreSQL: its pauses, its outage and its workers. The queue time of Runs stands still
- * during a pause or an outage.
+ * The state of the whole queue, in PostgreSQL: its pauses, its outage and its workers. The queue time of Runs stops during a
+ * pause or an outage.
  */
 export class QueueControls {
   /** Slots of the worker in this process. They count for the cap before the heartbeat of the worker is known. */
   ownSlots = 0;
   private readonly controls: Memoized<Controls>;
-  /** The keys of further rows in `queue_controls`. Their end has the same effect as that of the pause. */
+  /** The keys of further rows in `queue_controls`. They end like the pause. */
   readonly outageKey: string;
   readonly toolPauseKey: string;
 
@@ -61,14 +61,14 @@ export class QueueControls {
     });
   }
 
-  /** At most 250 ms old. */
+  /** Returns the controls, at most 250 ms old. */
   read(): Promise<Controls> {
     return this.controls.get();
   }
 
   /**
-   * Returns how many slots one organization may hold, unless it has a limit of its own. Returns null if there is no cap, and in a
-   * process without a worker while no worker is known. Follows the slots of the live workers, and is at least 1.
+   * Returns how many slots an organization without its own limit may hold, at least 1. Follows the slots of the live workers.
+   * Returns null if there is no cap, and in a process without a worker while no worker is known.
    */
   async slotsPerOrganization(): Promise<number | null> {
     if (this.percentPerOrganization >= 100) return null;
@@ -89,13 +89,13 @@ export class QueueControls {
     return (await this.read()).paused;
   }
 
-  /** At most 250 ms old: whether queue time stands still. */
+  /** Returns whether queue time is stopped; at most 250 ms old. */
   async isHeld(): Promise<boolean> {
-    const { paused, pausedByTool, away } = await this.read();
-    return paused || pausedByTool || away;
+    const { paused, pausedByTool, unavailable } = await this.read();
+    return paused || pausedByTool || unavailable;
   }
 
-  /** Runs that are queued stay queued, and their queue time stands still. What has been claimed goes on. */
+  /** Pauses the queue. Queued Runs stay queued, and their queue time stops. Claimed Runs continue. */
   async pauseQueue(): Promise<void> {
     await this.hold(this.queueName);
   }
@@ -104,13 +104,13 @@ export class QueueControls {
     await this.release(this.queueName);
   }
 
-  /** Written down once an outage, so that whoever leads next can tell its end. */
+  /** Records an outage once, so that the next leader can end it. */
   async noteUnavailable(): Promise<void> {
-    if (!(await this.read()).away) await this.hold(this.outageKey);
+    if (!(await this.read()).unavailable) await this.hold(this.outageKey);
   }
 
   async noteAvailable(): Promise<void> {
-    if ((await this.read()).away) await this.release(this.outageKey);
+    if ((await this.read()).unavailable) await this.release(this.outageKey);
   }
 
   /** Asks the queue whether a tool has paused it, and records when the pause began or ended. Throws if the queue is unavailable. */

@@ -1,7 +1,7 @@
--- For the metrics of the whole installation: live Runs by state, how many of the leased ones are booting, those whose time has passed for more than 2 s and that nobody has
--- dealt with, the age of the oldest ready one (what keeps a place in a limit has had its turn), the workers that are alive,
--- and whether the queue is paused ($1, by a BullMQ tool $3) or unavailable ($2). Meanwhile reaper and dispatcher leave ready and delayed rows alone.
--- It reads the table whole: to count it there is no other way but counters, which each append would have to write.
+-- For the metrics of the whole installation: live Runs by state, the leased ones that are booting, the work items overdue by more
+-- than 2 s, the age of the oldest ready Run, the live workers, and whether the queue is paused ($1, by a BullMQ tool $3) or
+-- unavailable ($2). While it is, reaper and dispatcher leave ready and delayed rows alone, so these are not overdue. The oldest
+-- ready Run excludes admitted Runs, which had their turn. Reads the whole table, because each append would have to write counters.
 select count(*) filter (where state = 'ready')::integer as ready,
        count(*) filter (where state = 'leased')::integer as leased,
        count(*) filter (where state = 'waiting')::integer as waiting,
@@ -16,6 +16,6 @@ select count(*) filter (where state = 'ready')::integer as ready,
        (select count(*)::integer from workers where seen_at > now() - interval '10 seconds') as workers,
        (select coalesce(sum(slots), 0)::integer from workers where seen_at > now() - interval '10 seconds') as slots,
        exists (select from queue_controls where queue in ($1, $3) and paused_at is not null) as paused,
-       exists (select from queue_controls where queue = $2 and paused_at is not null) as away
+       exists (select from queue_controls where queue = $2 and paused_at is not null) as unavailable
 from run_work,
      (select exists (select from queue_controls where queue in ($1, $2, $3) and paused_at is not null) as is_held) as queue

@@ -6,10 +6,10 @@ import type { Controls, QueueControls } from './queue-controls.ts';
 import { windowOf, type RunQueue } from './run-queue.ts';
 import { metrics } from './metrics.ts';
 
-/** An offer that has not been sent by then is dropped: the dispatcher has it. */
-const LIMIT_MS = 200;
+/** A job that was not sent within this time is dropped; the dispatcher enqueues its Run. */
+const SEND_WITHIN_MS = 200;
 const MAX_IN_FLIGHT = 1_000;
-/** How old the known number of waiting jobs may be, and how old it has to be to be read again once no room is left. */
+/** How long the number of waiting jobs is cached, and how long once the window is full. */
 const ROOM_AGE_MS = 250;
 const NO_ROOM_AGE_MS = 10;
 
@@ -21,11 +21,11 @@ export interface RunEnqueuerOptions {
 }
 
 /**
- * The fast path: offers a Run right after the commit that made it ready. Nobody waits for it, it keeps at most 1,000
- * offers in memory whatever the queue does, and every offer may be dropped.
+ * The fast path: enqueues a Run right after the commit that made it ready. No request waits for it. It keeps at most 1,000
+ * jobs in memory, and may drop any job.
  */
 export class RunEnqueuer {
-  private readonly pending: { offer: RunJob; until: number }[] = [];
+  private readonly pending: { job: RunJob; until: number }[] = [];
   private readonly now: () => number;
   private readonly warn: (error: unknown, message: string) => void;
   private sending = 0;
@@ -40,31 +40,31 @@ export class RunEnqueuer {
     this.warn = throttledWarn(options.logger, this.now);
   }
 
-  /** Offers not yet sent or not yet answered. */
+  /** The number of jobs that the queue has not confirmed yet. */
   get inFlight(): number {
     return this.pending.length + this.sending;
   }
 
-  /** Called when offers were dropped: a dispatcher in this process need not wait for its next look. */
+  /** Sets the listener for dropped jobs. A dispatcher in this process then looks at once. */
   onDropped(listener: () => void): void {
     this.dropped = listener;
   }
 
   /** Returns at once and never throws. */
-  enqueueSoon(offer: RunJob): void {
+  enqueueSoon(job: RunJob): void {
     if (this.closed || this.inFlight >= MAX_IN_FLIGHT) return this.drop(1);
-    this.pending.push({ offer, until: this.now() + LIMIT_MS });
+    this.pending.push({ job, until: this.now() + SEND_WITHIN_MS });
     this.flushing ??= this.flush();
   }
 
-  /** Offers nothing more, and waits for what is under way. */
+  /** Drops the jobs that were not sent yet, and waits for the batch under way. */
   async close(): Promise<void> {
     this.closed = true;
     this.pending.length = 0;
     await this.flushing;
   }
 
-  /** One batch after the other: what arrives meanwhile is the next, and a queue that is silent holds up only one. */
+  /** Sends one batch at a time, so a queue that does not respond delays only one batch. */
   private async flush(): Promise<void> {
     while (this.pending.length > 0) {
       const batch = this.pending.splice(0);
@@ -74,13 +74,13 @@ export class RunEnqueuer {
         const inTime = batch.filter(({ until }) => this.now() < until);
         const sent = inTime.slice(0, room);
         this.room -= sent.length;
-        await this.options.queue.enqueue(sent.map(({ offer }) => offer));
-        for (const { until } of sent) metrics.enqueueSeconds.observe((this.now() - until + LIMIT_MS) / 1_000);
-        metrics.offers.inc({ path: 'fast', outcome: 'sent' }, sent.length);
+        await this.options.queue.enqueue(sent.map(({ job }) => job));
+        for (const { until } of sent) metrics.enqueueSeconds.observe((this.now() - until + SEND_WITHIN_MS) / 1_000);
+        metrics.enqueues.inc({ path: 'fast', outcome: 'sent' }, sent.length);
         if (sent.length < batch.length) this.drop(batch.length - sent.length);
       } catch (error) {
         this.warn(error, 'enqueueing failed; the dispatcher retries');
-        metrics.offers.inc({ path: 'fast', outcome: 'failed' }, batch.length);
+        metrics.enqueues.inc({ path: 'fast', outcome: 'failed' }, batch.length);
         this.dropped();
       }
       this.sending = 0;
@@ -88,12 +88,12 @@ export class RunEnqueuer {
     this.flushing = null;
   }
 
-  private drop(offers: number): void {
-    metrics.offers.inc({ path: 'fast', outcome: 'dropped' }, offers);
+  private drop(count: number): void {
+    metrics.enqueues.inc({ path: 'fast', outcome: 'dropped' }, count);
     this.dropped();
   }
 
-  /** How many more jobs may wait. Nothing of ours is under way while it is read, so what we add is counted once. */
+  /** Returns how many more jobs may wait. No batch of this process is under way during the read, so each job counts once. */
   private async readRoom(): Promise<number> {
     const age = this.now() - this.roomReadAt;
     if (age < (this.room > 0 ? ROOM_AGE_MS : NO_ROOM_AGE_MS)) return this.room;
@@ -107,8 +107,8 @@ export class RunEnqueuer {
 }
 
 /**
- * Where there is a backlog, those who come later must not pass those who wait: the dispatcher, which is fair, keeps the
- * queue fuller than this. If it does not, because its leader has just died, the fast path goes on.
+ * Returns the window of the fast path. During a backlog it is smaller than what the fair dispatcher keeps in the queue, so new
+ * Runs do not overtake waiting ones. If the leader has just died and the queue drains, the fast path continues.
  */
 function fastWindow({ paused, pausedByTool, crowded, slots }: Controls): number {
   if (paused || pausedByTool) return 0;

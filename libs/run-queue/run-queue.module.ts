@@ -21,10 +21,10 @@ import { traceQueue } from './trace-queue.ts';
 /** Injection token of the RunQueue. */
 export const RUN_QUEUE = Symbol('RUN_QUEUE');
 
-/** Injection token of what of it is shown to operators: a `Queue` of BullMQ. */
+/** Injection token of the BullMQ `Queue` that operators can inspect. */
 export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
 
-/** The queue of Runs, and the fast path: what this process commits it offers. */
+/** The queue of Runs, and the fast path, which enqueues the Runs that this process commits. */
 @Module({
   imports: [EventStoreModule],
   providers: [
@@ -54,8 +54,8 @@ export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
     {
       provide: LimitedRuns,
       inject: [DATABASE, QueueControls, RunEnqueuer, LOGGER],
-      useFactory: ({ pool }: Database, controls: QueueControls, offers: RunEnqueuer, logger: Logger) =>
-        new LimitedRuns({ pool, controls, enqueueSoon: (offer) => offers.enqueueSoon(offer), logger }),
+      useFactory: ({ pool }: Database, controls: QueueControls, enqueuer: RunEnqueuer, logger: Logger) =>
+        new LimitedRuns({ pool, controls, enqueueSoon: (job) => enqueuer.enqueueSoon(job), logger }),
     },
   ],
   exports: [RUN_QUEUE, SHOWN_QUEUE, QueueControls, RunEnqueuer, LimitedRuns],
@@ -63,18 +63,18 @@ export const SHOWN_QUEUE = Symbol('SHOWN_QUEUE');
 export class RunQueueModule implements OnApplicationShutdown {
   constructor(
     @Inject(RUN_QUEUE) private readonly queue: RunQueue,
-    @Inject(RunEnqueuer) private readonly offers: RunEnqueuer,
+    @Inject(RunEnqueuer) private readonly enqueuer: RunEnqueuer,
     @Inject(LimitedRuns) private readonly limitedRuns: LimitedRuns,
     @Inject(CommitFeed) feed: CommitFeed,
   ) {
-    feed.onCommit((commit) => commit.jobs.forEach((offer) => offers.enqueueSoon(offer)));
+    feed.onCommit((commit) => commit.jobs.forEach((job) => enqueuer.enqueueSoon(job)));
     feed.onCommit((commit) => limitedRuns.onCommit(commit));
   }
 
-  /** Not before: what ends Runs at shutdown (`beforeApplicationShutdown`) needs the queue. */
+  /** Closes the queue last, because ending Runs at shutdown (`beforeApplicationShutdown`) needs it. */
   async onApplicationShutdown(): Promise<void> {
     await this.limitedRuns.close();
-    await this.offers.close();
+    await this.enqueuer.close();
     await this.queue.close();
   }
 }
@@ -95,16 +95,16 @@ export class RunQueueModule implements OnApplicationShutdown {
 export class DispatcherModule implements OnApplicationBootstrap, OnApplicationShutdown {
   constructor(
     @Inject(Dispatcher) private readonly dispatcher: Dispatcher,
-    @Inject(RunEnqueuer) offers: RunEnqueuer,
+    @Inject(RunEnqueuer) enqueuer: RunEnqueuer,
   ) {
-    offers.onDropped(() => dispatcher.nudge());
+    enqueuer.onDropped(() => dispatcher.nudge());
   }
 
   onApplicationBootstrap(): void {
     this.dispatcher.start();
   }
 
-  /** After the hand-overs of a worker (`beforeApplicationShutdown`): what the fast path drops of them it offers at once. */
+  /** Stops after the hand-overs of a worker (`beforeApplicationShutdown`), to enqueue at once the Runs that the fast path drops. */
   async onApplicationShutdown(): Promise<void> {
     await this.dispatcher.stop();
   }

@@ -2,52 +2,52 @@ import type { Queue } from 'bullmq';
 import type { RunJob } from '#event-store';
 
 /**
- * Where workers find Runs. It carries hints: an offer may be lost, late or delivered many times, and nothing is lost,
- * because `run_work` says what is to be offered, and a claim says whether an offer still holds.
+ * The queue from which workers take jobs. A job is a hint: it may be lost, late or delivered many times. No Run is lost, because
+ * `run_work` says which Runs are ready, and a claim checks whether the job is still current.
  */
 export interface RunQueue {
-  /** Adds a job for each; one that the queue holds already stays as it is. Throws within about 1 s if the queue is unavailable. */
-  enqueue(offers: readonly RunJob[]): Promise<void>;
+  /** Adds jobs. A job that the queue holds already stays as it is. Throws within about 1 s if the queue is unavailable. */
+  enqueue(jobs: readonly RunJob[]): Promise<void>;
   /**
-   * Like `offer`, but puts the jobs at the head of the queue in the given order, and moves those that it holds already. A job
+   * Like `enqueue`, but puts the jobs at the head of the queue in the given order, and moves those that it holds already. A job
    * that a worker has taken stays taken.
    */
-  enqueueAhead(offers: readonly RunJob[]): Promise<void>;
-  /** Jobs that no worker has taken yet. Throws if the queue is unavailable. */
+  enqueueAhead(jobs: readonly RunJob[]): Promise<void>;
+  /** Returns the number of jobs that no worker has taken yet. Throws if the queue is unavailable. */
   waitingCount(): Promise<number>;
   /**
-   * Returns whether a BullMQ tool has paused it; no worker takes a job then. Spool's own pause is a row (QueueControls). Throws
-   * if the queue is unavailable.
+   * Returns whether a BullMQ tool has paused the queue; no worker takes a job then. Spool's own pause is a row (QueueControls).
+   * Throws if the queue is unavailable.
    */
   isPausedByTool(): Promise<boolean>;
   /** Ends the pause of a BullMQ tool. Throws if the queue is unavailable. */
   liftToolPause(): Promise<void>;
-  /** Whether the mark is still there that an earlier call has left; it is from now on. Throws if the queue is unavailable. */
+  /** Sets the epoch marker. Returns whether an earlier call had set it. Throws if the queue is unavailable. */
   ensureEpochMarker(): Promise<boolean>;
   /**
-   * Hands jobs to the handler, at most `slots` at once, until closed. The handler resolves whatever becomes of the Run. If it
+   * Hands jobs to the handler, at most `slots` at once, until closed. The handler also resolves if the Run fails. If it
    * throws `HandlerUnavailable`, the job goes back for other workers. After any other error the job is gone, and the dispatcher
-   * offers the Run again.
+   * enqueues the Run again.
    */
-  consume(handler: (offer: RunJob) => Promise<void>, slots: number): RunConsumer;
+  consume(handler: (job: RunJob) => Promise<void>, slots: number): RunConsumer;
   close(): Promise<void>;
 }
 
-/** For those who show the queue to operators, and not for those who use it. */
+/** A queue that operators can inspect. */
 export interface ShownRunQueue extends RunQueue {
-  /** The queue of BullMQ. Jobs hold only ids. */
+  /** BullMQ's queue. Its jobs contain only ids. */
   readonly shown: Queue;
 }
 
-/** Shutdown has two stages: between them the owner of the handler lets steps end, or hands their Runs back. */
+/** A consumer that shuts down in two stages. Between them, the owner of the handler lets steps end or hands their Runs over. */
 export interface RunConsumer {
-  /** From now on the handler gets no new job. */
+  /** Stops giving new jobs to the handler. */
   stopTaking(): Promise<void>;
-  /** Waits for the handlers that still run, then lets go of the connections. */
+  /** Waits for the handlers that still run, then closes the connections. */
   close(): Promise<void>;
 }
 
-/** The handler cannot work on any job now. Its consumer takes no jobs until `recovered` resolves, so others get them. */
+/** The handler cannot process any job now. Its consumer takes no jobs until `recovered` resolves, so other consumers get them. */
 export class HandlerUnavailable extends Error {
   override name = 'HandlerUnavailable';
 
@@ -59,7 +59,7 @@ export class HandlerUnavailable extends Error {
   }
 }
 
-/** The queue does not answer. Nobody needs to be told: the row in `run_work` stays ready. */
+/** The queue does not respond. Callers may ignore it, because the row in `run_work` stays ready. */
 export class QueueUnavailable extends Error {
   override name = 'QueueUnavailable';
 
@@ -68,15 +68,15 @@ export class QueueUnavailable extends Error {
   }
 }
 
-/** One job a dispatch: the next dispatch of the same Run is another job, an offer made twice is not. */
+/** Returns the id of the one job of this dispatch. The next dispatch of the Run has another job. */
 export function jobIdOf({ runId, dispatch }: RunJob): string {
   return `${runId}-${dispatch}`;
 }
 
-/** The most jobs that wait in the queue: enough that no slot runs dry, few enough that nobody waits behind a crowd. */
+/** Returns the most jobs that may wait: enough to keep every slot busy, but few, so a new Run does not wait long. */
 export function windowOf(slots: number): number {
   return Math.max(MIN_WINDOW, 2 * slots);
 }
 
-/** While no worker is known yet. */
+/** The window while no worker is known. */
 const MIN_WINDOW = 16;

@@ -16,13 +16,13 @@ import { jobIdOf, type RunQueue } from './run-queue.ts';
 
 const FIND_TRACES = namedStatement(import.meta.dirname, 'find-traces.sql');
 
-/** Of a job; one that is taken up without goes on in a trace of its own. */
-const ANSWER_MS = 500;
-/** Traces are not worth waiting for: an offer without one is as good, and after 200 ms it is none (run-offers.ts). */
-const OFFER_ANSWER_MS = 100;
+/** How long a worker waits for the trace of a job. Without it, the job starts its own trace. */
+const CONSUME_WAIT_MS = 500;
+/** How long enqueueing waits for traces. RunEnqueuer drops jobs after 200 ms, and a job without a trace is as good. */
+const ENQUEUE_WAIT_MS = 100;
 
-/** A job of a process that traces: ids, and where the Run's trace goes on. */
-type TracedOffer = RunJob & { trace?: Trace };
+/** A job of a process with tracing: its ids and the parent of its span. */
+type TracedJob = RunJob & { trace?: Trace };
 
 interface Trace {
   parent: string;
@@ -30,27 +30,27 @@ interface Trace {
 }
 
 /**
- * Has offers and jobs of the queue be spans of the Runs' traces. Whoever offers, and however late, the row in `run_work` says which
- * trace that is: the fast offer may have been lost, its process too. Costs a look at those rows for each lot of offers.
+ * Records each job as spans in the trace of its Run. `run_work` names the trace, so any process may enqueue the Run, however late,
+ * even if the first job or its process was lost. Costs one read of these rows for each batch of jobs.
  */
 export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: string }): void {
   const consume = queue.consume.bind(queue);
 
-  const readTraces = async (offers: readonly RunJob[], answerMs: number): Promise<Map<string, Trace>> => {
-    const values = [offers.map(({ runId }) => runId)];
-    const query = { ...FIND_TRACES, values, query_timeout: ANSWER_MS };
+  const readTraces = async (jobs: readonly RunJob[], waitMs: number): Promise<Map<string, Trace>> => {
+    const values = [jobs.map(({ runId }) => runId)];
+    const query = { ...FIND_TRACES, values, query_timeout: CONSUME_WAIT_MS };
     const found = pool.query<Trace & { runId: string }>(query).then(({ rows }) => rows);
-    // Beside `query_timeout`, which does not count the wait for a connection.
-    const rows = await orNone(found, answerMs);
+    // `query_timeout` does not count the wait for a connection.
+    const rows = await orNone(found, waitMs);
     return new Map(rows.map(({ runId, parent, link }) => [runId, { parent, link }]));
   };
 
   const traced =
-    (offer: RunQueue['enqueue']): RunQueue['enqueue'] =>
-    async (offers) => {
-      const traces = offers.length === 0 ? new Map<string, Trace>() : await readTraces(offers, OFFER_ANSWER_MS);
+    (enqueue: RunQueue['enqueue']): RunQueue['enqueue'] =>
+    async (jobs) => {
+      const traces = jobs.length === 0 ? new Map<string, Trace>() : await readTraces(jobs, ENQUEUE_WAIT_MS);
       const spans: Span[] = [];
-      const jobs = offers.map((one): TracedOffer => {
+      const tracedJobs = jobs.map((one): TracedJob => {
         const trace = traces.get(one.runId);
         if (trace === undefined) return one;
         const span = spanFrom(originOf(trace), 'offer', aboutJob(name, one, 'send'));
@@ -58,7 +58,7 @@ export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: 
         return { ...one, trace: { ...trace, parent: within(span, traceParent) ?? trace.parent } };
       });
       try {
-        await offer(jobs);
+        await enqueue(tracedJobs);
       } catch (error) {
         for (const span of spans) noteFailure(span, error);
         throw error;
@@ -71,15 +71,15 @@ export function traceQueue(queue: RunQueue, { pool, name }: { pool: Pool; name: 
   queue.enqueueAhead = traced(queue.enqueueAhead.bind(queue));
 
   queue.consume = (handler, slots) =>
-    consume(async ({ trace: told, ...one }: TracedOffer) => {
-      // Who does not trace offers without it.
-      const trace = told ?? (await readTraces([one], ANSWER_MS)).get(one.runId);
+    consume(async ({ trace: told, ...one }: TracedJob) => {
+      // A process without tracing enqueues jobs without it.
+      const trace = told ?? (await readTraces([one], CONSUME_WAIT_MS)).get(one.runId);
       const origin = trace ? originOf(trace) : { headers: {} };
       return tracedFrom(origin, 'process', aboutJob(name, one, 'process'), () => handler(one));
     }, slots);
 }
 
-/** What comes in time; nothing else, also where it fails. */
+/** Returns the rows, or none if they fail or come too late. */
 async function orNone<T>(found: Promise<T[]>, ms: number): Promise<T[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<T[]>((resolve) => (timer = setTimeout(() => resolve([]), ms)));
@@ -90,7 +90,7 @@ async function orNone<T>(found: Promise<T[]>, ms: number): Promise<T[]> {
 
 const originOf = ({ parent, link }: Trace): TraceOrigin => ({ headers: { traceparent: parent }, link });
 
-function aboutJob(queue: string, offer: RunJob, type: 'send' | 'process'): SpanAbout {
+function aboutJob(queue: string, job: RunJob, type: 'send' | 'process'): SpanAbout {
   return {
     kind: type === 'send' ? SpanKind.PRODUCER : SpanKind.CONSUMER,
     attributes: {
@@ -98,9 +98,9 @@ function aboutJob(queue: string, offer: RunJob, type: 'send' | 'process'): SpanA
       'messaging.operation.name': type === 'send' ? 'offer' : 'process',
       'messaging.operation.type': type,
       'messaging.destination.name': queue,
-      'messaging.message.id': jobIdOf(offer),
-      'spool.thread.id': offer.threadId,
-      'spool.run.id': offer.runId,
+      'messaging.message.id': jobIdOf(job),
+      'spool.thread.id': job.threadId,
+      'spool.run.id': job.runId,
     },
   };
 }

@@ -348,13 +348,13 @@ export class DatabaseServer {
 }
 
 const OF_STATEMENTS = ['statement lost', 'statement late', 'answer lost', 'crash before', 'crash after'] as const;
-const TRACED = ['append', 'append-events', 'skip-delay', 'refuse-beyond-limits', 'let-in-limited-runs'];
+const TRACED = ['append', 'append-events', 'skip-delay', 'refuse-beyond-limits', 'admit-limited-runs'];
 
 function describe({ name, values = [] }: Statement, rows: Record<string, unknown>[]): string {
   if (name === 'skip-delay') return `hasten ${String(values[0])}: ${rows.length}`;
   if (name === 'refuse-beyond-limits')
     return `may claim ${String(values[0])}? limited by ${String(rows[0]?.['limitedBy'])}`;
-  if (name === 'let-in-limited-runs') return `lets in ${rows.map(({ runId }) => String(runId)).join(' ')}`;
+  if (name === 'admit-limited-runs') return `admits ${rows.map(({ runId }) => String(runId)).join(' ')}`;
   const events = JSON.parse(values[name === 'append' ? 6 : 5] as string) as {
     type: string;
     run_id: string | null;

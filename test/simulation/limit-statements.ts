@@ -78,8 +78,8 @@ export function findLimitedOrganizations(tables: Tables): Row[] {
   return [...ids].toSorted().map((id) => ({ id }));
 }
 
-/** let-in-limited-runs.sql. */
-export function letInLimitedRuns(tables: Tables, [organizationId, limit, cap]: unknown[]): Row[] {
+/** admit-limited-runs.sql. */
+export function admitLimitedRuns(tables: Tables, [organizationId, limit, cap]: unknown[]): Row[] {
   if (tables.has('nothing lets in what waits for a limit')) return [];
   const all = [...tables.work.values()].filter((row) => row.organizationId === organizationId);
   const roomIn = (rows: StoredWorkItem[], runs: number | null): number => {

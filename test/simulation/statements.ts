@@ -2,7 +2,7 @@ import { eventTypesWith, openStepAfter, type StoredEvent } from '#domain';
 import { append, appendEvents, locksOfAppend, locksOfAppendEvents } from './append-statement.ts';
 import {
   findLimitedOrganizations,
-  letInLimitedRuns,
+  admitLimitedRuns,
   limitNewcomers,
   locksOfRefusal,
   refuseBeyondLimits,
@@ -84,12 +84,12 @@ const NAMED: Record<string, Execute> = {
     const rows = [...tables.work.values()];
     const crowded = rows.some((row) => row.state === 'ready' && row.since < now - 250 && row.limitedBy === null);
     const limited = rows.some(({ state }) => state === 'limited');
-    const held = { paused: isHeld(queueKey), away: isHeld(outageKey), pausedByTool: isHeld(toolPauseKey) };
+    const held = { paused: isHeld(queueKey), unavailable: isHeld(outageKey), pausedByTool: isHeld(toolPauseKey) };
     return [{ ...held, slots: slots.reduce((a, b) => a + b, 0), crowded, limited }];
   },
   'refuse-beyond-limits': refuseBeyondLimits,
   'find-limited-organizations': findLimitedOrganizations,
-  'let-in-limited-runs': letInLimitedRuns,
+  'admit-limited-runs': admitLimitedRuns,
   'limit-newcomers': limitNewcomers,
   'resume-queue': (tables, [queue, others]) => {
     const since = tables.pauses.get(queue as string) ?? null;

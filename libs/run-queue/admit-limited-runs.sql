@@ -1,8 +1,7 @@
--- $3: the limit of an organization that has none of its own; null: none.
---
--- Makes Runs of the organization $1 ready that wait for a concurrency limit, as far as there is room: those that were claimed
--- before, then the longest waiting; at most $2. They keep their place until they are claimed, so that those who come later do not take it. Two who do
--- this at once may let in too many: the claim is what counts, and sends them back.
+-- Makes Runs of the organization $1 ready that wait for a concurrency limit, as far as there is room, and at most $2. First come
+-- Runs that were claimed before, then the longest waiting. They keep their places until they are claimed, so new Runs do not take
+-- them. Two concurrent executions may admit too many Runs; the claim then refuses the surplus. $3: the limit of an organization
+-- that has none of its own, or null.
 with recursive
 agent as (
   (select agent_id as id from run_work where state = 'limited' and organization_id = $1 order by agent_id limit 1)
@@ -47,7 +46,7 @@ first as materialized (
   limit greatest(0, least((select runs from room_in_all), $2))
 ),
 free as materialized (
-  -- `offset 0` keeps it a look-up by key. A locked row is being rewritten by an append, or let in by another: next time.
+  -- `offset 0` keeps it a look-up by key. Skips rows that an append or another admission is changing.
   select run.run_id
   from first
   cross join lateral (
@@ -58,7 +57,7 @@ update run_work
 set state      = 'ready',
     due_at     = clock_timestamp() + queue_left,
     queue_left = null
--- `limit` takes all; it makes the planner expect few, and so use the key.
+-- `limit` takes all rows. It makes the planner expect few rows, and so use the key.
 from (select run_id from free limit $2) as free
 where run_work.run_id = free.run_id
 returning run_work.run_id as "runId", thread_id as "threadId", dispatch
