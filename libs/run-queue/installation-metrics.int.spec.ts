@@ -3,7 +3,7 @@ import { createTestDatabase, eventually, type TestDatabase } from '#testing';
 import { reportInstallation } from './installation-metrics.ts';
 import { Installation } from './run-queue.testing.ts';
 
-jest.resetModules(); // other spec files of this worker have metrics too
+jest.resetModules(); // Other spec files of this Jest worker have metrics too.
 
 // Real: PostgreSQL, BullMQ on it.
 
@@ -19,30 +19,30 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** What a scrape says of the installation as it is now. */
-async function told(name: string, labels = ''): Promise<number> {
+/** Returns a metric of the current installation from a scrape. */
+async function scraped(name: string, labels = ''): Promise<number> {
   const { pool, queue, controls } = on;
   const end = reportInstallation({ pool, queue, controls });
   const pattern = new RegExp(`^${name}${labels} (\\S+)$`, 'm');
-  // What a busy machine does not read in time is not told.
+  // A busy machine may not read it in time for the first scrape.
   const value = async () => pattern.exec((await scrape()).text)?.[1];
-  return Number(await eventually(value, { what: `${name} is told` }).finally(end));
+  return Number(await eventually(value, { what: `${name} is reported` }).finally(end));
 }
 
 test.each([
   ['paused', () => on.controls.pauseQueue()],
   ['paused by a BullMQ tool', () => on.pauseByTool()],
-  ['away', () => on.controls.noteUnavailable()],
-])('what a queue that is %s holds up is not overdue; a lease that is over is', async (_, hold) => {
+  ['unavailable', () => on.controls.noteUnavailable()],
+])('does not count Runs as overdue that wait for a queue that is %s, but counts expired leases', async (_, hold) => {
   await on.addReadyRuns('a', 1);
   await on.addDelayedRun(0);
   await on.addDelayedRun(null);
   await on.letTimePass('11 minutes');
-  expect(await told('spool_due_rows')).toBe(2);
+  expect(await scraped('spool_due_rows')).toBe(2);
   await hold();
-  expect(await told('spool_due_rows')).toBe(0);
+  expect(await scraped('spool_due_rows')).toBe(0);
   await on.pool.query(`update run_work set state = 'leased', holder = 'gone' where state = 'ready'`);
-  expect(await told('spool_due_rows')).toBe(1);
+  expect(await scraped('spool_due_rows')).toBe(1);
 });
 
 test('counts live Runs by status; booting Runs are not counted as running', async () => {
@@ -62,20 +62,20 @@ test('counts live Runs by status; booting Runs are not counted as running', asyn
     );
   const counts = { queued: 3, booting: 1, running: 2, waiting_input: 0 };
   for (const [status, count] of Object.entries(counts))
-    expect([status, await told('spool_live_runs', `\\{status="${status}"\\}`)]).toEqual([status, count]);
+    expect([status, await scraped('spool_live_runs', `\\{status="${status}"\\}`)]).toEqual([status, count]);
 });
 
-test('what is not read in time is not told: an old number would look like a new one', async () => {
+test('removes a metric that could not be read in time, instead of reporting an old value', async () => {
   const { queue, controls } = on;
   const busy = await openDatabase({ url: database.url, applicationName: 'spec', maxConnections: 1 });
   const end = reportInstallation({ pool: busy.pool, queue, controls });
   try {
-    const isTold = async () => (await scrape()).text.includes('\nspool_due_rows 0\n');
-    await eventually(isTold, { what: 'it is told' });
+    const isReported = async () => (await scrape()).text.includes('\nspool_due_rows 0\n');
+    await eventually(isReported, { what: 'it is reported' });
     const taken = await busy.pool.connect();
-    // Once what was read is too old.
-    const isNotTold = async () => !/^spool_due_rows /m.test((await scrape()).text);
-    await eventually(isNotTold, { what: 'it is not told any more' }).finally(() => taken.release());
+    // After the cached values expired.
+    const isRemoved = async () => !/^spool_due_rows /m.test((await scrape()).text);
+    await eventually(isRemoved, { what: 'it is removed' }).finally(() => taken.release());
   } finally {
     end();
     await busy.close();

@@ -24,7 +24,7 @@ function commitRuns(on: Installation, consumed: readonly string[]): { stop(): Pr
       while (!stopped && count - consumed.length >= MAX_AHEAD) await sleep(PAUSE_MS);
       if (stopped) break;
       const [run] = await on.addReadyRuns('org', 1);
-      on.offers.enqueueSoon(run!);
+      on.enqueuer.enqueueSoon(run!);
     }
     return count;
   })();

@@ -51,14 +51,14 @@ describeWithPrivateRedis('a Redis that fails', () => {
   beforeEach(open);
   afterEach(close);
 
-  /** Adds Runs without a pause, like callers do, until stopped; offers each by the fast path. */
+  /** Adds Runs continuously, until stopped, and enqueues each by the fast path. */
   function commitRuns(): { stop(): Promise<number> } {
     let stopped = false;
     const running = (async () => {
       let count = 0;
       while (!stopped) {
         const [run] = await on.addReadyRuns('org', 1);
-        on.offers.enqueueSoon(run!);
+        on.enqueuer.enqueueSoon(run!);
         count++;
       }
       return count;
@@ -71,7 +71,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     };
   }
 
-  it('emptied under load: what is ready is offered again, and workers go on', async () => {
+  it('enqueues ready Runs again after Redis was emptied under load, and workers continue', async () => {
     const consumed = on.consumeRuns(8);
     on.startDispatcher();
     const commits = commitRuns();
@@ -97,10 +97,10 @@ describeWithPrivateRedis('a Redis that fails', () => {
           () => false,
           () => true,
         ),
-      { what: 'the queue is away' },
+      { what: 'the queue is unavailable' },
     );
     const before = consumed.length;
-    await eventually(() => on.controls.isHeld(), { what: 'queue time stands still' });
+    await eventually(() => on.controls.isHeld(), { what: 'queue time has stopped' });
     await eventually(() => on.log.includes('enqueueing failed'), {
       what: 'the fast path has failed',
     });
@@ -110,16 +110,16 @@ describeWithPrivateRedis('a Redis that fails', () => {
     const count = await commits.stop();
     await on.waitFor(consumed, count);
     expect(new Set(consumed).size).toBe(count);
-    await eventually(async () => !(await on.controls.isHeld()), { what: 'queue time goes on' });
+    await eventually(async () => !(await on.controls.isHeld()), { what: 'queue time continues' });
   };
-  it('killed and back empty: Runs go on', killed, 30_000);
+  it('continues Runs after Redis was killed and came back empty', killed, 30_000);
 
   const silent = async (): Promise<void> => {
     await on.queue.enqueue([jobOf('before')]);
     redis.pause();
-    for (let i = 0; i < 20_000; i++) on.offers.enqueueSoon(jobOf(`silent${i}`));
-    expect(on.offers.inFlight).toBe(1_000);
-    await eventually(() => on.offers.inFlight === 0, { what: 'the offers are given up' });
+    for (let i = 0; i < 20_000; i++) on.enqueuer.enqueueSoon(jobOf(`silent${i}`));
+    expect(on.enqueuer.inFlight).toBe(1_000);
+    await eventually(() => on.enqueuer.inFlight === 0, { what: 'the jobs are dropped' });
     await expect(on.queue.waitingCount()).rejects.toThrow(QueueUnavailable);
 
     redis.resume();
@@ -128,7 +128,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     on.startDispatcher();
     await on.waitFor(consumed, runs.length);
   };
-  it('silent: at most 1,000 offers are in memory, and Runs go on when it speaks again', silent, 30_000);
+  it('keeps at most 1,000 jobs in memory while Redis is silent, and continues afterwards', silent, 30_000);
 
   const silentToWorker = async (): Promise<void> => {
     const consumed = on.consumeRuns(8);
@@ -141,16 +141,16 @@ describeWithPrivateRedis('a Redis that fails', () => {
     redis.resume();
     await on.waitFor(consumed, 21);
   };
-  it('silent while a worker waits: it goes on when it speaks again', silentToWorker, 30_000);
+  it('continues a waiting worker after Redis was silent', silentToWorker, 30_000);
 
-  it('keeps the connections of a worker whose process was blocked for longer than Redis may be silent', async () => {
+  it('keeps the connections of a worker whose process was blocked for longer than the allowed silence', async () => {
     const disconnect = jest.spyOn(Redis.prototype, 'disconnect');
     const ping = jest.spyOn(Redis.prototype, 'ping');
     const send = ping.getMockImplementation() as () => Promise<'PONG'>;
     try {
       const block = (): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
       ping.mockImplementation(function (this: Redis) {
-        // Blocks after the command was sent, before its answer is read.
+        // Blocks after the command was sent, before the response is read.
         if (ping.mock.calls.length === 1) process.nextTick(block);
         return send.call(this);
       });
@@ -163,7 +163,7 @@ describeWithPrivateRedis('a Redis that fails', () => {
     }
   });
 
-  it('full of other keys to evict: refused at start, in one line', async () => {
+  it('refuses a Redis that may evict keys at start, with a one-line error', async () => {
     const client = new Redis(redis.url);
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     client.disconnect();
@@ -172,14 +172,14 @@ describeWithPrivateRedis('a Redis that fails', () => {
     await expect(opening).rejects.toThrow(/^Wrong configuration: QUEUE_URL: .* allkeys-lru; set it to noeviction$/);
   });
 
-  it('away at start: is no reason not to start', async () => {
+  it('starts without Redis, and enqueues once Redis is there', async () => {
     await redis.kill();
     const queue = await openRunQueue({ url: redis.url, name: on.name, logger: pino({ level: 'silent' }) });
     const delivered: RunJob[] = [];
-    queue.consume(async (offer) => void delivered.push(offer), 1);
+    queue.consume(async (job) => void delivered.push(job), 1);
     await expect(queue.enqueue([jobOf('run')])).rejects.toThrow(QueueUnavailable);
     await redis.start();
-    await eventually(() => queue.enqueue([jobOf('run')]).then(() => true), { what: 'it takes an offer' });
+    await eventually(() => queue.enqueue([jobOf('run')]).then(() => true), { what: 'the queue takes a job' });
     await eventually(() => delivered.length === 1, { what: 'it is delivered' });
     await queue.close();
   });

@@ -53,21 +53,21 @@ describeWithPrivateRedis('run queue while a Redis cluster moves its slot', () =>
     const key = `{${on.name}}`;
     const from = await cluster.masterOf(key);
     const to = cluster.nodes.slice(0, 3).find((node) => node !== from)!;
-    const offers = Array.from({ length: 20 }, (_, i): RunJob => ({
+    const jobs = Array.from({ length: 20 }, (_, i): RunJob => ({
       runId: `run${i}`,
       threadId: 'thread',
       dispatch: 1,
     }));
-    await on.queue.enqueue(offers);
+    await on.queue.enqueue(jobs);
     await cluster.migrateSlotOf(key, to);
     expect(await on.queue.waitingCount()).toBe(20);
     const client = connectRedis(cluster.url, {});
-    expect(await client.exists(`${key}:${on.name}:${jobIdOf(offers[0]!)}`)).toBe(1);
+    expect(await client.exists(`${key}:${on.name}:${jobIdOf(jobs[0]!)}`)).toBe(1);
     client.disconnect();
     const delivered: string[] = [];
     on.queue.consume(async ({ runId }) => void delivered.push(runId), 4);
     await eventually(() => delivered.length >= 20, { what: 'all jobs are delivered' });
     await eventually(async () => (await on.queue.waitingCount()) === 0, { what: 'no job waits' });
-    expect(delivered.toSorted()).toEqual(offers.map(({ runId }) => runId).toSorted());
+    expect(delivered.toSorted()).toEqual(jobs.map(({ runId }) => runId).toSorted());
   }, 60_000);
 });

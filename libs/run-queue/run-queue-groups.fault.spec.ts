@@ -7,7 +7,7 @@ import {
 } from '#testing';
 import { describeRunQueue, onRedis } from './run-queue.testsuite.ts';
 
-// Real: PostgreSQL, Sentinels, a cluster, BullMQ. Runs are rows of run_work; claiming one is deleting its row.
+// Real: PostgreSQL, Sentinels, a cluster, BullMQ. Runs are rows of run_work; a claim deletes the row.
 
 let database: TestDatabase;
 

@@ -2,7 +2,7 @@ import { createTestDatabase, describeWithRedis, eventually, redisUrl, type TestD
 import { Installation } from './run-queue.testing.ts';
 import { describeRunQueue, onRedis } from './run-queue.testsuite.ts';
 
-// Real: PostgreSQL, Redis, BullMQ. Runs are rows of run_work; claiming one is deleting its row.
+// Real: PostgreSQL, Redis, BullMQ. Runs are rows of run_work; a claim deletes the row.
 
 let database: TestDatabase;
 
@@ -54,11 +54,11 @@ describe('the connections to PostgreSQL', () => {
       `select application_name as name, pg_terminate_backend(pid) ${ours}`,
       [on.name],
     );
-    // The one that listens has the queue's name.
+    // The listening connection has the queue's name.
     expect(rows.map(({ name }) => name).sort()).toEqual(['spool queue', 'spool queue', 'spool queue', on.name]);
     await on.addReadyRuns('org', 50);
     await on.waitFor(consumed, added + 50);
   };
-  const name = 'are four at most, and when they are cut workers and dispatcher go on';
+  const name = 'are at most four; workers and dispatcher continue after they are cut';
   it(name, goOn, 30_000);
 });

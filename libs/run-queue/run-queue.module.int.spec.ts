@@ -12,7 +12,7 @@ let close: () => Promise<void>;
 // Also after a failed test, because a running application breaks later files of this Jest worker.
 afterEach(() => close());
 
-it('offers what the process commits, leads, and closes everything with the application', async () => {
+it('enqueues the Runs that the process commits, leads, and closes everything with the application', async () => {
   const database = await createTestDatabase();
   const config = loadConfig({ DATABASE_URL: database.url });
   const module = await Test.createTestingModule({
@@ -23,15 +23,15 @@ it('offers what the process commits, leads, and closes everything with the appli
   const delivered: string[] = [];
   const queue = module.get<RunQueue>(RUN_QUEUE);
   queue.consume(async ({ runId }) => void delivered.push(runId), 2);
-  // An offer to a queue that does not answer is dropped, and this test has no ready row to repeat it.
-  await eventually(async () => (await queue.waitingCount()) === 0, { what: 'the queue answers' });
+  // A job for a queue that does not respond is dropped, and this test has no ready row to enqueue it again.
+  await eventually(async () => (await queue.waitingCount()) === 0, { what: 'the queue responds' });
   const [before, after] = [absentThread('thread'), absentThread('thread')];
-  const offers = [{ runId: 'run', threadId: 'thread', dispatch: 1 }];
-  module.get(CommitFeed).emit({ before, after, events: [], jobs: offers });
+  const jobs = [{ runId: 'run', threadId: 'thread', dispatch: 1 }];
+  module.get(CommitFeed).emit({ before, after, events: [], jobs });
   await eventually(() => delivered.length === 1, { what: 'the Run is delivered' });
   await eventually(() => module.get(Dispatcher).isLeader, { what: 'it leads' });
 
-  // What a process may hold: 20. Of ours: 4, the leader's, and the watch's of the platform.
+  // Besides the pool: 4 of the queue, 1 of the leader, and 1 of the platform's watch.
   const { pool } = module.get<Database>(DATABASE);
   const { rows } = await pool.query<{ name: string }>(
     `select application_name as name from pg_stat_activity where datname = current_database()`,

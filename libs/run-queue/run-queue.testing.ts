@@ -11,19 +11,19 @@ import type { RunQueue, ShownRunQueue } from './run-queue.ts';
 import { registerWorker, type RegisteredWorker } from './worker-registry.ts';
 
 /**
- * One installation: its queue, and what works on it. All real but the Runs: rows without a Thread. Installations follow
- * one another on a database, each finds it empty.
+ * An installation: its queue, dispatchers and workers. Everything is real except Runs, which are rows without a Thread. Each
+ * installation starts with empty tables.
  */
 export class Installation {
   readonly logger = pino({ level: 'info' }, { write: (line: string) => void (this.log += line) });
   readonly controls: QueueControls;
-  readonly offers: RunEnqueuer;
-  /** What was logged so far. */
+  readonly enqueuer: RunEnqueuer;
+  /** The log so far. */
   log = '';
   private readonly dispatchers: Dispatcher[] = [];
   private readonly workers: RegisteredWorker[] = [];
   private runCount = 0;
-  /** Of all dispatchers: each asks once how many jobs wait, also while it is paused. */
+  /** The number of looks of all dispatchers. Each look counts the waiting jobs once, even during a pause. */
   private looks = 0;
 
   private constructor(
@@ -34,7 +34,7 @@ export class Installation {
     private readonly database: Database,
   ) {
     this.controls = new QueueControls(this.pool, name);
-    this.offers = new RunEnqueuer({ queue, controls: this.controls, logger: this.logger });
+    this.enqueuer = new RunEnqueuer({ queue, controls: this.controls, logger: this.logger });
   }
 
   static async open(databaseUrl: string, queueUrl = databaseUrl): Promise<Installation> {
@@ -68,19 +68,19 @@ export class Installation {
     return worker;
   }
 
-  /** Runs that became ready one after the other. */
+  /** Adds Runs that became ready one after the other. */
   async addReadyRuns(organizationId: string, count: number): Promise<RunJob[]> {
     const runs: RunJob[] = [];
     for (let i = 0; i < count; i++) runs.push(await this.addRun(organizationId, 'ready', 600_000));
     return runs;
   }
 
-  /** Waits for a limit that there is not any more. */
+  /** Adds a Run that waits for a limit that no longer exists. */
   async addLimitedRun(): Promise<RunJob> {
     return this.addRun('limited', 'limited', null);
   }
 
-  /** Runs that a worker has claimed; they end with the test. */
+  /** Adds Runs that a worker has claimed; they end with the test. */
   async addClaimedRuns(organizationId: string, count: number): Promise<void> {
     for (let i = 0; i < count; i++) await this.addRun(organizationId, 'leased', 600_000);
   }
@@ -89,7 +89,7 @@ export class Installation {
     return this.addRun('delayed', 'delayed', dueInMs);
   }
 
-  /** The dispatcher has looked once more, from beginning to end: the first to be counted may have begun before. */
+  /** Waits for one whole look of the dispatcher. The first counted look may have begun before the call. */
   async lookedOnceMore(): Promise<void> {
     const wanted = this.looks + 3;
     const looked = (): boolean => {
@@ -99,7 +99,7 @@ export class Installation {
     await eventually(looked, { what: 'the dispatcher has looked' });
   }
 
-  /** Likewise at what it looks at once a second, the queue's epoch and the workers: that begins with removing the dead. */
+  /** Waits for one whole check of the epoch marker and the workers. A check begins by deleting dead workers. */
   async checkedOnceMore(): Promise<void> {
     const gone = async (): Promise<boolean> =>
       (await this.pool.query(`select from workers where holder = 'dead'`)).rowCount === 0;
@@ -109,7 +109,7 @@ export class Installation {
     }
   }
 
-  /** Runs that are ready look as if everything so far had happened so much earlier. */
+  /** Moves the times of pauses and Runs into the past. */
   async letTimePass(interval: string): Promise<void> {
     await this.pool.query('update queue_controls set paused_at = paused_at - $1::interval', [interval]);
     await this.pool.query(`update run_work set since = since - $1::interval, due_at = due_at - $1::interval`, [
@@ -117,7 +117,7 @@ export class Installation {
     ]);
   }
 
-  /** Of its queue time, minutes, rounded. */
+  /** Returns the Run's remaining queue time in minutes, rounded. */
   async minutesLeft(runId: string): Promise<number> {
     const { rows } = await this.pool.query<{ left: number }>(
       `select round(extract(epoch from due_at - clock_timestamp()) / 60)::integer as left from run_work where run_id = $1`,
@@ -126,7 +126,7 @@ export class Installation {
     return rows[0]!.left;
   }
 
-  /** As the claim of a worker does it: true for the one who may. The Run ends with it. */
+  /** Claims the Run like a worker, and ends it. Returns whether the claim succeeded. */
   async claim({ runId, dispatch }: RunJob): Promise<boolean> {
     const { rowCount } = await this.pool.query(
       `delete from run_work where run_id = $1 and dispatch = $2 and state = 'ready'`,
@@ -135,23 +135,23 @@ export class Installation {
     return rowCount === 1;
   }
 
-  /** Pauses the queue like Bull Board or a script. Resolves when every process knows. */
+  /** Pauses the queue like Bull Board or a script, and records it. */
   async pauseByTool(): Promise<void> {
     await this.queue.shown.pause();
     await this.controls.checkToolPause(this.queue);
   }
 
-  /** Resumes the queue like the tool that paused it. */
+  /** Resumes the queue like the tool that paused it, and records it. */
   async resumeByTool(): Promise<void> {
     await this.queue.shown.resume();
     await this.controls.checkToolPause(this.queue);
   }
 
-  /** Claims what the queue delivers; the run ids, in order. */
+  /** Claims delivered Runs. Returns their ids in order, a list that grows. */
   consumeRuns(slots: number): string[] {
     const runs: string[] = [];
-    this.queue.consume(async (offer) => {
-      if (await this.claim(offer)) runs.push(offer.runId);
+    this.queue.consume(async (job) => {
+      if (await this.claim(job)) runs.push(job.runId);
     }, slots);
     return runs;
   }
@@ -163,7 +163,7 @@ export class Installation {
   async close(): Promise<void> {
     await Promise.all(this.dispatchers.map((dispatcher) => dispatcher.stop()));
     await Promise.all(this.workers.map((worker) => worker.close()));
-    await this.offers.close();
+    await this.enqueuer.close();
     await this.queue.close();
     await this.database.close();
   }

@@ -10,7 +10,7 @@ export interface Backend {
   open(): Promise<Installation>;
   loseData(installation: Installation): Promise<void>;
   close?(installation: Installation): Promise<void>;
-  /** Whether one proxy can stand before it. Otherwise a separate spec tests lost connections. */
+  /** Whether one proxy can be placed in front of it. Otherwise a separate spec tests lost connections. */
   hasOnePort?: boolean;
 }
 
@@ -33,13 +33,13 @@ export function describeRunQueue(backend: Backend): void {
     await waiting(0);
   };
   const jobOf = (runId: string): RunJob => ({ runId, threadId: 'thread', dispatch: 1 });
-  const manyOffers = (count: number): RunJob[] => Array.from({ length: count }, (_, i) => jobOf(`run${i}`));
+  const manyJobs = (count: number): RunJob[] => Array.from({ length: count }, (_, i) => jobOf(`run${i}`));
 
   describe('the queue', () => {
-    it.each([1, 7, 8, 100])('delivers each of %d offers once', async (count) => {
+    it.each([1, 7, 8, 100])('delivers each of %d jobs once', async (count) => {
       const delivered: RunJob[] = [];
-      on.queue.consume(async (offer) => void delivered.push(offer), 4);
-      await on.queue.enqueue(manyOffers(count));
+      on.queue.consume(async (job) => void delivered.push(job), 4);
+      await on.queue.enqueue(manyJobs(count));
       await eventually(() => delivered.length >= count, { what: 'all are delivered' });
       await idle();
       expect(delivered).toHaveLength(count);
@@ -47,14 +47,14 @@ export function describeRunQueue(backend: Backend): void {
       expect(delivered).toContainEqual(jobOf('run0'));
     });
 
-    it.each([1, 8])('holds one job a dispatch, however often %d are offered', async (count) => {
-      for (let i = 0; i < 3; i++) await on.queue.enqueue(manyOffers(count));
+    it.each([1, 8])('holds one job per dispatch if %d jobs are enqueued repeatedly', async (count) => {
+      for (let i = 0; i < 3; i++) await on.queue.enqueue(manyJobs(count));
       expect(await on.queue.waitingCount()).toBe(count);
       await on.queue.enqueue([{ ...jobOf('run0'), dispatch: 2 }]);
       expect(await on.queue.waitingCount()).toBe(count + 1);
     });
 
-    it('delivers what is offered again after it was handled, as often as that happens', async () => {
+    it('delivers a job again each time it is enqueued after it was handled', async () => {
       let deliveries = 0;
       on.queue.consume(async () => void deliveries++, 1);
       for (let i = 1; i <= 5; i++) {
@@ -66,7 +66,7 @@ export function describeRunQueue(backend: Backend): void {
       }
     });
 
-    it('delivers what was offered ahead first, in its order, also if the queue held it already', async () => {
+    it('delivers jobs enqueued ahead first and in their order, even if the queue held them already', async () => {
       for (const runId of ['a', 'b', 'c', 'd']) await on.queue.enqueue([jobOf(runId)]);
       await on.queue.enqueueAhead(['x', 'c'].map(jobOf));
       await on.queue.enqueueAhead(['y', 'x', 'c'].map(jobOf));
@@ -77,7 +77,7 @@ export function describeRunQueue(backend: Backend): void {
       expect(delivered).toEqual(['y', 'x', 'c', 'a', 'b', 'd']);
     });
 
-    it('leaves a job that is taken to its worker when it is offered ahead', async () => {
+    it('leaves a taken job to its worker when the job is enqueued ahead', async () => {
       const delivered: string[] = [];
       let release = (): void => undefined;
       const released = new Promise<void>((resolve) => (release = resolve));
@@ -134,7 +134,7 @@ export function describeRunQueue(backend: Backend): void {
       ]);
     });
 
-    it('closes while a handler is about to find out that it is unavailable', async () => {
+    it('closes although a handler becomes unavailable meanwhile', async () => {
       let fail: ((error: Error) => void) | undefined;
       const consumer = on.queue.consume(() => new Promise((_, reject) => (fail = reject)), 1);
       await on.queue.enqueue([jobOf('a')]);
@@ -145,7 +145,7 @@ export function describeRunQueue(backend: Backend): void {
       await waiting(1);
     });
 
-    it('stops in two stages: no new job, then the end of those that run', async () => {
+    it('stops in two stages: takes no new job, then waits for running handlers', async () => {
       const started: string[] = [];
       let finish = (): void => undefined;
       const consumer = on.queue.consume(async ({ runId }) => {
@@ -206,7 +206,7 @@ export function describeRunQueue(backend: Backend): void {
           await released;
         }, 2);
       }
-      await on.queue.enqueue(manyOffers(8));
+      await on.queue.enqueue(manyJobs(8));
       await eventually(() => takers.size === 2, { what: 'both workers have one' });
       release();
       await idle();
@@ -214,19 +214,19 @@ export function describeRunQueue(backend: Backend): void {
   });
 
   describe('the fast path', () => {
-    /** Its clock stands still, so that it drops nothing for being late, however busy the machine is. */
+    /** Enqueues with a stopped clock, so that no job is dropped as late on a busy machine. */
     const enqueueAll = async (runs: readonly RunJob[]): Promise<void> => {
       const { queue, controls, logger } = on;
-      const offers = new RunEnqueuer({ queue, controls, logger, now: () => 0 });
-      runs.forEach((run) => offers.enqueueSoon(run));
-      await eventually(() => offers.inFlight === 0, { what: 'the offers are made' });
+      const enqueuer = new RunEnqueuer({ queue, controls, logger, now: () => 0 });
+      runs.forEach((run) => enqueuer.enqueueSoon(run));
+      await eventually(() => enqueuer.inFlight === 0, { what: 'the jobs are enqueued' });
     };
 
-    it('offers up to the window of two jobs a slot, and leaves the rest to the dispatcher', async () => {
+    it('enqueues up to the window of two jobs a slot, and leaves the rest to the dispatcher', async () => {
       await on.registerWorker('a', 5);
       await on.registerWorker('b', 5);
       const runs = await on.addReadyRuns('org', 40);
-      await on.letTimePass('-1 hour'); // else the first may be a backlog before the last is there
+      await on.letTimePass('-1 hour'); // Otherwise the first Run may be a backlog before the last is added.
       await enqueueAll(runs);
       expect(await on.queue.waitingCount()).toBe(windowOf(10));
 
@@ -236,7 +236,7 @@ export function describeRunQueue(backend: Backend): void {
       expect(new Set(consumed).size).toBe(40);
     });
 
-    it('leaves newcomers to the dispatcher where others wait', async () => {
+    it('leaves new Runs to the dispatcher during a backlog', async () => {
       const runs = await on.addReadyRuns('org', 30);
       await on.letTimePass('1 hour');
       await enqueueAll(runs);
@@ -258,16 +258,16 @@ export function describeRunQueue(backend: Backend): void {
       await on.lookedOnceMore();
       const consumed: string[] = [];
       let mostWaiting = await on.queue.waitingCount();
-      on.queue.consume(async (offer) => {
+      on.queue.consume(async (job) => {
         mostWaiting = Math.max(mostWaiting, await on.queue.waitingCount());
-        if (await on.claim(offer)) consumed.push(offer.runId);
+        if (await on.claim(job)) consumed.push(job.runId);
       }, 1);
       await on.waitFor(consumed, 100, 20_000);
       expect(mostWaiting).toBeLessThanOrEqual(windowOf(8));
       const count = (prefix: string): number => consumed.slice(0, 24).filter((run) => run.startsWith(prefix)).length;
       for (const organization of ['A', 'B', 'C']) expect(count(organization)).toBeGreaterThanOrEqual(6);
       expect(new Set(consumed).size).toBe(100);
-      // Of one organization, the oldest first; a few may be offered side by side.
+      // The Runs of one organization are in order of age, except a few that were enqueued at the same time.
       const ofA = consumed.filter((run) => run.startsWith('A'));
       const sorted = [...ofA].sort();
       const moved = ofA.map((run, i) => Math.abs(sorted.indexOf(run) - i));
@@ -282,15 +282,15 @@ export function describeRunQueue(backend: Backend): void {
       await on.queue.enqueue(backlog.slice(0, windowOf(8)));
       on.startDispatcher();
       await on.lookedOnceMore();
-      // The first of these waits in the queue already, behind all the others.
+      // The first of these already waits in the queue, behind all others.
       const [late, later] = [await on.addReadyRuns('B', 2), await on.addReadyRuns('C', 2)];
       await on.queue.enqueue([late[0]!]);
       await on.lookedOnceMore();
       await on.lookedOnceMore();
       expect(await on.queue.waitingCount()).toBeLessThanOrEqual(windowOf(8) + 2);
       const consumed: string[] = [];
-      const consumer = on.queue.consume(async (offer) => {
-        if (await on.claim(offer)) consumed.push(offer.runId);
+      const consumer = on.queue.consume(async (job) => {
+        if (await on.claim(job)) consumed.push(job.runId);
         // Leaves the dispatcher time to find the next one.
         await on.lookedOnceMore();
       }, 1);
@@ -321,22 +321,22 @@ export function describeRunQueue(backend: Backend): void {
       expect(rows).toEqual([{ run_id: behindAnother.runId, state: 'delayed' }]);
     });
 
-    it('offers again what is still ready though its job is gone', async () => {
+    it('enqueues a ready Run again after its job was lost', async () => {
       const [run] = await on.addReadyRuns('org', 1);
       const refused = { times: 0 };
-      on.queue.consume(async (offer) => {
-        if (++refused.times > 1) await on.claim(offer);
+      on.queue.consume(async (job) => {
+        if (++refused.times > 1) await on.claim(job);
       }, 1);
       on.startDispatcher();
       const gone = async (): Promise<boolean> => !(await on.claim({ ...run!, dispatch: 99 })) && refused.times > 1;
       await eventually(gone, { what: 'it is delivered again' });
     });
 
-    it('offers everything again after the queue has lost its data, and workers go on', async () => {
+    it('enqueues all ready Runs again after the queue has lost its data, and workers continue', async () => {
       const consumed: string[] = [];
       let open = false;
-      on.queue.consume(async (offer) => {
-        if (open && (await on.claim(offer))) consumed.push(offer.runId);
+      on.queue.consume(async (job) => {
+        if (open && (await on.claim(job))) consumed.push(job.runId);
       }, 4);
       on.startDispatcher();
       await on.addReadyRuns('org', 100);
@@ -349,7 +349,7 @@ export function describeRunQueue(backend: Backend): void {
       expect(await on.queue.ensureEpochMarker()).toBe(true);
     });
 
-    it('has one leader; when its connection is cut, the work goes on', async () => {
+    it('elects another leader after the connection of the leader is cut', async () => {
       const dispatchers = [on.startDispatcher(), on.startDispatcher()];
       const leaders = (): number => dispatchers.filter(({ isLeader }) => isLeader).length;
       await eventually(() => leaders() === 1, { what: 'one leads' });
@@ -370,7 +370,7 @@ export function describeRunQueue(backend: Backend): void {
       await eventually(() => leaders() === 1, { what: 'one leads' });
     });
 
-    it('leaves the workers that are alive', async () => {
+    it('deletes dead workers and keeps live ones', async () => {
       const worker = await on.registerWorker('a', 3);
       on.startDispatcher();
       await on.checkedOnceMore();
@@ -380,7 +380,7 @@ export function describeRunQueue(backend: Backend): void {
     });
   });
 
-  it('detects and ends the pause of a BullMQ tool; meanwhile no job is taken and queue time stands still', async () => {
+  it('detects and ends the pause of a BullMQ tool; meanwhile no job is taken and queue time stops', async () => {
     const consumed = on.consumeRuns(2);
     on.startDispatcher();
     await on.checkedOnceMore();
@@ -388,7 +388,7 @@ export function describeRunQueue(backend: Backend): void {
     await eventually(async () => (await on.controls.read()).pausedByTool, { what: 'the pause is known' });
     expect([await on.controls.isHeld(), await on.controls.isPaused()]).toEqual([true, false]);
     const [run] = await on.addReadyRuns('org', 1);
-    on.offers.enqueueSoon(run!);
+    on.enqueuer.enqueueSoon(run!);
     await on.lookedOnceMore();
     await on.letTimePass('8 minutes');
     expect(consumed).toEqual([]);
@@ -408,7 +408,7 @@ export function describeRunQueue(backend: Backend): void {
     await eventually(async () => !(await on.controls.isHeld()), { what: 'its end is known' });
   });
 
-  it('pauses: nothing is offered, nothing is woken, and queue time stands still', async () => {
+  it('enqueues no Run, wakes no delayed Run and stops queue time during a pause', async () => {
     const consumed = on.consumeRuns(2);
     const dispatcher = on.startDispatcher();
     await on.controls.pauseQueue();
@@ -416,9 +416,9 @@ export function describeRunQueue(backend: Backend): void {
     await eventually(() => on.controls.isPaused(), { what: 'the pause is known' });
     const [run] = await on.addReadyRuns('org', 1);
     await on.addDelayedRun(0);
-    on.offers.enqueueSoon(run!);
+    on.enqueuer.enqueueSoon(run!);
     await on.lookedOnceMore();
-    await eventually(() => on.offers.inFlight === 0, { what: 'the fast offer is over' });
+    await eventually(() => on.enqueuer.inFlight === 0, { what: 'the fast path has finished' });
     expect(await on.queue.waitingCount()).toBe(0);
     expect(consumed).toEqual([]);
 
@@ -437,7 +437,7 @@ export function describeRunQueue(backend: Backend): void {
   });
 }
 
-/** The backend on a Redis. The addresses come late: servers start before the tests. */
+/** The backend on Redis. The addresses are functions, because the servers start before the tests. */
 export const onRedis = (databaseUrl: () => string, redisUrl: () => string): Backend => ({
   open: () => Installation.open(databaseUrl(), redisUrl()),
   loseData: deleteKeys,

@@ -14,12 +14,12 @@ it.each([
   [8, 16],
   [9, 18],
   [1_000, 2_000],
-])('lets, for %d slots, %d jobs wait', (slots, jobs) => {
+])('has for %d slots a window of %d jobs', (slots, jobs) => {
   expect(windowOf(slots)).toBe(jobs);
 });
 
 describe('memoizeWithTtl', () => {
-  it('loads once for all who ask together, and again when it is too old', async () => {
+  it('loads once for concurrent callers, and again when the value is too old', async () => {
     const clock = { now: 0 };
     const load = jest.fn(async () => clock.now);
     const value = memoizeWithTtl(250, load, () => clock.now);
@@ -31,18 +31,21 @@ describe('memoizeWithTtl', () => {
     expect(load).toHaveBeenCalledTimes(2);
   });
 
-  it('forgets when told, and does not memoizeWithTtl a failure', async () => {
-    const load = jest.fn<Promise<number>, []>().mockResolvedValueOnce(1).mockRejectedValueOnce(new Error('away'));
+  it('loads again after `forget` and after a failed load', async () => {
+    const load = jest
+      .fn<Promise<number>, []>()
+      .mockResolvedValueOnce(1)
+      .mockRejectedValueOnce(new Error('unavailable'));
     load.mockResolvedValueOnce(3);
     const value = memoizeWithTtl(250, load, () => 0);
     expect(await value.get()).toBe(1);
     value.forget();
-    await expect(value.get()).rejects.toThrow('away');
+    await expect(value.get()).rejects.toThrow('unavailable');
     expect(await value.get()).toBe(3);
   });
 });
 
-it('logs what goes on failing at most every five seconds, with the number of times', () => {
+it('logs a repeated failure at most every five seconds, with the number of failures', () => {
   const lines: string[] = [];
   const clock = { now: 0 };
   const warn = throttledWarn(pino({}, { write: (line: string) => void lines.push(line) }), () => clock.now);
