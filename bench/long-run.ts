@@ -128,10 +128,10 @@ async function runner(services: Services, defer: Defer): Promise<(of: { heapAt?:
   return async (of) => {
     measured = { stepMs: [], heapMb: [], boot: { mb: NaN, ms: NaN } };
     heapAt = of.heapAt ?? [];
-    const offer = await newRun();
-    await engine.executeJob(offer);
+    const job = await newRun();
+    await engine.executeJob(job);
     const before = performance.now();
-    const events = await store.readTranscript(offer.threadId, TRANSCRIPT_BOUNDS, { hasStops: true });
+    const events = await store.readTranscript(job.threadId, TRANSCRIPT_BOUNDS, { hasStops: true });
     const ms = performance.now() - before;
     measured.boot = { mb: Buffer.byteLength(JSON.stringify(events)) / 1024 ** 2, ms };
     if (measured.stepMs.length !== STEPS) throw new Error(`a Run took ${measured.stepMs.length} steps, not ${STEPS}`);

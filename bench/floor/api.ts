@@ -28,7 +28,7 @@ answerParent(async ({ databaseUrl, poolSize, run, answer, queue }: FloorApiOptio
   const render = fillable(answer, run.ids);
   const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize, options: '-c timezone=UTC' });
   const newId = monotonicFactory();
-  const offer = queue === null ? () => undefined : enqueueTo(queue);
+  const enqueue = queue === null ? () => undefined : enqueueTo(queue);
   const app = Fastify();
 
   app.post(`${BASE_PATH}/agents/:agentId/threads`, async (request, reply) => {
@@ -36,7 +36,7 @@ answerParent(async ({ databaseUrl, poolSize, run, answer, queue }: FloorApiOptio
     const ids = [job.threadId, job.runId, String(request.headers['idempotency-key'])];
     const { rows } = await pool.query<{ appended: boolean }>(fill(ids));
     if (rows[0]?.appended !== true) throw new Error('the floor did not append');
-    offer(job);
+    enqueue(job);
     return reply.code(201).type('application/json; charset=utf-8').send(render(ids));
   });
 

@@ -48,7 +48,7 @@ export async function bootRun(
 
 async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: AbortSignal): Promise<RunExecution> {
   const { store, blobs, files, folderLimits: limits, tasks, logger } = parts;
-  const { threadId, runId } = claim.offer;
+  const { threadId, runId } = claim.job;
   const { state, summaries } = claim.thread;
   const run = liveRun(state, runId);
   if (state.lifecycle === 'none' || run === undefined)

@@ -36,7 +36,7 @@ async function boot(harness: Harness, options = {}) {
   const worker = await world.makeWorker({ harnesses: [harness], ...options });
   const said = await world.say('x', scripted);
   const since = world.commits.length;
-  const execution = worker.engine.executeJob(said.offer);
+  const execution = worker.engine.executeJob(said.job);
   return { ...worker, ...said, execution, commits: () => world.commits.slice(since) };
 }
 
@@ -118,11 +118,11 @@ it('requeues, and in the end fails, a Run that cannot boot, and never starts it'
     ...scriptedHarness(answer),
     tools: async () => Promise.reject(new HarnessError('tool_server_unavailable')),
   };
-  const { engine, offer, threadId, runId, execution } = await boot(broken);
+  const { engine, job, threadId, runId, execution } = await boot(broken);
   await execution;
   expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
   expect((await world.store.load(threadId))?.summaries.thread?.status).toBe('RESCHEDULING');
-  for (const dispatch of [2, 3]) await engine.executeJob({ ...offer, dispatch });
+  for (const dispatch of [2, 3]) await engine.executeJob({ ...job, dispatch });
   expect(await world.summary(runId)).toMatchObject({
     status: 'failed',
     started_at: null,
@@ -181,7 +181,7 @@ it('hands over without a start if the worker drains when boot ends', async () =>
 
 it('goes back to queued when its worker is lost while it boots, and starts once, by another worker', async () => {
   const { harness, booted, said } = slowHarness();
-  const { leases, offer, threadId, runId, execution } = await boot(harness);
+  const { leases, job, threadId, runId, execution } = await boot(harness);
   await booted.reached;
   await world.endLease(runId);
   await world.makeReaper().reap(new AbortController().signal);
@@ -189,7 +189,7 @@ it('goes back to queued when its worker is lost while it boots, and starts once,
   expect((await world.store.load(threadId))?.summaries.thread?.status).toBe('RESCHEDULING');
   const other = await world.makeWorker({ harnesses: [scriptedHarness(answer)] });
   const [late] = leases.claims();
-  await other.engine.executeJob({ ...offer, dispatch: 2 });
+  await other.engine.executeJob({ ...job, dispatch: 2 });
   // The first worker was slow, not dead: its start is refused.
   booted.open();
   await execution;

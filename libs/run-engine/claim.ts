@@ -43,7 +43,7 @@ export interface ClaimParts {
 }
 
 export interface ClaimedRunOf {
-  offer: RunJob;
+  job: RunJob;
   attempt: number;
   thread: LoadedThread;
   /** The earliest end of the lease, by `performance.now()`. */
@@ -61,7 +61,7 @@ const MAX_CONFLICTS = 5;
 
 /** A worker's claim on a Run: its fencing token, and the Thread after its last append. */
 export class Claim {
-  readonly offer: RunJob;
+  readonly job: RunJob;
   readonly attempt: number;
   thread: LoadedThread;
   leaseUntil: number;
@@ -80,9 +80,9 @@ export class Claim {
 
   constructor(
     private readonly parts: ClaimParts,
-    { offer, attempt, thread, leaseUntil }: ClaimedRunOf,
+    { job, attempt, thread, leaseUntil }: ClaimedRunOf,
   ) {
-    this.offer = offer;
+    this.job = job;
     this.attempt = attempt;
     this.thread = thread;
     this.heldAt = thread.version;
@@ -95,12 +95,12 @@ export class Claim {
   }
 
   get fence(): Fence {
-    return { runId: this.offer.runId, attempt: this.attempt };
+    return { runId: this.job.runId, attempt: this.attempt };
   }
 
   /** The fields of each log line about the claim. */
   get names(): Fence & { threadId: string } {
-    return { threadId: this.offer.threadId, ...this.fence };
+    return { threadId: this.job.threadId, ...this.fence };
   }
 
   get isLost(): boolean {
@@ -180,7 +180,7 @@ export class Claim {
     await this.writing;
     while (this.heardOf > this.heldAt && !this.isLost) {
       const upTo = this.heardOf;
-      const thread = await this.parts.store.load(this.offer.threadId).catch(() => undefined);
+      const thread = await this.parts.store.load(this.job.threadId).catch(() => undefined);
       if (thread === undefined) break;
       if (this.statusIn(thread?.state) === null) this.stop('gone');
       this.heldAt = Math.max(this.heldAt, upTo);
@@ -209,7 +209,7 @@ export class Claim {
   /** Returns the status of the Run while this claim holds; null once it does not. */
   private statusIn(state: ThreadState | undefined): 'booting' | 'running' | null {
     if (state === undefined || state.lifecycle === 'none') return null;
-    const run = findLiveRun(state, this.offer.runId);
+    const run = findLiveRun(state, this.job.runId);
     if (run?.attempt !== this.attempt) return null;
     return run.status === 'booting' || run.status === 'running' ? run.status : null;
   }
@@ -218,7 +218,7 @@ export class Claim {
     const { handler, files, logger } = this.parts;
     const { named, openStep } = nameOpenStep(commands, this.openStep);
     const hook = changes && files.inAppend(changes);
-    const request = { threadId: this.offer.threadId, commands: this.withStart(named), fence: this.fence, hook };
+    const request = { threadId: this.job.threadId, commands: this.withStart(named), fence: this.fence, hook };
     for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
       this.requireHeld();
       const from = conflicts === 0 ? this.thread : undefined;

@@ -52,9 +52,9 @@ async function makeHoldingWorker() {
 }
 
 /** Executes one Run, and answers when it holds its claim; `end` lets it end. */
-async function begin(said: { offer: Parameters<Awaited<ReturnType<World['makeWorker']>>['engine']['executeJob']>[0] }) {
+async function begin(said: { job: Parameters<Awaited<ReturnType<World['makeWorker']>>['engine']['executeJob']>[0] }) {
   const { engine, held } = await makeHoldingWorker();
-  const execution = engine.executeJob(said.offer);
+  const execution = engine.executeJob(said.job);
   await held.reached;
   return {
     end: async () => {
@@ -66,7 +66,7 @@ async function begin(said: { offer: Parameters<Awaited<ReturnType<World['makeWor
 
 /** It is offered once more, after others made room. */
 const isEnqueuedAgain = (runId: string, before: number) =>
-  eventually(() => world.offers.slice(before).some((offer) => offer.runId === runId), { what: `${runId} is let in` });
+  eventually(() => world.jobs.slice(before).some((job) => job.runId === runId), { what: `${runId} is let in` });
 
 const twoAtOnce = { ...scripted, concurrency: { runs: 2 } };
 const oneAtOnce = { ...scripted, concurrency: { runs: 1 } };
@@ -81,12 +81,12 @@ describe('the concurrency limit of an agent', () => {
     ];
     const [one, two] = [await begin(first), await begin(second)];
     const { engine } = await makeHoldingWorker();
-    await engine.executeJob(third.offer);
+    await engine.executeJob(third.job);
     expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: 'agent', msLeft: null });
     expect((await world.run(third.threadId, third.runId))?.status).toBe('queued');
     expect((await verify(world.pool)).findings).toEqual([]);
 
-    const before = world.offers.length;
+    const before = world.jobs.length;
     await one.end();
     await isEnqueuedAgain(third.runId, before);
     const letIn = await workOf(third.runId);
@@ -113,18 +113,18 @@ describe('the concurrency limit of an agent', () => {
     });
     const harness = scriptedHarness(useTools(['count']), [count]);
     const workers = await Promise.all([1, 2, 3].map(() => world.makeWorker({ harnesses: [harness] })));
-    const from = world.offers.length;
+    const from = world.jobs.length;
     const runIds = new Set<string>();
     for (let i = 0; i < 30; i++) runIds.add((await world.sayTo(agent, `${i}`)).runId);
     let next = from;
     const executing = new Set<Promise<void>>();
     const isDone = async (): Promise<boolean> => {
-      for (const offer of world.offers.slice(next)) {
-        if (!runIds.has(offer.runId)) continue;
-        const execution = workers[executing.size % workers.length]!.engine.executeJob(offer);
+      for (const job of world.jobs.slice(next)) {
+        if (!runIds.has(job.runId)) continue;
+        const execution = workers[executing.size % workers.length]!.engine.executeJob(job);
         executing.add(execution.then(() => void done++));
       }
-      next = world.offers.length;
+      next = world.jobs.length;
       const { rows } = await world.pool.query(
         `select from run_summaries where run_id = any ($1) and status = 'completed'`,
         [[...runIds]],
@@ -145,7 +145,7 @@ describe('the concurrency limit of an agent', () => {
     for (let round = 0; round < 5; round++) {
       const said: Awaited<ReturnType<World['sayTo']>>[] = [];
       for (const _ of workers) said.push(await world.sayTo(agent, `round ${round}`));
-      const executing = workers.map(({ engine }, i) => engine.executeJob(said[i]!.offer));
+      const executing = workers.map(({ engine }, i) => engine.executeJob(said[i]!.job));
       const settled = async (): Promise<boolean> => {
         const states = await Promise.all(said.map(({ runId }) => workOf(runId)));
         return states.every((work) => work?.state === 'leased' || work?.limitedBy === 'agent');
@@ -165,11 +165,11 @@ describe('the concurrency limit of an agent', () => {
     const one = await begin(first);
     const [second, third] = [await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
     const { engine } = await makeHoldingWorker();
-    await engine.executeJob(second.offer);
+    await engine.executeJob(second.job);
     await one.end();
     await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'the second is let in' });
     // Nobody is claimed, and nobody waits: but a place is kept.
-    await engine.executeJob(third.offer);
+    await engine.executeJob(third.job);
     expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
     const two = await begin(second);
     await two.end();
@@ -180,10 +180,10 @@ describe('the concurrency limit of an agent', () => {
     const agent = await world.makeAgent({ concurrency: { runs: 1 } }, await makeOrganization());
     const { engine } = await world.makeWorker();
     const asks = await world.sayTo(agent, '/confirm');
-    await engine.executeJob(asks.offer);
+    await engine.executeJob(asks.job);
     expect(await workOf(asks.runId)).toMatchObject({ state: 'waiting' });
     const other = await world.sayTo(agent, 'hello');
-    await engine.executeJob(other.offer);
+    await engine.executeJob(other.job);
     expect((await world.summary(other.runId)).status).toBe('completed');
   });
 
@@ -192,9 +192,9 @@ describe('the concurrency limit of an agent', () => {
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const one = await begin(first);
     const { engine } = await makeHoldingWorker();
-    await engine.executeJob(second.offer);
+    await engine.executeJob(second.job);
     expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
-    const before = world.offers.length;
+    const before = world.jobs.length;
     await world.handle(first.threadId, { type: 'interrupt', runId: null, by: null });
     await isEnqueuedAgain(second.runId, before);
     await one.end();
@@ -206,7 +206,7 @@ describe('the concurrency limit of an agent', () => {
     const said = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
     const one = await begin(said[0]!);
     const { engine } = await makeHoldingWorker();
-    for (const { offer } of said.slice(1)) await engine.executeJob(offer);
+    for (const { job } of said.slice(1)) await engine.executeJob(job);
     const letIn = async () => (await lookAtLimits(world.pool, null)).map(({ runId }) => runId);
     expect(await letIn()).toEqual([]);
     // A look that began when the two became limited would let them in first.
@@ -233,14 +233,14 @@ describe('the concurrency limit of an organization', () => {
     const [c, d] = [await world.sayTo(large, 'c'), await world.sayTo(large, 'd')];
     const holding = [await begin(a)];
     const { engine } = await makeHoldingWorker();
-    await engine.executeJob(b.offer);
+    await engine.executeJob(b.job);
     expect(await workOf(b.runId)).toMatchObject({ state: 'limited', limitedBy: 'agent' });
     holding.push(await begin(c));
-    await engine.executeJob(d.offer);
+    await engine.executeJob(d.job);
     expect(await workOf(d.runId)).toMatchObject({ state: 'limited', limitedBy: 'organization' });
     expect(await claimedCount(organizationId)).toBe(2);
 
-    const before = world.offers.length;
+    const before = world.jobs.length;
     await holding.pop()!.end();
     await isEnqueuedAgain(d.runId, before);
     expect(await workOf(b.runId)).toMatchObject({ state: 'limited' });
@@ -262,12 +262,12 @@ describe('the concurrency limit of an organization', () => {
       const elsewhere = await world.sayTo(await world.makeAgent(scripted, await makeOrganization()), 'x');
       const one = await begin(first);
       const { engine } = await makeHoldingWorker();
-      await engine.executeJob(second.offer);
+      await engine.executeJob(second.job);
       await lookAtLimits(world.pool, null);
       expect(await workOf(third.runId)).toEqual({ state: 'limited', limitedBy: whose, msLeft: null });
       expect((await workOf(beside.runId))?.state).toBe(whose === 'agent' ? 'ready' : 'limited');
       expect(await workOf(elsewhere.runId)).toMatchObject({ state: 'ready', limitedBy: null });
-      const before = world.offers.length;
+      const before = world.jobs.length;
       await one.end();
       await isEnqueuedAgain(second.runId, before);
       expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
@@ -282,12 +282,12 @@ describe('who waits for a limit', () => {
     for (let i = 0; i < 4; i++) said.push(await world.sayTo(agent, `${i}`));
     const [one, two] = [await begin(said[0]!), await begin(said[1]!)];
     const { engine } = await makeHoldingWorker();
-    await engine.executeJob(said[2]!.offer);
-    await engine.executeJob(said[3]!.offer);
+    await engine.executeJob(said[2]!.job);
+    await engine.executeJob(said[3]!.job);
     await one.end();
     await eventually(async () => (await workOf(said[2]!.runId))?.state === 'ready', { what: 'the first is let in' });
     // One is claimed and one has a place; the fourth waits, and its job comes once more.
-    await engine.executeJob(said[3]!.offer);
+    await engine.executeJob(said[3]!.job);
     expect(await workOf(said[3]!.runId)).toMatchObject({ state: 'limited' });
     await two.end();
   });
@@ -296,15 +296,15 @@ describe('who waits for a limit', () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const { engine, held } = await makeHoldingWorker();
-    const execution = engine.executeJob(first.offer);
+    const execution = engine.executeJob(first.job);
     await held.reached;
     const other = await makeHoldingWorker();
-    await other.engine.executeJob(second.offer);
+    await other.engine.executeJob(second.job);
     engine.cutSteps();
     await execution;
-    const again = await begin({ offer: { ...first.offer, dispatch: 2 } });
+    const again = await begin({ job: { ...first.job, dispatch: 2 } });
     expect(await workOf(first.runId)).toMatchObject({ state: 'leased' });
-    await other.engine.executeJob(second.offer);
+    await other.engine.executeJob(second.job);
     expect(await workOf(second.runId)).toMatchObject({ state: 'limited' });
     await again.end();
   });
@@ -318,7 +318,7 @@ describe('who waits for a limit', () => {
       const { engine } = await world.makeWorker({ url: proxy.through(world.url) });
       const lost = proxy.dropNextAnswer((request) => request.includes('commit'));
       // Throws where the refusal is taken for a database that is away.
-      await engine.executeJob(second.offer);
+      await engine.executeJob(second.job);
       await lost;
     } finally {
       await proxy.close();
@@ -340,7 +340,7 @@ describe('who waits for a limit', () => {
       `insert into queue_controls values ('specs (away)', clock_timestamp() - interval '15 minutes')`,
     );
     const { engine } = await makeHoldingWorker();
-    await engine.executeJob(second.offer);
+    await engine.executeJob(second.job);
     await world.pool.query(`delete from queue_controls where queue = 'specs (away)'`);
     await one.end();
     await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'it is let in' });
@@ -360,6 +360,6 @@ it('costs an agent without limits nothing: its claim is the one statement that i
   });
   const append = jest.spyOn(store, 'append');
   const said = await world.say('1', scripted);
-  await engine.executeJob(said.offer);
+  await engine.executeJob(said.job);
   expect(append.mock.calls.map(([{ hook }]) => hook)).toEqual([undefined, undefined]);
 });

@@ -68,18 +68,18 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   const { pool: ownerPool } = await open(testDatabase.ownerUrl);
   const store = new ThreadStore(pool);
   /** What became ready, newest last, whoever made it so. */
-  const offers: RunJob[] = [];
+  const jobs: RunJob[] = [];
   const commits: string[] = [];
   const silent = createLogger('silent', 'run-engine spec');
   const controls = new QueueControls(pool, 'specs', others.slotsPercent);
   const limitedRuns = new LimitedRuns({
     pool,
     controls,
-    enqueueSoon: (offer) => void offers.push(offer),
+    enqueueSoon: (job) => void jobs.push(job),
     logger: silent,
   });
   const onCommit = (commit: Commit): void => {
-    offers.push(...commit.jobs);
+    jobs.push(...commit.jobs);
     limitedRuns.onCommit(commit);
     commits.push(commit.events.map(({ type }) => type).join(' '));
   };
@@ -121,7 +121,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
       leases,
       tasks,
       memory: options.memory ?? { budget: new ByteBudget({ process: Infinity, share: Infinity }) },
-      enqueueSoon: (offer) => void offers.push(offer),
+      enqueueSoon: (job) => void jobs.push(job),
       onLimited: (id) => limitedRuns.onLimited(id),
       slotsPerOrganization,
       isPaused: async () => isPaused(),
@@ -172,7 +172,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     });
     const runId = ulid();
     await handle(threadId, create, message(text, runId));
-    return { threadId, runId, offer: { threadId, runId, dispatch: 1 }, message, agentVersion, limits };
+    return { threadId, runId, job: { threadId, runId, dispatch: 1 }, message, agentVersion, limits };
   }
 
   const handle = (threadId: string, ...commands: Command[]): Promise<CommandResult> =>
@@ -196,7 +196,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     store,
     blobs,
     handler,
-    offers,
+    jobs,
     commits,
     makeWorker,
     makeReaper: (isPaused = () => false, logger = silent, by: ReaperOptions['handler'] = handler) =>

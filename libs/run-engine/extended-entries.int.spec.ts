@@ -43,9 +43,9 @@ it('numbers the steps of a Run, and names the one that failed and ran again', as
   const { engine } = await world.makeWorker({
     harnesses: [scriptedHarness(step, [tool('look', async () => ok('seen'))])],
   });
-  const { threadId, runId, offer } = await world.say('x', scripted);
-  await engine.executeJob(offer);
-  await engine.executeJob({ ...offer, dispatch: 2 });
+  const { threadId, runId, job } = await world.say('x', scripted);
+  await engine.executeJob(job);
+  await engine.executeJob({ ...job, dispatch: 2 });
   expect((await world.summary(runId)).status).toBe('completed');
   const { said, voided } = await stepsOf(threadId);
   expect(said).toEqual([
@@ -69,15 +69,15 @@ it('names the step of a worker that was lost', async () => {
   };
   const harnesses = [scriptedHarness(step)];
   const [first, second] = [await world.makeWorker({ harnesses }), await world.makeWorker({ harnesses })];
-  const { threadId, runId, offer } = await world.say('x', scripted);
-  const executed = first.engine.executeJob(offer);
+  const { threadId, runId, job } = await world.say('x', scripted);
+  const executed = first.engine.executeJob(job);
   await lost.reached;
   await eventually(async () => (await logOf(threadId)).some(({ content }) => content === 'Half'), {
     what: 'it is said',
   });
   await world.endLease(runId);
   await world.makeReaper().reap(new AbortController().signal);
-  await second.engine.executeJob({ ...offer, dispatch: 2 });
+  await second.engine.executeJob({ ...job, dispatch: 2 });
   lost.open();
   await executed;
   expect(await stepsOf(threadId)).toEqual({

@@ -90,7 +90,7 @@ describe('bytes that the blob store has lost', () => {
       yield { type: 'message', text: '', toolCalls: ++steps === 1 ? toolCalls : [] };
     }
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])] });
-    await engine.executeJob(said.offer);
+    await engine.executeJob(said.job);
     expect((await world.summary(said.runId)).status).toBe('completed');
     const lost = 'The content of attachments/lost.txt is lost: the file storage no longer has it.';
     expect(told.at(-1)).toMatchObject({ role: 'tool', outcome: 'error', result: lost });

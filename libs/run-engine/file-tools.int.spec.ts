@@ -37,7 +37,7 @@ async function use(calls: Call[], attached: Attached[] = [], options: WorkerOpti
     const file = storedType === undefined ? stored : { ...stored, mime_type: storedType };
     await world.attach(said.threadId, file);
   }
-  await engine.executeJob(said.offer);
+  await engine.executeJob(said.job);
   expect((await world.summary(said.runId)).status).toBe('completed');
   return told;
 }

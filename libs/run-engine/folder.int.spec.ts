@@ -366,8 +366,8 @@ describe('a worker that has lost its claim', () => {
     await written.reached;
     await world.endLease(said.runId);
     await world.makeReaper().reap(new AbortController().signal);
-    const offer = { ...said.offer, dispatch: 2 };
-    await (await workerThat(world, write('a.txt', 'fresh'))).executeJob(offer);
+    const job = { ...said.job, dispatch: 2 };
+    await (await workerThat(world, write('a.txt', 'fresh'))).executeJob(job);
     written.open();
     await stale;
     expect(await seenIn(said)).toEqual({ 'a.txt': 'fresh' });
@@ -390,8 +390,8 @@ describe('a storage that does not answer', () => {
     expect(state).toMatchObject({ runs: [{ status: 'queued', losses: 1 }] });
     await rm(world.folder);
     await rename(`${world.folder}.away`, world.folder);
-    const offer = world.offers.findLast(({ threadId }) => threadId === said.threadId)!;
-    await (await workerThat(world, act)).executeJob({ ...offer, dispatch: 2 });
-    expect((await world.summary(offer.runId)).status).toBe('completed');
+    const job = world.jobs.findLast(({ threadId }) => threadId === said.threadId)!;
+    await (await workerThat(world, act)).executeJob({ ...job, dispatch: 2 });
+    expect((await world.summary(job.runId)).status).toBe('completed');
   });
 });

@@ -23,8 +23,8 @@ export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine
   const acts = tool('act', execute, { idempotent: true });
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(actOnce, [acts])] });
   return {
-    executeJob: async (offer) => {
-      await engine.executeJob(offer);
+    executeJob: async (job) => {
+      await engine.executeJob(job);
       expect(acted).toBe(1);
     },
   };
@@ -32,15 +32,15 @@ export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine
 
 /** The Thread's first Run. */
 export async function runThat(world: World, said: Said, act: Act): Promise<Said> {
-  await (await workerThat(world, act)).executeJob(said.offer);
+  await (await workerThat(world, act)).executeJob(said.job);
   return said;
 }
 
 /** A further Run of the Thread. */
 export async function anotherRunThat(world: World, { threadId, message: say }: Said, act: Act): Promise<void> {
   await world.handle(threadId, say('more', ulid()));
-  const offer = world.offers.findLast((last) => last.threadId === threadId)!;
-  await (await workerThat(world, act)).executeJob(offer);
+  const job = world.jobs.findLast((last) => last.threadId === threadId)!;
+  await (await workerThat(world, act)).executeJob(job);
 }
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

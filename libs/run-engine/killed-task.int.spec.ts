@@ -40,9 +40,9 @@ it('an edit whose child is killed fails for good: the call has one outcome, and 
     yield { type: 'message', text: '', toolCalls: next === undefined ? [] : [next] };
   }
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, [...FILE_TOOLS])] });
-  const { threadId, runId, offer } = await world.say('x', scripted);
-  const before = world.offers.length;
-  const executed = engine.executeJob(offer);
+  const { threadId, runId, job } = await world.say('x', scripted);
+  const before = world.jobs.length;
+  const executed = engine.executeJob(job);
   const isEditing = async () => (await world.types(threadId)).filter((type) => type === 'tool.started').length === 2;
   await eventually(isEditing, { what: 'the edit has begun' });
   // Some of them are idle, and may have ended meanwhile.
@@ -59,5 +59,5 @@ it('an edit whose child is killed fails for good: the call has one outcome, and 
   expect(events.filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
   expect(events.filter(({ type }) => type === 'run.requeued')).toEqual([]);
   // No other worker was asked to take it.
-  expect(world.offers.slice(before)).toEqual([]);
+  expect(world.jobs.slice(before)).toEqual([]);
 });

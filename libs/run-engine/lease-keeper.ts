@@ -55,7 +55,7 @@ export class LeaseKeeper {
   }
 
   hold(claim: Claim): void {
-    const { threadId } = claim.offer;
+    const { threadId } = claim.job;
     this.held.set(threadId, (this.held.get(threadId) ?? new Set()).add(claim));
     this.options.renewer.hold({ ...claim.fence, leaseUntil: claim.leaseUntil });
     // That it was made may have been learned only now: no step may begin under a lease that is over.
@@ -63,7 +63,7 @@ export class LeaseKeeper {
   }
 
   release(claim: Claim): void {
-    const { threadId } = claim.offer;
+    const { threadId } = claim.job;
     const claims = this.held.get(threadId);
     claims?.delete(claim);
     if (claims?.size === 0) this.held.delete(threadId);

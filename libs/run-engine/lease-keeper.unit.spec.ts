@@ -19,9 +19,9 @@ it('counts a renewed lease from when the renewal was sent, however late its repo
     take: () => reports.splice(0),
   };
   const leases = new LeaseKeeper({ renewer, leaseMs: LEASE_MS, logger: createLogger('silent', 'lease keeper spec') });
-  const offer = { threadId: 'T', runId: 'R' } as RunJob;
+  const job = { threadId: 'T', runId: 'R' } as RunJob;
   const thread = { version: 1 } as LoadedThread;
-  const claim = new Claim({ leases } as unknown as ClaimParts, { offer, attempt: 1, thread, leaseUntil: SENT_AT });
+  const claim = new Claim({ leases } as unknown as ClaimParts, { job, attempt: 1, thread, leaseUntil: SENT_AT });
   leases.hold(claim);
   reports.push({ kept: [keyOf(claim.fence)], gone: [], renewedAt: SENT_AT });
   leases.look();

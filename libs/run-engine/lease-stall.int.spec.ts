@@ -43,7 +43,7 @@ async function workLateInLease() {
   const worker = await world.makeWorker();
   worker.leases.start();
   const said = await world.say('a b c /pause 60s');
-  const execution = worker.engine.executeJob(said.offer);
+  const execution = worker.engine.executeJob(said.job);
   const speaks = async () => (await world.types(said.threadId)).includes('assistant.text_added');
   await eventually(speaks, { what: 'the Run speaks' });
   const [claim] = worker.leases.claims();
@@ -89,8 +89,8 @@ describe('a stall of the main thread', () => {
     );
     const { engine, leases } = await world.makeWorker({ harnesses: [stalling] });
     leases.start();
-    const { offer, threadId, runId } = await world.say('x', scripted);
-    await engine.executeJob(offer);
+    const { job, threadId, runId } = await world.say('x', scripted);
+    await engine.executeJob(job);
     expect(claim!.stopReason).toBe('unsure');
     // The fence would not have refused an append.
     expect(await msLeft(runId)).toBeGreaterThan(0);
@@ -108,7 +108,7 @@ describe('a stall of the main thread', () => {
     expect(await msLeft(runId)).toBeLessThan(0);
     await execution;
     await world.makeReaper().reap(new AbortController().signal);
-    expect(world.offers).toContainEqual(expect.objectContaining({ runId, dispatch: 2 }));
+    expect(world.jobs).toContainEqual(expect.objectContaining({ runId, dispatch: 2 }));
     await leases.stop();
   }, 30_000);
 
@@ -145,8 +145,8 @@ describe('the lease thread', () => {
     // The thread is never started, as if every one crashed.
     jest.spyOn(renewer, 'start').mockImplementation(() => renewer.beat());
     leases.start();
-    const { offer, runId } = await world.say('a b c /pause 60s');
-    await engine.executeJob(offer);
+    const { job, runId } = await world.say('a b c /pause 60s');
+    await engine.executeJob(job);
     expect(await msLeft(runId)).toBeGreaterThan(0);
     await leases.stop();
   }, 30_000);
@@ -163,8 +163,8 @@ describe('the lease thread', () => {
     });
     const { engine, leases } = await world.makeWorker({ harnesses: [stalling] });
     leases.start();
-    const { offer, threadId, runId } = await world.say('x', scripted);
-    await engine.executeJob(offer);
+    const { job, threadId, runId } = await world.say('x', scripted);
+    await engine.executeJob(job);
     expect((await world.summary(runId)).status).toBe('completed');
     expect(await claimsOf(threadId)).toBe(1);
     await leases.stop();

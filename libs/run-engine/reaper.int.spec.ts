@@ -31,7 +31,7 @@ it('takes back a Run whose lease has ended, and no other', async () => {
   await world.makeReaper().reap(signal);
   expect(await world.run(lost.threadId, lost.runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
   expect(await world.run(held.threadId, held.runId)).toMatchObject({ status: 'booting', attempt: 1 });
-  expect(world.offers.at(-1)).toEqual({ threadId: lost.threadId, runId: lost.runId, dispatch: 2 });
+  expect(world.jobs.at(-1)).toEqual({ threadId: lost.threadId, runId: lost.runId, dispatch: 2 });
 });
 
 it('names a step of the lost worker that is stored while the Run is taken back', async () => {
@@ -83,7 +83,7 @@ it('leaves in the logs what became of each claim', async () => {
   await world.endLease(runId);
   await world.makeReaper(undefined, logger).reap(signal);
   const { engine } = await world.makeWorker({ logger });
-  await engine.executeJob(world.offers.at(-1)!);
+  await engine.executeJob(world.jobs.at(-1)!);
   const about = { threadId, runId };
   expect(lines).toMatchObject([
     { ...about, attempt: 1, holder: 'gone', msg: 'lease expired; run reclaimed' },
@@ -158,8 +158,8 @@ it('does not end a Run that waited for a queue that is away, nor when it is back
 
 it('ends a Run that waited too long for a person', async () => {
   const { engine } = await world.makeWorker();
-  const { offer, runId } = await world.say('a /confirm', { limits: { waitMs: 1 } });
-  await engine.executeJob(offer);
+  const { job, runId } = await world.say('a /confirm', { limits: { waitMs: 1 } });
+  await engine.executeJob(job);
   await reapUntilExpired(runId);
 });
 

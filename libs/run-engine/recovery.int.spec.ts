@@ -68,12 +68,12 @@ describe.each(POINTS)('a worker lost %s', (point) => {
     const { crash, effects, harness } = crashingHarness(point);
     const lost = await world.makeWorker({ harnesses: [harness] });
     const next = await world.makeWorker({ harnesses: [harness] });
-    const { offer, threadId, runId } = await world.say('work', scripted);
-    const execution = lost.engine.executeJob(offer);
+    const { job, threadId, runId } = await world.say('work', scripted);
+    const execution = lost.engine.executeJob(job);
     await crash.reached;
     await world.endLease(runId);
     await world.makeReaper().reap(new AbortController().signal);
-    expect(world.offers.at(-1)).toEqual({ threadId, runId, dispatch: 2 });
+    expect(world.jobs.at(-1)).toEqual({ threadId, runId, dispatch: 2 });
     await next.engine.executeJob({ threadId, runId, dispatch: 2 });
 
     const { status, final_output } = await world.summary(runId);
@@ -112,11 +112,11 @@ function piecesAfterLastCut(log: { type: string; content: string }[]): string {
 }
 
 it('a Run whose workers are all lost fails', async () => {
-  const { offer, threadId, runId } = await world.say('work', scripted);
+  const { job, threadId, runId } = await world.say('work', scripted);
   for (let dispatch = 1; dispatch <= 3; dispatch++) {
     const { crash, harness } = crashingHarness('amid the text');
     const { engine } = await world.makeWorker({ harnesses: [harness] });
-    const execution = engine.executeJob({ ...offer, dispatch });
+    const execution = engine.executeJob({ ...job, dispatch });
     await crash.reached;
     await world.endLease(runId);
     await world.makeReaper().reap(new AbortController().signal);

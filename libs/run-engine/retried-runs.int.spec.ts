@@ -145,12 +145,12 @@ it.each(CASES)('a Run that continues another one %s', async (_what, example) => 
   };
 
   // 1. The first Run ends early.
-  let execution = worker.engine.executeJob(said.offer);
+  let execution = worker.engine.executeJob(said.job);
   if (example.ends === 'its worker is lost' && example.calls.includes('pay')) {
     await execution;
     for (const { requestId } of await asked())
       await world.handle(threadId, { type: 'decide_permission', requestId, decision: 'allow_once', by: 'P' });
-    execution = worker.engine.executeJob({ ...said.offer, dispatch: 2 });
+    execution = worker.engine.executeJob({ ...said.job, dispatch: 2 });
   }
   if (example.hangs !== undefined) await hang.reached;
   else await execution;

@@ -14,7 +14,7 @@ const deltas = (log: LogEntry[]) =>
 async function execute(text: string, manifest = {}) {
   const { engine } = await world.makeWorker();
   const said = await world.say(text, manifest);
-  await engine.executeJob(said.offer);
+  await engine.executeJob(said.job);
   return { ...said, engine };
 }
 
@@ -47,10 +47,10 @@ describe('a Run of the echo agent', () => {
   });
 
   it('takes two claims of one offer for one', async () => {
-    const { offer, threadId } = await world.say('once');
+    const { job, threadId } = await world.say('once');
     const workers = await Promise.all([world.makeWorker(), world.makeWorker(), world.makeWorker()]);
-    await Promise.all(workers.map(({ engine }) => engine.executeJob(offer)));
-    for (const { engine } of workers) await engine.executeJob(offer);
+    await Promise.all(workers.map(({ engine }) => engine.executeJob(job)));
+    for (const { engine } of workers) await engine.executeJob(job);
     const types = await world.types(threadId);
     expect(types.filter((type) => type === 'run.claimed')).toHaveLength(1);
     expect(types.filter((type) => type === 'run.completed')).toHaveLength(1);
@@ -58,8 +58,8 @@ describe('a Run of the echo agent', () => {
 
   it('is left alone while the queue is paused', async () => {
     const { engine } = await world.makeWorker({ isPaused: () => true });
-    const { offer, threadId, runId } = await world.say('wait');
-    await engine.executeJob(offer);
+    const { job, threadId, runId } = await world.say('wait');
+    await engine.executeJob(job);
     expect((await world.run(threadId, runId))?.status).toBe('queued');
   });
 
@@ -206,9 +206,9 @@ describe('failures', () => {
   });
 
   it('that are retryable send it back, later each time, and fail it in the end', async () => {
-    const { threadId, runId, engine, offer } = await execute('x /fail-retryable');
+    const { threadId, runId, engine, job } = await execute('x /fail-retryable');
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
-    for (const dispatch of [2, 3]) await engine.executeJob({ ...offer, dispatch });
+    for (const dispatch of [2, 3]) await engine.executeJob({ ...job, dispatch });
     expect((await world.summary(runId)).error).toMatchObject({ code: 'provider_unavailable', retryable: true });
     const delays = (await world.stream(threadId)).flatMap((event) =>
       event.type === 'run.requeued' ? [event.data.delayMs] : [],
@@ -218,8 +218,8 @@ describe('failures', () => {
   });
 
   it('that pass are retried until it works', async () => {
-    const { runId, engine, offer } = await execute('x /flaky 2');
-    for (const dispatch of [2, 3]) await engine.executeJob({ ...offer, dispatch });
+    const { runId, engine, job } = await execute('x /flaky 2');
+    for (const dispatch of [2, 3]) await engine.executeJob({ ...job, dispatch });
     expect((await world.summary(runId)).final_output?.text).toBe('You said: x');
   });
 

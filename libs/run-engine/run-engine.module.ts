@@ -71,7 +71,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
         files: FileStore,
         leases: LeaseKeeper,
         tasks: TaskPool,
-        offers: RunEnqueuer,
+        enqueuer: RunEnqueuer,
         limitedRuns: LimitedRuns,
         controls: QueueControls,
         config: Config,
@@ -84,7 +84,7 @@ const REAPER_LOOP = Symbol('REAPER_LOOP');
           FOLDER_FILES: maxFiles,
           FOLDER_BYTES: maxBytes,
         } = config;
-        const enqueueSoon = (offer: RunJob): void => offers.enqueueSoon(offer);
+        const enqueueSoon = (job: RunJob): void => enqueuer.enqueueSoon(job);
         const onLimited = (organizationId: string): void => limitedRuns.onLimited(organizationId);
         const isPaused = () => controls.isPaused();
         controls.ownSlots = config.WORKER_SLOTS;

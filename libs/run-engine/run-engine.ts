@@ -19,7 +19,7 @@ export interface RunEngineOptions extends BootParts {
   leases: LeaseKeeper;
   memory: RunMemory;
   /** Enqueues a Run that became ready without an append. */
-  enqueueSoon: (offer: RunJob) => void;
+  enqueueSoon: (job: RunJob) => void;
   /** Called when a Run of the organization waits for a concurrency limit. */
   onLimited: (organizationId: string) => void;
   /** The maximum of claimed Runs for an organization without its own limit; null: all slots. */
@@ -41,9 +41,9 @@ export class RunEngine {
    * Claims the Run, if the job is still current. Works on it until it ends, waits for a person, or is not ours any more.
    * Throws only if the database is unavailable before the claim.
    */
-  async executeJob(offer: RunJob): Promise<void> {
+  async executeJob(job: RunJob): Promise<void> {
     if (this.draining.signal.aborted || (await this.options.isPaused())) return;
-    const claim = await this.claim(offer);
+    const claim = await this.claim(job);
     if (claim === null) return;
     const { leases, logger } = this.options;
     const claimedAt = performance.now();
@@ -77,29 +77,29 @@ export class RunEngine {
   }
 
   /** Claims the Run, which is `booting` from then on (docs/adr/0021). Losing the race is normal. */
-  private async claim(offer: RunJob): Promise<Claim | null> {
+  private async claim(job: RunJob): Promise<Claim | null> {
     const { handler, holder, leaseMs, logger } = this.options;
     // Counts from before the claim is sent. The database counts the lease from later.
     const leaseUntil = performance.now() + leaseMs;
-    const { runId, dispatch } = offer;
+    const { runId, dispatch } = job;
     const commands: Command[] = [{ type: 'claim_run', runId, dispatch, holder }];
     let limited: LimitedClaim | undefined;
     const hook = async (state: ThreadState) => {
-      limited = await this.limitedClaim(state, offer);
+      limited = await this.limitedClaim(state, job);
       return limited && limitsHook(limited);
     };
-    const result = await handler.handle({ threadId: offer.threadId, commands, hook, giveUpAt: leaseUntil });
-    const run = 'thread' in result ? liveRun(result.thread.state, offer.runId) : undefined;
+    const result = await handler.handle({ threadId: job.threadId, commands, hook, giveUpAt: leaseUntil });
+    const run = 'thread' in result ? liveRun(result.thread.state, job.runId) : undefined;
     if (!('thread' in result) || run === undefined) {
-      logger.debug({ ...offer, why: nameOf(result) }, 'run not claimed');
+      logger.debug({ ...job, why: nameOf(result) }, 'run not claimed');
       if (result.outcome === 'refused' && limited) this.options.onLimited(limited.organizationId);
       return null;
     }
-    return new Claim(this.options, { offer, attempt: run.attempt, thread: result.thread, leaseUntil });
+    return new Claim(this.options, { job, attempt: run.attempt, thread: result.thread, leaseUntil });
   }
 
   /** Returns which limits apply, from a copy that is at most 2.5 s old. The claim itself reads how many Runs they allow. */
-  private async limitedClaim(state: ThreadState, offer: RunJob): Promise<LimitedClaim | undefined> {
+  private async limitedClaim(state: ThreadState, job: RunJob): Promise<LimitedClaim | undefined> {
     if (state.lifecycle === 'none') return undefined;
     const { agentId, organizationId } = state;
     const agent = await this.options.catalogue.find(agentId);
@@ -107,7 +107,7 @@ export class RunEngine {
     const organizationCap = await this.options.slotsPerOrganization();
     const ofOrganization = organizationMaxRuns ?? organizationCap;
     const limits = [...(ofOrganization === null ? [] : [organizationId]), ...(maxRuns === null ? [] : [agentId])];
-    return limits.length === 0 ? undefined : { ...offer, organizationId, agentId, limits, organizationCap };
+    return limits.length === 0 ? undefined : { ...job, organizationId, agentId, limits, organizationCap };
   }
 
   private async work(claim: Claim): Promise<void> {
@@ -160,12 +160,12 @@ export class RunEngine {
    * Makes the Run ready that interrupted this one. It waits at most 2 s for this worker to stop
    * (docs/spec/decisions.md#when-busy).
    */
-  private async acknowledge({ offer, names }: Claim): Promise<void> {
+  private async acknowledge({ job, names }: Claim): Promise<void> {
     const { store, pool, enqueueSoon, logger } = this.options;
     try {
-      const thread = await store.load(offer.threadId);
+      const thread = await store.load(job.threadId);
       const next = thread?.state.lifecycle === 'active' ? thread.state.runs[0] : undefined;
-      const waits = next?.status === 'queued' && next.id !== offer.runId && next.attempt === 0 && next.delayMs > 0;
+      const waits = next?.status === 'queued' && next.id !== job.runId && next.attempt === 0 && next.delayMs > 0;
       if (!waits) return;
       const { rows } = await pool.query<RunJob>({ ...SKIP_DELAY, values: [next.id] });
       rows.forEach(enqueueSoon);
@@ -176,9 +176,9 @@ export class RunEngine {
 }
 
 /** Returns the status of a Run when its worker releases it, and the reason if the work was stopped. */
-function leftAs({ thread, offer, stopReason }: Claim): { status: string; stopped?: string } {
+function leftAs({ thread, job, stopReason }: Claim): { status: string; stopped?: string } {
   return {
-    status: liveRun(thread.state, offer.runId)?.status ?? 'ended',
+    status: liveRun(thread.state, job.runId)?.status ?? 'ended',
     ...(stopReason !== null && { stopped: stopReason }),
   };
 }

@@ -60,7 +60,7 @@ export class RunExecution {
     });
     const inputProblem = ({ toolCallId }: ToolCall): string | null => this.inputProblems.get(toolCallId) ?? null;
     const prices = manifest.model?.prices ?? { input: 0, output: 0 };
-    const { runId } = this.claim.offer;
+    const { runId } = this.claim.job;
     return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, prices };
   }
 

@@ -28,20 +28,20 @@ function makeMemory({ runs, share = runs, waitMs = 60_000 }: { runs: number; sha
 }
 
 /** Executes the offers that the Run's hand-overs make, too, until it has ended. */
-async function executeToEnd(engine: { executeJob: (offer: Offer) => Promise<void> }, { runId, offer }: Said) {
-  let next: Offer | undefined = offer;
+async function executeToEnd(engine: { executeJob: (job: Job) => Promise<void> }, { runId, job }: Said) {
+  let next: Job | undefined = job;
   let attempts = 0;
   while (next !== undefined) {
     attempts += 1;
     await engine.executeJob(next);
-    const { dispatch }: Offer = next;
-    next = world.offers.findLast((one) => one.runId === runId && one.dispatch > dispatch);
+    const { dispatch }: Job = next;
+    next = world.jobs.findLast((one) => one.runId === runId && one.dispatch > dispatch);
   }
   return attempts;
 }
 
 type Said = Awaited<ReturnType<World['say']>>;
-type Offer = Said['offer'];
+type Job = Said['job'];
 
 const statusOf = async ({ runId }: Said) => (await world.summary(runId)).status;
 
@@ -101,10 +101,10 @@ it('gives the slot back after a while, without a loss, and completes once there 
   const { engine, seen, held } = await makeHolding({ runs: 1, waitMs: 100 });
   const agent = await newAgent();
   const first = await world.sayTo(agent, long('first'));
-  const execution = engine.executeJob(first.offer);
+  const execution = engine.executeJob(first.job);
   await held.reached;
   const second = await world.sayTo(agent, long('second'));
-  await engine.executeJob(second.offer);
+  await engine.executeJob(second.job);
   const run = await world.run(second.threadId, second.runId);
   expect(run).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
   // It is left alone for a while, so that it does not come back again and again.
@@ -113,7 +113,7 @@ it('gives the slot back after a while, without a loss, and completes once there 
   expect(types.filter((type) => type.startsWith('run.'))).toEqual(['run.queued', 'run.claimed', 'run.requeued']);
   held.open();
   await execution;
-  await engine.executeJob({ ...second.offer, dispatch: 2 });
+  await engine.executeJob({ ...second.job, dispatch: 2 });
   expect(await statusOf(second)).toBe('completed');
   expect(seen).toMatchObject({ held: 0, waiting: 0 });
 });
@@ -122,10 +122,10 @@ it('stops waiting when the Run is interrupted, or the worker is stopped', async 
   const { engine, seen, held } = await makeHolding({ runs: 1 });
   const agent = await newAgent();
   const first = await world.sayTo(agent, long('first'));
-  const execution = engine.executeJob(first.offer);
+  const execution = engine.executeJob(first.job);
   await held.reached;
   const [interrupted, cut] = [await world.sayTo(agent, long('a')), await world.sayTo(agent, long('b'))];
-  const waiting = [interrupted, cut].map(({ offer }) => engine.executeJob(offer));
+  const waiting = [interrupted, cut].map(({ job }) => engine.executeJob(job));
   await eventually(() => seen.waiting === 2, { what: 'two wait' });
   await world.handle(interrupted.threadId, { type: 'interrupt', runId: interrupted.runId, by: null });
   engine.wake(interrupted.threadId, (await world.stream(interrupted.threadId)).length);
@@ -164,13 +164,13 @@ describe('a transcript that grows', () => {
     const blocker = memory.budget.hold('another');
     blocker.count(10 * ROOM);
     const said = await world.say('small', scripted);
-    await engine.executeJob(said.offer);
+    await engine.executeJob(said.job);
     const run = await world.run(said.threadId, said.runId);
     expect(run).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
     expect((await world.types(said.threadId)).filter((type) => type === 'tool.completed')).toHaveLength(1);
     // Alone, it fits however large it is, and finds no room for more only after another step.
     blocker.release();
-    expect(await executeToEnd(engine, { ...said, offer: { ...said.offer, dispatch: 2 } })).toBe(1);
+    expect(await executeToEnd(engine, { ...said, job: { ...said.job, dispatch: 2 } })).toBe(1);
     expect(await statusOf(said)).toBe('completed');
     expect(seen.held).toBe(0);
   });
@@ -211,14 +211,14 @@ describe('what is read besides', () => {
     const blocker = memory.budget.hold('another');
     blocker.count(ROOM);
     const said = await world.say(long('x'), scripted);
-    const execution = engine.executeJob(said.offer);
+    const execution = engine.executeJob(said.job);
     await eventually(() => seen.waiting === 1, { what: 'it waits' });
     expect(seen.held).toBe(ROOM);
     blocker.release();
     await execution;
     // It may come back at once.
     expect(await world.run(said.threadId, said.runId)).toMatchObject({ status: 'queued', losses: 0, delayMs: 0 });
-    expect(await executeToEnd(engine, { ...said, offer: { ...said.offer, dispatch: 2 } })).toBe(1);
+    expect(await executeToEnd(engine, { ...said, job: { ...said.job, dispatch: 2 } })).toBe(1);
     expect(await statusOf(said)).toBe('completed');
     expect(steps).toHaveLength(2);
     expect(seen.held).toBe(0);
@@ -236,7 +236,7 @@ describe('what is read besides', () => {
     };
     const { engine } = await world.makeWorker({ harnesses: [harness], memory });
     const said = await world.say('x', scripted);
-    await engine.executeJob(said.offer);
+    await engine.executeJob(said.job);
     const run = await world.run(said.threadId, said.runId);
     expect(run).toMatchObject({ status: 'queued', losses: 0 });
     // There was room for this at once. It must not come back at once, for boot may ask for more.

@@ -34,7 +34,7 @@ async function execute(agent: Awaited<ReturnType<typeof makeAgent>>, count: numb
   const { engine } = await world.makeWorker({ harnesses });
   const said = [];
   for (let i = 0; i < count; i++) said.push(await world.sayTo(agent, `${i}`));
-  const executions = said.map(({ offer }) => engine.executeJob(offer));
+  const executions = said.map(({ job }) => engine.executeJob(job));
   const end = async (): Promise<void> => {
     held.open();
     await Promise.all(executions);
@@ -59,11 +59,11 @@ it('is the limit of an organization that has none, and lets the next Runs in whe
   const agent = await makeAgent(null);
   const { said, engine, end } = await execute(agent, 4);
   await eventuallyHas(agent, { leased: 2, limited: 2 });
-  const before = world.offers.length;
+  const before = world.jobs.length;
   await end();
-  const letIn = () => world.offers.slice(before).filter(({ runId }) => said.some((one) => one.runId === runId));
+  const letIn = () => world.jobs.slice(before).filter(({ runId }) => said.some((one) => one.runId === runId));
   await eventually(() => letIn().length === 2, { what: 'two are let in' });
-  for (const offer of letIn()) await engine.executeJob(offer);
+  for (const job of letIn()) await engine.executeJob(job);
   await eventuallyHas(agent, {});
 });
 
@@ -89,9 +89,9 @@ it('holds for the claims of this release beside a release that does not know it'
   await eventuallyHas(agent, { leased: 3, ready: 1 });
   await engine.executeJob(second!);
   await eventuallyHas(agent, { leased: 3, limited: 1 });
-  const offered = world.offers.length;
+  const jobsBefore = world.jobs.length;
   await Promise.all([end(), claimed]);
-  const isLetIn = () => world.offers.slice(offered).some(({ runId }) => runId === second!.runId);
+  const isLetIn = () => world.jobs.slice(jobsBefore).some(({ runId }) => runId === second!.runId);
   await eventually(isLetIn, { what: 'the last one is let in' });
   await engine.executeJob(second!);
   await eventuallyHas(agent, {});

@@ -18,7 +18,7 @@ async function execute(
 ) {
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, tools)] });
   const said = await world.say('x', scripted);
-  await engine.executeJob(said.offer);
+  await engine.executeJob(said.job);
   return said;
 }
 
@@ -89,8 +89,8 @@ describe('a model step', () => {
     };
     const logger = createLogger('info', 'steps spec', { write });
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)], logger });
-    const { threadId, runId, offer } = await world.say('x', scripted);
-    await engine.executeJob(offer);
+    const { threadId, runId, job } = await world.say('x', scripted);
+    await engine.executeJob(job);
     const failures = lines.filter(({ msg }) => msg === 'run attempt failed');
     expect(failures).toMatchObject([{ level: 'warn', threadId, runId, attempt: 1 }]);
     expect(JSON.stringify(failures[0]!['err'])).toContain('what broke');
@@ -260,8 +260,8 @@ describe('a budget', () => {
       harnesses: [scriptedHarness(step, [tool('look', async () => ok('seen'))])],
     });
     const model = { provider: 'anthropic' as const, name: 'any', prices: { input: 1, output: 4 } };
-    const { runId, offer } = await world.say('x', { ...scripted, model, limits });
-    await engine.executeJob(offer);
+    const { runId, job } = await world.say('x', { ...scripted, model, limits });
+    await engine.executeJob(job);
     expect(await errorOf(runId)).toMatchObject({ code, retryable: false });
     expect(steps).toBe(2);
   });
@@ -284,8 +284,8 @@ describe('an answer that is cut at the budget', () => {
     const { engine } = await world.makeWorker({
       harnesses: [scriptedHarness(step, [tool('look', async () => ok('seen'))])],
     });
-    const { threadId, runId, offer } = await world.say('x', { ...scripted, limits: { maxTokens: 25 } });
-    await engine.executeJob(offer);
+    const { threadId, runId, job } = await world.say('x', { ...scripted, limits: { maxTokens: 25 } });
+    await engine.executeJob(job);
     expect(left).toEqual([25, 10]);
     expect(await errorOf(runId)).toMatchObject({ code: 'token_limit_reached', retryable: false });
     const log = await world.log(threadId);
@@ -306,8 +306,8 @@ describe('calls that only read', () => {
       tool('quick', async () => quick.pass().then(() => ok('quick')), reading),
     ];
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['slow', 'quick']), tools)] });
-    const { threadId, runId, offer } = await world.say('x', scripted);
-    const executed = engine.executeJob(offer);
+    const { threadId, runId, job } = await world.say('x', scripted);
+    const executed = engine.executeJob(job);
     await Promise.all([slow.reached, quick.reached]);
     quick.open();
     const names = async (type: string) =>
@@ -354,8 +354,8 @@ describe('calls that only read', () => {
     await writeFile(world.folder, '');
     const harnesses = [scriptedHarness(useTools(['quick', 'hangs', 'makes']), tools)];
     const { engine } = await world.makeWorker({ harnesses });
-    const { threadId, runId, offer } = await world.say('x', scripted);
-    await engine.executeJob(offer);
+    const { threadId, runId, job } = await world.say('x', scripted);
+    await engine.executeJob(job);
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
     expect(wasCutOff).toBe(true);
     await rm(world.folder);
@@ -385,8 +385,8 @@ describe('calls that only read', () => {
       ),
     );
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['a', 'b']), tools)] });
-    const { threadId, runId, offer } = await world.say('x', scripted);
-    const executed = engine.executeJob(offer);
+    const { threadId, runId, job } = await world.say('x', scripted);
+    const executed = engine.executeJob(job);
     await Promise.all(reached.map((each) => each.reached));
     await world.handle(threadId, { type: 'interrupt', runId, by: null });
     engine.wake(threadId, 1_000);

@@ -40,7 +40,7 @@ async function startSpeaking(
 ) {
   const { engine, leases } = worker ?? (await world.makeWorker());
   const said = await world.say(text, manifest);
-  const execution = engine.executeJob(said.offer);
+  const execution = engine.executeJob(said.job);
   const types = () => world.types(said.threadId);
   await eventually(async () => (await types()).includes('assistant.text_added'), { what: 'the Run has spoken' });
   return { ...said, engine, leases, execution, types };
@@ -92,8 +92,8 @@ describe('an interrupt', () => {
     const never = gate();
     const deaf = tool('deaf', async () => never.pass().then(() => ok('')));
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['deaf']), [deaf])] });
-    const { offer, threadId } = await world.say('x', scripted);
-    const execution = engine.executeJob(offer);
+    const { job, threadId } = await world.say('x', scripted);
+    const execution = engine.executeJob(job);
     await never.reached;
     await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
     engine.wake(threadId, Infinity);
@@ -105,7 +105,7 @@ describe('an interrupt', () => {
   it('by the next message lets that one begin as soon as the work has stopped', async () => {
     const { engine, threadId, message: next, execution } = await startSpeaking();
     await world.handle(threadId, next('stop, do this', newRunId, 'interrupt'));
-    const offer = { threadId, runId: newRunId, dispatch: 1 };
+    const job = { threadId, runId: newRunId, dispatch: 1 };
     const stateOf = async () => {
       const { rows } = await world.pool.query<{ state: string }>('select state from run_work where run_id = $1', [
         newRunId,
@@ -113,20 +113,20 @@ describe('an interrupt', () => {
       return rows[0]?.state;
     };
     expect(await stateOf()).toBe('delayed');
-    expect(world.offers).not.toContainEqual(offer);
+    expect(world.jobs).not.toContainEqual(job);
     engine.wake(threadId, Infinity);
     await execution;
     expect(await stateOf()).toBe('ready');
-    expect(world.offers).toContainEqual(offer);
-    await engine.executeJob(offer);
+    expect(world.jobs).toContainEqual(job);
+    await engine.executeJob(job);
     expect((await world.summary(newRunId)).final_output?.text).toBe('You said: stop, do this');
   });
 
   it('is not looked for after the Run’s own appends', async () => {
     const { engine, store } = await world.makeWorker();
     const load = jest.spyOn(store, 'load');
-    const { offer, threadId } = await world.say('a b c /pause 60');
-    await engine.executeJob(offer);
+    const { job, threadId } = await world.say('a b c /pause 60');
+    await engine.executeJob(job);
     expect((await world.types(threadId)).filter((type) => type === 'assistant.text_added').length).toBeGreaterThan(1);
     // Once, to claim it.
     expect(load).toHaveBeenCalledTimes(1);
@@ -203,14 +203,14 @@ describe('shutdown', () => {
     const slow = tool('slow', async () => step.pass().then(() => ok('slow but done')));
     const harness = scriptedHarness(useTools(['slow']), [slow]);
     const { engine } = await world.makeWorker({ harnesses: [harness] });
-    const { offer, threadId, runId } = await world.say('x', scripted);
-    const execution = engine.executeJob(offer);
+    const { job, threadId, runId } = await world.say('x', scripted);
+    const execution = engine.executeJob(job);
     await step.reached;
     engine.drain();
     step.open();
     await execution;
     expect(world.commits.at(-1)).toBe('tool.completed run.requeued thread.status_entered');
-    expect(world.offers.at(-1)).toEqual({ threadId, runId, dispatch: 2 });
+    expect(world.jobs.at(-1)).toEqual({ threadId, runId, dispatch: 2 });
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 0, delayMs: 0 });
 
     const next = await world.makeWorker({ harnesses: [harness] });
@@ -234,12 +234,12 @@ describe('shutdown', () => {
       yield message('just in time');
     });
     const { engine } = await world.makeWorker({ harnesses: [harness] });
-    const { offer, runId } = await world.say('x', scripted);
-    const execution = engine.executeJob(offer);
+    const { job, runId } = await world.say('x', scripted);
+    const execution = engine.executeJob(job);
     await step.reached;
     engine.drain();
     const other = await world.say('too late');
-    await engine.executeJob(other.offer);
+    await engine.executeJob(other.job);
     expect((await world.run(other.threadId, other.runId))?.status).toBe('queued');
     step.open();
     await execution;
@@ -253,8 +253,8 @@ describe('the lease', () => {
     const slow = tool('slow', async () => step.pass().then(() => ok('done')));
     const harnesses = [scriptedHarness(useTools(['slow']), [slow])];
     const { engine, holder } = await world.makeWorker({ leaseMs: HOUR_MS, harnesses });
-    const { offer, threadId, runId } = await world.say('x', scripted);
-    const execution = engine.executeJob(offer);
+    const { job, threadId, runId } = await world.say('x', scripted);
+    const execution = engine.executeJob(job);
     await step.reached;
     // The test moves the clock of the renewals and that of the lease, so that no pause of the machine can end the lease.
     let now = 0;
@@ -323,7 +323,7 @@ describe('the lease', () => {
     const handler = new CommandHandler({ store, leaseMs: 1_000 });
     const files = new FileStore(world.pool);
     const parts = { handler, store, files, leases, logger: createLogger('silent', 'stopping spec') };
-    const claim = new Claim(parts, { offer: said.offer, attempt: 1, thread, leaseUntil: 0 });
+    const claim = new Claim(parts, { job: said.job, attempt: 1, thread, leaseUntil: 0 });
     leases.hold(claim);
     expect(claim.stopReason).toBe('unsure');
     expect(claim.signal.aborted).toBe(true);
@@ -372,7 +372,7 @@ describe('a database that is away', () => {
   it('or whose answers are lost, for less than the lease: what it claimed it works on', async () => {
     const { proxy, worker } = await makeFarWorker();
     const said = await world.say('hi');
-    const execution = worker.engine.executeJob(said.offer);
+    const execution = worker.engine.executeJob(said.job);
     await proxy.dropNextAnswer((request) => request.includes('append'));
     const seconds = async () => {
       const { rows } = await world.pool.query<{ now: number }>(

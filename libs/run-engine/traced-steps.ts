@@ -6,7 +6,7 @@ import type { ToolOutcome } from './tool-step.ts';
 
 /** What one claim does for its Run, from the claim to how it ended. Booting, steps and appends are in it. */
 export function tracedRun(claim: Claim, work: () => Promise<void>): Promise<void> {
-  const { threadId, runId } = claim.offer;
+  const { threadId, runId } = claim.job;
   const { state } = claim.thread;
   return traced(
     'run',
@@ -34,10 +34,10 @@ export function tracedBoot<T>(boot: () => Promise<T>): Promise<T> {
 }
 
 /** What is not of this Run's claim any more is for the next to tell. */
-function noteEnd(span: Span, { offer, thread, stopReason }: Claim): void {
+function noteEnd(span: Span, { job, thread, stopReason }: Claim): void {
   if (stopReason !== null) span.setAttribute('spool.run.stop_reason', stopReason);
   if (stopReason === 'gone' || stopReason === 'unsure') return;
-  const run = thread.summaries.runs.get(offer.runId);
+  const run = thread.summaries.runs.get(job.runId);
   if (run === undefined) return;
   span.setAttribute('spool.run.status', run.status);
   if (run.error) noteFailure(span, run.error);

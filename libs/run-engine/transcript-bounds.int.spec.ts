@@ -19,7 +19,7 @@ type Step = (context: StepContext) => AsyncIterable<StepEvent>;
 async function execute(step: Step, tools: ReturnType<typeof tool>[]) {
   const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step, tools)] });
   const said = await world.say('x', scripted);
-  await engine.executeJob(said.offer);
+  await engine.executeJob(said.job);
   return said;
 }
 

@@ -46,7 +46,7 @@ it('executes what the queue offers, several Runs at once', async () => {
   const { loop, holder } = await startLoop();
   expect(await slots(holder)).toBe(4);
   const runs = await Promise.all(['a', 'b', 'c', 'd'].map((word) => world.say(`${word} /think 1500`)));
-  await queue.enqueue(runs.map(({ offer }) => offer));
+  await queue.enqueue(runs.map(({ job }) => job));
   await eventually(() => loop.active === 4, { what: 'all four are being executed' });
   for (const { runId } of runs) {
     await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'the Run is completed' });
@@ -67,8 +67,8 @@ it('logs and registers what it found of the sandbox of tool servers', async () =
   const line = log.split('\n').find((text) => text.includes('tool server sandbox checked')) ?? '{}';
   expect(JSON.parse(line)).toMatchObject({ ...found, level: expect.stringMatching(/warn/) as string });
   // Until it takes Runs.
-  const { runId, offer } = await world.say('hi');
-  await queue.enqueue([offer]);
+  const { runId, job } = await world.say('hi');
+  await queue.enqueue([job]);
   await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'the Run is completed' });
 });
 
@@ -95,8 +95,8 @@ it('leaves Runs to other workers while its database does not answer', async () =
     loops.push(cutOff);
     await cutOff.start();
     line.stall();
-    const { offer, runId } = await world.say('a');
-    await queue.enqueue([offer]);
+    const { job, runId } = await world.say('a');
+    await queue.enqueue([job]);
     await eventually(() => cutOff.active === 1, { what: 'the worker has taken the job' });
     const isGivenBack = async () => cutOff.active === 0 && (await queue.waitingCount()) === 1;
     await eventually(isGivenBack, { what: 'the job waits for another worker' });
@@ -105,7 +105,7 @@ it('leaves Runs to other workers while its database does not answer', async () =
     await loop.stop();
     line.resume();
     const later = await world.say('b');
-    await queue.enqueue([later.offer]);
+    await queue.enqueue([later.job]);
     await eventually(async () => (await statusOf(later.runId)) === 'completed', {
       what: 'the worker takes Runs again',
     });
@@ -121,8 +121,8 @@ it('stops the work on an interrupted Run when it is woken', async () => {
   // Claims are neither checked nor renewed, so only a wake-up can stop the work.
   jest.spyOn(worker.renewer, 'start').mockReturnValue();
   const { loop } = await startLoop({}, worker);
-  const { offer, threadId, runId } = await world.say('a b /pause 60s');
-  await queue.enqueue([offer]);
+  const { job, threadId, runId } = await world.say('a b /pause 60s');
+  await queue.enqueue([job]);
   const hasSpoken = async () => (await world.types(threadId)).includes('assistant.text_added');
   await eventually(hasSpoken, { what: 'the Run has spoken' });
   await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
@@ -138,7 +138,7 @@ it('stops the work on an interrupted Run when it is woken', async () => {
 it('stops in two stages, and what it hands over another worker ends', async () => {
   const { loop } = await startLoop({ graceMs: 3_500 });
   const [soon, late] = [await world.say('soon /think 1s'), await world.say('late /pause 60s')];
-  await queue.enqueue([soon.offer, late.offer]);
+  await queue.enqueue([soon.job, late.job]);
   await eventually(() => loop.active === 2, { what: 'both are being executed' });
   // Active is one that still boots too: it would be handed over before its first step.
   const says = async ({ threadId }: typeof soon, type: ThreadEventType) => (await world.types(threadId)).includes(type);
@@ -148,13 +148,13 @@ it('stops in two stages, and what it hands over another worker ends', async () =
   const stopping = loop.stop();
   expect(loop.stage).toBe('draining');
   const ignored = await world.say('for another');
-  await queue.enqueue([ignored.offer]);
+  await queue.enqueue([ignored.job]);
   await stopping;
   expect(loop.stage).toBe('stopped');
   expect(await statusOf(soon.runId)).toBe('completed');
   const { threadId, runId } = late;
   expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
-  expect(world.offers).toContainEqual({ threadId, runId, dispatch: 2 });
+  expect(world.jobs).toContainEqual({ threadId, runId, dispatch: 2 });
 
   await startLoop();
   await eventually(async () => (await statusOf(ignored.runId)) === 'completed', { what: 'the other Run is completed' });

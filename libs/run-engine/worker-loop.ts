@@ -66,7 +66,7 @@ export class WorkerLoop {
     if (sandbox) logSandbox(logger, sandbox);
     this.registered = await registerWorker(pool, { holder, slots, sandbox }, logger);
     if (this.stopping !== null) return;
-    this.consumer = queue.consume((offer) => this.track(this.execute(offer)), slots);
+    this.consumer = queue.consume((job) => this.track(this.execute(job)), slots);
     this.stage = 'running';
     logger.info({ holder, slots }, 'worker started');
   }
@@ -106,9 +106,9 @@ export class WorkerLoop {
   }
 
   /** A worker without a database takes no jobs: it could only hold them back from workers that have one. */
-  private async execute(offer: RunJob): Promise<void> {
+  private async execute(job: RunJob): Promise<void> {
     try {
-      await this.options.engine.executeJob(offer);
+      await this.options.engine.executeJob(job);
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       this.outage ??= this.untilDatabaseAnswers(error).finally(() => (this.outage = null));

@@ -9,7 +9,7 @@ const WITH_A_MESSAGE = {
   'crash before': 0.02,
   'crash after': 0.02,
   slow: 0.1,
-  'offer lost': 0.2,
+  'job lost': 0.2,
   'job doubled': 0.3,
   'job late': 0.2,
   'job out of order': 0.5,

@@ -40,16 +40,16 @@ export function startApi(site: Site, process: SimulatedProcess) {
   const bus = site.wakes.connect(process);
   const store = new ThreadStore(pool);
   const controls = new QueueControls(pool, QUEUE_NAME, site.slotsPercent);
-  const offers = new RunEnqueuer({ queue, controls, logger });
-  const limitedRuns = new LimitedRuns({ pool, controls, enqueueSoon: (offer) => offers.enqueueSoon(offer), logger });
+  const enqueuer = new RunEnqueuer({ queue, controls, logger });
+  const limitedRuns = new LimitedRuns({ pool, controls, enqueueSoon: (job) => enqueuer.enqueueSoon(job), logger });
   const onCommit = (commit: Commit): void => {
-    commit.jobs.forEach((offer) => offers.enqueueSoon(offer));
+    commit.jobs.forEach((job) => enqueuer.enqueueSoon(job));
     limitedRuns.onCommit(commit);
     bus.publish(commit.after.threadId, commit.after.version);
   };
   const onDeleted = (threadId: string, version: number): void => bus.publish(threadId, version);
   const handler = new CommandHandler({ store, leaseMs: site.leaseMs, onCommit, onDeleted });
-  return { process, pool, store, queue, bus, controls, offers, limitedRuns, handler };
+  return { process, pool, store, queue, bus, controls, enqueuer, limitedRuns, handler };
 }
 
 export type Worker = ReturnType<typeof startWorker>;
@@ -57,7 +57,7 @@ export type Worker = ReturnType<typeof startWorker>;
 /** A worker process: an engine in its loop, and the two loops that one process leads. */
 export function startWorker(site: Site, process: SimulatedProcess, slots: number) {
   const parts = startApi(site, process);
-  const { pool, store, queue, bus, controls, offers, limitedRuns, handler } = parts;
+  const { pool, store, queue, bus, controls, enqueuer, limitedRuns, handler } = parts;
   const { logger, leaseMs, graceMs } = site;
   controls.ownSlots = slots;
   const holder = process.name;
@@ -71,7 +71,7 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
     blobs: NO_BLOBS,
     files: NO_FILES,
     folderLimits: { maxFiles: 0, maxBytes: 0, maxFileBytes: 0 },
-    enqueueSoon: (offer) => offers.enqueueSoon(offer),
+    enqueueSoon: (job) => enqueuer.enqueueSoon(job),
     onLimited: (organizationId) => limitedRuns.onLimited(organizationId),
     slotsPerOrganization: () => controls.slotsPerOrganization(),
     isPaused: () => controls.isPaused(),
@@ -81,7 +81,7 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
   const reaper = new Reaper({ pool, handler, isPaused: () => controls.isHeld(), leaseMs, logger });
   const reaping = reaperLoop(reaper, { databaseUrl, logger });
   const dispatcher = new Dispatcher({ databaseUrl, pool, queue, controls, logger });
-  offers.onDropped(() => dispatcher.nudge());
+  enqueuer.onDropped(() => dispatcher.nudge());
   const start = async (): Promise<void> => {
     dispatcher.start();
     reaping.start();
@@ -91,7 +91,7 @@ export function startWorker(site: Site, process: SimulatedProcess, slots: number
   const stop = async (): Promise<void> => {
     await Promise.all([reaping.stop(), loop.stop(), dispatcher.stop()]);
     await limitedRuns.close();
-    await offers.close();
+    await enqueuer.close();
   };
   return { ...parts, leases, loop, start, stop };
 }

@@ -192,9 +192,9 @@ export class Oracle {
       must(row.state !== 'leased', `I9: the lease of ${row.runId} never ends`);
       must(row.state !== 'limited', `I9: ${row.runId} waits for a limit for ever`);
     }
-    for (const { leases, offers, process } of workers) {
+    for (const { leases, enqueuer, process } of workers) {
       must(leases.claims().length === 0, `I9: ${process.name} still holds a claim`);
-      must(offers.inFlight === 0, `${process.name} still holds offers`);
+      must(enqueuer.inFlight === 0, `${process.name} still holds jobs`);
     }
     records.forEach((record) => this.checkCall(record));
   }

@@ -5,7 +5,7 @@ import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
 interface Job {
   id: string;
-  offer: RunJob;
+  data: RunJob;
   /** Who works on it; null while it waits. */
   takenBy: SimulatedProcess | null;
   hiddenUntil: number;
@@ -13,7 +13,7 @@ interface Job {
 
 interface Consumer {
   process: SimulatedProcess;
-  handler: (offer: RunJob) => Promise<void>;
+  handler: (job: RunJob) => Promise<void>;
   slots: number;
   busy: number;
   stopped: boolean;
@@ -28,7 +28,7 @@ export interface QueueServerOptions {
   /** Hears how many jobs wait, whenever some were added. */
   onWaiting: (count: number) => void;
   /** Called with each job that a worker takes. */
-  onTaken: (offer: RunJob) => void;
+  onTaken: (job: RunJob) => void;
 }
 
 /** As BullMQ is set: the lock of a job, and how often is looked for those whose worker is gone. */
@@ -51,8 +51,8 @@ export class QueueServer {
     return count;
   }
 
-  isTaken(offer: Pick<RunJob, 'runId' | 'dispatch'>): boolean {
-    return (this.jobs.get(jobIdOf({ ...offer, threadId: '' }))?.takenBy ?? null) !== null;
+  isTaken(job: Pick<RunJob, 'runId' | 'dispatch'>): boolean {
+    return (this.jobs.get(jobIdOf({ ...job, threadId: '' }))?.takenBy ?? null) !== null;
   }
 
   flush(): void {
@@ -67,8 +67,8 @@ export class QueueServer {
 
   connect(process: SimulatedProcess): RunQueue {
     return {
-      enqueue: (offers) => this.send(process, () => this.add(offers)),
-      enqueueAhead: (offers) => this.send(process, () => this.addAhead(offers)),
+      enqueue: (added) => this.send(process, () => this.add(added)),
+      enqueueAhead: (added) => this.send(process, () => this.addAhead(added)),
       waitingCount: () => this.send(process, () => this.waitingCount),
       isPausedByTool: () => this.send(process, () => false),
       liftToolPause: () => this.send(process, () => undefined),
@@ -97,27 +97,27 @@ export class QueueServer {
     });
   }
 
-  private add(offers: readonly RunJob[], deliver = true): void {
+  private add(added: readonly RunJob[], deliver = true): void {
     const { faults, scheduler, trace } = this.options;
-    for (const offer of offers) {
-      const id = jobIdOf(offer);
-      const lost = faults.strikes('offer lost');
+    for (const data of added) {
+      const id = jobIdOf(data);
+      const lost = faults.strikes('job lost');
       trace(
-        () => `queue: ${offer.runId} ${offer.dispatch} ${lost ? 'is lost' : this.jobs.has(id) ? 'is there' : 'waits'}`,
+        () => `queue: ${data.runId} ${data.dispatch} ${lost ? 'is lost' : this.jobs.has(id) ? 'is there' : 'waits'}`,
       );
       if (lost || this.jobs.has(id)) continue;
       const hiddenUntil = faults.strikes('job late') ? scheduler.now + faults.between(10, 6_000) : 0;
-      this.jobs.set(id, { id, offer, takenBy: null, hiddenUntil });
+      this.jobs.set(id, { id, data, takenBy: null, hiddenUntil });
       if (hiddenUntil > 0) scheduler.after(hiddenUntil - scheduler.now, null, () => this.deliver());
     }
     this.options.onWaiting(this.waitingCount);
     if (deliver) this.deliver();
   }
 
-  private addAhead(offers: readonly RunJob[]): void {
-    for (const offer of offers.toReversed()) {
-      this.add([offer], false);
-      const job = this.jobs.get(jobIdOf(offer));
+  private addAhead(added: readonly RunJob[]): void {
+    for (const data of added.toReversed()) {
+      this.add([data], false);
+      const job = this.jobs.get(jobIdOf(data));
       if (job?.takenBy !== null) continue;
       const others = [...this.jobs].filter(([, other]) => other !== job);
       this.jobs.clear();
@@ -146,7 +146,7 @@ export class QueueServer {
       if (free.length === 0 || waiting.length === 0) return;
       const job = faults.strikes('job out of order') ? scheduler.random.pick(waiting) : waiting[0]!;
       const consumer = scheduler.random.pick(free);
-      this.options.onTaken(job.offer);
+      this.options.onTaken(job.data);
       job.takenBy = consumer.process;
       this.hand(consumer, job);
       if (faults.strikes('job doubled')) this.hand(scheduler.random.pick(free), job, faults.between(0, 500));
@@ -165,8 +165,8 @@ export class QueueServer {
       });
     };
     scheduler.after(faults.latency() + delayMs, consumer.process, () => {
-      trace(() => `${consumer.process.name}: takes ${job.offer.runId} ${job.offer.dispatch}`);
-      consumer.handler({ ...job.offer }).then(done, (error: unknown) => {
+      trace(() => `${consumer.process.name}: takes ${job.data.runId} ${job.data.dispatch}`);
+      consumer.handler({ ...job.data }).then(done, (error: unknown) => {
         if (error instanceof HandlerUnavailable) this.giveBack(consumer, job, error);
         done();
       });

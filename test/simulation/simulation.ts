@@ -132,7 +132,7 @@ class Simulation {
     const observer = options.record?.watch(tables);
     this.database = new DatabaseServer({ scheduler, tables, faults, crash, trace, observer });
     const onWaiting = (count: number): void => this.checkWindow(count);
-    const onTaken = (offer: RunJob): void => this.checkTurn(offer);
+    const onTaken = (job: RunJob): void => this.checkTurn(job);
     this.queue = new QueueServer({ scheduler, faults, trace, onWaiting, onTaken });
     const world = { onEffect: this.noteEffect, onStep: this.checkStep, slowness: this.slownessOf };
     this.site = {
@@ -287,14 +287,14 @@ class Simulation {
 
   private areWorkersFree(): boolean {
     return [...this.workers.values()].every(
-      ({ leases, offers }) => leases.claims().length === 0 && offers.inFlight === 0,
+      ({ leases, enqueuer }) => leases.claims().length === 0 && enqueuer.inFlight === 0,
     );
   }
 
   private believesToHold(holder: string, runId: string, attempt: number): boolean {
     const worker = [...this.workers.values()].find(({ process }) => process.name === holder);
     if (worker === undefined) return false;
-    const claim = worker.leases.claims().find((held) => held.offer.runId === runId && held.attempt === attempt);
+    const claim = worker.leases.claims().find((held) => held.job.runId === runId && held.attempt === attempt);
     return (
       claim !== undefined && !claim.isLost && claim.leaseUntil > this.scheduler.now + worker.process.monotonicOffset
     );
@@ -315,8 +315,8 @@ class Simulation {
   }
 
   /** Checks the order of turns, which is promised only without faults. */
-  private checkTurn(offer: RunJob): void {
-    if (this.options.calm) this.check(() => this.turns.taken(offer));
+  private checkTurn(job: RunJob): void {
+    if (this.options.calm) this.check(() => this.turns.taken(job));
   }
 
   /** Each process may fill the window once with what it believes to know of it. */

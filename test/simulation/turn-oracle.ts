@@ -5,7 +5,7 @@ import type { Tables, StoredWorkItem } from './tables.ts';
 
 /**
  * The longest time for which an organization that goes first may be passed, milliseconds. The dispatcher may not have looked yet
- * (25 ms while jobs wait, 100 ms after work), or its statements and its offer are under way. Or a worker has refused a job for a
+ * (25 ms while jobs wait, 100 ms after work), or its statements and its enqueueing are under way. Or a worker has refused a job for a
  * concurrency limit, and the dispatcher takes it for queued for 250 ms more.
  *
  * The time begins when the organization has a Run that its limits allow, and no worker has one of its jobs. It begins again
