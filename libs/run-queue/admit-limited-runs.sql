@@ -1,7 +1,7 @@
 -- Makes Runs of the organization $1 ready that wait for a concurrency limit, as far as there is room, and at most $2. First come
 -- Runs that were claimed before, then the longest waiting. They keep their places until they are claimed, so new Runs do not take
 -- them. Two concurrent executions may admit too many Runs; the claim then refuses the surplus. $3: the limit of an organization
--- that has none of its own, or null.
+-- that has no own limit, or null.
 with recursive
 agent as (
   (select agent_id as id from run_work where state = 'limited' and organization_id = $1 order by agent_id limit 1)

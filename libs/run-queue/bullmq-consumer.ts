@@ -100,7 +100,7 @@ export class BullConsumer<C> implements RunConsumer {
   private async process(job: Job<RunJob, void>, token?: string): Promise<void> {
     // A blocking read that was under way may still bring a job.
     if (this.stopping || this.worker.isPaused()) return giveBack(job, token);
-    // Leaves the set at once: `close()` waits for the handlers, but not for the queue to respond.
+    // Leaves the set immediately: `close()` waits for the handlers, but not for the queue to respond.
     const handling = this.options.handler(job.data).finally(() => this.running.delete(handling));
     this.running.add(handling);
     try {

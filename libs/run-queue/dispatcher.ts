@@ -124,7 +124,7 @@ export class Dispatcher {
   }
 
   /**
-   * Looks at once, unless looks are frequent anyway. Does nothing while looks fail, because during an outage of the queue
+   * Looks immediately, unless looks are frequent anyway. Does nothing while looks fail, because during an outage of the queue
    * every commit would nudge.
    */
   nudge(): void {
@@ -347,7 +347,7 @@ function jobOf({ runId, threadId, dispatch }: ReadyRun): RunJob {
   return { runId, threadId, dispatch };
 }
 
-/** Returns how many jobs may be ahead of the others at once. */
+/** Returns how many jobs may be ahead of the others at the same time. */
 function mostAhead(slots: number): number {
   return Math.max(MIN_DEPTH, Math.ceil(slots / 2));
 }

@@ -24,7 +24,7 @@ async function scraped(name: string, labels = ''): Promise<number> {
   const { pool, queue, controls } = on;
   const end = reportInstallation({ pool, queue, controls });
   const pattern = new RegExp(`^${name}${labels} (\\S+)$`, 'm');
-  // A busy machine may not read it in time for the first scrape.
+  // A busy machine can be too slow for the first scrape.
   const value = async () => pattern.exec((await scrape()).text)?.[1];
   return Number(await eventually(value, { what: `${name} is reported` }).finally(end));
 }

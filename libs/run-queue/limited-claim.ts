@@ -10,7 +10,7 @@ export interface LimitedClaim extends RunJob {
   agentId: string;
   /** The ids of the organization and the agent, in this order, if they have a limit. */
   limits: readonly string[];
-  /** The limit of an organization that has none of its own; null for no limit. */
+  /** The limit of an organization that has no own limit; null for no limit. */
   organizationCap: number | null;
 }
 

@@ -17,7 +17,7 @@ const MAX_AT_ONCE = 1_000;
 
 /**
  * Admits Runs that wait for a concurrency limit of the organization or its agents, and returns their jobs. `cap` is the limit of
- * an organization that has none of its own.
+ * an organization that has no own limit.
  */
 async function admitLimitedRuns(pool: Pool, organizationId: string, cap: number | null): Promise<RunJob[]> {
   const { rows } = await pool.query<RunJob>({ ...ADMIT_LIMITED_RUNS, values: [organizationId, MAX_AT_ONCE, cap] });
@@ -53,7 +53,7 @@ export class LimitedRuns {
   private readonly organizationIds = new Set<string>();
   private readonly warn: (error: unknown, message: string) => void;
   private working: Promise<void> | null = null;
-  /** When a Run began to wait. The controls, at most 250 ms old, may not show it yet. */
+  /** When a Run began to wait. The controls, at most 250 ms old, might not show it yet. */
   private limitedAt = -Infinity;
 
   constructor(private readonly options: LimitedRunsOptions) {

@@ -85,7 +85,7 @@ test('adds a second role to an installation that runs as its owner, while the pr
   await migrate(owner.url);
   await prepareQueue(owner.url, 'spool-runs');
   const upgrade = () => migrateInstallation({ ownerUrl: owner.url, appUrl: app.url });
-  // An owner that may not create roles gets the statement for an administrator.
+  // An owner that cannot create roles gets the statement for an administrator.
   await expect(upgrade()).rejects.toThrow(`let an administrator run: create role "${app.name}" login password`);
   await createRole(app.name);
   expect(await upgrade()).toEqual([]);

@@ -8,7 +8,7 @@ export const SCHEMA = 'bullmq';
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /**
- * Prepares BullMQ's schema for the queue of this name. Brings the schema up to date, or checks it if the role may not change it.
+ * Prepares BullMQ's schema for the queue of this name. Brings the schema up to date, or checks it if the role cannot change it.
  * Throws StartError if the schema is out of date.
  */
 export async function prepareQueue(url: string, name: string): Promise<void> {
@@ -72,13 +72,13 @@ function refuse(error: unknown, url: string): never {
   const { server, database } = databaseAddress(url);
   const cure = 'run spool migrate --owner-url with the URL of its owner';
   throw new StartError(
-    `The database ${database} at ${server || 'localhost'} is not migrated for the queue, and its role may not migrate it; ${cure}, or set QUEUE_URL if the queue is elsewhere.`,
+    `The database ${database} at ${server || 'localhost'} is not migrated for the queue, and its role cannot migrate it; ${cure}, or set QUEUE_URL if the queue is elsewhere.`,
     { cause: error },
   );
 }
 
 /**
- * BullMQ creates a sequence for each queue at its first job. The role of processes may not create it, so a function of the
+ * BullMQ creates a sequence for each queue at its first job. The role of processes cannot create it, so a function of the
  * owner does (docs/adr/0027).
  */
 const OPEN_QUEUE = `

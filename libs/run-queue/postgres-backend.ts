@@ -12,7 +12,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
  * Opens PostgreSQL as the queue, in BullMQ's own schema of any database. BullMQ lets one process at a time migrate the schema.
- * Throws if PostgreSQL is unavailable, and StartError if the schema is missing and the role may not create it.
+ * Throws if PostgreSQL is unavailable, and StartError if the schema is missing and the role cannot create it.
  */
 export async function openPostgresBackend(
   url: string,

@@ -15,7 +15,7 @@ export interface Servers {
 const MAX_AHEAD = 500;
 const PAUSE_MS = 5;
 
-/** Adds Runs until stopped, and enqueues each at once, as the API does. */
+/** Adds Runs until stopped, and enqueues each immediately, as the API does. */
 function commitRuns(on: Installation, consumed: readonly string[]): { stop(): Promise<number> } {
   let stopped = false;
   const running = (async () => {

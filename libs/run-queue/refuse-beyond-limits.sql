@@ -1,6 +1,6 @@
 -- Returns which limit, if any, forbids claiming the Run $1 of the organization $2 and the agent $3. The caller holds the locks of
 -- the limits. If the Run is ready under the dispatch $4, it then waits for the limit, and its queue time stops, as it did while the
--- queue was paused or unavailable. $5: the limit of an organization that has none of its own.
+-- queue was paused or unavailable. $5: the limit of an organization that has no own limit.
 --
 -- A new Run waits behind earlier Runs that wait for the limit of the same agent or of the organization. Claimed Runs and admitted
 -- Runs count toward a limit. A Run that was claimed before, and was requeued or has its decisions now, does not wait in line again.

@@ -45,12 +45,12 @@ export class RunEnqueuer {
     return this.pending.length + this.sending;
   }
 
-  /** Sets the listener for dropped jobs. A dispatcher in this process then looks at once. */
+  /** Sets the listener for dropped jobs. A dispatcher in this process then looks immediately. */
   onDropped(listener: () => void): void {
     this.dropped = listener;
   }
 
-  /** Returns at once and never throws. */
+  /** Returns immediately and never throws. */
   enqueueSoon(job: RunJob): void {
     if (this.closed || this.inFlight >= MAX_IN_FLIGHT) return this.drop(1);
     this.pending.push({ job, until: this.now() + SEND_WITHIN_MS });

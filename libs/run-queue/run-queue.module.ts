@@ -104,7 +104,7 @@ export class DispatcherModule implements OnApplicationBootstrap, OnApplicationSh
     this.dispatcher.start();
   }
 
-  /** Stops after the hand-overs of a worker (`beforeApplicationShutdown`), to enqueue at once the Runs that the fast path drops. */
+  /** Stops after the hand-overs of a worker (`beforeApplicationShutdown`), to enqueue the Runs that the fast path drops. */
   async onApplicationShutdown(): Promise<void> {
     await this.dispatcher.stop();
   }

@@ -181,7 +181,7 @@ export class Installation {
   }
 }
 
-/** Deletes all keys of the queue at once, like FLUSHALL. One by one, a job that is in no list could remain. */
+/** Deletes all keys of the queue in one step, like FLUSHALL. One by one, a job that is in no list could remain. */
 export async function deleteKeys({ name, queueUrl }: Installation): Promise<void> {
   const redis = connectRedis(queueUrl, {});
   const script = `for _, key in ipairs(redis.call('keys', ARGV[1])) do redis.call('del', key) end`;

@@ -297,7 +297,7 @@ export function describeRunQueue(backend: Backend): void {
       await on.waitFor(consumed, 4);
       // Before the dispatcher stops, because the handler waits for its looks.
       await consumer.close();
-      // B and C hold no slot, because a claimed Run ends at once here.
+      // B and C hold no slot, because a claimed Run ends immediately here.
       expect(consumed.slice(0, 4).toSorted()).toEqual([...late, ...later].map(({ runId }) => runId).toSorted());
       expect(consumed[0]).toBe(late[0]!.runId);
     });

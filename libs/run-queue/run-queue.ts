@@ -25,7 +25,7 @@ export interface RunQueue {
   /** Sets the epoch marker. Returns whether an earlier call had set it. Throws if the queue is unavailable. */
   ensureEpochMarker(): Promise<boolean>;
   /**
-   * Hands jobs to the handler, at most `slots` at once, until closed. The handler also resolves if the Run fails. If it
+   * Hands jobs to the handler, at most `slots` at a time, until closed. The handler also resolves if the Run fails. If it
    * throws `HandlerUnavailable`, the job goes back for other workers. After any other error the job is gone, and the dispatcher
    * enqueues the Run again.
    */

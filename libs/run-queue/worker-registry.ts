@@ -11,7 +11,7 @@ export interface WorkerOptions {
 }
 
 export interface RegisteredWorker {
-  /** Deletes the row of the worker, so the window shrinks at once. */
+  /** Deletes the row of the worker, so the window shrinks immediately. */
   close(): Promise<void>;
 }
 
