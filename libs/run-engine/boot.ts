@@ -59,7 +59,7 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const runTask = tasks.runnerFor(state.organizationId);
   const openHold = () => room.openHold();
   const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
-  // Comes before the transcript, which may take all of the organization's memory, because lists of tools need some too.
+  // Lists of tools need memory too, so they come before the transcript, which may take all of the organization's memory.
   const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
     throw asHarnessError(error);
   });

@@ -24,7 +24,7 @@ const SLACK = 2 * 1024 * 1024;
 export class BoundedTranscript {
   /** UTF-16 units that can be cut, of the events from `whole` on. */
   private units: number;
-  /** The index of the first event that may not be cut yet. */
+  /** The index of the first event that must stay whole. */
   private whole = 0;
   private readonly unitsAtFirst: number;
 
@@ -43,7 +43,7 @@ export class BoundedTranscript {
     return this.units - this.unitsAtFirst;
   }
 
-  /** Oldest first. */
+  /** The events, oldest first. */
   get events(): readonly TranscriptEvent[] {
     return this.all;
   }
@@ -67,7 +67,7 @@ export class BoundedTranscript {
       if (units + more > bounds.bytes) break;
       units += more;
     }
-    // Its calls may not have run yet.
+    // The newest message stays whole, because its calls might not have run yet.
     const newest = all.findLastIndex(({ type }) => type === 'assistant.message_added');
     for (let i = this.whole; i < from; i++) if (i !== newest) all[i] = cutEvent(all[i]!, bounds);
     this.whole = newest === -1 ? from : Math.min(from, newest);

@@ -6,7 +6,7 @@ import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { metrics } from './metrics.ts';
 
 /**
- * The reason why the work on a Run stops before the Run ends. `gone`: in the database, the claim does not hold any more.
+ * The reason why the work on a Run stops before the Run ends. `gone`: in the database, the claim no longer holds.
  * `unsure`: the database does not respond, and the lease may be over. After both, nothing may be written. `shutdown`: the
  * claim holds, for one last append.
  */
@@ -236,14 +236,14 @@ export class Claim {
         const { reason } = result;
         const isOfTool = reason === 'folder_moved' || reason === 'folder_full' || reason === 'quota_full';
         if (isOfTool) throw new FilesRefused(reason);
-        const why = reason === 'files_refused' ? 'the bytes of its files were already deleted' : reason;
-        logger.error(this.names, `append rejected: ${why}`);
+        // `files_refused`: the bytes of its files were already deleted.
+        logger.error({ ...this.names, why: reason }, 'append rejected');
         break;
       }
       if (result.outcome !== 'rejected') continue;
       // Losing the Run is normal. A wrong status for the command is not.
-      if (result.rejection.rejected === 'illegal_transition')
-        logger.error(this.names, 'append rejected: wrong run status');
+      const { rejected: why } = result.rejection;
+      if (why === 'illegal_transition') logger.error({ ...this.names, why }, 'append rejected');
       break;
     }
     this.stop('gone');

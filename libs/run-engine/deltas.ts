@@ -1,32 +1,32 @@
 import { splitUtf8 } from './stored-text.ts';
 
-export type PieceType = 'assistant.text_added' | 'assistant.thinking_added';
+export type DeltaType = 'assistant.text_added' | 'assistant.thinking_added';
 export interface Delta {
-  type: PieceType;
+  type: DeltaType;
   data: { text: string; step?: number };
 }
 
-/** Deltas are stored the first at once, then at most every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
+/** The first deltas are stored immediately, later ones every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
 const EVERY_MS = 50;
-/** Also the largest delta: what gathers while an append is slow goes as several, so that readers' frames stay small. */
-const PIECE_BYTES = 2 * 1024;
+/** Also the largest delta. Text gathered during a slow append is split, so that readers' frames stay small. */
+const MAX_DELTA_BYTES = 2 * 1024;
 
-/** Gathers deltas of text in their order, and knows when they are to be sent. */
+/** Gathers deltas of text in order, and decides when to send them. */
 export class DeltaGatherer {
   private deltas: Delta[] = [];
   private bytes = 0;
   private lastBytes = 0;
   private takenAt = -Infinity;
 
-  /** Each delta carries the number of its step, if it is known. */
+  /** `step` is the number of the step in each delta, if it is known. */
   constructor(private readonly step?: number) {}
 
-  add(type: PieceType, text: string): void {
+  add(type: DeltaType, text: string): void {
     let rest = text;
     while (rest !== '') {
       const last = this.deltas.at(-1);
-      const room = last?.type === type ? PIECE_BYTES - this.lastBytes : 0;
-      const [head, tail] = splitUtf8(rest, room >= 4 ? room : PIECE_BYTES);
+      const room = last?.type === type ? MAX_DELTA_BYTES - this.lastBytes : 0;
+      const [head, tail] = splitUtf8(rest, room >= 4 ? room : MAX_DELTA_BYTES);
       const joined = room >= 4 && last !== undefined;
       if (joined) last.data.text += head;
       else this.deltas.push({ type, data: this.step === undefined ? { text: head } : { text: head, step: this.step } });
@@ -37,10 +37,10 @@ export class DeltaGatherer {
     }
   }
 
-  /** In how many milliseconds the deltas are to be sent; null when there are none. */
+  /** Returns after how many milliseconds the deltas are due; null if there are none. */
   dueIn(now: number): number | null {
     if (this.deltas.length === 0) return null;
-    return this.bytes >= PIECE_BYTES ? 0 : Math.max(0, this.takenAt + EVERY_MS - now);
+    return this.bytes >= MAX_DELTA_BYTES ? 0 : Math.max(0, this.takenAt + EVERY_MS - now);
   }
 
   take(now: number): Delta[] {
@@ -53,16 +53,16 @@ export class DeltaGatherer {
 }
 
 export interface DeltaWriterOptions {
-  /** The number of the step within its claim; default: not known. */
+  /** The number of the step within its claim; default: unknown. */
   step?: number | undefined;
   claim: { record: (deltas: Delta[]) => Promise<void> };
-  /** Milliseconds of a clock that does not go back. */
+  /** Returns milliseconds of a monotonic clock. */
   now?: () => number;
-  /** Calls back once, in so many milliseconds; answers how to cancel it. */
+  /** Calls back once, after `ms` milliseconds. Returns a function that cancels it. */
   setTimer?: (callBack: () => void, ms: number) => () => void;
 }
 
-/** Sends gathered deltas, one append at a time; meanwhile the next ones gather. */
+/** Sends gathered deltas, one append at a time. Meanwhile it gathers the next ones. */
 export class DeltaWriter {
   private readonly gatherer: DeltaGatherer;
   private readonly claim: DeltaWriterOptions['claim'];
@@ -80,14 +80,14 @@ export class DeltaWriter {
     this.setTimer = setTimer;
   }
 
-  /** Throws what an append threw. */
-  add(type: PieceType, text: string): void {
+  /** Adds text. Throws what an append threw. */
+  add(type: DeltaType, text: string): void {
     this.throwFailure();
     this.gatherer.add(type, text);
     this.sendWhenDue();
   }
 
-  /** Sends no more; answers what was not sent, for the step's own append. Throws what an append threw. */
+  /** Stops sending. Returns the deltas that were not sent, for the step's own append. Throws what an append threw. */
   async finish(): Promise<Delta[]> {
     this.close();
     await this.sending;
@@ -95,7 +95,7 @@ export class DeltaWriter {
     return this.gatherer.take(this.now());
   }
 
-  /** Sends no more and forgets the rest: the step's output is void. */
+  /** Stops sending and drops the other deltas, because the step's output is void. */
   close(): void {
     this.closed = true;
     this.cancelTimer?.();

@@ -1,7 +1,7 @@
--- What the reaper has to do something about: leases that ended, limits that passed, the longest overdue first.
+-- Due work items for the reaper: expired leases and time limits, the longest overdue first.
 --
--- `now()` and not `clock_timestamp()`: only the former can be looked up in an index, and the append that follows checks
--- again, by the clock. `holder is not null` says the same as `state = 'leased'` and has an index with just those rows.
+-- `now()` instead of `clock_timestamp()`, because only `now()` can use an index. The append that follows checks again by the clock.
+-- `holder is not null` is equivalent to `state = 'leased'`, and has a partial index.
 select run_id    as "runId",
        thread_id as "threadId",
        state,

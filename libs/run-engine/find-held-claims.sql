@@ -1,3 +1,3 @@
--- Which of a worker's claims still hold, by their Runs and attempts. Reads only. Who has a holder is leased: saying so would let
--- it be planned as a scan of all that are.
+-- The claims of a worker that still hold, by Run and attempt. Rows with a holder are leased. A condition on the state could make
+-- the planner scan all leased rows.
 select run_id as "runId", attempt from run_work where holder = $1

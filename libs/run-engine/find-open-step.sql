@@ -1,5 +1,5 @@
--- The step that a claim has opened and not ended, and the version of the stream that it was read at. Reads from the end of the
--- stream to the last delta or message of the claim, at most to the claim itself.
+-- The open step of a claim, and the version of the stream. Reads backwards from the end of the stream to the last delta or message
+-- of the claim, at most to the claim itself.
 select s.version,
        (select case when e.type in ('assistant.text_added', 'assistant.thinking_added') then (e.data ->> 'step')::integer end
         from events e

@@ -4,7 +4,7 @@ import { keyOf, type HeldLease, type LeaseReport } from './lease-renewals-worker
 
 const LONGEST_LOOK_MS = 250;
 
-/** How often leases are checked. A stop that is late by one check must still be early enough. */
+/** Returns how often leases are checked. A stop that is late by one check must still be in time. */
 export function lookEveryMs(leaseMs: number): number {
   return Math.min(LONGEST_LOOK_MS, Math.max(5, leaseMs / 40));
 }
@@ -29,9 +29,9 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Judges the claims of this process by what the renewer reports. Stops the work of each whose lease is lost or, because
- * renewing fails, about to be: before its end by our own clock, counted from before the last successful renewal was sent.
- * After a stall of this thread that was longer than a lease, it stops all work: the renewer had given up.
+ * Checks the claims of this process against the renewer's reports. Stops the work of each claim whose lease is lost or about to
+ * end. The end is counted by this process's clock, from before the last successful renewal was sent. After a stall of this
+ * thread longer than a lease, it stops all work, because the renewer has stopped renewing.
  */
 export class LeaseKeeper {
   private readonly held = new Map<string, Set<Claim>>();
@@ -58,7 +58,7 @@ export class LeaseKeeper {
     const { threadId } = claim.job;
     this.held.set(threadId, (this.held.get(threadId) ?? new Set()).add(claim));
     this.options.renewer.hold({ ...claim.fence, leaseUntil: claim.leaseUntil });
-    // That it was made may have been learned only now: no step may begin under a lease that is over.
+    // The response to the claim may have come late, and no step may begin after the end of the lease.
     this.look();
   }
 
@@ -70,7 +70,7 @@ export class LeaseKeeper {
     this.options.renewer.release(claim.fence);
   }
 
-  /** The claims under work in this process. */
+  /** Returns the claims that this process works on. */
   claims(): Claim[] {
     return [...this.held.values()].flatMap((claims) => [...claims]);
   }
@@ -80,8 +80,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Judges all claims now, first by what was reported during a stall. Called often, and before each append and each step:
-   * after a stall these may come before any timer.
+   * Checks all claims, first against the reports that came during a stall. Called often, and before each append and each step,
+   * because after a stall these may come before any timer.
    */
   look(): void {
     this.noticeStall();

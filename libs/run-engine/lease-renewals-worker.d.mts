@@ -1,10 +1,10 @@
 import type { QueryConfig } from 'pg';
 
-/** A claim whose lease is to be renewed. */
+/** A claim with a lease to renew. */
 export interface HeldLease {
   runId: string;
   attempt: number;
-  /** When the lease ends at the earliest, milliseconds of the clock `now`. */
+  /** The earliest end of the lease, milliseconds of the clock `now`. */
   leaseUntil: number;
 }
 
@@ -35,14 +35,14 @@ export interface LeaseRenewalsOptions {
 }
 
 /**
- * Renews the leases of the claims it holds, by one statement every third of a lease, and reads every second which of them
- * still hold. Renews nothing while the main thread has not beaten for longer than a lease.
+ * Renews the leases of its claims by one statement every third of a lease, and reads every second which of them still hold. Renews
+ * nothing while the main thread has not beaten for longer than a lease.
  */
 export class LeaseRenewals {
   constructor(options: LeaseRenewalsOptions);
   hold(lease: HeldLease): void;
   release(claim: Pick<HeldLease, 'runId' | 'attempt'>): void;
-  /** Sends what is due. Call it often: at least 40 times a lease. */
+  /** Sends the statements that are due. Call it at least 40 times a lease. */
   tick(): void;
 }
 

@@ -3,9 +3,9 @@
  * (lease-thread-worker.mjs), and on the simulated clock of test/simulation.
  */
 
-/** How often it reads which claims still hold: an interrupt stops work within 2 s, also when its wake-up was lost. */
+/** How often it reads which claims still hold: an interrupt stops work within 2 s, even if its wake-up was lost. */
 const CHECK_EVERY_MS = 1_000;
-/** Sends the worker's heartbeat this often, in place of a main thread that has been silent for so long. */
+/** After this silence of the main thread, it sends the worker's heartbeat instead. */
 const STALLED_AFTER_MS = 1_000;
 const HEARTBEAT_EVERY_MS = 3_000;
 
@@ -23,7 +23,7 @@ export class LeaseRenewals {
 
   hold(lease) {
     this.#held.set(keyOf(lease), lease);
-    // The claim may have been made a while ago, if the main thread was stalled when its answer came.
+    // The claim may be old, if the main thread was stalled when the response came.
     this.#nextRenewalAt = Math.min(this.#nextRenewalAt, lease.leaseUntil - (2 / 3) * this.#options.leaseMs);
   }
 
@@ -35,7 +35,7 @@ export class LeaseRenewals {
     const { leaseMs, now, beatAt } = this.#options;
     const at = now();
     const silentMs = at - beatAt();
-    // Nobody knows whether the main thread ever goes on. If it does, it stops all work first.
+    // The main thread may never continue. If it does, it stops all work first.
     if (silentMs > leaseMs) return;
     if (silentMs > STALLED_AFTER_MS && at >= this.#nextHeartbeatAt) this.#sendHeartbeat(at);
     const renews = at >= this.#nextRenewalAt;
@@ -51,7 +51,7 @@ export class LeaseRenewals {
     const runIds = leases.map(({ runId }) => runId);
     const attempts = leases.map(({ attempt }) => attempt);
     try {
-      // A connection that hangs is given up after a third of the lease, and the next try takes another one.
+      // A hanging connection is abandoned after a third of the lease, and the next try uses another one.
       const values = [holder, runIds, attempts, leaseMs];
       const { rows } = await query({ ...statements.renew, values, query_timeout: leaseMs / 3 });
       this.#compare(leases, rows, sentAt);

@@ -1,5 +1,5 @@
 /**
- * The lease thread (lease-thread.ts): hosts LeaseRenewals with a connection and a clock of its own. The build bundles it into
+ * The lease thread (lease-thread.ts): hosts LeaseRenewals with its own connection and clock. The build bundles it into
  * one file, because the thread must start fast and stay small.
  */
 import { workerData } from 'node:worker_threads';
@@ -10,7 +10,7 @@ const { port, beats, connection, tickMs, leases, ...options } = workerData;
 
 const pool = new pg.Pool(connection);
 const ignore = () => undefined;
-// A connection that breaks is noticed by its statement.
+// The failing statement reports a broken connection.
 pool.on('error', ignore);
 pool.on('connect', (client) => client.on('error', ignore));
 

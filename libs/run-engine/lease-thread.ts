@@ -7,7 +7,7 @@ import { keyOf, type HeldLease, type LeaseReport, type LeaseStatements } from '.
 
 const THREAD = join(import.meta.dirname, 'lease-thread-worker.mjs');
 
-/** A message of the lease thread. */
+/** The statements of the lease thread. */
 export const LEASE_STATEMENTS: LeaseStatements = {
   renew: namedStatement(import.meta.dirname, 'renew-leases.sql'),
   check: namedStatement(import.meta.dirname, 'find-held-claims.sql'),
@@ -16,11 +16,11 @@ export const LEASE_STATEMENTS: LeaseStatements = {
 
 /** The second connection takes over when the first one hangs. */
 const CONNECTIONS = 2;
-/** Mebibytes of JavaScript. It needs 5: a driver and some hundred claims. */
+/** Limits of the JavaScript heap, MiB. The thread needs 5 for a driver and some hundred claims. */
 const HEAP = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 };
-/** The least time between two starts of a thread that ends by itself. */
+/** The least time between two starts, if the thread exits unexpectedly. */
 const RESTART_MS = 1_000;
-/** A thread that does not end in time is cut off: PostgreSQL may be silent. */
+/** A thread that does not end within this time is terminated, because PostgreSQL may be silent. */
 const GOODBYE_MS = 1_000;
 
 export interface LeaseThreadOptions {
@@ -33,7 +33,7 @@ export interface LeaseThreadOptions {
 
 /**
  * Renews leases in a thread with its own connection, so that they do not depend on a busy main thread. The thread stops
- * renewing when the main thread has not beaten for longer than a lease. A thread that ends by itself is started again; until
+ * renewing when the main thread has not beaten for longer than a lease. A thread that exits is restarted. Until
  * then nothing is renewed, and the keeper stops the work in time.
  */
 export class LeaseThread implements LeaseRenewer {
@@ -116,7 +116,7 @@ export class LeaseThread implements LeaseRenewer {
   take(): LeaseReport[] {
     const reports = this.arrived;
     this.arrived = [];
-    // After a stall, message events would come only after the work that must know of them.
+    // After a stall, message events would come only after the work that depends on them.
     for (let next = this.receive(); next !== undefined; next = this.receive()) reports.push(next);
     return reports.map((report) => {
       const isRenewal = 'renewedAt' in report && report.renewedAt !== null;

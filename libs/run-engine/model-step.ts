@@ -12,18 +12,18 @@ import { newId, pauseIfLong, untilAborted } from '#platform';
 import type { DeltaWriter } from './deltas.ts';
 import { mapTexts, StorableDeltas } from './stored-text.ts';
 
-/** What one step may say in all, thinking and tool input included, UTF-16 units; more is `output_too_large`. */
+/** The largest output of a step, with thinking and tool input, UTF-16 units. More is `output_too_large`. */
 const MAX_OUTPUT = 1024 * 1024;
 const MAX_NAME = 255;
-/** Each is decided on, stored and answered by itself. */
+/** The most calls of a message. Each is decided, stored and completed separately. */
 const MAX_CALLS = 1_000;
 
 type Usage = Extract<StepEvent, { type: 'usage' }>;
 type Message = Extract<StepEvent, { type: 'message' }>;
 
 /**
- * Runs one model step. Its deltas go out through the writer while it runs; the answer is what is left of them and what
- * the step leaves: its message and its usage. The deltas of a step, joined, are its message without citations.
+ * Runs one model step. Sends its deltas through the writer while it runs. Returns the unsent deltas, the message and the usage.
+ * The joined deltas of a step are its message without citations.
  */
 export async function takeModelStep(
   harness: Harness,
@@ -60,7 +60,7 @@ export async function takeModelStep(
         }
         refuseTooLarge(text.raw.length + thinking.raw.length + JSON.stringify(toolCalls).length);
         await pauseIfLong();
-        // A signature is not worth a limit of its own, and nothing else is allowed to be that large.
+        // The continuation, such as a signature, has the same limit.
         refuseTooLarge(JSON.stringify(event.continuation ?? null).length);
         await pauseIfLong();
         const deltas = await writer.finish();
@@ -74,7 +74,7 @@ export async function takeModelStep(
   throw crashed('A step ended without a message.');
 }
 
-/** The step's events until the signal aborts; what the harness throws is a HarnessError or the signal's reason. */
+/** Yields the step's events until the signal aborts. Throws a HarnessError or the signal's reason. */
 async function* stepEvents(harness: Harness, context: StepContext): AsyncGenerator<StepEvent> {
   const { signal } = context;
   const steps = harness.step(context)[Symbol.asyncIterator]();
@@ -93,7 +93,7 @@ async function* stepEvents(harness: Harness, context: StepContext): AsyncGenerat
   }
 }
 
-/** What a harness throws that the catalogue does not know is its crash. */
+/** Returns the error as a HarnessError or NoRoom. An unknown error is a crash of the harness. */
 export function asHarnessError(error: unknown): HarnessError | NoRoom {
   return error instanceof HarnessError || error instanceof NoRoom
     ? error
@@ -109,7 +109,7 @@ function refuseTooLarge(units: number): void {
 }
 
 /**
- * One kind of a step's text on its way out: storable, and without provider-private citations
+ * Sends the text or the thinking of a step, made storable and without provider-private citations
  * (docs/spec/decisions.md#citation-markup).
  */
 class PublicText {
@@ -133,7 +133,7 @@ class PublicText {
   }
 }
 
-/** Ids are ours: unique for ever, whatever the provider calls its calls. */
+/** Makes a call with a new id, because ids of providers are not unique. */
 function toToolCall({ toolName, toolInput, invalidInput }: RequestedTool, tools: ReadonlyMap<string, Tool>): ToolCall {
   const name = storableText(toolName).slice(0, MAX_NAME) || 'unnamed';
   const title = tools.get(name)?.title ?? name;
@@ -141,7 +141,7 @@ function toToolCall({ toolName, toolInput, invalidInput }: RequestedTool, tools:
   return invalidInput === undefined ? call : { ...call, invalidInput: storableText(invalidInput) };
 }
 
-/** The message, and its usage twice: with the message for budgets, which go by the transcript, and for the public log. */
+/** Returns the message and its usage. The message has the usage too, because budgets are computed from the transcript. */
 function leftBy({ text, continuation }: Message, toolCalls: ToolCall[], used: Usage | null): RecordedFact[] {
   const usage = used && toTokenUsage(used);
   const kept = continuation === undefined ? {} : mapTexts({ continuation }, storableText);

@@ -7,21 +7,21 @@ const FIND_DUE_RUNS = namedStatement(import.meta.dirname, 'find-due-runs.sql');
 
 const FIND_OPEN_STEP = namedStatement(import.meta.dirname, 'find-open-step.sql');
 
-const FIND_WORK_ROW = 'select from run_work where run_id = $1';
+const FIND_WORK_ITEM = 'select from run_work where run_id = $1';
 
 const MAX_INTERVAL_MS = 500;
 const BATCH = 100;
-/** Of the pool's connections, which the process needs for other things too. */
+/** The number of Runs handled at the same time. Each takes a connection of the pool, which other work needs too. */
 const AT_ONCE = 4;
-/** A Run that could not be dealt with must not keep the others from being dealt with. */
+/** How long a Run that could not be handled is skipped, so that it does not block others. */
 const SET_ASIDE_MS = 30_000;
-/** How often the stream of one Run is read at most, because late deltas or new messages may move it on. */
+/** The most reads of one Run's stream per look. Late deltas or new messages may change its version meanwhile. */
 const READS = 5;
 
 export interface ReaperOptions {
   pool: Pool;
   handler: Pick<CommandHandler, 'handle'>;
-  /** While the queue is paused, or away, it is not only a worker that Runs wait for: none waits too long. */
+  /** Returns whether the queue is paused or unavailable. No queue time passes then. */
   isPaused: () => Promise<boolean>;
   leaseMs: number;
   logger: Logger;
@@ -48,11 +48,11 @@ interface DueRun {
 }
 
 /**
- * Takes back the Runs of lost workers and ends those whose time limit has passed. Level-triggered over `run_work`: what it
- * does not get to is still there at the next look, and each append checks by the database's clock that it is still due.
+ * Reclaims Runs of lost workers, and expires Runs after their time limit. Level-triggered over `run_work`: the next look finds
+ * the Runs that this one did not reach. Each append checks by the database's clock that the Run is still due.
  */
 export class Reaper {
-  /** Until when Runs are left alone that could not be dealt with. */
+  /** Until when Runs are skipped that could not be handled. */
   private readonly setAside = new Map<string, number>();
   private readonly now: () => number;
 
@@ -60,7 +60,7 @@ export class Reaper {
     this.now = options.now ?? (() => performance.now());
   }
 
-  /** One look; answers in how many milliseconds the next is wanted. Throws DatabaseUnavailable, or what the pool throws. */
+  /** Looks once. Returns after how many milliseconds the next look is due. Throws DatabaseUnavailable, and what the pool throws. */
   async reap(signal: AbortSignal): Promise<number> {
     const { pool, isPaused, leaseMs } = this.options;
     for (const [runId, until] of this.setAside) if (until <= this.now()) this.setAside.delete(runId);
@@ -76,8 +76,8 @@ export class Reaper {
   }
 
   /**
-   * Takes a Run back from a lost worker, and names the step that it had begun. A late delta of that worker may come between the
-   * read of the step and the append: then the step is read again, and after `READS` times the next look decides.
+   * Reclaims a Run from a lost worker, and names the step that the worker had begun. If a late delta of that worker comes between
+   * the read and the append, it reads the step again. After `READS` reads, the next look decides.
    */
   private async reclaim({ threadId, runId, attempt }: DueRun, command: ReclaimRun): Promise<CommandResult> {
     const { pool, handler } = this.options;
@@ -102,10 +102,10 @@ export class Reaper {
       if (result.outcome === 'appended' && command.type === 'reclaim_run') {
         logger.warn({ threadId, runId, attempt, holder }, 'lease expired; run reclaimed');
       }
-      // Most refusals say that it was renewed or moved on meanwhile; a row without its Run says that something is wrong.
+      // Most rejections mean that the Run was renewed or has changed meanwhile. A row without a Run is an error.
       if (result.outcome !== 'rejected' || !WITHOUT_RUN.includes(result.rejection.rejected)) return;
-      // The Run may just have ended, and its row with it.
-      const { rows } = await pool.query(FIND_WORK_ROW, [runId]);
+      // The Run may just have ended, which deletes its row.
+      const { rows } = await pool.query(FIND_WORK_ITEM, [runId]);
       if (rows.length === 0) return;
       logger.error({ ...due, rejected: result.rejection.rejected }, 'work item has no live run');
     } catch (error) {
@@ -116,7 +116,7 @@ export class Reaper {
   }
 }
 
-/** Makes the command, or none if the stream has another version. */
+/** Returns a function that makes the command, or none if the stream has another version. */
 function ifStill(version: number, command: Command) {
   return (thread: LoadedThread): Command[] => (thread.version === version ? [command] : []);
 }
@@ -127,7 +127,7 @@ function commandFor({ state, runId, dispatch, attempt, workOver }: DueRun): Comm
   return { type: 'expire_run', runId, limit, dispatch, attempt };
 }
 
-/** The reaper of this process, which works while it leads. */
+/** Creates the loop that runs the reaper while this process leads. */
 export function reaperLoop(reaper: Reaper, options: { databaseUrl: string; logger: Logger }): LeaderLoop {
   return new LeaderLoop({
     ...options,

@@ -1,8 +1,8 @@
--- Renews all leases of a worker at once, by the database's clock. One that is not answered is lost: it ran out, or the
+-- Renews all leases of a worker in one statement, by the database's clock. A lease that is not returned is lost: it expired, or the
 -- Run is no longer claimed under that attempt.
 update run_work
 set due_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
--- `limit` as in append.sql: a look-up by key, also where it was planned on a young table.
+-- `limit` as in append.sql: it keeps this a look-up by key, even if it was planned on a new table.
 from (
   select * from unnest($2::text[], $3::integer[]) as one (run_id, attempt) limit cardinality($2::text[])
 ) as held

@@ -23,11 +23,11 @@ import { RunEngine } from './run-engine.ts';
 import { runMemoryBudget } from './run-memory.ts';
 import { WorkerLoop } from './worker-loop.ts';
 
-/** Injection tokens: the name of this worker process in claims, and the loop that the reaper works in. */
+/** Injection tokens: the name of this worker process in claims, and the leader loop of the reaper. */
 const HOLDER = Symbol('HOLDER');
 const REAPER_LOOP = Symbol('REAPER_LOOP');
 
-/** A worker: executes Runs that the queue offers, and takes back those of lost workers while it leads. */
+/** A worker: executes Runs from the queue, and reclaims Runs of lost workers while it leads. */
 @Module({
   imports: [EventStoreModule, LiveModule, RunQueueModule, AgentsModule, FilesModule, TaskPoolModule],
   providers: [
@@ -158,7 +158,7 @@ export class RunEngineModule implements OnApplicationBootstrap, BeforeApplicatio
     await this.worker.start();
   }
 
-  /** Before the connections go: what is handed over must still be offered to others. */
+  /** Stops before the connections close, because Runs that are handed over must still be enqueued. */
   async beforeApplicationShutdown(): Promise<void> {
     await Promise.all([this.reaper.stop(), this.worker.stop()]);
   }

@@ -38,8 +38,8 @@ export class RunEngine {
   constructor(private readonly options: RunEngineOptions) {}
 
   /**
-   * Claims the Run, if the job is still current. Works on it until it ends, waits for a person, or is not ours any more.
-   * Throws only if the database is unavailable before the claim.
+   * Claims the Run, if the job is still current. Works on it until it ends, waits for a person, or is claimed by
+   * another worker. Throws only if the database is unavailable before the claim.
    */
   async executeJob(job: RunJob): Promise<void> {
     if (this.draining.signal.aborted || (await this.options.isPaused())) return;

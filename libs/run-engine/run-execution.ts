@@ -14,11 +14,11 @@ import { toMessages, type TranscriptEvent } from './transcript.ts';
 import { countStep } from './metrics.ts';
 
 export interface ExecutionParts extends ToolStepParts {
-  /** Aborted when the process stops: then no further step begins. */
+  /** Aborts when the process stops. No further step begins then. */
   draining: AbortSignal;
 }
 
-/** What boot has found out. */
+/** The result of a boot. */
 export interface Booted {
   context: RunContext;
   harness: Harness;
@@ -29,9 +29,8 @@ export interface Booted {
 }
 
 /**
- * One claimed Run, step by step, to its end, a question or a hand-over. What a step leaves is stored before the next one
- * begins: it waits in `pending` for as long as nothing runs, so that it shares its append with what follows at once (the
- * start of the next tool, the question, the end).
+ * Executes one claimed Run step by step, to its end, a question or a hand-over. The facts of a step are stored before the next
+ * step begins. Until then they wait in `pending`, to share one append with the next start of a tool, the question or the end.
  */
 export class RunExecution {
   private readonly tools: ReadonlyMap<string, Tool>;
@@ -79,11 +78,11 @@ export class RunExecution {
     }
   }
 
-  /** Throws ClaimStopped, HarnessError and what nobody expected; what is pending then goes with the next `store`. */
+  /** Executes the Run. Throws ClaimStopped, HarnessError and unexpected errors; the next `store` then stores pending facts. */
   async run(): Promise<void> {
     for (;;) {
       await this.checkInputs();
-      // A message may have a thousand calls that are answered without being run.
+      // A message may have a thousand calls that are settled without being run.
       await pauseIfLong();
       this.claim.requireHeld();
       const action = nextAction(this.transcript.events, this.rules);
@@ -107,13 +106,13 @@ export class RunExecution {
     }
   }
 
-  /** Stores what is pending and what follows from it in one append. */
+  /** Stores the pending facts and the command in one append. */
   async store(command?: Command): Promise<void> {
     const { pending } = this;
     const record: Command = { ...this.claim.fence, type: 'record', facts: pending };
     const commands = [...(pending.length > 0 ? [record] : []), ...(command ? [command] : [])];
     this.pending = [];
-    // An append is serialized in one step, which may take as long as what came before it.
+    // An append is serialized in one go, which may take as long as the work before it.
     await pauseIfLong();
     if (commands.length > 0) await this.claim.append(commands);
   }
@@ -152,15 +151,15 @@ export class RunExecution {
     }
   }
 
-  /** An answer that was cut is not repeated. Its text and usage are stored together with the failure. */
+  /** Keeps the text and usage of a cut message, to store them with the failure. The step is not repeated. */
   private async keepCut(writer: DeltaWriter, { more: { usage } }: HarnessError): Promise<void> {
     this.pending.push(...(await writer.finish()));
     if (usage) this.pending.push({ type: 'usage.recorded', data: usage });
   }
 
   /**
-   * Each result is stored when it is there, the last with what follows. Where one cannot go on, the others are cut off, as
-   * by a lost worker, and what they had stored stays.
+   * Runs calls at the same time. Stores each result as it comes, and the last one with the next append. If a call cannot continue,
+   * the others are cut off, as with a lost worker. Stored results stay.
    */
   private async runTools(calls: CallToRun[]): Promise<void> {
     // Immediately before execution: it means "may have taken effect" (docs/spec/decisions.md#tool-use).
@@ -205,8 +204,8 @@ export class RunExecution {
   }
 
   /**
-   * Stores a result with files at once and alone, so that their refusal is an answer to this call. Returns the facts that are
-   * left to be stored.
+   * Stores a result with files in a separate append, so that a refusal becomes the result of this call. Returns the facts that
+   * are still to be stored.
    */
   private async storeFiles(outcome: ToolOutcome): Promise<RecordedFact[]> {
     const { facts, files, folder } = outcome;
@@ -222,7 +221,7 @@ export class RunExecution {
     return [];
   }
 
-  /** Asks for all calls together, and lets the Run go: it holds no worker while it waits. */
+  /** Requests confirmation of all calls together, and releases the Run, which uses no slot while it waits. */
   private async ask(calls: ToolCall[]): Promise<void> {
     const asked = calls.map((call) => ({ ...publicCall(call), requestId: newId() }));
     this.remember(asked.map((data) => ({ type: 'tool.confirmation_requested', data })));

@@ -2,10 +2,10 @@ import { getHeapStatistics } from 'node:v8';
 import { ByteBudget, type Config } from '#platform';
 import { metrics } from './metrics.ts';
 
-/** A tool call that reads as much as one may must fit where nothing else is read: a message of 16 MiB, four times over. */
+/** The largest tool call must fit if nothing else is read. It needs four times its message of 16 MiB. */
 const LARGEST_CALL_BYTES = 64 * 1024 * 1024;
 
-/** What a Run or a call holds up to here is not counted: all slots together hold little of it, and small Runs never wait. */
+/** Smaller holds are not counted, so small Runs never wait. All slots together hold little this way. */
 const SMALL_BYTES = 256 * 1024;
 
 type Settings = Pick<Config, 'RUN_MEMORY_BYTES' | 'RUN_MEMORY_PERCENT_PER_ORGANIZATION'>;

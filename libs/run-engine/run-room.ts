@@ -2,23 +2,23 @@ import { NoRoom } from '#agents';
 import type { ByteBudget, ByteHold } from '#platform';
 
 /**
- * Bytes of memory for each stored byte of a transcript: what is read from the database, the events made of it, the messages
- * made of those, and a provider's request (docs/adr/0028).
+ * Bytes of memory for each stored byte of a transcript: the rows from the database, the events, the messages, and a provider's
+ * request (docs/adr/0028).
  */
 const BYTES_A_STORED_BYTE = 6;
 
 /**
- * How long a Run waits for room in its slot, milliseconds. Each takes a random time between the two, so that Runs that began
- * to wait together do not all give their slots back at once.
+ * Bounds of the random time for which a Run waits for room in its slot, milliseconds. It is random, so that Runs that began to
+ * wait together do not all release their slots at the same time.
  */
 const SHORTEST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 2_000;
 
-/** How long a Run that waited in vain is left alone, milliseconds: each attempt a second more, up to the longest. */
+/** The delay of a Run that got no room, milliseconds: a second more for each attempt, up to the longest. */
 const DELAY_AN_ATTEMPT_MS = 1_000;
 const LONGEST_DELAY_MS = 30_000;
 
-/** Random, so that Runs that were handed over together do not come back at once. Otherwise they would fill all slots again. */
+/** Returns a random delay. Runs that were handed over together must not return together and fill all slots again. */
 export function delayWithoutRoom(attempt: number): number {
   return Math.round(Math.min(attempt * DELAY_AN_ATTEMPT_MS, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
 }
@@ -30,7 +30,7 @@ export interface RunMemory {
   waitMs?: (() => number) | undefined;
 }
 
-/** Room that is given back as a whole. */
+/** Room that is released as a whole. */
 export interface Room {
   /** Throws NoRoom. */
   makeRoom: (bytes: number) => void;
@@ -39,7 +39,7 @@ export interface Room {
 
 /** The part of the process's memory that one claimed Run holds. */
 export class RunRoom {
-  /** The transcript has grown by more than there is room for: no further step may begin. */
+  /** Whether the transcript has outgrown the room. No further step may begin then. */
   isFull = false;
   private hold: ByteHold | null = null;
   private ofTranscript = 0;
@@ -52,14 +52,14 @@ export class RunRoom {
     private readonly organizationId: string,
   ) {}
 
-  /** Waits for the room of a transcript of so many stored bytes. Throws NoRoom after a while, and the signal's reason. */
+  /** Waits for the room of a transcript of `storedBytes`. Throws NoRoom after a while, and the signal's reason. */
   async reserve(storedBytes: number, signal: AbortSignal): Promise<void> {
     this.storedBytes = storedBytes;
     this.ofTranscript = storedBytes * BYTES_A_STORED_BYTE;
     this.hold = await this.waitFor(this.ofTranscript, signal);
   }
 
-  /** Takes room for what the transcript has grown by since it was read. It is there already, so it counts in any case. */
+  /** Takes room for the growth of the transcript since it was read. It already uses memory, so it counts in any case. */
   growBy(bytes: number): void {
     this.ofTranscript = (this.storedBytes + bytes) * BYTES_A_STORED_BYTE;
     if (this.hold?.growTo(this.total) !== false) return;
@@ -67,7 +67,7 @@ export class RunRoom {
     this.hold.count(this.total);
   }
 
-  /** Room for what a step reads besides. It counts as the transcript's, so that it fits where there is nothing else. */
+  /** Returns room for the other data of a step. It counts as the transcript's, so it fits if there is nothing else. */
   forStep(): Room {
     return {
       makeRoom: (bytes) => {
@@ -85,8 +85,8 @@ export class RunRoom {
   }
 
   /**
-   * Room for what one tool call reads, at most the organization's share. It is a hold of its own, so a small call always fits.
-   * If that finds no room, all of it counts as the transcript's, so that it fits where there is nothing else.
+   * Returns room for the data of one tool call, at most the organization's share. It is a separate hold, so a small call always
+   * fits. If there is no room for it, all of it counts as the transcript's, so it fits if there is nothing else.
    */
   forCall(): Room {
     const own = this.openHold();
@@ -100,7 +100,7 @@ export class RunRoom {
         const isTooLarge = ofCall + needed > this.memory.budget.share;
         own.growTo(0);
         if (isTooLarge || this.hold?.growTo(this.total + needed) !== true) {
-          // Those that wait may have taken its room.
+          // Waiting Runs may have taken its room.
           own.count(before);
           throw new NoRoom(needed);
         }
@@ -121,7 +121,7 @@ export class RunRoom {
     return this.memory.budget.hold(this.organizationId);
   }
 
-  /** Gives the Run's room back and waits, holding nothing. Returns whether there was room for so many bytes in time. */
+  /** Releases the Run's room and waits. Returns whether there was room for `bytes` in time. */
   async waitInstead(bytes: number, signal: AbortSignal): Promise<boolean> {
     this.release();
     const hold = await this.waitFor(bytes, signal).catch(() => null);

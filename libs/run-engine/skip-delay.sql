@@ -1,5 +1,5 @@
--- The worker of the interrupted Run has stopped: the Run that waits for it is ready now, rather than after the full delay.
--- Only one that was never offered has that delay; a retry keeps its own.
+-- Makes the waiting Run ready before the end of its delay, because the worker of the interrupted Run has stopped. Only a Run that
+-- was never enqueued has this delay; a retry keeps its delay.
 update run_work
 set state  = 'ready',
     since  = clock_timestamp(),

@@ -16,8 +16,8 @@ const QUOTA_FULL =
   'Nothing was stored: the organization has reached its file quota. Delete files or ask for a larger quota.';
 
 /**
- * The folder as one tool call has it: as it was when the call first looked, with what it changes noted beside. Bytes are
- * stored at once, and become files with the tool's result, if every path that it changes still is as the call saw it.
+ * The folder as one tool call sees it: a snapshot from its first look, with the call's own changes. Bytes are stored immediately.
+ * They become files with the tool's result, if no other call has changed the same paths meanwhile.
  */
 export class StagedFolder implements ToolFiles {
   private seen: Promise<FolderRow[]> | null = null;
@@ -55,14 +55,14 @@ export class StagedFolder implements ToolFiles {
     this.staged.set(path, { does, path, basedOn: old.blob_key, file: null });
   }
 
-  /** What the call has changed, for the append of its result; undefined for nothing. */
+  /** Returns the call's changes for the append of its result; undefined if there are none. */
   changes(): FolderChanges | undefined {
     if (this.staged.size === 0) return undefined;
     const { maxFiles, maxBytes } = this.folder.limits;
     return { folderId: this.folder.place.folderId, changes: [...this.staged.values()], maxFiles, maxBytes };
   }
 
-  /** What the log tells of it: of files of this Thread only. */
+  /** Returns the facts of the changes, only for files of this Thread. */
   async facts(): Promise<RecordedFact[]> {
     const rows = this.staged.size > 0 ? await this.look() : [];
     return [...this.staged.values()].flatMap(({ does, path, file }): RecordedFact[] => {
@@ -75,14 +75,14 @@ export class StagedFolder implements ToolFiles {
     });
   }
 
-  /** Nothing of it comes true: removes the bytes that it has stored. */
+  /** Drops the changes, and removes the bytes that it has stored. */
   async drop(): Promise<void> {
     const keys = [...this.staged.values()].flatMap(({ file }) => (file === null ? [] : [file.blob_key]));
     this.staged.clear();
     if (keys.length > 0) await this.folder.blobs.discard(keys);
   }
 
-  /** What a model is told whose changes were refused. */
+  /** Returns the text for a model whose changes were refused. */
   refusalOf(refusal: ToolFileRefusal): string {
     if (refusal === 'quota_full') return QUOTA_FULL;
     if (refusal === 'folder_full') return this.fullMessage();
@@ -115,14 +115,14 @@ export class StagedFolder implements ToolFiles {
     }
   }
 
-  /** The call has changed its mind about a path. */
+  /** Drops the staged change of a path, because the call changes it again. */
   private async forget(path: string): Promise<void> {
     const file = this.staged.get(path)?.file;
     this.staged.delete(path);
     if (file) await this.folder.blobs.discard([file.blob_key]);
   }
 
-  /** A path is a file or a folder, and never both. */
+  /** Throws FileRefused if a path would be both a file and a folder. */
   private refuseCrossing(path: string, rows: readonly FolderRow[]): void {
     const paths = this.pathsBeside(path, rows);
     const file = foldersOf(path).find((folder) => paths.has(folder));
@@ -131,7 +131,7 @@ export class StagedFolder implements ToolFiles {
     if (isFolder) throw new FileRefused(`${path} is a folder.`);
   }
 
-  /** Before bytes are stored in vain; the append looks again. */
+  /** Throws FileRefused before bytes are stored unnecessarily. The append checks again. */
   private refuseBeyondLimits(path: string, size: number, rows: readonly FolderRow[]): void {
     const { maxFiles, maxBytes } = this.folder.limits;
     const others = this.pathsBeside(path, rows);
@@ -144,7 +144,7 @@ export class StagedFolder implements ToolFiles {
     return `The folder can have at most ${maxFiles} files and ${maxBytes} bytes in all. Delete some first.`;
   }
 
-  /** The other paths of the folder with the call's changes, and the size of each. */
+  /** Returns the other paths of the folder with the call's changes, and their sizes. */
   private pathsBeside(path: string, rows: readonly FolderRow[]): Map<string, number> {
     const sizes = new Map<string, number>();
     for (const row of rows) if (row.path !== null) sizes.set(row.path, row.size);
@@ -164,7 +164,7 @@ function writablePath(given: string): string {
   return found.path;
 }
 
-/** What the log tells of a file that a Run has made. */
+/** Returns the facts of a file that a Run has made. */
 export function newFileFacts({ id: fileId, name, kind }: PreparedFile): RecordedFact[] {
   return [
     { type: 'file.changed', data: { fileId, name, kind, action: 'created' } },

@@ -1,6 +1,6 @@
 import { storableText } from '#domain';
 
-/** The first `maxBytes` bytes of UTF-8 of the text, never half a character, and the rest. */
+/** Splits the text after at most `maxBytes` bytes of UTF-8, never within a character. */
 export function splitUtf8(text: string, maxBytes: number): [string, string] {
   // A UTF-16 unit has 1 to 3 bytes.
   const mayFit = text.length <= maxBytes;
@@ -9,18 +9,18 @@ export function splitUtf8(text: string, maxBytes: number): [string, string] {
   return [text.slice(0, units), text.slice(units)];
 }
 
-/** The text in at most `maxBytes` bytes of UTF-8, `mark` at the end where it was cut. */
+/** Returns the text in at most `maxBytes` bytes of UTF-8, with `mark` at the end if it was cut. */
 export function cutUtf8(text: string, maxBytes: number, mark: string): string {
   if (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes) return text;
   return ownText(splitUtf8(text, maxBytes - Buffer.byteLength(mark))[0] + mark);
 }
 
-/** The same text, alone: what V8 cuts from a text keeps all of that in memory for as long as the delta lives. */
+/** Returns a copy of the text. In V8, a substring keeps its whole source text in memory. */
 export function ownText(text: string): string {
   return Buffer.from(text).toString();
 }
 
-/** A JSON object with `change` applied to every text in it, keys included; itself where nothing changes. */
+/** Returns a JSON object with `change` applied to every text, also to keys. Returns the same object if nothing changes. */
 export function mapTexts(value: Record<string, unknown>, change: (text: string) => string): Record<string, unknown> {
   return mapValue(value, change) as Record<string, unknown>;
 }
@@ -55,11 +55,11 @@ function mapFields(fields: Record<string, unknown>, change: (text: string) => st
   return isChanged ? Object.fromEntries(mapped) : fields;
 }
 
-/** Joins deltas of text whose borders may cut a surrogate pair in two, and makes them storable. */
+/** Makes deltas of text storable. A surrogate pair may be split between two deltas. */
 export class StorableDeltas {
   private half = '';
 
-  /** The delta as far as it is sure. */
+  /** Returns the delta, without a high surrogate at its end, which waits for the next delta. */
   push(delta: string): string {
     const text = this.half + delta;
     const last = text.slice(-1);
@@ -67,7 +67,7 @@ export class StorableDeltas {
     return storableText(text.slice(0, text.length - this.half.length));
   }
 
-  /** What was held back, when nothing follows. */
+  /** Returns the text that still waits, at the end of the stream. */
   end(): string {
     const half = this.half;
     this.half = '';

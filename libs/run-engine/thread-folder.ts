@@ -20,21 +20,21 @@ export interface FolderParts {
 }
 
 export interface FolderLimits {
-  /** Files that a folder can have, and bytes in all of them. */
+  /** The most files of a folder, and their total bytes. */
   maxFiles: number;
   maxBytes: number;
-  /** Bytes of one file that a Run makes. */
+  /** The most bytes of one file that a Run makes. */
   maxFileBytes: number;
 }
 
-/** Whose files these are: a Thread's, with the folder that its agent works in (`folderId`: the Thread or, of a pet, the agent). */
+/** The owner of the files: a Thread, and the folder of its agent. `folderId` is the Thread's id, or for a pet the agent's. */
 export interface FolderPlace {
   threadId: string;
   runId: string;
   folderId: string;
 }
 
-/** The files of a Thread as its agent sees them. Nothing of them is on this machine: each worker sees the same. */
+/** The files of a Thread as its agent sees them. No file is on this machine, so all workers see the same files. */
 export class ThreadFolder implements ThreadFiles {
   readonly blobs: BlobKeeper;
   readonly limits: FolderLimits;
@@ -52,12 +52,12 @@ export class ThreadFolder implements ThreadFiles {
     return visibleFiles(await this.rows());
   }
 
-  /** What there is, oldest first. */
+  /** Returns the rows of the folder, oldest first. */
   rows(): Promise<FolderRow[]> {
     return orUnavailable(this.files.listFolder(this.place.threadId, this.place.folderId));
   }
 
-  /** As they are when they are read, which may be later than they were listed. */
+  /** Reads the current bytes of a file, which may be newer than its listing. */
   async read(file: FolderFile, range?: ByteRange): Promise<AsyncIterable<Uint8Array>> {
     const row = await this.find(file);
     return row.size === 0 || (range && range.start >= row.size) ? nothing() : this.bytesOf(row, file, range);
@@ -71,7 +71,7 @@ export class ThreadFolder implements ThreadFiles {
     return row;
   }
 
-  /** Opened when they are wanted: nobody has to close what nobody reads. */
+  /** Yields bytes of a file. Opens the blob on the first read, so that an unread stream needs no close. */
   private async *bytesOf(row: FileRow, file: FolderFile, range?: ByteRange): AsyncGenerator<Uint8Array> {
     try {
       yield* (await this.open(row, file, range)) as AsyncIterable<Uint8Array>;
@@ -85,7 +85,7 @@ export class ThreadFolder implements ThreadFiles {
       return await this.blobs.get(row.blob_key, range);
     } catch (error) {
       if (!(error instanceof BlobMissing)) throw error;
-      // Written anew since it was looked up, and already swept.
+      // The file was rewritten after the look-up, and the old blob was already swept.
       const now = await this.find(file);
       if (now.blob_key !== row.blob_key) return this.blobs.get(now.blob_key, range);
       fileMetrics.lostFileReads.inc();
@@ -95,7 +95,7 @@ export class ThreadFolder implements ThreadFiles {
   }
 }
 
-/** Rows, oldest first, by the paths under which an agent sees them. */
+/** Returns the files of the rows, sorted by the path that the agent sees. The rows are ordered oldest first. */
 export function visibleFiles(rows: readonly FolderRow[]): FolderFile[] {
   const placed = rows.flatMap((row) => (row.path === null ? [] : [toFile(row, row.path, false)]));
   const beside = (['attachment', 'artifact'] as const).flatMap((kind) => {
@@ -113,7 +113,7 @@ function toFile({ id: fileId, mime_type: mimeType, size }: FolderRow, path: stri
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-/** What the work comes to; a storage or a database that does not answer is `storage_unavailable`, to be tried again. */
+/** Awaits the work. Throws `storage_unavailable`, which is retryable, if the storage or the database is unavailable. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

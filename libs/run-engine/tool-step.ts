@@ -24,11 +24,11 @@ import { cutUtf8, mapTexts } from './stored-text.ts';
 import type { ThreadFolder } from './thread-folder.ts';
 import { countStep } from './metrics.ts';
 
-/** What the log shows of a result (docs/spec/decisions.md#log), bytes of UTF-8. */
+/** The largest summary of a result in the log (docs/spec/decisions.md#log), bytes of UTF-8. */
 const MAX_SUMMARY_BYTES = 2 * 1024;
-/** The beginning of a result that the summary is made of, UTF-16 units: to look through all of it takes too long. */
+/** The summary is made from this beginning of a result, UTF-16 units. Scanning all of it takes too long. */
 const SUMMARIZED = 32 * 1024;
-/** What the model is given of a result. More is cut with a note rather than failing the Run: the model can ask for less. */
+/** The largest result for the model, bytes. More is cut with a note, because the model can ask for less. */
 const MAX_RESULT_BYTES = 1024 * 1024;
 const CUT_NOTE = '\n[The rest of the result was cut off: it is too large.]';
 
@@ -36,9 +36,9 @@ export interface ToolOutcome {
   facts: RecordedFact[];
   /** Rows of the files that the tool made, for the same append as the facts. */
   files: PreparedFile[];
-  /** What the tool does to the folder, for the same append too; the folder may have moved on since the tool looked. */
+  /** The tool's changes of the folder, for the same append. The folder may have changed since the tool looked. */
   folder?: FolderChanges | undefined;
-  /** The outcome instead: without the changes of the folder, and without the files where they are too many. */
+  /** Returns the outcome after a refusal: without the changes of the folder, and without the files if the quota is full. */
   refused: (why: ToolFileRefusal) => Promise<ToolOutcome>;
 }
 
@@ -50,8 +50,8 @@ export interface ToolStepParts {
 }
 
 /**
- * Runs one call once. Every failure of the tool is an outcome. Throws the signal's reason, and `storage_unavailable` where a
- * tool failed for an artifact that could not be stored: it may succeed when tried again.
+ * Runs one call once. Every failure of the tool is an outcome. Throws the signal's reason. Throws `storage_unavailable`, which is
+ * retryable, if an artifact could not be stored.
  */
 export async function takeToolStep(
   { blobs, maxFileBytes, logger }: ToolStepParts,
@@ -67,7 +67,7 @@ export async function takeToolStep(
     files: folder,
     toolCallId: call.toolCallId,
     saveArtifact: async ({ mimeType, ...artifact }) => {
-      // Where the bytes and the name say nothing: it may be a tool server's word.
+      // Used only if the bytes and the name do not tell the type, because it may come from a tool server.
       const source = { ...artifact, declaredType: mimeType ?? '', maxBytes: maxFileBytes };
       const file = await storeArtifact(blobs, context.runId, source).catch((error: unknown) => {
         if (error instanceof BlobStoreUnavailable || isDatabaseUnavailable(error)) notStored = error;
@@ -81,14 +81,14 @@ export async function takeToolStep(
   const counted = countStep('tool');
   let result: ToolResult;
   try {
-    // An async function: what a tool throws at once is caught like everything else.
+    // The async function also catches what a tool throws synchronously.
     result = await untilAborted((async () => tool.execute(call.toolInput, toolContext))(), context.signal);
   } catch (error) {
     counted(context.signal.aborted ? 'stopped' : 'error');
     context.signal.throwIfAborted();
     await folder.drop();
     if (notStored !== null) throw new HarnessError('storage_unavailable', { cause: notStored });
-    // Files that cannot be read or written now are nothing that the model could deal with.
+    // The model cannot handle unavailable files.
     if (error instanceof HarnessError && error.code === 'storage_unavailable') throw error;
     logger.warn({ err: error, ...namesOf(context), toolName: call.toolName }, 'tool failed');
     const isKnown = error instanceof HarnessError || error instanceof FileRefused || error instanceof NoRoom;
@@ -96,7 +96,7 @@ export async function takeToolStep(
   }
   counted(result.isError ? 'error' : 'ok');
   const durationMs = Math.round(performance.now() - startedAt);
-  // All or none with the result: what a tool calls an error has changed nothing.
+  // A result that is an error changes no files.
   if (result.isError) await folder.drop();
   const made = [...files];
   const completed = completedFact(call, result.isError ? 'error' : 'ok', result, durationMs);
@@ -114,13 +114,13 @@ export async function takeToolStep(
 
 const namesOf = ({ threadId, runId, attempt }: RunContext) => ({ threadId, runId, attempt });
 
-/** How a call ends that was not run. */
+/** Returns the result of a call that was not run. */
 export function settledFact(call: ToolCall, as: Settlement, detail?: string): RecordedFact {
   const { outcome, text } = SETTLEMENTS[as];
   return completedFact(call, outcome, { text: detail === undefined ? text : `${text} ${detail}` }, null);
 }
 
-/** The call as the log may show it. */
+/** Returns the call as the public log shows it. */
 export function publicCall(call: ToolCall): ToolCall {
   return { ...call, toolInput: mapTexts(call.toolInput, withoutCitations) };
 }
@@ -138,7 +138,7 @@ function completedFact(
 }
 
 function storedResult(text: string): string {
-  // First, because looking through 16 MiB for what cannot be stored takes 70 ms.
+  // Cuts first, because making 16 MiB storable takes 70 ms.
   const beginning = beginningOf(text, 2 * MAX_RESULT_BYTES);
   const mark = beginning.length < text.length ? CUT_NOTE : '';
   return cutUtf8(storableText(beginning) + mark, MAX_RESULT_BYTES, CUT_NOTE);

@@ -4,7 +4,7 @@ import { noteFailure, traced, type Attributes, type Span } from '#platform';
 import type { Claim } from './claim.ts';
 import type { ToolOutcome } from './tool-step.ts';
 
-/** What one claim does for its Run, from the claim to how it ended. Booting, steps and appends are in it. */
+/** Traces the work on a claimed Run as the parent span of its boot, steps and appends. */
 export function tracedRun(claim: Claim, work: () => Promise<void>): Promise<void> {
   const { threadId, runId } = claim.job;
   const { state } = claim.thread;
@@ -28,12 +28,12 @@ export function tracedRun(claim: Claim, work: () => Promise<void>): Promise<void
   );
 }
 
-/** From the claim to the first step: loads the agent version, the transcript and the tools. */
+/** Traces the boot, which loads the agent version, the transcript and the tools. */
 export function tracedBoot<T>(boot: () => Promise<T>): Promise<T> {
   return traced('boot', () => ({}), boot);
 }
 
-/** What is not of this Run's claim any more is for the next to tell. */
+/** Sets the outcome. After a lost claim, the span of the next claim reports the status. */
 function noteEnd(span: Span, { job, thread, stopReason }: Claim): void {
   if (stopReason !== null) span.setAttribute('spool.run.stop_reason', stopReason);
   if (stopReason === 'gone' || stopReason === 'unsure') return;

@@ -17,7 +17,7 @@ export type TranscriptEvent = { occurredAt?: string } & (
   | Given<'tool.completed', Omit<ToolCompleted, 'summary'>>
 );
 
-/** An event with only that of its data which a transcript needs. */
+/** An event with only the data that a transcript needs. */
 type Given<Type extends ThreadEventType, Data> = Omit<EventOf<Type>, 'data'> & { data: Data };
 
 export interface TranscriptOf {
@@ -71,7 +71,7 @@ export function transcriptOf(
   return [...ordered, ...[...early.values(), ...(own ? [own] : [])].map(({ message }) => message)];
 }
 
-/** Of a newer release, or spoilt: the types of what is stored are a promise that nobody has checked. */
+/** Returns whether a stored event has the expected shape. It may be of a newer release, or corrupt. */
 function isReadable(event: TranscriptEvent & { schemaVersion?: number }): boolean {
   const { type, schemaVersion = EVENT_TYPES[type].schemaVersion } = event;
   if (schemaVersion !== EVENT_TYPES[type].schemaVersion || !isObject(event.data)) return false;
@@ -105,7 +105,7 @@ function isUsage(usage: unknown): boolean {
   return [inputTokens, outputTokens, cachedInputTokens ?? 0].every(Number.isFinite);
 }
 
-/** Left out, or as it is to be. */
+/** Returns whether the value is omitted or valid. */
 const isMaybe = (value: unknown, is: (value: unknown) => boolean): boolean => value === undefined || is(value);
 
 const areListedTexts = (value: unknown): boolean => Array.isArray(value) && areTexts(...(value as unknown[]));
@@ -115,8 +115,8 @@ const areTexts = (...values: unknown[]): boolean => values.every((value) => type
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The transcript as messages for a model. A call that an ended Run left open gets an answer too: providers refuse a
- * conversation in which a call has none.
+ * Returns the transcript as messages for a model. A call that an ended Run left open gets a result, because providers reject a
+ * conversation with an unanswered call.
  */
 export function toMessages(events: readonly TranscriptEvent[]): TranscriptMessage[] {
   const messages: TranscriptMessage[] = [];
@@ -159,7 +159,7 @@ type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
 const messages = new WeakMap<TranscriptEvent, TranscriptMessage>();
 
-/** One for each event, however often it is asked for: what a harness has counted of a large message, it knows again. */
+/** Returns always the same message for an event, so a harness can cache the size of a large message. */
 function messageOf<Event extends TranscriptEvent>(
   event: Event,
   make: (event: Event) => TranscriptMessage,

@@ -19,7 +19,7 @@ export interface WorkerLoopOptions {
   bus: LiveBus;
   engine: RunEngine;
   leases: LeaseKeeper;
-  /** The worker process, as claims and the table `workers` name it. */
+  /** The id of the worker process in claims and in the table `workers`. */
   holder: string;
   slots: number;
   /** Checks the sandbox of tool servers. Rejects with ConfigError. */
@@ -32,7 +32,7 @@ export interface WorkerLoopOptions {
 /** `draining`: takes no job, lets steps end. `cutting`: steps are cut off and their Runs handed over. */
 export type WorkerStage = 'idle' | 'running' | 'draining' | 'cutting' | 'stopped';
 
-/** One worker of the process: takes offers from the queue and has the engine execute them, so many at once. */
+/** The worker of the process: takes jobs from the queue, and executes up to `slots` of them at a time. */
 export class WorkerLoop {
   stage: WorkerStage = 'idle';
   private readonly executing = new Set<Promise<void>>();
@@ -40,13 +40,13 @@ export class WorkerLoop {
   private registered: RegisteredWorker | null = null;
   private starting: Promise<void> | null = null;
   private stopping: Promise<void> | null = null;
-  /** Ends with the outage of the database, or when the worker stops; null if there is none. */
+  /** Resolves when the database is available again or the worker stops; null without an outage. */
   private outage: Promise<void> | null = null;
   private ignoreWakes = (): void => undefined;
 
   constructor(private readonly options: WorkerLoopOptions) {}
 
-  /** How many offers are being executed. */
+  /** The number of jobs being executed. */
   get active(): number {
     return this.executing.size;
   }
@@ -72,11 +72,11 @@ export class WorkerLoop {
   }
 
   /**
-   * In two stages: takes no further job and lets steps end within the grace period, handing over each
-   * Run whose step has ended; then cuts off the others and hands them over too.
+   * Stops in two stages. First takes no further job, lets steps end within the grace period, and hands over each Run whose step
+   * has ended. Then cuts off the other steps and hands their Runs over too.
    */
   stop(): Promise<void> {
-    // Also while it starts, which with the database away takes its time: it must not take Runs afterwards.
+    // Also during a start, which is slow during an outage of the database. It must not take Runs afterwards.
     if (this.starting !== null) this.stopping ??= this.stopInStages();
     return this.stopping ?? Promise.resolve();
   }
@@ -93,7 +93,7 @@ export class WorkerLoop {
     grace.abort();
     this.stage = 'cutting';
     engine.cutSteps();
-    // Bounded by the leases: a hand-over that cannot be stored ends with its claim's.
+    // Bounded by the leases: a hand-over that cannot be stored ends with its lease.
     await this.whenIdle();
     this.ignoreWakes();
     await leases.stop();
@@ -105,7 +105,7 @@ export class WorkerLoop {
     logger.info('worker stopped');
   }
 
-  /** A worker without a database takes no jobs: it could only hold them back from workers that have one. */
+  /** Executes a job. Without a database, it returns the job to the queue, for workers that have one. */
   private async execute(job: RunJob): Promise<void> {
     try {
       await this.options.engine.executeJob(job);
