@@ -49,7 +49,7 @@ const isBlocked = async (): Promise<boolean> => {
   return rowCount !== 0;
 };
 
-it('stores booting until the tools are loaded, then running while a slow model is still silent', async () => {
+it('stores booting until the tools are loaded, then running before a slow model responds', async () => {
   const { harness, booted, said } = slowHarness();
   const { leases, threadId, runId, execution, commits } = await boot(harness);
   await booted.reached;
@@ -70,13 +70,13 @@ it('stores booting until the tools are loaded, then running while a slow model i
   expectInvariants(await world.stream(threadId));
 });
 
-it('needs no separate append for the start if the first facts come at once', async () => {
+it('stores the start with the first facts if they come immediately', async () => {
   const { commits, execution } = await boot(scriptedHarness(answer));
   await execution;
   expect(commits()).toEqual(['run.claimed', 'run.started assistant.text_added', ENDS]);
 });
 
-it('shows a step that fails at once as a failure of a started Run', async () => {
+it('stores the start of a Run whose first step fails immediately', async () => {
   const fails = async function* (): AsyncGenerator<StepEvent> {
     yield* [];
     throw new HarnessError('provider_rejected');
@@ -113,7 +113,7 @@ it('does not start a Run that ended while its start waited for the append', asyn
   expect(claim!.stopReason).toBeNull();
 });
 
-it('requeues, and in the end fails, a Run that cannot boot, and never starts it', async () => {
+it('requeues a Run that cannot boot, fails it in the end, and never starts it', async () => {
   const broken: Harness = {
     ...scriptedHarness(answer),
     tools: async () => Promise.reject(new HarnessError('tool_server_unavailable')),
@@ -143,7 +143,7 @@ it('stops when the Run is cancelled while it boots', async () => {
   expect(await world.types(threadId)).not.toContain('run.started');
 });
 
-it('learns from the append of the start that the Run was cancelled, and stores nothing more', async () => {
+it('stores no more facts if the append of the start shows that the Run was cancelled', async () => {
   const { harness, booted } = slowHarness();
   const { leases, threadId, execution } = await boot(harness);
   await booted.reached;
@@ -179,7 +179,7 @@ it('hands over without a start if the worker drains when boot ends', async () =>
   expect(commits()).toEqual(['run.claimed', 'run.requeued thread.status_entered']);
 });
 
-it('goes back to queued when its worker is lost while it boots, and starts once, by another worker', async () => {
+it('requeues a Run whose worker is lost during the boot, and starts it once on another worker', async () => {
   const { harness, booted, said } = slowHarness();
   const { leases, job, threadId, runId, execution } = await boot(harness);
   await booted.reached;

@@ -11,7 +11,7 @@ const usage = { inputTokens: 1, outputTokens: 1 };
 
 const long = (letter: string, length = 300) => letter.repeat(length);
 
-/** A step that says, asks and gets a lot. */
+/** Returns the events of a step with a long text, input and result. */
 function step(id: string): TranscriptEvent[] {
   const message = answered(long('s'), [{ ...call(id), toolInput: { text: long('i') } }]);
   const result = completed(id);
@@ -29,7 +29,7 @@ function bounded(events: TranscriptEvent[], { bytes = BOUNDS.bytes, slack = 0 } 
 
 const isCut = (event: TranscriptEvent): boolean => JSON.stringify(event.data).length < 300;
 
-it('keeps the newest whole, and of what is older that it was', () => {
+it('keeps the newest events whole, and cuts older ones', () => {
   const steps = ['1', '2', '3', '4'].flatMap(step);
   const events = bounded(steps, { bytes: 1_600 });
   expect(events.map(isCut)).toEqual([false, true, true, true, true, true, false, false, false]);
@@ -38,18 +38,18 @@ it('keeps the newest whole, and of what is older that it was', () => {
   expect(events.slice(6)).toEqual(steps.slice(5));
 });
 
-it('is the same wherever the Run began to be held in memory', () => {
+it('is the same for a Run that was booted at any step', () => {
   const steps = ['1', '2', '3', '4'].flatMap(step);
   const events = bounded(steps);
   expect(new BoundedTranscript([...events], BOUNDS, 0).events).toEqual(events);
 });
 
-it('cuts nothing before there is more than is kept, and the slack', () => {
+it('cuts nothing until the limit and the slack are exceeded', () => {
   const steps = ['1', '2'].flatMap(step);
   expect(bounded(steps, { slack: 2_000 }).slice(1)).toEqual(steps);
 });
 
-it('keeps the newest message of the model, however large, until there is a newer one: its calls may still have to be run', () => {
+it('keeps the newest message of the model whole at any size, because its calls may have to run', () => {
   const [message, result] = step('1') as [TranscriptEvent, TranscriptEvent];
   const events = bounded([message, result], { bytes: 0 });
   expect(events.map(isCut)).toEqual([false, false, true]);
@@ -58,7 +58,7 @@ it('keeps the newest message of the model, however large, until there is a newer
   expect(later.map(isCut)).toEqual([false, true, true, false, true]);
 });
 
-it('cuts what the model wrote instead of a JSON object, and never half a character', () => {
+it('cuts invalid input of the model, and never within a character', () => {
   const toolCalls = [{ ...call('1'), invalidInput: `${'x'.repeat(9)}😀${long('x')}` }];
   const events = bounded([answered('', toolCalls), answered(`${'x'.repeat(9)}😀${long('x')}`), answered('')], {
     bytes: 0,
@@ -75,7 +75,7 @@ it('cuts the text of an old stopped message, and counts it', () => {
   expect(new BoundedTranscript([stopped(long('x', 301))], { ...BOUNDS, bytes: 0 }, 300).events.some(isCut)).toBe(true);
 });
 
-it('changes nothing of what a Run does next, nor of which messages there are', () => {
+it('changes neither the next action of a Run nor its messages', () => {
   const rules: Rules = {
     runId: 'A',
     limits: { maxSteps: 100, maxTokens: 9 },
@@ -94,7 +94,7 @@ it('changes nothing of what a Run does next, nor of which messages there are', (
   }
 });
 
-it('costs a step no more after hundreds of steps than after few', () => {
+it('costs the same per step after hundreds of steps as after a few', () => {
   const transcript = new BoundedTranscript([said('q')], BOUNDS, 5_000);
   let cuts = 0;
   for (let i = 0; i < 400; i++) {
@@ -102,27 +102,27 @@ it('costs a step no more after hundreds of steps than after few', () => {
     for (const { type, data } of step(String(i))) transcript.add({ type, data } as RecordedFact, fence);
     if (transcript.events.filter(isCut).length > before) cuts += 1;
   }
-  // Some 1,200 units a step, and 5,000 come together before something is cut.
+  // A step adds some 1,200 units, and 5,000 accumulate before a cut.
   expect(cuts).toBeLessThan(400 / 4);
   expect(cuts).toBeGreaterThan(400 / 8);
 });
 
-it('lets go of what it cuts', () => {
+it('releases the memory of cut texts', () => {
   const MIB = 1024 * 1024;
   const transcript = new BoundedTranscript([said('q')]);
   const before = heapUsed();
   for (let i = 0; i < 400; i++) {
-    // Smaller than what Node keeps outside V8's heap.
+    // Smaller texts than Node keeps outside V8's heap.
     const result = Buffer.alloc(MIB / 4, i).toString('latin1');
     for (const { type, data } of [answered('', [call(String(i))]), completed(String(i))])
       transcript.add({ type, data: 'result' in data ? { ...data, result } : data } as RecordedFact, fence);
   }
-  // 8 MiB, the slack, and what Jest itself leaves; 100 MiB were given.
+  // 8 MiB, the slack, and the memory of Jest. The texts had 100 MiB.
   expect((heapUsed() - before) / MIB).toBeLessThan(30);
   expect(transcript.events).toHaveLength(801);
 });
 
-/** Bytes, without what nobody has any more. */
+/** Returns the used bytes of the heap after a garbage collection. */
 function heapUsed(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed;

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** An organization, and the work rows of its Runs. */
+/** An organization, and the work items of its Runs. */
 async function makeOrganization(maxRuns: number | null = null) {
   const id = ulid();
   await world.pool.query('insert into organizations (id, name, max_runs) values ($1, $2, $3)', [
@@ -43,7 +43,7 @@ const claimedCount = async (organizationId: string) => {
   return rows[0]!.count;
 };
 
-/** A worker whose Runs are all held in a tool until the test opens it. */
+/** Makes a worker whose Runs wait in a tool until the test opens the gate. */
 async function makeHoldingWorker() {
   const held = gate();
   const hold = tool('hold', async () => held.pass().then(() => ok('')), { idempotent: true });
@@ -51,7 +51,7 @@ async function makeHoldingWorker() {
   return { engine, held };
 }
 
-/** Executes one Run, and answers when it holds its claim; `end` lets it end. */
+/** Executes one Run, and resolves when the Run is claimed. `end` ends it. */
 async function begin(said: { job: Parameters<Awaited<ReturnType<World['makeWorker']>>['engine']['executeJob']>[0] }) {
   const { engine, held } = await makeHoldingWorker();
   const execution = engine.executeJob(said.job);
@@ -64,15 +64,15 @@ async function begin(said: { job: Parameters<Awaited<ReturnType<World['makeWorke
   };
 }
 
-/** It is offered once more, after others made room. */
+/** Waits until the Run is admitted and enqueued again. */
 const isEnqueuedAgain = (runId: string, before: number) =>
-  eventually(() => world.jobs.slice(before).some((job) => job.runId === runId), { what: `${runId} is let in` });
+  eventually(() => world.jobs.slice(before).some((job) => job.runId === runId), { what: `${runId} is admitted` });
 
 const twoAtOnce = { ...scripted, concurrency: { runs: 2 } };
 const oneAtOnce = { ...scripted, concurrency: { runs: 1 } };
 
 describe('the concurrency limit of an agent', () => {
-  it('has a Run wait that would be one too many, its queue time standing still, and lets it in when one ends', async () => {
+  it('makes a surplus Run wait without using queue time, and admits it when another Run ends', async () => {
     const agent = await world.makeAgent(twoAtOnce, await makeOrganization());
     const [first, second, third] = [
       await world.sayTo(agent, '1'),
@@ -99,13 +99,13 @@ describe('the concurrency limit of an agent', () => {
     expect((await world.summary(third.runId)).status).toBe('completed');
   });
 
-  it('is never exceeded however many workers claim at once, and all Runs end', async () => {
+  it('is never exceeded by many workers that claim at the same time, and all Runs end', async () => {
     const organizationId = await makeOrganization();
     const agent = await world.makeAgent({ ...scripted, concurrency: { runs: 3 } }, organizationId);
     let [now, most, done] = [0, 0, 0];
     const count = tool('count', async () => {
       most = Math.max(most, ++now);
-      // The first two wait for a third, however slow the machine is.
+      // The first two wait for a third, even on a slow machine.
       await eventually(() => most >= 3, { what: 'three are under way' });
       await sleep(20);
       now--;
@@ -138,7 +138,7 @@ describe('the concurrency limit of an agent', () => {
     expect(await claimedCount(organizationId)).toBe(0);
   });
 
-  it('lets as many claims be made as may be, of those that are made at the same moment', async () => {
+  it('allows as many of the simultaneous claims as its value', async () => {
     const organizationId = await makeOrganization();
     const agent = await world.makeAgent({ ...scripted, concurrency: { runs: 2 } }, organizationId);
     const workers = await Promise.all(Array.from({ length: 6 }, makeHoldingWorker));
@@ -159,7 +159,7 @@ describe('the concurrency limit of an agent', () => {
     for (const { held } of workers) held.open();
   });
 
-  it('is taken in the order in which Runs came: who comes later waits behind those who wait', async () => {
+  it('admits Runs in their order: a new Run waits behind earlier ones', async () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const first = await world.sayTo(agent, '1');
     const one = await begin(first);
@@ -167,8 +167,8 @@ describe('the concurrency limit of an agent', () => {
     const { engine } = await makeHoldingWorker();
     await engine.executeJob(second.job);
     await one.end();
-    await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'the second is let in' });
-    // Nobody is claimed, and nobody waits: but a place is kept.
+    await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'the second is admitted' });
+    // No Run is claimed and none waits, but a place is reserved.
     await engine.executeJob(third.job);
     expect(await workOf(third.runId)).toMatchObject({ state: 'limited' });
     const two = await begin(second);
@@ -176,7 +176,7 @@ describe('the concurrency limit of an agent', () => {
     expect((await world.summary(second.runId)).status).toBe('completed');
   });
 
-  it('does not count who waits for a person', async () => {
+  it('does not count Runs that wait for a person', async () => {
     const agent = await world.makeAgent({ concurrency: { runs: 1 } }, await makeOrganization());
     const { engine } = await world.makeWorker();
     const asks = await world.sayTo(agent, '/confirm');
@@ -187,7 +187,7 @@ describe('the concurrency limit of an agent', () => {
     expect((await world.summary(other.runId)).status).toBe('completed');
   });
 
-  it('has room again by the commit of an interrupt, whatever the worker does', async () => {
+  it('has room again with the commit of an interrupt, before the worker stops', async () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const one = await begin(first);
@@ -200,7 +200,7 @@ describe('the concurrency limit of an agent', () => {
     await one.end();
   });
 
-  it('that is lifted lets all in, also where nothing ends', async () => {
+  it('admits all waiting Runs when it is removed, even if no Run ends', async () => {
     const organizationId = await makeOrganization(1);
     const agent = await world.makeAgent(scripted, organizationId);
     const said = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2'), await world.sayTo(agent, '3')];
@@ -209,7 +209,7 @@ describe('the concurrency limit of an agent', () => {
     for (const { job } of said.slice(1)) await engine.executeJob(job);
     const letIn = async () => (await lookAtLimits(world.pool, null)).map(({ runId }) => runId);
     expect(await letIn()).toEqual([]);
-    // A look that began when the two became limited would let them in first.
+    // A look that began when the two became limited would admit them first.
     await world.limitsAreQuiet();
     await setLimit(organizationId, null);
     expect((await letIn()).toSorted()).toEqual(
@@ -223,7 +223,7 @@ describe('the concurrency limit of an agent', () => {
 });
 
 describe('the concurrency limit of an organization', () => {
-  it('is for all its agents together, and one agent that is at its own limit does not stop the others', async () => {
+  it('applies to all its agents together, and an agent at its own limit does not block the others', async () => {
     const organizationId = await makeOrganization(2);
     const [small, large] = [
       await world.makeAgent(oneAtOnce, organizationId),
@@ -249,7 +249,7 @@ describe('the concurrency limit of an organization', () => {
   });
 
   it.each(['organization', 'agent'] as const)(
-    'has what is ready behind those who wait for the limit of the %s wait too, without an offer',
+    'makes ready Runs wait behind earlier ones that wait for the limit of the %s, without enqueueing them',
     async (whose) => {
       const organizationId = await makeOrganization(whose === 'organization' ? 1 : null);
       const agent = await world.makeAgent(whose === 'agent' ? oneAtOnce : scripted, organizationId);
@@ -275,8 +275,8 @@ describe('the concurrency limit of an organization', () => {
   );
 });
 
-describe('who waits for a limit', () => {
-  it('is not let pass by an old job of its own', async () => {
+describe('a Run that waits for a limit', () => {
+  it('is not claimed through its old job', async () => {
     const agent = await world.makeAgent(twoAtOnce, await makeOrganization());
     const said: Awaited<ReturnType<World['sayTo']>>[] = [];
     for (let i = 0; i < 4; i++) said.push(await world.sayTo(agent, `${i}`));
@@ -285,14 +285,14 @@ describe('who waits for a limit', () => {
     await engine.executeJob(said[2]!.job);
     await engine.executeJob(said[3]!.job);
     await one.end();
-    await eventually(async () => (await workOf(said[2]!.runId))?.state === 'ready', { what: 'the first is let in' });
-    // One is claimed and one has a place; the fourth waits, and its job comes once more.
+    await eventually(async () => (await workOf(said[2]!.runId))?.state === 'ready', { what: 'the first is admitted' });
+    // One is claimed and one has a place. The fourth waits, and its job is delivered again.
     await engine.executeJob(said[3]!.job);
     expect(await workOf(said[3]!.runId)).toMatchObject({ state: 'limited' });
     await two.end();
   });
 
-  it('goes before those who were never claimed, when its worker has handed it over', async () => {
+  it('goes before Runs that were never claimed, if its worker has handed it over', async () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const { engine, held } = await makeHoldingWorker();
@@ -309,7 +309,7 @@ describe('who waits for a limit', () => {
     await again.end();
   });
 
-  it('waits, and its worker goes on, also where the answer to that is lost', async () => {
+  it('waits, and its worker continues, even if the response to the claim is lost', async () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const one = await begin(first);
@@ -317,7 +317,7 @@ describe('who waits for a limit', () => {
     try {
       const { engine } = await world.makeWorker({ url: proxy.through(world.url) });
       const lost = proxy.dropNextAnswer((request) => request.includes('commit'));
-      // Throws where the refusal is taken for a database that is away.
+      // Throws if the refusal is mistaken for an outage of the database.
       await engine.executeJob(second.job);
       await lost;
     } finally {
@@ -327,11 +327,11 @@ describe('who waits for a limit', () => {
     await one.end();
   });
 
-  it('keeps the queue time that passed while the queue was away', async () => {
+  it('keeps the queue time that passed during an outage of the queue', async () => {
     const agent = await world.makeAgent(oneAtOnce, await makeOrganization());
     const [first, second] = [await world.sayTo(agent, '1'), await world.sayTo(agent, '2')];
     const one = await begin(first);
-    // Ready for a minute, then the queue was away for a quarter of an hour; its limit is ten minutes.
+    // The Run was ready for a minute before an outage of 15 minutes. Its limit is 10 minutes.
     await world.pool.query(
       `update run_work set since = since - interval '16 minutes', due_at = due_at - interval '16 minutes' where run_id = $1`,
       [second.runId],
@@ -343,14 +343,14 @@ describe('who waits for a limit', () => {
     await engine.executeJob(second.job);
     await world.pool.query(`delete from queue_controls where queue = 'specs (away)'`);
     await one.end();
-    await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'it is let in' });
+    await eventually(async () => (await workOf(second.runId))?.state === 'ready', { what: 'it is admitted' });
     const minutesLeft = ((await workOf(second.runId))?.msLeft ?? 0) / 60_000;
     expect(minutesLeft).toBeGreaterThan(8.5);
     expect(minutesLeft).toBeLessThan(9.1);
   });
 });
 
-it('costs an agent without limits nothing: its claim is the one statement that it was', async () => {
+it('adds no statement to the claim of an agent without limits', async () => {
   const { engine, store } = await world.makeWorker({
     harnesses: [
       scriptedHarness(async function* () {

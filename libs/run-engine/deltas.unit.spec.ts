@@ -4,7 +4,7 @@ import { DeltaGatherer, DeltaWriter, type Delta } from './deltas.ts';
 const text = (deltas: Delta[]) => deltas.map(({ data }) => data.text).join('');
 
 describe('DeltaGatherer', () => {
-  it('sends the first delta at once, then every 50 ms', () => {
+  it('sends the first delta immediately, then every 50 ms', () => {
     const gatherer = new DeltaGatherer();
     expect(gatherer.dueIn(0)).toBeNull();
     gatherer.add('assistant.text_added', 'a');
@@ -16,7 +16,7 @@ describe('DeltaGatherer', () => {
     expect(gatherer.dueIn(1_090)).toBe(0);
   });
 
-  it('sends 2 KiB at once', () => {
+  it('sends 2 KiB immediately', () => {
     const gatherer = new DeltaGatherer();
     gatherer.take(0);
     gatherer.add('assistant.text_added', 'x'.repeat(2047));
@@ -25,7 +25,7 @@ describe('DeltaGatherer', () => {
     expect(gatherer.dueIn(1)).toBe(0);
   });
 
-  it('takes the largest message, whole', async () => {
+  it('gathers the largest message completely', async () => {
     for (const letter of ['x', 'ä', '漢', '😀']) {
       const message = letter.repeat((1024 * 1024) / letter.length);
       const gatherer = new DeltaGatherer();
@@ -55,7 +55,7 @@ describe('DeltaGatherer', () => {
     expect(gatherer.take(0)).toEqual([]);
   });
 
-  it('cuts what is larger than a delta between characters', () => {
+  it('splits a text larger than a delta between characters', () => {
     const gatherer = new DeltaGatherer();
     const long = 'x' + '😀'.repeat(2_000);
     for (const part of [long.slice(0, 5), long.slice(5, 4_001), long.slice(4_001)])
@@ -68,7 +68,7 @@ describe('DeltaGatherer', () => {
 });
 
 describe('DeltaWriter', () => {
-  /** An append that is under way until `answer`, a clock, and the one timer that may be set. */
+  /** Makes a writer with a clock, one timer, and an append that ends with `answer`. */
   function makeWriter() {
     const clock = fixedClock(0);
     const sent: Delta[][] = [];
@@ -105,7 +105,7 @@ describe('DeltaWriter', () => {
     };
   }
 
-  it('has one append under way, in which time the next deltas gather', async () => {
+  it('sends one append at a time, and gathers the next deltas meanwhile', async () => {
     const { writer, advance, answer, sentTexts } = makeWriter();
     writer.add('assistant.text_added', 'a');
     writer.add('assistant.text_added', 'b');
@@ -117,7 +117,7 @@ describe('DeltaWriter', () => {
     expect(sentTexts()).toEqual(['a', 'bc']);
   });
 
-  it('waits the rest of 50 ms when the append was quicker', async () => {
+  it('waits for the rest of 50 ms after a faster append', async () => {
     const { writer, advance, answer, sentTexts } = makeWriter();
     writer.add('assistant.text_added', 'a');
     answer()?.resolve();
@@ -130,7 +130,7 @@ describe('DeltaWriter', () => {
     expect(sentTexts()).toEqual(['a', 'bc']);
   });
 
-  it('gives the rest to the one who ends it, after the append under way', async () => {
+  it('returns the unsent deltas from `finish`, after the append under way', async () => {
     const { writer, advance, answer, sentTexts, hasTimer } = makeWriter();
     writer.add('assistant.text_added', 'a');
     writer.add('assistant.text_added', 'b');
@@ -142,7 +142,7 @@ describe('DeltaWriter', () => {
     expect(hasTimer()).toBe(false);
   });
 
-  it('throws what an append threw, at the next delta and at the end', async () => {
+  it('throws the error of an append at the next delta and at the end', async () => {
     const { writer, answer } = makeWriter();
     writer.add('assistant.text_added', 'a');
     answer()?.reject(new Error('refused'));

@@ -27,19 +27,19 @@ import { RunEngine } from './run-engine.ts';
 import type { RunMemory } from './run-room.ts';
 import type { FolderLimits } from './thread-folder.ts';
 
-/** For specs: a database of their own, and workers on it whose offers are made by hand. Everything in it is real. */
+/** For specs: a separate database, and workers that the spec gives jobs. Everything is real. */
 export type World = Awaited<ReturnType<typeof makeWorld>>;
 
 export interface WorkerOptions {
   leaseMs?: number;
   harnesses?: Harness[];
   isPaused?: () => boolean;
-  /** Instead of the cap of the world. */
+  /** Replaces the cap of the world. */
   slotsPerOrganization?: () => Promise<number | null>;
-  /** Through a proxy, say. */
+  /** A separate URL of the database, such as that of a proxy. */
   url?: string;
   logger?: Logger;
-  /** Default: as much as they ask for. */
+  /** The memory of Runs; default: unlimited. */
   memory?: RunMemory;
 }
 
@@ -49,9 +49,9 @@ const FOLDER_LIMITS: FolderLimits = { maxFiles: 1_000, maxBytes: 1024 ** 3, maxF
 interface WorldOptions {
   leaseMs?: number;
   folderLimits?: FolderLimits;
-  /** The part of all slots that one organization may hold. */
+  /** The share of all slots that one organization may hold. */
   slotsPercent?: number;
-  /** Instead of a folder of its own. */
+  /** Replaces the folder of the world. */
   blobStore?: BlobStore;
 }
 
@@ -67,7 +67,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   const { pool } = await open(testDatabase.url);
   const { pool: ownerPool } = await open(testDatabase.ownerUrl);
   const store = new ThreadStore(pool);
-  /** What became ready, newest last, whoever made it so. */
+  /** The jobs of all Runs that became ready, newest last. */
   const jobs: RunJob[] = [];
   const commits: string[] = [];
   const silent = createLogger('silent', 'run-engine spec');
@@ -86,12 +86,12 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
   const handler = new CommandHandler({ store, leaseMs, onCommit });
   const organizationId = ulid();
   await pool.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Specs']);
-  // Never started: engines look at versions only, which do not change.
+  // Not started, because engines read only versions, which never change.
   const watch = new PolicyWatch({ versions: openPolicyVersions(testDatabase.url) });
   const files = new FileStore(pool);
   const blobs = new BlobKeeper({ pool, store: others.blobStore ?? new DiskBlobStore(folder), logger: silent });
 
-  /** A worker process: an engine with its own leases, and its own pool where it has a URL. */
+  /** Makes a worker: an engine with its own leases, and its own pool if it has a URL. */
   async function makeWorker(options: WorkerOptions = {}) {
     const { harnesses: others = [], isPaused = () => false, url, logger = silent } = options;
     const { slotsPerOrganization = () => controls.slotsPerOrganization() } = options;
@@ -104,7 +104,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     const leases = new LeaseKeeper({ renewer, leaseMs: lease, logger });
     const tasks = new TaskPool({ size: 2, memoryBytes: 256 * 1024 * 1024, logger });
     const ownStore = new ThreadStore(own.pool);
-    // As the live bus does it: a process hears of its own commits at once.
+    // Like the live bus: a process receives its own commits immediately.
     const onOwnCommit = (commit: Commit): void => {
       onCommit(commit);
       engine.wake(commit.after.threadId, commit.after.version);
@@ -141,7 +141,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     return { agentId, organizationId: organization, agentVersion, limits: runLimits(agentManifestSchema.parse(input)) };
   }
 
-  /** A Thread of a new agent with a first message; the answer's offer is the one to execute. */
+  /** Creates a Thread of a new agent with a first message. Returns also the job to execute. */
   const say = async (text: string, manifest: Partial<AgentManifestInput> = {}) =>
     sayTo(await makeAgent(manifest), text);
 
@@ -220,7 +220,7 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     },
     /** Resolves when no process looks for Runs that may leave their limit. */
     limitsAreQuiet: () => limitedRuns.close(),
-    /** As if so much time had passed since the claim, for the database and nobody else. */
+    /** Ends the lease in the database only. */
     endLease: (runId: string) =>
       pool.query(`update run_work set due_at = clock_timestamp() - interval '1 ms' where run_id = $1`, [runId]),
     close: async () => {

@@ -4,7 +4,7 @@ import { makeWorld, type World } from './engine.testing.ts';
 import { anotherRunThat, bytes, runThat, write, type Said } from './folder.testing.ts';
 import { ok, scripted, scriptedHarness } from './scripted-harness.testing.ts';
 
-// Real: an engine, PostgreSQL, bytes on disk. A Run goes on after each fault of a file, and its model is told.
+// Real: an engine, PostgreSQL, bytes on disk. A Run continues after each fault of a file, and its model gets an error.
 
 let world: World;
 beforeAll(async () => {
@@ -34,7 +34,7 @@ const QUOTA =
   'Nothing was stored: the organization has reached its file quota. Delete files or ask for a larger quota.';
 
 describe('an organization’s quota', () => {
-  it('is an error of the call that writes to the folder, and the Run completes', async () => {
+  it('when full, fails the call that writes to the folder, and the Run completes', async () => {
     const said = await runThat(world, await world.say('x', scripted), write('a.txt', 'first'));
     await allow(1);
     await anotherRunThat(world, said, write('b.txt', 'second'));
@@ -44,7 +44,7 @@ describe('an organization’s quota', () => {
     ]);
     expect(await filesOf(said)).toEqual(['a.txt']);
     expect(await blobsWithoutFile()).toEqual([]);
-    // Deleting is always allowed and makes room.
+    // Deleting is always allowed, and makes room.
     await allow(0);
     await anotherRunThat(world, said, ({ files }) => files.remove('a.txt'));
     await allow(1);
@@ -52,7 +52,7 @@ describe('an organization’s quota', () => {
     expect(await filesOf(said)).toEqual(['b.txt']);
   });
 
-  it('is an error of the call that makes an artifact, without a trace of it', async () => {
+  it('when full, fails the call that makes an artifact, and leaves no artifact', async () => {
     await allow(0);
     const before = await blobsWithoutFile();
     const said = await runThat(world, await world.say('x', scripted), async ({ saveArtifact }) => {
@@ -80,7 +80,7 @@ describe('bytes that the blob store has lost', () => {
     return said;
   }
 
-  it('are an error of the tool that reads them, noted, and not tried again', async () => {
+  it('fail the tool that reads them, are recorded as lost, and cause no retry', async () => {
     const said = await withLostAttachment();
     let told: TranscriptMessage[] = [];
     let steps = 0;

@@ -1,4 +1,4 @@
-import { FILE_TOOLS, type StepContext, type StepEvent, type TranscriptMessage } from '#agents';
+import { FILE_TOOLS, NoRoom, type StepContext, type StepEvent, type TranscriptMessage } from '#agents';
 import { storeAttachment } from '#files';
 import { ByteBudget } from '#platform';
 import { docxOf, pdfOf } from '#testing';
@@ -16,10 +16,10 @@ afterAll(() => world.close());
 type Call = [toolName: string, toolInput: Record<string, unknown>];
 type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 
-/** A stored type is that of an earlier release, which believed names. */
+/** The file types that an earlier release stored, which trusted names. */
 type Attached = [name: string, bytes: Uint8Array | string, storedType?: string];
 
-/** One Run that makes these calls, one after the other; returns what the model is told of each. */
+/** Executes a Run that makes these calls, one after the other. Returns the result of each. */
 async function use(calls: Call[], attached: Attached[] = [], options: WorkerOptions = {}): Promise<ToolMessage[]> {
   const results = (transcript: StepContext['transcript']) => transcript.filter((entry) => entry.role === 'tool');
   let told: ToolMessage[] = [];
@@ -78,7 +78,7 @@ describe('the file tools', () => {
     ]);
   });
 
-  it('tell what cannot be, and change nothing then', async () => {
+  it('report invalid calls as errors, and then change nothing', async () => {
     const told = await use(
       [
         ['read_file', { path: 'nowhere.txt' }],
@@ -110,7 +110,7 @@ describe('the file tools', () => {
     ]);
   });
 
-  it('tell the model where there is no room in memory for a whole file, and read parts meanwhile', async () => {
+  it('report an error if there is no memory for a whole file, and still read parts', async () => {
     let held = 0;
     const limits = { process: 8_000, share: 8_000, small: 4_500 };
     const budget = new ByteBudget(limits, (bytes) => (held = bytes));
@@ -128,7 +128,7 @@ describe('the file tools', () => {
       ],
       { memory: { budget } },
     );
-    const noRoom = ['error', 'Too much is being read at once; try again.'];
+    const noRoom = ['error', new NoRoom(0).message];
     const [written, grown, edited, document, text] = textsOf(told);
     expect([grown, document]).toEqual([noRoom, noRoom]);
     expect([written, edited]).toEqual([expect.arrayContaining(['ok']), ['ok', 'Replaced 1 occurrence in b.txt.']]);
@@ -189,7 +189,7 @@ describe('the file tools', () => {
         ['late-gbk.txt', Buffer.concat([Buffer.from(ascii), gbk])],
         ['cut.txt', Buffer.from('naïve 中').subarray(0, -1)],
         ['odd.txt', Buffer.concat([Buffer.from('\uFEFFab', 'utf16le'), Buffer.from('c')])],
-        ['real.txt', 'A � of its own'],
+        ['real.txt', 'A � in the text'],
         ['quotes.txt', Buffer.from('93486994209620803520998e0a', 'hex')],
       ],
     );
@@ -203,7 +203,7 @@ describe('the file tools', () => {
       '中文编码\n[The encoding of attachments/late-gbk.txt was guessed: gb18030.]',
       `naïve �\n${replaced(1)}`,
       `ab�\n${replaced(1, 'utf-16le')}`,
-      'A � of its own',
+      'A � in the text',
       '“Hi” – €5 ™Ž\n[The encoding of attachments/quotes.txt was guessed: windows-1252.]',
     ]);
   });
@@ -279,7 +279,7 @@ describe('the file tools', () => {
     ]);
   });
 
-  it('read files by their bytes, whatever type an earlier release stored', async () => {
+  it('read files by their bytes, and ignore the type that an earlier release stored', async () => {
     const files: Attached[] = [
       ['x.png', 'just text', 'image/png'],
       ['gbk.jpg', Buffer.from('d6d0cec4b1e0c2eb', 'hex'), 'image/jpeg'],
@@ -327,7 +327,7 @@ describe('the file tools', () => {
     expect(told.map(({ fileIds }) => fileIds?.length ?? 0)).toEqual([0, 0, 1, 0, 0]);
   });
 
-  it('are told to models in JSON Schema, each property with its words', () => {
+  it('have a JSON Schema with a description of each property', () => {
     for (const { inputSchema, description } of FILE_TOOLS) {
       expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
       for (const property of Object.values(inputSchema['properties'] as Record<string, { description?: string }>))

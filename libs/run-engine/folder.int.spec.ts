@@ -45,11 +45,11 @@ const unclaimed = async () =>
   (await world.pool.query<{ key: string }>('select blob_key as key from unclaimed_blobs')).rows.map(({ key }) => key);
 
 describe('a file that a tool writes', () => {
-  it('is in the folder of its Thread with the tool’s result, and told of', async () => {
+  it('is in the folder of its Thread with the tool’s result, and in the log', async () => {
     let fileId = '';
     const said = await inNewThread(async ({ files }) => {
       ({ fileId } = await files.write('./docs/plan.md', bytes('# Plan')));
-      // Not before: another Run must not see what may never be.
+      // Not earlier, because another Run must not see changes that may be dropped.
       expect(await files.list()).toEqual([]);
     });
     expect(await seenIn(said)).toEqual({ 'docs/plan.md': '# Plan' });
@@ -62,7 +62,7 @@ describe('a file that a tool writes', () => {
     expect(await seenIn(await inNewThread(async () => undefined))).toEqual({});
   });
 
-  it('anew keeps its id, has the new bytes, and leaves the old ones to the sweeper', async () => {
+  it('again keeps its id, has the new bytes, and leaves the old ones to the sweeper', async () => {
     const said = await inNewThread(write('a.txt', 'old'));
     const [old] = await rowsOf(said.threadId);
     await again(said, write('a.txt', 'new'));
@@ -79,7 +79,7 @@ describe('a file that a tool writes', () => {
     expect(await seenIn(said)).toEqual({ 'a.txt': 'new' });
   });
 
-  it('can be removed again, by the same call too', async () => {
+  it('can be removed, also by the same call', async () => {
     const said = await inNewThread(async ({ files }) => {
       await files.write('a.txt', bytes('a'));
       await files.write('b.txt', bytes('b'));
@@ -97,7 +97,7 @@ describe('a file that a tool writes', () => {
     });
   });
 
-  it('is not there when the tool fails after it, whatever way', async () => {
+  it('is dropped if the tool fails afterwards in any way', async () => {
     const before = await unclaimed();
     const said = await inNewThread(async ({ files }) => {
       await files.write('a.txt', bytes('a'));
@@ -129,8 +129,8 @@ describe('a file that a tool writes', () => {
   });
 });
 
-describe('what an agent sees', () => {
-  it('has what callers attached and what tools left beside its folder, to be read only', async () => {
+describe('the files that an agent sees', () => {
+  it('include attachments and artifacts as read-only files', async () => {
     const said = await world.say('x', scripted);
     const attach = async (text: string): Promise<void> => {
       const file = await storeAttachment(world.blobs, { name: 'a.txt', bytes: bytes(text), maxBytes: 100 });
@@ -158,7 +158,7 @@ describe('what an agent sees', () => {
     ]);
   });
 
-  it('has what came with the message in a Run that resumes it too', async () => {
+  it('include the files of the message, also in a Run that resumes another', async () => {
     const said = await world.say('x', scripted);
     const file = await storeAttachment(world.blobs, { name: 'a.txt', bytes: bytes('a'), maxBytes: 100 });
     await world.attach(said.threadId, file);
@@ -174,7 +174,7 @@ describe('what an agent sees', () => {
     expect(paths).toEqual(['attachments/a.txt']);
   });
 
-  it('can be read in part, also past its end', async () => {
+  it('can be read in part, also past the end', async () => {
     const said = await inNewThread(write('a.txt', '0123456789'));
     const parts: string[] = [];
     await again(said, async ({ files }) => {
@@ -192,7 +192,7 @@ describe('what an agent sees', () => {
     expect(parts).toEqual(['234', '89', '']);
   });
 
-  it('is only of its own Thread and folder, whatever file is asked for', async () => {
+  it('are only those of the Thread and its folder', async () => {
     const other = await inNewThread(write('a.txt', 'secret'));
     const [row] = await rowsOf(other.threadId);
     const file = { fileId: row!.id, path: 'a.txt', mimeType: null, size: 6, readOnly: false };
@@ -201,7 +201,7 @@ describe('what an agent sees', () => {
     expect(refusal).toEqual(new FileRefused('The file a.txt no longer exists.'));
   });
 
-  it('is what was written last, though the old bytes have been swept since it was looked up', async () => {
+  it('have the newest bytes, even if the old ones were swept after the look-up', async () => {
     const said = await inNewThread(write('a.txt', 'old'));
     const files = new FileStore(world.pool);
     const [old] = await rowsOf(said.threadId);
@@ -249,7 +249,7 @@ describe('a folder’s limits', () => {
     expect(paths).toEqual(['a', 'b', 'c']);
   });
 
-  it('hold for two Runs that fill it at once: one of them is told', async () => {
+  it('hold for two Runs that fill the folder at the same time: one gets an error', async () => {
     const agent = await world.makeAgent(scripted);
     const gates = [gate(), gate()];
     const fill = async (name: string, filled: ReturnType<typeof gate>): Promise<Said> => {
@@ -278,7 +278,7 @@ describe('the folder of a pet', () => {
     return [await world.sayTo(agent, 'x', 'pet'), await world.sayTo(agent, 'y', 'pet')] as const;
   };
 
-  it('is one for all its Threads: another Thread takes a path over, and the file stays with the first', async () => {
+  it('is shared by all its Threads: another Thread takes over a path, and the first keeps its file', async () => {
     const [first, second] = await twoThreads();
     await inRun(first, write('a.txt', 'of the first'));
     await inRun(second, write('a.txt', 'of the second'));
@@ -295,7 +295,7 @@ describe('the folder of a pet', () => {
     ]);
   });
 
-  it('loses a path that another Thread removes, and that Thread’s file stays', async () => {
+  it('loses a path that another Thread removes, and the first Thread keeps its file', async () => {
     const [first, second] = await twoThreads();
     await inRun(first, write('a.txt', 'a'));
     await inRun(second, remove('a.txt'));
@@ -315,10 +315,10 @@ describe('the folder of a pet', () => {
   });
 
   it.each<[string, Act | null, Act, string | undefined]>([
-    ['write what the other has written', write('a.txt', 'before'), write('a.txt', '2'), '2'],
-    ['write what the other has removed', write('a.txt', 'before'), remove('a.txt'), undefined],
-    ['make the same', null, write('a.txt', '2'), '2'],
-  ])('tells the later of two that %s', async (_, before, other, left) => {
+    ['writes the file that both had seen', write('a.txt', 'before'), write('a.txt', '2'), '2'],
+    ['removes the file', write('a.txt', 'before'), remove('a.txt'), undefined],
+    ['creates the same file', null, write('a.txt', '2'), '2'],
+  ])('refuses the changes of the first call when another call meanwhile %s', async (_, before, other, left) => {
     const [first, second] = await twoThreads();
     await inRun(second, before ?? (async () => undefined));
     const looked = gate();
@@ -335,7 +335,7 @@ describe('the folder of a pet', () => {
     const why = 'Nothing was changed: another call changed a.txt meanwhile. Read again.';
     expect(await resultsOf(first.threadId)).toEqual([['error', why]]);
     expect((await world.summary(first.runId)).status).toBe('completed');
-    // What a tool leaves beside the folder is not held up by it.
+    // Artifacts are stored in spite of the refusal.
     expect(await seenIn(first)).toEqual({
       'artifacts/log.txt': 'log',
       ...(left === undefined ? {} : { 'a.txt': left }),
@@ -345,7 +345,7 @@ describe('the folder of a pet', () => {
   });
 });
 
-/** The bytes that no file has. */
+/** Returns the stored bytes that belong to no file. */
 async function textsLeft(): Promise<(string | null)[]> {
   return Promise.all(
     (await unclaimed()).map(async (key) => {
@@ -356,7 +356,7 @@ async function textsLeft(): Promise<(string | null)[]> {
 }
 
 describe('a worker that has lost its claim', () => {
-  it('writes nothing, and what takes the Run over writes it once', async () => {
+  it('stores no file, and the next worker stores it once', async () => {
     const said = await world.say('x', scripted);
     const written = gate();
     const stale = inRun(said, async ({ files }) => {
@@ -372,24 +372,24 @@ describe('a worker that has lost its claim', () => {
     await stale;
     expect(await seenIn(said)).toEqual({ 'a.txt': 'fresh' });
     expect(await toldOf(said.threadId)).toHaveLength(2);
-    // Whose bytes are left to the sweeper.
+    // The bytes of the lost worker are left to the sweeper.
     expect(await textsLeft()).toContain('stale');
   });
 });
 
-describe('a storage that does not answer', () => {
+describe('an unavailable file storage', () => {
   it.each([
     ['reads', async ({ files }: ToolContext) => void (await textOf(files, (await files.list())[0]!))],
     ['writes', async ({ files }: ToolContext) => void (await files.write('b.txt', bytes('b')))],
-  ])('has the Run tried again where a tool %s, until it does', async (_, act) => {
+  ])('makes the Run retry a tool that %s, until it is available', async (_, act) => {
     const said = await inNewThread(write('a.txt', 'a'));
-    await rename(world.folder, `${world.folder}.away`);
+    await rename(world.folder, `${world.folder}.moved`);
     await writeFile(world.folder, '');
     await again(said, act);
     const state = (await world.store.load(said.threadId))!.state;
     expect(state).toMatchObject({ runs: [{ status: 'queued', losses: 1 }] });
     await rm(world.folder);
-    await rename(`${world.folder}.away`, world.folder);
+    await rename(`${world.folder}.moved`, world.folder);
     const job = world.jobs.findLast(({ threadId }) => threadId === said.threadId)!;
     await (await workerThat(world, act)).executeJob({ ...job, dispatch: 2 });
     expect((await world.summary(job.runId)).status).toBe('completed');

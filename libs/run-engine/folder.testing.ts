@@ -4,7 +4,7 @@ import type { World } from './engine.testing.ts';
 import type { RunEngine } from './run-engine.ts';
 import { message, ok, scriptedHarness, tool } from './scripted-harness.testing.ts';
 
-/** For specs: Runs that do one thing in their folder, each on a worker of its own. */
+/** For specs: Runs that do one thing in their folder, each on a separate worker. */
 export type Act = (context: ToolContext) => Promise<ToolResult | void>;
 export type Said = Awaited<ReturnType<World['say']>>;
 
@@ -12,11 +12,11 @@ async function* actOnce({ transcript }: StepContext): AsyncGenerator<StepEvent> 
   yield transcript.at(-1)?.role === 'user' ? message('', 'act') : message('done');
 }
 
-/** A worker whose harness calls one tool in each Run, which does this. Throws where the engine calls it more than once. */
+/** Makes a worker whose harness calls one tool in each Run. Throws if the engine calls it more than once. */
 export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine, 'executeJob'>> {
   let acted = 0;
   const execute = async (context: ToolContext): Promise<ToolResult> => {
-    // Else a result that the engine forgets would have it called for ever.
+    // Otherwise an engine that loses the result would call it forever.
     if (++acted > 1) throw new Error('the tool has acted already');
     return (await act(context)) ?? ok('done');
   };
@@ -30,13 +30,13 @@ export async function workerThat(world: World, act: Act): Promise<Pick<RunEngine
   };
 }
 
-/** The Thread's first Run. */
+/** Executes the Thread's first Run. */
 export async function runThat(world: World, said: Said, act: Act): Promise<Said> {
   await (await workerThat(world, act)).executeJob(said.job);
   return said;
 }
 
-/** A further Run of the Thread. */
+/** Executes a further Run of the Thread. */
 export async function anotherRunThat(world: World, { threadId, message: say }: Said, act: Act): Promise<void> {
   await world.handle(threadId, say('more', ulid()));
   const job = world.jobs.findLast((last) => last.threadId === threadId)!;
@@ -61,7 +61,7 @@ export async function textOf(files: ThreadFiles, file: FolderFile): Promise<stri
   return Buffer.concat(chunks).toString();
 }
 
-/** What the agent finds in the Thread's next Run: texts by path. */
+/** Returns the texts that the agent finds in the Thread's next Run, by path. */
 export async function folderOf(world: World, said: Said): Promise<Record<string, string>> {
   let found: Record<string, string> = {};
   await anotherRunThat(world, said, async ({ files }) => {

@@ -27,11 +27,11 @@ function poolChildren(): number[] {
   });
 }
 
-it('an edit whose child is killed fails for good: the call has one outcome, and the Run goes on', async () => {
+it('an edit whose child process is killed fails permanently: the call has one outcome, and the Run continues', async () => {
   const many = 'a'.repeat(100_000);
   const calls = [
     { toolName: 'write_file', toolInput: { path: 'a.txt', content: 'a'.repeat(BYTES) } },
-    // Its search takes longer than any limit.
+    // The search takes longer than any limit.
     { toolName: 'edit_file', toolInput: { path: 'a.txt', old_text: `${many}b${many}`, new_text: '' } },
     { toolName: 'list_files', toolInput: {} },
   ];
@@ -45,7 +45,7 @@ it('an edit whose child is killed fails for good: the call has one outcome, and 
   const executed = engine.executeJob(job);
   const isEditing = async () => (await world.types(threadId)).filter((type) => type === 'tool.started').length === 2;
   await eventually(isEditing, { what: 'the edit has begun' });
-  // Some of them are idle, and may have ended meanwhile.
+  // Some of them are idle, and might have ended meanwhile.
   const killing = setInterval(() => poolChildren().forEach((pid) => process.kill(pid, 'SIGKILL')), 50);
   await executed.finally(() => clearInterval(killing));
   expect((await world.summary(runId)).status).toBe('completed');
@@ -58,6 +58,6 @@ it('an edit whose child is killed fails for good: the call has one outcome, and 
   ]);
   expect(events.filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
   expect(events.filter(({ type }) => type === 'run.requeued')).toEqual([]);
-  // No other worker was asked to take it.
+  // The Run was not enqueued for another worker.
   expect(world.jobs.slice(before)).toEqual([]);
 });

@@ -8,7 +8,7 @@ const LEASE_MS = 1_000;
 /** A time of `performance.now()` that no process reaches, so that no lease ends in this spec. */
 const SENT_AT = 1e12;
 
-it('counts a renewed lease from when the renewal was sent, however late its report is read', () => {
+it('counts a renewed lease from the time when the renewal was sent, even if its report is read late', () => {
   const reports: LeaseReport[] = [];
   const renewer: LeaseRenewer = {
     start: () => undefined,

@@ -9,7 +9,7 @@ import { message, ok, scripted, scriptedHarness, tool, useTools } from './script
 // Every stall blocks the thread of this spec, which is the main thread of the worker under test.
 
 const LEASE_MS = 2_000;
-/** How often one Run stalls. The second time begins with a lease that was renewed in a stall. */
+/** How often one Run stalls. The second stall begins with a lease that was renewed during a stall. */
 const STALLS = isNight ? 3 : 2;
 
 let world: World;
@@ -32,7 +32,7 @@ const msLeft = async (runId: string): Promise<number> => {
   return rows[0]!.left;
 };
 
-/** The lease thread starts beside the work. */
+/** Waits until the lease thread, which starts in parallel, has renewed the lease. */
 const isRenewed = (claim: Claim): Promise<unknown> => {
   const { leaseUntil } = claim;
   return eventually(() => claim.leaseUntil > leaseUntil, { what: 'a renewal' });
@@ -73,7 +73,7 @@ describe('a stall of the main thread', () => {
     expect(await world.types(threadId)).toContain('run.requeued');
   }, 30_000);
 
-  it('longer than a lease stops all work before it goes on, though the lease still holds', async () => {
+  it('longer than a lease stops all work before it continues, even if the lease still holds', async () => {
     let executed = 0;
     const counting = tool('count', async () => ok(String(++executed)));
     const ask = useTools(['count']);
@@ -92,7 +92,7 @@ describe('a stall of the main thread', () => {
     const { job, threadId, runId } = await world.say('x', scripted);
     await engine.executeJob(job);
     expect(claim!.stopReason).toBe('unsure');
-    // The fence would not have refused an append.
+    // The fence would not refuse an append.
     expect(await msLeft(runId)).toBeGreaterThan(0);
     await leases.stop();
     expect(executed).toBe(0);
@@ -100,7 +100,7 @@ describe('a stall of the main thread', () => {
     expect((await world.run(threadId, runId))?.attempt).toBe(1);
   }, 30_000);
 
-  it('much longer than a lease ends the lease: others take over', async () => {
+  it('much longer than a lease ends the lease, and another worker takes over', async () => {
     const { claim, runId, execution, leases } = await workLateInLease();
     stall(2.5);
     leases.look();
@@ -112,7 +112,7 @@ describe('a stall of the main thread', () => {
     await leases.stop();
   }, 30_000);
 
-  it('does not make the worker look dead', async () => {
+  it('does not stop the heartbeat of the worker', async () => {
     const { leases, holder } = await world.makeWorker({ leaseMs: 6_000 });
     const registered = await registerWorker(world.pool, { holder, slots: 1 }, createLogger('silent', 'spec'));
     leases.start();
@@ -128,7 +128,7 @@ describe('a stall of the main thread', () => {
 });
 
 describe('the lease thread', () => {
-  it('is started again when it crashes, and knows the claims', async () => {
+  it('is restarted with its claims after a crash', async () => {
     const { claim, renewer, runId, end } = await workLateInLease();
     const { port } = renewer as unknown as { port: MessagePort };
     port.postMessage({ type: 'nonsense' });
@@ -140,9 +140,9 @@ describe('the lease thread', () => {
     await end();
   }, 30_000);
 
-  it('that cannot be started lets the work stop in time', async () => {
+  it('stops the work in time if it cannot be started', async () => {
     const { engine, leases, renewer } = await world.makeWorker();
-    // The thread is never started, as if every one crashed.
+    // The thread is never started, as if every start crashed.
     jest.spyOn(renewer, 'start').mockImplementation(() => renewer.beat());
     leases.start();
     const { job, runId } = await world.say('a b c /pause 60s');
@@ -151,7 +151,7 @@ describe('the lease thread', () => {
     await leases.stop();
   }, 30_000);
 
-  it('keeps the claim of a harness that stalls in each of its pieces', async () => {
+  it('keeps the claim of a harness that stalls in each of its deltas', async () => {
     const stalling = scriptedHarness(async function* () {
       await isRenewed(leases.claims()[0]!);
       for (let i = 0; i < STALLS; i++) {

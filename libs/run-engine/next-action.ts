@@ -39,7 +39,7 @@ export const SETTLEMENTS: Record<Settlement, { outcome: ToolCompleted['outcome']
 
 export interface Rules {
   runId: string;
-  /** By tool name; undefined for a tool that does not exist. */
+  /** The rules by tool name; undefined for a tool that does not exist. */
   tools: ReadonlyMap<string, ToolRules>;
   /** Returns the problem of a call's input; null if the tool may be run with it. */
   inputProblem: (call: ToolCall) => string | null;

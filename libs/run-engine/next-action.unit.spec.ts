@@ -39,107 +39,107 @@ const invalid = (id: string, name: string) => ({ ...call(id, name), invalidInput
 const mixed = answered('', [call('1', 'ask'), call('2'), call('3', 'ask')]);
 
 const cases: [string, TranscriptEvent[], NextAction][] = [
-  ['nothing at all', [], modelStep],
+  ['no event', [], modelStep],
   ['a message', [hello], modelStep],
   ['a final message', [hello, answered('done')], { kind: 'complete', text: 'done' }],
   ['a later message', [hello, answered('done'), said('more')], modelStep],
   ['calls that need no permission', [hello, free], run('1')],
-  ['the first of them done', [hello, free, started('1'), completed('1')], run('2')],
-  ['all of them done', [hello, free, started('1'), completed('1'), started('2'), completed('2')], modelStep],
-  ['one that was started and lost', [hello, free, started('1')], settle('1', 'free', 'lost')],
-  ['one that was lost and is told', [hello, free, started('1'), completed('1', { outcome: 'unknown' })], run('2')],
+  ['two calls, the first completed', [hello, free, started('1'), completed('1')], run('2')],
+  ['two completed calls', [hello, free, started('1'), completed('1'), started('2'), completed('2')], modelStep],
+  ['a call that was started and lost', [hello, free, started('1')], settle('1', 'free', 'lost')],
+  ['a lost call with a stored outcome', [hello, free, started('1'), completed('1', { outcome: 'unknown' })], run('2')],
   [
-    'an idempotent one that was lost',
+    'an idempotent call that was lost',
     [hello, answered('', [call('1', 'clock')]), started('1', 'clock')],
     run('1', 'clock', true),
   ],
   ['a tool that is denied', [hello, answered('', [call('1', 'denied')])], settle('1', 'denied', 'denied')],
   ['a tool that does not exist', [hello, answered('', [call('1', 'nix')])], settle('1', 'nix', 'missing')],
   [
-    'a tool that has gone since it was started',
+    'a call that was started, whose tool no longer exists',
     [hello, answered('', [call('1', 'nix')]), started('1', 'nix')],
     settle('1', 'nix', 'lost'),
   ],
-  ['some that need permission: the free one first', [hello, mixed], run('2')],
+  ['calls of which some need permission: the free one first', [hello, mixed], run('2')],
   [
-    'only those left that need permission',
+    'only calls that need permission',
     [hello, mixed, started('2'), completed('2')],
     { kind: 'ask', calls: [call('1', 'ask'), call('3', 'ask')] },
   ],
   [
-    'one allowed: it runs',
+    'a decision that allows a call: it runs',
     [hello, mixed, completed('2'), decided('1', 'allow_once'), decided('3', 'reject_once')],
     run('1', 'ask'),
   ],
   [
-    'the next one refused',
+    'an allowed and completed call and a rejected one: the rejected one is settled',
     [hello, mixed, completed('2'), decided('1', 'allow_once'), decided('3', 'reject_once'), completed('1')],
     settle('3', 'ask', 'rejected'),
   ],
   [
-    'one that was allowed, started and lost',
+    'a call that was allowed, started and lost',
     [hello, answered('', [call('1', 'ask')]), decided('1', 'allow_once'), started('1', 'ask')],
     settle('1', 'ask', 'lost'),
   ],
   [
-    'a resumed Run: one decided before, the other asked anew once that has run',
+    'a resumed Run: permission is requested again for the undecided call',
     [hello, answered('', [call('1', 'ask'), call('2', 'ask')], 'B'), decided('1', 'allow_once', 'B'), completed('1')],
     { kind: 'ask', calls: [call('2', 'ask')] },
   ],
   [
-    'as many steps as are allowed',
+    'the most allowed steps',
     [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)]), completed(id)])],
     { kind: 'give_up', code: 'step_limit_reached' },
   ],
   [
-    'the last step allowed is a final message',
+    'a final message as the last allowed step',
     [hello, answered('', [call('1')]), completed('1'), answered('', [call('2')]), completed('2'), answered('done')],
     { kind: 'complete', text: 'done' },
   ],
   [
-    'the last step allowed asks for a tool: it still runs',
+    'a call of the last allowed step: it still runs',
     [hello, ...['1', '2'].flatMap((id) => [answered('', [call(id)]), completed(id)]), answered('', [call('3')])],
     run('3'),
   ],
   [
-    'steps of another Run do not count',
+    'steps of another Run, which do not count',
     [hello, ...['1', '2', '3'].flatMap((id) => [answered('', [call(id)], 'B'), completed(id)])],
     modelStep,
   ],
   ['a stopped message', [hello, stopped('half')], modelStep],
   [
-    'a message that was stopped after the calls of the one before it',
+    'a stopped message after completed calls',
     [hello, answered('', [call('1')]), completed('1'), stopped('half')],
     modelStep,
   ],
   ['calls that only read: together', [hello, answered('', looks('1', '2', '3'))], together('1', '2', '3')],
   [
-    'one that changes something amid them: those before it',
+    'a call that changes something between reads: the earlier reads run',
     [hello, answered('', [...looks('1', '2'), call('3'), ...looks('4')])],
     together('1', '2'),
   ],
   [
-    'those before it done: it alone',
+    'completed reads before a call that changes something: it runs alone',
     [hello, answered('', [...looks('1'), call('2'), ...looks('3')]), completed('1')],
     run('2'),
   ],
   [
-    'one that must not run amid them: those before it',
+    'a denied call between reads: the earlier reads run',
     [hello, answered('', [...looks('1'), call('2', 'denied'), ...looks('3')])],
     together('1'),
   ],
   [
-    'one that has to be asked for amid them: all others',
+    'a call that needs permission before reads: the reads run',
     [hello, answered('', [call('1', 'ask'), ...looks('2', '3')])],
     together('2', '3'),
   ],
   [
-    'nine that only read: eight',
+    'nine reads: eight run',
     [hello, answered('', looks('1', '2', '3', '4', '5', '6', '7', '8', '9'))],
     together('1', '2', '3', '4', '5', '6', '7', '8'),
   ],
   [
-    'some that were started and lost: only those that may be repeated, beside the others',
+    'reads of which some were lost: the idempotent ones run with the others',
     [hello, answered('', looks('1', '2', '3')), started('1', 'look'), started('2', 'look'), completed('2')],
     {
       kind: 'run_tools',
@@ -150,23 +150,23 @@ const cases: [string, TranscriptEvent[], NextAction][] = [
     },
   ],
   [
-    'one that only reads, was lost and may not be repeated',
+    'a lost read that is not idempotent',
     [hello, answered('', [call('1', 'ask to look')]), decided('1', 'allow_once'), started('1', 'ask to look')],
     settle('1', 'ask to look', 'lost'),
   ],
   [
-    'input that does not fit: nobody is asked',
+    'invalid input of a call that needs permission: none is requested',
     [hello, answered('', [invalid('1', 'ask')])],
     { kind: 'settle_tool', call: invalid('1', 'ask'), as: 'invalid', detail: 'no JSON' },
   ],
   [
-    'input that does not fit a tool that is denied',
+    'invalid input of a denied tool',
     [hello, answered('', [invalid('1', 'denied')])],
     { kind: 'settle_tool', call: invalid('1', 'denied'), as: 'denied' },
   ],
 ];
 
-it.each(cases)('after %s', (_what, transcript, action) => {
+it.each(cases)('returns the next action after %s', (_what, transcript, action) => {
   expect(nextAction(transcript, rules)).toEqual(action);
 });
 
@@ -183,21 +183,21 @@ describe('a budget', () => {
 
   it.each<[string, TranscriptEvent[], NextAction]>([
     ['one token below', used(60, 39), { ...modelStep, tokensLeft: 1 }],
-    ['all', used(60, 40), { kind: 'give_up', code: 'token_limit_reached' }],
+    ['all of it', used(60, 40), { kind: 'give_up', code: 'token_limit_reached' }],
     ['more, over several steps', [...used(60, 10), ...used(60, 10)], { kind: 'give_up', code: 'token_limit_reached' }],
     ['by another Run', used(1_000, 1_000, 'B'), { ...modelStep, tokensLeft: 100 }],
-    ['by steps that say nothing of it', [answered('', [call('1')]), completed('1')], { ...modelStep, tokensLeft: 100 }],
+    ['by steps without usage', [answered('', [call('1')]), completed('1')], { ...modelStep, tokensLeft: 100 }],
   ])('of tokens, used: %s', (_what, events, action) => {
     expect(after({ maxTokens: 100 }, ...events)).toEqual(action);
   });
 
-  it('of costs is by the prices', () => {
+  it('of costs is computed from the prices', () => {
     expect(after({ maxCost: 2 }, ...used(1_000_000, 99_999))).toEqual(modelStep);
     const giveUp = { kind: 'give_up', code: 'cost_limit_reached' };
     expect(after({ maxCost: 2 }, ...used(1_000_000, 100_000))).toEqual(giveUp);
   });
 
-  it('does not keep back a final message', () => {
+  it('does not block a final message', () => {
     const [step] = used(1_000, 1_000);
     const final = { ...step, data: { ...step!.data, text: 'done', toolCalls: [] } } as TranscriptEvent;
     expect(after({ maxTokens: 1 }, final)).toEqual({ kind: 'complete', text: 'done' });

@@ -3,8 +3,8 @@ import { evolve, initialState, type StoredEvent, type ThreadState } from '#domai
 const TERMINAL = ['run.completed', 'run.failed', 'run.cancelled', 'run.expired'];
 
 /**
- * For specs: what must hold of every stream (I2, I3, I4 and I6 of docs/reliability.md#invariants). Throws by the name
- * of the invariant.
+ * For specs: checks the invariants of a stream (I2, I3, I4 and I6 of docs/reliability.md#invariants). Throws with the name of a
+ * violated invariant.
  */
 export function expectInvariants(events: readonly StoredEvent[]): void {
   let state: ThreadState = initialState;

@@ -15,14 +15,14 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const { signal } = new AbortController();
-/** A limit of one millisecond has to pass first, by the database's clock. */
+/** Reaps until a limit of 1 ms has passed by the database's clock. */
 const reapUntilExpired = async (runId: string) => {
   const reapAndLook = async () => (await world.makeReaper().reap(signal), (await summaryOf(runId)) === 'expired');
   await eventually(reapAndLook, { what: 'the Run is expired' });
 };
 const summaryOf = async (runId: string) => (await world.summary(runId)).status;
 
-it('takes back a Run whose lease has ended, and no other', async () => {
+it('reclaims a Run whose lease has ended, and no other', async () => {
   const [lost, held] = [await world.say('a'), await world.say('b')];
   for (const { threadId, runId } of [lost, held]) {
     await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
@@ -34,7 +34,7 @@ it('takes back a Run whose lease has ended, and no other', async () => {
   expect(world.jobs.at(-1)).toEqual({ threadId: lost.threadId, runId: lost.runId, dispatch: 2 });
 });
 
-it('names a step of the lost worker that is stored while the Run is taken back', async () => {
+it('names a step of the lost worker that is stored during the reclaim', async () => {
   const { threadId, runId } = await world.say('a');
   await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
   await world.endLease(runId);
@@ -54,7 +54,7 @@ it('names a step of the lost worker that is stored while the Run is taken back',
   expect(entries.at(-1)).toMatchObject({ voidedStepId: stepId(runId, 1, 1) });
 });
 
-it('looks for the step of the lost worker no further back than its claim', async () => {
+it('searches the step of the lost worker only back to its claim', async () => {
   const { threadId, runId } = await world.say('a');
   await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
   await world.ownerPool.query(
@@ -74,7 +74,7 @@ it('looks for the step of the lost worker no further back than its claim', async
   expect(Math.max(0, ...removed)).toBeLessThan(10);
 });
 
-it('leaves in the logs what became of each claim', async () => {
+it('logs the end of each claim', async () => {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
   const logger = createLogger('info', 'story', { write });
@@ -91,11 +91,11 @@ it('leaves in the logs what became of each claim', async () => {
   ]);
 });
 
-it('does not take back what is renewed between its look and its append', async () => {
+it('does not reclaim a Run that is renewed between the look and the append', async () => {
   const { threadId, runId } = await world.say('a');
   await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'slow' });
   await world.endLease(runId);
-  // The look sees the old row, the append waits for the renewal and then looks again.
+  // The look reads the old row. The append waits for the renewal, and then checks again.
   const renewal = await world.pool.connect();
   await renewal.query('begin');
   await renewal.query(`update run_work set due_at = clock_timestamp() + interval '10 s' where run_id = $1`, [runId]);
@@ -116,13 +116,13 @@ async function waitUntilBlocked(): Promise<void> {
   }
 }
 
-it('ends a Run that was worked on for too long, whoever holds it', async () => {
+it('expires a Run at its work limit, even if a worker holds it', async () => {
   const { threadId, runId } = await world.say('a', { limits: { workMs: 1 } });
   await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'busy' });
   await reapUntilExpired(runId);
 });
 
-it('ends a Run that waited too long for a worker, but not while the queue is paused', async () => {
+it('expires a Run that waited too long for a worker, but not while the queue is paused', async () => {
   const { runId, threadId } = await world.say('a', { limits: { queueMs: 1 } });
   await world.makeReaper(() => true).reap(signal);
   expect(await summaryOf(runId)).toBe('queued');
@@ -130,7 +130,7 @@ it('ends a Run that waited too long for a worker, but not while the queue is pau
   expectInvariants(await world.stream(threadId));
 });
 
-it('does not end a Run that waited for a queue that is away, nor when it is back', async () => {
+it('does not expire a Run that waited for an unavailable queue, during or after the outage', async () => {
   const { runId } = await world.say('a');
   await world.pool.query(
     `update run_work set due_at = due_at - interval '9 minutes', since = since - interval '9 minutes'`,
@@ -150,20 +150,20 @@ it('does not end a Run that waited for a queue that is away, nor when it is back
   expect(await controls.isHeld()).toBe(false);
   await reap();
   expect(await summaryOf(runId)).toBe('queued');
-  // The minute that is left, and 9 before.
+  // The last minute of its queue time; 9 have passed.
   await world.pool.query(`update run_work set due_at = due_at - interval '1 minute'`);
   await reap();
   expect(await summaryOf(runId)).toBe('expired');
 });
 
-it('ends a Run that waited too long for a person', async () => {
+it('expires a Run that waited too long for a person', async () => {
   const { engine } = await world.makeWorker();
   const { job, runId } = await world.say('a /confirm', { limits: { waitMs: 1 } });
   await engine.executeJob(job);
   await reapUntilExpired(runId);
 });
 
-it('goes on with the others when one cannot be dealt with, and asks at once for more than a batch', async () => {
+it('handles the other Runs if one fails, and looks again immediately after a full batch', async () => {
   const broken = await world.say('broken', { limits: { queueMs: 1 } });
   const others = [];
   for (let i = 0; i < 110; i++) others.push(await world.say('x', { limits: { queueMs: 1 } }));
@@ -177,7 +177,7 @@ it('goes on with the others when one cannot be dealt with, and asks at once for 
   expect(rows).toEqual([{ run_id: broken.runId }]);
 });
 
-it('finds what is due by its indexes, however much is not', async () => {
+it('finds due Runs by indexes among many that are not due', async () => {
   await world.pool.query(
     `insert into run_work (run_id, thread_id, organization_id, agent_id, state, dispatch, attempt, due_at, since, queue_ms, work_left)
      select i::text, i::text, 'o', 'a', 'ready', 1, 0, now() + interval '1 hour', now(), 1, interval '1 hour'

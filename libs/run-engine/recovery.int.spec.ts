@@ -9,21 +9,21 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Where a worker stops for ever, the first time that it gets there: like one that was killed. */
+/** The points at which a worker hangs forever when it first reaches them, as if it was killed. */
 const POINTS = [
-  'before the first piece',
-  'amid the text',
+  'before the first delta',
+  'within the text',
   'before the first message',
   'before the effect of once',
   'after the effect of once',
   'before the effect of again',
   'after the effect of again',
-  'before the last piece',
+  'before the last delta',
   'before the end',
 ] as const;
 type Point = (typeof POINTS)[number];
 
-/** Says something, uses a tool that must not be repeated and one that may, and says something more. */
+/** Makes a harness that writes text, calls a tool that must not be repeated and an idempotent one, and writes more text. */
 function crashingHarness(point: Point) {
   const crash = gate();
   const effects: string[] = [];
@@ -35,16 +35,16 @@ function crashingHarness(point: Point) {
   };
   async function* step({ transcript }: StepContext): AsyncGenerator<StepEvent> {
     if (transcript.some(({ role }) => role === 'tool')) {
-      await reach('before the last piece');
+      await reach('before the last delta');
       yield { type: 'text', text: 'All ' };
       yield { type: 'text', text: 'done.' };
       await reach('before the end');
       yield message('All done.');
       return;
     }
-    await reach('before the first piece');
+    await reach('before the first delta');
     yield { type: 'text', text: 'I ' };
-    await reach('amid the text');
+    await reach('within the text');
     yield { type: 'text', text: 'work.' };
     await reach('before the first message');
     yield message('I work.', 'once', 'again');
@@ -64,7 +64,7 @@ function crashingHarness(point: Point) {
 }
 
 describe.each(POINTS)('a worker lost %s', (point) => {
-  it('is followed by another, which ends the Run; what the lost one writes late is refused', async () => {
+  it('is replaced by another, which ends the Run; late writes of the lost one are refused', async () => {
     const { crash, effects, harness } = crashingHarness(point);
     const lost = await world.makeWorker({ harnesses: [harness] });
     const next = await world.makeWorker({ harnesses: [harness] });
@@ -79,7 +79,7 @@ describe.each(POINTS)('a worker lost %s', (point) => {
     const { status, final_output } = await world.summary(runId);
     expect({ status, text: final_output?.text }).toEqual({ status: 'completed', text: 'All done.' });
     const events = await world.stream(threadId);
-    // It comes back to life: whatever it does now, nothing comes of it.
+    // The lost worker continues. None of its writes is stored.
     crash.open();
     await execution;
     expect(await world.stream(threadId)).toHaveLength(events.length);
@@ -98,12 +98,12 @@ describe.each(POINTS)('a worker lost %s', (point) => {
     expect(starts).toHaveLength(2);
     const log = await world.log(threadId);
     expect(log.filter(({ content }) => content === 'RESCHEDULING')).toHaveLength(1);
-    expect(piecesAfterLastCut(log)).toBe('All done.');
+    expect(textAfterLastCut(log)).toBe('All done.');
   });
 });
 
-/** A message is the pieces between two cuts or tool entries; the last one is the final output. */
-function piecesAfterLastCut(log: { type: string; content: string }[]): string {
+/** Joins the deltas after the last cut or tool entry, which are the final output. */
+function textAfterLastCut(log: { type: string; content: string }[]): string {
   const cut = log.findLastIndex(({ type, content }) => content === 'RESCHEDULING' || type.startsWith('tool.'));
   return log
     .slice(cut)
@@ -111,10 +111,10 @@ function piecesAfterLastCut(log: { type: string; content: string }[]): string {
     .join('');
 }
 
-it('a Run whose workers are all lost fails', async () => {
+it('fails a Run whose workers are all lost', async () => {
   const { job, threadId, runId } = await world.say('work', scripted);
   for (let dispatch = 1; dispatch <= 3; dispatch++) {
-    const { crash, harness } = crashingHarness('amid the text');
+    const { crash, harness } = crashingHarness('within the text');
     const { engine } = await world.makeWorker({ harnesses: [harness] });
     const execution = engine.executeJob({ ...job, dispatch });
     await crash.reached;

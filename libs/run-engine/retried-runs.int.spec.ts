@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** How the first Run ends once its calls have reached `hangs`. */
+/** How the first Run ends after its calls have reached `hangs`. */
 type Ending = 'its model step fails' | 'its worker is lost' | 'it is interrupted' | 'it is interrupted and then fails';
 
 interface Case {
@@ -18,16 +18,16 @@ interface Case {
   /** The tool that takes effect and never returns. */
   hangs?: string;
   ends: Ending;
-  /** The effects of all Runs, by tool, in their order. */
+  /** The expected effects of all Runs, by tool, in order. */
   effects: string[];
   outcomes: string[];
   /** The number of permission requests in all Runs. */
   requests?: number;
-  /** Default: completed. */
+  /** The expected status; default: completed. */
   status?: string;
 }
 
-/** Tools: `once` and `twice` may not be repeated, `again` may, `pay` and `send` need a permission. */
+/** The tools `once` and `twice` are not idempotent, `again` is, and `pay` and `send` need permission. */
 const CASES: [string, Case][] = [
   [
     'keeps the results of completed calls',
@@ -39,7 +39,7 @@ const CASES: [string, Case][] = [
     },
   ],
   [
-    'keeps them after several Runs in a row',
+    'keeps the results of completed calls after several Runs in a row',
     {
       calls: ['once', 'twice'],
       hangs: 'twice',
@@ -49,7 +49,7 @@ const CASES: [string, Case][] = [
     },
   ],
   [
-    'does not repeat an unfinished call, and makes those that never started',
+    'does not repeat an unfinished call, and runs calls that never started',
     {
       calls: ['once', 'again', 'twice'],
       hangs: 'once',
@@ -69,7 +69,7 @@ const CASES: [string, Case][] = [
     },
   ],
   [
-    'does not ask again for a call that was allowed and never started',
+    'requests no permission again for a call that was allowed and never started',
     {
       calls: ['pay', 'send'],
       hangs: 'pay',
@@ -90,7 +90,7 @@ const CASES: [string, Case][] = [
     },
   ],
   [
-    'asks again for a call that nobody decided',
+    'requests permission again for an undecided call',
     {
       calls: ['once', 'pay'],
       ends: 'it is interrupted',

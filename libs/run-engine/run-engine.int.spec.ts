@@ -46,7 +46,7 @@ describe('a Run of the echo agent', () => {
     expect((await world.pool.query('select from run_work where run_id = $1', [runId])).rowCount).toBe(0);
   });
 
-  it('takes two claims of one offer for one', async () => {
+  it('is claimed once if two workers get its job', async () => {
     const { job, threadId } = await world.say('once');
     const workers = await Promise.all([world.makeWorker(), world.makeWorker(), world.makeWorker()]);
     await Promise.all(workers.map(({ engine }) => engine.executeJob(job)));
@@ -56,14 +56,14 @@ describe('a Run of the echo agent', () => {
     expect(types.filter((type) => type === 'run.completed')).toHaveLength(1);
   });
 
-  it('is left alone while the queue is paused', async () => {
+  it('is not claimed while the queue is paused', async () => {
     const { engine } = await world.makeWorker({ isPaused: () => true });
     const { job, threadId, runId } = await world.say('wait');
     await engine.executeJob(job);
     expect((await world.run(threadId, runId))?.status).toBe('queued');
   });
 
-  it('has pieces that joined are the final text, without citations', async () => {
+  it('has deltas that joined are the final text, without citations', async () => {
     const { threadId, runId } = await execute('see /cite /pieces 300 /pause 1');
     const { final_output } = await world.summary(runId);
     expect(final_output?.text).not.toMatch(/[\u{E200}-\u{E202}]/u);
@@ -73,14 +73,14 @@ describe('a Run of the echo agent', () => {
     expect(JSON.stringify(message?.data)).toMatch(/\u{E200}cite/u);
   });
 
-  it('shows its thinking', async () => {
+  it('stores its thinking', async () => {
     const { threadId } = await execute('hm /think 20ms');
     const thinking = (await world.log(threadId)).filter(({ type }) => type === 'agent.thinking.delta');
     const said = thinking.map(({ content }) => content).join('');
     expect(said).toBe('Thought 1 of 5. Thought 2 of 5. Thought 3 of 5. Thought 4 of 5. Thought 5 of 5. ');
   });
 
-  it('answers the next message with what was said before', async () => {
+  it('gets the earlier messages with the next one', async () => {
     const { threadId, engine, message } = await execute('one');
     const runId = '01BX5ZZKBKACTAV9WEVGEMMVRZ';
     await world.handle(threadId, message('two', runId));
@@ -94,7 +94,7 @@ describe('a Run of the echo agent', () => {
 });
 
 describe('tools', () => {
-  it('run at once where they need no permission', async () => {
+  it('run immediately if they need no permission', async () => {
     const { threadId, runId } = await execute('time /tool');
     const log = await world.log(threadId);
     const tool = log.filter(({ type }) => type.startsWith('tool.'));
@@ -108,7 +108,7 @@ describe('tools', () => {
     );
   });
 
-  it('leave a file in the commit that tells of it', async () => {
+  it('store a file in the same commit as its log entries', async () => {
     const { threadId, runId } = await execute('kept /artifact');
     const { rows } = await world.pool.query('select * from files where thread_id = $1', [threadId]);
     expect(rows).toMatchObject([
@@ -125,7 +125,7 @@ describe('tools', () => {
     expect(world.commits).toContainEqual('file.changed files.updated tool.completed');
   });
 
-  it('are refused where the agent denies them', async () => {
+  it('are refused if the agent denies them', async () => {
     const { threadId, runId } = await execute('x /tool', { tools: [{ pattern: '*', policy: 'deny' }] });
     const tool = (await world.log(threadId)).filter(({ type }) => type.startsWith('tool.'));
     expect(tool).toMatchObject([{ type: 'tool.use.completed', status: 'error', durationMs: null }]);
@@ -141,7 +141,7 @@ describe('permission', () => {
   const decide = (threadId: string, requestId: string, decision: 'allow_once' | 'reject_once') =>
     world.handle(threadId, { type: 'decide_permission', requestId, decision, by: 'someone' });
 
-  it('is asked for after the tools that need none; nothing is held meanwhile', async () => {
+  it('is requested after the calls that need none, and no slot is held meanwhile', async () => {
     const { threadId, runId, engine } = await execute('send /tool /confirm');
     expect((await world.run(threadId, runId))?.status).toBe('waiting_input');
     expect(world.commits.at(-1)).toBe('tool.completed tool.confirmation_requested run.waiting');
@@ -160,7 +160,7 @@ describe('permission', () => {
     expect(started).toHaveLength(1);
   });
 
-  it('refused is a result without a start', async () => {
+  it('when rejected gives a result without a start', async () => {
     const { threadId, runId, engine } = await execute('send /confirm');
     const [requestId = ''] = await requestsOf(threadId);
     await decide(threadId, requestId, 'reject_once');
@@ -173,7 +173,7 @@ describe('permission', () => {
     expect((await world.summary(runId)).final_output?.text).toMatch(/send_note \(refused\)/);
   });
 
-  it('of three at once is decided one by one', async () => {
+  it('for three calls is decided one by one', async () => {
     const { threadId, runId, engine } = await execute('send /confirm 3');
     const [first = '', second = '', third = ''] = await requestsOf(threadId);
     await decide(threadId, second, 'reject_once');
@@ -205,7 +205,7 @@ describe('failures', () => {
     ]);
   });
 
-  it('that are retryable send it back, later each time, and fail it in the end', async () => {
+  it('that are retryable requeue the Run with growing delays, and fail it in the end', async () => {
     const { threadId, runId, engine, job } = await execute('x /fail-retryable');
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
     for (const dispatch of [2, 3]) await engine.executeJob({ ...job, dispatch });
@@ -217,13 +217,13 @@ describe('failures', () => {
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(500);
   });
 
-  it('that pass are retried until it works', async () => {
+  it('that are temporary are retried until the Run completes', async () => {
     const { runId, engine, job } = await execute('x /flaky 2');
     for (const dispatch of [2, 3]) await engine.executeJob({ ...job, dispatch });
     expect((await world.summary(runId)).final_output?.text).toBe('You said: x');
   });
 
-  it('of the agent itself say nothing of their cause', async () => {
+  it('of the agent itself do not reveal their cause', async () => {
     const { runId } = await execute('x', { harness: { name: 'none' } });
     expect((await world.summary(runId)).error).toEqual({
       code: 'internal',
@@ -232,7 +232,7 @@ describe('failures', () => {
     });
   });
 
-  it('come after so many steps', async () => {
+  it('come at the limit of steps', async () => {
     const { runId, threadId } = await execute('x /tool', { limits: { maxSteps: 1 } });
     expect((await world.summary(runId)).error).toMatchObject({ code: 'step_limit_reached' });
     expect(await world.types(threadId)).toContain('tool.completed');

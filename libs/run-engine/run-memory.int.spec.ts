@@ -17,7 +17,7 @@ const CHARACTERS = 100_000;
 const ROOM = 650_000;
 const long = (text: string) => text.padEnd(CHARACTERS, 'x');
 
-/** A budget with room for so many Runs, `share` of them of one organization, and what it says of itself. */
+/** Makes a budget with room for so many Runs, `share` of them of one organization. Returns its reported numbers too. */
 function makeMemory({ runs, share = runs, waitMs = 60_000 }: { runs: number; share?: number; waitMs?: number }) {
   const seen = { held: 0, most: 0, waiting: 0 };
   const limits = { process: runs * ROOM, share: share * ROOM, small: 10_000 };
@@ -27,7 +27,7 @@ function makeMemory({ runs, share = runs, waitMs = 60_000 }: { runs: number; sha
   return { memory: { budget, waitMs: () => waitMs }, seen };
 }
 
-/** Executes the offers that the Run's hand-overs make, too, until it has ended. */
+/** Executes the Run and the jobs of its hand-overs, until it has ended. */
 async function executeToEnd(engine: { executeJob: (job: Job) => Promise<void> }, { runId, job }: Said) {
   let next: Job | undefined = job;
   let attempts = 0;
@@ -51,7 +51,7 @@ async function newAgent() {
   return world.makeAgent(scripted, id);
 }
 
-/** A worker whose Runs wait in their only step until the gate opens, and how many are there. */
+/** Makes a worker whose Runs wait in their only step until the gate opens, and counts these Runs. */
 async function makeHolding(options: Parameters<typeof makeMemory>[0]) {
   const { memory, seen } = makeMemory(options);
   const held = gate();
@@ -66,7 +66,7 @@ async function makeHolding(options: Parameters<typeof makeMemory>[0]) {
   return { engine, seen, held, inStep };
 }
 
-it('lets Runs beyond the memory wait, and all of them complete', async () => {
+it('makes Runs wait for memory, and completes all of them', async () => {
   const { engine, seen, held, inStep } = await makeHolding({ runs: 2 });
   const agent = await newAgent();
   const said = [];
@@ -81,7 +81,7 @@ it('lets Runs beyond the memory wait, and all of them complete', async () => {
   expect(seen).toMatchObject({ held: 0, waiting: 0 });
 });
 
-it('starts another organization’s Runs meanwhile, and small ones even where nothing is left', async () => {
+it('starts another organization’s Runs meanwhile, and small ones even without free memory', async () => {
   const { engine, seen, held, inStep } = await makeHolding({ runs: 2, share: 1 });
   const [greedy, other] = [await newAgent(), await newAgent()];
   const said = [];
@@ -97,7 +97,7 @@ it('starts another organization’s Runs meanwhile, and small ones even where no
   expect(seen).toMatchObject({ held: 0, waiting: 0 });
 });
 
-it('gives the slot back after a while, without a loss, and completes once there is room', async () => {
+it('releases the slot after a while, without a loss, and completes once there is room', async () => {
   const { engine, seen, held } = await makeHolding({ runs: 1, waitMs: 100 });
   const agent = await newAgent();
   const first = await world.sayTo(agent, long('first'));
@@ -107,7 +107,7 @@ it('gives the slot back after a while, without a loss, and completes once there 
   await engine.executeJob(second.job);
   const run = await world.run(second.threadId, second.runId);
   expect(run).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
-  // It is left alone for a while, so that it does not come back again and again.
+  // The Run is delayed, so that it does not return repeatedly.
   expect(run?.status === 'queued' && run.delayMs).toBeGreaterThanOrEqual(500);
   const types = await world.types(second.threadId);
   expect(types.filter((type) => type.startsWith('run.'))).toEqual(['run.queued', 'run.claimed', 'run.requeued']);
@@ -138,7 +138,7 @@ it('stops waiting when the Run is interrupted, or the worker is stopped', async 
   expect(seen).toMatchObject({ held: 0, waiting: 0 });
 });
 
-describe('a transcript that grows', () => {
+describe('a growing transcript', () => {
   const fetches = () => tool('fetches', async () => ok('y'.repeat(2 * CHARACTERS)));
   const threeTimes = scriptedHarness(
     async function* ({ transcript }) {
@@ -148,7 +148,7 @@ describe('a transcript that grows', () => {
     [fetches()],
   );
 
-  it('takes room that is free, and goes on', async () => {
+  it('takes free room, and the Run continues', async () => {
     const { memory, seen } = makeMemory({ runs: 9 });
     const { engine } = await world.makeWorker({ harnesses: [threeTimes], memory });
     const said = await world.say('small', scripted);
@@ -158,7 +158,7 @@ describe('a transcript that grows', () => {
     expect(seen.held).toBe(0);
   });
 
-  it('hands the Run over after its step where none is left, and each attempt gets further', async () => {
+  it('hands the Run over after its step if there is no room, and each attempt makes progress', async () => {
     const { memory, seen } = makeMemory({ runs: 1, waitMs: 20 });
     const { engine } = await world.makeWorker({ harnesses: [threeTimes], memory });
     const blocker = memory.budget.hold('another');
@@ -168,7 +168,7 @@ describe('a transcript that grows', () => {
     const run = await world.run(said.threadId, said.runId);
     expect(run).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
     expect((await world.types(said.threadId)).filter((type) => type === 'tool.completed')).toHaveLength(1);
-    // Alone, it fits however large it is, and finds no room for more only after another step.
+    // Alone, it fits at any size, and lacks room only after another step.
     blocker.release();
     expect(await executeToEnd(engine, { ...said, job: { ...said.job, dispatch: 2 } })).toBe(1);
     expect(await statusOf(said)).toBe('completed');
@@ -176,8 +176,8 @@ describe('a transcript that grows', () => {
   });
 });
 
-describe('what is read besides', () => {
-  it('is an error of the call that finds no room, and given back at its end', async () => {
+describe('other data that a Run reads', () => {
+  it('fails the call that finds no room, and is released at its end', async () => {
     const { memory, seen } = makeMemory({ runs: 1 });
     const results: string[] = [];
     const reads = tool('reads', async ({ makeRoom }) => {
@@ -195,11 +195,11 @@ describe('what is read besides', () => {
     const { engine } = await world.makeWorker({ harnesses: [harness], memory });
     const said = await world.say('small', scripted);
     expect(await executeToEnd(engine, said)).toBe(1);
-    expect(results).toEqual(['Too much is being read at once; try again.', `read ${ROOM / 2}`, `read ${ROOM / 2}`]);
+    expect(results).toEqual([new NoRoom(0).message, `read ${ROOM / 2}`, `read ${ROOM / 2}`]);
     expect(seen).toMatchObject({ held: 0, most: ROOM / 2 });
   });
 
-  it('of a step makes the Run wait without its transcript, and be handed over', async () => {
+  it('in a step makes the Run wait without its transcript, and hands it over', async () => {
     const { memory, seen } = makeMemory({ runs: 2 });
     const steps: number[] = [];
     const harness = scriptedHarness(async function* ({ makeRoom }) {
@@ -216,7 +216,7 @@ describe('what is read besides', () => {
     expect(seen.held).toBe(ROOM);
     blocker.release();
     await execution;
-    // It may come back at once.
+    // It may return immediately.
     expect(await world.run(said.threadId, said.runId)).toMatchObject({ status: 'queued', losses: 0, delayMs: 0 });
     expect(await executeToEnd(engine, { ...said, job: { ...said.job, dispatch: 2 } })).toBe(1);
     expect(await statusOf(said)).toBe('completed');
@@ -224,7 +224,7 @@ describe('what is read besides', () => {
     expect(seen.held).toBe(0);
   });
 
-  it('at boot makes the Run wait, too', async () => {
+  it('at boot makes the Run wait', async () => {
     const { memory, seen } = makeMemory({ runs: 1 });
     let tries = 0;
     const harness = {
@@ -239,7 +239,7 @@ describe('what is read besides', () => {
     await engine.executeJob(said.job);
     const run = await world.run(said.threadId, said.runId);
     expect(run).toMatchObject({ status: 'queued', losses: 0 });
-    // There was room for this at once. It must not come back at once, for boot may ask for more.
+    // There was room immediately. It must not return immediately, because the boot may need more.
     expect(run?.status === 'queued' && run.delayMs).toBeGreaterThanOrEqual(500);
     expect(seen).toMatchObject({ held: 0, waiting: 0 });
   });
@@ -265,7 +265,7 @@ describe('what is read besides', () => {
     for (const list of lists) list.release();
   });
 
-  it('by the largest call fits beside the Run’s own transcript where there is nothing else', async () => {
+  it('of the largest call fits beside the Run’s own transcript if there is nothing else', async () => {
     const { memory, seen } = makeMemory({ runs: 1 });
     const reads = tool('reads', async ({ makeRoom }) => {
       for (const bytes of [20_000, ROOM - 40_000, 20_000]) makeRoom(bytes);
@@ -282,7 +282,7 @@ describe('what is read besides', () => {
   });
 });
 
-it('tells about how much a transcript takes before it is read', async () => {
+it('estimates the memory of a transcript before it is read', async () => {
   const bounds = { bytes: 1024 ** 2, characters: 100, note: '' };
   const said = await world.say('x'.repeat(128_000), scripted);
   const { bytes: whole } = await world.store.measureTranscript(said.threadId, bounds);

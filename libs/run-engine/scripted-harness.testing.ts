@@ -1,6 +1,6 @@
 import type { Harness, StepContext, StepEvent, Tool, ToolContext, ToolResult } from '#agents';
 
-/** For specs: a harness whose step is written in the test. */
+/** Makes a harness whose step the test defines. */
 export function scriptedHarness(step: (context: StepContext) => AsyncIterable<StepEvent>, tools: Tool[] = []): Harness {
   return { name: 'scripted', checkSettings: () => [], readiness: async () => [], tools: async () => tools, step };
 }
@@ -30,13 +30,13 @@ export const message = (text: string, ...toolNames: string[]): StepEvent => ({
   toolCalls: toolNames.map((toolName) => ({ toolName, toolInput: {} })),
 });
 
-/** A step that asks for the tools first, and says `answer` once they have run. */
+/** Makes a step that calls the tools first, and writes `answer` after they have run. */
 export const useTools = (toolNames: string[], answer = 'done') =>
   async function* ({ transcript }: StepContext): AsyncGenerator<StepEvent> {
     yield transcript.some(({ role }) => role === 'tool') ? message(answer) : message('', ...toolNames);
   };
 
-/** Something that happens when the test says so. */
+/** Makes a gate that the test opens. */
 export function gate(): { open: () => void; opened: Promise<void>; reached: Promise<void>; pass: () => Promise<void> } {
   let open = (): void => undefined;
   let reach = (): void => undefined;

@@ -24,7 +24,7 @@ const STORAGES: [string, () => Promise<Storage>][] = [
     },
   ],
   [
-    'a folder that all mount',
+    'a shared folder',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'spool-shared-'));
       return { blobStore: new DiskBlobStore(folder), stop: () => rm(folder, { recursive: true }) };
@@ -33,7 +33,7 @@ const STORAGES: [string, () => Promise<Storage>][] = [
 ];
 
 describe.each(STORAGES)('several workers with their bytes in %s', (_, make) => {
-  it('work in one folder: what one writes, another reads, replaces and removes', async () => {
+  it('work in one folder: another worker reads, replaces and removes the files of one', async () => {
     const { blobStore, stop } = await make();
     const world = await makeWorld({ blobStore });
     try {

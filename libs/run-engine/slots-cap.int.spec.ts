@@ -26,7 +26,7 @@ async function makeAgent(maxRuns: number | null) {
   return world.makeAgent(scripted, id);
 }
 
-/** Executes Runs of the agent, which are held until `open`. */
+/** Executes Runs of the agent, which wait until `open`. */
 async function execute(agent: Awaited<ReturnType<typeof makeAgent>>, count: number) {
   const held = gate();
   const hold = tool('hold', async () => held.pass().then(() => ok('')), { idempotent: true });
@@ -55,19 +55,19 @@ const eventuallyHas = (agent: { organizationId: string }, states: Record<string,
     what: `its Runs are ${JSON.stringify(states)}`,
   });
 
-it('is the limit of an organization that has none, and lets the next Runs in when some end', async () => {
+it('is the limit of an organization without its own limit, and admits the next Runs when some end', async () => {
   const agent = await makeAgent(null);
   const { said, engine, end } = await execute(agent, 4);
   await eventuallyHas(agent, { leased: 2, limited: 2 });
   const before = world.jobs.length;
   await end();
-  const letIn = () => world.jobs.slice(before).filter(({ runId }) => said.some((one) => one.runId === runId));
-  await eventually(() => letIn().length === 2, { what: 'two are let in' });
-  for (const job of letIn()) await engine.executeJob(job);
+  const admitted = () => world.jobs.slice(before).filter(({ runId }) => said.some((one) => one.runId === runId));
+  await eventually(() => admitted().length === 2, { what: 'two are admitted' });
+  for (const job of admitted()) await engine.executeJob(job);
   await eventuallyHas(agent, {});
 });
 
-it('does not count for another organization, and an own limit replaces it, smaller or larger', async () => {
+it('does not apply to other organizations, and a smaller or larger own limit replaces it', async () => {
   const agents = [await makeAgent(null), await makeAgent(1), await makeAgent(3)];
   const executed = [];
   for (const agent of agents) executed.push(await execute(agent, 4));
@@ -77,11 +77,11 @@ it('does not count for another organization, and an own limit replaces it, small
   for (const { end } of executed) await end();
 });
 
-it('holds for the claims of this release beside a release that does not know it', async () => {
+it('applies to the claims of this release beside a release without the cap', async () => {
   const agent = await makeAgent(null);
   const { engine, harnesses, end } = await execute(agent, 4);
   await eventuallyHas(agent, { leased: 2, limited: 2 });
-  // The dispatcher of the release before lets all Runs in, and its worker claims one.
+  // The dispatcher of the previous release admits all Runs, and its worker claims one.
   const [first, second] = await lookAtLimits(world.pool, null);
   await eventuallyHas(agent, { leased: 2, ready: 2 });
   const before = await world.makeWorker({ harnesses, slotsPerOrganization: async () => null });
@@ -91,8 +91,8 @@ it('holds for the claims of this release beside a release that does not know it'
   await eventuallyHas(agent, { leased: 3, limited: 1 });
   const jobsBefore = world.jobs.length;
   await Promise.all([end(), claimed]);
-  const isLetIn = () => world.jobs.slice(jobsBefore).some(({ runId }) => runId === second!.runId);
-  await eventually(isLetIn, { what: 'the last one is let in' });
+  const isAdmitted = () => world.jobs.slice(jobsBefore).some(({ runId }) => runId === second!.runId);
+  await eventually(isAdmitted, { what: 'the last one is admitted' });
   await engine.executeJob(second!);
   await eventuallyHas(agent, {});
 });

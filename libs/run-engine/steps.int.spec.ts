@@ -25,7 +25,7 @@ async function execute(
 const errorOf = async (runId: string) => (await world.summary(runId)).error;
 
 describe('a model step', () => {
-  it('may say what PostgreSQL cannot store', async () => {
+  it('may output text that PostgreSQL cannot store', async () => {
     const [high, low] = ['😀'.slice(0, 1), '😀'.slice(1)];
     const said = ['nul\0 ', high, `${low} lone `, low];
     const { threadId, runId } = await execute(async function* () {
@@ -38,7 +38,7 @@ describe('a model step', () => {
     expect(pieces.join('')).toBe('nul 😀 lone \uFFFD');
   });
 
-  it('has no citations in its thinking either, and loses nothing that only begins like one', async () => {
+  it('has no citations in its thinking, and keeps text that only begins like one', async () => {
     const { threadId } = await execute(async function* () {
       for (const text of ['so \u{E200}ci', 'te\u{E202}x\u{E201}', 'then \u{E200}cit']) yield { type: 'thinking', text };
       yield message('done');
@@ -47,12 +47,12 @@ describe('a model step', () => {
     expect(thinking.map(({ content }) => content).join('')).toBe('so then \u{E200}cit');
   });
 
-  it('that does not stream has its message as one piece', async () => {
+  it('that does not stream stores its message as one delta', async () => {
     const { threadId } = await execute(async function* () {
-      yield message('all at once');
+      yield message('the whole message');
     });
     const log = await world.log(threadId);
-    expect(log.filter(({ type }) => type === 'agent.message.delta')).toMatchObject([{ content: 'all at once' }]);
+    expect(log.filter(({ type }) => type === 'agent.message.delta')).toMatchObject([{ content: 'the whole message' }]);
   });
 
   it.each<[string, () => AsyncGenerator<StepEvent>]>([
@@ -65,13 +65,13 @@ describe('a model step', () => {
     ],
     ['ends without a message', async function* () {}],
     [
-      'says something else than its pieces',
+      'has a message that differs from its deltas',
       async function* () {
         yield { type: 'text', text: 'yes' };
         yield message('no');
       },
     ],
-  ])('that %s is a crash of the harness, to be tried again', async (_what, step) => {
+  ])('that %s is a crash of the harness, and is retried', async (_what, step) => {
     const { threadId, runId } = await execute(step);
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)] });
@@ -96,14 +96,14 @@ describe('a model step', () => {
     expect(JSON.stringify(failures[0]!['err'])).toContain('what broke');
   });
 
-  it('that says too much fails the Run', async () => {
+  it('with too much output fails the Run', async () => {
     const { runId } = await execute(async function* () {
       for (;;) yield { type: 'text', text: 'x'.repeat(100_000) };
     });
     expect(await errorOf(runId)).toMatchObject({ code: 'output_too_large' });
   });
 
-  it('that asks for more than 1,000 tools fails the Run', async () => {
+  it('with more than 1,000 calls fails the Run', async () => {
     const { runId } = await execute(async function* () {
       const toolCalls = Array.from({ length: 1_001 }, () => ({ toolName: 'missing', toolInput: {} }));
       yield { type: 'message', text: '', toolCalls };
@@ -113,7 +113,7 @@ describe('a model step', () => {
 });
 
 describe('a tool call', () => {
-  it('has an id of ours, the user, and input that can be stored and shown', async () => {
+  it('has a new id, the user, and input that can be stored and shown', async () => {
     const citation = '\u{E200}cite\u{E202}x\u{E201}';
     const seen: unknown[] = [];
     const look = tool('look', async ({ userId, toolCallId }) => {
@@ -142,7 +142,7 @@ describe('a tool call', () => {
     expect(seen).toEqual([{ userId: 'user-1', toolCallId: started?.toolCallId }]);
   });
 
-  it('may answer more than is stored: the model is told, the log shows its beginning', async () => {
+  it('with too large a result gives the model a cut one, and the log shows the beginning', async () => {
     let given: TranscriptMessage | undefined;
     const { threadId, runId } = await execute(
       async function* ({ transcript }) {
@@ -160,7 +160,7 @@ describe('a tool call', () => {
     expect(content).toMatch(/ä…$/);
   });
 
-  it('that throws is an error for the model, which does not hear why', async () => {
+  it('that throws gives the model an error without its cause', async () => {
     const fails = tool('fails', async () => Promise.reject(new Error('password is 123')));
     const { threadId, runId } = await execute(useTools(['fails']), [fails]);
     expect((await world.summary(runId)).status).toBe('completed');
@@ -169,17 +169,17 @@ describe('a tool call', () => {
   });
 
   it.each([
-    ['in time, goes on', 2, { status: 'completed', error: null }],
-    ['too late, fails', 3, { status: 'failed', error: { code: 'storage_unavailable', retryable: true } }],
-  ])('whose artifact cannot be stored is tried again: a storage that is back %s', async (_, failures, end) => {
+    ['in time completes the Run', 2, { status: 'completed', error: null }],
+    ['too late fails it', 3, { status: 'failed', error: { code: 'storage_unavailable', retryable: true } }],
+  ])('whose artifact cannot be stored is retried: a storage that is available again %s', async (_, failures, end) => {
     const bytes = new TextEncoder().encode('a');
     const makes = tool(
       'makes',
       async ({ saveArtifact }) => ok((await saveArtifact({ name: 'a.txt', mimeType: 'text/plain', bytes })).fileId),
       { idempotent: true },
     );
-    // A file where the store has its folder: nothing can be put.
-    await rename(world.folder, `${world.folder}.away`);
+    // A file in place of the store's folder makes every put fail.
+    await rename(world.folder, `${world.folder}.moved`);
     await writeFile(world.folder, '');
     const { threadId, runId } = await execute(useTools(['makes']), [makes]);
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['makes']), [makes])] });
@@ -188,7 +188,7 @@ describe('a tool call', () => {
       await engine.executeJob({ threadId, runId, dispatch: losses + 1 });
     }
     await rm(world.folder);
-    await rename(`${world.folder}.away`, world.folder);
+    await rename(`${world.folder}.moved`, world.folder);
     await engine.executeJob({ threadId, runId, dispatch: failures + 1 });
     expect(await world.summary(runId)).toMatchObject(end);
     const log = await world.log(threadId);
@@ -197,7 +197,7 @@ describe('a tool call', () => {
     expect(log.filter(({ type }) => type === 'tool.use.completed')).toHaveLength(isStored ? 1 : 0);
   });
 
-  it('may say of its artifact’s type what PostgreSQL cannot store', async () => {
+  it('may give an artifact a type that PostgreSQL cannot store', async () => {
     const bytes = new TextEncoder().encode('a');
     const makes = tool('makes', async ({ saveArtifact }) =>
       ok((await saveArtifact({ name: 'a', mimeType: 'image/\0', bytes })).fileId),
@@ -208,25 +208,25 @@ describe('a tool call', () => {
     expect(completed).toMatchObject({ status: 'available' });
   });
 
-  it('of a tool that does not exist is an error without a start', async () => {
+  it('to a tool that does not exist gives an error without a start', async () => {
     const { threadId } = await execute(useTools(['nowhere']));
     const tools = (await world.log(threadId)).filter(({ type }) => type.startsWith('tool.'));
     expect(tools).toMatchObject([{ type: 'tool.use.completed', status: 'error', toolName: 'nowhere' }]);
   });
 });
 
-describe('input that does not fit', () => {
+describe('invalid tool input', () => {
   const schema = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] };
   const pays = (ran: jest.Mock) => tool('pay', async () => ok(String(ran())), { inputSchema: schema, policy: 'ask' });
 
   it.each([
-    ['is no object', { toolInput: {}, invalidInput: '{"to":' }, /must be a JSON object.*begins: \{"to":$/],
+    ['that is not an object', { toolInput: {}, invalidInput: '{"to":' }, /must be a JSON object.*begins: \{"to":$/],
     [
-      'breaks the schema',
+      'that does not match the schema',
       { toolInput: { to: 1 } },
       /does not match the schema of the tool pay:\n- \/to must be string$/,
     ],
-  ])('%s: the model is told, nobody is asked, nothing is started', async (_what, requested, told) => {
+  ])('%s gives the model an error, requests no permission and starts no call', async (_what, requested, told) => {
     const ran = jest.fn();
     let result = '';
     const { threadId, runId } = await execute(
@@ -249,7 +249,7 @@ describe('a budget', () => {
   it.each([
     ['tokens', { maxTokens: 25 }, 'token_limit_reached'],
     ['costs', { maxCost: 0.00005 }, 'cost_limit_reached'],
-  ])('of %s ends the Run before the step that is beyond it', async (_what, limits, code) => {
+  ])('of %s ends the Run before the step that would exceed it', async (_what, limits, code) => {
     let steps = 0;
     const step = async function* (): AsyncGenerator<StepEvent> {
       steps += 1;
@@ -267,8 +267,8 @@ describe('a budget', () => {
   });
 });
 
-describe('an answer that is cut at the budget', () => {
-  it('ends the Run and stores its text and usage; its step got the rest of the budget', async () => {
+describe('a message that is cut at the budget', () => {
+  it('ends the Run and is stored with its usage; its step got the rest of the budget', async () => {
     const left: (number | undefined)[] = [];
     const step = async function* ({ tokensLeft, transcript }: StepContext): AsyncGenerator<StepEvent> {
       left.push(tokensLeft);
@@ -299,7 +299,7 @@ describe('an answer that is cut at the budget', () => {
 describe('calls that only read', () => {
   const reading = { readOnly: true, idempotent: true };
 
-  it('run at the same time, and each result is stored when it is there', async () => {
+  it('run at the same time, and each result is stored as it comes', async () => {
     const [slow, quick] = [gate(), gate()];
     const tools = [
       tool('slow', async () => slow.pass().then(() => ok('slow')), reading),
@@ -321,7 +321,7 @@ describe('calls that only read', () => {
     expect((await world.summary(runId)).status).toBe('completed');
   });
 
-  it('end together where one cannot go on: results that are there stay, the others are repeated', async () => {
+  it('end together if one cannot continue: stored results stay, the other calls are repeated', async () => {
     const runs: string[] = [];
     let isUnavailable = true;
     let wasCutOff = false;
@@ -349,8 +349,8 @@ describe('calls that only read', () => {
         reading,
       ),
     ];
-    const putAway = `${world.folder}.away`;
-    await rename(world.folder, putAway);
+    const moved = `${world.folder}.moved`;
+    await rename(world.folder, moved);
     await writeFile(world.folder, '');
     const harnesses = [scriptedHarness(useTools(['quick', 'hangs', 'makes']), tools)];
     const { engine } = await world.makeWorker({ harnesses });
@@ -359,7 +359,7 @@ describe('calls that only read', () => {
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
     expect(wasCutOff).toBe(true);
     await rm(world.folder);
-    await rename(putAway, world.folder);
+    await rename(moved, world.folder);
     isUnavailable = false;
     await engine.executeJob({ threadId, runId, dispatch: 2 });
     expect((await world.summary(runId)).status).toBe('completed');

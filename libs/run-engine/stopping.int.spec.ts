@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const proxy of proxies.splice(0)) await proxy.close();
 });
 
-/** A worker whose way to the database can be broken. */
+/** Makes a worker whose connection to the database can be cut. */
 async function makeFarWorker(options = {}) {
   const proxy = await faultProxy(Number(new URL(world.url).port || 5432));
   proxies.push(proxy);
@@ -32,7 +32,7 @@ const AGES = '60s';
 const HOUR_MS = 3_600_000;
 const newRunId = '01BX5ZZKBKACTAV9WEVGEMMVRZ';
 
-/** A Run that has begun to speak and would go on for ages. */
+/** Starts a long Run, and waits for its first text. */
 async function startSpeaking(
   text = `a b c /pause ${AGES}`,
   manifest = {},
@@ -42,12 +42,12 @@ async function startSpeaking(
   const said = await world.say(text, manifest);
   const execution = engine.executeJob(said.job);
   const types = () => world.types(said.threadId);
-  await eventually(async () => (await types()).includes('assistant.text_added'), { what: 'the Run has spoken' });
+  await eventually(async () => (await types()).includes('assistant.text_added'), { what: 'the Run has written text' });
   return { ...said, engine, leases, execution, types };
 }
 
 describe('an interrupt', () => {
-  it('stops the work as soon as a wake-up tells of it, and nothing follows it', async () => {
+  it('stops the work when its wake-up arrives, and no event follows it', async () => {
     const { engine, threadId, runId, execution } = await startSpeaking();
     await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
     const events = await world.stream(threadId);
@@ -57,7 +57,7 @@ describe('an interrupt', () => {
     expect((await world.summary(runId)).status).toBe('cancelled');
   });
 
-  it('stops it at the next piece when no wake-up comes', async () => {
+  it('stops the work at the next delta if no wake-up comes', async () => {
     const { threadId, execution } = await startSpeaking('/pieces 10000 /pause 10');
     await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
     await execution;
@@ -66,13 +66,13 @@ describe('an interrupt', () => {
     expect(events.at(-2)?.type).toBe('run.cancelled');
   });
 
-  it('stops it at the next check of the claims when no wake-up comes and nothing is written', async () => {
+  it('stops the work at the next check of the claims if no wake-up comes and nothing is written', async () => {
     const worker = await world.makeWorker({ leaseMs: HOUR_MS });
     const { threadId, execution } = await startSpeaking(undefined, {}, worker);
     const [claim] = worker.leases.claims();
     const { leaseUntil } = claim!;
     worker.leases.start();
-    // The next renewal is 20 minutes away, so only a check can find the interrupt.
+    // The next renewal is in 20 minutes, so only a check can find the interrupt.
     await eventually(() => claim!.leaseUntil > leaseUntil, { what: 'the lease is renewed' });
     await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
     await eventually(() => claim!.signal.aborted, { what: 'the work is stopped' });
@@ -80,7 +80,7 @@ describe('an interrupt', () => {
     expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
   });
 
-  it('is not seen where the claims hold', async () => {
+  it('is not reported while the claims hold', async () => {
     const worker = await world.makeWorker();
     worker.leases.start();
     const { runId, execution } = await startSpeaking('a b c /pause 700', {}, worker);
@@ -88,7 +88,7 @@ describe('an interrupt', () => {
     expect((await world.summary(runId)).status).toBe('completed');
   });
 
-  it('does not wait for a tool or a model that does not listen', async () => {
+  it('does not wait for a tool or a model that ignores the signal', async () => {
     const never = gate();
     const deaf = tool('deaf', async () => never.pass().then(() => ok('')));
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['deaf']), [deaf])] });
@@ -102,7 +102,7 @@ describe('an interrupt', () => {
     expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
   });
 
-  it('by the next message lets that one begin as soon as the work has stopped', async () => {
+  it('by a new message starts the new Run as soon as the work has stopped', async () => {
     const { engine, threadId, message: next, execution } = await startSpeaking();
     await world.handle(threadId, next('stop, do this', newRunId, 'interrupt'));
     const job = { threadId, runId: newRunId, dispatch: 1 };
@@ -122,17 +122,17 @@ describe('an interrupt', () => {
     expect((await world.summary(newRunId)).final_output?.text).toBe('You said: stop, do this');
   });
 
-  it('is not looked for after the Run’s own appends', async () => {
+  it('causes no extra reads after the Run’s own appends', async () => {
     const { engine, store } = await world.makeWorker();
     const load = jest.spyOn(store, 'load');
     const { job, threadId } = await world.say('a b c /pause 60');
     await engine.executeJob(job);
     expect((await world.types(threadId)).filter((type) => type === 'assistant.text_added').length).toBeGreaterThan(1);
-    // Once, to claim it.
+    // One read, for the claim.
     expect(load).toHaveBeenCalledTimes(1);
   });
 
-  it('is seen though another look is under way', async () => {
+  it('is noticed during another check', async () => {
     const worker = await world.makeWorker();
     const { engine, store } = worker;
     const { threadId, execution } = await startSpeaking(undefined, {}, worker);
@@ -152,7 +152,7 @@ describe('an interrupt', () => {
     expect((await world.types(threadId)).at(-2)).toBe('run.cancelled');
   });
 
-  it('is not seen in what others write to the Thread', async () => {
+  it('is not mistaken for other writes to the Thread', async () => {
     const { engine, threadId, runId, execution } = await startSpeaking('a b c /pause 30');
     await world.handle(threadId, { type: 'attach_file', fileId: newRunId });
     engine.wake(threadId, Infinity);
@@ -162,7 +162,7 @@ describe('an interrupt', () => {
 });
 
 describe('the work limit', () => {
-  it('ends the Run, and the work on it stops', async () => {
+  it('expires the Run, and stops the work on it', async () => {
     const { runId, threadId, engine, execution } = await startSpeaking(undefined, { limits: { workMs: 50 } });
     const reap = () => world.makeReaper().reap(new AbortController().signal);
     const isExpired = async () => (await reap(), (await world.summary(runId)).status === 'expired');
@@ -173,7 +173,7 @@ describe('the work limit', () => {
     expect(log.at(-2)).toMatchObject({ type: 'run.failed', content: 'expired', status: 'error' });
   });
 
-  it('is what the claims before have left of it, and what nobody works does not count', async () => {
+  it('counts the time of all claims, without the time between them', async () => {
     const { threadId, runId } = await world.say('a');
     const claim = (dispatch: number) =>
       world.handle(threadId, { type: 'claim_run', runId, dispatch, holder: 'a worker' });
@@ -188,7 +188,7 @@ describe('the work limit', () => {
     };
     await claim(1);
     expect(await minutesLeft()).toBe(60);
-    // As if the claim had been 50 minutes ago, for the database.
+    // For the database, the claim was 50 minutes ago.
     await change(`work_until = work_until - interval '50 minutes'`);
     await world.handle(threadId, { type: 'hand_over_run', runId, attempt: 1 });
     expect(await minutesLeft()).toBeNull();
@@ -227,7 +227,7 @@ describe('shutdown', () => {
     expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 0 });
   });
 
-  it('takes no further offer, and lets a final step complete its Run', async () => {
+  it('takes no further job, and lets a final step complete its Run', async () => {
     const step = gate();
     const harness = scriptedHarness(async function* () {
       await step.pass();
@@ -248,7 +248,7 @@ describe('shutdown', () => {
 });
 
 describe('the lease', () => {
-  it('is renewed for as long as the work goes on', async () => {
+  it('is renewed as long as the work continues', async () => {
     const step = gate();
     const slow = tool('slow', async () => step.pass().then(() => ok('done')));
     const harnesses = [scriptedHarness(useTools(['slow']), [slow])];
@@ -316,7 +316,7 @@ describe('the lease', () => {
     return rows[0]!.left;
   }
 
-  it('that is over when its claim is learned of lets no work begin', async () => {
+  it('that ended before the response to its claim begins no work', async () => {
     const { leases, store } = await world.makeWorker();
     const said = await world.say('hi');
     const thread = (await store.load(said.threadId))!;
@@ -346,7 +346,7 @@ describe('the lease', () => {
     const after = await dueOf();
     await worker.leases.stop();
     expect(after).toHaveLength(3);
-    // Not by their times, which may be on two sides of any limit.
+    // Compares transactions, because times can differ around any limit.
     expect(new Set(after.map(({ transaction }) => transaction)).size).toBe(1);
     worker.engine.drain();
     worker.engine.cutSteps();
@@ -354,8 +354,8 @@ describe('the lease', () => {
   });
 });
 
-describe('a database that is away', () => {
-  it('for less than the lease delays the work, and nothing is lost or doubled', async () => {
+describe('an unavailable database', () => {
+  it('for less than the lease delays the work, and loses or repeats nothing', async () => {
     const { proxy, worker } = await makeFarWorker();
     const said = await startSpeaking('/pieces 60 /pause 10', {}, worker);
     proxy.cut();
@@ -369,7 +369,7 @@ describe('a database that is away', () => {
     expectInvariants(await world.stream(said.threadId));
   });
 
-  it('or whose answers are lost, for less than the lease: what it claimed it works on', async () => {
+  it('whose responses are lost for less than the lease does not lose a claim', async () => {
     const { proxy, worker } = await makeFarWorker();
     const said = await world.say('hi');
     const execution = worker.engine.executeJob(said.job);
@@ -380,7 +380,7 @@ describe('a database that is away', () => {
       );
       return rows[0]!.now;
     };
-    // For longer than a command asks again that has no lease.
+    // Longer than the retries of a command without a lease.
     const until = (await seconds()) + 2.5;
     while ((await seconds()) < until) await proxy.dropNextAnswer();
     await execution;

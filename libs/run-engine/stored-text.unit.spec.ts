@@ -14,7 +14,7 @@ it.each([
   expect(splitUtf8(text, maxBytes)).toEqual([head, rest]);
 });
 
-it('marks what it cut, within the limit', () => {
+it('marks a cut text within the limit', () => {
   expect(cutUtf8('abcdef', 6, '…')).toBe('abcdef');
   expect(cutUtf8('abcdefg', 6, '…')).toBe('abc…');
 });
@@ -27,7 +27,7 @@ it('changes every text in an object and nothing else', () => {
 
 const jsonObject = fc.dictionary(fc.string(), fc.jsonValue());
 
-it('maps random objects as their copies', () => {
+it('maps random objects like their copies', () => {
   const change = (text: string) => text.replaceAll('a', 'bb');
   const mapSlowly = (value: unknown): unknown => {
     if (typeof value === 'string') return change(value);
@@ -64,7 +64,7 @@ it('splits random texts as bytes', () => {
   );
 });
 
-it('joins characters that were cut in two, and replaces halves that stay alone', () => {
+it('joins split surrogate pairs, and replaces lone surrogates', () => {
   const deltas = new StorableDeltas();
   const [high, low] = ['😀'.slice(0, 1), '😀'.slice(1)];
   expect(deltas.push(`a${high}`)).toBe('a');

@@ -31,7 +31,7 @@ const read = async (threadId: string, bounds: Partial<typeof TRANSCRIPT_BOUNDS> 
   )) as TranscriptEvent[];
 
 const sizeOf = (value: unknown): number => JSON.stringify(value).length;
-/** How they are bounded says nothing of where they stand in the stream. */
+/** Removes the positions in the stream, which the bounds do not affect. */
 const inWords = (events: readonly TranscriptEvent[]) =>
   events.map(({ type, data, runId, attempt }) => ({ type, data, runId, attempt }));
 
@@ -50,14 +50,14 @@ describe('a Run of 50 steps with results of 200 KiB', () => {
     ));
   });
 
-  it('gives its harness no more than is bounded, however many came before', () => {
+  it('gives its harness a bounded transcript after any number of steps', () => {
     expect(given).toHaveLength(51);
-    // In units; each of these has two bytes.
+    // In UTF-16 units. Each of these has two bytes.
     expect(Math.max(...given)).toBeLessThan(5 * MIB + 2 * MIB);
     expect(given[10]).toBeGreaterThan(10 * 100 * KIB);
   });
 
-  it('is booted with no more than is bounded, and the same steps', async () => {
+  it('boots with a bounded transcript and the same steps', async () => {
     const all = await read(threadId, { bytes: 1_000 * MIB });
     const events = await read(threadId);
     expect(Buffer.byteLength(JSON.stringify(all))).toBeGreaterThan(50 * 200 * KIB);
@@ -67,7 +67,7 @@ describe('a Run of 50 steps with results of 200 KiB', () => {
   });
 });
 
-describe('the statement', () => {
+describe('the statement of readTranscript', () => {
   const note = '…';
   const characters = 10;
   const long = 'x'.repeat(100);
@@ -82,7 +82,7 @@ describe('the statement', () => {
     yield { type: 'message', text: long, toolCalls: steps < 3 ? toolCalls : [], continuation: { long } };
   };
 
-  it('cuts what is older as a Run does that goes on', async () => {
+  it('cuts older texts like a running Run', async () => {
     const { threadId } = await execute(step, [tool('look', async () => ok(long))]);
     const all = await read(threadId, { bytes: MIB });
     expect(JSON.stringify(all)).not.toContain(note);
@@ -95,7 +95,7 @@ describe('the statement', () => {
     expect(events.at(-1)).toEqual(all.at(-1));
   });
 
-  it('cuts what people said only where they said too much: results push none of it out', async () => {
+  it('cuts messages of people only if they are too large, and ignores results for this', async () => {
     const { threadId } = await execute(useTools(['look']), [tool('look', async () => ok(long.repeat(10)))]);
     const texts = async (bytes: number) =>
       (await read(threadId, { bytes, characters: 0, note })).map(({ type, data }) =>
@@ -115,7 +115,7 @@ describe('the statement', () => {
     ['tool.completed', '{"result": {}}'],
     ['tool.completed', 'null'],
     ['message.added', '{"text": [], "fileIds": []}'],
-  ])('leaves a spoilt %s to be found: %s', async (type, data) => {
+  ])('returns a corrupt %s unchanged: %s', async (type, data) => {
     const { threadId, runId } = await execute(useTools(['look']), [tool('look', async () => ok(long))]);
     const of = { runId, queuedAt: undefined, liveRunIds: new Set([runId]) };
     expect(() => transcriptOf([], of)).not.toThrow();

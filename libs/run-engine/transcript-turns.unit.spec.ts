@@ -15,12 +15,12 @@ const step = (i: number, toolInput: Record<string, unknown> = {}): TranscriptEve
   completed(`${i}`),
 ];
 
-/** The kinds of transcript that cost the most: of many events, of large inputs, and of large texts. */
+/** The most expensive transcripts: of many events, of large inputs, and of large texts. */
 const TRANSCRIPTS: Record<string, () => TranscriptEvent[]> = {
   '20,000 steps': () => [said('q'), ...Array.from({ length: 20_000 }, (_, i) => step(i)).flat()],
   '8 MiB of large inputs': () => [
     said('q'),
-    // Each its own object: what is remembered of one must not help with the next.
+    // Separate objects, because a cached size must not help with the next.
     ...Array.from({ length: 24 }, (_, i) => step(i, { ...largestInput, i })).flat(),
   ],
   '8 MiB of results': () => [
@@ -43,7 +43,7 @@ const rules: Rules = {
 const asked = { runId: 'A', queuedAt: '2026-01-01T00:00:00.000Z', liveRunIds: new Set(['A']) };
 
 describe.each(Object.entries(TRANSCRIPTS))('a transcript of %s', (_name, make) => {
-  // New events for each try, because what is known of an event is not counted again.
+  // New events for each try, because sizes are cached by event.
   nightTest('is put in order, measured and bounded in short turns', async () => {
     const bound = async (events: TranscriptEvent[]): Promise<void> => {
       const ordered = transcriptOf(events, asked);
@@ -78,7 +78,7 @@ describe('a result of 16 MiB', () => {
     await measureTurns(() => settledFact(call('1'), 'lost', text), { maxMs: 40 });
   });
 
-  it('is marked where it was cut, whatever is left of it', () => {
+  it('is marked as cut, even if little is left of it', () => {
     const resultOf = (text: string) => (settledFact(call('1'), 'lost', text).data as { result: string }).result;
     const note = 'it is too large.]';
     for (const text of ['x', '\0', '\0x', '漢'].map((unit) => unit.repeat(16 * MEBIBYTE))) {
@@ -92,7 +92,7 @@ describe('a result of 16 MiB', () => {
   });
 });
 
-it('gives the same message for an event each time', () => {
+it('returns the same message for an event each time', () => {
   const events = [said('q'), ...step(1)];
   toMessages(events).forEach((message, i) => expect(toMessages(events)[i]).toBe(message));
 });

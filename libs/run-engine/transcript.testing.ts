@@ -1,7 +1,7 @@
 import type { PermissionDecision, ToolCompleted } from '#domain';
 import type { TranscriptEvent } from './transcript.ts';
 
-/** Transcript events for specs, as short as a sentence. */
+/** Short constructors of transcript events for specs. */
 
 export const call = (toolCallId: string, toolName = 'free') => ({
   toolCallId,

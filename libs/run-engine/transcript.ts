@@ -30,7 +30,7 @@ export interface TranscriptOf {
 
 /**
  * Returns the transcript that a Run continues. Messages are stored when they are sent, which may be between an earlier Run's
- * steps (`whenBusy: enqueue`). Here each message precedes the steps of its own Run and follows those of earlier Runs, so that
+ * steps (`whenBusy: enqueue`). Here each message precedes the steps of its Run and follows those of earlier Runs, so that
  * nothing comes between a call and its result. Messages of Runs queued behind this one are left out. A Run that retries or resumes
  * another one continues after the last step of that Run, as after a crash. Throws `thread_unreadable` for unknown events,
  * because a Run that ignored them might repeat a tool.

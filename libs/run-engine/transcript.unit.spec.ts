@@ -15,12 +15,12 @@ function order(events: TranscriptEvent[], runId: string, { live = [runId] } = {}
 describe('transcriptOf', () => {
   const called = answered('old', [call('1')]);
 
-  it('is the stream where Runs follow one another', () => {
+  it('equals the stream if Runs follow one another', () => {
     const events = [said('a'), answered('A'), said('b', 'B')];
     expect(order(events, 'B')).toEqual(['a', 'A', 'b']);
   });
 
-  it('leaves out what waits behind the Run', () => {
+  it('leaves out messages that wait behind the Run', () => {
     const events = [said('a'), said('b', 'B'), answered('A1', [call('1')])];
     expect(order(events, 'A', { live: ['A', 'B'] })).toEqual(['a', 'A1']);
   });
@@ -30,13 +30,13 @@ describe('transcriptOf', () => {
     expect(order(events, 'B')).toEqual(['a', '', 'tool.started 1', 'tool.completed 1', 'A', 'b']);
   });
 
-  it('keeps it there when the Run goes on, and for the Runs after it', () => {
+  it('keeps that order when the Run continues, and for later Runs', () => {
     const events = [said('a'), said('b', 'B'), said('c', 'C'), answered('A'), answered('B', [], 'B')];
     expect(order(events, 'B', { live: ['B', 'C'] })).toEqual(['a', 'A', 'b', 'B']);
     expect(order(events, 'C')).toEqual(['a', 'A', 'b', 'B', 'c']);
   });
 
-  it('keeps a message that was never answered, before the next Run', () => {
+  it('keeps an unanswered message before the next Run', () => {
     const events = [said('a'), answered('A'), said('b', 'B'), said('c', 'C'), answered('C', [], 'C'), said('d', 'D')];
     expect(order(events, 'D')).toEqual(['a', 'A', 'b', 'c', 'C', 'd']);
   });
@@ -61,13 +61,13 @@ describe('transcriptOf', () => {
 
   it.each<[string, TranscriptEvent[], string, string[]]>([
     [
-      'amid the calls of the Run before it',
+      'between the calls of the previous Run',
       [said('a'), called, said('b', 'B'), started('1'), completed('1'), answered('A'), said('c', 'C')],
       'C',
       ['a', 'old', 'tool.started 1', 'tool.completed 1', 'A', 'b', 'c'],
     ],
     [
-      'before the first step of the Run before it',
+      'before the first step of the previous Run',
       [said('a'), said('b', 'B'), answered('A'), said('c', 'C'), answered('C', [], 'C'), said('d', 'D')],
       'D',
       ['a', 'A', 'b', 'c', 'C', 'd'],
@@ -88,7 +88,7 @@ describe('transcriptOf', () => {
     expect(order(events, 'R')).toEqual(['a', 'old', 'tool.started 1']);
   });
 
-  it('has a stopped message among the steps of its Run', () => {
+  it('keeps a stopped message among the steps of its Run', () => {
     const events = [said('a'), said('b', 'B'), called, completed('1'), stopped('half'), answered('B', [], 'B')];
     expect(order(events, 'B')).toEqual(['a', 'old', 'tool.completed 1', 'half', 'b', 'B']);
     expect(order([said('a'), stopped('half'), said('c', 'C')], 'C')).toEqual(['a', 'half', 'c']);
@@ -101,7 +101,7 @@ describe('transcriptOf', () => {
   });
 });
 
-describe('an event that is not as this version stores it', () => {
+describe('an event of another shape than this version stores', () => {
   const of = { runId: 'B', queuedAt: AT, liveRunIds: new Set(['B']) };
   const sound = [
     ...[said('a'), answered('', [call('1')]), decided('1', 'allow_once'), started('1'), completed('1')],
@@ -118,14 +118,14 @@ describe('an event that is not as this version stores it', () => {
     }
   };
 
-  test.each(sound.map((event) => [event.type, event] as const))('%s: the Run is told so by name', (_, event) => {
+  test.each(sound.map((event) => [event.type, event] as const))('%s: throws thread_unreadable', (_, event) => {
     expect(refused({ ...event, schemaVersion: 1 })).toBe(false);
     expect(refused({ ...event, schemaVersion: 2 })).toBe(true);
     for (const data of [undefined, null, 7, 'text', [], {}]) expect(refused({ ...event, data })).toBe(true);
-    const spoilt = Object.keys(event.data).flatMap((field) =>
+    const corrupt = Object.keys(event.data).flatMap((field) =>
       nonsense.map((value) => ({ ...event, data: { ...event.data, [field]: value } })),
     );
-    expect(spoilt.filter(refused).length).toBeGreaterThan(5);
+    expect(corrupt.filter(refused).length).toBeGreaterThan(5);
   });
 
   const step = { text: '', toolCalls: [] };
@@ -139,7 +139,7 @@ describe('an event that is not as this version stores it', () => {
       [null, 7, {}, { inputTokens: 1 }, { ...usage, cachedInputTokens: '1' }].map((no) => ({ ...step, usage: no })),
     ],
     [
-      'what was written instead of an object',
+      'invalid input of a call',
       answered(''),
       { ...step, toolCalls: [{ ...call('1'), invalidInput: '{' }] },
       [null, 7, {}].map((no) => ({ ...step, toolCalls: [{ ...call('1'), invalidInput: no }] })),
@@ -150,14 +150,14 @@ describe('an event that is not as this version stores it', () => {
       { ...result, fileIds: ['F'] },
       [null, 'F', [7], {}].map((no) => ({ ...result, fileIds: no })),
     ],
-  ])('%s may be left out, but not be something else', (_, event, good, bad) => {
+  ])('%s may be omitted, but must not have another type', (_, event, good, bad) => {
     expect(refused({ ...event, data: good })).toBe(false);
     for (const data of bad) expect(refused({ ...event, data })).toBe(true);
   });
 });
 
 describe('toMessages', () => {
-  it('gives every call an answer before the next message', () => {
+  it('gives every call a result before the next message', () => {
     const events = [
       said('a'),
       answered('', [call('1'), call('2'), call('3')]),
@@ -178,19 +178,19 @@ describe('toMessages', () => {
 
   const half: TranscriptMessage = { role: 'assistant', text: 'half', toolCalls: [], stopped: true };
   it.each<[string, TranscriptEvent[], TranscriptMessage[]]>([
-    ['what a person saw of a stopped message', [stopped('half')], [half]],
+    ['the visible text of a stopped message', [stopped('half')], [half]],
     [
-      'it before the messages of the Run that resumes it',
+      'a stopped message before the messages of the Run that resumes it',
       [stopped('half'), answered('again', [], 'B')],
       [half, { role: 'assistant', text: 'again', toolCalls: [] }],
     ],
-    ['it without citations', [stopped('ha\uE200cite\uE202x\uE201lf')], [half]],
-    ['an unfinished citation as it was seen', [stopped('half\uE200cite')], [{ ...half, text: 'half\uE200cite' }]],
-  ])('has %s', (_what, events, messages) => {
+    ['a stopped message without citations', [stopped('ha\uE200cite\uE202x\uE201lf')], [half]],
+    ['an unfinished citation as visible text', [stopped('half\uE200cite')], [{ ...half, text: 'half\uE200cite' }]],
+  ])('returns %s', (_what, events, messages) => {
     expect(toMessages([said('a'), ...events])).toEqual([{ role: 'user', text: 'a', fileIds: [] }, ...messages]);
   });
 
-  it('gives the same message for the same result again, so that what was counted of it is known', () => {
+  it('returns the same message for the same result, so that its cached size can be used', () => {
     const events = [said('a'), answered('', [call('1')]), started('1'), completed('1')];
     const [once, again] = [toMessages(events), toMessages([...events, said('b', 'B')])];
     expect(once[2]).toMatchObject({ role: 'tool', toolCallId: '1' });

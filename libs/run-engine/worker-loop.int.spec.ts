@@ -8,7 +8,7 @@ import { WorkerLoop, type WorkerLoopOptions } from './worker-loop.ts';
 
 let world: World;
 let queue: RunQueue;
-/** Of the worker, and of another process. */
+/** The buses of the worker and of another process. */
 let bus: LiveBus;
 let otherBus: LiveBus;
 const loops: WorkerLoop[] = [];
@@ -42,7 +42,7 @@ const statusOf = async (runId: string) => (await world.summary(runId)).status;
 const slots = async (holder: string) =>
   (await world.pool.query<{ slots: number }>('select slots from workers where holder = $1', [holder])).rows[0]?.slots;
 
-it('executes what the queue offers, several Runs at once', async () => {
+it('executes several Runs from the queue at the same time', async () => {
   const { loop, holder } = await startLoop();
   expect(await slots(holder)).toBe(4);
   const runs = await Promise.all(['a', 'b', 'c', 'd'].map((word) => world.say(`${word} /think 1500`)));
@@ -51,13 +51,13 @@ it('executes what the queue offers, several Runs at once', async () => {
   for (const { runId } of runs) {
     await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'the Run is completed' });
   }
-  await eventually(() => loop.active === 0, { what: 'nothing is left to do' });
+  await eventually(() => loop.active === 0, { what: 'all jobs are done' });
   await loop.stop();
   expect(loop.stage).toBe('stopped');
   expect(await slots(holder)).toBeUndefined();
 });
 
-it('logs and registers what it found of the sandbox of tool servers', async () => {
+it('logs and registers the result of the sandbox check of tool servers', async () => {
   const found = { isolation: 'user' as const, refused: null, warnings: ['It is shared.'] };
   let log = '';
   const logging = createLogger('info', 'test', { write: (line) => void (log += line) });
@@ -66,13 +66,13 @@ it('logs and registers what it found of the sandbox of tool servers', async () =
   expect(rows).toEqual([{ sandbox: found }]);
   const line = log.split('\n').find((text) => text.includes('tool server sandbox checked')) ?? '{}';
   expect(JSON.parse(line)).toMatchObject({ ...found, level: expect.stringMatching(/warn/) as string });
-  // Until it takes Runs.
+  // Waits until it takes Runs.
   const { runId, job } = await world.say('hi');
   await queue.enqueue([job]);
   await eventually(async () => (await statusOf(runId)) === 'completed', { what: 'the Run is completed' });
 });
 
-it('takes no Run when it is stopped while it starts', async () => {
+it('takes no Run if it is stopped during the start', async () => {
   const { engine, leases, holder } = await world.makeWorker();
   const loop = new WorkerLoop({ pool: world.pool, queue, bus, engine, leases, holder, slots: 4, graceMs: 100, logger });
   loops.push(loop);
@@ -84,7 +84,7 @@ it('takes no Run when it is stopped while it starts', async () => {
   consume.mockRestore();
 });
 
-it('leaves Runs to other workers while its database does not answer', async () => {
+it('leaves Runs to other workers while its database is unavailable', async () => {
   const line = await faultProxy(Number(new URL(world.url).port));
   const url = line.through(world.url);
   const database = await openDatabase({ url, applicationName: 'test', maxConnections: 2 });
@@ -124,10 +124,10 @@ it('stops the work on an interrupted Run when it is woken', async () => {
   const { job, threadId, runId } = await world.say('a b /pause 60s');
   await queue.enqueue([job]);
   const hasSpoken = async () => (await world.types(threadId)).includes('assistant.text_added');
-  await eventually(hasSpoken, { what: 'the Run has spoken' });
+  await eventually(hasSpoken, { what: 'the Run has written text' });
   await world.handle(threadId, { type: 'interrupt', runId: null, by: null });
   const hasStopped = () => {
-    // The first ones may be lost: the other process may not be connected yet.
+    // The first ones can be lost, because the other process might not be connected yet.
     otherBus.publish(threadId, 1_000);
     return loop.active === 0;
   };
@@ -135,15 +135,15 @@ it('stops the work on an interrupted Run when it is woken', async () => {
   expect(await statusOf(runId)).toBe('cancelled');
 });
 
-it('stops in two stages, and what it hands over another worker ends', async () => {
+it('stops in two stages, and another worker completes the Runs that it hands over', async () => {
   const { loop } = await startLoop({ graceMs: 3_500 });
   const [soon, late] = [await world.say('soon /think 1s'), await world.say('late /pause 60s')];
   await queue.enqueue([soon.job, late.job]);
   await eventually(() => loop.active === 2, { what: 'both are being executed' });
-  // Active is one that still boots too: it would be handed over before its first step.
+  // A booting Run counts as active, but would be handed over before its first step.
   const says = async ({ threadId }: typeof soon, type: ThreadEventType) => (await world.types(threadId)).includes(type);
   await eventually(() => says(soon, 'assistant.thinking_added'), { what: 'the one Run has begun its step' });
-  await eventually(() => says(late, 'assistant.text_added'), { what: 'the late Run has spoken' });
+  await eventually(() => says(late, 'assistant.text_added'), { what: 'the late Run has written text' });
 
   const stopping = loop.stop();
   expect(loop.stage).toBe('draining');
