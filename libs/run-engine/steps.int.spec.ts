@@ -34,8 +34,8 @@ describe('a model step', () => {
     });
     expect((await world.summary(runId)).final_output?.text).toBe('nul 😀 lone \uFFFD');
     const log = await world.log(threadId);
-    const pieces = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
-    expect(pieces.join('')).toBe('nul 😀 lone \uFFFD');
+    const deltas = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
+    expect(deltas.join('')).toBe('nul 😀 lone \uFFFD');
   });
 
   it('has no citations in its thinking, and keeps text that only begins like one', async () => {

@@ -364,8 +364,8 @@ describe('an unavailable database', () => {
     await said.execution;
     const { final_output } = await world.summary(said.runId);
     const log = await world.log(said.threadId);
-    const pieces = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
-    expect(pieces.join('')).toBe(final_output?.text);
+    const deltas = log.flatMap(({ type, content }) => (type === 'agent.message.delta' ? [content] : []));
+    expect(deltas.join('')).toBe(final_output?.text);
     expectInvariants(await world.stream(said.threadId));
   });
 

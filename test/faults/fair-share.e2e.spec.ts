@@ -63,7 +63,7 @@ describeWithRedis(`tenants share ${SLOTS} slots of ${WORKERS} workers (F13)`, ()
   const queue = (tenant: Tenant, count: number): Promise<Acknowledged[]> =>
     inParallel(count, 16, (i) => start(tenant, i));
 
-  /** Queues of several while no Run is offered, so that all begin at once. */
+  /** Fills the queues of several organizations before any Run is enqueued, so that all begin at the same time. */
   async function queueAtOnce(tenants: readonly [Tenant, number][]): Promise<Acknowledged[][]> {
     await controls.pauseQueue();
     // So old may be what a process knows of it (queue-controls.ts).

@@ -55,7 +55,7 @@ describeWithPrivateRedis('the queue does its worst under the standard load', () 
     upTo(90_000),
   );
 
-  /** Adds, for each dispatch of each Run, jobs beside the one that is offered, under ids of their own. */
+  /** Adds surplus jobs with separate ids for each dispatch of each Run. */
   function copyJobs(): { end(): Promise<{ jobs: number; dispatches: number }> } {
     const name = system.env['QUEUE_NAME']!;
     const connection = new Redis(redis.url, { maxRetriesPerRequest: null });

@@ -212,7 +212,7 @@ describeWithPrivateRedis('metrics', () => {
     await seen(api.process, (sum) => sum === 1, 'spool_workers_alive');
   }, 120_000);
 
-  it('tell of a paused queue, and of offers that it makes wait', async () => {
+  it('show a paused queue, and Runs that the fast path leaves to the dispatcher', async () => {
     expect((await send(operator, 'POST', '/queue/pause')).status).toBe(200);
     await seen(api.process, some, 'spool_queue_paused');
     const { threadId } = await createAcknowledged(api.caller, 'later');
@@ -224,7 +224,7 @@ describeWithPrivateRedis('metrics', () => {
     await seen(worker, some, 'spool_offers_total', 'path="dispatcher"', 'outcome="sent"');
   });
 
-  it('tell of offers that need no dispatcher', async () => {
+  it('show Runs that the fast path enqueues', async () => {
     const isSent = async (): Promise<boolean> => {
       await createAcknowledged(api.caller, 'at once');
       return total(await reader.read(api.process), 'spool_offers_total', 'path="fast"', 'outcome="sent"') > 0;

@@ -168,7 +168,7 @@ it('follows a message from the request to each step of its Run in one trace, and
   );
 });
 
-it('finds the trace of a Run whose fast offer was lost', async () => {
+it('finds the trace of a Run that the fast path lost', async () => {
   // Into a queue that nobody reads.
   const api = await models.system.startApi({ QUEUE_NAME: 'nobodys-queue' });
   const { threadId, traceId } = await say({ ...api.caller, agentId: models.system.agentId }, 'my-words');
