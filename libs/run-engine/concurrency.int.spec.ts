@@ -89,9 +89,9 @@ describe('the concurrency limit of an agent', () => {
     const before = world.jobs.length;
     await one.end();
     await isEnqueuedAgain(third.runId, before);
-    const letIn = await workOf(third.runId);
-    expect(letIn).toMatchObject({ state: 'ready', limitedBy: 'agent' });
-    expect(letIn?.msLeft).toBeGreaterThan(9 * 60_000);
+    const admitted = await workOf(third.runId);
+    expect(admitted).toMatchObject({ state: 'ready', limitedBy: 'agent' });
+    expect(admitted?.msLeft).toBeGreaterThan(9 * 60_000);
     const three = await begin(third);
     expect(await workOf(third.runId)).toMatchObject({ state: 'leased', limitedBy: null });
     await two.end();
@@ -207,12 +207,12 @@ describe('the concurrency limit of an agent', () => {
     const one = await begin(said[0]!);
     const { engine } = await makeHoldingWorker();
     for (const { job } of said.slice(1)) await engine.executeJob(job);
-    const letIn = async () => (await lookAtLimits(world.pool, null)).map(({ runId }) => runId);
-    expect(await letIn()).toEqual([]);
+    const admitted = async () => (await lookAtLimits(world.pool, null)).map(({ runId }) => runId);
+    expect(await admitted()).toEqual([]);
     // A look that began when the two became limited would admit them first.
     await world.limitsAreQuiet();
     await setLimit(organizationId, null);
-    expect((await letIn()).toSorted()).toEqual(
+    expect((await admitted()).toSorted()).toEqual(
       said
         .slice(1)
         .map(({ runId }) => runId)

@@ -94,16 +94,16 @@ export function admitLimitedRuns(tables: Tables, [organizationId, limit, cap]: u
     );
     return limited.filter((row) => row.agentId === agentId).slice(0, room);
   });
-  const letIn = first
+  const admitted = first
     .toSorted(inLine)
     .slice(0, roomIn(all, tables.organizations.get(organizationId as string) ?? capOf(cap)))
     .filter(({ runId }) => !tables.isLocked(runId));
-  for (const row of letIn) {
+  for (const row of admitted) {
     const left = tables.has('the queue time of a limited Run goes on') ? 1 : row.queueLeft!;
     Object.assign(row, { state: 'ready', dueAt: tables.now + left, queueLeft: null });
   }
-  if (letIn.length > 0) tables.options.onTouched();
-  return letIn.map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
+  if (admitted.length > 0) tables.options.onTouched();
+  return admitted.map(({ runId, threadId, dispatch }) => ({ runId, threadId, dispatch }));
 }
 
 /** limit-newcomers.sql. */
