@@ -77,7 +77,8 @@ function parseEntry(text: string): AllowedEntry {
 
 function parseNetwork(text: string): Network | null {
   const [net = '', bits, ...rest] = text.split('/');
-  const address = parseAddress(net);
+  // A zone, such as in fe80::1%eth0, is of no use in a list: it names an interface of one machine.
+  const address = net.includes('%') ? null : parseAddress(net);
   if (address === null || rest.length > 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits))) return null;
   const offset = isIPv4(net) ? 96 : 0;
   const length = bits === undefined ? 128 : offset + Number(bits);

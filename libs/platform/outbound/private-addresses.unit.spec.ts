@@ -56,6 +56,8 @@ describe('the list of allowed addresses', () => {
     '1.2.3',
     'a b',
     '::1/129',
+    '10.0.0.1%x/8',
+    'fe80::1%eth0',
     'x/8',
     ':80',
     '[::1',
