@@ -6,7 +6,7 @@ import type { RateLimiter } from '#access';
 import { untilAborted, type Logger } from '#platform';
 import type { Callers } from '../http/callers.ts';
 import { sendError } from '../http/error-filter.ts';
-import { ApiError, notFound, unauthenticated } from '../http/http-errors.ts';
+import { ApiError, notFound, RETRY_SOON, unauthenticated } from '../http/http-errors.ts';
 import { RequestCount } from '../http/limit-rate.ts';
 import { serveFiles } from '../http/static-files.ts';
 import { pageHeaders } from './page-policy.ts';
@@ -101,7 +101,7 @@ export class BoardRoutes {
     if (statusCode === 400) throw wrongQuery();
     if (statusCode !== 200) {
       request.log.warn({ requestId: request.id, err: body }, 'queue page failed');
-      throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.');
+      throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.', { headers: RETRY_SOON });
     }
     return reply.header('Cache-Control', 'no-store').type(String(headers['content-type'])).send(body);
   }

@@ -62,7 +62,7 @@ function send(
   });
 }
 
-it('returns the page at every path, with a new nonce each time', async () => {
+it('serves the page at every path, with a new CSP nonce each time', async () => {
   const nonces = new Set<string>();
   for (const path of ['', '/', '/threads/01J', '/runs?status=failed', '/a/b.c/d', '/index.html']) {
     const page = await get(path);

@@ -47,7 +47,7 @@ export class ApiError extends HttpError<ErrorCode> {
   }
 }
 
-const RETRY_SOON = { 'Retry-After': '1' };
+export const RETRY_SOON = { 'Retry-After': '1' };
 
 export const unauthenticated = () =>
   new ApiError('token_invalid', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
