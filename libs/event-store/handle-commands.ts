@@ -159,7 +159,7 @@ export class CommandHandler {
         const stale = before;
         if (before === request.from) before = await this.loadOrNone(request.threadId, giveUpAt);
         if (before.version === stale.version) {
-          // A worker's claim that does not hold any more.
+          // A worker's claim that does not hold any more. The label `refused` is older than the outcome of that name (count.ts).
           if (request.fence !== undefined) metrics.appends.inc({ outcome: 'refused' });
           return { outcome: 'rejected', rejection: decision };
         }

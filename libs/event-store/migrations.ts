@@ -17,6 +17,9 @@ export const MIGRATIONS: readonly Migration[] = listSql(FOLDER).map((fileName) =
   text: readSql(FOLDER, fileName),
 }));
 
+const repeated = MIGRATIONS.find(({ name }, i) => name.slice(-4) === MIGRATIONS[i - 1]?.name.slice(-4));
+if (repeated) throw new Error(`Two migrations have the number of ${repeated.name}.`);
+
 /** Returns `ClientExternalRef1763700000004` for `0004-client-external-ref.sql`. */
 function recordedName(fileName: string): string {
   const [, number = '', words = ''] = /^(\d{4})-([a-z-]+)\.sql$/.exec(fileName) ?? [];

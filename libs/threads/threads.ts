@@ -30,7 +30,7 @@ import type { ThreadReader } from './thread-reader.ts';
 /** Each further try requires that another Thread with the same reference was created and deleted meanwhile. */
 const REFERENCE_TRIES = 3;
 
-/** Work that shares the transaction of a use case. */
+/** Work that shares the transaction of a use case. A use case with files has no other hook. */
 export interface Joining {
   /** Makes the answer to the request. */
   answer?: CommandRequest['answer'];
@@ -105,7 +105,7 @@ export class Threads {
         : [addMessage(await this.plan(agent), sender, { text, requestId: null, fileIds: [...fileIds], fileNames })];
     const request = { threadId, from: absentThread(threadId), commands: [created, ...first] };
     for (let tries = 0; tries < REFERENCE_TRIES; tries++) {
-      const result = await this.handle(request, joining, changes);
+      const result = await this.options.handler.handle<FileRefusal>({ ...request, ...this.joined(joining, changes) });
       const isTaken = result.outcome === 'refused' && result.reason === 'reference_taken';
       if (!isTaken || externalRef === undefined) return this.done(result, changes);
       const holder = await this.reader.findReferenced(created);
@@ -127,15 +127,16 @@ export class Threads {
     const plan = events.some(({ type }) => type === 'message') ? await this.plan(agent) : null;
     const commands = events.map((event) => toCommand(event, sender, plan, fileNames));
     const named = events.flatMap((event) => (event.type === 'interrupt' ? (event.runId ?? []) : []));
+    let endedRuns = await this.endedOf(threadId, named);
     // A named Run may end between the look-up and the append. A Run ends only once, so the loop ends.
-    for (let endedBefore = -1; ;) {
-      const found = await this.reader.findRuns(threadId, named);
-      if (named.some((runId) => !found.has(runId))) throw new ThreadRefused({ reason: 'run_not_found' });
-      const endedRuns = new Map([...found].filter(([, { status }]) => isTerminal(status)));
-      const result = await this.handle({ threadId, commands, endedRuns }, joining, changes);
-      const hasEnded = result.outcome === 'rejected' && result.rejection.rejected === 'run_not_live';
-      if (!hasEnded || endedRuns.size === endedBefore) return this.done(result, changes);
-      endedBefore = endedRuns.size;
+    for (;;) {
+      const request = { threadId, commands, endedRuns };
+      const result = await this.options.handler.handle<FileRefusal>({ ...request, ...this.joined(joining, changes) });
+      if (result.outcome !== 'rejected' || result.rejection.rejected !== 'run_not_live')
+        return this.done(result, changes);
+      const endedNow = await this.endedOf(threadId, named);
+      if (endedNow.size === endedRuns.size) return this.done(result, changes);
+      endedRuns = endedNow;
     }
   }
 
@@ -150,7 +151,7 @@ export class Threads {
 
   /** Runs commands that need nothing else: archive, terminate, interrupt, decide. */
   async change(threadId: string, commands: CommandRequest['commands'], joining: Joining = {}): Promise<Answered> {
-    return this.done(await this.handle({ threadId, commands }, joining));
+    return this.done(await this.options.handler.handle<FileRefusal>({ threadId, commands, ...joining }));
   }
 
   /**
@@ -184,19 +185,30 @@ export class Threads {
     const changes = this.drafts.claim([fileId], agentId, owner);
     const names = await this.drafts.namesOf([fileId]);
     const commands = [attachFile(fileId, names.get(fileId))];
-    await this.done(await this.handle({ threadId, commands }, {}, changes), changes);
+    await this.done(
+      await this.options.handler.handle<FileRefusal>({ threadId, commands, ...this.joined({}, changes) }),
+      changes,
+    );
   }
 
   /** Attaches a file whose bytes are stored. */
   async attachFile(threadId: string, file: PreparedFile): Promise<void> {
     const changes = this.drafts.attach(file);
-    await this.done(await this.handle({ threadId, commands: [attachFile(file.id, file.name)] }, {}, changes), changes);
+    const commands = [attachFile(file.id, file.name)];
+    await this.done(
+      await this.options.handler.handle<FileRefusal>({ threadId, commands, ...this.joined({}, changes) }),
+      changes,
+    );
   }
 
   /** Removes a file of the Thread. With `sha256`, only if it still has these bytes. */
   async removeFile(threadId: string, command: FileRemoval, sha256?: string): Promise<void> {
     const changes = { removed: [command.fileId], ...(sha256 === undefined ? {} : { removedSha256: sha256 }) };
-    const result = await this.handle({ threadId, commands: [command] }, {}, changes);
+    const result = await this.options.handler.handle<FileRefusal>({
+      threadId,
+      commands: [command],
+      ...this.joined({}, changes),
+    });
     if (result.outcome === 'refused') throw new ThreadRefused({ reason: 'file_changed' });
     await this.done(result, changes);
   }
@@ -208,13 +220,16 @@ export class Threads {
     throw new ThreadRefused({ reason: 'agent_not_ready', issues: planned.issues });
   }
 
-  private handle(
-    request: CommandRequest<FileRefusal>,
-    { answer, hook }: Joining,
-    changes?: FileChanges,
-  ): Promise<CommandResult<FileRefusal>> {
-    const { handler, files } = this.options;
-    return handler.handle({ ...request, answer, hook: changes ? files.inAppend(changes) : hook });
+  /** Returns what shares the transaction of a use case with these changes of files. */
+  private joined({ answer }: Pick<Joining, 'answer'>, changes: FileChanges | undefined) {
+    return { answer, hook: changes && this.options.files.inAppend(changes) };
+  }
+
+  /** Returns those of the named Runs that have ended. Throws ThreadRefused if one does not exist. */
+  private async endedOf(threadId: string, named: readonly string[]) {
+    const found = await this.reader.findRuns(threadId, named);
+    if (named.some((runId) => !found.has(runId))) throw new ThreadRefused({ reason: 'run_not_found' });
+    return new Map([...found].filter(([, { status }]) => isTerminal(status)));
   }
 
   private async done(result: CommandResult<FileRefusal>, changes: FileChanges = {}): Promise<Answered> {
