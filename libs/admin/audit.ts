@@ -58,10 +58,7 @@ export function auditHook(actor: Actor, change: Change): AppendHook<never> {
   };
 }
 
-/**
- * Writes an entry. A change that cannot share a transaction with its entry writes the entry first, so that every change has one.
- * An example is a pause of the queue.
- */
+/** Writes an entry. A change that cannot share a transaction with its entry writes the entry first, so that it has one. */
 export async function writeEntry(database: Queryable, actor: Actor, change: Change, timeoutMs?: number): Promise<void> {
   const { action, targetId = null, organizationId = null, details = {} } = change;
   const values = [newId(), actor.kind, actor.id, actor.name, action, targetId, organizationId, JSON.stringify(details)];

@@ -1,5 +1,5 @@
 import type { SomeHandlers } from './handlers.ts';
-import { writeEntry, type Actor } from './audit.ts';
+import { audited, type Actor } from './audit.ts';
 import { runDoctor, type DoctorParts } from './doctor.ts';
 import { overviews } from './overview.ts';
 import { readQueue } from './read-queue.ts';
@@ -23,9 +23,9 @@ export function serviceHandlers(
     getQueue: status,
 
     pauseQueue: async (_, { actor }) => {
-      const isNews = !(await readQueue(parts)).pausedBy?.includes('spool');
-      if (isNews) await writeEntry(pool, actor, { action: 'queue.paused', targetId: queueName });
-      await controls.pauseQueue();
+      await audited(pool, actor, async (client, note) => {
+        if (await controls.pauseQueue(client)) note({ action: 'queue.paused', targetId: queueName });
+      });
       return status();
     },
 
@@ -43,15 +43,19 @@ export function serviceHandlers(
   };
 }
 
-/** Ends the pauses of operators and BullMQ tools. Throws AdminRefused if the queue is unavailable, so a tool's pause remains. */
+/**
+ * Ends the pauses of operators and BullMQ tools. Throws AdminRefused if the queue is unavailable, so a tool's pause remains. BullMQ
+ * cannot share the transaction, so the entry is written before its pause ends.
+ */
 async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<void> {
   const { pool, config, controls, queue } = parts;
   const { pausedBy = [] } = await readQueue(parts);
   const isByTool = pausedBy.includes('bullmq');
   const details = isByTool ? { pausedBy } : {};
-  const entry = { action: 'queue.resumed', targetId: config.QUEUE_NAME, details };
-  if (pausedBy.length > 0) await writeEntry(pool, actor, entry);
-  await controls.resumeQueue();
+  await audited(pool, actor, async (client, note) => {
+    const isResumed = await controls.resumeQueue(client);
+    if (isResumed || isByTool) note({ action: 'queue.resumed', targetId: config.QUEUE_NAME, details });
+  });
   if (isByTool) await queue.liftToolPause().catch(refuseQueueUnavailable);
 }
 

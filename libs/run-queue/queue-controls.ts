@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { queryTimeout, namedStatement } from '#platform';
+import { queryTimeout, namedStatement, type Queryable } from '#platform';
 import { memoizeWithTtl, type Memoized } from './memoize-with-ttl.ts';
 import type { RunQueue } from './run-queue.ts';
 
@@ -95,13 +95,17 @@ export class QueueControls {
     return paused || pausedByTool || unavailable;
   }
 
-  /** Pauses the queue. Queued Runs stay queued, and their queue time stops. Claimed Runs continue. */
-  async pauseQueue(): Promise<void> {
-    await this.hold(this.queueName);
+  /**
+   * Pauses the queue. Queued Runs stay queued, and their queue time stops. Claimed Runs continue. A `client` makes it part of a
+   * transaction. Returns false if the queue was paused already.
+   */
+  pauseQueue(client?: Queryable): Promise<boolean> {
+    return this.hold(this.queueName, client);
   }
 
-  async resumeQueue(): Promise<void> {
-    await this.release(this.queueName);
+  /** Ends the pause by `pauseQueue`. A `client` makes it part of a transaction. Returns false if there was none. */
+  resumeQueue(client?: Queryable): Promise<boolean> {
+    return this.release(this.queueName, client);
   }
 
   /** Records an outage once, so that the next leader can end it. */
@@ -120,18 +124,20 @@ export class QueueControls {
     await (isPaused ? this.hold(this.toolPauseKey) : this.release(this.toolPauseKey));
   }
 
-  private async hold(key: string): Promise<void> {
-    await this.pool.query(
-      `insert into queue_controls (queue, paused_at) values ($1, clock_timestamp())
-       on conflict (queue) do update set paused_at = coalesce(queue_controls.paused_at, excluded.paused_at)`,
-      [key],
-    );
+  private async hold(key: string, client: Queryable = this.pool): Promise<boolean> {
+    const { rowCount } = await client.query({
+      text: `insert into queue_controls (queue, paused_at) values ($1, clock_timestamp())
+             on conflict (queue) do update set paused_at = excluded.paused_at where queue_controls.paused_at is null`,
+      values: [key],
+    });
     this.controls.forget();
+    return rowCount === 1;
   }
 
-  private async release(key: string): Promise<void> {
+  private async release(key: string, client: Queryable = this.pool): Promise<boolean> {
     const others = this.keys.filter((other) => other !== key);
-    await this.pool.query({ ...RESUME_QUEUE, values: [key, others] });
+    const { rows } = await client.query({ ...RESUME_QUEUE, values: [key, others] });
     this.controls.forget();
+    return rows[0]?.['ended'] === true;
   }
 }

@@ -1,6 +1,6 @@
 -- Ends a pause or an outage ($1), and gives Runs that were ready during it the elapsed queue time back, in one commit. If others
 -- ($2) continue, their ends give back the time since their own beginnings, so no time is given back twice. Skips locked rows: an
--- append is changing them and sets the due date, and waiting for it could deadlock.
+-- append is changing them and sets the due date, and waiting for it could deadlock. Returns whether there was one.
 with
 ending as materialized (
   select queue, paused_at from queue_controls where queue = $1 and paused_at is not null for update
@@ -17,8 +17,11 @@ ready as materialized (
   select run_id from run_work
   where state = 'ready' and due_at is not null and exists (select from ending)
   for update skip locked
+),
+given_back as (
+  update run_work
+  set due_at = due_at + greatest(interval '0', held.until - greatest(held.since, run_work.since))
+  from held, ready
+  where run_work.run_id = ready.run_id
 )
-update run_work
-set due_at = due_at + greatest(interval '0', held.until - greatest(held.since, run_work.since))
-from held, ready
-where run_work.run_id = ready.run_id
+select exists (select from ending) as ended

@@ -93,17 +93,15 @@ const NAMED: Record<string, Execute> = {
   'limit-newcomers': limitNewcomers,
   'resume-queue': (tables, [queue, others]) => {
     const since = tables.pauses.get(queue as string) ?? null;
-    if (since === null) return 0;
+    if (since === null) return [{ ended: false }];
     tables.pauses.set(queue as string, null);
     const until = Math.min(tables.now, ...(others as string[]).map((other) => tables.pauses.get(other) ?? Infinity));
-    let count = 0;
     for (const row of tables.work.values()) {
       if (row.state !== 'ready' || row.dueAt === null || tables.isLocked(row.runId)) continue;
       row.dueAt += Math.max(0, until - Math.max(since, row.since));
-      count++;
     }
     tables.options.onTouched();
-    return count;
+    return [{ ended: true }];
   },
 };
 
@@ -112,7 +110,8 @@ const UNNAMED: [string, Execute][] = [
   [
     'insert into queue_controls',
     (tables, [queue]) => {
-      tables.pauses.set(queue as string, tables.pauses.get(queue as string) ?? tables.now);
+      if ((tables.pauses.get(queue as string) ?? null) !== null) return 0;
+      tables.pauses.set(queue as string, tables.now);
       return 1;
     },
   ],

@@ -34,6 +34,13 @@ test('the queue shows its Runs and workers, and is paused and resumed', async ()
   expect((await admin.do('getQueue')).queue).toMatchObject({ runs: { ready: 0 }, oldestReadyMs: null, workers });
 });
 
+test('four operators who pause or resume the queue at once add one audit entry', async () => {
+  const four = (operation: 'pauseQueue' | 'resumeQueue') =>
+    admin.actionsOf(() => Promise.all(Array.from({ length: 4 }, () => admin.do(operation))));
+  expect(await four('pauseQueue')).toEqual(['queue.paused']);
+  expect(await four('resumeQueue')).toEqual(['queue.resumed']);
+});
+
 test('the queue shows the pause of a BullMQ tool without a worker, and resume ends it', async () => {
   const shown = admin.api.app.get<Queue>(SHOWN_QUEUE);
   await shown.pause();
