@@ -9,12 +9,16 @@ import { TextlintKernel } from '@textlint/kernel';
 import markdown from '@textlint/textlint-plugin-markdown';
 import terminology from 'textlint-rule-terminology';
 import { lineLength, sentences } from './prose-rules.mjs';
-import { FINISHED, retiredWords } from './retired-words.mjs';
+import { FINISHED, FOLDERS, retiredWords } from './retired-words.mjs';
 
 const root = dirname(import.meta.dirname);
 const listed = execFileSync('git', ['ls-files', '*.md', ':!docs/spec', ...FINISHED], { cwd: root, encoding: 'utf8' })
   .trim()
   .split('\n');
+for (const folder of FOLDERS) {
+  const found = execFileSync('git', ['ls-files', folder], { cwd: root, encoding: 'utf8' });
+  if (found === '') throw new Error(`finished-packages.json: ${folder} has no files`);
+}
 const files = process.argv.length > 2 ? process.argv.slice(2) : listed;
 
 const linter = new TextlintKernel();

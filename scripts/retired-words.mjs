@@ -10,10 +10,10 @@ const WORDS = [
   ...read('retired-phrases.json').map(([pattern, instead]) => [new RegExp(`\\b(?:${pattern})\\b`, 'gi'), instead]),
 ];
 
-/**
- * The TypeScript and SQL of the finished packages, as pathspecs of Git. A package `:(glob)FOLDER` excludes its subfolders.
- * Released migrations never change.
- */
+/** The folders of the finished packages. */
+export const FOLDERS = packages;
+
+/** The TypeScript and SQL of the finished packages, as pathspecs of Git. Released migrations never change. */
 export const FINISHED = [
   ...packages.flatMap((folder) => ['ts', 'tsx', 'mts', 'mjs', 'sql'].map((type) => `${folder}/**.${type}`)),
   ':!libs/event-store/migrations/0*',
