@@ -149,12 +149,19 @@ describe('access', () => {
     const threadId = await api.newThread({ text: 'hi' });
     const fileId = fileIdOf(await attach(threadId));
     const runId = await runOf(threadId);
-    for (const id of [threadId, UNKNOWN]) {
-      expectReason(await api.get(`/threads/${id}`, stranger), 'thread_not_found');
-      expectReason(await api.get(`/threads/${id}/runs/${runId}`, stranger), 'thread_not_found');
-      expectReason(await api.call('DELETE', `/threads/${id}`, stranger), 'thread_not_found');
+    const asked: [ErrorReason, hidden: string, path: (id: string) => string][] = [
+      ['thread_not_found', threadId, (id) => `/threads/${id}`],
+      ['thread_not_found', threadId, (id) => `/threads/${id}/events/stream`],
+      ['thread_not_found', threadId, (id) => `/threads/${id}/runs/${runId}`],
+      ['file_not_found', fileId, (id) => `/files/${id}`],
+      ['file_not_found', fileId, (id) => `/files/${id}/content`],
+    ];
+    for (const [reason, hidden, path] of asked) {
+      const replies = [await api.get(path(hidden), stranger), await api.get(path(UNKNOWN), stranger)];
+      for (const reply of replies) expectReason(reply, reason);
+      expect(replies[0]!.text).toBe(replies[1]!.text);
     }
-    for (const id of [fileId, UNKNOWN]) expectReason(await api.get(`/files/${id}`, stranger), 'file_not_found');
+    expectReason(await api.call('DELETE', `/threads/${threadId}`, stranger), 'thread_not_found');
     const other = await api.newThread({ text: 'hi' });
     for (const id of [runId, UNKNOWN]) {
       expectReason(await api.get(`/threads/${other}/runs/${id}`), 'run_not_found');

@@ -60,39 +60,6 @@ describe('an externalRef', () => {
     expect(await api.rowCounts()).toEqual(before);
   });
 
-  test('of 16 concurrent requests to two processes creates one Thread', async () => {
-    const replies = await Promise.all(
-      Array.from({ length: 16 }, (_, i) => create({ externalRef: 'order 2' }, { by: i % 2 ? compatible : api })),
-    );
-    const made = replies.filter(({ status }) => status === 201).map(({ json }) => json.thread.id);
-    expect(made).toHaveLength(1);
-    const refused = replies.filter(({ status }) => status === 409);
-    expect(new Set(refused.map(({ json }) => json.error.message))).toEqual(
-      new Set([`The externalRef is already used by Thread ${made[0]}.`]),
-    );
-    expect(refused).toHaveLength(15);
-  });
-
-  test('is unique per token, Agent and user', async () => {
-    const { personId } = api;
-    const secondToken = (await api.access.mintToken({ kind: 'person', personId, name: 'second' })).token;
-    const replies = [
-      await create({ externalRef: 'order 3' }),
-      await create({ externalRef: 'order 3' }, { token: secondToken }),
-      await create({ externalRef: 'order 3' }, { token: (await newService([api.agentId])).token }),
-      await create({ externalRef: 'order 3' }, { agentId: await api.newAgent() }),
-      await create({ externalRef: 'order 3', userId: 'u2' }),
-      await create({ externalRef: 'order 3' }, { token: secondToken }),
-    ];
-    expect(replies.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 409]);
-  });
-
-  test('is free again once its Thread is deleted', async () => {
-    const { json } = await create({ externalRef: 'order 4' });
-    await api.call('DELETE', `/threads/${json.thread.id}`);
-    expect((await create({ externalRef: 'order 4' })).status).toBe(201);
-  });
-
   test('that was refused leaves its Idempotency-Key free; a repeated success is replayed', async () => {
     const first = await create({ externalRef: 'order 5' }, { key: 'five' });
     const again = await create({ externalRef: 'order 5' }, { key: 'five' });

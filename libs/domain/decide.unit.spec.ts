@@ -290,12 +290,6 @@ describe('a batch of commands', () => {
       .then(cancelled('A', 'ann', 60_000), entered('IDLE', 'A'), message('B'), queued('B'), entered('RUNNING', 'B'));
   });
 
-  test('is rejected whole by its first rejection', () => {
-    given(created())
-      .when(command.message('A'), command.message('B'), command.retry('A', 'C'))
-      .thenRejected('thread_busy');
-  });
-
   test('returns the same state object if there is nothing to do', () => {
     given(created()).when({ type: 'unarchive' }, { type: 'unarchive' }).thenNothing();
     given(...RUNNING)

@@ -230,12 +230,6 @@ describe('a folder’s limits', () => {
   };
   const FULL = 'The folder can have at most 4 files and 1000 bytes in all. Delete some first.';
 
-  it('hold for the number of files', async () => {
-    const { refusals, paths } = await refusalsOf(['a', 1], ['b', 1], ['c', 1], ['d', 1], ['e', 1], ['a', 2]);
-    expect(refusals).toEqual([FULL]);
-    expect(paths).toEqual(['a', 'b', 'c', 'd']);
-  });
-
   it('hold for all bytes, and for one file', async () => {
     const { refusals, paths } = await refusalsOf(
       ['a', 501],

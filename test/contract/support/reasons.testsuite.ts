@@ -1,4 +1,4 @@
-import { decide, interrupt, message, reasonOf, refusal, UNKNOWN, userMessage, type World } from './world.ts';
+import { decide, interrupt, message, reasonOf, refusal, userMessage, type World } from './world.ts';
 
 /** The header Spool-Error-Reason of error answers, and the warnings of send-events. */
 export function describeReasons(world: World): void {
@@ -20,39 +20,6 @@ export function describeReasons(world: World): void {
       const path = `/agents/${world.agentId}/threads`;
       await world.client.post(path, { userId: 'u', input: message('once') }, { headers });
       expect(await conflict(world.client.post(path, { userId: 'u' }, { headers }))).toBe('key_reused');
-    });
-
-    test('idempotency_conflict: thread_archived', async () => {
-      const { id } = await world.newThread();
-      await world.client.post(`/threads/${id}/archive`);
-      expect(await conflict(world.send(id, userMessage('hi')))).toBe('thread_archived');
-    });
-
-    test('idempotency_conflict: key_in_progress, with Retry-After', async () => {
-      const headers = { 'idempotency-key': `at-once-${world.backend}` };
-      const path = `/agents/${world.agentId}/threads`;
-      const create = () => world.client.post(path, { userId: 'u', input: message('once') }, { headers });
-      const replies = await Promise.all(Array.from({ length: 30 }, create));
-      for (const reply of replies.filter(({ status }) => status !== 201)) {
-        expect([reasonOf(reply), reply.headers.get('retry-after')]).toEqual(['key_in_progress', '1']);
-      }
-    });
-
-    test('a hidden resource has the reason of one that does not exist', async () => {
-      const { thread, run } = await world.waitingThread();
-      const { file } = (await world.attach(thread.id, 'a.txt', 'a')).json;
-      const stranger = world.as((await world.newPerson()).token);
-      const asked: [reason: string, path: (id: string) => string, hidden: string][] = [
-        ['thread_not_found', (id) => `/threads/${id}`, thread.id],
-        ['thread_not_found', (id) => `/threads/${id}/events/stream`, thread.id],
-        ['thread_not_found', (id) => `/threads/${thread.id}/runs/${id}`, run.id],
-        ['file_not_found', (id) => `/files/${id}`, file.id],
-        ['file_not_found', (id) => `/files/${id}/content`, file.id],
-      ];
-      for (const [reason, path, hidden] of asked) {
-        const [there, nowhere] = [await stranger.get(path(hidden)), await stranger.get(path(UNKNOWN))];
-        expect([reasonOf(there), reasonOf(nowhere), there.text]).toEqual([reason, reason, nowhere.text]);
-      }
     });
 
     test('a success has none', async () => {
@@ -87,12 +54,6 @@ export function describeReasons(world: World): void {
       ]);
       await world.ended(thread.id);
       expect((await world.send(thread.id, userMessage('third'))).json.warnings).toEqual([]);
-    });
-
-    test('whenBusy: interrupt honours the whole request', async () => {
-      const agentId = await world.newAgent({ whenBusy: 'interrupt' });
-      const { thread } = await world.waitingThread({ agentId });
-      expect((await world.send(thread.id, userMessage('instead'))).json.warnings).toEqual([]);
     });
 
     test('a replay has the stored warnings, byte for byte', async () => {
