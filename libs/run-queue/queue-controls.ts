@@ -136,8 +136,8 @@ export class QueueControls {
 
   private async release(key: string, client: Queryable = this.pool): Promise<boolean> {
     const others = this.keys.filter((other) => other !== key);
-    const { rows } = await client.query({ ...RESUME_QUEUE, values: [key, others] });
+    const { rows } = await client.query<{ ended: boolean }>({ ...RESUME_QUEUE, values: [key, others] });
     this.controls.forget();
-    return rows[0]?.['ended'] === true;
+    return rows[0]?.ended ?? false;
   }
 }

@@ -34,7 +34,7 @@ test('the queue shows its Runs and workers, and is paused and resumed', async ()
   expect((await admin.do('getQueue')).queue).toMatchObject({ runs: { ready: 0 }, oldestReadyMs: null, workers });
 });
 
-test('four operators who pause or resume the queue at once add one audit entry', async () => {
+test('four operators who pause or resume the queue concurrently add one audit entry', async () => {
   const four = (operation: 'pauseQueue' | 'resumeQueue') =>
     admin.actionsOf(() => Promise.all(Array.from({ length: 4 }, () => admin.do(operation))));
   expect(await four('pauseQueue')).toEqual(['queue.paused']);
