@@ -83,6 +83,8 @@ export interface AppendHook<Reason extends string = string> {
    * do not occupy all connections of the pool.
    */
   lock?: string | undefined;
+  /** The label of its refusals in `spool_appends_total`; `unmet` if absent. */
+  countedAs?: 'limited';
   /** Runs before the append. If it refuses, its own changes are committed. */
   before?: (client: PoolClient, timeoutMs?: number) => Promise<Reason | null>;
   /** Runs after the append, which has locked the Thread. If it refuses, everything is rolled back. */

@@ -1,18 +1,21 @@
 import type { StoredEvent } from '#domain';
 import { isDatabaseUnavailable } from '#platform';
-import type { AppendResult, LoadedThread, LostResult } from './append.ts';
+import type { Append, AppendResult, LoadedThread, LostResult } from './append.ts';
 import { metrics } from './metrics.ts';
 
-/** The label of the metric by outcome. A Run that waits for a limit is no error, and has its own label. */
+/** The label of the metric by outcome. */
 const LABELS = { appended: 'ok', conflict: 'conflict', key_taken: 'unmet', refused: 'unmet', unknown: 'away' } as const;
 
 /** Sends an append and counts its result. */
-export async function countAppend(send: () => Promise<AppendResult | LostResult>): Promise<AppendResult | LostResult> {
+export async function countAppend(
+  { hook }: Append,
+  send: () => Promise<AppendResult | LostResult>,
+): Promise<AppendResult | LostResult> {
   const startedAt = performance.now();
   try {
     const result = await send();
-    const isLimited = result.outcome === 'refused' && result.reason === 'limited';
-    metrics.appends.inc({ outcome: isLimited ? 'limited' : LABELS[result.outcome] });
+    const label = LABELS[result.outcome];
+    metrics.appends.inc({ outcome: result.outcome === 'refused' ? (hook?.countedAs ?? label) : label });
     if (result.outcome === 'appended') metrics.appendSeconds.observe((performance.now() - startedAt) / 1_000);
     return result;
   } catch (error) {

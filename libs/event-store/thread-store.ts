@@ -152,7 +152,7 @@ export class ThreadStore {
 
   /** Sends the append once, and waits `timeoutMs` for the result. Throws errors other than conflicts and lost connections. */
   async append(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
-    return countAppend(() => this.appendInTurn(append, timeoutMs));
+    return countAppend(append, () => this.appendInTurn(append, timeoutMs));
   }
 
   private async appendInTurn(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {

@@ -22,6 +22,7 @@ export function limitsHook(claim: LimitedClaim): AppendHook<'limited'> {
   const { runId, dispatch, organizationId, agentId, limits, organizationCap } = claim;
   return {
     lock: organizationId,
+    countedAs: 'limited',
     before: async (client, timeoutMs) => {
       await client.query({ ...LOCK_LIMITS, ...queryTimeout(timeoutMs), values: [limits] });
       const values = [runId, organizationId, agentId, dispatch, organizationCap];
