@@ -14,7 +14,7 @@ import {
   type Fixture,
 } from '../event-store/store.testing.ts';
 import { nameOf, type LoadedThread } from '#event-store';
-import type { DraftClaim, FileChanges, FileRefusal } from './file-changes.ts';
+import type { DraftOwner, FileChanges, FileRefusal } from './file-changes.ts';
 import { FileStore } from './file-store.ts';
 import type { PreparedFile } from './store-file.ts';
 
@@ -30,9 +30,7 @@ beforeEach(async () => {
 
 afterEach(() => on.close());
 
-type Owner = Pick<DraftClaim, 'agentId' | 'ownerPersonId' | 'ownerServiceTokenId'>;
-
-const OWNER: Owner = { agentId: 'AGENT', ownerPersonId: 'ADA', ownerServiceTokenId: null };
+const OWNER: DraftOwner = { agentId: 'AGENT', personId: 'ADA', serviceTokenId: null };
 const DAY_MS = 86_400_000;
 
 /** Returns a file whose bytes are stored. */
@@ -51,18 +49,18 @@ async function newFile(kind: PreparedFile['kind'] = 'attachment'): Promise<Prepa
   };
 }
 
-async function newDraft({ age = '0 s', ...owner }: { age?: string } & Partial<Owner> = {}): Promise<string> {
+async function newDraft({ age = '0 s', ...owner }: { age?: string } & Partial<DraftOwner> = {}): Promise<string> {
   const id = ulid();
-  const { agentId, ownerPersonId, ownerServiceTokenId } = { ...OWNER, ...owner };
+  const { agentId, personId, serviceTokenId } = { ...OWNER, ...owner };
   await on.admin.query(
     `insert into files (id, kind, name, size, sha256, blob_key, agent_id, owner_person_id, owner_service_token_id, created_at)
      values ($1, 'attachment', 'draft', 1, 'sum', $1, $2, $3, $4, now() - $5::interval)`,
-    [id, agentId, ownerPersonId, ownerServiceTokenId, age],
+    [id, agentId, personId, serviceTokenId, age],
   );
   return id;
 }
 
-const claim = (...fileIds: string[]): FileChanges => ({ claimed: { ...OWNER, fileIds, maxAgeMs: DAY_MS } });
+const claim = (...fileIds: string[]): FileChanges => ({ claimed: { owner: OWNER, fileIds, maxAgeMs: DAY_MS } });
 
 async function attach(thread: LoadedThread, changes: FileChanges, key = 'key') {
   const commands: Command[] = [{ type: 'attach_file', fileId: 'F' }];
@@ -134,7 +132,7 @@ describe('a draft', () => {
   });
 
   test.each([
-    ['somebody else’s', { ownerPersonId: 'BOB' }],
+    ['somebody else’s', { personId: 'BOB' }],
     ['another agent’s', { agentId: 'OTHER' }],
     ['too old', { age: '25 h' }],
   ])('that is %s is refused, with a valid draft beside it', async (_, more) => {
@@ -146,9 +144,9 @@ describe('a draft', () => {
 
   test('of a service token can be attached by that token', async () => {
     const thread = await idleThread(on);
-    const owner = { ownerPersonId: null, ownerServiceTokenId: 'SVC' };
+    const owner = { personId: null, serviceTokenId: 'SVC' };
     const draft = await newDraft(owner);
-    const claimed = { ...OWNER, ...owner, fileIds: [draft], maxAgeMs: DAY_MS };
+    const claimed = { owner: { ...OWNER, ...owner }, fileIds: [draft], maxAgeMs: DAY_MS };
     expect(await attach(thread, { claimed })).toMatchObject({ outcome: 'appended' });
   });
 

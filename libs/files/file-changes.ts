@@ -46,14 +46,21 @@ export type FolderChange =
   /** A file of another Thread stays in that Thread, without a path. */
   | { does: 'give_up'; path: string; basedOn: string; file: null };
 
-/** Drafts to attach. All must have this owner and agent, and be at most `maxAgeMs` old. */
+/** Drafts to attach. All must have this owner, and be at most `maxAgeMs` old. */
 export interface DraftClaim {
   fileIds: readonly string[];
-  agentId: string;
-  ownerPersonId: string | null;
-  ownerServiceTokenId: string | null;
+  owner: DraftOwner;
   maxAgeMs: number;
 }
+
+/** The agent that a draft is for, and the person or service token that it belongs to. */
+export interface DraftOwner {
+  agentId: string;
+  personId: string | null;
+  serviceTokenId: string | null;
+}
+
+const NO_OWNER = { agentId: null, personId: null, serviceTokenId: null };
 
 /**
  * The reasons to refuse an append for its files.
@@ -97,16 +104,11 @@ async function changeFiles(
   const inFolder = folder && (await changeFolder(client, threadId, folder, timeoutMs));
   if (typeof inFolder === 'string') return inFolder;
   const added = [...(files.added ?? []), ...(folder ? placedFiles(folder) : [])];
-  const {
-    fileIds = [],
-    agentId = null,
-    ownerPersonId = null,
-    ownerServiceTokenId = null,
-    maxAgeMs = 0,
-  } = claimed ?? {};
-  const owner = [agentId, ownerPersonId, ownerServiceTokenId];
+  const { fileIds, owner, maxAgeMs } = claimed ?? { fileIds: [], owner: NO_OWNER, maxAgeMs: 0 };
+  const { agentId, personId, serviceTokenId } = owner;
   const blobKeys = added.map(({ blob_key }) => blob_key);
-  const changes = [threadId, JSON.stringify(added), fileIds, ...owner, removed, maxAgeMs, blobKeys];
+  const claim = [fileIds, agentId, personId, serviceTokenId];
+  const changes = [threadId, JSON.stringify(added), ...claim, removed, maxAgeMs, blobKeys];
   const values = [...changes, removedSha256];
   const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...queryTimeout(timeoutMs), values });
   const done = rows[0]!;

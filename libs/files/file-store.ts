@@ -9,7 +9,13 @@ import {
   type FileQuota,
   type NamedStatement,
 } from '#platform';
-import { fileChangesHook, type FileChanges, type FileRefusal } from './file-changes.ts';
+import {
+  fileChangesHook,
+  type DraftClaim,
+  type DraftOwner,
+  type FileChanges,
+  type FileRefusal,
+} from './file-changes.ts';
 import type { PreparedFile } from './store-file.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
@@ -51,12 +57,6 @@ export interface FolderRow extends Pick<PreparedFile, 'id' | 'kind' | 'name' | '
   thread_id: string;
   /** The path in the folder; null for a file of the Thread that is not in it. */
   path: string | null;
-}
-
-export interface DraftOwner {
-  agentId: string;
-  personId: string | null;
-  serviceTokenId: string | null;
 }
 
 export interface NewDraft {
@@ -125,8 +125,8 @@ export class FileStore {
     return this.read(LIST_FOLDER, [threadId, folderId]);
   }
 
-  /** Returns the first of these ids that is not a draft which the owner can attach now; null if all are. */
-  async findLostDraft(fileIds: readonly string[], owner: DraftOwner, maxAgeMs: number): Promise<string | null> {
+  /** Returns the first of the claimed ids that is not a draft which the owner can attach now; null if all are. */
+  async findLostDraft({ fileIds, owner, maxAgeMs }: DraftClaim): Promise<string | null> {
     const values = [fileIds, owner.agentId, owner.personId, owner.serviceTokenId, maxAgeMs];
     const [row] = await this.read<{ id: string }>(FIND_LOST_DRAFTS, values);
     return row?.id ?? null;

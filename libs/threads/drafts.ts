@@ -1,5 +1,5 @@
 import type { ThreadOwner } from '#domain';
-import type { DraftClaim, DraftOwner, FileChanges, FileRefusal, FileStore } from '#files';
+import type { FileChanges, FileRefusal, FileStore } from '#files';
 import type { Config } from '#platform';
 import { ThreadRefused } from './refusal.ts';
 
@@ -21,8 +21,7 @@ export class Drafts {
     if (fileIds.length === 0) return undefined;
     // A batch can name 10,000.
     if (fileIds.length > maxAttachments) throw this.tooMany();
-    const { personId: ownerPersonId, serviceTokenId: ownerServiceTokenId } = owner;
-    return { claimed: { fileIds, agentId, ownerPersonId, ownerServiceTokenId, maxAgeMs }, maxAttachments };
+    return { claimed: { fileIds, owner: { agentId, ...owner }, maxAgeMs }, maxAttachments };
   }
 
   /** Returns the changes that attach a stored file. */
@@ -43,7 +42,7 @@ export class Drafts {
       case 'files_refused':
       case 'folder_moved':
       case 'folder_full': {
-        const lost = claimed && (await this.files.findLostDraft(...lookUp(claimed)));
+        const lost = claimed && (await this.files.findLostDraft(claimed));
         return new ThreadRefused(lost ? { reason: 'draft_not_found', fileId: lost } : { reason: 'files_contended' });
       }
       default:
@@ -54,9 +53,4 @@ export class Drafts {
   private tooMany(): ThreadRefused {
     return new ThreadRefused({ reason: 'too_many_attachments', max: this.settings.FILES_PER_THREAD });
   }
-}
-
-function lookUp(claim: DraftClaim): [readonly string[], DraftOwner, number] {
-  const { fileIds, agentId, ownerPersonId: personId, ownerServiceTokenId: serviceTokenId, maxAgeMs } = claim;
-  return [fileIds, { agentId, personId, serviceTokenId }, maxAgeMs];
 }
