@@ -22,7 +22,7 @@ const MUTANTS = [
     file: 'apps/api/idempotency.ts',
     from: 'stored.fingerprint !== fingerprint',
     to: 'stored.fingerprint.length !== fingerprint.length',
-    spec: 'apps/api/idempotency.int',
+    spec: 'apps/api/error-reasons.int',
   },
   {
     area: 'idempotency',
