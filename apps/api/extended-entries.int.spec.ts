@@ -68,6 +68,7 @@ test('the list has the optional fields only with extended=true', async () => {
   const said = (attempt: number) => ({ messageId: `${runId}-${attempt}-1`, stepId: `${runId}-${attempt}-1` });
   const { fileId, name, kind } = FILE;
   expect(shown).toEqual([
+    ['user.message', 'hi', { fileIds: [] }],
     ['agent.message.delta', 'by 1', said(1)],
     ['session.status', 'RESCHEDULING', { voidedStepId: `${runId}-1-1` }],
     ['agent.message.delta', 'by 2', said(2)],

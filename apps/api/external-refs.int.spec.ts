@@ -56,7 +56,10 @@ describe('an externalRef', () => {
       409,
       { code: 'idempotency_conflict', message: `The externalRef is already used by Thread ${first.json.thread.id}.` },
     ]);
-    expect(again.headers.get('retry-after')).toBeNull();
+    const { headers } = again;
+    expect([headers.get('retry-after'), headers.get('spool-thread-id')]).toEqual([null, first.json.thread.id]);
+    const extended = await create({ externalRef: 'order 1' }, { extended: true });
+    expect(extended.json.error).toEqual({ ...again.json.error, threadId: first.json.thread.id });
     expect(await api.rowCounts()).toEqual(before);
   });
 

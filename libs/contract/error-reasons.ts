@@ -2,6 +2,8 @@ import type { ErrorCode } from './errors.ts';
 
 /** The header of every error answer that names its cause. */
 export const REASON_HEADER = 'Spool-Error-Reason';
+/** The header with the id of the Thread that has the `externalRef` (`reference_taken`). */
+export const THREAD_HEADER = 'Spool-Thread-Id';
 
 /** One cause of error answers. */
 export interface ErrorCause {
@@ -200,7 +202,7 @@ export const ERROR_REASONS = {
   reference_taken: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'Another Thread of the token, Agent and `userId` has this `externalRef`; the message names it.',
+    meaning: 'Another Thread of the token, Agent and `userId` has this `externalRef`; `Spool-Thread-Id` names it.',
   },
   precondition_failed: {
     code: 'idempotency_conflict',

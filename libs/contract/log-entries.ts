@@ -68,7 +68,14 @@ function variant<Type extends string, Fields extends z.ZodRawShape>(
 
 /** The closed set of entry types; each is a component of the OpenAPI documents. */
 export const LOG_ENTRIES = [
-  variant('UserMessageEntry', 'user.message', 'A message of the user.', { runId, content: content('The text.') }),
+  variant('UserMessageEntry', 'user.message', 'A message of the user.', {
+    runId,
+    content: content('The text.'),
+    fileIds: z
+      .array(answeredUlid)
+      .optional()
+      .meta({ description: extended('The files that were sent with the message.') }),
+  }),
   variant('AgentMessageDeltaEntry', 'agent.message.delta', 'A part of the answer.', {
     runId,
     content: content('The next part of the text.'),
@@ -146,6 +153,13 @@ export const LOG_ENTRIES = [
     status: z.literal('error').meta({ description: 'Always `error`.' }),
     content: content('The message of the error, `cancelled` or `expired`.'),
     durationMs,
+    error: z
+      .strictObject({
+        code: z.string().meta({ description: 'The code of the error; more codes may follow.' }),
+        retryable: z.boolean().meta({ description: 'Whether the Run can be retried.' }),
+      })
+      .optional()
+      .meta({ description: extended('The error of a failed Run.') }),
   }),
 ] as const;
 
@@ -174,6 +188,8 @@ export interface ThreadEventLogEntry {
   messageId?: string | undefined;
   stepId?: string | undefined;
   voidedStepId?: string | undefined;
+  fileIds?: string[] | undefined;
+  error?: { code: string; retryable: boolean } | undefined;
 }
 
 export const threadEventLogEntry: z.ZodType<ThreadEventLogEntry, ThreadEventLogEntry> = z

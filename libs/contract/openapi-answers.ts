@@ -1,5 +1,5 @@
 import { components } from './components.ts';
-import { REASON_HEADER, reasonsOf } from './error-reasons.ts';
+import { REASON_HEADER, reasonsOf, THREAD_HEADER } from './error-reasons.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { MESSAGE_EXAMPLES, STREAM_EXAMPLE, type Example } from './openapi-examples.ts';
 import { BYTES, refTo, SchemaWriter, type Json } from './openapi-document.ts';
@@ -149,7 +149,10 @@ const REFUSALS = {
     name: 'RunConflict',
     status: 409,
     codes: [...OF_AGENT, 'readiness_blocked', 'idempotency_conflict'],
-    headers: RETRY_WHERE_BUSY,
+    headers: {
+      ...RETRY_WHERE_BUSY,
+      [THREAD_HEADER]: text('The Thread that has the `externalRef`. Sent with the reason `reference_taken`.'),
+    },
   },
   410: {
     name: 'ContentLost',

@@ -154,6 +154,10 @@ export const errorEnvelope = z
       .strictObject({
         code: z.enum(ERROR_CODES).meta({ description: 'One of a closed list; docs/api/errors.md explains each code.' }),
         message: z.string().meta({ description: 'For engineers, not for end users. Do not parse it.' }),
+        threadId: z
+          .string()
+          .optional()
+          .meta({ description: 'The Thread that has the `externalRef`. Only with `extended=true`.' }),
       })
       .meta({ description: 'The error.' }),
   })

@@ -1,6 +1,7 @@
 import { removeCitations } from './citations.ts';
 import { isKnownEvent, type LogEntryType } from './event-types.ts';
 import type { EventOf, NamedFile, StoredEvent, ThreadEvent, ToolCall, UnknownEvent } from './events.ts';
+import type { RunError } from './run-errors.ts';
 import { stepId } from './state.ts';
 
 /** One entry of a Thread's public event log (docs/spec/agent-threads-api.md#log-entry). */
@@ -31,6 +32,10 @@ export interface ExtendedLogEntry extends LogEntry {
   stepId?: string;
   /** `session.status`: the step that was interrupted; its text is void. */
   voidedStepId?: string;
+  /** `user.message`: the files that were sent with it. */
+  fileIds?: string[];
+  /** `run.failed`: the error of a failed Run; absent if the Run was cancelled or expired. */
+  error?: Pick<RunError, 'code' | 'retryable'>;
 }
 
 export type FileAction = (typeof FILE_ACTIONS)[number];
@@ -145,6 +150,10 @@ function fieldsBesides(event: ThreadEvent): Besides {
       return fileOf(event.data, event.data.change);
     case 'thread.status_entered':
       return textsOf({ voidedStepId: event.data.voidedStepId });
+    case 'message.added':
+      return filesOf(event.data.fileIds);
+    case 'run.failed':
+      return errorOf(event.data.error);
     default:
       return {};
   }
@@ -155,6 +164,14 @@ function stepOf({ runId, attempt, data }: EventOf<'assistant.text_added' | 'assi
   if (runId === null || attempt === null || !Number.isSafeInteger(data.step)) return {};
   const id = stepId(runId, attempt, data.step ?? 0);
   return { messageId: id, stepId: id };
+}
+
+function filesOf(fileIds: unknown): Besides {
+  return Array.isArray(fileIds) && fileIds.every((id) => typeof id === 'string') ? { fileIds } : {};
+}
+
+function errorOf({ code, retryable }: RunError): Besides {
+  return typeof code === 'string' && typeof retryable === 'boolean' ? { error: { code, retryable } } : {};
 }
 
 function fileOf({ name, kind }: NamedFile, action: FileAction | undefined): Besides {

@@ -189,7 +189,14 @@ describe('with the optional fields', () => {
       { name: 'sum.csv', kind: 'artifact', action: 'deleted' },
     ],
     ['the voided step', event('thread.status_entered', entered, 'A'), { voidedStepId: 'A-1-2' }],
-    ['nothing else', happened.message('A', 'hi'), {}],
+    [
+      'the files of a message',
+      event('message.added', { text: 'hi', requestId: null, fileIds: ['F'] }, 'A'),
+      { fileIds: ['F'] },
+    ],
+    ['the error of a failed Run', failed('A', runError('internal')), { error: { code: 'internal', retryable: false } }],
+    ['no error of a cancelled Run', cancelled('A', null, 5), {}],
+    ['nothing else', completed('A'), {}],
   ];
 
   test.each(BESIDES)('shows %s', (_what, fact, besides) => {
@@ -209,6 +216,8 @@ describe('with the optional fields', () => {
     ['tool.confirmation_requested', { ...CALL, requestId: 'Q', title: 7 }],
     ['file.changed', { fileId: 'F', name: null, kind: 'folder', action: 'eaten' }],
     ['thread.status_entered', { status: 'RESCHEDULING', voidedStepId: {} }],
+    ['message.added', { text: 'hi', fileIds: [7] }],
+    ['run.failed', { error: { message: 'x', code: 7 }, durationMs: null }],
   ])('omits malformed fields: %s %j', (type, data) => {
     const fact = { type, data, runId: 'A', attempt: 1 } as unknown as ThreadEvent;
     expect(toExtendedLogEntry(stored(fact))).toEqual(toLogEntry(stored(fact)));

@@ -34,5 +34,6 @@ export function sendError(logger: Logger, request: FastifyRequest, reply: Fastif
   // Fastify would close the connection if it has not read the whole body, and a caller that still sends would lose the answer.
   reply.removeHeader('connection');
   if (!raw.complete) drainRequest(raw, raw.socket, ownerOf(request));
-  void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal));
+  const isExtended = (request.query as { extended?: unknown } | undefined)?.extended === 'true';
+  void reply.code(refusal.status).headers(refusal.headers).send(errorEnvelope(refusal, isExtended));
 }

@@ -2,6 +2,7 @@ import {
   ADMIN_ERROR_REASONS,
   ERROR_REASONS,
   REASON_HEADER,
+  THREAD_HEADER,
   type AdminErrorCode,
   type ErrorCode,
   type ErrorReason,
@@ -28,6 +29,8 @@ export class HttpError<Code extends AnyCode = AnyCode> extends Error {
     readonly status: number,
     message: string,
     readonly headers: Readonly<Record<string, string>> = {},
+    /** Fields of the error in answers to requests with `extended=true`. */
+    readonly extended: Readonly<Record<string, string>> = {},
   ) {
     super(message);
   }
@@ -40,10 +43,10 @@ export class ApiError extends HttpError<ErrorCode> {
   constructor(
     readonly reason: AnyReason,
     message: string,
-    { headers = {} }: { headers?: Record<string, string> } = {},
+    { headers = {}, extended = {} }: { headers?: Record<string, string>; extended?: Record<string, string> } = {},
   ) {
     const { code, status } = ALL_REASONS[reason];
-    super(code, status, message, { [REASON_HEADER]: reason, ...headers });
+    super(code, status, message, { [REASON_HEADER]: reason, ...headers }, extended);
   }
 }
 
@@ -185,8 +188,11 @@ export function refusalError(refusal: Refusal): Error {
       return new ApiError('draft_not_found', `There is no draft file ${refusal.fileId}.`);
     case 'too_many_attachments':
       return new ApiError('too_many_attachments', `A Thread can have at most ${refusal.max} attachments.`);
-    case 'reference_taken':
-      return new ApiError('reference_taken', `The externalRef is already used by Thread ${refusal.threadId}.`);
+    case 'reference_taken': {
+      const { threadId } = refusal;
+      const more = { headers: { [THREAD_HEADER]: threadId }, extended: { threadId } };
+      return new ApiError('reference_taken', `The externalRef is already used by Thread ${threadId}.`, more);
+    }
     case 'quota_full':
       return fileQuotaFull();
     case 'run_not_found':
@@ -240,6 +246,6 @@ export function toApiError(error: unknown): ApiError {
 }
 
 /** The body of every answer that is not 2xx, and the data of `thread.error`. */
-export function errorEnvelope<Code extends AnyCode>({ code, message }: HttpError<Code>) {
-  return { error: { code, message } };
+export function errorEnvelope<Code extends AnyCode>({ code, message, extended }: HttpError<Code>, isExtended = false) {
+  return { error: { code, message, ...(isExtended && extended) } };
 }
