@@ -112,14 +112,17 @@ test('events of releases without the optional fields show only the fields that t
   const besides = types.flatMap((type) =>
     read(type, 1).flatMap(({ stored, shown }) => {
       const added = Object.entries(toExtendedLogEntry(stored) ?? {}).filter(([name]) => !(name in (shown ?? {})));
-      return added.map(([name, value]) => `${type} ${name}: ${value as string}`);
+      return added.map(([name, value]) => `${type} ${name}: ${JSON.stringify(value)}`);
     }),
   );
   expect([...new Set(besides)].sort()).toEqual([
-    'files.updated action: attached',
-    'files.updated action: deleted',
-    'files.updated action: detached',
-    'tool.confirmation_requested title: Write it down',
+    'files.updated action: "attached"',
+    'files.updated action: "deleted"',
+    'files.updated action: "detached"',
+    'message.added fileIds: ["01F00000000000000000000000"]',
+    'message.added fileIds: []',
+    'run.failed error: {"code":"provider_auth","retryable":false}',
+    'tool.confirmation_requested title: "Write it down"',
   ]);
 });
 
