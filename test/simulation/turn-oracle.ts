@@ -43,6 +43,8 @@ export class TurnOracle {
   private readonly farBehindSince = new Map<string, number>();
   /** The slots of each organization since the last note, and its slot-milliseconds until then. */
   private slots = new Map<string, number>();
+  /** The organization of each Run that had a row. A worker may take a job whose Run has expired, which has none. */
+  private readonly organizations = new Map<string, string>();
   private readonly usedMs = new Map<string, number>();
   private notedAt = 0;
   /** The times since which the Runs under way had their slots after the last note, and their mean age just before this one. */
@@ -62,6 +64,7 @@ export class TurnOracle {
     this.countUse();
     const tables = this.tables();
     const cap = this.cap();
+    for (const { runId, organizationId } of tables.work.values()) this.organizations.set(runId, organizationId);
     const ready = [...tables.work.values()].filter(({ state }) => state === 'ready');
     const wanting = new Set(ready.map(organizationOf));
     const served = new Set(ready.filter(this.isTaken).map(organizationOf));
@@ -73,14 +76,16 @@ export class TurnOracle {
     this.waitsFarBehind += this.keep(this.farBehindSince, wanting, (id) => this.isFarBehind(id, most));
   }
 
-  /** Call it when a worker takes a job. Throws if another organization should have had the slot. */
+  /**
+   * Call it when a worker takes a job. Throws if its Run can be claimed and another organization should have had the slot. The
+   * organization's turn has come also if the Run has ended since.
+   */
   taken({ runId }: RunJob): void {
-    const now = this.now();
-    const row = this.tables().work.get(runId);
-    if (row?.state !== 'ready' || now < SETTLED_AT_MS) return;
+    if (this.now() < SETTLED_AT_MS) return;
     this.note();
-    const id = row.organizationId;
-    if (this.slots.has(id)) this.mustPassNone(id);
+    const id = this.organizations.get(runId) ?? '';
+    const isReady = this.tables().work.get(runId)?.state === 'ready';
+    if (isReady && this.slots.has(id)) this.mustPassNone(id);
     this.passedSince.delete(id);
     this.waitingSince.delete(id);
   }
