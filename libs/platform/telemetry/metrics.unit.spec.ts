@@ -1,5 +1,8 @@
 import { counter, gauge, onScrape, scrape } from './metrics.ts';
 
+// Other spec files of this Jest worker have metrics too.
+jest.resetModules();
+
 const slots = gauge('spool_some_slots', 'Slots.');
 counter('spool_some_total', 'Things.', { kind: ['one', 'two'], outcome: ['ok', 'failed'] });
 
