@@ -73,6 +73,15 @@ const leaveOutMapsOfPackages = {
   transform: { filter: { id: /[\\/]node_modules[\\/]/ }, handler: (code) => ({ code, map: { mappings: '' } }) },
 };
 
+/** Leaves out `glob`. `@fastify/static` needs it only with `wildcard: false`, and loading it takes 4 % of the start of a process. */
+const leaveOutGlob = {
+  name: 'leave-out-glob',
+  load: {
+    filter: { id: /[\\/]node_modules[\\/]glob[\\/]/ },
+    handler: () => `export function glob() { throw new Error('The bundle does not contain glob.'); }`,
+  },
+};
+
 /**
  * Bundles the lease thread with its imports, because a thread shares no module with its process and must load little. Writes
  * the file to the place that tsc would use.
@@ -96,7 +105,7 @@ export async function bundle() {
     input: Object.fromEntries(apps.map((app) => [`${app}/main`, `apps/${app}/main.ts`])),
     resolve: { alias: Object.fromEntries(libs.map((lib) => [`#${lib}`, join(root, 'libs', lib, 'index.ts')])) },
     external,
-    plugins: [keepDirnames, inlineSql, leaveOutMapsOfPackages],
+    plugins: [keepDirnames, inlineSql, leaveOutMapsOfPackages, leaveOutGlob],
     onLog(level, log, print) {
       // Bull Board uses eval to find its page. This does not matter, because Spool passes it the path.
       const isKnown = log.code === 'EVAL' && log.message.includes('@bull-board/api');
