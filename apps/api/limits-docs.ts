@@ -60,9 +60,21 @@ const requests: Row[] = [
     '429',
     '`RATE_LIMIT_PER_SERVICE_TOKEN`',
   ],
+  [
+    'Requests of a user with browser tokens',
+    `${count(config.RATE_LIMIT_PER_BROWSER_USER)} a minute`,
+    '429',
+    '`RATE_LIMIT_PER_BROWSER_USER`',
+  ],
   ['[Open streams](#open-streams) of a Thread', count(config.STREAMS_PER_THREAD), '429', '`STREAMS_PER_THREAD`'],
   ['Open streams of a person’s token', count(config.STREAMS_PER_PERSON_TOKEN), '429', '`STREAMS_PER_PERSON_TOKEN`'],
   ['Open streams of a service token', count(config.STREAMS_PER_SERVICE_TOKEN), '429', '`STREAMS_PER_SERVICE_TOKEN`'],
+  [
+    'Open streams of a user with browser tokens',
+    count(config.STREAMS_PER_BROWSER_USER),
+    '429',
+    '`STREAMS_PER_BROWSER_USER`',
+  ],
   [
     'Open streams of an organization',
     percent(config.STREAMS_PERCENT_PER_ORGANIZATION),

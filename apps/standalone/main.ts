@@ -26,7 +26,7 @@ import { migrateInstallation } from '#run-queue';
 import { apiShutdownHooks, createApi, healthOf, listen } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { writePrivateFile } from './private-file.ts';
-import { prepareQuickstart, quickstartFile, type Quickstart } from './quickstart.ts';
+import { prepareQuickstart, quickstartFile, quickstartKeys, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
 /** Runs API and worker in one process on an embedded PostgreSQL, for `npm start`. */
@@ -47,7 +47,9 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   // No other process counts requests in the embedded database.
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
   const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
-  const config = { ...settings, ...alone, DATABASE_URL: databaseUrl, ALLOWED_PRIVATE_ADDRESSES: allowed };
+  const BROWSER_TOKEN_KEYS = settings.BROWSER_TOKEN_KEYS ?? (await quickstartKeys(dataDir));
+  const own = { DATABASE_URL: databaseUrl, ALLOWED_PRIVATE_ADDRESSES: allowed, BROWSER_TOKEN_KEYS };
+  const config = { ...settings, ...alone, ...own };
   await migrate(databaseUrl).catch((error: unknown) => throwStartupError(error, databaseUrl));
   const start = () => createApi(StandaloneModule.forRoot(config, logger), config, logger);
   const app = await lifecycle.start(start, apiShutdownHooks(config, logger));

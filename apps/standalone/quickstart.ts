@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
@@ -29,6 +29,16 @@ export function quickstartFile(dataDir: string, databaseUrl: string | undefined)
   const { server, database } = databaseAddress(databaseUrl);
   const hash = createHash('sha256').update(`${server}/${database}`).digest('hex').slice(0, 8);
   return join(dataDir, `quickstart-${database.replace(/[^\w-]/g, '')}-${hash}.env`);
+}
+
+/** Returns keys of browser tokens. Keeps them in the data directory, so that tokens survive a restart. */
+export async function quickstartKeys(dataDir: string): Promise<string> {
+  const file = join(dataDir, 'browser-token-keys');
+  const kept = (await readFile(file, 'utf8').catch(() => '')).trim();
+  if (kept !== '') return kept;
+  const made = `quickstart:${randomBytes(32).toString('base64')}`;
+  await writePrivateFile(file, `${made}\n`);
+  return made;
 }
 
 /**

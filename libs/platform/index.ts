@@ -1,7 +1,14 @@
 export * from './postgres/advisory-locks.ts';
 export * from './process/byte-budget.ts';
 export { configSchema, type Config } from './process/config.ts';
-export { isOwnVariable, parseFolders, parseList, type ToolServerFolder } from './process/config-lists.ts';
+export {
+  isOwnVariable,
+  parseFolders,
+  parseList,
+  parseSigningKeys,
+  type SigningKey,
+  type ToolServerFolder,
+} from './process/config-lists.ts';
 export * from './redis/connect-redis.ts';
 export * from './postgres/database.ts';
 export { databaseAddress, databaseUser } from './postgres/database-address.ts';

@@ -49,6 +49,34 @@ export const folderList = z
   })
   .optional();
 
+/** A key of BROWSER_TOKEN_KEYS. */
+export interface SigningKey {
+  id: string;
+  secret: Uint8Array;
+}
+
+/** HS256 needs a key of at least 32 bytes (RFC 7518, section 3.2). */
+const KEY_BYTES = 32;
+
+const WRONG_KEYS = `must be id:secret, separated by commas: ids of letters, digits, - and _, each once, and secrets of at least ${KEY_BYTES} bytes in base64`;
+
+/** Parses keys that sign tokens. The message never contains a secret. */
+export const signingKeys = z
+  .string()
+  .refine((text) => {
+    const keys = parseSigningKeys(text);
+    const areWhole = keys.every(({ id, secret }) => /^[\w-]{1,64}$/.test(id) && secret.length >= KEY_BYTES);
+    return keys.length > 0 && areWhole && new Set(keys.map(({ id }) => id)).size === keys.length;
+  }, WRONG_KEYS)
+  .optional();
+
+/** Returns the keys of BROWSER_TOKEN_KEYS, in their order. A secret that is not base64 is empty. */
+export const parseSigningKeys = (text: string | undefined): SigningKey[] =>
+  parseList(text).map((entry) => {
+    const [, id = '', secret = ''] = /^([^:]*):([A-Za-z0-9+/_-]+={0,2})$/.exec(entry) ?? [];
+    return { id, secret: Buffer.from(secret, 'base64') };
+  });
+
 /** Returns the entries of a list that is separated by commas. */
 export const parseList = (text: string | undefined): string[] => split(text ?? '');
 

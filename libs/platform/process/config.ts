@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { folderList, isOwnVariable, parseList, pathList, variableNames } from './config-lists.ts';
+import { folderList, isOwnVariable, parseList, pathList, signingKeys, variableNames } from './config-lists.ts';
 import {
   allowedAddresses,
   atLeast,
@@ -167,6 +167,12 @@ const requests = {
   EVENTS_PER_BATCH: api('Events in one request.', between(1, 100).default(100)),
   MESSAGE_TEXT_LIMIT: api('Characters in the text of one message.', between(1, 128_000).default(128_000)),
   IDEMPOTENCY_KEY_AGE_MS: worker('How long an idempotency key is kept.', atLeast(1).default(DAY_MS)),
+  BROWSER_TOKEN_KEYS: api(
+    'Keys of browser tokens, as id:secret, separated by commas; a secret is at least 32 random bytes in base64. ' +
+      'The first signs, all verify. All API processes need the same. Unset: no browser tokens.',
+    signingKeys,
+    'k1:here-comes-the-output-of-openssl-rand-base64-32',
+  ),
   COMPATIBILITY_FIELDS: api(
     'on: accepts and returns the field names of older descriptions too (docs/api/compatibility.md).',
     onOff,
@@ -188,6 +194,10 @@ const limits = {
     rate.optional(),
     '600',
   ),
+  RATE_LIMIT_PER_BROWSER_USER: api(
+    'Requests per minute of one user with browser tokens. They also count for the service token that made them.',
+    rate.default(600),
+  ),
   RATE_LIMIT_STORE: api(
     'shared: all processes count requests together, in Redis if there is one, otherwise in PostgreSQL. ' +
       'process: each one counts alone, as does `npm start` on its embedded PostgreSQL.',
@@ -201,6 +211,10 @@ const limits = {
   STREAMS_PER_SERVICE_TOKEN: apiAndCli(
     'Open event streams of a service token, per process. `spool token limit` overrides it.',
     streams.default(10_000),
+  ),
+  STREAMS_PER_BROWSER_USER: api(
+    'Open event streams of one user with browser tokens, per process. They also count for the service token.',
+    streams.default(20),
   ),
   STREAMS_PER_TOKEN: apiAndCli(
     'The default of STREAMS_PER_PERSON_TOKEN and STREAMS_PER_SERVICE_TOKEN, as in release 0.1.0.',

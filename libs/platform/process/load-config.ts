@@ -25,8 +25,8 @@ function coverUnset(config: Config, set: object): Config {
 }
 
 /**
- * Reads and checks the settings. Empty variables count as unset. DATABASE_URL, QUEUE_URL and REDIS_URL may be in files that
- * variables with `_FILE` at their end name. Throws ConfigError naming every wrong one.
+ * Reads and checks the settings. Empty variables count as unset. The settings with secrets may be in files that variables
+ * with `_FILE` at their end name. Throws ConfigError naming every wrong one.
  */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
@@ -36,8 +36,8 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   if (parsed.success) return coverUnset(parsed.data, set);
   const wrong = parsed.error.issues.map(({ path, message }) => {
     const name = path.join('.');
-    // Never shows the value of a URL, which may contain a password.
-    const given = /_(URL|ENDPOINT)$/.test(name) ? '' : `, not ${JSON.stringify(set[name])}`;
+    // Never shows a key, or the value of a URL, which may contain a password.
+    const given = /_(URL|ENDPOINT|KEYS)$/.test(name) ? '' : `, not ${JSON.stringify(set[name])}`;
     return `${name}: ${message}${given}`;
   });
   throw new ConfigError(`Wrong configuration: ${wrong.join('; ')}`);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-/** Settings that hold passwords, so they may be given as files. */
-const SECRET_SETTINGS = ['DATABASE_URL', 'QUEUE_URL', 'REDIS_URL'] as const;
+/** Settings that hold passwords or keys, so they may be given as files. */
+const SECRET_SETTINGS = ['DATABASE_URL', 'QUEUE_URL', 'REDIS_URL', 'BROWSER_TOKEN_KEYS'] as const;
 
 type Env = Record<string, string | undefined>;
 

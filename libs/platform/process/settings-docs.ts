@@ -21,7 +21,7 @@ const ENV_HEADER = `
 # All settings, with their defaults. Settings without a default are commented out, with an example.
 # Spool does not read this file: set environment variables.
 # Written by \`npm run settings\` from libs/platform/process/config.ts. The same list as a page: ${SETTINGS_PAGE}.
-# DATABASE_URL_FILE, QUEUE_URL_FILE and REDIS_URL_FILE may name files that hold these settings.
+# DATABASE_URL_FILE, QUEUE_URL_FILE, REDIS_URL_FILE and BROWSER_TOKEN_KEYS_FILE may name files that hold these settings.
 `;
 
 const PAGE_HEADER = `
@@ -37,7 +37,7 @@ A process with a wrong setting does not start, and its error message names every
 - *Read by* names the processes on which a setting has an effect. \`npm start\` is an API and a worker in one.
   \`cli\` means \`spool\` with \`--local\`, \`spool migrate\` and \`spool agent check\`. [operators.md](../operators.md) has the variables of \`spool\` itself.
 - Names that end in \`_MS\` are milliseconds, and those with \`BYTES\` are bytes. \`PERCENT\` is a percentage.
-- \`DATABASE_URL\`, \`QUEUE_URL\` and \`REDIS_URL\` can be in files. \`DATABASE_URL_FILE\`, \`QUEUE_URL_FILE\` and \`REDIS_URL_FILE\` name these files.
+- \`DATABASE_URL\`, \`QUEUE_URL\`, \`REDIS_URL\` and \`BROWSER_TOKEN_KEYS\` can be in files. Their names with \`_FILE\` name these files.
 - [api/limits.md](../api/limits.md) states what callers get beyond a limit, and the limits that are no settings.
 `;
 
