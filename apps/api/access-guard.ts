@@ -55,15 +55,17 @@ export class AccessGuard {
   /** Returns a draft of the caller, or a file of a Thread that the caller may see. Throws as `findVisibleThread` does. */
   async findVisibleFile(caller: Caller, fileId: string): Promise<VisibleFile> {
     const file = await this.files.find(fileId);
-    const thread = file?.thread_id ? await this.summaries.findThread(file.thread_id) : null;
-    const owned = file?.thread_id ? thread?.thread : file;
-    if (!file || !owned || !isOwn(caller, owned)) throw notFound('File');
-    return { file, agent: await this.usableAgentOf(caller, owned.agent_id ?? '', 'File') };
+    if (file === null) throw notFound('File');
+    const thread = file.thread_id === null ? null : await this.summaries.findThread(file.thread_id);
+    const isVisible = file.thread_id === null ? isOwn(caller, file, file.owner_user_id) : isOwnThread(caller, thread);
+    if (!isVisible) throw notFound('File');
+    const { agent_id } = thread?.thread ?? file;
+    return { file, agent: await this.usableAgentOf(caller, agent_id ?? '', 'File') };
   }
 
   private async findOwnThread(caller: Caller, threadId: string, wanted?: { withRun: boolean }): Promise<ThreadAndRun> {
     const found = await this.summaries.findThread(threadId, wanted);
-    if (found === null || !isOwn(caller, found.thread)) throw notFound('Thread');
+    if (found === null || !isOwnThread(caller, found)) throw notFound('Thread');
     return found;
   }
 
@@ -80,3 +82,6 @@ export class AccessGuard {
     return agent;
   }
 }
+
+const isOwnThread = (caller: Caller, found: ThreadAndRun | null): boolean =>
+  found !== null && isOwn(caller, found.thread, found.thread.user_id);

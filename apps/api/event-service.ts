@@ -1,4 +1,4 @@
-import { ownerFor } from '#access';
+import { uploaderFor } from '#access';
 import type { Agent } from '#agents';
 import {
   countCharacters,
@@ -11,6 +11,7 @@ import { toExtendedLogEntry, toLogEntry } from '#domain';
 import type { Answered, Handled, ThreadStore } from '#event-store';
 import { isLargeJson, ownTurn, type Config } from '#platform';
 import type { SentEvent, Threads } from '#threads';
+import { requireEventVerbs } from './http/browser-rights.ts';
 import { callerId, type ApiRequest } from './http/caller.ts';
 import { ApiError } from './http/http-errors.ts';
 import { answerOf, requestKey, type Answer, type Idempotency, type RequestKey } from './idempotency.ts';
@@ -50,6 +51,7 @@ export class EventService {
 
   async sendEvents(request: SendRequest): Promise<Answer> {
     const { caller, input } = request;
+    requireEventVerbs(caller, input.body.events);
     refuseTooMuch(input.body.events, this.settings);
     const { agent } = await this.access.findVisibleThread(caller, input.params.threadId);
     const key = await requestKey(request, operations.sendEvents, input.body);
@@ -61,7 +63,7 @@ export class EventService {
     const { events } = input.body;
     const sent = await this.threads.send(
       { threadId: input.params.threadId, agent, events: events.map(toSentEvent) },
-      { id: callerId(caller), owner: ownerFor(caller) },
+      { id: callerId(caller), owner: uploaderFor(caller) },
       { answer: (handled) => answerOf(key, renderSent(events, handled, this.settings)) },
     );
     const runId = sent.outcomes.find((outcome) => outcome.runId !== null)?.runId ?? undefined;

@@ -16,7 +16,7 @@ let database: Database;
 let folder: string;
 
 const claim = { maxBytes: 100, claimWithinMs: 60 * 60_000 };
-const OWNER = { agentId: 'AGENT', personId: 'ADA', serviceTokenId: null };
+const OWNER = { agentId: 'AGENT', personId: 'ADA', serviceTokenId: null, userId: null };
 const settings = { DRAFT_AGE_MS: 3_600_000, IDEMPOTENCY_KEY_AGE_MS: 7_200_000, HOUSEKEEPING_MS: 1_234 };
 
 beforeEach(async () => {

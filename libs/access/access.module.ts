@@ -1,8 +1,19 @@
 import { Inject, Module, type BeforeApplicationShutdown, type OnApplicationShutdown } from '@nestjs/common';
-import { CONFIG, DATABASE, LOGGER, PolicyWatch, redisUrlOf, type Config, type Database, type Logger } from '#platform';
+import {
+  CONFIG,
+  DATABASE,
+  LOGGER,
+  parseSigningKeys,
+  PolicyWatch,
+  redisUrlOf,
+  type Config,
+  type Database,
+  type Logger,
+} from '#platform';
 import { AccessStore } from './access-store.ts';
 import { registerApiProcess, type ApiProcesses } from './api-processes.ts';
 import { Authenticator } from './authenticator.ts';
+import { BrowserTokens } from './browser-tokens.ts';
 import { OperatorSessions } from './operator-sessions.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
@@ -12,13 +23,25 @@ const API_PROCESSES = Symbol('API_PROCESSES');
 @Module({
   providers: [
     {
+      provide: BrowserTokens,
+      inject: [CONFIG],
+      useFactory: ({ BROWSER_TOKEN_KEYS }: Config) => new BrowserTokens(parseSigningKeys(BROWSER_TOKEN_KEYS)),
+    },
+    {
       provide: Authenticator,
-      inject: [DATABASE, PolicyWatch, CONFIG, LOGGER],
-      useFactory: ({ pool }: Database, watch: PolicyWatch, settings: Config, logger: Logger) =>
+      inject: [DATABASE, PolicyWatch, CONFIG, BrowserTokens, LOGGER],
+      useFactory: (
+        { pool }: Database,
+        watch: PolicyWatch,
+        settings: Config,
+        browserTokens: BrowserTokens,
+        logger: Logger,
+      ) =>
         new Authenticator({
           pool,
           watch,
           settings,
+          browserTokens,
           onError: (err) => logger.warn({ err }, 'token last_used_at not written'),
         }),
     },
@@ -51,7 +74,7 @@ const API_PROCESSES = Symbol('API_PROCESSES');
     },
     { provide: AccessStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new AccessStore(pool) },
   ],
-  exports: [Authenticator, AccessStore, OperatorSessions, RateLimiter],
+  exports: [Authenticator, BrowserTokens, AccessStore, OperatorSessions, RateLimiter],
 })
 export class AccessModule implements BeforeApplicationShutdown, OnApplicationShutdown {
   constructor(

@@ -1,9 +1,11 @@
+import { hash } from 'node:crypto';
 import type { Pool } from 'pg';
 import { BY_KEY, namedStatement, type PolicyWatch } from '#platform';
-import type { Caller } from './caller.ts';
+import { BrowserTokens, isBrowserToken, type BrowserClaims } from './browser-tokens.ts';
+import type { BrowserCaller, Caller, ServiceCaller } from './caller.ts';
 import { KnownCredentials, type Admission, type CredentialStatus } from './known-credentials.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
-import { limitsOf, type LimitSettings, type OwnLimits } from './token-limits.ts';
+import { limitsOf, limitsOfUser, type LimitSettings, type OwnLimits } from './token-limits.ts';
 
 const FIND_TOKEN = namedStatement(import.meta.dirname, 'find-token.sql');
 const TOUCH_TOKEN = namedStatement(import.meta.dirname, 'touch-token.sql');
@@ -27,6 +29,7 @@ export interface AuthenticatorOptions {
   pool: Pool;
   watch: PolicyWatch;
   settings: LimitSettings;
+  browserTokens?: BrowserTokens;
   /** Called if the background write of `last_used_at` fails. */
   onError?: (error: unknown) => void;
 }
@@ -34,26 +37,64 @@ export interface AuthenticatorOptions {
 /** Authenticates requests by their `Authorization` header. */
 export class Authenticator {
   private readonly known: KnownCredentials<Caller>;
+  /** The service tokens of browser tokens, by id. */
+  private readonly parents: KnownCredentials<Caller>;
+  private readonly browserTokens: BrowserTokens;
+  private readonly settings: LimitSettings;
 
-  constructor({ pool, watch, settings, onError = () => undefined }: AuthenticatorOptions) {
-    this.known = new KnownCredentials({
-      watch,
-      read: (token) => readToken(pool, settings, token),
-      touch: (tokenId) => pool.query({ ...TOUCH_TOKEN, values: [tokenId] }),
-      onError,
-    });
+  constructor({ pool, watch, settings, browserTokens, onError = () => undefined }: AuthenticatorOptions) {
+    this.settings = settings;
+    this.browserTokens = browserTokens ?? new BrowserTokens([]);
+    const touch = (tokenId: string): Promise<unknown> => pool.query({ ...TOUCH_TOKEN, values: [tokenId] });
+    const read = (by: { secret?: string; id?: string }) => readToken(pool, settings, by);
+    this.known = new KnownCredentials({ watch, touch, onError, read: (secret) => read({ secret }) });
+    this.parents = new KnownCredentials({ watch, touch, onError, read: (id) => read({ id }) });
   }
 
   /** Returns null if the header has no valid token. Throws the errors of the database and of `admission`. */
   async authenticate(authorization: string | undefined, admission?: Admission): Promise<Caller | null> {
     const token = bearerToken(authorization);
     // Malformed tokens need no query.
-    return token === null || !isToken(token) ? null : this.known.find(token, admission);
+    if (token === null) return null;
+    if (isBrowserToken(token)) return this.browserCaller(token);
+    return isToken(token) ? this.known.find(token, admission) : null;
+  }
+
+  /** Returns whether the header has a browser token that was valid and has expired. */
+  async hasExpired(authorization: string | undefined): Promise<boolean> {
+    const token = bearerToken(authorization);
+    return token !== null && isBrowserToken(token) && (await this.browserTokens.verify(token)) === 'expired';
+  }
+
+  /** Needs no `Admission`, because a look-up follows only a valid signature. */
+  private async browserCaller(token: string): Promise<BrowserCaller | null> {
+    const claims = await this.browserTokens.verify(token);
+    if (claims === null || claims === 'expired') return null;
+    const parent = await this.parents.find(claims.parentId);
+    return parent?.kind === 'service' ? browserCallerOf(parent, claims, this.settings) : null;
   }
 }
 
-async function readToken(pool: Pool, settings: LimitSettings, token: string): Promise<CredentialStatus<Caller> | null> {
-  const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...BY_KEY, values: [hashToken(token)] });
+function browserCallerOf(parent: ServiceCaller, claims: BrowserClaims, settings: LimitSettings): BrowserCaller {
+  const { tokenId, limits, organizationId } = parent;
+  const { userId, agentId, threadId, verbs, origins } = claims;
+  const agentIds = agentId === null ? parent.agentIds : new Set([agentId].filter((id) => parent.agentIds.has(id)));
+  return {
+    ...{ kind: 'browser', tokenId, limits, organizationId, userId, agentId, threadId },
+    ...{ agentIds, verbs: new Set(verbs), origins: origins && new Set(origins) },
+    userLimits: limitsOfUser(settings),
+    // A hash, because the id may have any characters and lengths.
+    userKey: `${tokenId} user ${hash('sha256', userId)}`,
+  };
+}
+
+async function readToken(
+  pool: Pool,
+  settings: LimitSettings,
+  { secret, id }: { secret?: string; id?: string },
+): Promise<CredentialStatus<Caller> | null> {
+  const values = [secret === undefined ? null : hashToken(secret), id];
+  const { rows } = await pool.query<TokenRow>({ ...FIND_TOKEN, ...BY_KEY, values });
   const [row] = rows;
   const isValid = row !== undefined && !row.isRevoked && (row.leftMs === null || row.leftMs > 0);
   return isValid ? { value: callerOf(row, settings), id: row.id, leftMs: row.leftMs ?? Infinity } : null;

@@ -1,7 +1,7 @@
 import type { TokenLimits } from './token-limits.ts';
 
 /** The sender of a request, with the facts that the policy needs. */
-export type Caller = PersonCaller | ServiceCaller | OperatorCaller;
+export type Caller = PersonCaller | ServiceCaller | BrowserCaller | OperatorCaller;
 
 export interface PersonCaller {
   kind: 'person';
@@ -22,6 +22,28 @@ export interface ServiceCaller {
   /** Agents that the token may call. */
   agentIds: ReadonlySet<string>;
   allowAttribution: boolean;
+}
+
+/** A user of the application, with a browser token. Has the rights of the service token within the claims of the browser token. */
+export interface BrowserCaller {
+  kind: 'browser';
+  /** The service token that made the browser token. What its users make belongs to it, too. */
+  tokenId: string;
+  /** The limits of the service token, which hold for all of its users together. */
+  limits: TokenLimits;
+  organizationId: string;
+  /** Agents that both tokens may call. */
+  agentIds: ReadonlySet<string>;
+  userId: string;
+  /** The limits of the user, for all browser tokens together, and the key by which they are counted. */
+  userLimits: TokenLimits;
+  userKey: string;
+  /** The only Agent and the only Thread that the token may use; null: all of its user. */
+  agentId: string | null;
+  threadId: string | null;
+  verbs: ReadonlySet<string>;
+  /** The origins of pages that may use it; null: all. */
+  origins: ReadonlySet<string> | null;
 }
 
 /** An operator, who works under /admin/v1 and on the command line. In the Agent Threads API, operators own nothing. */

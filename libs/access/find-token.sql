@@ -1,4 +1,5 @@
--- A token by the hash of its secret, or of its previous secret during the grace period, with the facts that the policy needs.
+-- A token by the hash of its secret ($1), or of its previous secret during the grace period, or by its id ($2), with the facts
+-- that the policy needs.
 -- `leftMs` is by this server's clock, because the clocks of the processes may differ.
 select t.id,
        t.kind,
@@ -15,4 +16,4 @@ select t.id,
        array(select p.agent_id from agent_people p where p.person_id = t.person_id)       as "invitations",
        array(select a.agent_id from token_agents a where a.token_id = t.id)               as "tokenAgents"
 from tokens t
-where t.hash = $1 or t.old_hash = $1
+where t.hash = $1 or t.old_hash = $1 or t.id = $2

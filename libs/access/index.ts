@@ -1,6 +1,7 @@
 export * from './access-store.ts';
 export * from './access.module.ts';
 export * from './authenticator.ts';
+export * from './browser-tokens.ts';
 export * from './caller.ts';
 export type { Admission } from './known-credentials.ts';
 export * from './operator-sessions.ts';

@@ -1,5 +1,5 @@
 import type { ThreadOwner } from '#domain';
-import type { Caller, ServiceCaller } from './caller.ts';
+import type { BrowserCaller, Caller, ServiceCaller } from './caller.ts';
 
 /** The facts of an agent that the policy needs. */
 export interface PolicyAgent {
@@ -31,6 +31,7 @@ function mayUseAgent(caller: Caller, agent: PolicyAgent): boolean {
       if (agent.access === 'organization') return true;
       return agent.ownerPersonId === caller.personId || caller.invitedAgentIds.has(agent.id);
     case 'service':
+    case 'browser':
       return caller.organizationId === agent.organizationId && caller.agentIds.has(agent.id);
     case 'operator':
       return false;
@@ -43,19 +44,34 @@ export interface Ownership {
   owner_service_token_id: string | null;
 }
 
+/** A Thread or a draft, which has no Thread yet, with its owners. */
+export interface Owned extends Ownership {
+  agent_id: string | null;
+  thread_id: string | null;
+}
+
 /**
  * Returns whether the Thread or draft is visible to the caller (docs/spec/decisions.md#visibility). It is visible to the person
- * who created it or to whom it is attributed, and to the service token that created it. Check `agentAccess` afterwards.
+ * who created it or to whom it is attributed, to the service token that created it, and to browser tokens of that service token
+ * and of the user `userId`, within their claims. Check `agentAccess` afterwards.
  */
-export function isOwn(caller: Caller, owned: Ownership): boolean {
+export function isOwn(caller: Caller, owned: Owned, userId: string | null): boolean {
   switch (caller.kind) {
     case 'person':
       return owned.owner_person_id === caller.personId;
     case 'service':
       return owned.owner_service_token_id === caller.tokenId;
+    case 'browser':
+      return owned.owner_service_token_id === caller.tokenId && userId === caller.userId && isClaimed(caller, owned);
     case 'operator':
       return false;
   }
+}
+
+/** Returns whether the claims of a browser token include it. A draft is of an Agent, and no Thread has it yet. */
+function isClaimed({ agentId, threadId }: BrowserCaller, owned: Owned): boolean {
+  if (agentId !== null && owned.agent_id !== agentId) return false;
+  return threadId === null || owned.thread_id === null || owned.thread_id === threadId;
 }
 
 /** Returns whether the caller may create Threads for a person (docs/spec/agent-threads-api.md#authentication). */
@@ -67,6 +83,11 @@ export function mayAttribute(caller: Caller): caller is ServiceCaller {
 export function ownerFor(caller: Caller, attributedTo: string | null = null): ThreadOwner {
   return {
     personId: caller.kind === 'person' ? caller.personId : attributedTo,
-    serviceTokenId: caller.kind === 'service' ? caller.tokenId : null,
+    serviceTokenId: caller.kind === 'service' || caller.kind === 'browser' ? caller.tokenId : null,
   };
+}
+
+/** Returns the owner of a draft that the caller uploads. Also the owner of the drafts that it can attach; null: any user. */
+export function uploaderFor(caller: Caller): ThreadOwner & { userId: string | null } {
+  return { ...ownerFor(caller), userId: caller.kind === 'browser' ? caller.userId : null };
 }

@@ -1,4 +1,4 @@
-import type { Caller, PersonCaller, ServiceCaller } from './caller.ts';
+import type { BrowserCaller, Caller, PersonCaller, ServiceCaller } from './caller.ts';
 import { agentAccess, isOwn, mayAttribute, ownerFor, type AgentAccess, type PolicyAgent } from './policy.ts';
 
 const limits = { requestsPerMinute: 1, maxStreams: 1 };
@@ -19,6 +19,12 @@ const service = (more: Partial<ServiceCaller> = {}): ServiceCaller => ({
   organizationId: 'O1',
   agentIds: new Set(['A1']),
   allowAttribution: false,
+  ...more,
+});
+const browser = (more: Partial<BrowserCaller> = {}): BrowserCaller => ({
+  ...{ kind: 'browser', tokenId: 'T2', limits, organizationId: 'O1', agentIds: new Set(['A1']) },
+  ...{ userId: 'u1', userKey: 'T2 u1', userLimits: limits, agentId: null, threadId: null },
+  ...{ verbs: new Set(), origins: null },
   ...more,
 });
 const operator: Caller = { kind: 'operator', tokenName: 'o', tokenId: 'T3', limits };
@@ -51,6 +57,8 @@ it.each<[string, Caller, PolicyAgent, AgentAccess]>([
   ['the owner', person({ personId: 'P9' }), invited(), 'ok'],
   ['an invited former member', formerMember, invited(), 'forbidden'],
   ['an owner who is a former member', formerOwner, invited(), 'forbidden'],
+  ['a browser token of a service that lists the agent', browser(), invited(), 'ok'],
+  ['a browser token for another agent', browser({ agentIds: new Set(['A2']) }), agent(), 'forbidden'],
   ['a service that lists the agent', service(), invited(), 'ok'],
   ['a service that does not list the agent', notListed, agent(), 'forbidden'],
   ['a service of another organization', otherOrganization, agent(), 'forbidden'],
@@ -70,9 +78,11 @@ it.each<[string, Caller, PolicyAgent, AgentAccess]>([
   expect(agentAccess(caller, state)).toBe(access);
 });
 
-const ofPerson = { owner_person_id: 'P1', owner_service_token_id: null };
-const ofService = { owner_person_id: null, owner_service_token_id: 'T2' };
-const attributed = { owner_person_id: 'P1', owner_service_token_id: 'T2' };
+const place = { agent_id: 'A1', thread_id: 'H1' };
+const ofPerson = { ...place, owner_person_id: 'P1', owner_service_token_id: null };
+const ofService = { ...place, owner_person_id: null, owner_service_token_id: 'T2' };
+const attributed = { ...place, owner_person_id: 'P1', owner_service_token_id: 'T2' };
+const draft = { ...ofService, thread_id: null };
 
 it.each([
   ['the Thread of a person to that person', person(), ofPerson, true],
@@ -85,8 +95,21 @@ it.each([
   ['the Thread of a service token to another token of the organization', service({ tokenId: 'T7' }), ofService, false],
   ['the Thread of a person to a service token', service(), ofPerson, false],
   ['an attributed Thread to an operator', operator, attributed, false],
-])('decides visibility of %s', (_, caller, thread, visible) => {
-  expect(isOwn(caller, thread)).toBe(visible);
+  ['the Thread of a service token to a browser token of it and the user', browser(), ofService, true],
+  ['it to a browser token of another service token', browser({ tokenId: 'T7' }), ofService, false],
+  ['it to a browser token of another user', browser({ userId: 'u2' }), ofService, false],
+  ['it to one for its Agent and Thread', browser({ agentId: 'A1', threadId: 'H1' }), ofService, true],
+  ['it to one for another Agent', browser({ agentId: 'A2' }), ofService, false],
+  ['it to one for another Thread', browser({ threadId: 'H2' }), ofService, false],
+  ['a draft to one for a Thread', browser({ agentId: 'A1', threadId: 'H1' }), draft, true],
+  ['a draft for another Agent', browser({ agentId: 'A2' }), draft, false],
+  ['the Thread of a person to a browser token', browser(), ofPerson, false],
+])('decides visibility of %s', (_, caller, owned, visible) => {
+  expect(isOwn(caller, owned, 'u1')).toBe(visible);
+});
+
+it('shows things without a user to no browser token', () => {
+  expect(isOwn(browser(), draft, null)).toBe(false);
 });
 
 it('allows only service tokens with attribution to create Threads for a person', () => {
@@ -99,8 +122,9 @@ it('returns two owners for a Thread created for a person', () => {
 });
 
 it('makes a new Thread visible to its creator', () => {
-  for (const caller of [person(), service()]) {
+  for (const caller of [person(), service(), browser()]) {
     const { personId, serviceTokenId } = ownerFor(caller);
-    expect(isOwn(caller, { owner_person_id: personId, owner_service_token_id: serviceTokenId })).toBe(true);
+    const owned = { ...place, owner_person_id: personId, owner_service_token_id: serviceTokenId };
+    expect(isOwn(caller, owned, 'u1')).toBe(true);
   }
 });

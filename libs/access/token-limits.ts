@@ -18,6 +18,8 @@ export type LimitSettings = Pick<
   | 'RATE_LIMIT_PER_SERVICE_TOKEN'
   | 'STREAMS_PER_PERSON_TOKEN'
   | 'STREAMS_PER_SERVICE_TOKEN'
+  | 'RATE_LIMIT_PER_BROWSER_USER'
+  | 'STREAMS_PER_BROWSER_USER'
 >;
 
 /** Returns the limits in force for a token. */
@@ -28,6 +30,12 @@ export function limitsOf(kind: TokenKind, own: OwnLimits, settings: LimitSetting
     maxStreams: defaults.maxStreams === null ? null : (own.maxStreams ?? defaults.maxStreams),
   };
 }
+
+/** Returns the limits of one user with browser tokens. */
+export const limitsOfUser = (settings: LimitSettings): TokenLimits => ({
+  requestsPerMinute: settings.RATE_LIMIT_PER_BROWSER_USER,
+  maxStreams: settings.STREAMS_PER_BROWSER_USER,
+});
 
 const defaultLimits = (settings: LimitSettings): Record<TokenKind, TokenLimits> => ({
   person: {

@@ -1,6 +1,6 @@
 -- Changes files in the transaction of an append, after the append has locked the row of the Thread. Adds the files $2, whose
--- bytes are stored under the keys $9. Attaches the drafts $3 of the owner $5 or $6 and the agent $4. Removes the files $7 if
--- their bytes have the hash $10 (null: any bytes). The counts show whether every change was possible.
+-- bytes are stored under the keys $9. Attaches the drafts $3 of the owner $5 or $6, its user $11 (null: any) and the
+-- agent $4. Removes the files $7 if their bytes have the hash $10 (null: any bytes). The counts show whether every change was possible.
 with
 claimed_blobs as (
   -- `limit` as in append.sql: every plan looks up by key.
@@ -20,6 +20,7 @@ claimed as (
   update files set thread_id = $1
   where id = any ($3::text[]) and thread_id is null and agent_id = $4
     and (owner_person_id = $5 or owner_service_token_id = $6)
+    and ($11::text is null or owner_user_id = $11)
     and created_at > now() - $8::bigint * interval '1 millisecond'
   returning id
 ),

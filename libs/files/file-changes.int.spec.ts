@@ -30,7 +30,7 @@ beforeEach(async () => {
 
 afterEach(() => on.close());
 
-const OWNER: DraftOwner = { agentId: 'AGENT', personId: 'ADA', serviceTokenId: null };
+const OWNER: DraftOwner = { agentId: 'AGENT', personId: 'ADA', serviceTokenId: null, userId: null };
 const DAY_MS = 86_400_000;
 
 /** Returns a file whose bytes are stored. */

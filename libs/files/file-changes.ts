@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import type { ThreadOwner } from '#domain';
 import type { AppendHook } from '#event-store';
 import { namedStatement, queryTimeout, type FileQuota, type NamedStatement } from '#platform';
 import type { PreparedFile } from './store-file.ts';
@@ -53,14 +54,17 @@ export interface DraftClaim {
   maxAgeMs: number;
 }
 
-/** The agent that a draft is for, and the person or service token that it belongs to. */
-export interface DraftOwner {
-  agentId: string;
-  personId: string | null;
-  serviceTokenId: string | null;
+/** The person or service token that a draft belongs to, and the user of a browser token of that service token; null: any. */
+export interface Uploader extends ThreadOwner {
+  userId: string | null;
 }
 
-const NO_OWNER = { agentId: null, personId: null, serviceTokenId: null };
+/** The agent that a draft is for, and its owner. */
+export interface DraftOwner extends Uploader {
+  agentId: string;
+}
+
+const NO_OWNER = { agentId: null, personId: null, serviceTokenId: null, userId: null };
 
 /**
  * The reasons to refuse an append for its files.
@@ -105,11 +109,11 @@ async function changeFiles(
   if (typeof inFolder === 'string') return inFolder;
   const added = [...(files.added ?? []), ...(folder ? placedFiles(folder) : [])];
   const { fileIds, owner, maxAgeMs } = claimed ?? { fileIds: [], owner: NO_OWNER, maxAgeMs: 0 };
-  const { agentId, personId, serviceTokenId } = owner;
+  const { agentId, personId, serviceTokenId, userId } = owner;
   const blobKeys = added.map(({ blob_key }) => blob_key);
   const claim = [fileIds, agentId, personId, serviceTokenId];
   const changes = [threadId, JSON.stringify(added), ...claim, removed, maxAgeMs, blobKeys];
-  const values = [...changes, removedSha256];
+  const values = [...changes, removedSha256, userId];
   const { rows } = await client.query<ChangedFiles>({ ...CHANGE_FILES, ...queryTimeout(timeoutMs), values });
   const done = rows[0]!;
   const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;

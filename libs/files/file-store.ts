@@ -46,6 +46,8 @@ export interface FileRow extends PreparedFile {
   agent_id: string | null;
   owner_person_id: string | null;
   owner_service_token_id: string | null;
+  /** The user whose browser token uploaded the draft. */
+  owner_user_id: string | null;
   /** The folder in which the file has a path. */
   folder_id: string | null;
   /** The time when its bytes were found to be lost, RFC 3339. */
@@ -127,7 +129,7 @@ export class FileStore {
 
   /** Returns the first of the claimed ids that is not a draft which the owner can attach now; null if all are. */
   async findLostDraft({ fileIds, owner, maxAgeMs }: DraftClaim): Promise<string | null> {
-    const values = [fileIds, owner.agentId, owner.personId, owner.serviceTokenId, maxAgeMs];
+    const values = [fileIds, owner.agentId, owner.personId, owner.serviceTokenId, maxAgeMs, owner.userId];
     const [row] = await this.read<{ id: string }>(FIND_LOST_DRAFTS, values);
     return row?.id ?? null;
   }
@@ -208,7 +210,7 @@ function storeStatement({ file, owner, maxDrafts, answer }: NewDraft, createdAt:
     ...[file.id, file.name, file.mime_type, file.size, file.sha256, createdAt, file.blob_key],
     ...[owner.agentId, owner.personId, owner.serviceTokenId, maxDrafts],
     ...[answer?.tokenId, answer?.key, answer?.fingerprint, answer?.status],
-    answer && body,
+    ...[answer && body, owner.userId],
   ];
   return { ...STORE_DRAFT, values };
 }

@@ -21,8 +21,8 @@ claimed_blob as (
 ),
 draft as (
   insert into files (id, kind, name, mime_type, size, sha256, blob_key, agent_id, owner_person_id, owner_service_token_id,
-                     created_at)
-  select $1, 'attachment', $2, $3, $4::bigint, $5, $7, $8, $9, $10, $6::timestamptz from claimed_blob
+                     owner_user_id, created_at)
+  select $1, 'attachment', $2, $3, $4::bigint, $5, $7, $8, $9, $10, $17, $6::timestamptz from claimed_blob
   returning id
 ),
 key as (

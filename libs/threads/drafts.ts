@@ -1,5 +1,4 @@
-import type { ThreadOwner } from '#domain';
-import type { FileChanges, FileRefusal, FileStore } from '#files';
+import type { FileChanges, FileRefusal, FileStore, Uploader } from '#files';
 import type { Config } from '#platform';
 import { ThreadRefused } from './refusal.ts';
 
@@ -13,7 +12,7 @@ export class Drafts {
   ) {}
 
   /** Returns the changes that attach the drafts; undefined for no drafts. Throws ThreadRefused if they can never be attached. */
-  claim(fileIds: readonly string[], agentId: string, owner: ThreadOwner): FileChanges | undefined {
+  claim(fileIds: readonly string[], agentId: string, owner: Uploader): FileChanges | undefined {
     const { DRAFT_AGE_MS: maxAgeMs, FILES_PER_THREAD: maxAttachments } = this.settings;
     const seen = new Set<string>();
     const twice = fileIds.find((fileId) => seen.size === seen.add(fileId).size);

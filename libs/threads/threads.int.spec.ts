@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => on.close());
 
 const agent = { id: ulid(), organizationId: ulid(), kind: 'cattle', deleted: false } as Agent;
-const owner = { personId: ulid(), serviceTokenId: null };
+const owner = { personId: ulid(), serviceTokenId: null, userId: null };
 const sender = { id: owner.personId, owner };
 
 /** Returns the use cases. They get no Agents and no blobs, because no test here plans a Run or deletes a file. */

@@ -9,7 +9,6 @@ import {
   type CreateThread,
   type NamedFile,
   type PermissionDecision,
-  type ThreadOwner,
 } from '#domain';
 import {
   absentThread,
@@ -20,7 +19,7 @@ import {
   type CommandResult,
   type LoadedThread,
 } from '#event-store';
-import type { BlobKeeper, FileChanges, FileRefusal, FileStore, PreparedFile } from '#files';
+import type { BlobKeeper, FileChanges, FileRefusal, FileStore, PreparedFile, Uploader } from '#files';
 import { newId } from '#platform';
 import type { ThreadSummary } from '#projections';
 import { Drafts, type DraftSettings } from './drafts.ts';
@@ -41,7 +40,7 @@ export interface Joining {
 /** The caller whose drafts can be attached, and its id in events. */
 export interface Sender {
   id: string;
-  owner: ThreadOwner;
+  owner: Uploader;
 }
 
 export interface NewThread extends Pick<CreateThread, 'userId' | 'owner' | 'externalRef' | 'clientExternalRef'> {
@@ -181,7 +180,7 @@ export class Threads {
   }
 
   /** Attaches a draft of the sender. */
-  async attachDraft(threadId: string, fileId: string, agentId: string, owner: ThreadOwner): Promise<void> {
+  async attachDraft(threadId: string, fileId: string, agentId: string, owner: Uploader): Promise<void> {
     const changes = this.drafts.claim([fileId], agentId, owner);
     const names = await this.drafts.namesOf([fileId]);
     const commands = [attachFile(fileId, names.get(fileId))];

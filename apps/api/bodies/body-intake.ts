@@ -85,6 +85,7 @@ export class BodyIntake {
 export function ownerOf({ caller, ip }: FastifyRequest): string {
   switch (caller?.kind) {
     case 'service':
+    case 'browser':
       return caller.organizationId;
     case 'person':
       // A person with several organizations counts for the first one, because the body that names one is not read yet.

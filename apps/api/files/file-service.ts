@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { ownerFor } from '#access';
+import { uploaderFor } from '#access';
 import {
   operations,
   type AttachFileBody,
@@ -61,7 +61,7 @@ export class FileService {
     const upload = new Upload(request, { maxBytes, bytesPerSecond: settings.BODY_BYTES_PER_SECOND });
     await this.refuseBeyondQuota(request, organizationId, upload.minBytes);
     const file = await this.store({ ...(await upload.begin()), maxBytes });
-    const draft = { file, owner: { agentId, ...ownerFor(caller) }, organizationId };
+    const draft = { file, owner: { agentId, ...uploaderFor(caller) }, organizationId };
     const answer = await this.orDiscard(file, this.finish(request, upload, draft));
     if (answer.replayed) await blobs.discard([file.blob_key]);
     return answer;
@@ -84,7 +84,7 @@ export class FileService {
     const { agent } = await access.findVisibleThread(caller, threadId);
     if ('fileId' in input.body) {
       const { fileId } = input.body;
-      await threads.attachDraft(threadId, fileId, agent.id, ownerFor(caller));
+      await threads.attachDraft(threadId, fileId, agent.id, uploaderFor(caller));
       return this.readAttached(fileId);
     }
     const file = await this.store(decodeInline(input.body, settings.INLINE_FILE_LIMIT_BYTES));
