@@ -81,6 +81,7 @@ const OUTCOMES: Record<OperationName, string | (Record<Lifecycle, string> & { dr
   listThreads: '200',
   listAllThreads: '200',
   uploadFile: '201',
+  createBrowserToken: '201',
   getAgent: '200',
   getThread: '200',
   updateThread: { active: '200', archived: '200', terminated: CONFLICT },

@@ -135,6 +135,7 @@ const SENT: Record<OperationName, Sending> = {
   listThreads: { query: '?archived=all', shows: () => '"nextCursor":null' },
   listAllThreads: { query: '?archived=all', shows: () => '"nextCursor":null' },
   uploadFile: { body: [upload, 'multipart/form-data; boundary=b'], shows: () => '"size":5' },
+  createBrowserToken: { body: json({ userId: 'u', verbs: ['read'] }), shows: () => '"token":"spool_bt_' },
   getAgent: { shows: ({ agentId }) => agentId },
   getThread: { shows: ({ threadId }) => `"id":"${threadId}"` },
   updateThread: { body: json({ title: 'Mine' }), shows: () => '"title":"Mine"' },
@@ -170,7 +171,7 @@ export const ROUTES: Route[] = SENT_OPERATIONS.flatMap((operation) => {
     of: path.includes('{') ? (path.split('/')[1] as Route['of']) : ('all' as const),
     body: body[0],
     contentType: body[1],
-    hasKey: takesIdempotencyKey,
+    hasKey: takesIdempotencyKey === true,
     shows,
   };
   return alsoHead ? [route, { ...route, method: 'HEAD', shows: () => '' }] : [route];

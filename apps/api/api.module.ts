@@ -1,7 +1,7 @@
 import { Inject, Module, type DynamicModule, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { RateLimiter } from '#access';
+import { BrowserTokens, RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
 import { EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
@@ -22,10 +22,12 @@ import { AdminHttpModule } from './admin/admin-http.module.ts';
 import { ApiAccessModule } from './api-access.module.ts';
 import { Attribution } from './attribution.ts';
 import { BodyIntake } from './bodies/body-intake.ts';
+import { BrowserTokenService } from './browser-token-service.ts';
 import { Callers } from './http/callers.ts';
 import { installCompression } from './http/compress-answers.ts';
 import { ConsoleModule } from './console/console.module.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
+import { BrowserTokensController } from './controllers/browser-tokens.controller.ts';
 import { DocsController } from './controllers/docs.controller.ts';
 import { FilesController } from './controllers/files.controller.ts';
 import { ServiceController } from './controllers/service.controller.ts';
@@ -72,6 +74,11 @@ const services = [
     useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
   },
   {
+    provide: BrowserTokenService,
+    inject: [AccessGuard, BrowserTokens],
+    useFactory: (...parts: ConstructorParameters<typeof BrowserTokenService>) => new BrowserTokenService(...parts),
+  },
+  {
     provide: EventService,
     inject: [AccessGuard, Threads, ThreadStore, Idempotency, CONFIG],
     useFactory: (...parts: ConstructorParameters<typeof EventService>) => new EventService(...parts),
@@ -116,7 +123,14 @@ const IDLE_CHECK_MS = 50;
     TaskPoolModule,
     ThreadsModule,
   ],
-  controllers: [AgentsController, ThreadsController, FilesController, ServiceController, DocsController],
+  controllers: [
+    AgentsController,
+    ThreadsController,
+    FilesController,
+    BrowserTokensController,
+    ServiceController,
+    DocsController,
+  ],
   providers: [...services, { provide: APP_FILTER, useClass: ErrorFilter }],
 })
 export class ApiModule implements OnModuleInit, OnModuleDestroy {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
+import type { Caller } from '#access';
 import type { InputOf, Operation } from '#contract';
 import type { KeyedAnswer, RequestAnswer, StoredAnswer, ThreadStore } from '#event-store';
 import { jsonSteps } from '#platform';
@@ -27,7 +28,8 @@ export class Idempotency {
 
   /** Returns whether the key of the request already has an answer. */
   async isKeyKnown({ caller, input }: ApiRequest): Promise<boolean> {
-    return input.idempotencyKey !== null && (await this.store.findKey(caller.tokenId, input.idempotencyKey)) !== null;
+    const { idempotencyKey: key } = input;
+    return key !== null && (await this.store.findKey(caller.tokenId, scopedKey(caller, key))) !== null;
   }
 
   /**
@@ -71,14 +73,22 @@ export class Idempotency {
  * the answer.
  */
 export async function requestKey(
-  { caller: { tokenId }, input: { idempotencyKey: key, params } }: ApiRequest,
+  { caller, input: { idempotencyKey: key, params } }: ApiRequest,
   operation: Operation,
   content: unknown,
 ): Promise<RequestKey> {
   const { status } = operation;
-  return key === null
-    ? { status }
-    : { tokenId, key, fingerprint: await fingerprintOf(operation, params, content), status };
+  if (key === null) return { status };
+  const fingerprint = await fingerprintOf(operation, params, content);
+  return { tokenId: caller.tokenId, key: scopedKey(caller, key), fingerprint, status };
+}
+
+/**
+ * Returns the key as it is stored for the caller's token. Users with browser tokens have their own keys, so that a renewed token
+ * replays them and another user's never match. A key in a header has no line feed, so it never equals one of a user.
+ */
+function scopedKey(caller: Caller, key: string): string {
+  return caller.kind === 'browser' ? `${caller.userKey}\n${key}` : key;
 }
 
 /** Returns the answer to store with its effect and then to send. It is built once, so that a replay has the same bytes. */

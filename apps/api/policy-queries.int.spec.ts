@@ -12,13 +12,18 @@ const HEARTBEAT = 'select';
 
 let api: ApiUnderTest;
 let threadId: string;
+let service: string;
 let sent: string[];
 
 beforeAll(async () => {
   sent = recordStatements();
   jest.spyOn(PolicyWatch.prototype, 'ageOf').mockReturnValue(0);
-  api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process' } });
+  const BROWSER_TOKEN_KEYS = `k:${'a'.repeat(43)}=`;
+  api = await ApiUnderTest.start({ settings: { RATE_LIMIT_STORE: 'process', BROWSER_TOKEN_KEYS } });
   threadId = await api.newThread();
+  const { organizationId, agentId } = api;
+  const wanted = { kind: 'service', organizationId, agentIds: [agentId], name: 'app' } as const;
+  service = (await api.access.mintToken(wanted)).token;
   // After two reads of the policy version, everything is read under the final version, because no test changes the policy. The
   // first read may have begun before the last change.
   const before = looks();
@@ -52,6 +57,19 @@ async function sentFor(requests: number, path: string): Promise<string[]> {
 
 it('500 requests of GET /agents/{id} send no query', async () => {
   expect(await sentFor(500, `/agents/${api.agentId}`)).toEqual([]);
+});
+
+it('the first requests of 50 browser tokens send no query once their service token is known', async () => {
+  const tokenOf = async (userId: string): Promise<string> => {
+    const { json } = await api.post('/browser-tokens', { token: service, body: { userId, verbs: ['read'] } });
+    return (json as unknown as { token: string }).token;
+  };
+  const [known, ...tokens] = await Promise.all(Array.from({ length: 51 }, (_, i) => tokenOf(`user ${i}`)));
+  const read = (token: string | undefined) => api.get(`/agents/${api.agentId}`, { token: token! });
+  expect((await read(known)).status).toBe(200);
+  sent.length = 0;
+  for (const token of tokens) expect((await read(token)).status).toBe(200);
+  expect(others()).toEqual([]);
 });
 
 it('GET /threads/{id} sends one query, find-thread', async () => {

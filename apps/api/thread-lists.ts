@@ -1,8 +1,9 @@
-import { agentAccess, ownerFor, type Caller, type Ownership } from '#access';
+import { agentAccess, ownerFor, uploaderFor, type Caller, type Ownership } from '#access';
 import type { AgentCatalogue } from '#agents';
 import type { operations } from '#contract';
 import { decodePlace, encodePlace, type ListThreadsAnswer } from '#contract';
 import type { AccessGuard } from './access-guard.ts';
+import { requireUser } from './http/browser-rights.ts';
 import type { ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
@@ -19,12 +20,14 @@ export class ThreadLists {
   ) {}
 
   async ofAgent(request: ApiRequest<typeof operations.listThreads>): Promise<ListThreadsAnswer> {
+    requireUser(request.caller, request.input.query.userId);
     const { id } = await this.access.findUsableAgent(request.caller, request.input.params.agentId);
     return this.list(request, [id]);
   }
 
   /** Omits Threads that a single read would refuse, such as those of an unpublished Agent. */
   async ofAllAgents(request: ApiRequest<typeof operations.listAllThreads>): Promise<ListThreadsAnswer> {
+    requireUser(request.caller, request.input.query.userId);
     return this.list(request, await this.usableAgents(request.caller));
   }
 
@@ -32,7 +35,8 @@ export class ThreadLists {
     request: ApiRequest<typeof operations.listThreads | typeof operations.listAllThreads>,
     agentIds: readonly string[],
   ): Promise<ListThreadsAnswer> {
-    const { limit, cursor, archived, status = null, userId, externalRef } = request.input.query;
+    const { limit, cursor, archived, status = null, externalRef } = request.input.query;
+    const userId = uploaderFor(request.caller).userId ?? request.input.query.userId;
     // One more than requested shows whether there is another page.
     const found = await this.summaries.listThreads({
       owner: ownershipOf(request.caller),

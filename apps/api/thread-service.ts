@@ -1,10 +1,11 @@
-import { ownerFor } from '#access';
+import { uploaderFor } from '#access';
 import type { Agent } from '#agents';
 import { operations, type AgentAnswer, type OkAnswer, type ThreadAnswer } from '#contract';
 import type { Answered, Handled } from '#event-store';
 import { newId } from '#platform';
 import type { NewThread, Threads } from '#threads';
 import type { Attribution } from './attribution.ts';
+import { requireUser } from './http/browser-rights.ts';
 import { callerId, type ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
 import { notFound } from './http/http-errors.ts';
@@ -75,6 +76,7 @@ export class ThreadService {
 
   async createThread(request: ApiRequest<typeof operations.createThread>): Promise<Answer> {
     const { caller, input } = request;
+    requireUser(caller, input.body.userId);
     const agent = await this.access.findUsableAgent(caller, input.params.agentId);
     this.attribution.refuseUnlessAllowed(caller, input.body.attributed_user_id);
     const key = await requestKey(request, operations.createThread, input.body);
@@ -97,7 +99,7 @@ export class ThreadService {
         fileIds: resources.map(({ file_id }) => file_id),
         text: message?.content.map((part) => part.text).join('\n'),
       },
-      { id: callerId(caller), owner: ownerFor(caller) },
+      { id: callerId(caller), owner: uploaderFor(caller) },
       { answer: ({ thread }) => answerOf(key, this.renderCreated(request, thread)) },
     );
     const [runId] = created.thread.summaries.runs.keys();

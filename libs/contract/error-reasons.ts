@@ -101,12 +101,33 @@ export const ERROR_REASONS = {
     status: 401,
     meaning: 'The access token is missing, malformed, unknown, revoked or expired.',
   },
+  token_expired: {
+    code: 'unauthenticated',
+    status: 401,
+    meaning: 'The browser token has expired. Get a new one and repeat the request; a stream resumes by its last id.',
+  },
   agent_forbidden: { code: 'forbidden', status: 403, meaning: 'The caller has no access to this Agent.' },
   attribution_forbidden: {
     code: 'forbidden',
     status: 403,
     meaning: 'The token is not allowed to create Threads for a person (`attributed_user_id`).',
   },
+  verb_missing: {
+    code: 'forbidden',
+    status: 403,
+    meaning: 'The browser token does not allow this; the message names the verb.',
+  },
+  user_forbidden: {
+    code: 'forbidden',
+    status: 403,
+    meaning: 'The browser token is for another `userId`, or for one Thread only.',
+  },
+  origin_forbidden: {
+    code: 'forbidden',
+    status: 403,
+    meaning: 'Pages of this `Origin` must not use the browser token.',
+  },
+  service_token_required: { code: 'forbidden', status: 403, meaning: 'Only service tokens create browser tokens.' },
   agent_not_found: { code: 'not_found', status: 404, meaning: 'The Agent does not exist.' },
   thread_not_found: {
     code: 'not_found',
@@ -128,6 +149,11 @@ export const ERROR_REASONS = {
   agent_not_published: { code: 'agent_not_published', status: 409, meaning: 'The Agent is not published.' },
   api_access_off: { code: 'service_inactive', status: 409, meaning: 'The Agent’s API access is switched off.' },
   no_live_version: { code: 'service_inactive', status: 409, meaning: 'The Agent has no live version.' },
+  browser_tokens_off: {
+    code: 'service_inactive',
+    status: 409,
+    meaning: 'The installation has no `BROWSER_TOKEN_KEYS`. Only an operator can set them.',
+  },
   agent_not_ready: {
     code: 'readiness_blocked',
     status: 409,

@@ -67,6 +67,7 @@ describe('reasons', () => {
       'agent_not_published',
       'api_access_off',
       'no_live_version',
+      'browser_tokens_off',
     ]);
     expect(reasonsOf(413, ['invalid_request'])).toEqual(['body_too_large', 'file_too_large', 'file_quota_full']);
   });

@@ -1,5 +1,6 @@
 export * from './admin/index.ts';
 export * from './answers.ts';
+export * from './browser-tokens.ts';
 export * from './compatibility.ts';
 export * from './error-reasons.ts';
 export * from './errors.ts';

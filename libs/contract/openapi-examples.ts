@@ -174,6 +174,17 @@ export const BODY_EXAMPLES: ExamplesOf<'body'> = {
       value: { events: [{ type: 'user_interrupt' }, { type: 'user_message', text: 'Never mind: cancel my order.' }] },
     },
   },
+  createBrowserToken: {
+    chat: {
+      summary: 'For a chat of one user, from the pages of one application',
+      value: {
+        userId: 'customer-4711',
+        agentId,
+        verbs: ['read', 'send', 'decide', 'upload'],
+        origins: ['https://app.example.com'],
+      },
+    },
+  },
   attachFile: {
     draft: { summary: 'A draft that was uploaded', value: { fileId } },
     inline: {
@@ -202,6 +213,12 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
     extended: { summary: 'With `extended=true`', value: { threads: [{ ...thread, ...extras }], nextCursor: null } },
   },
   uploadFile: { draft: { summary: 'A draft', value: { file: publicFile } } },
+  createBrowserToken: {
+    token: {
+      summary: 'A token for 15 minutes',
+      value: { token: 'spool_bt_eyJhbGciOi…', expiresAt: '2026-11-21T09:45:00.000Z' },
+    },
+  },
   getAgent: {
     agent: {
       summary: 'An Agent',

@@ -27,7 +27,8 @@ export function openApiDocument(serverUrl: string, { compatibility = false } = {
           type: 'http',
           scheme: 'bearer',
           description:
-            'The token of a person (`…_pat_…`) or of a service (`…_svc_…`). It identifies the caller and has no scopes.',
+            'The token of a person (`…_pat_…`), of a service (`…_svc_…`), or of one user’s browser (`…_bt_…`). Only the last ' +
+            'has scopes, its verbs.',
         },
       },
       schemas: schemas.describeComponents(),
@@ -54,6 +55,7 @@ const TAGS = {
   Events: 'Messages, decisions and interrupts, and the public log.',
   Runs: 'Executions of the Agent.',
   Files: 'Drafts, attachments and artifacts.',
+  'Browser tokens': 'Tokens for the browsers of your users.',
   Service: 'Descriptions of the service.',
 };
 
@@ -61,6 +63,7 @@ function tagOf(path: string): keyof typeof TAGS {
   if (path.includes('/files')) return 'Files';
   if (path.includes('/events')) return 'Events';
   if (path.includes('/runs')) return 'Runs';
+  if (path.includes('/browser-tokens')) return 'Browser tokens';
   return path.includes('/threads') ? 'Threads' : 'Agents';
 }
 

@@ -188,8 +188,8 @@ it('has valid schemas, closed in request bodies and open to new fields in answer
   for (const id of requests)
     for (const [, name] of JSON.stringify(schemas[id]).matchAll(/components\/schemas\/(\w+)/g)) requests.add(name!);
   expect([...requests].toSorted()).toEqual([
-    ...['AttachDraft', 'AttachFile', 'AttachInline', 'CreateThread', 'FileResource', 'PermissionDecision'],
-    ...['SendEvents', 'UpdateThread', 'UserInterrupt', 'UserMessage'],
+    ...['AttachDraft', 'AttachFile', 'AttachInline', 'CreateBrowserToken', 'CreateThread', 'FileResource'],
+    ...['PermissionDecision', 'SendEvents', 'UpdateThread', 'UserInterrupt', 'UserMessage'],
   ]);
   for (const [name, schema] of [...Object.entries(schemas), ...bodies]) {
     if (schema) expect([name, ajv.validateSchema(schema)]).toEqual([name, true]);

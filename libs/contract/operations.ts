@@ -12,6 +12,7 @@ import {
   threadAnswer,
   threadFileAnswer,
 } from './answers.ts';
+import { browserTokenAnswer, createBrowserTokenBody, type Verb } from './browser-tokens.ts';
 import { compatibleCreateThreadBody, compatibleSendEventsBody } from './compatibility.ts';
 import {
   attachFileBody,
@@ -43,7 +44,9 @@ export interface Operation<
   body: Body | 'upload' | null;
   /** Instead of `body` where the older fields are taken too (`COMPATIBILITY_FIELDS=on`). */
   compatibleBody?: z.ZodType;
-  takesIdempotencyKey: boolean;
+  takesIdempotencyKey?: true;
+  /** What a browser token must allow. `by_event`: each event of the batch has its own. Null: no browser token may use it. */
+  verb: Verb | 'by_event' | null;
   /** Whether it takes `If-Match` with the ETag of a file. */
   takesIfMatch?: true;
   status: 200 | 201;
@@ -80,6 +83,7 @@ export const operations = {
   createThread: {
     method: 'POST',
     path: '/agents/{agentId}/threads',
+    verb: 'send',
     summary: 'Create a Thread and, with `input`, its first Run',
     description:
       'With `input`, the Run is queued before the response and continues even if the connection closes. Without it, the ' +
@@ -95,31 +99,32 @@ export const operations = {
   listThreads: {
     method: 'GET',
     path: '/agents/{agentId}/threads',
+    verb: 'read',
     summary: 'List the caller’s Threads of an Agent, most recently changed first',
     description:
       'Includes archived Threads only on request. Paging neither skips nor repeats a Thread that does not change meanwhile.',
     params: agentParams,
     query: listThreadsQuery,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: listThreadsAnswer,
   },
   listAllThreads: {
     method: 'GET',
     path: '/threads',
+    verb: 'read',
     summary: 'List the caller’s Threads of all Agents, most recently changed first',
     description: 'Only Agents that the token may use now. Filters, pages and response are as in the list of one Agent.',
     params: nothing,
     query: listThreadsQuery,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: listThreadsAnswer,
   },
   uploadFile: {
     method: 'POST',
     path: '/agents/{agentId}/files',
+    verb: 'upload',
     summary: 'Upload a draft file to attach to a Thread later',
     description:
       'A draft belongs to the Agent and to the person or service token that uploads it. A draft that is not attached within 24 h is removed.',
@@ -130,46 +135,61 @@ export const operations = {
     status: 201,
     answer: publicFileAnswer,
   },
+  createBrowserToken: {
+    method: 'POST',
+    path: '/browser-tokens',
+    verb: null,
+    summary: 'Create a token for the browser of one user',
+    description:
+      'Only for service tokens. The token has the rights of the service token within `userId`, `agentId`, `threadId` and `verbs`, ' +
+      'until it expires. Threads and drafts of other users return 404. Revoking the service token ends it within 5 s.',
+    params: nothing,
+    query: nothing,
+    body: createBrowserTokenBody,
+    status: 201,
+    answer: browserTokenAnswer,
+  },
   getAgent: {
     method: 'GET',
     path: '/agents/{agentId}',
+    verb: 'read',
     summary: 'Read an Agent',
     description:
       'Succeeds if the Agent exists, the caller may use it, and it is published. Does not return its configuration.',
     params: agentParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: agentAnswer,
   },
   getThread: {
     method: 'GET',
     path: '/threads/{threadId}',
+    verb: 'read',
     summary: 'Read a Thread and its most recent Run',
     description: '`run` is the newest Run, or null. To wait for its end, follow the event stream.',
     params: threadParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: threadAnswer,
   },
   updateThread: {
     method: 'PATCH',
     path: '/threads/{threadId}',
+    verb: 'manage',
     summary: 'Set the title of a Thread',
     description: 'Takes no Idempotency-Key, because a repeat changes nothing. Also works for an archived Thread.',
     params: threadParams,
     query: nothing,
     body: updateThreadBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: threadAnswer,
   },
   deleteThread: {
     method: 'DELETE',
     path: '/threads/{threadId}',
+    verb: 'manage',
     summary: 'Permanently delete a Thread with its events and files',
     description:
       'Cancels its Runs. Afterwards, its id and the ids of its files return 404. Its owner can delete it in every state, ' +
@@ -177,13 +197,13 @@ export const operations = {
     params: threadParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: okAnswer,
   },
   archiveThread: {
     method: 'POST',
     path: '/threads/{threadId}/archive',
+    verb: 'manage',
     summary: 'Archive a Thread',
     description:
       'Rejected while a Run is active. An archived Thread is not listed by default and accepts no events until it is ' +
@@ -191,25 +211,25 @@ export const operations = {
     params: threadParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: okAnswer,
   },
   unarchiveThread: {
     method: 'POST',
     path: '/threads/{threadId}/unarchive',
+    verb: 'manage',
     summary: 'Unarchive a Thread',
     description: 'A Thread that is not archived is not changed.',
     params: threadParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: okAnswer,
   },
   sendEvents: {
     method: 'POST',
     path: '/threads/{threadId}/events',
+    verb: 'by_event',
     summary: 'Apply an ordered batch of events, all or none',
     description:
       'If the state of the Thread rejects an event, returns 409 `idempotency_conflict` and applies nothing. An interrupt of a ' +
@@ -225,6 +245,7 @@ export const operations = {
   listEvents: {
     method: 'GET',
     path: '/threads/{threadId}/events',
+    verb: 'read',
     summary: 'Read the public event log, oldest first within the window',
     description:
       'Without `after`, returns the latest entries (before `before`). With `after`, returns the first entries after that event. ' +
@@ -232,13 +253,13 @@ export const operations = {
     params: threadParams,
     query: listEventsQuery,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: listEventsAnswer,
   },
   streamEvents: {
     method: 'GET',
     path: '/threads/{threadId}/events/stream',
+    verb: 'read',
     summary: 'Follow the public event log as Server-Sent Events',
     description:
       'Sends the last `limit` entries, then each new entry when it is stored. If a stream ends, because of a deployment or a slow ' +
@@ -246,37 +267,37 @@ export const operations = {
     params: threadParams,
     query: streamEventsQuery,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: 'event_stream',
   },
   listRuns: {
     method: 'GET',
     path: '/threads/{threadId}/runs',
+    verb: 'read',
     summary: 'List the Runs of a Thread, newest first',
     description: 'Paging neither skips nor repeats a Run. A page of large final outputs ends after about 1 MiB.',
     params: threadParams,
     query: listRunsQuery,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: listRunsAnswer,
   },
   getRun: {
     method: 'GET',
     path: '/threads/{threadId}/runs/{runId}',
+    verb: 'read',
     summary: 'Read a Run',
     description: '`finalOutput` is set when the status is `completed`; `error` is set exactly when it is `failed`.',
     params: runParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: runAnswer,
   },
   retryRun: {
     method: 'POST',
     path: '/threads/{threadId}/runs/{runId}/retry',
+    verb: 'send',
     summary: 'Continue a failed, cancelled or expired Run in a new Run',
     description:
       'Accepts only the newest Run: failed with a retryable error (`retry`), or cancelled or expired (`resume`). The new Run ' +
@@ -291,36 +312,36 @@ export const operations = {
   attachFile: {
     method: 'POST',
     path: '/threads/{threadId}/files',
+    verb: 'upload',
     summary: 'Attach a draft, or bytes in the request, to a Thread',
     description: 'The Thread’s next Run can read it. The body is `{fileId}` or `{name, contentType, contentBase64}`.',
     params: threadParams,
     query: nothing,
     body: attachFileBody,
-    takesIdempotencyKey: false,
     status: 201,
     answer: threadFileAnswer,
   },
   listFiles: {
     method: 'GET',
     path: '/threads/{threadId}/files',
+    verb: 'read',
     summary: 'List the files of a Thread, oldest first',
     description: 'Returns all attachments and artifacts.',
     params: threadParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: listFilesAnswer,
   },
   detachFile: {
     method: 'DELETE',
     path: '/threads/{threadId}/files/{fileId}',
+    verb: 'manage',
     summary: 'Detach a file from a Thread and delete it',
     description: 'Later Runs cannot read it; its bytes are removed.',
     params: threadFileParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     takesIfMatch: true,
     status: 200,
     answer: okAnswer,
@@ -328,24 +349,24 @@ export const operations = {
   getFile: {
     method: 'GET',
     path: '/files/{fileId}',
+    verb: 'read',
     summary: 'Read the metadata of a file',
     description: 'The file is a draft of the caller, or belongs to a Thread that the caller may see.',
     params: fileParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     status: 200,
     answer: publicFileAnswer,
   },
   deleteFile: {
     method: 'DELETE',
     path: '/files/{fileId}',
+    verb: 'manage',
     summary: 'Delete a draft, or a file of a Thread',
     description: 'Removes its bytes. A file of a Thread is detached first.',
     params: fileParams,
     query: nothing,
     body: noBody,
-    takesIdempotencyKey: false,
     takesIfMatch: true,
     status: 200,
     answer: okAnswer,
@@ -353,6 +374,7 @@ export const operations = {
   readContent: {
     method: 'GET',
     path: '/files/{fileId}/content',
+    verb: 'read',
     summary: 'Download the bytes of an attachment or artifact',
     description:
       'Always `application/octet-stream` with `X-Content-Type-Options: nosniff`; the detected type is the file’s ' +
@@ -361,7 +383,6 @@ export const operations = {
     params: fileParams,
     query: readContentQuery,
     body: noBody,
-    takesIdempotencyKey: false,
     takesIfMatch: true,
     status: 200,
     answer: 'bytes',

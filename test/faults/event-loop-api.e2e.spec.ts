@@ -38,7 +38,7 @@ beforeAll(async () => {
   system = await startSystem({
     manifest: { name: 'echo', harness: { name: 'echo' }, whenBusy: 'interrupt' },
     // As they are by default: other tests use fewer connections, for more processes.
-    env: { DATABASE_POOL_SIZE: '10' },
+    env: { DATABASE_POOL_SIZE: '10', BROWSER_TOKEN_KEYS: `k:${'a'.repeat(43)}=` },
   });
   const api = await system.startApi(LoopDelay.env);
   loop = new LoopDelay(api.process);

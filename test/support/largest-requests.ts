@@ -92,6 +92,12 @@ const PUBLIC: Make<OperationName> = {
     () => on.public('GET', `/agents/${on.agentId}/threads?limit=100&userId=${'u'.repeat(255)}`),
   ],
   listAllThreads: (on) => [() => on.public('GET', '/threads?limit=100&archived=all&extended=true')],
+  createBrowserToken: (on) => {
+    const origins = Array.from({ length: 10 }, (_, i) => `https://${i}.${'o'.repeat(60)}.example`);
+    const verbs = ['read', 'send', 'decide', 'upload', 'manage'];
+    const body = json({ userId: '€'.repeat(255), agentId: on.agentId, verbs, origins });
+    return [() => on.service('POST', '/browser-tokens', body)];
+  },
   getAgent: (on) => [() => on.public('GET', `/agents/${on.agentId}`)],
   getThread: (on) => [() => on.public('GET', `/threads/${on.threadId}?extended=true`)],
   updateThread: (on) => [

@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { ulid } from 'ulid';
+import { AccessStore } from '#access';
 import { adminOperations } from '#contract';
 import { eventually } from '#testing';
 import type { ApiProcess, System } from './system.ts';
@@ -78,6 +79,8 @@ export interface LargestWorld {
   /** A Run with the most events that are shown. */
   longRunId: string;
   public(method: string, path: string, body?: Sent['body'], headers?: Sent['headers']): Promise<Got>;
+  /** Sends a request with a service token. */
+  service(method: string, path: string, body?: Sent['body']): Promise<Got>;
   admin(method: string, path: string, body?: Sent['body']): Promise<Got>;
 }
 
@@ -93,7 +96,12 @@ export async function makeLargestWorld(system: System, api: ApiProcess): Promise
             (select id from tokens where kind = 'person') as "tokenId" from agents where id = $1`,
     [system.agentId],
   );
-  const calls = { system, api, public: callPublic, admin: callAdmin };
+  const { organizationId } = rows[0]!;
+  const wanted = { kind: 'service', organizationId, agentIds: [system.agentId], name: 'app' } as const;
+  const { token } = await new AccessStore(system.database.pool).mintToken(wanted);
+  const callService: LargestWorld['service'] = (method, path, body) =>
+    sendWhole({ method, url: baseUrl + path, token, body });
+  const calls = { system, api, public: callPublic, service: callService, admin: callAdmin };
   const known = { ...calls, ...rows[0]!, agentId: system.agentId };
   const waiting = await makeWaitingRun(calls);
   const large = await makeLargeThread(calls);

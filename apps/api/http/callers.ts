@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Authenticator, Admission, Caller, OperatorSession, OperatorSessions } from '#access';
 import { pageKeyOf, sessionIdsOf } from '../console/session-cookie.ts';
-import { ApiError } from './http-errors.ts';
+import { ApiError, tokenExpired, unauthenticated } from './http-errors.ts';
 
 /** Finds the caller of a request: by `Authorization`, or by the session of a signed-in operator. */
 export class Callers {
@@ -22,6 +22,11 @@ export class Callers {
     if (session === null) return null;
     const { tokenId, tokenName, limits } = session;
     return { kind: 'operator', tokenId, tokenName, limits };
+  }
+
+  /** Returns the refusal of a request without a caller. */
+  async refusalOf({ headers }: Pick<FastifyRequest, 'headers'>): Promise<ApiError> {
+    return (await this.authenticator.hasExpired(headers.authorization)) ? tokenExpired() : unauthenticated();
   }
 
   /** Returns null without a valid session. Throws what the database throws, and what `admission` throws. */

@@ -55,6 +55,11 @@ export const RETRY_SOON = { 'Retry-After': '1' };
 export const unauthenticated = () =>
   new ApiError('token_invalid', 'A valid access token is required.', { headers: { 'WWW-Authenticate': 'Bearer' } });
 
+export const tokenExpired = () =>
+  new ApiError('token_expired', 'The browser token has expired.', {
+    headers: { 'WWW-Authenticate': 'Bearer' },
+  });
+
 export const notOperator = () => new ApiError('operator_required', 'This path requires the token of an operator.');
 
 const NOT_FOUND = {

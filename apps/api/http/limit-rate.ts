@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
-import type { Admission, Caller, RateLimiter } from '#access';
+import type { Admission, BrowserCaller, Caller, RateLimiter } from '#access';
 import { rateLimited } from './http-errors.ts';
 
 /** The fields of a caller or session that its requests are counted by. */
-type Counted = Pick<Caller, 'tokenId' | 'limits'>;
+type Counted = Pick<Caller, 'tokenId' | 'limits'> & Partial<Pick<BrowserCaller, 'userKey' | 'userLimits'>>;
 
 /**
- * Counts one request: by token, or by address if there is no valid token. Counts it by address before each look-up of a
+ * Counts one request: by token, of a browser token also by user, or by address if there is no valid token. Counts it by address before each look-up of a
  * credential that this process does not remember, and returns these counts if it is valid (docs/adr/0024). Sets the RateLimit
  * headers. Throws ApiError.
  */
@@ -25,35 +25,42 @@ export class RequestCount implements Admission {
 
   async beforeLookUp(): Promise<void> {
     this.lookUps++;
-    await limitRate(this.limiter, this.address, undefined, this.reply);
+    await this.consume(this.address, undefined);
   }
 
   async add(who: Counted | null): Promise<void> {
     if (who !== null) {
       const returned = Array.from({ length: this.lookUps }, () => this.limiter.giveBack(this.address));
-      const { tokenId, limits } = who;
-      await Promise.all([limitRate(this.limiter, tokenId, limits.requestsPerMinute, this.reply), ...returned]);
+      await Promise.all([this.addToken(who), ...returned]);
     } else if (this.lookUps === 0) await this.beforeLookUp();
   }
-}
 
-/** Counts one request. Throws ApiError beyond the limit `ofToken`; without it, beyond the limit of addresses. */
-async function limitRate(
-  limiter: RateLimiter,
-  key: string,
-  ofToken: number | undefined,
-  reply: FastifyReply,
-): Promise<void> {
-  const { allowed, limit, remaining, resetSeconds } = await limiter.consume(key, ofToken);
-  void reply.headers({
-    'RateLimit-Limit': limit,
-    'RateLimit-Remaining': remaining,
-    'RateLimit-Reset': resetSeconds,
-  });
-  if (allowed) return;
-  const whose = ofToken === undefined ? 'Requests without a known valid token' : 'Requests of this token';
-  const message = `${whose} are limited to ${limit} a minute; wait for Retry-After.`;
-  throw rateLimited('too_many_requests', message, resetSeconds);
+  /** Counts a user first, so that requests beyond the user's limit do not use up the limit of the service token. */
+  private async addToken({ tokenId, limits, userKey, userLimits }: Counted): Promise<void> {
+    const ofUser = userKey !== undefined && userLimits !== undefined;
+    if (ofUser) await this.consume(userKey, userLimits.requestsPerMinute);
+    await this.consume(tokenId, limits.requestsPerMinute, ofUser ? 'a refusal' : 'always');
+  }
+
+  /** Counts one request. Throws ApiError beyond the limit `ofToken`; without it, beyond the limit of addresses. */
+  private async consume(
+    key: string,
+    ofToken: number | undefined,
+    shownBy: 'always' | 'a refusal' = 'always',
+  ): Promise<void> {
+    const { allowed, limit, remaining, resetSeconds } = await this.limiter.consume(key, ofToken);
+    if (!allowed || shownBy === 'always') {
+      void this.reply.headers({
+        'RateLimit-Limit': limit,
+        'RateLimit-Remaining': remaining,
+        'RateLimit-Reset': resetSeconds,
+      });
+    }
+    if (allowed) return;
+    const whose = ofToken === undefined ? 'Requests without a known valid token' : 'Requests of this token';
+    const message = `${whose} are limited to ${limit} a minute; wait for Retry-After.`;
+    throw rateLimited('too_many_requests', message, resetSeconds);
+  }
 }
 
 /**

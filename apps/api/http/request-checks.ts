@@ -6,9 +6,10 @@ import { extended, idempotencyKey, type AdminOperation, type InputOf, type Opera
 import { ownTurn } from '#platform';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import { LARGE_BYTES } from '../bodies/parse-body.ts';
+import { requireBrowserRights } from './browser-rights.ts';
 import { isByCookie, type Callers } from './callers.ts';
 import { RequestCount } from './limit-rate.ts';
-import { ApiError, notOperator, unauthenticated, wrongEncoding, wrongType } from './http-errors.ts';
+import { ApiError, notOperator, wrongEncoding, wrongType } from './http-errors.ts';
 
 /**
  * Installs the checks of every operation, in this order (docs/spec/decisions.md#check-order): token, rate limit, path and
@@ -30,10 +31,11 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
     const count = new RequestCount(limiter, request, reply);
     request.caller = await callers.find(request, count);
     await count.add(request.caller);
-    if (request.caller === null) throw unauthenticated();
+    if (request.caller === null) throw await callers.refusalOf(request);
     // In the Agent Threads API an operator is a caller without access to anything.
     if (request.routeOptions.config.adminOperation && request.caller.kind !== 'operator') throw notOperator();
     if (isByCookie(request) && operation.method !== 'GET') callers.requireOwnOrigin(request);
+    if (request.caller.kind === 'browser') requireBrowserRights(request.caller, operation, request);
     const input = parseHead(operation, request);
     request.input = input;
     request.trail = { ...input.params };
@@ -86,7 +88,7 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
 }
 
 /** An operation of either interface. Both have the same checks. */
-type CheckedOperation = Operation | (AdminOperation & { takesIdempotencyKey?: undefined });
+type CheckedOperation = Operation | (AdminOperation & { takesIdempotencyKey?: undefined; verb?: null });
 
 function operationOf({ routeOptions: { config } }: FastifyRequest): CheckedOperation | undefined {
   return config.operation ?? config.adminOperation;

@@ -14,6 +14,8 @@ export interface StreamRequest {
   /** The caller's header, kept to check access again. */
   authorization: string | undefined;
   agentId: string;
+  /** The user with browser tokens, whose streams have a separate limit; null for other callers. */
+  userKey: string | null;
   tokenId: string;
   organizationId: string;
   /** When the caller was last known to be allowed to read. */

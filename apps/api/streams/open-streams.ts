@@ -23,13 +23,14 @@ const PARALLEL_RECHECKS = 8;
 /** How often streams are checked within the time of one silence. */
 const CHECKS_PER_SILENCE = 15;
 
-/** The Thread, token and organization that a stream counts for. A Thread belongs to the organization of its Agent. */
-export type StreamOwners = Pick<StreamRequest, 'threadId' | 'tokenId' | 'organizationId'>;
+/** The Thread, user, token and organization that a stream counts for. A Thread belongs to the organization of its Agent. */
+export type StreamOwners = Pick<StreamRequest, 'threadId' | 'userKey' | 'tokenId' | 'organizationId'>;
 
 /** All streams of the process. One timer for all of them sends keepalives, and another one checks access. */
 export class OpenStreams {
   private readonly streams = new Set<EventStream>();
   private readonly perThread = new KeyedCount();
+  private readonly perUser = new KeyedCount();
   private readonly perToken = new KeyedCount();
   private readonly perOrganization = new KeyedCount();
   private readonly timers: NodeJS.Timeout[];
@@ -50,10 +51,11 @@ export class OpenStreams {
     return this.streams.size;
   }
 
-  /** Returns the numbers of open streams: of the Thread, the token, the organization and the process. */
-  counts({ threadId, tokenId, organizationId }: StreamOwners): PerScope<number> {
+  /** Returns the numbers of open streams: of the Thread, the user, the token, the organization and the process. */
+  counts({ threadId, userKey, tokenId, organizationId }: StreamOwners): PerScope<number> {
     return {
       thread: this.perThread.of(threadId),
+      user: userKey === null ? 0 : this.perUser.of(userKey),
       token: this.perToken.of(tokenId),
       organization: this.perOrganization.of(organizationId),
       process: this.size,
@@ -80,8 +82,9 @@ export class OpenStreams {
     for (const stream of this.streams) stream.close();
   }
 
-  private count({ threadId, tokenId, organizationId }: StreamOwners, change: 1 | -1): void {
+  private count({ threadId, userKey, tokenId, organizationId }: StreamOwners, change: 1 | -1): void {
     this.perThread.add(threadId, change);
+    if (userKey !== null) this.perUser.add(userKey, change);
     this.perToken.add(tokenId, change);
     this.perOrganization.add(organizationId, change);
   }

@@ -2,7 +2,7 @@ import type { Config } from '#platform';
 import { ApiError, rateLimited } from '../http/http-errors.ts';
 
 /** The scopes that streams are counted by in one process, the narrowest first. */
-const SCOPES = ['thread', 'token', 'organization', 'process'] as const;
+const SCOPES = ['thread', 'user', 'token', 'organization', 'process'] as const;
 export type StreamScope = (typeof SCOPES)[number];
 export type PerScope<Value> = Readonly<Record<StreamScope, Value>>;
 
@@ -16,6 +16,12 @@ const REFUSALS: PerScope<(limit: number) => ApiError> = {
     rateLimited(
       'too_many_thread_streams',
       `The Thread has ${limit} open streams in this process; close one of them first.`,
+      RETRY_OWN_S,
+    ),
+  user: (limit) =>
+    rateLimited(
+      'too_many_streams',
+      `The user has ${limit} open streams in this process; close some of them first.`,
       RETRY_OWN_S,
     ),
   token: (limit) =>
@@ -49,9 +55,12 @@ export function refuseStream(open: PerScope<number>, limits: PerScope<number>): 
 
 type StreamSettings = Pick<Config, 'STREAMS_PER_THREAD' | 'STREAMS_PER_PROCESS' | 'STREAMS_PERCENT_PER_ORGANIZATION'>;
 
-/** Returns the limits that hold for one caller. */
-export function streamLimits(settings: StreamSettings, maxOfToken: number): PerScope<number> {
+/** Returns the limits that hold for one caller. `ofUser`: of a user with browser tokens; other callers have none. */
+export function streamLimits(
+  settings: StreamSettings,
+  { ofUser = Infinity, ofToken }: { ofUser?: number | undefined; ofToken: number },
+): PerScope<number> {
   const { STREAMS_PER_PROCESS: process, STREAMS_PERCENT_PER_ORGANIZATION: percent } = settings;
   const organization = Math.max(1, Math.floor((process * percent) / 100));
-  return { thread: settings.STREAMS_PER_THREAD, token: maxOfToken, organization, process };
+  return { thread: settings.STREAMS_PER_THREAD, user: ofUser, token: ofToken, organization, process };
 }

@@ -6,7 +6,7 @@ import type { ThreadStore } from '#event-store';
 import type { LiveHub } from '#live';
 import { isDatabaseUnavailable, type Config, type Logger, type PolicyWatch } from '#platform';
 import type { ApiRequest } from '../http/caller.ts';
-import { ApiError, notFound, toApiError, unauthenticated } from '../http/http-errors.ts';
+import { ApiError, notFound, toApiError, tokenExpired, unauthenticated } from '../http/http-errors.ts';
 import type { AccessGuard } from '../access-guard.ts';
 import { endRequestSpan } from '../http/request-traces.ts';
 import { STREAM_HEADERS } from './event-stream.ts';
@@ -53,11 +53,16 @@ export class StreamService {
     }
     const fromStart = limit >= version ? '' : null;
     const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
-    const owners = { threadId, tokenId: caller.tokenId, organizationId: agent.organizationId };
+    const user = caller.kind === 'browser' ? caller : null;
+    const { organizationId } = agent;
+    const owners = { threadId, userKey: user?.userKey ?? null, tokenId: caller.tokenId, organizationId };
     // No `await` until the stream is open, because two concurrent requests must not both take the last place.
     const refusal = refuseStream(
       this.openStreams.counts(owners),
-      streamLimits(this.options.config, caller.limits.maxStreams ?? 0),
+      streamLimits(this.options.config, {
+        ofUser: user?.userLimits.maxStreams ?? undefined,
+        ofToken: caller.limits.maxStreams ?? 0,
+      }),
     );
     if (refusal !== null) throw refusal;
     // Fastify adds a HEAD route to each GET route. HEAD opens no stream.
@@ -82,8 +87,9 @@ export class StreamService {
 
   private async recheck(authorization: string | undefined, agentId: string): Promise<ReadAccess> {
     try {
-      const caller = await this.options.authenticator.authenticate(authorization);
-      if (caller === null) return unauthenticated();
+      const { authenticator } = this.options;
+      const caller = await authenticator.authenticate(authorization);
+      if (caller === null) return (await authenticator.hasExpired(authorization)) ? tokenExpired() : unauthenticated();
       await this.options.access.findUsableAgent(caller, agentId);
       return 'allowed';
     } catch (error) {

@@ -1,0 +1,397 @@
+import { BrowserTokens, type BrowserClaims } from '#access';
+import { operations } from '#contract';
+import { newId, parseSigningKeys } from '#platform';
+import { ROUTES, unknownIds, type Ids, type Route } from './access-matrix.testing.ts';
+import { ApiUnderTest, type Call, type Reply } from './api-under-test.testing.ts';
+
+const KEYS = `k2:${'b'.repeat(43)}=,k1:${'a'.repeat(43)}=`;
+const ALL = ['read', 'send', 'decide', 'upload', 'manage'];
+
+let api: ApiUnderTest;
+/** The service token that makes the browser tokens, and its Agents. */
+let parent: { id: string; token: string };
+let agentId: string;
+let otherAgentId: string;
+
+beforeAll(async () => {
+  api = await ApiUnderTest.start({ settings: { BROWSER_TOKEN_KEYS: KEYS, RATE_LIMIT_STORE: 'process' } });
+  agentId = api.agentId;
+  otherAgentId = await api.newAgent();
+  parent = await newParent();
+});
+afterAll(() => api.stop());
+
+const newParent = (agentIds = [agentId, otherAgentId]) =>
+  api.access.mintToken({ kind: 'service', organizationId: api.organizationId, agentIds, name: 'app' });
+
+const mint = (body: object, token = parent.token) => api.post('/browser-tokens', { token, body });
+
+/** Returns a browser token of the parent. */
+async function tokenFor(rights: object): Promise<string> {
+  const { status, json } = await mint({ userId: 'ada', verbs: ALL, ...rights });
+  expect(status).toBe(201);
+  return (json as unknown as { token: string }).token;
+}
+
+const reasonOf = ({ status, headers }: Reply): string => `${status} ${headers.get('spool-error-reason')}`;
+const hi = { type: 'user.message', content: [{ type: 'text', text: 'hi' }] };
+
+async function newThread(token: string, userId = 'ada', more: object = {}): Promise<string> {
+  const reply = await api.post(`/agents/${agentId}/threads`, { token, body: { userId, input: hi, ...more } });
+  expect(reply.status).toBe(201);
+  return reply.json.thread.id;
+}
+
+function upload(token: string, key?: string): Promise<Reply> {
+  const form = new FormData();
+  form.append('file', new Blob(['hello']), 'a.txt');
+  const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+  return api.post(`/agents/${agentId}/files`, { token, form, headers });
+}
+const fileIdOf = ({ json }: Reply): string => (json as unknown as { file: { id: string } }).file.id;
+
+/** Sends the request of a route. A stream ends after its headers. */
+async function ask(route: Route, ids: Ids, { token, headers = {} }: Call): Promise<[number, number]> {
+  const abort = new AbortController();
+  const response = await fetch(`${api.url}${route.path(ids)}`, {
+    method: route.method,
+    signal: abort.signal,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(route.contentType === null ? {} : { 'content-type': route.contentType }),
+      ...headers,
+    },
+    body: route.body,
+  });
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const length = isStream ? 0 : (await response.text()).length;
+  abort.abort();
+  return [response.status, length];
+}
+
+describe('minting', () => {
+  it('returns a token and its end, and stores nothing', async () => {
+    const before = await api.rowCounts();
+    const { status, json, headers } = await mint({ userId: 'ada', verbs: ['read'], expiresInSeconds: 60 });
+    expect([status, headers.get('cache-control')]).toEqual([201, 'no-store']);
+    const { token, expiresAt } = json as unknown as { token: string; expiresAt: string };
+    expect(token).toMatch(/^spool_bt_/);
+    const claims = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { exp: number };
+    expect(Date.parse(expiresAt)).toBe(claims.exp * 1_000);
+    expect(await api.rowCounts()).toEqual(before);
+  });
+
+  it.each<[string, object, string]>([
+    ['no verb', { verbs: [] }, '400 invalid_field'],
+    ['an unknown verb', { verbs: ['read', 'delete'] }, '400 invalid_field'],
+    ['59 seconds', { expiresInSeconds: 59 }, '400 invalid_field'],
+    ['3,601 seconds', { expiresInSeconds: 3_601 }, '400 invalid_field'],
+    ['an origin with a path', { origins: ['https://a.example/'] }, '400 invalid_field'],
+    ['the origin of no page', { origins: ['null'] }, '400 invalid_field'],
+    ['an unknown Agent', { agentId: newId() }, '404 agent_not_found'],
+    ['an unknown Thread', { threadId: newId() }, '404 thread_not_found'],
+  ])('refuses %s', async (_, rights, reason) => {
+    expect(reasonOf(await mint({ userId: 'ada', verbs: ['read'], ...rights }))).toBe(reason);
+  });
+
+  it('refuses an Agent that the service token does not list, and the Thread of another user', async () => {
+    const unlisted = await api.newAgent();
+    expect(reasonOf(await mint({ userId: 'ada', verbs: ['read'], agentId: unlisted }))).toBe('403 agent_forbidden');
+    const threadId = await newThread(parent.token, 'bob');
+    expect(reasonOf(await mint({ userId: 'ada', verbs: ['read'], threadId }))).toBe('404 thread_not_found');
+    const elsewhere = { userId: 'bob', verbs: ['read'], threadId, agentId: otherAgentId };
+    expect(reasonOf(await mint(elsewhere))).toBe('404 thread_not_found');
+  });
+
+  it('is for service tokens only', async () => {
+    const body = { userId: 'ada', verbs: ['read'] };
+    const { token: operator } = await api.access.mintToken({ kind: 'operator', name: 'o' });
+    for (const token of [api.token, operator, await tokenFor({})]) {
+      expect(reasonOf(await mint(body, token))).toBe('403 service_token_required');
+    }
+  });
+
+  it('needs keys', async () => {
+    const without = await ApiUnderTest.start();
+    const { organizationId } = without;
+    const wanted = { kind: 'service', organizationId, agentIds: [without.agentId], name: 'app' } as const;
+    const { token } = await without.access.mintToken(wanted);
+    const reply = await without.post('/browser-tokens', { token, body: { userId: 'ada', verbs: ['read'] } });
+    await without.stop();
+    expect(reasonOf(reply)).toBe('409 browser_tokens_off');
+  });
+});
+
+describe('a browser token', () => {
+  /** The Thread of Bob with a Run that has ended and a file, and a draft of Bob. */
+  let bobs: Ids;
+  let bobsDraft: string;
+
+  beforeAll(async () => {
+    const bob = await tokenFor({ userId: 'bob' });
+    const threadId = await newThread(bob, 'bob');
+    const { json } = await api.get(`/threads/${threadId}`, { token: bob });
+    await api.completeRun(threadId, json.run.id);
+    const body = { name: 'a.txt', contentType: 'text/plain', contentBase64: 'aGVsbG8=' };
+    const file = fileIdOf(await api.post(`/threads/${threadId}/files`, { token: bob, body }));
+    bobs = { agentId, threadId, runId: json.run.id, fileId: file };
+    bobsDraft = fileIdOf(await upload(bob));
+  });
+
+  it('reaches no Thread, file or draft of another user, and cannot tell that they exist', async () => {
+    const before = await api.rowCounts();
+    const token = await tokenFor({});
+    const found: unknown[] = [];
+    for (const route of ROUTES.filter(({ of }) => of === 'threads' || of === 'files')) {
+      for (const ids of [bobs, { ...bobs, fileId: bobsDraft }]) {
+        const there = await ask(route, ids, { token });
+        const nowhere = await ask(route, unknownIds(), { token });
+        if (String(there) !== String(nowhere) || there[0] !== 404) found.push([route.operation, there, nowhere]);
+      }
+    }
+    expect(found).toEqual([]);
+    expect(await api.rowCounts()).toEqual(before);
+  });
+
+  it('makes and lists nothing for another user', async () => {
+    const token = await tokenFor({});
+    const path = `/agents/${agentId}/threads`;
+    const create = await api.post(path, { token, body: { userId: 'bob' } });
+    const lists = await Promise.all([`${path}?userId=bob`, '/threads?userId=bob'].map((of) => api.get(of, { token })));
+    expect([create, ...lists].map(reasonOf)).toEqual(Array(3).fill('403 user_forbidden'));
+    const mine = await newThread(token);
+    for (const list of [path, '/threads']) {
+      const { json } = await api.get(list, { token });
+      const threads = (json as unknown as { threads: { id: string; userId: string }[] }).threads;
+      expect(threads.map(({ userId }) => userId)).not.toContain('bob');
+      expect(threads.map(({ id }) => id)).toContain(mine);
+    }
+  });
+
+  it('attaches no draft of another user, and its service token attaches any', async () => {
+    const ada = await tokenFor({});
+    const attach = async (token: string, userId: string) => {
+      const resources = [{ type: 'file', file_id: bobsDraft }];
+      return api.post(`/agents/${agentId}/threads`, { token, body: { userId, resources } });
+    };
+    expect(reasonOf(await attach(ada, 'ada'))).toBe('400 draft_not_found');
+    const threadId = await newThread(ada);
+    const attached = await api.post(`/threads/${threadId}/files`, { token: ada, body: { fileId: bobsDraft } });
+    expect(reasonOf(attached)).toBe('400 draft_not_found');
+    const own = fileIdOf(await upload(ada));
+    const mine = await api.post(`/threads/${threadId}/files`, { token: ada, body: { fileId: own } });
+    expect(mine.status).toBe(201);
+    expect((await attach(parent.token, 'bob')).status).toBe(201);
+  });
+
+  it('is refused by every route of an Agent, a Thread or a verb that it does not name', async () => {
+    const threadId = await newThread(await tokenFor({}));
+    const { json } = await api.get(`/threads/${threadId}`, { token: parent.token });
+    const ids = { ...unknownIds(), agentId, threadId, runId: json.run.id };
+    const elsewhere = await tokenFor({ agentId: otherAgentId });
+    const other = await newThread(await tokenFor({}));
+    const ofOther = await tokenFor({ threadId: other });
+    const before = await api.rowCounts();
+    const found: unknown[] = [];
+    for (const route of ROUTES) {
+      const { verb } = operations[route.operation];
+      if (route.of === 'threads') {
+        for (const token of [elsewhere, ofOther]) {
+          const answer = await ask(route, ids, { token });
+          if (answer[0] !== 404) found.push([route.operation, answer]);
+        }
+      }
+      if (route.of === 'agents') {
+        const answer = await ask(route, ids, { token: elsewhere });
+        if (answer[0] !== 403) found.push([route.operation, answer]);
+      }
+      if (verb === null) continue;
+      const needed = verb === 'by_event' ? 'send' : verb;
+      const verbs = ALL.filter((one) => one !== needed);
+      const without = await tokenFor({ verbs });
+      for (const some of [ids, unknownIds()]) {
+        const answer = await ask(route, some, { token: without });
+        // The verb of an event is known after the body has been read, and then checked first.
+        if (answer[0] !== 403) found.push([route.operation, verbs, answer]);
+      }
+    }
+    expect(found).toEqual([]);
+    expect(await api.rowCounts()).toEqual(before);
+  });
+
+  it('for one Thread lists and creates none', async () => {
+    const token = await tokenFor({ threadId: await newThread(await tokenFor({})) });
+    const path = `/agents/${agentId}/threads`;
+    const replies = [
+      await api.post(path, { token, body: { userId: 'ada' } }),
+      await api.get(path, { token }),
+      await api.get('/threads', { token }),
+    ];
+    expect(replies.map(reasonOf)).toEqual(Array(3).fill('403 user_forbidden'));
+  });
+
+  it('needs the verb of each event of a batch', async () => {
+    const threadId = await newThread(await tokenFor({}));
+    const decision = { type: 'permission_decision', requestId: newId(), decision: 'allow_once' };
+    const batch = { events: [{ type: 'user_interrupt' }, decision] };
+    const send = (token: string) => api.post(`/threads/${threadId}/events`, { token, body: batch });
+    expect(reasonOf(await send(await tokenFor({ verbs: ['read', 'send'] })))).toBe('403 verb_missing');
+    expect(reasonOf(await send(await tokenFor({ verbs: ['send', 'decide'] })))).toBe('409 request_not_pending');
+  });
+
+  it('may be used by pages of its origins, and without an Origin', async () => {
+    const token = await tokenFor({ origins: ['https://a.example', 'http://localhost:5173'] });
+    const from = (origin?: string) =>
+      api.get(`/agents/${agentId}`, { token, headers: origin === undefined ? {} : { origin } });
+    for (const origin of ['https://a.example', 'http://localhost:5173', undefined]) {
+      expect((await from(origin)).status).toBe(200);
+    }
+    for (const origin of ['http://a.example', 'https://a.example:444', 'https://b.example', 'null']) {
+      expect(reasonOf(await from(origin))).toBe('403 origin_forbidden');
+    }
+  });
+
+  it('replays its user’s idempotency keys after a renewal, and never those of another user', async () => {
+    const create = async (token: string, userId: string) => {
+      const headers = { 'idempotency-key': 'first' };
+      return api.post(`/agents/${agentId}/threads`, { token, headers, body: { userId } });
+    };
+    const [first, renewed] = [await tokenFor({}), await tokenFor({ expiresInSeconds: 120 })];
+    const made = await create(first, 'ada');
+    const replay = await create(renewed, 'ada');
+    const [bob, service] = [await create(await tokenFor({ userId: 'bob' }), 'bob'), await create(parent.token, 'ada')];
+    const replayed = [made, replay, bob, service].map(({ headers }) => headers.get('idempotency-replayed'));
+    expect(replayed).toEqual([null, 'true', null, null]);
+    expect(replay.text).toBe(made.text);
+    expect(new Set([made, bob, service].map(({ json }) => json.thread.id)).size).toBe(3);
+    const uploads = [await upload(first, 'file'), await upload(renewed, 'file'), await upload(parent.token, 'file')];
+    expect(new Set(uploads.map(fileIdOf)).size).toBe(2);
+  });
+
+  it('has references for its user only', async () => {
+    const [ada, bob] = [await tokenFor({}), await tokenFor({ userId: 'bob' })];
+    const externalRef = newId();
+    await newThread(bob, 'bob', { externalRef });
+    const threadId = await newThread(ada, 'ada', { externalRef });
+    const path = `/agents/${agentId}/threads`;
+    const again = await api.post(path, { token: ada, body: { userId: 'ada', externalRef } });
+    expect([reasonOf(again), again.headers.get('spool-thread-id')]).toEqual(['409 reference_taken', threadId]);
+  });
+
+  it('that is expired, tampered with or of an unknown key is 401, and only the first says so', async () => {
+    const claims: BrowserClaims = {
+      parentId: parent.id,
+      userId: 'ada',
+      agentId,
+      threadId: null,
+      verbs: ALL,
+      origins: null,
+    };
+    const minted = await mint({ userId: 'ada', verbs: ALL, expiresInSeconds: 60 });
+    const now = Date.parse((minted.json as unknown as { expiresAt: string }).expiresAt) - 60_000;
+    const made = async (keys: string, { agoMs = 0, parentId = parent.id } = {}) =>
+      (await new BrowserTokens(parseSigningKeys(keys), () => now - agoMs).make({ ...claims, parentId }, 60)).token;
+    const valid = await made(KEYS);
+    const asked = async (token: string) => reasonOf(await api.get(`/agents/${agentId}`, { token }));
+    expect(await asked(valid)).toBe('200 null');
+    expect(await asked(await made(`k1:${'a'.repeat(43)}=`))).toBe('200 null');
+    expect(await asked(await made(KEYS, { agoMs: 61_000 }))).toBe('401 token_expired');
+    for (const token of [
+      await made(`k1:${'c'.repeat(43)}=`),
+      await made(`k3:${'b'.repeat(43)}=`),
+      await made(KEYS, { parentId: newId() }),
+      `${valid.slice(0, -10)}${'A'.repeat(10)}`,
+      'spool_bt_a.b.c',
+      'spool_bt_',
+    ]) {
+      expect([token, await asked(token)]).toEqual([token, '401 token_invalid']);
+    }
+  });
+});
+
+describe('an open stream', () => {
+  /** Opens a stream of a new Thread, reads the first entry, lets something happen, and returns the reason of its end. */
+  async function endOf(rights: object, happens: (of: { parentId: string; agentId: string }) => Promise<unknown>) {
+    const own = await api.newAgent();
+    const { id: parentId, token } = await newParent([own, agentId]);
+    const minted = await mint({ userId: 'ada', verbs: ['read', 'send'], ...rights }, token);
+    const browser = (minted.json as unknown as { token: string }).token;
+    const { json } = await api.post(`/agents/${own}/threads`, { token: browser, body: { userId: 'ada', input: hi } });
+    const headers = { authorization: `Bearer ${browser}` };
+    const stream = await fetch(`${api.url}/threads/${json.thread.id}/events/stream`, { headers });
+    const text = stream.text();
+    await happens({ parentId, agentId: own });
+    return /^event: thread\.error\ndata: (.*)$/m.exec(await text)?.[1];
+  }
+
+  const SPENT = { error: { code: 'unauthenticated', message: 'The browser token has expired.' } };
+
+  it.each<[string, (of: { parentId: string; agentId: string }) => Promise<unknown>, string]>([
+    ['its service token is revoked', ({ parentId }) => api.access.revokeToken(parentId), 'unauthenticated'],
+    [
+      'its service token loses the Agent',
+      ({ parentId, agentId: removed }) => api.access.updateToken(parentId, { removeAgentIds: [removed] }),
+      'forbidden',
+    ],
+    [
+      'its Agent is unpublished',
+      ({ agentId: unpublished }) => api.pool.query('update agents set published = false where id = $1', [unpublished]),
+      'agent_not_published',
+    ],
+  ])('ends when %s', async (_, happens, code) => {
+    expect(JSON.parse((await endOf({}, happens)) ?? '{}')).toMatchObject({ error: { code } });
+  });
+
+  it('ends with its browser token, and says so', async () => {
+    const verify = jest.spyOn(BrowserTokens.prototype, 'verify');
+    const end = await endOf({}, async () => void verify.mockResolvedValue('expired'));
+    verify.mockRestore();
+    expect(JSON.parse(end ?? '{}')).toEqual(SPENT);
+  });
+});
+
+describe('limits', () => {
+  let limited: ApiUnderTest;
+  let service: string;
+
+  beforeAll(async () => {
+    const settings = { BROWSER_TOKEN_KEYS: KEYS, RATE_LIMIT_PER_BROWSER_USER: 5, STREAMS_PER_BROWSER_USER: 2 } as const;
+    limited = await ApiUnderTest.start({ settings });
+    const { organizationId } = limited;
+    const wanted = { kind: 'service', organizationId, agentIds: [limited.agentId], name: 'app' } as const;
+    service = (await limited.access.mintToken({ ...wanted, requestsPerMinute: 1_000 })).token;
+  });
+  afterAll(() => limited.stop());
+
+  const token = async (userId: string, expiresInSeconds = 60): Promise<string> => {
+    const body = { userId, verbs: ['read', 'send'], expiresInSeconds };
+    const { json } = await limited.post('/browser-tokens', { token: service, body });
+    return (json as unknown as { token: string }).token;
+  };
+
+  it('hold for all tokens of a user together, for each user alone, and count for the service token', async () => {
+    const get = (of: string) => limited.get(`/agents/${limited.agentId}`, { token: of });
+    const [first, second, other] = [await token('ada'), await token('ada', 61), await token('bob')];
+    const statuses = [];
+    for (const one of [first, second, first, second, first]) statuses.push((await get(one)).status);
+    const over = await get(second);
+    expect([...statuses, over.status, (await get(other)).status]).toEqual([200, 200, 200, 200, 200, 429, 200]);
+    expect(over.headers.get('ratelimit-limit')).toBe('5');
+    // Three were made, and six of the users counted: the refused one did not.
+    expect((await get(service)).headers.get('ratelimit-remaining')).toBe(String(1_000 - 3 - 6 - 1));
+  });
+
+  it('of streams hold for all tokens of a user together', async () => {
+    const [first, second] = [await token('eve'), await token('eve', 61)];
+    const body = { userId: 'eve' };
+    const { json } = await limited.post(`/agents/${limited.agentId}/threads`, { token: first, body });
+    const open = (of: string) =>
+      fetch(`${limited.url}/threads/${json.thread.id}/events/stream`, { headers: { authorization: `Bearer ${of}` } });
+    const streams = [await open(first), await open(second), await open(second)];
+    const others = await fetch(`${limited.url}/threads/${json.thread.id}/events/stream`, {
+      headers: { authorization: `Bearer ${service}` },
+    });
+    expect([...streams, others].map(({ status }) => status)).toEqual([200, 200, 429, 200]);
+    for (const stream of [...streams, others]) await stream.body?.cancel();
+  });
+});

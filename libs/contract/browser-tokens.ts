@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import type { ThreadEventInput } from './compatibility.ts';
+import { components } from './components.ts';
+import { LIMITS } from './requests.ts';
+import { dateTime, list, text, ulid } from './scalars.ts';
+
+/** What a browser token can allow. */
+export const VERBS = {
+  read: 'read Threads, events, Runs and files, and follow streams',
+  send: 'create Threads, send messages, interrupt and retry Runs',
+  decide: 'allow or reject tool calls',
+  upload: 'upload drafts and attach files',
+  manage: 'set titles, archive and delete Threads, and delete files',
+} as const;
+export type Verb = keyof typeof VERBS;
+const verbs = Object.keys(VERBS) as [Verb, ...Verb[]];
+
+/** The verb that each event of a batch needs. */
+export const EVENT_VERBS = {
+  user_message: 'send',
+  user_interrupt: 'send',
+  permission_decision: 'decide',
+} as const satisfies Record<ThreadEventInput['type'], Verb>;
+
+const MIN_SECONDS = 60;
+const MAX_SECONDS = 3_600;
+export const BROWSER_TOKEN_SECONDS = 900;
+const VALIDITY = `must be from ${MIN_SECONDS} to ${MAX_SECONDS}`;
+const MAX_ORIGINS = 10;
+
+/** An origin as browsers send it (RFC 6454, section 6.2): scheme, host and perhaps a port. */
+const origin = z
+  .string()
+  .max(255, 'must have at most 255 characters')
+  .refine(
+    (value) => URL.canParse(value) && new URL(value).origin === value,
+    'must be an origin, such as https://a.example',
+  )
+  .meta({ description: 'Such as `https://app.example.com`: scheme, host and port if it is not the default; no path.' });
+
+export const createBrowserTokenBody = z
+  .strictObject({
+    userId: text(1, LIMITS.userId).meta({
+      description: 'The user who gets the token, as in the `userId` of Threads.',
+    }),
+    agentId: ulid
+      .optional()
+      .meta({ description: 'The only Agent that it may use. If omitted: all of the service token.' }),
+    threadId: ulid
+      .optional()
+      .meta({ description: 'The only Thread that it may use, one of the user. If omitted: all of the user.' }),
+    verbs: list(z.enum(verbs), 1, verbs.length).meta({
+      description: `The verbs that it allows. ${Object.entries(VERBS)
+        .map(([verb, meaning]) => `\`${verb}\`: ${meaning}.`)
+        .join(' ')}`,
+    }),
+    expiresInSeconds: z
+      .int('must be a whole number')
+      .min(MIN_SECONDS, VALIDITY)
+      .max(MAX_SECONDS, VALIDITY)
+      .optional()
+      .meta({
+        description: `How long it is valid; ${BROWSER_TOKEN_SECONDS} if omitted. Create another one before it expires.`,
+      }),
+    origins: list(origin, 1, MAX_ORIGINS)
+      .optional()
+      .meta({ description: 'The origins of the pages that may use it. If omitted: all.' }),
+  })
+  .meta({ description: 'The rights of a new browser token.' })
+  .register(components, { id: 'CreateBrowserToken' });
+
+export const browserTokenAnswer = z
+  .strictObject({
+    token: z.string().meta({ description: 'Sent as `Authorization: Bearer …`. Starts with `spool_bt_`. Not stored.' }),
+    expiresAt: dateTime.meta({ description: 'From then on, requests return 401 with the reason `token_expired`.' }),
+  })
+  .meta({ description: 'A browser token.' })
+  .register(components, { id: 'BrowserTokenAnswer' });
+export type BrowserTokenAnswer = z.output<typeof browserTokenAnswer>;
