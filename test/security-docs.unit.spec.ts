@@ -33,6 +33,7 @@ describe('docs/security.md', () => {
   test('has a table of threats for each trust boundary', () => {
     expect([...new Set(boundaries.map(({ name }) => name))]).toEqual([
       'Caller',
+      'Browser',
       'End user',
       'Owner of an agent',
       'Tool server',
