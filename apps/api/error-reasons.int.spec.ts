@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +32,13 @@ afterAll(async () => {
 });
 
 const seen = new Set<string>();
+
+/** Returns the stored rows and bytes. */
+async function stored(): Promise<object> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const blobs = entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+  return { ...(await api.rowCounts()), blobs: blobs.toSorted() };
+}
 
 /** Expects the reason, with its code and status in the catalogue. */
 function expectReason({ status, headers, json }: Reply, reason: ErrorReason): void {
@@ -209,9 +216,15 @@ describe('the state of a Thread', () => {
 describe('an Idempotency-Key', () => {
   test('key_reused: another request used the Idempotency-Key', async () => {
     await create(api.agentId, 'reused');
+    const before = await stored();
     const reply = await create(api.agentId, 'reused', 'somebody else');
     expectReason(reply, 'key_reused');
     expect(reply.headers.get('retry-after')).toBeNull();
+    const form = new FormData();
+    form.append('file', new Blob(['hello']), 'a.txt');
+    const headers = { 'idempotency-key': 'reused' };
+    expectReason(await api.post(`/agents/${api.agentId}/files`, { form, headers }), 'key_reused');
+    expect(await stored()).toEqual(before);
   });
 
   test('key_in_progress: the first request with the Idempotency-Key is in progress', async () => {
@@ -235,7 +248,9 @@ describe('files', () => {
   test('draft_not_found and draft_repeated', async () => {
     const resource = { type: 'file', file_id: UNKNOWN };
     const threadId = await api.newThread();
-    expectReason(await send(threadId, message('hi', { resources: [resource] })), 'draft_not_found');
+    const reply = await send(threadId, message('hi', { resources: [resource] }));
+    expectReason(reply, 'draft_not_found');
+    expect(reply.json.error.message).toBe(`There is no draft file ${UNKNOWN}.`);
     expectReason(await send(threadId, message('hi', { resources: [resource, resource] })), 'draft_repeated');
   });
 
@@ -246,9 +261,13 @@ describe('files', () => {
 
   test('too_many_attachments and file_too_large', async () => {
     const threadId = await api.newThread();
-    expectReason(await attach(threadId, inline('x'.repeat(101))), 'file_too_large');
     expect((await attach(threadId)).status).toBe(201);
-    expectReason(await attach(threadId), 'too_many_attachments');
+    const before = await stored();
+    expectReason(await attach(threadId, inline('x'.repeat(101))), 'file_too_large');
+    const reply = await attach(threadId);
+    expectReason(reply, 'too_many_attachments');
+    expect(reply.json.error.message).toBe('A Thread can have at most 1 attachments.');
+    expect(await stored()).toEqual(before);
   });
 
   test('file_too_large, invalid_upload, incomplete_upload and too_many_drafts', async () => {
@@ -260,7 +279,9 @@ describe('files', () => {
     const headers = { 'content-type': 'multipart/form-data; boundary=b' };
     expectReason(await api.post(`/agents/${api.agentId}/files`, { body: cut, headers, token }), 'incomplete_upload');
     expect((await upload(token, ['file', 'hello'])).status).toBe(201);
-    expectReason(await upload(token, ['file', 'hello']), 'too_many_drafts');
+    const reply = await upload(token, ['file', 'hello']);
+    expectReason(reply, 'too_many_drafts');
+    expect(reply.headers.get('retry-after')).toBe('60');
   });
 
   test('file_quota_full for uploads and attachments, until there is room again', async () => {
