@@ -58,13 +58,15 @@ describe('a new stream', () => {
   it.each([
     ['the last 3 entries for limit=3', '?limit=3', 3],
     ['no past entry for limit=0', '?limit=0', 0],
-  ])('delivers %s, then new ones', async (_, query, past) => {
+  ])('delivers %s, then new ones, and counts as one request', async (_, query, past) => {
     const { threadId, runId, log } = await busyThread();
     const stream = await api.openStream(threadId, query);
     await stream.untilHas(past);
     await api.record(threadId, runId, 'new', 'and newer');
     await stream.untilHas(past + 2);
     expect(stream.ids).toEqual((await api.log(threadId)).slice(log.length - past));
+    const left = ({ response }: TestStream) => Number(response.headers['ratelimit-remaining']);
+    expect(left(await api.openStream(threadId))).toBe(left(stream) - 1);
   });
 
   it('treats an empty Last-Event-ID as none', async () => {
