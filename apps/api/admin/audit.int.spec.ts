@@ -230,6 +230,7 @@ test('a call that is refused with a conflict adds no audit entry and changes not
     ['invitePerson', { params: { agentId: deleted }, body: { personId } }],
     ['uninvitePerson', { params: { agentId: deleted, personId } }],
     ['cancelRun', { params: { runId } }],
+    ['retryRun', { params: { runId } }],
     ['archiveThread', { params: { threadId: asking.threadId } }],
     ['answerConfirmation', { params: { ...answered }, body: { decision: 'allow_once' } }],
   ];

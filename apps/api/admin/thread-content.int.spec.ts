@@ -146,9 +146,10 @@ describe('the admin API for files', () => {
     }
   });
 
-  test('returns not_found for a file with lost bytes', async () => {
+  test('returns 410 not_found for a file with lost bytes', async () => {
     const fileId = await attach(await admin.api.newThread(), 'a.txt', 'lost');
     await loseBlobs(folder);
-    expect((await admin.refused('downloadFile', { params: { fileId } }))[0]).toBe('not_found');
+    const { status, json } = await admin.send('downloadFile', { params: { fileId } });
+    expect([status, json]).toMatchObject([410, { error: { code: 'not_found' } }]);
   });
 });

@@ -141,11 +141,16 @@ describe('rotating a token', () => {
     expect(await works(secret)).toBe(false);
   });
 
-  test('in parallel leaves two valid secrets', async () => {
-    const { token } = await forPerson();
+  test('in parallel leaves two valid secrets, the current and the previous one', async () => {
+    const { token, secret: first } = await forPerson();
     const rotations = await Promise.all(Array.from({ length: 6 }, () => rotate(token.id, 3_600)));
     const working = await Promise.all(rotations.map(({ secret }) => works(secret)));
     expect(working.filter(Boolean)).toHaveLength(2);
+    expect(await works(first)).toBe(false);
+    const columns = `encode(hash, 'hex') as current, encode(old_hash, 'hex') as previous`;
+    const { rows } = await admin.pool.query<object>(`select ${columns} from tokens where id = $1`, [token.id]);
+    const valid = rotations.filter((_, i) => working[i]).map(({ secret }) => sha256(secret));
+    expect(Object.values(rows[0]!).toSorted()).toEqual(valid.toSorted());
   });
 
   test('is refused for a revoked or expired token', async () => {
