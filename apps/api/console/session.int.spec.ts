@@ -216,9 +216,11 @@ describe('a session', () => {
     expect(await statusOf(other, stays)).toBe(200);
   });
 
-  it('cannot be ended by a request without an Origin', async () => {
+  it('cannot be ended by another page, or by a request without an Origin', async () => {
     const signed = await signIn(api, operator.token);
-    expect((await session(api, 'DELETE', signed.reads)).status).toBe(403);
+    for (const other of [{}, { origin: 'http://evil.example' }, { origin: `${originOf(api)}1` }]) {
+      expect((await session(api, 'DELETE', { ...signed.reads, ...other })).status).toBe(403);
+    }
     expect(await statusOf(api, signed)).toBe(200);
   });
 
