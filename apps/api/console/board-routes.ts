@@ -91,14 +91,15 @@ export class BoardRoutes {
       ? READS_OF_QUEUE.test(name.slice(ofQueue.length))
       : name === 'api/queues' || name === 'api/redis/stats';
     if (!isRead) throw notFound('path');
-    if (!QUERY.safeParse(request.query).success) throw wrongQuery();
+    const query = QUERY.safeParse(request.query);
+    if (!query.success) throw wrongQuery(query.error.issues[0]?.path);
     const { server } = await this.load();
     const answer = await untilAborted(server.inject(request.url), AbortSignal.timeout(TIMEOUT_MS)).catch(
       (error: unknown) => ({ statusCode: 500, body: error, headers: {} as Record<string, unknown> }),
     );
     const { statusCode, headers, body } = answer;
     if (statusCode === 404) throw notFound('path');
-    if (statusCode === 400) throw wrongQuery();
+    if (statusCode === 400) throw wrongQuery(refusedFields(String(body)));
     if (statusCode !== 200) {
       request.log.warn({ requestId: request.id, err: body }, 'queue page failed');
       throw new ApiError('queue_unavailable', 'The queue does not answer. Try again.', { headers: RETRY_SOON });
@@ -121,7 +122,14 @@ export class BoardRoutes {
   }
 }
 
-const wrongQuery = () => new ApiError('invalid_field', 'The query is not one that the page of the queue sends.');
+const wrongQuery = (path: PropertyKey[] = []) =>
+  new ApiError('invalid_field', `${['query', ...path].join('.')}: is not a value that the page of the queue sends`);
+
+/** Returns the query parameter that Bull Board names in its 400. */
+function refusedFields(body: string): string[] {
+  const { error } = JSON.parse(body) as { error: { options?: { field?: string } } };
+  return error.options?.field === undefined ? [] : [error.options.field];
+}
 
 /** Adds the script with the key. Removes what the policy forbids: the fonts of another site, and style inside the page. */
 function toOwnPage(html: string): string {

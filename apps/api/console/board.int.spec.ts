@@ -158,8 +158,21 @@ function suite(backend: string, queueUrl: () => string | undefined): void {
     ]) {
       expect([path, (await get(`/api/${path}`)).status]).toEqual([path, 404]);
     }
-    for (const query of ['page=1e300', 'page=-1', 'page=1&page=2', 'status=bogus', 'status=%00', 'activeQueue=%25']) {
-      expect([query, (await get(`/api/queues?${query}`)).status]).toEqual([query, 400]);
+    for (const [query, name] of [
+      ['page=1e300', 'page'],
+      ['page=-1', 'page'],
+      ['page=0', 'page'],
+      ['page=1&page=2', 'page'],
+      ['page=1&status=bogus', 'status'],
+      ['status=%00', 'status'],
+      ['activeQueue=%25', 'activeQueue'],
+    ]) {
+      const refused = await get(`/api/queues?${query}`);
+      const message = `query.${name}: is not a value that the page of the queue sends`;
+      expect([query, refused.status, await refused.json()]).toEqual([
+        ...[query, 400],
+        { error: { code: 'invalid_request', message } },
+      ]);
     }
   });
 }
