@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -146,5 +146,23 @@ it('returns 404 before the first build', async () => {
     ]);
   } finally {
     await none.fastify.close();
+  }
+});
+
+it('returns 500 while its folder cannot be read, and serves it again afterwards', async () => {
+  const link = join(folder, '..', 'link');
+  await symlink(folder, link);
+  const served = await serve(link);
+  const statusOf = async (path: string) => (await fetch(`${served.origin}/console${path}`)).status;
+  try {
+    await rm(link);
+    // A link to itself is unreadable, also for root.
+    await symlink(link, link);
+    expect(await statusOf('')).toBe(500);
+    await rm(link);
+    await symlink(folder, link);
+    expect([await statusOf(''), await statusOf('/assets/a-1.js')]).toEqual([200, 200]);
+  } finally {
+    await served.fastify.close();
   }
 });
