@@ -11,7 +11,7 @@ function describeWarnings(): string {
     .join(' ');
 }
 
-/** What operations answer (docs/spec/agent-threads-api.md#endpoints). */
+/** The answers of operations (docs/spec/agent-threads-api.md#endpoints). */
 export const threadAnswer = z
   .strictObject({
     thread: threadSummary,

@@ -4,7 +4,7 @@ import { components } from './components.ts';
 import { LIMITS } from './requests.ts';
 import { dateTime, list, text, ulid } from './scalars.ts';
 
-/** What a browser token can allow. */
+/** The rights that a browser token can have, with their meanings. */
 export const VERBS = {
   read: 'read Threads, events, Runs and files, and follow streams',
   send: 'create Threads, send messages, interrupt and retry Runs',

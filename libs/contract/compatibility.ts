@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createThreadBody, LIMITS, permissionDecision, userInterrupt, userMessage } from './requests.ts';
 import { answeredUlid, list, text, ulid } from './scalars.ts';
 
-const whoever = z.strictObject({ id: answeredUlid });
+const idOnly = z.strictObject({ id: answeredUlid });
 
 /**
  * Fields of older descriptions of the interface (docs/spec/agent-threads-api.md#older-names), taken and answered only
@@ -27,10 +27,10 @@ export const COMPATIBILITY_FIELDS = {
     client_external_ref: z.string().nullable().meta({
       description: 'The `externalRef` or `client_external_ref` of the request that created the Thread, or null.',
     }),
-    attributed_user: whoever
+    attributed_user: idOnly
       .nullable()
       .meta({ description: 'The person for whom a service token created it, or null.' }),
-    created_by: whoever.meta({ description: 'The person, or the service token, that created it.' }),
+    created_by: idOnly.meta({ description: 'The person, or the service token, that created it.' }),
   }),
   ThreadEventResult: z.strictObject({
     clientRequestId: z.string().nullable().meta({ description: 'The same as `requestId`.' }),

@@ -283,7 +283,7 @@ export const ERROR_REASONS = {
 
 export type ErrorReason = keyof typeof ERROR_REASONS;
 
-/** The reasons of answers with this status and one of these codes. */
+/** Returns the reasons of error answers that have this status and one of these codes. */
 export function reasonsOf(status: number, codes: readonly ErrorCode[]): ErrorReason[] {
   const reasons = Object.keys(ERROR_REASONS) as ErrorReason[];
   return reasons.filter((reason) => {

@@ -2,7 +2,7 @@
  * The closed catalogue of error codes (docs/spec/agent-threads-api.md#errors), with the HTTP status of each
  * (docs/spec/decisions.md#errors). docs/api/errors.md holds the same for readers, kept equal by a test.
  * `invalid_request` also comes as 413 (body too large) and 415 (wrong content type), `not_found` as 410 (lost
- * content), `internal_error` also as 503 (database away).
+ * content), `internal_error` also as 503 (database unavailable).
  */
 export const ERRORS = {
   invalid_request: {

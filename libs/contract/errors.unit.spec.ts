@@ -46,7 +46,7 @@ describe('reasons', () => {
     }
   });
 
-  it('come with the status of their code, or with one that has no code of its own', () => {
+  it('come with the status of their code, or with a status that has no separate code', () => {
     const others: Record<string, number[]> = {
       invalid_request: [405, 408, 413, 415, 416, 417, 431],
       not_found: [410],

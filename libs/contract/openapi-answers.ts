@@ -22,7 +22,7 @@ const text = (description: string, required = false) => header(description, { ty
 const seconds = (description: string, required = false) =>
   header(description, { type: 'integer', minimum: 1 }, required);
 
-/** Of every answer that comes after the token was looked at. */
+/** The headers of every answer that comes after the check of the token. */
 const rateLimits = (required: boolean): Json => ({
   'RateLimit-Limit': header('Requests in a window of 60 s.', { type: 'integer', minimum: 1 }, required),
   'RateLimit-Remaining': header('Requests left in this window.', { type: 'integer', minimum: 0 }, required),
@@ -38,7 +38,7 @@ const requestId = (required: boolean) =>
 
 const STREAM_HEADERS = { 'Cache-Control': text('`no-store, no-transform`.', true) };
 
-/** Of the bytes, and of the answer that they have not changed. */
+/** The headers of the bytes, and of the answer that they have not changed. */
 const VALIDATORS = {
   ETag: text(
     'Strong validator: two ETags are equal if and only if the bytes are. The ETag of an attachment never changes. The ETag of an artifact changes when its Agent writes other bytes.',
@@ -115,12 +115,12 @@ interface Refusal {
   name: string;
   status: number;
   codes: readonly ErrorCode[];
-  /** What it means here, where that is not what the code means elsewhere. */
+  /** The meaning here, if it differs from the meaning of the code. */
   note?: string;
   /** As `note`, in the example. */
   message?: string;
   headers?: Json;
-  /** May also come before the token was looked at: of what is not HTTP, or while the database is away. */
+  /** It may also come before the token is checked: for a request that is not HTTP, or while the database is unavailable. */
   early?: boolean;
 }
 
@@ -213,7 +213,7 @@ const REFUSALS = {
 /** Operations that make a Run: only they need the Agent to be ready. */
 const MAKING_RUNS = new Set(['createThread', 'sendEvents', 'retryRun']);
 
-/** What an operation can refuse with, by status. */
+/** Returns the refusals of an operation, by status. */
 export function refusalsOf(name: string, { method, answer, takesIfMatch }: Operation): Json {
   // No state of a Thread refuses reads or its deletion. The Agent does not refuse the deletion either, but
   // every operation has to document a conflict (docs/spec/agent-threads-api.md#errors).

@@ -4,7 +4,7 @@ import { schemas as writer } from './openapi-answers.ts';
 import type { Json } from './openapi-document.ts';
 import { threadSummary } from './records.ts';
 
-/** The OpenAPI document of an installation that takes and answers the older fields too: in schemas and in examples. */
+/** Adds the older fields, which the installation also accepts and returns, to the schemas and examples of the document. */
 export function addCompatibilityFields<Document extends { paths: Json; components: { schemas: Json } }>(
   document: Document,
 ): Document {
@@ -26,7 +26,7 @@ function join(schema: Json, { properties, required = [] }: Json): Json {
   };
 }
 
-/** What a service token made for a person. */
+/** The fields of a Thread that a service token made for a person. */
 const THREAD: CompatibleThread = {
   client_external_ref: 'ticket-1042',
   attributed_user: { id: '01KAJ0S3PAR5T7V9X1Z3B5D7F9' },

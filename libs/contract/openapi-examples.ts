@@ -5,7 +5,7 @@ import type { operations } from './operations.ts';
 import type { RunSummary, ThreadFile, ThreadSummary } from './records.ts';
 import { preamble, KEEPALIVE, THREAD_IDLE_FRAME, threadEventFrame } from './sse.ts';
 
-/** What the OpenAPI document shows: one Thread, from its creation to the end of its Run. A test holds all against their schemas. */
+/** An example of the OpenAPI document. All show one Thread, from its creation to the end of its Run. A test checks them by their schemas. */
 export interface Example<T> {
   summary: string;
   value: T;
@@ -13,7 +13,7 @@ export interface Example<T> {
 
 type Operations = typeof operations;
 
-/** Of each operation with a JSON body, or answer, at least one. */
+/** At least one example of each operation with a JSON body, or with a JSON answer. */
 type ExamplesOf<Part extends 'body' | 'answer'> = {
   [Name in keyof Operations as Operations[Name][Part] extends z.ZodType ? Name : never]: Record<
     string,

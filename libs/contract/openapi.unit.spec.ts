@@ -113,7 +113,7 @@ it('describes every operation, and how it refuses', () => {
   expect(described).toHaveLength(Object.keys(operations).length + 1);
 });
 
-it('has the download once more as HEAD, without bytes', () => {
+it('has the download also as HEAD, without bytes', () => {
   const { get, head } = document.paths['/files/{fileId}/content']!;
   expect(head?.parameters).toEqual(get?.parameters);
   // It ignores `Range`.
@@ -332,7 +332,7 @@ describe('schemas and checks agree on', () => {
   const message = (fields: object) => ({ events: [{ type: 'user_message', text: 'a', ...fields }] });
   const inline = (contentBase64: string) => ({ name: 'a', contentType: 'a', contentBase64 });
 
-  it.each([0, 1, 254, 255, 256])('%d characters, whatever they take', (count) => {
+  it.each([0, 1, 254, 255, 256])('%d characters of any size', (count) => {
     for (const character of ['a', 'é', '😀']) {
       const accepted = agree(createThread, { userId: character.repeat(count) });
       expect(accepted).toBe(count > 0 && count < 256);

@@ -45,7 +45,7 @@ export interface Operation<
   /** Instead of `body` where the older fields are taken too (`COMPATIBILITY_FIELDS=on`). */
   compatibleBody?: z.ZodType;
   takesIdempotencyKey?: true;
-  /** What a browser token must allow. `by_event`: each event of the batch has its own. Null: no browser token may use it. */
+  /** The verb that a browser token needs. `by_event`: each event of the batch has one. Null: no browser token can use it. */
   verb: Verb | 'by_event' | null;
   /** Whether it takes `If-Match` with the ETag of a file. */
   takesIfMatch?: true;
@@ -53,7 +53,7 @@ export interface Operation<
   answer: z.ZodType | 'event_stream' | 'bytes';
 }
 
-/** What an operation is given, parsed. */
+/** The parsed input of an operation. */
 export interface InputOf<O extends Operation> {
   params: z.output<O['params']>;
   query: z.output<O['query']>;
@@ -77,7 +77,7 @@ const runParams = z.object({ threadId, runId });
 const fileParams = z.object({ fileId });
 const threadFileParams = z.object({ threadId, fileId });
 const nothing = z.object({});
-const noBody: z.ZodNull | null = null;
+const emptyBody: z.ZodNull | null = null;
 
 export const operations = {
   createThread: {
@@ -105,7 +105,7 @@ export const operations = {
       'Includes archived Threads only on request. Paging neither skips nor repeats a Thread that does not change meanwhile.',
     params: agentParams,
     query: listThreadsQuery,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: listThreadsAnswer,
   },
@@ -117,7 +117,7 @@ export const operations = {
     description: 'Only Agents that the token may use now. Filters, pages and response are as in the list of one Agent.',
     params: nothing,
     query: listThreadsQuery,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: listThreadsAnswer,
   },
@@ -158,7 +158,7 @@ export const operations = {
       'Succeeds if the Agent exists, the caller may use it, and it is published. Does not return its configuration.',
     params: agentParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: agentAnswer,
   },
@@ -170,7 +170,7 @@ export const operations = {
     description: '`run` is the newest Run, or null. To wait for its end, follow the event stream.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: threadAnswer,
   },
@@ -196,7 +196,7 @@ export const operations = {
       'even while its Agent is unpublished or inactive.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: okAnswer,
   },
@@ -210,7 +210,7 @@ export const operations = {
       'unarchived. Archiving it again changes nothing.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: okAnswer,
   },
@@ -222,7 +222,7 @@ export const operations = {
     description: 'A Thread that is not archived is not changed.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: okAnswer,
   },
@@ -252,7 +252,7 @@ export const operations = {
       'A window of large entries ends after about 1 MiB and is `truncated`.',
     params: threadParams,
     query: listEventsQuery,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: listEventsAnswer,
   },
@@ -266,7 +266,7 @@ export const operations = {
       'reader, reopen it with `Last-Event-ID`. It continues after that id and neither loses nor repeats an entry, however old the id is.',
     params: threadParams,
     query: streamEventsQuery,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: 'event_stream',
   },
@@ -278,7 +278,7 @@ export const operations = {
     description: 'Paging neither skips nor repeats a Run. A page of large final outputs ends after about 1 MiB.',
     params: threadParams,
     query: listRunsQuery,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: listRunsAnswer,
   },
@@ -290,7 +290,7 @@ export const operations = {
     description: '`finalOutput` is set when the status is `completed`; `error` is set exactly when it is `failed`.',
     params: runParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: runAnswer,
   },
@@ -304,7 +304,7 @@ export const operations = {
       'continues after the last stored step. Completed tool calls keep their results and are not repeated.',
     params: runParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     takesIdempotencyKey: true,
     status: 201,
     answer: runAnswer,
@@ -329,7 +329,7 @@ export const operations = {
     description: 'Returns all attachments and artifacts.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: listFilesAnswer,
   },
@@ -341,7 +341,7 @@ export const operations = {
     description: 'Later Runs cannot read it; its bytes are removed.',
     params: threadFileParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     takesIfMatch: true,
     status: 200,
     answer: okAnswer,
@@ -354,7 +354,7 @@ export const operations = {
     description: 'The file is a draft of the caller, or belongs to a Thread that the caller may see.',
     params: fileParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: publicFileAnswer,
   },
@@ -366,7 +366,7 @@ export const operations = {
     description: 'Removes its bytes. A file of a Thread is detached first.',
     params: fileParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     takesIfMatch: true,
     status: 200,
     answer: okAnswer,
@@ -382,7 +382,7 @@ export const operations = {
       'with them its ETag, can change. A draft has no content yet and returns 404.',
     params: fileParams,
     query: readContentQuery,
-    body: noBody,
+    body: emptyBody,
     takesIfMatch: true,
     status: 200,
     answer: 'bytes',

@@ -1,4 +1,4 @@
-/** Where a page of Threads ended: that Thread as it then was. */
+/** The end of a page of Threads: its last Thread, with the time of its last change then. */
 export interface ThreadPlace {
   updatedAt: string;
   threadId: string;

@@ -164,7 +164,7 @@ export const attachFileBody = z
   .meta({ description: 'An uploaded draft, or bytes in the request.' })
   .register(components, { id: 'AttachFile' });
 
-/** Of the two shapes the one that was meant: a list of what both lack helps nobody. */
+/** Describes what the intended one of the two shapes lacks. A list of what both lack would not help. */
 function describeAttachIssue({ input }: { input?: unknown }): string {
   const meant = typeof input === 'object' && input !== null && 'fileId' in input ? draftFile : inlineFile;
   const [issue] = meant.safeParse(input).error?.issues ?? [];

@@ -57,7 +57,7 @@ describe('lengths, each limit and one past it', () => {
     expect(accepts(schema, body('a'.repeat(max)))).toBe(true);
     expect(accepts(schema, body('a'.repeat(max + 1)))).toBe(false);
     if (min > 0) expect(accepts(schema, body('a'.repeat(min - 1)))).toBe(false);
-    // A character is a code point, whatever it takes in UTF-16.
+    // A character is a code point, with one or two units of UTF-16.
     expect(accepts(schema, body('😀'.repeat(max)))).toBe(true);
     expect(accepts(schema, body('😀'.repeat(max) + 'a'))).toBe(false);
     expect(accepts(schema, body(7))).toBe(false);
@@ -171,7 +171,7 @@ describe('queries', () => {
     for (const limit of wrong) expect([limit, accepts(schema, { limit })]).toEqual([limit, false]);
   });
 
-  it('do not take after and before at once', () => {
+  it('do not take after and before together', () => {
     expect(accepts(listEventsQuery, { after: ID })).toBe(true);
     expect(accepts(listEventsQuery, { before: ID.toLowerCase() })).toBe(true);
     expect(accepts(listEventsQuery, { after: ID, before: ID })).toBe(false);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { list, queryInteger, ulid } from '../scalars.ts';
 import type { AdminOperation } from './operation.ts';
-import { ADMIN_LIMITS, flag, newName, nextCursor, noBody, nothing, ok, page } from './parts.ts';
+import { ADMIN_LIMITS, flag, newName, nextCursor, emptyBody, nothing, ok, page } from './parts.ts';
 import { agentVersion, appliedManifest, managedAgent, manifest, readinessProblem } from './records.ts';
 
 const agentParams = z.object({ agentId: ulid });
@@ -48,7 +48,7 @@ export const agentOperations = {
       name: newName.optional().meta({ description: 'Only Agents with exactly this name.' }),
       deleted: flag.meta({ description: '`true`: only deleted Agents. Otherwise, only Agents that are not deleted.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ agents: z.array(managedAgent), nextCursor }),
     form: 'json',
@@ -60,7 +60,7 @@ export const agentOperations = {
     description: 'The readiness is that of the API process that answers.',
     params: agentParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({
       agent: managedAgent,
@@ -105,7 +105,7 @@ export const agentOperations = {
     description: 'Every pod applies the change within 5 s. Publishing a published Agent changes nothing.',
     params: agentParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: agentAnswer,
     form: 'json',
@@ -117,7 +117,7 @@ export const agentOperations = {
     description: 'Within 5 s, every pod rejects its callers and ends their streams. Active Runs continue.',
     params: agentParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: agentAnswer,
     form: 'json',
@@ -132,7 +132,7 @@ export const agentOperations = {
       limit: page.limit,
       before: queriedVersion.optional().meta({ description: 'Only versions before this one.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ versions: z.array(agentVersion) }),
     form: 'json',
@@ -144,7 +144,7 @@ export const agentOperations = {
     description: 'The manifest is as it was applied.',
     params: versionParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ version: agentVersion, manifest }),
     form: 'json',
@@ -175,7 +175,7 @@ export const agentOperations = {
       'Callers no longer find the Agent or its Threads. This call ends Threads for up to 2 s; the workers end the rest.',
     params: agentParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({
       agent: managedAgent,
@@ -203,7 +203,7 @@ export const agentOperations = {
     description: 'Every pod applies the change within 5 s. Has no effect on a person who is not invited.',
     params: invitedParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: ok,
     form: 'json',

@@ -22,14 +22,14 @@ export interface AdminOperation<
   form: 'json' | 'lines' | 'bytes';
 }
 
-/** What an operation is given, parsed. */
+/** The parsed input of an operation. */
 export interface AdminInput<O extends AdminOperation> {
   params: z.output<O['params']>;
   query: z.output<O['query']>;
   body: O extends AdminOperation<z.ZodObject, z.ZodObject, infer Body> ? z.output<Body> : never;
 }
 
-/** What a caller of an operation gives: what has a default may be left out. */
+/** The input that a caller of an operation passes. Fields with a default may be omitted. */
 export interface AdminCall<O extends AdminOperation> {
   params?: z.input<O['params']>;
   query?: z.input<O['query']>;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { list, queryInteger, text, ulid } from '../scalars.ts';
 
-/** What several groups of operations are made of. */
+/** Schemas that several groups of operations share. */
 export const nothing = z.object({});
-export const noBody: z.ZodNull | null = null;
+export const emptyBody: z.ZodNull | null = null;
 
 export const ADMIN_LIMITS = {
   name: 255,
@@ -18,7 +18,7 @@ export const ADMIN_LIMITS = {
 
 export const newName = text(1, ADMIN_LIMITS.name);
 
-/** Of ids: everything is listed by id, newest first, so the last id of a page says where the next one begins. */
+/** Query of a page. Lists are ordered by id, newest first, so the last id of a page is the cursor of the next one. */
 export const page = {
   limit: queryInteger(1, ADMIN_LIMITS.page)
     .default(ADMIN_LIMITS.page)
@@ -40,7 +40,7 @@ export const time = z.iso
   )
   .transform((value) => new Date(value).toISOString());
 
-/** Of what has a bound of its own in the body. */
+/** Returns a list of ids with separate bounds. */
 export const ulids = (min: number, max: number) => list(ulid, min, max);
 
 export const flag = z

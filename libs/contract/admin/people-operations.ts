@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ulid } from '../scalars.ts';
 import type { AdminOperation } from './operation.ts';
-import { ADMIN_LIMITS, newName, nextCursor, noBody, nothing, ok, page, time, ulids } from './parts.ts';
+import { ADMIN_LIMITS, newName, nextCursor, emptyBody, nothing, ok, page, time, ulids } from './parts.ts';
 import { mintedToken, organizationRecord, personRecord, tokenRecord } from './records.ts';
 
 const organizationParams = z.object({ organizationId: ulid });
@@ -75,7 +75,7 @@ export const peopleOperations = {
     description: '`name` finds organizations by their exact name.',
     params: nothing,
     query: z.object({ ...page, name: byName }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ organizations: z.array(organizationRecord), nextCursor }),
     form: 'json',
@@ -87,7 +87,7 @@ export const peopleOperations = {
     description: 'Includes its concurrency limit, its files and their quota.',
     params: organizationParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ organization: organizationRecord }),
     form: 'json',
@@ -107,7 +107,7 @@ export const peopleOperations = {
   limitOrganization: {
     method: 'POST',
     path: '/organizations/{organizationId}/concurrency',
-    summary: 'Limit how many Runs of an organization are executed at once',
+    summary: 'Limit how many Runs of an organization are executed at the same time',
     description:
       'Runs beyond the limit stay queued, and their queue time limit is suspended. Every worker applies the limit within 2.5 s.',
     params: organizationParams,
@@ -161,7 +161,7 @@ export const peopleOperations = {
       'Within 5 s, every pod rejects the person’s requests to the organization’s Agents and ends open streams. Has no effect on a person who is not a member.',
     params: memberParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: ok,
     form: 'json',
@@ -189,7 +189,7 @@ export const peopleOperations = {
       name: byName,
       organizationId: ulid.optional().meta({ description: 'Only its members.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ people: z.array(personRecord), nextCursor }),
     form: 'json',
@@ -201,7 +201,7 @@ export const peopleOperations = {
     description: 'Includes the organizations that the person is a member of.',
     params: personParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ person: personRecord }),
     form: 'json',
@@ -245,7 +245,7 @@ export const peopleOperations = {
       organizationId: ulid.optional().meta({ description: 'Return only service tokens of this organization.' }),
       agentId: ulid.optional().meta({ description: 'Return only service tokens that may call this Agent.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ tokens: z.array(tokenRecord), nextCursor }),
     form: 'json',
@@ -257,7 +257,7 @@ export const peopleOperations = {
     description: 'The secret is not returned, because only its SHA-256 is stored.',
     params: tokenParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ token: tokenRecord }),
     form: 'json',
@@ -307,7 +307,7 @@ export const peopleOperations = {
     description: 'Within 5 s, every pod rejects the token and ends its streams. Revoking again keeps the first time.',
     params: tokenParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ token: tokenRecord }),
     form: 'json',

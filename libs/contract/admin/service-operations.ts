@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, newName, nextCursor, noBody, nothing, page, time } from './parts.ts';
+import { count, newName, nextCursor, emptyBody, nothing, page, time } from './parts.ts';
 import { queryInteger, ulid } from '../scalars.ts';
 import { overview } from './overview-records.ts';
 import type { AdminOperation } from './operation.ts';
@@ -31,7 +31,7 @@ export const serviceOperations = {
     query: z.object({
       windowMinutes: queryInteger(5, 10_080).default(60).meta({ description: 'Length of the window in minutes.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ overview }),
     form: 'json',
@@ -43,7 +43,7 @@ export const serviceOperations = {
     description: 'Returns waiting jobs, live Runs by state, and the live workers.',
     params: nothing,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ queue: queueStatus }),
     form: 'json',
@@ -55,7 +55,7 @@ export const serviceOperations = {
     description: 'Messages are still accepted. The queue time limit of Runs is suspended.',
     params: nothing,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ queue: queueStatus }),
     form: 'json',
@@ -67,7 +67,7 @@ export const serviceOperations = {
     description: 'Ends a pause by an operator or by a BullMQ tool. Has no effect on a queue that is not paused.',
     params: nothing,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ queue: queueStatus }),
     form: 'json',
@@ -154,7 +154,7 @@ export const serviceOperations = {
     description: 'Each check has a status and a message that says what to do.',
     params: nothing,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ checks: z.array(doctorCheck) }),
     form: 'json',
@@ -173,7 +173,7 @@ export const serviceOperations = {
       organizationId: ulid.optional(),
       since: time.optional().meta({ description: 'Only entries at or after this time.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ entries: z.array(auditEntry), nextCursor }),
     form: 'json',

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { queryInteger, dateTime, ulid } from '../scalars.ts';
 import { threadEventLogEntry } from '../log-entries.ts';
 import type { AdminOperation } from './operation.ts';
-import { ADMIN_LIMITS, count, flag, newName, nextCursor, noBody, nothing, ok, page, time } from './parts.ts';
+import { ADMIN_LIMITS, count, flag, newName, nextCursor, emptyBody, nothing, ok, page, time } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
 import { managedFile, runTimeline, waitingRun } from './thread-records.ts';
 
 const threadParams = z.object({ threadId: ulid });
 const runParams = z.object({ runId: ulid });
-/** The answer is no JSON: who does the operation answers the file (libs/admin), and who asked gets its bytes. */
+/** The answer is not JSON. The handler (libs/admin) returns the file, and the caller gets its bytes. */
 const fileContent = z.never();
 /** An event as the store has it: also what callers never see, such as tool results. */
 const storedEvent = z.strictObject({
@@ -49,7 +49,7 @@ export const threadOperations = {
         description: '`true`: only archived Threads. `false`: only Threads that are not archived.',
       }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ threads: z.array(managedThread), nextCursor }),
     form: 'json',
@@ -61,7 +61,7 @@ export const threadOperations = {
     description: '404 if the Thread is deleted.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({
       thread: managedThread,
@@ -77,7 +77,7 @@ export const threadOperations = {
     description: 'One line for each event, oldest first; includes events that callers never see, such as tool results.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: storedEvent,
     form: 'lines',
@@ -93,7 +93,7 @@ export const threadOperations = {
       after: ulid.optional().meta({ description: 'Starts after this entry; by default with the latest 20.' }),
       until: z.literal('idle').optional().meta({ description: 'Ends when no Run is active.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: threadEventLogEntry,
     form: 'lines',
@@ -105,7 +105,7 @@ export const threadOperations = {
     description: 'Cancels its Runs. A Thread that has ended is not changed.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ thread: managedThread }),
     form: 'json',
@@ -117,7 +117,7 @@ export const threadOperations = {
     description: 'Cancels its Runs. Afterwards, its id and the ids of its files return 404.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: ok,
     form: 'json',
@@ -140,7 +140,7 @@ export const threadOperations = {
       errorCode: newName.optional().meta({ description: 'Only Runs that failed with this code.' }),
       since: time.optional().meta({ description: 'Only Runs created at or after this time.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ runs: z.array(managedRun), nextCursor }),
     form: 'json',
@@ -152,7 +152,7 @@ export const threadOperations = {
     description: 'If the Run has not ended, `work` has its state, its worker and the time of its next step.',
     params: runParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ run: managedRun }),
     form: 'json',
@@ -164,7 +164,7 @@ export const threadOperations = {
     description: 'The Run is cancelled before the response is sent; its worker stops soon after.',
     params: runParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ run: managedRun }),
     form: 'json',
@@ -177,7 +177,7 @@ export const threadOperations = {
       'Accepts only the Thread’s newest Run, as for callers (`retry`, `resume`). Completed tool calls are not repeated.',
     params: runParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 201,
     answer: z.strictObject({ run: managedRun }),
     form: 'json',
@@ -189,7 +189,7 @@ export const threadOperations = {
     description: '409 if a Run of it is active, or if the Thread has ended. An archived Thread is not changed.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ thread: managedThread }),
     form: 'json',
@@ -201,7 +201,7 @@ export const threadOperations = {
     description: 'Has no effect on a Thread that is not archived.',
     params: threadParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ thread: managedThread }),
     form: 'json',
@@ -218,7 +218,7 @@ export const threadOperations = {
         .optional()
         .meta({ description: 'Only events before this version: `nextBefore` of the previous page.' }),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({
       events: z.array(storedEvent),
@@ -233,7 +233,7 @@ export const threadOperations = {
     description: 'Includes the files in the folder of its Agent.',
     params: threadParams,
     query: z.object(page),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ files: z.array(managedFile), nextCursor }),
     form: 'json',
@@ -246,7 +246,7 @@ export const threadOperations = {
       '`Content-Disposition` has its name. Supports `Range` (206) and `If-None-Match` (304). 416: the range is outside the file.',
     params: z.object({ fileId: ulid }),
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: fileContent,
     form: 'bytes',
@@ -264,7 +264,7 @@ export const threadOperations = {
       organizationId: ulid.optional(),
       agentId: ulid.optional(),
     }),
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ waiting: z.array(waitingRun), nextCursor }),
     form: 'json',
@@ -288,7 +288,7 @@ export const threadOperations = {
     description: 'Computed from its stored events; for a live Run, up to now.',
     params: runParams,
     query: nothing,
-    body: noBody,
+    body: emptyBody,
     status: 200,
     answer: z.strictObject({ run: managedRun, timeline: runTimeline }),
     form: 'json',
