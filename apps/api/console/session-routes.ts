@@ -16,7 +16,8 @@ const PATH = '/console/session';
 /** How many wrong tokens one address may send in a minute. */
 const WRONG_TRIES = 10;
 
-const OLD_PAGE = 'This page is from an older release. Reload it and sign in again.';
+const OLD_PAGE =
+  'Spool-Page-Key: must be sent; the page of an older release does not send it, so reload it and sign in again';
 
 const login = z.strictObject({ token: z.string().max(200) });
 

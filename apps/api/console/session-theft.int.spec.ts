@@ -167,7 +167,7 @@ it('a sign-in from a page of an older release gets 400 and the advice to reload'
   const answer = await fetch(`${originOf(api)}/console/session`, { method: 'POST', headers, body });
   expect([answer.status, ((await answer.json()) as { error: { message: string } }).error.message]).toEqual([
     400,
-    'This page is from an older release. Reload it and sign in again.',
+    'Spool-Page-Key: must be sent; the page of an older release does not send it, so reload it and sign in again',
   ]);
   expect(answer.headers.getSetCookie()).toEqual([]);
 });
