@@ -24,6 +24,7 @@ import { Attribution } from './attribution.ts';
 import { BodyIntake } from './bodies/body-intake.ts';
 import { BrowserTokenService } from './browser-token-service.ts';
 import { Callers } from './http/callers.ts';
+import { installCors } from './http/cors.ts';
 import { installCompression } from './http/compress-answers.ts';
 import { ConsoleModule } from './console/console.module.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
@@ -168,7 +169,10 @@ export class ApiModule implements OnModuleInit, OnModuleDestroy {
     installLargeAnswers(this.fastify);
     installCompression(this.fastify);
     const bodies = new BodyIntake(this.config, this.pool);
-    installRequestChecks(this.fastify, { callers, limiter, compatibility, bodies });
+    // Before the checks, which may refuse the request.
+    installCors(this.fastify).after(() =>
+      installRequestChecks(this.fastify, { callers, limiter, compatibility, bodies }),
+    );
     serveFiles(this.fastify, this.logger, SWAGGER_UI);
   }
 

@@ -4,6 +4,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyHttpOptions } from 'fastify';
 import type { ErrorReason } from '#contract';
 import { newId, type Config, type Logger } from '#platform';
+import { addCorsHeaders } from './cors.ts';
 import { sendError } from './error-filter.ts';
 import { ApiError, errorEnvelope } from './http-errors.ts';
 import { KnownPaths } from './known-paths.ts';
@@ -37,7 +38,10 @@ export function createHttpAdapter(config: Config, logger: Logger): FastifyAdapte
     // A request on an open connection still gets its answer, with `Connection: close`.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
-    frameworkErrors: (error, request, reply) => sendError(logger, request, reply, error),
+    frameworkErrors: (error, request, reply) => {
+      addCorsHeaders(request, reply);
+      sendError(logger, request, reply, error);
+    },
     clientErrorHandler: (error, socket) => answerUnreadable(logger, error, socket),
     http: {
       // Node's own refusal has no body, so request-checks.ts refuses the request.

@@ -20,6 +20,8 @@ export class KnownPaths {
   constructor(fastify: FastifyInstance, maxParamLength: number) {
     this.router = FindMyWay({ maxParamLength });
     fastify.addHook('onRoute', ({ method, url }) => {
+      // The route of @fastify/cors for preflights, which serves nothing else.
+      if (method === 'OPTIONS') return;
       for (const each of [method].flat()) this.add(each, url);
     });
   }

@@ -8,6 +8,7 @@ import type { BodyIntake } from '../bodies/body-intake.ts';
 import { LARGE_BYTES } from '../bodies/parse-body.ts';
 import { requireBrowserRights } from './browser-rights.ts';
 import { isByCookie, type Callers } from './callers.ts';
+import { removeCorsHeaders } from './cors.ts';
 import { RequestCount } from './limit-rate.ts';
 import { ApiError, notOperator, wrongEncoding, wrongType } from './http-errors.ts';
 
@@ -25,11 +26,12 @@ export function installRequestChecks(fastify: FastifyInstance, checkers: Checker
 
   fastify.addHook('onRequest', async (request, reply) => {
     requireOneHost(request);
-    if (request.is404) throw fastify.knownPaths.refuse(request);
+    if (request.is404 || request.method === 'OPTIONS') throw fastify.knownPaths.refuse(request);
     const operation = operationOf(request);
     if (operation === undefined) return;
     const count = new RequestCount(limiter, request, reply);
     request.caller = await callers.find(request, count);
+    if (request.caller !== null && request.caller.kind !== 'browser') removeCorsHeaders(reply);
     await count.add(request.caller);
     if (request.caller === null) throw await callers.refusalOf(request);
     // In the Agent Threads API an operator is a caller without access to anything.
