@@ -89,7 +89,7 @@ const requests: Row[] = [
     '`IDEMPOTENCY_KEY_AGE_MS`',
   ],
   [
-    'Entries in one answer of the log, final outputs in one page of Runs',
+    'Entries in one answer of the log, final outputs in one page of Runs or extended Threads',
     `about ${bytes(ANSWER_BYTES)}, and one in any case`,
     'a shorter window or page',
   ],

@@ -30,8 +30,8 @@ type Value = string | number | boolean | null | string[];
 const literal = (value: Value): string =>
   value === null ? 'null' : escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value));
 
-/** Returns the scans in the plan of the statement. */
-async function scansOf(ask: (pool: Pool) => Promise<unknown>): Promise<string[]> {
+/** Returns the scans in the plans of the statements. The statement that looks for few Runs finds `few`. */
+async function scansOf(ask: (pool: Pool) => Promise<unknown>, few = true): Promise<string[]> {
   const plan: string[] = [];
   const query = async ({ text, values }: { text: string; values: Value[] }) => {
     await database.pool.query(`prepare asked as ${text}`);
@@ -40,7 +40,7 @@ async function scansOf(ask: (pool: Pool) => Promise<unknown>): Promise<string[]>
     );
     await database.pool.query('deallocate asked');
     plan.push(...rows.map((row) => row['QUERY PLAN']));
-    return { rows: [] };
+    return { rows: text.includes(' as few') ? [{ few }] : [] };
   };
   await ask({ query } as unknown as Pool);
   return plan.flatMap(
@@ -55,6 +55,7 @@ const owners = {
 const all: Omit<ThreadsWanted, 'owner' | 'agentIds'> = {
   ...{ status: null, archived: false, after: null, limit: 101 },
   filters: { userId: undefined, externalRef: undefined },
+  ...{ runStatuses: undefined, maxRunBytes: null },
 };
 
 test.each<[keyof typeof owners, ThreadsWanted['filters'], string]>([
@@ -70,6 +71,65 @@ test.each<[keyof typeof owners, ThreadsWanted['filters'], string]>([
   expect(scans).toContain(index);
   expect(scans.filter((name) => name === 'thread_summaries')).toEqual([]);
 });
+
+describe.each(Object.keys(owners) as (keyof typeof owners)[])(
+  'the list of a %s by the status of the newest Run',
+  (owner) => {
+    const inOrder = owner === 'person' ? 'thread_summaries_by_person' : 'thread_summaries_by_service';
+    const scansBy = (wanted: Partial<ThreadsWanted>, few?: boolean) =>
+      scansOf(
+        (pool) =>
+          new SummaryReader(pool).listThreads({
+            ...{ ...all, owner: owners[owner](), agentIds: seeded.agentIds, runStatuses: ['waiting_input', 'failed'] },
+            ...wanted,
+          }),
+        few,
+      );
+    const candidates = ['run_summaries_failed', 'run_work'];
+    const sizesAndRuns = ['run_summaries_pkey', 'run_summaries_pkey'];
+
+    test('starts at few Runs, then looks up each Thread', async () => {
+      const byKey = ['run_summaries_pkey', 'thread_summaries_pkey'];
+      const scans = await scansBy({});
+      // Of failed Runs, a Bitmap Heap Scan may read the table.
+      expect(scans.filter((name) => name !== 'run_summaries').toSorted()).toEqual(
+        [...candidates, ...candidates, ...byKey].toSorted(),
+      );
+      const withRuns = await scansBy({ maxRunBytes: 1_000 });
+      expect(withRuns.filter((name) => name !== 'run_summaries').toSorted()).toEqual(
+        [...candidates, ...candidates, ...byKey, ...sizesAndRuns].toSorted(),
+      );
+    });
+
+    test('looks up the Runs of Threads in order if there are many Runs', async () => {
+      const scans = await scansBy({}, false);
+      expect(scans.filter((name) => name !== 'run_summaries').toSorted()).toEqual(
+        [...candidates, 'run_summaries_pkey', inOrder].toSorted(),
+      );
+    });
+
+    test.each<[string, Partial<ThreadsWanted>, string[]]>([
+      ['a status without an index', { runStatuses: ['failed', 'completed'] }, [inOrder]],
+      ['a user', { filters: { ...all.filters, userId: 'user-00000007' } }, ['thread_summaries_by_user']],
+      [
+        'a reference',
+        { filters: { ...all.filters, externalRef: 'order-00000007' } },
+        ['thread_summaries_by_reference'],
+      ],
+    ])('looks up the Runs of the Threads of %s', async (_, wanted, indexes) => {
+      expect((await scansBy(wanted)).toSorted()).toEqual(['run_summaries_pkey', ...indexes]);
+      expect((await scansBy({ ...wanted, maxRunBytes: 1_000 })).toSorted()).toEqual(
+        ['run_summaries_pkey', ...sizesAndRuns, ...indexes].toSorted(),
+      );
+    });
+
+    test('looks up the newest Run of each Thread of a page', async () => {
+      expect((await scansBy({ runStatuses: undefined, maxRunBytes: 1_000 })).toSorted()).toEqual(
+        [...sizesAndRuns, inOrder].toSorted(),
+      );
+    });
+  },
+);
 
 test.each(Object.keys(owners) as (keyof typeof owners)[])(
   'the Agents of a %s are looked up one by one',

@@ -7,7 +7,8 @@ import { requireUser } from './http/browser-rights.ts';
 import type { ApiRequest } from './http/caller.ts';
 import type { Extensions } from './extensions.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
-import { renderThread, type Rendering } from './render.ts';
+import { ANSWER_BYTES } from './http/large-answers.ts';
+import { renderRun, renderThread, type Rendering } from './render.ts';
 
 /** Lists the Threads of callers. */
 export class ThreadLists {
@@ -35,22 +36,25 @@ export class ThreadLists {
     request: ApiRequest<typeof operations.listThreads | typeof operations.listAllThreads>,
     agentIds: readonly string[],
   ): Promise<ListThreadsAnswer> {
-    const { limit, cursor, archived, status = null, externalRef } = request.input.query;
+    const { limit, cursor, archived, status = null, externalRef, runStatus } = request.input.query;
     const userId = uploaderFor(request.caller).userId ?? request.input.query.userId;
-    // One more than requested shows whether there is another page.
-    const found = await this.summaries.listThreads({
+    const { threads: page, isCut } = await this.summaries.listThreads({
       owner: ownershipOf(request.caller),
       agentIds,
       status,
       archived: archived === 'all' ? null : archived === 'true',
       filters: { userId, externalRef },
+      runStatuses: runStatus,
       after: cursor === undefined ? null : decodePlace(cursor),
-      limit: limit + 1,
+      limit,
+      maxRunBytes: request.input.extended ? ANSWER_BYTES : null,
     });
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
+    const last = isCut ? page.at(-1)?.thread : undefined;
     const nextCursor = last ? encodePlace({ updatedAt: last.updated_at, threadId: last.thread_id }) : null;
-    const threads = page.map((thread) => renderThread(thread, this.settings));
+    const threads = page.map(({ thread, run }) => ({
+      ...renderThread(thread, this.settings),
+      ...(run !== undefined && { run: run && renderRun(run) }),
+    }));
     return this.extensions.extend(request, { threads, nextCursor });
   }
 

@@ -52,7 +52,9 @@ export class SchemaWriter {
   describeParameters(fields: Record<string, z.core.$ZodType>, place: 'path' | 'query' | 'header'): Json[] {
     return Object.entries(fields).map(([name, field]) => {
       const { description, ...schema } = this.describe(field, this.formOfParameters);
-      return { name, in: place, required: place === 'path', ...(description ? { description } : {}), schema };
+      // The values of a list are separated by commas.
+      const list = place === 'query' && schema['type'] === 'array' ? { style: 'form', explode: false } : {};
+      return { name, in: place, required: place === 'path', ...(description ? { description } : {}), ...list, schema };
     });
   }
 }

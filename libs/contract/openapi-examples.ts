@@ -210,7 +210,10 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
   listThreads: { page: { summary: 'The last page', value: { threads: [thread], nextCursor: null } } },
   listAllThreads: {
     page: { summary: 'The last page', value: { threads: [thread], nextCursor: null } },
-    extended: { summary: 'With `extended=true`', value: { threads: [{ ...thread, ...extras }], nextCursor: null } },
+    extended: {
+      summary: 'With `extended=true`',
+      value: { threads: [{ ...thread, ...extras, run: queued }], nextCursor: null },
+    },
   },
   uploadFile: { draft: { summary: 'A draft', value: { file: publicFile } } },
   createBrowserToken: {

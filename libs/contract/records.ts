@@ -15,44 +15,6 @@ const lastMessage = z
   .register(components, { id: 'MessagePreview' });
 
 /** The records, field by field (docs/spec/agent-threads-api.md#resources). */
-export const threadSummary = z
-  .strictObject({
-    id: answeredUlid,
-    agent_id: answeredUlid.meta({ description: 'The Agent that the Thread belongs to.' }),
-    userId: z.string().meta({
-      minLength: 1,
-      maxLength: 255,
-      description: 'Opaque identifier of the application’s user, given at creation; never changes.',
-    }),
-    kind: z.enum(['pet', 'cattle']).meta({ description: 'Persistent or one-off Agent.' }),
-    source: z.literal('api').meta({ description: 'Always `api`.' }),
-    status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']).meta({
-      description:
-        '`IDLE`: no Run is active. `RUNNING`: a Run is active. `RESCHEDULING`: between two Runs or two attempts of a Run. ' +
-        '`TERMINATED`: ended permanently.',
-    }),
-    title: z.string().nullable().meta({
-      description:
-        'The title that was set, otherwise the first line of the first message, at most 80 characters. Null before the first message.',
-    }),
-    last_run_id: answeredUlid.nullable().meta({ description: 'The newest Run; null when there is none.' }),
-    created_at: dateTime,
-    updated_at: dateTime.meta({ description: 'When another field, or the archived state, last changed.' }),
-    externalRef: z.string().nullable().optional().meta({
-      description: 'Only with `extended=true`: the caller’s reference, given at creation; null if there is none.',
-    }),
-    lastMessage: lastMessage.nullable().optional().meta({
-      description: 'Only with `extended=true`: the last stored message; null before the first.',
-    }),
-  })
-  .meta({ description: 'A conversation with an Agent.' })
-  .register(components, { id: 'ThreadSummary' });
-
-export const threadLinks = z
-  .strictObject({ thread: z.string().meta({ description: 'Absolute URL of the Thread.' }) })
-  .meta({ description: 'Links to the Thread.' })
-  .register(components, { id: 'ThreadLinks' });
-
 const runError = z
   .strictObject({
     code: z.string().min(1).meta({ description: 'Stable code, see docs/run-errors.md.' }),
@@ -101,6 +63,47 @@ export const runSummary = z
   })
   .meta({ description: 'One execution of the Agent for a Thread.' })
   .register(components, { id: 'RunSummary' });
+
+export const threadSummary = z
+  .strictObject({
+    id: answeredUlid,
+    agent_id: answeredUlid.meta({ description: 'The Agent that the Thread belongs to.' }),
+    userId: z.string().meta({
+      minLength: 1,
+      maxLength: 255,
+      description: 'Opaque identifier of the application’s user, given at creation; never changes.',
+    }),
+    kind: z.enum(['pet', 'cattle']).meta({ description: 'Persistent or one-off Agent.' }),
+    source: z.literal('api').meta({ description: 'Always `api`.' }),
+    status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']).meta({
+      description:
+        '`IDLE`: no Run is active. `RUNNING`: a Run is active. `RESCHEDULING`: between two Runs or two attempts of a Run. ' +
+        '`TERMINATED`: ended permanently.',
+    }),
+    title: z.string().nullable().meta({
+      description:
+        'The title that was set, otherwise the first line of the first message, at most 80 characters. Null before the first message.',
+    }),
+    last_run_id: answeredUlid.nullable().meta({ description: 'The newest Run; null when there is none.' }),
+    created_at: dateTime,
+    updated_at: dateTime.meta({ description: 'When another field, or the archived state, last changed.' }),
+    externalRef: z.string().nullable().optional().meta({
+      description: 'Only with `extended=true`: the caller’s reference, given at creation; null if there is none.',
+    }),
+    lastMessage: lastMessage.nullable().optional().meta({
+      description: 'Only with `extended=true`: the last stored message; null before the first.',
+    }),
+    run: runSummary.nullable().optional().meta({
+      description: 'Only in lists with `extended=true`: the newest Run; null if there is none.',
+    }),
+  })
+  .meta({ description: 'A conversation with an Agent.' })
+  .register(components, { id: 'ThreadSummary' });
+
+export const threadLinks = z
+  .strictObject({ thread: z.string().meta({ description: 'Absolute URL of the Thread.' }) })
+  .meta({ description: 'Links to the Thread.' })
+  .register(components, { id: 'ThreadLinks' });
 
 export const threadFile = z
   .strictObject({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { components } from './components.ts';
 import { decodePlace } from './page-cursor.ts';
-import { threadSummary } from './records.ts';
-import { base64, list, queryInteger, text, ulid } from './scalars.ts';
+import { runSummary, threadSummary } from './records.ts';
+import { base64, list, queryInteger, queryList, text, ulid } from './scalars.ts';
 
 /**
  * Limits of requests (docs/spec/agent-threads-api.md#limits, docs/spec/decisions.md#limits). Lengths are in Unicode
@@ -233,6 +233,9 @@ export const listThreadsQuery = z.object({
   externalRef: text(1, LIMITS.externalRef)
     .optional()
     .meta({ description: `Only Threads with this reference. ${characters}` }),
+  runStatus: queryList(runSummary.shape.status).optional().meta({
+    description: 'Only Threads whose newest Run has one of these statuses, separated by commas.',
+  }),
 });
 
 export const readContentQuery = z.object({

@@ -6,6 +6,7 @@ import {
   LIMITS,
   listEventsQuery,
   listRunsQuery,
+  listThreadsQuery,
   sendEventsBody,
   streamEventsQuery,
   ulid,
@@ -98,6 +99,26 @@ describe('text', () => {
   it.each(['😀', ' ', '\n', '\u{10FFFF}', 'é'])('accepts %j', (text) => {
     expect(accepts(createThreadBody, withText(text))).toBe(true);
   });
+});
+
+describe('runStatus', () => {
+  it.each([
+    ['failed', ['failed']],
+    ['waiting_input,failed', ['waiting_input', 'failed']],
+    ['failed,completed,failed', ['failed', 'completed']],
+    ['failed,'.repeat(1_000) + 'queued', ['failed', 'queued']],
+  ])('reads a list of statuses', (runStatus, expected) => {
+    expect(listThreadsQuery.parse({ runStatus }).runStatus).toEqual(expected);
+  });
+
+  it.each(['', ',', 'failed,', 'failed, queued', 'FAILED', 'idle', ['failed', 'queued'], null])(
+    'rejects %j with one issue',
+    (runStatus) => {
+      const issues = listThreadsQuery.safeParse({ runStatus }).error?.issues;
+      expect(issues).toMatchObject([{ path: ['runStatus'] }]);
+      expect(issues?.[0]?.message).toMatch(/^must be a comma-separated list of queued, booting, running, /);
+    },
+  );
 });
 
 describe('shapes', () => {

@@ -83,3 +83,14 @@ export function queryInteger(min: number, max: number) {
     z.int('must be a whole number').min(min, `must be at least ${min}`).max(max, `must be at most ${max}`),
   );
 }
+
+/** A list of different values in a query string, separated by commas. Repeats count once. */
+export function queryList<Values extends z.util.EnumLike>(value: z.ZodEnum<Values>) {
+  const { options } = value;
+  return z.preprocess((given, { issues }) => {
+    const values = typeof given === 'string' ? [...new Set(given.split(','))] : [given];
+    if (values.every((one) => value.safeParse(one).success)) return values;
+    issues.push({ code: 'custom', message: `must be a comma-separated list of ${options.join(', ')}`, input: given });
+    return z.NEVER;
+  }, z.array(value).min(1).max(options.length));
+}

@@ -4,8 +4,8 @@ import { REASON_HEADER, THREAD_HEADER } from '#contract';
 import { BASE_PATH } from './endpoint.ts';
 
 /**
- * Pages of every origin may read answers, because a browser adds no credentials by itself: they need a browser token, which can
- * list its origins.
+ * Pages of every origin may read answers, because browsers add no credentials: pages need a browser token, which can list its
+ * origins.
  */
 const ANY_ORIGIN = '*';
 

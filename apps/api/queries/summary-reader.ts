@@ -1,42 +1,21 @@
 import type { Pool } from 'pg';
 import type { Ownership } from '#access';
 import type { ThreadPlace } from '#contract';
-import { BY_KEY, namedStatement, type NamedStatement } from '#platform';
+import { BY_KEY, namedStatement } from '#platform';
 import { withColumns, withRfc3339, type RunSummary, type ThreadSummary } from '#projections';
+import { listStatement, ofOwner, type FilterName, type OwnerColumn } from './list-statements.ts';
 
 const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
 const LIST_RUNS = withColumns(namedStatement(import.meta.dirname, 'list-runs.sql'));
+const HAS_FEW_RUNS = namedStatement(import.meta.dirname, 'has-few-runs.sql');
+/**
+ * The most live and failed Runs that a page of Threads starts at. With more, it reads the Threads in order. Counts the failed Runs
+ * of the installation, because no index has their Agents.
+ */
+const FEW_RUNS = 10_000;
+/** The statuses without an index that finds their Runs. */
+const UNINDEXED: readonly RunStatus[] = ['completed', 'cancelled', 'expired'];
 
-/** The filters of Thread lists that have a separate index, with their conditions. */
-const FILTERED = { userId: 'user_id', externalRef: 'coalesce(external_ref, client_external_ref)' } as const;
-type FilterName = keyof typeof FILTERED;
-type OwnerColumn = keyof Ownership;
-
-/** Returns the statement for one kind of owner. A cached plan for all kinds would use no index. */
-function ofOwner(fileName: string, owner: OwnerColumn): NamedStatement {
-  const { name, text } = withColumns(namedStatement(import.meta.dirname, fileName));
-  return { name: `${name} ${owner}`, text: text.replace(/^--.*\n/gm, '').replaceAll(':owner', owner) };
-}
-
-/** Returns a statement for each combination of filters, by `filterKey`, for the same reason. */
-function listsOf(owner: OwnerColumn): ReadonlyMap<string, NamedStatement> {
-  const { name, text } = ofOwner('list-threads.sql', owner);
-  const choices: FilterName[][] = [[], ['userId'], ['externalRef'], ['userId', 'externalRef']];
-  return new Map(
-    choices.map((filters) => {
-      const conditions = filters.map((filter, i) => `and ${FILTERED[filter]} = $${i + 8}`);
-      const statement = { name: [name, ...filters].join(' '), text: text.replace(':filters', conditions.join(' ')) };
-      return [filterKey(filters), statement];
-    }),
-  );
-}
-
-const filterKey = (filters: readonly FilterName[]): string => filters.join(' ');
-
-const LIST_THREADS = {
-  owner_person_id: listsOf('owner_person_id'),
-  owner_service_token_id: listsOf('owner_service_token_id'),
-};
 const OWNED_AGENTS = {
   owner_person_id: ofOwner('owned-agents.sql', 'owner_person_id'),
   owner_service_token_id: ofOwner('owned-agents.sql', 'owner_service_token_id'),
@@ -53,14 +32,26 @@ export interface ThreadAndRun {
   lastEntryId: string;
 }
 
+type RunStatus = RunSummary['status'];
+
 export interface ThreadsWanted {
   owner: Ownership;
   agentIds: readonly string[];
   status: ThreadSummary['status'] | null;
   archived: boolean | null;
   filters: Record<FilterName, string | undefined>;
+  /** The statuses of the newest Run. Undefined: any, or no Run. */
+  runStatuses: readonly RunStatus[] | undefined;
   after: ThreadPlace | null;
   limit: number;
+  /** With a number, reads the newest Runs too, and ends the page once their final outputs pass this size. */
+  maxRunBytes: number | null;
+}
+
+/** A Thread of a list. `run` is undefined if Runs were not requested, and null if there is none. */
+export interface ListedThread {
+  thread: ThreadSummary;
+  run?: RunSummary | null;
 }
 
 /** Reads the summaries of Threads and Runs without checking access. Throws what the database throws. */
@@ -83,18 +74,34 @@ export class SummaryReader {
     return rows.map(({ id }) => id);
   }
 
-  /** Returns the Threads of one owner and these Agents, last changed first. */
-  async listThreads(wanted: ThreadsWanted): Promise<ThreadSummary[]> {
-    const { owner, agentIds, status, archived, filters, after, limit } = wanted;
-    if (agentIds.length === 0) return [];
+  /** Returns the Threads of one owner and these Agents, last changed first, and whether a bound cut the page short. */
+  async listThreads(wanted: ThreadsWanted): Promise<{ threads: ListedThread[]; isCut: boolean }> {
+    const { owner, agentIds, status, archived, filters, runStatuses, after, limit, maxRunBytes } = wanted;
+    if (agentIds.length === 0) return { threads: [], isCut: false };
     const column = ownerColumn(owner);
-    const given = (Object.keys(FILTERED) as FilterName[]).filter((name) => filters[name] !== undefined);
-    const statement = LIST_THREADS[column].get(filterKey(given))!;
     const place = [after?.updatedAt ?? null, after?.threadId ?? null];
-    const sought = given.map((name) => filters[name]);
-    const values = [owner[column], agentIds, status, archived, ...place, limit, ...sought];
-    const { rows } = await this.pool.query<ThreadSummary>({ ...statement, ...BY_KEY, values });
-    return rows;
+    // One more than requested shows whether there is another page.
+    const values = [owner[column], agentIds, status, archived, ...place, limit + 1];
+    const startsAtRuns = await this.startsAtRuns(wanted);
+    const { statement, sought } = listStatement(column, { filters, runStatuses, maxRunBytes, startsAtRuns });
+    const query = { ...statement, ...BY_KEY, values: [...values, ...sought] };
+    if (maxRunBytes === null) {
+      const { rows } = await this.pool.query<ThreadSummary>(query);
+      return { threads: rows.slice(0, limit).map((thread) => ({ thread })), isCut: rows.length > limit };
+    }
+    const { rows } = await this.pool.query<Required<ListedThread> & { found: number }>(query);
+    const threads = rows.map(({ thread, run }) => ({ thread: withRfc3339(thread), run: run && withRfc3339(run) }));
+    return { threads, isCut: rows.length < (rows[0]?.found ?? 0) };
+  }
+
+  /** Returns whether looking up the Threads of matching Runs reads less than looking up the Runs of Threads in order. */
+  private async startsAtRuns({ agentIds, runStatuses, filters }: ThreadsWanted): Promise<boolean> {
+    if (runStatuses === undefined || runStatuses.some((status) => UNINDEXED.includes(status))) return false;
+    // A user and a reference have few Threads.
+    if (Object.values(filters).some((value) => value !== undefined)) return false;
+    const values = [agentIds, runStatuses, FEW_RUNS];
+    const { rows } = await this.pool.query<{ few: boolean }>({ ...HAS_FEW_RUNS, ...BY_KEY, values });
+    return rows[0]?.few === true;
   }
 
   /** Returns the Runs after `cursor`, newest first, and whether a bound cut the page short. */

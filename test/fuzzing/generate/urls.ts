@@ -228,7 +228,9 @@ const WRONG_INTEGERS = [
 
 function wrongQueryValues(schema: Schema): fc.Arbitrary<string> {
   if (isUlid(schema)) return fc.constantFrom(...WRONG_ULIDS.filter((id) => id.length < 5_000), '');
-  const { type, minimum, maximum, enum: values, const: constant } = schema;
+  const { type, items, minimum, maximum, enum: values, const: constant } = schema;
+  // Its values are separated by commas.
+  if (type === 'array' && items) return wrongQueryValues(items);
   if (values || constant !== undefined) {
     const known = (values ?? [constant]).map(String);
     const other = known.flatMap((text) => [text.toUpperCase(), `${text} `, `${text}\0`]);
