@@ -39,7 +39,7 @@ export class EventService {
     const { threadId } = input.params;
     const { limit, after, before } = input.query;
     await this.access.findVisibleThread(caller, threadId);
-    const bounds = { maxEvents: limit, maxBytes: ANSWER_BYTES };
+    const bounds = { maxEvents: limit, maxBytes: ANSWER_BYTES, withDecisions: input.extended };
     const { events, isCut } =
       after === undefined
         ? await this.store.readLogBefore(threadId, before ?? null, bounds)

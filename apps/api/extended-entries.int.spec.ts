@@ -93,3 +93,63 @@ test('plain and extended streams of one Thread each get their own fields, past a
   expect(told(extended.text)).toEqual(await list(threadId, '?extended=true'));
   expect(told(extended.text).at(-1)).toMatchObject({ content: 'live', stepId: `${runId}-2-1` });
 });
+
+/** A Thread whose Run waits for decisions on the requests Q1 and Q2. */
+async function waitingThread(): Promise<string> {
+  const threadId = await api.newThread();
+  const runId = await api.startRun(threadId);
+  const asked = ['Q1', 'Q2'].map((requestId) => ({ ...CALL, toolCallId: `call of ${requestId}`, requestId }));
+  const facts = asked.map((data) => ({ type: 'tool.confirmation_requested', data }) as const);
+  const requests = asked.map(({ requestId, toolCallId }) => ({ requestId, toolCallId }));
+  const claim = { runId, attempt: 1 };
+  await api.happen(threadId, { type: 'record', ...claim, facts }, { type: 'wait_for_decisions', ...claim, requests });
+  return threadId;
+}
+
+const decide = (threadId: string, requestId: string): Promise<void> =>
+  api.happen(threadId, { type: 'decide_permission', requestId, decision: 'allow_once', by: 'ann' });
+
+test('an open extended stream and every extended read show a decision; plain ones are as without it', async () => {
+  const threadId = await waitingThread();
+  const text = (query: string) =>
+    fetch(`${api.url}/threads/${threadId}/events${query}`, { headers: { authorization: `Bearer ${api.token}` } }).then(
+      (response) => response.text(),
+    );
+  const [plain, extended] = [await api.openStream(threadId), await api.openStream(threadId, '?extended=true')];
+  const before = [await text(''), await list(threadId)] as const;
+  await decide(threadId, 'Q1');
+  await extended.untilHas(before[1].length + 1);
+  expect(await text('')).toBe(before[0]);
+
+  const decided = (await list(threadId, '?extended=true')).at(-1)!;
+  const { id, runId } = decided;
+  expect(decided).toEqual({
+    ...{ id, occurredAt: decided.occurredAt, type: 'session.status', status: 'available', content: 'decided', runId },
+    ...{ durationMs: null, tokens: null, toolCallId: 'call of Q1', requestId: 'Q1', decision: 'allow_once' },
+  });
+  expect(extended.entries.at(-1)).toEqual(decided);
+  const reloaded = await api.openStream(threadId, '?extended=true');
+  await reloaded.untilHas(before[1].length + 1);
+  expect(reloaded.entries).toEqual(extended.entries);
+
+  // The next public entries reach the plain stream too.
+  await decide(threadId, 'Q2');
+  await api.happen(threadId, { type: 'interrupt', runId: null, by: null });
+  const shown = await list(threadId);
+  await plain.untilHas(shown.length);
+  expect(plain.entries).toEqual(shown);
+  expect(shown.filter(({ content }) => content === 'decided')).toEqual([]);
+});
+
+test('limits count decisions in extended reads and streams only', async () => {
+  const threadId = await waitingThread();
+  await decide(threadId, 'Q1');
+  const contents = async (query: string) => (await list(threadId, query)).map(({ content }) => content);
+  expect(await contents('?limit=2')).toEqual(['Q1', 'Q2']);
+  expect(await contents('?limit=2&extended=true')).toEqual(['Q2', 'decided']);
+  for (const query of ['?limit=2', '?limit=2&extended=true']) {
+    const stream = await api.openStream(threadId, query);
+    await stream.untilHas(2);
+    expect(stream.entries.map(({ content }) => content)).toEqual(await contents(query));
+  }
+});

@@ -39,7 +39,7 @@ export async function followThreads(
       reader.woken = false;
       const { rows } = await pool.query<LogRow>({
         ...readLog,
-        values: [reader.threadId, reader.lastId, LIMIT, MAX_BYTES],
+        values: [reader.threadId, reader.lastId, LIMIT, MAX_BYTES, false],
       });
       for (const row of rows) {
         reader.response.write(`event: thread.event\nid: ${row.id}\ndata: ${JSON.stringify(row)}\n\n`);

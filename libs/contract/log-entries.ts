@@ -127,12 +127,25 @@ export const LOG_ENTRIES = [
       description: '`unsupported`: an entry that this version of the service cannot show; skip it.',
     }),
     content: content(
-      'The new state: `RUNNING`, `RESCHEDULING`, `IDLE`, `TERMINATED`, `archived` or `unarchived`. Empty if `unsupported`.',
+      'The new state: `RUNNING`, `RESCHEDULING`, `IDLE`, `TERMINATED`, `archived` or `unarchived`. Empty if `unsupported`. ' +
+        'With `extended=true` also `decided`: somebody decided a confirmation request.',
     ),
     voidedStepId: z
       .string()
       .optional()
       .meta({ description: extended('The step that was interrupted; discard its text.') }),
+    toolCallId: z
+      .string()
+      .optional()
+      .meta({ description: 'The tool call of the request. Only with the content `decided`.' }),
+    requestId: z
+      .string()
+      .optional()
+      .meta({ description: 'The request that was decided. Only with the content `decided`.' }),
+    decision: z
+      .enum(['allow_once', 'reject_once'])
+      .optional()
+      .meta({ description: 'The decision. Only with the content `decided`.' }),
   }),
   variant('UsageUpdatedEntry', 'usage.updated', 'The token usage of one model step.', {
     runId,
@@ -190,6 +203,8 @@ export interface ThreadEventLogEntry {
   voidedStepId?: string | undefined;
   fileIds?: string[] | undefined;
   error?: { code: string; retryable: boolean } | undefined;
+  requestId?: string | undefined;
+  decision?: 'allow_once' | 'reject_once' | undefined;
 }
 
 export const threadEventLogEntry: z.ZodType<ThreadEventLogEntry, ThreadEventLogEntry> = z

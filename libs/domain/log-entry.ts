@@ -1,6 +1,14 @@
 import { removeCitations } from './citations.ts';
 import { isKnownEvent, type LogEntryType } from './event-types.ts';
-import type { EventOf, NamedFile, StoredEvent, ThreadEvent, ToolCall, UnknownEvent } from './events.ts';
+import type {
+  EventOf,
+  NamedFile,
+  PermissionDecision,
+  StoredEvent,
+  ThreadEvent,
+  ToolCall,
+  UnknownEvent,
+} from './events.ts';
 import type { RunError } from './run-errors.ts';
 import { stepId } from './state.ts';
 
@@ -36,6 +44,9 @@ export interface ExtendedLogEntry extends LogEntry {
   fileIds?: string[];
   /** `run.failed`: the error of a failed Run; absent if the Run was cancelled or expired. */
   error?: Pick<RunError, 'code' | 'retryable'>;
+  /** `session.status` with the content `decided`: the confirmation request, and the decision that counts. */
+  requestId?: string;
+  decision?: PermissionDecision;
 }
 
 export type FileAction = (typeof FILE_ACTIONS)[number];
@@ -127,11 +138,25 @@ export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
   return shown && { ...place, ...shown, content: removeCitations(shown.content).text };
 }
 
-/** Returns the entry with its optional fields. Uses only the event, so the entry never changes, even when a file does. */
+/**
+ * Returns the entry with its optional fields. Uses only the event, so the entry never changes, even when a file does. A decision
+ * has an entry only here. Its event is stored as not public, so that plain logs do not change.
+ */
 export function toExtendedLogEntry(event: StoredEvent | UnknownEvent): ExtendedLogEntry | null {
+  if (!event.public && isKnownEvent(event) && event.type === 'tool.confirmation_decided') return decisionEntry(event);
   const entry = toLogEntry(event);
   if (entry === null || entry.status === 'unsupported' || !isKnownEvent(event)) return entry;
   return { ...entry, ...fieldsBesides(event) };
+}
+
+/** Returns the entry of a decision, or null if the stored data is malformed. */
+function decisionEntry(event: StoredEvent & EventOf<'tool.confirmation_decided'>): ExtendedLogEntry | null {
+  const { id, occurredAt, runId } = event;
+  const { requestId, toolCallId, decision } = (event.data ?? {}) as Partial<typeof event.data>;
+  if (typeof requestId !== 'string' || typeof toolCallId !== 'string') return null;
+  if (decision !== 'allow_once' && decision !== 'reject_once') return null;
+  const place = { id, occurredAt, runId, status: 'available' as const, ...NO_NUMBERS };
+  return { ...place, type: 'session.status', content: 'decided', toolCallId, requestId, decision };
 }
 
 type Besides = Omit<ExtendedLogEntry, keyof LogEntry>;

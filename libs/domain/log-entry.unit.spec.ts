@@ -205,6 +205,30 @@ describe('with the optional fields', () => {
     for (const name of Object.keys(besides)) expect(plain).not.toHaveProperty(name);
   });
 
+  test('shows a decision, which has no plain entry', () => {
+    const { id, occurredAt } = PLACE;
+    const fact = event(
+      'tool.confirmation_decided',
+      { requestId: 'Q', toolCallId: 'C', decision: 'reject_once', by: 'ann' },
+      'A',
+    );
+    expect(toExtendedLogEntry(stored(fact))).toEqual({
+      ...{ id, occurredAt, type: 'session.status', runId: 'A', status: 'available', content: 'decided' },
+      ...{ durationMs: null, tokens: null, toolCallId: 'C', requestId: 'Q', decision: 'reject_once' },
+    });
+    expect(toLogEntry(stored(fact))).toBeNull();
+  });
+
+  test.each([
+    null,
+    {},
+    { requestId: 7, toolCallId: 'C', decision: 'allow_once' },
+    { requestId: 'Q', toolCallId: 'C', decision: 'maybe' },
+  ])('shows no decision with malformed data: %j', (data) => {
+    const broken = { ...stored(happened.decided('A', 'Q')), data } as unknown as StoredEvent;
+    expect(toExtendedLogEntry(broken)).toBeNull();
+  });
+
   test('removes citations', () => {
     const fact = event('tool.confirmation_requested', { ...CALL, title: CITED, requestId: 'Q' }, 'A', 1);
     expect(toExtendedLogEntry(stored(fact))).toMatchObject({ title: 'so it is' });

@@ -7,6 +7,7 @@ import {
   addMessage,
   answerUnder,
   apply,
+  askAndDecide,
   blockedBackends,
   connect,
   createThread,
@@ -310,6 +311,41 @@ describe('reading the log', () => {
     expect(await on.store.readLogBefore(threadId, null, upTo(1))).toEqual({ events: shown.slice(-1), isCut: true });
     const before = await on.store.readLogBefore(threadId, second?.id ?? '', upTo(100));
     expect(before).toEqual({ events: [first], isCut: false });
+  });
+
+  test('returns decisions only if wanted, and then counts them', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    await askAndDecide(on, threadId, fence, ['Q1', 'Q2']);
+    const all = await readAll(on, threadId);
+    const plain = all.filter((event) => event.public);
+    const extended = all.filter((event) => event.public || event.type === 'tool.confirmation_decided');
+    expect(extended).toHaveLength(plain.length + 2);
+    const { store } = on;
+    for (const [withDecisions, shown] of [
+      [false, plain],
+      [true, extended],
+    ] as const) {
+      const wanted = { maxEvents: 100, withDecisions };
+      expect(await store.readLogAfter(threadId, '', wanted)).toEqual({ events: shown, isCut: false });
+      expect(await store.readLogBefore(threadId, null, wanted)).toEqual({ events: shown, isCut: false });
+      for (let count = 1; count < shown.length; count++) {
+        const some = { ...wanted, maxEvents: count };
+        const after = shown.at(-count - 1)!.id;
+        expect(await store.findLogStart(threadId, count, { withDecisions })).toBe(after);
+        expect(await store.readLogAfter(threadId, after, some)).toEqual({ events: shown.slice(-count), isCut: false });
+        expect(await store.readLogAfter(threadId, '', some)).toEqual({ events: shown.slice(0, count), isCut: true });
+        expect(await store.readLogBefore(threadId, null, some)).toEqual({ events: shown.slice(-count), isCut: true });
+      }
+      expect(await store.findLogStart(threadId, shown.length, { withDecisions })).toBe('');
+    }
+    const pages = [];
+    for (let end = null; end === null;) {
+      const page = await store.readLogPage(threadId, pages.at(-1)?.id ?? '', { maxEvents: 2 });
+      pages.push(...page!.events);
+      end = page!.end;
+    }
+    expect(pages.map(({ id }) => id)).toEqual(extended.map(({ id }) => id));
   });
 
   test.each([

@@ -88,6 +88,7 @@ test.each([
   ['ExternalRefIndices1763700000013', 'thread_summaries_%ref%'],
   ['FileIndices1763700000015', 'files_%'],
   ['StopIndex1763700000019', 'events_stops'],
+  ['RequestIndex1763700000020', 'events_requests'],
 ])('%s keeps indices that an operator built beforehand', async (name, pattern) => {
   await migrate(database.ownerUrl);
   const before = await describeSchema();
@@ -108,6 +109,7 @@ test.each([
   ],
   ['FileIndices1763700000015', 'files', 'files_uncounted, files_lost'],
   ['StopIndex1763700000019', 'events', 'events_stops'],
+  ['RequestIndex1763700000020', 'events', 'events_requests'],
 ])('%s does not block reads of %s, and runs while a reader holds the table', async (name, table, indices) => {
   await migrate(database.ownerUrl);
   await client.query(`drop index ${indices}`);

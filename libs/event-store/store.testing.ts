@@ -178,5 +178,21 @@ export async function runningThread({ handler }: Process): Promise<{ thread: Loa
   return { thread, fence };
 }
 
+/** Makes the Run of the claim request confirmations, and decides each of them. Their ids are equal to those of the tool calls. */
+export async function askAndDecide({ handler }: Process, threadId: string, fence: Fence, ids: string[]): Promise<void> {
+  const call = { toolName: 'tool', title: 'Tool', toolInput: {} };
+  const asked = ids.map((id) => ({
+    type: 'tool.confirmation_requested' as const,
+    data: { ...call, toolCallId: id, requestId: id },
+  }));
+  const requests = ids.map((id) => ({ requestId: id, toolCallId: id }));
+  const commands: Command[] = [record(fence, ...asked), { type: 'wait_for_decisions', ...fence, requests }];
+  await apply(handler, { threadId, fence, commands });
+  for (const requestId of ids) {
+    const decide: Command = { type: 'decide_permission', requestId, decision: 'allow_once', by: 'ann' };
+    await apply(handler, { threadId, commands: [decide] });
+  }
+}
+
 /** Returns all stored events of a Thread. */
 export const readAll = ({ store }: Process, threadId: string) => store.readStream(threadId, 0, { maxEvents: 10_000 });

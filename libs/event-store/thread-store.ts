@@ -47,7 +47,7 @@ const DELETE_THREAD = sql('delete-thread.sql');
 /** A stored answer, with the Thread or the uploaded file that it is about. */
 export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null; fileId: string | null };
 
-/** A page of the public log, oldest first. */
+/** A page of the public log and the decisions on confirmation requests, oldest first. */
 export interface LogPage {
   events: (StoredEvent | UnknownEvent)[];
   /** The end of the stream when it was read; null if the log continues after the page. */
@@ -59,6 +59,12 @@ export interface LogBounds {
   maxEvents: number;
   /** The most bytes of event data. A single event may have more. Default: no limit. */
   maxBytes?: number;
+}
+
+/** The entries of one read of the log. */
+export interface LogWanted extends LogBounds {
+  /** Whether the decisions on confirmation requests are entries too. They are not public. Default: no. */
+  withDecisions?: boolean;
 }
 
 /** A window of the public log, oldest first. */
@@ -204,28 +210,30 @@ export class ThreadStore {
   }
 
   /** Returns the first public events after the id, oldest first. */
-  async readLogAfter(threadId: string, eventId: string, bounds: LogBounds): Promise<LogWindow> {
-    return this.readWindow(READ_LOG_AFTER, threadId, eventId, bounds);
+  async readLogAfter(threadId: string, eventId: string, wanted: LogWanted): Promise<LogWindow> {
+    return this.readWindow(READ_LOG_AFTER, threadId, eventId, wanted);
   }
 
   /** Returns the latest public events, before the id if one is given, oldest first. */
-  async readLogBefore(threadId: string, eventId: string | null, bounds: LogBounds): Promise<LogWindow> {
-    return this.readWindow(READ_LOG_BEFORE, threadId, eventId ?? 'Z', bounds);
+  async readLogBefore(threadId: string, eventId: string | null, wanted: LogWanted): Promise<LogWindow> {
+    return this.readWindow(READ_LOG_BEFORE, threadId, eventId ?? 'Z', wanted);
   }
 
   private async readWindow(
     statement: NamedStatement,
     threadId: string,
     eventId: string,
-    { maxEvents, maxBytes = NO_BOUND }: LogBounds,
+    { maxEvents, maxBytes = NO_BOUND, withDecisions = false }: LogWanted,
   ): Promise<LogWindow> {
     type Row = (StoredEvent | UnknownEvent) & { found: number };
-    const rows = await this.readEvents<Row>(statement, [threadId, eventId, maxEvents, maxBytes]);
+    const rows = await this.readEvents<Row>(statement, [threadId, eventId, maxEvents, maxBytes, withDecisions]);
     const events = rows.map(({ found: _, ...event }) => event);
     return { events, isCut: events.length < (rows[0]?.found ?? 0) };
   }
 
-  /** Returns the first public events after the id. The last one may exceed `maxBytes`. Null if there is no Thread. */
+  /**
+   * Returns the first public events and decisions after the id. The last one may exceed `maxBytes`. Null if there is no Thread.
+   */
   async readLogPage(
     threadId: string,
     eventId: string,
@@ -243,8 +251,12 @@ export class ThreadStore {
   }
 
   /** Returns the event id after which the latest `count` public events come; '' is before every id. */
-  async findLogStart(threadId: string, count: number): Promise<string> {
-    const [row] = await this.read<{ id: string }>(FIND_LOG_START, [threadId, count]);
+  async findLogStart(
+    threadId: string,
+    count: number,
+    { withDecisions = false }: Pick<LogWanted, 'withDecisions'> = {},
+  ): Promise<string> {
+    const [row] = await this.read<{ id: string }>(FIND_LOG_START, [threadId, count, withDecisions]);
     return row?.id ?? '';
   }
 

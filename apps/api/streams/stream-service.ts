@@ -52,7 +52,8 @@ export class StreamService {
       return void reply.status(204).header('Cache-Control', STREAM_HEADERS['Cache-Control']).send();
     }
     const fromStart = limit >= version ? '' : null;
-    const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit));
+    const shown = { withDecisions: input.extended };
+    const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit, shown));
     const user = caller.kind === 'browser' ? caller : null;
     const { organizationId } = agent;
     const owners = { threadId, userKey: user?.userKey ?? null, tokenId: caller.tokenId, organizationId };
