@@ -86,7 +86,7 @@ const services = [
   },
   {
     provide: RunService,
-    inject: [AccessGuard, Threads, ThreadReader, SummaryReader, Idempotency],
+    inject: [AccessGuard, Threads, ThreadReader, SummaryReader, Idempotency, Extensions],
     useFactory: (...parts: ConstructorParameters<typeof RunService>) => new RunService(...parts),
   },
   {

@@ -178,6 +178,13 @@ describe('access', () => {
 });
 
 describe('the state of a Thread', () => {
+  test('request_decided', async () => {
+    const threadId = await api.newThread({ text: 'hi' });
+    const requestId = await api.ask(threadId, await runOf(threadId));
+    await send(threadId, decide(requestId));
+    expectReason(await send(threadId, decide(requestId)), 'request_decided');
+  });
+
   test('thread_busy, no_active_run and request_not_pending', async () => {
     const threadId = await api.newThread({ text: 'hi' });
     expectReason(await send(threadId, message('again')), 'thread_busy');

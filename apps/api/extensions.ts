@@ -1,8 +1,9 @@
 import type { Pool } from 'pg';
-import type { ThreadSummary } from '#contract';
+import type { RunSummary, ThreadSummary } from '#contract';
 import { previewOf } from '#domain';
 import { BY_KEY, isDatabaseUnavailable, namedStatement } from '#platform';
 import type { ApiRequest } from './http/caller.ts';
+import { readRunRequests } from './run-requests.ts';
 
 const THREAD_EXTRAS = namedStatement(import.meta.dirname, 'queries/thread-extras.sql');
 
@@ -10,6 +11,10 @@ const THREAD_EXTRAS = namedStatement(import.meta.dirname, 'queries/thread-extras
 interface Extendable {
   thread?: ThreadSummary;
   threads?: ThreadSummary[];
+  run?: RunSummary | null;
+  runs?: RunSummary[];
+  /** The results of sent events. */
+  events?: { run: RunSummary | null }[];
 }
 
 type ThreadExtras = Required<Pick<ThreadSummary, 'externalRef' | 'lastMessage'>>;
@@ -25,13 +30,27 @@ export class Extensions {
   /** Returns the answer with the optional fields, or unchanged if the request does not ask for them. */
   async extend<Plain extends Extendable>({ input }: ApiRequest, plain: Plain): Promise<Plain> {
     if (!input.extended) return plain;
-    const { thread, threads } = plain;
+    const { thread, threads, run, runs, events } = plain;
     const extras = await this.readThreadExtras([...(thread ? [thread] : []), ...(threads ?? [])].map(({ id }) => id));
     const withExtras = (one: ThreadSummary): ThreadSummary => ({ ...one, ...extras.get(one.id) });
+    const shown = [run, ...(runs ?? []), ...(events ?? []).map((event) => event.run)];
+    const requests = await orNone(
+      readRunRequests(
+        this.pool,
+        shown.flatMap((one) => one ?? []),
+      ),
+    );
+    const withRequests = <Run extends RunSummary | null>(one: Run): Run => {
+      const ofRun = one && requests.get(one.id);
+      return ofRun ? { ...one, requests: ofRun } : one;
+    };
     return {
       ...plain,
       ...(thread && { thread: withExtras(thread) }),
       ...(threads && { threads: threads.map(withExtras) }),
+      ...(run && { run: withRequests(run) }),
+      ...(runs && { runs: runs.map(withRequests) }),
+      ...(events && { events: events.map((event) => ({ ...event, run: withRequests(event.run) })) }),
     };
   }
 
@@ -45,14 +64,17 @@ export class Extensions {
   /** Reads the fields of all Threads in one query. Omits Threads deleted in the meantime. */
   private async readThreadExtras(threadIds: readonly string[]): Promise<ReadonlyMap<string, ThreadExtras>> {
     if (threadIds.length === 0) return new Map();
-    try {
-      const { rows } = await this.pool.query<ExtrasRow>({ ...THREAD_EXTRAS, ...BY_KEY, values: [threadIds] });
-      return new Map(rows.map((row) => [row.threadId, toExtras(row)]));
-    } catch (error) {
-      if (isDatabaseUnavailable(error)) return new Map();
-      throw error;
-    }
+    const read = this.pool.query<ExtrasRow>({ ...THREAD_EXTRAS, ...BY_KEY, values: [threadIds] });
+    return orNone(read.then(({ rows }) => new Map(rows.map((row) => [row.threadId, toExtras(row)]))));
   }
+}
+
+/** Returns what was read, or nothing if the database is unavailable. */
+async function orNone<Extras>(read: Promise<ReadonlyMap<string, Extras>>): Promise<ReadonlyMap<string, Extras>> {
+  return read.catch((error: unknown) => {
+    if (isDatabaseUnavailable(error)) return new Map<string, Extras>();
+    throw error;
+  });
 }
 
 interface ExtrasRow {

@@ -147,6 +147,18 @@ test('optional fields are looked up by Thread, messages by the index of the tran
   expect(scans.toSorted()).toEqual(['events_transcript', 'thread_summaries_pkey']);
 });
 
+test('the requests of Runs are looked up by Thread, by the index of requests', async () => {
+  const request = { input: { extended: true } } as ApiRequest;
+  const runs = [{ id: seeded.threadId, createdAt: '2026-01-01T00:00:00.000Z' }] as never;
+  const scans = await scansOf((pool) => new Extensions(pool).extend(request, { runs }));
+  expect(scans.toSorted()).toEqual(['events_requests', 'run_summaries_pkey', 'run_summaries_pkey']);
+});
+
+test('the decision on a request is found by the index of requests', async () => {
+  const scans = await scansOf((pool) => new ThreadReader(pool).findDecision(seeded.threadId, 'request'));
+  expect(scans).toEqual(['events_requests']);
+});
+
 test('the first message is found by the index of the transcript', async () => {
   const scans = await scansOf((pool) => new ThreadReader(pool).findFirstMessage(seeded.threadId));
   expect(scans).toEqual(['events_transcript']);

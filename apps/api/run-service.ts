@@ -2,6 +2,7 @@ import { operations, type ListRunsAnswer, type RunAnswer } from '#contract';
 import { newId } from '#platform';
 import type { ThreadReader, Threads } from '#threads';
 import type { ApiRequest } from './http/caller.ts';
+import type { Extensions } from './extensions.ts';
 import { notFound } from './http/http-errors.ts';
 import { answerOf, requestKey, type Answer, type Idempotency } from './idempotency.ts';
 import type { SummaryReader } from './queries/summary-reader.ts';
@@ -17,14 +18,16 @@ export class RunService {
     private readonly reader: ThreadReader,
     private readonly summaries: SummaryReader,
     private readonly idempotency: Idempotency,
+    private readonly extensions: Extensions,
   ) {}
 
-  async getRun({ caller, input }: ApiRequest<typeof operations.getRun>): Promise<RunAnswer> {
+  async getRun(request: ApiRequest<typeof operations.getRun>): Promise<RunAnswer> {
+    const { caller, input } = request;
     const { threadId, runId } = input.params;
     await this.access.findVisibleThread(caller, threadId);
     const run = (await this.reader.findRuns(threadId, [runId])).get(runId);
     if (run === undefined) throw notFound('Run');
-    return { run: renderRun(run) };
+    return this.extensions.extend(request, { run: renderRun(run) });
   }
 
   /** Creates a new Run. The domain chooses its trigger (docs/spec/decisions.md#trigger). */
@@ -43,11 +46,13 @@ export class RunService {
     return this.idempotency.settle(request, key, retried);
   }
 
-  async listRuns({ caller, input }: ApiRequest<typeof operations.listRuns>): Promise<ListRunsAnswer> {
+  async listRuns(request: ApiRequest<typeof operations.listRuns>): Promise<ListRunsAnswer> {
+    const { caller, input } = request;
     const { threadId } = input.params;
     const { limit, cursor } = input.query;
     await this.access.findVisibleThread(caller, threadId);
     const { runs, isCut } = await this.summaries.listRuns(threadId, cursor ?? null, { limit, maxBytes: ANSWER_BYTES });
-    return { runs: runs.map(renderRun), nextCursor: isCut ? (runs.at(-1)?.run_id ?? null) : null };
+    const nextCursor = isCut ? (runs.at(-1)?.run_id ?? null) : null;
+    return this.extensions.extend(request, { runs: runs.map(renderRun), nextCursor });
   }
 }

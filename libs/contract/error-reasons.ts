@@ -200,6 +200,11 @@ export const ERROR_REASONS = {
     status: 409,
     meaning: 'The permission request is unknown, already decided or no longer pending.',
   },
+  request_decided: {
+    code: 'idempotency_conflict',
+    status: 409,
+    meaning: 'The permission request is already decided. With `extended=true`, `error.decision` is the decision.',
+  },
   thread_archived: {
     code: 'idempotency_conflict',
     status: 409,

@@ -39,6 +39,28 @@ const runFinalOutput = z
   .meta({ description: 'The result of a completed Run.' })
   .register(components, { id: 'RunFinalOutput' });
 
+const confirmationRequest = z
+  .strictObject({
+    requestId: z.string().meta({ description: 'The id to decide, as in `tool.confirmation.required`.' }),
+    toolCallId: z.string().meta({ description: 'The tool call.' }),
+    toolName: z.string().meta({ description: 'Name of the tool.' }),
+    toolInput: z.record(z.string(), z.unknown()).optional().meta({
+      description:
+        'All arguments of the call. Missing if the inputs of newer requests in the answer exceed about 1 MiB.',
+    }),
+    state: z.enum(['pending', 'allowed', 'rejected', 'withdrawn']).meta({
+      description:
+        '`pending`: a person must decide. `withdrawn`: dropped without a decision, such as by the end of the Run.',
+    }),
+    decidedAt: dateTime.nullable().meta({ description: 'Null without a decision.' }),
+    decidedBy: z
+      .string()
+      .nullable()
+      .meta({ description: 'The id of the caller who decided; null without a decision.' }),
+  })
+  .meta({ description: 'A request to confirm a tool call.' })
+  .register(components, { id: 'ConfirmationRequest' });
+
 export const runSummary = z
   .strictObject({
     id: answeredUlid,
@@ -59,6 +81,9 @@ export const runSummary = z
     error: runError.nullable().meta({ description: 'Set exactly when the status is `failed`.' }),
     finalOutput: runFinalOutput.nullable().meta({
       description: 'The final answer of a completed Run. Null before, and if the Run ended without a message.',
+    }),
+    requests: z.array(confirmationRequest).optional().meta({
+      description: 'Only with `extended=true`: the current state of the Run’s confirmation requests, oldest first.',
     }),
   })
   .meta({ description: 'One execution of the Agent for a Thread.' })
@@ -161,6 +186,9 @@ export const errorEnvelope = z
           .string()
           .optional()
           .meta({ description: 'The Thread that has the `externalRef`. Only with `extended=true`.' }),
+        decision: z.enum(['allow_once', 'reject_once']).optional().meta({
+          description: 'The decision that counts, with the reason `request_decided`. Only with `extended=true`.',
+        }),
       })
       .meta({ description: 'The error.' }),
   })
@@ -169,6 +197,7 @@ export const errorEnvelope = z
 
 export type ThreadSummary = z.output<typeof threadSummary>;
 export type ThreadLinks = z.output<typeof threadLinks>;
+export type ConfirmationRequest = z.output<typeof confirmationRequest>;
 export type RunSummary = z.output<typeof runSummary>;
 export type ThreadFile = z.output<typeof threadFile>;
 export type PublicFile = z.output<typeof publicFile>;

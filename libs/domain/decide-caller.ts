@@ -117,7 +117,7 @@ function decidePermission(command: DecidePermission, thread: Thread): ThreadEven
     if (open.length > 1) return [decided];
     return [decided, threadEvent('run.resumed', { dispatch: run.dispatch + 1 }, run.id)];
   }
-  return reject('request_not_pending');
+  return { ...reject('request_not_pending'), requestId };
 }
 
 type Interrupt = Extract<CallerCommand, { type: 'interrupt' }>;

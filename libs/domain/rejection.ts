@@ -23,6 +23,8 @@ export type RejectionCode = keyof typeof REJECTIONS;
 export interface Rejection {
   rejected: RejectionCode;
   message: string;
+  /** `request_not_pending`: the request. The state does not tell whether it was decided, because it lacks ended waits. */
+  requestId?: string;
 }
 
 /** Returns a rejection. `reason` explains this case, for a code with several causes. */

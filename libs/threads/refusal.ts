@@ -1,5 +1,5 @@
 import type { ReadinessIssue } from '#agents';
-import type { Rejection } from '#domain';
+import type { PermissionDecision, Rejection } from '#domain';
 import type { FileRefusal } from '#files';
 
 /** Refusals of an append that say enough by themselves. */
@@ -7,7 +7,8 @@ type PlainRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full' | 'folde
 
 /** The reason why a use case changed nothing. Callers of the package map it to their own errors. */
 export type Refusal =
-  | { reason: 'rejected'; rejection: Rejection }
+  /** `decision`: the decision that counts, if the rejected command decides a request that is already decided. */
+  | { reason: 'rejected'; rejection: Rejection; decision?: PermissionDecision }
   | { reason: 'agent_not_ready'; issues: readonly ReadinessIssue[] }
   | { reason: 'draft_repeated' | 'draft_not_found'; fileId: string }
   | { reason: 'too_many_attachments'; max: number }

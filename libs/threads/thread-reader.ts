@@ -1,9 +1,10 @@
 import type { Pool } from 'pg';
-import type { CreateThread } from '#domain';
+import type { CreateThread, PermissionDecision } from '#domain';
 import { BY_KEY, namedStatement, rethrowUnavailable, type NamedStatement } from '#platform';
 import { withColumns, type RunSummary } from '#projections';
 
 const FIND_REFERENCE = namedStatement(import.meta.dirname, 'find-reference.sql');
+const FIND_DECISION = namedStatement(import.meta.dirname, 'find-decision.sql');
 const FIND_RUNS = withColumns(namedStatement(import.meta.dirname, 'find-runs.sql'));
 const FIRST_MESSAGE = namedStatement(import.meta.dirname, 'first-message.sql');
 
@@ -29,6 +30,12 @@ export class ThreadReader {
     const values = [externalRef?.tokenId, agentId, userId, externalRef?.value];
     const [row] = await this.read<{ threadId: string }>(FIND_REFERENCE, values);
     return row?.threadId ?? null;
+  }
+
+  /** Returns the decision on a confirmation request; null if it has none. */
+  async findDecision(threadId: string, requestId: string): Promise<PermissionDecision | null> {
+    const [row] = await this.read<{ decision: PermissionDecision }>(FIND_DECISION, [threadId, requestId]);
+    return row?.decision ?? null;
   }
 
   private async read<Row extends object>(statement: NamedStatement, values: unknown[]): Promise<Row[]> {

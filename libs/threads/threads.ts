@@ -9,6 +9,7 @@ import {
   type CreateThread,
   type NamedFile,
   type PermissionDecision,
+  type Rejection,
 } from '#domain';
 import {
   absentThread,
@@ -106,7 +107,7 @@ export class Threads {
     for (let tries = 0; tries < REFERENCE_TRIES; tries++) {
       const result = await this.options.handler.handle<FileRefusal>({ ...request, ...this.joined(joining, changes) });
       const isTaken = result.outcome === 'refused' && result.reason === 'reference_taken';
-      if (!isTaken || externalRef === undefined) return this.done(result, changes);
+      if (!isTaken || externalRef === undefined) return this.done(threadId, result, changes);
       const holder = await this.reader.findReferenced(created);
       if (holder !== null) throw new ThreadRefused({ reason: 'reference_taken', threadId: holder });
       // The Thread with the reference was deleted meanwhile.
@@ -132,9 +133,9 @@ export class Threads {
       const request = { threadId, commands, endedRuns };
       const result = await this.options.handler.handle<FileRefusal>({ ...request, ...this.joined(joining, changes) });
       if (result.outcome !== 'rejected' || result.rejection.rejected !== 'run_not_live')
-        return this.done(result, changes);
+        return this.done(threadId, result, changes);
       const endedNow = await this.endedOf(threadId, named);
-      if (endedNow.size === endedRuns.size) return this.done(result, changes);
+      if (endedNow.size === endedRuns.size) return this.done(threadId, result, changes);
       endedRuns = endedNow;
     }
   }
@@ -150,7 +151,7 @@ export class Threads {
 
   /** Runs commands that need nothing else: archive, terminate, interrupt, decide. */
   async change(threadId: string, commands: CommandRequest['commands'], joining: Joining = {}): Promise<Answered> {
-    return this.done(await this.options.handler.handle<FileRefusal>({ threadId, commands, ...joining }));
+    return this.done(threadId, await this.options.handler.handle<FileRefusal>({ threadId, commands, ...joining }));
   }
 
   /**
@@ -185,6 +186,7 @@ export class Threads {
     const names = await this.drafts.namesOf([fileId]);
     const commands = [attachFile(fileId, names.get(fileId))];
     await this.done(
+      threadId,
       await this.options.handler.handle<FileRefusal>({ threadId, commands, ...this.joined({}, changes) }),
       changes,
     );
@@ -195,6 +197,7 @@ export class Threads {
     const changes = this.drafts.attach(file);
     const commands = [attachFile(file.id, file.name)];
     await this.done(
+      threadId,
       await this.options.handler.handle<FileRefusal>({ threadId, commands, ...this.joined({}, changes) }),
       changes,
     );
@@ -209,7 +212,7 @@ export class Threads {
       ...this.joined({}, changes),
     });
     if (result.outcome === 'refused') throw new ThreadRefused({ reason: 'file_changed' });
-    await this.done(result, changes);
+    await this.done(threadId, result, changes);
   }
 
   private async plan(agent: Agent): Promise<RunPlan> {
@@ -231,13 +234,23 @@ export class Threads {
     return new Map([...found].filter(([, { status }]) => isTerminal(status)));
   }
 
-  private async done(result: CommandResult<FileRefusal>, changes: FileChanges = {}): Promise<Answered> {
+  private async rejected(threadId: string, rejection: Rejection): Promise<ThreadRefused> {
+    const { requestId } = rejection;
+    const decision = requestId === undefined ? null : await this.reader.findDecision(threadId, requestId);
+    return new ThreadRefused({ reason: 'rejected', rejection, ...(decision !== null && { decision }) });
+  }
+
+  private async done(
+    threadId: string,
+    result: CommandResult<FileRefusal>,
+    changes: FileChanges = {},
+  ): Promise<Answered> {
     switch (result.outcome) {
       case 'appended':
       case 'unchanged':
         return result;
       case 'rejected':
-        throw new ThreadRefused({ reason: 'rejected', rejection: result.rejection });
+        throw await this.rejected(threadId, result.rejection);
       case 'key_taken':
         throw new ThreadRefused({ reason: 'key_taken' });
       case 'conflict':

@@ -9,7 +9,7 @@ import {
 } from '#contract';
 import type { AgentAccess, PolicyAgent } from '#access';
 import type { ReadinessIssue } from '#agents';
-import type { Rejection, RejectionCode } from '#domain';
+import type { PermissionDecision, Rejection, RejectionCode } from '#domain';
 import { BlobStoreUnavailable } from '#files';
 import { isDatabaseUnavailable } from '#platform';
 import { ThreadRefused, type Refusal } from '#threads';
@@ -171,7 +171,8 @@ const REJECTED: Record<RejectionCode, ErrorReason | null> = {
   illegal_transition: null,
 };
 
-function rejectionError({ rejected, message }: Rejection): Error {
+function rejectionError({ rejected, message }: Rejection, decision?: PermissionDecision): Error {
+  if (decision !== undefined) return new ApiError('request_decided', message, { extended: { decision } });
   const reason = REJECTED[rejected];
   return reason === null
     ? new Error(`The domain refused a caller with the internal rejection ${rejected}.`)
@@ -182,7 +183,7 @@ function rejectionError({ rejected, message }: Rejection): Error {
 export function refusalError(refusal: Refusal): Error {
   switch (refusal.reason) {
     case 'rejected':
-      return rejectionError(refusal.rejection);
+      return rejectionError(refusal.rejection, refusal.decision);
     case 'agent_not_ready':
       return new ApiError('agent_not_ready', `The Agent cannot run now: ${messagesOf(refusal.issues)}.`);
     case 'no_live_version':
