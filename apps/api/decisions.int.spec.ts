@@ -71,6 +71,15 @@ test('every read of a Run shows its requests with extended=true only', async () 
   expect(await readEverywhere(asked, '')).toEqual(plain);
 });
 
+test('an extended list shows the requests of the newest Run of each Thread', async () => {
+  const asked = await waiting();
+  await send(asked.threadId, [decision(asked.one)]);
+  const { json } = await api.get(`/agents/${api.agentId}/threads${EXTENDED}&runStatus=waiting_input`);
+  const { threads } = json as unknown as { threads: { id: string; run: { requests: { state: string }[] } }[] };
+  const { run } = threads.find(({ id }) => id === asked.threadId)!;
+  expect(run.requests.map(({ state }) => state)).toEqual(['allowed', 'pending']);
+});
+
 test('each answer of a write shows the requests of its Runs', async () => {
   const asked = await waiting();
   const { json } = await send(asked.threadId, [decision(asked.two, 'reject_once')], EXTENDED);

@@ -32,8 +32,8 @@ export class Extensions {
     if (!input.extended) return plain;
     const { thread, threads, run, runs, events } = plain;
     const extras = await this.readThreadExtras([...(thread ? [thread] : []), ...(threads ?? [])].map(({ id }) => id));
-    const withExtras = (one: ThreadSummary): ThreadSummary => ({ ...one, ...extras.get(one.id) });
-    const shown = [run, ...(runs ?? []), ...(events ?? []).map((event) => event.run)];
+    const ofThreads = (threads ?? []).map((one) => one.run);
+    const shown = [run, ...(runs ?? []), ...(events ?? []).map((event) => event.run), ...ofThreads];
     const requests = await orNone(
       readRunRequests(
         this.pool,
@@ -44,6 +44,11 @@ export class Extensions {
       const ofRun = one && requests.get(one.id);
       return ofRun ? { ...one, requests: ofRun } : one;
     };
+    const withExtras = (one: ThreadSummary): ThreadSummary => ({
+      ...one,
+      ...extras.get(one.id),
+      ...(one.run && { run: withRequests(one.run) }),
+    });
     return {
       ...plain,
       ...(thread && { thread: withExtras(thread) }),
