@@ -99,6 +99,7 @@ const OUTCOMES: Record<OperationName, string | (Record<Lifecycle, string> & { dr
   detachFile: { active: '200', archived: '200', terminated: CONFLICT },
   getFile: '200',
   deleteFile: { active: '200', archived: '200', terminated: CONFLICT, draft: '200' },
+  getFileLink: { active: '200', archived: '200', terminated: '200', draft: GONE },
   readContent: { active: '200', archived: '200', terminated: '200', draft: GONE },
 };
 

@@ -156,6 +156,7 @@ const SENT: Record<OperationName, Sending> = {
   detachFile: { shows: () => OK },
   getFile: { shows: ({ fileId }) => `{"file":{"id":"${fileId}"` },
   deleteFile: { shows: () => OK },
+  getFileLink: { shows: () => '/file-links/' },
   readContent: { shows: () => BYTES, alsoHead: true },
 };
 
@@ -209,6 +210,7 @@ export class MatrixWorld {
       STREAMS_PER_THREAD: 10_000,
       STREAMS_PER_PERSON_TOKEN: 10_000,
       RATE_LIMIT_STORE: 'process',
+      BROWSER_TOKEN_KEYS: `k:${'a'.repeat(43)}=`,
     } as const;
     const api = await ApiUnderTest.start({ settings });
     const other = await api.access.createOrganization('Other');

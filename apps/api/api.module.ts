@@ -1,7 +1,7 @@
 import { Inject, Module, type DynamicModule, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { BrowserTokens, RateLimiter } from '#access';
+import { Authenticator, BrowserTokens, FileLinks, RateLimiter } from '#access';
 import { AgentCatalogue } from '#agents';
 import { EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FileStore } from '#files';
@@ -30,6 +30,7 @@ import { ConsoleModule } from './console/console.module.ts';
 import { AgentsController } from './controllers/agents.controller.ts';
 import { BrowserTokensController } from './controllers/browser-tokens.controller.ts';
 import { DocsController } from './controllers/docs.controller.ts';
+import { FileLinksController } from './controllers/file-links.controller.ts';
 import { FilesController } from './controllers/files.controller.ts';
 import { ServiceController } from './controllers/service.controller.ts';
 import { ThreadsController } from './controllers/threads.controller.ts';
@@ -38,6 +39,7 @@ import { ErrorFilter } from './http/error-filter.ts';
 import { EventService } from './event-service.ts';
 import { Extensions } from './extensions.ts';
 import { DownloadService, FileSender } from './files/download.ts';
+import { FileLinkService } from './files/file-links.ts';
 import { FileService } from './files/file-service.ts';
 import { HealthService } from './health-service.ts';
 import { Idempotency } from './idempotency.ts';
@@ -102,6 +104,18 @@ const services = [
     ) => new FileService({ access, threads, files, blobs, idempotency, settings }),
   },
   {
+    provide: FileLinkService,
+    inject: [AccessGuard, Authenticator, FileLinks, RateLimiter, Links, FileSender],
+    useFactory: (
+      access: AccessGuard,
+      authenticator: Authenticator,
+      fileLinks: FileLinks,
+      limiter: RateLimiter,
+      links: Links,
+      sender: FileSender,
+    ) => new FileLinkService({ access, authenticator, fileLinks, limiter, links, sender }),
+  },
+  {
     provide: DownloadService,
     inject: [AccessGuard, FileSender],
     useFactory: (access: AccessGuard, sender: FileSender) => new DownloadService(access, sender),
@@ -128,6 +142,7 @@ const IDLE_CHECK_MS = 50;
     AgentsController,
     ThreadsController,
     FilesController,
+    FileLinksController,
     BrowserTokensController,
     ServiceController,
     DocsController,

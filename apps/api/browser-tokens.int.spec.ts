@@ -1,4 +1,4 @@
-import { BrowserTokens, type BrowserClaims } from '#access';
+import { BrowserTokens, SignedTokens, type BrowserClaims } from '#access';
 import { operations } from '#contract';
 import { newId, parseSigningKeys } from '#platform';
 import { ROUTES, unknownIds, type Ids, type Route } from './access-matrix.testing.ts';
@@ -290,7 +290,12 @@ describe('a browser token', () => {
     const minted = await mint({ userId: 'ada', verbs: ALL, expiresInSeconds: 60 });
     const now = Date.parse((minted.json as unknown as { expiresAt: string }).expiresAt) - 60_000;
     const made = async (keys: string, { agoMs = 0, parentId = parent.id } = {}) =>
-      (await new BrowserTokens(parseSigningKeys(keys), () => now - agoMs).make({ ...claims, parentId }, 60)).token;
+      (
+        await new BrowserTokens(new SignedTokens(parseSigningKeys(keys), () => now - agoMs)).make(
+          { ...claims, parentId },
+          60,
+        )
+      ).token;
     const valid = await made(KEYS);
     const asked = async (token: string) => reasonOf(await api.get(`/agents/${agentId}`, { token }));
     expect(await asked(valid)).toBe('200 null');

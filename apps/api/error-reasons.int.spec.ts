@@ -414,19 +414,17 @@ test('unexpected_failure', async () => {
   }
 });
 
-test('this file causes every reason except those that need a fault', () => {
+test('this file causes every reason except those that need a fault or a browser token', () => {
   const elsewhere: ErrorReason[] = [
-    'request_timeout',
-    'run_ended',
-    'thread_contended',
-    'files_contended',
-    'upload_too_slow',
-    'database_unavailable',
-    'storage_unavailable',
+    ...(['request_timeout', 'run_ended', 'thread_contended', 'files_contended', 'upload_too_slow'] as const),
+    ...(['database_unavailable', 'storage_unavailable'] as const),
     // Needs two organizations: streams/stream-limits.int.spec.ts.
     'too_many_process_streams',
     // bodies/body-intake.int.spec.ts tests it, with bodies that stall.
     'too_many_body_bytes',
+    // browser-tokens.int.spec.ts.
+    ...(['token_expired', 'verb_missing', 'user_forbidden', 'origin_forbidden'] as const),
+    ...(['service_token_required', 'browser_tokens_off'] as const),
   ];
   expect([...seen, ...elsewhere].toSorted()).toEqual(Object.keys(ERROR_REASONS).toSorted());
 });

@@ -16,8 +16,12 @@ export class Links {
   }
 
   ofThread(request: FastifyRequest, threadId: string): ThreadLinks {
+    return { thread: this.ofPath(request, `${BASE_PATH}/threads/${threadId}`) };
+  }
+
+  ofPath(request: FastifyRequest, path: `/${string}`): string {
     const origin = this.publicUrl ?? `${request.protocol}://${request.host || hostOf(request)}`;
-    return { thread: `${origin}${BASE_PATH}/threads/${threadId}` };
+    return origin + path;
   }
 }
 

@@ -14,8 +14,10 @@ import { AccessStore } from './access-store.ts';
 import { registerApiProcess, type ApiProcesses } from './api-processes.ts';
 import { Authenticator } from './authenticator.ts';
 import { BrowserTokens } from './browser-tokens.ts';
+import { FileLinks } from './file-links.ts';
 import { OperatorSessions } from './operator-sessions.ts';
 import { RateLimiter } from './rate-limiter.ts';
+import { SignedTokens } from './signed-tokens.ts';
 
 /** Null if each process counts requests alone. */
 const API_PROCESSES = Symbol('API_PROCESSES');
@@ -23,10 +25,16 @@ const API_PROCESSES = Symbol('API_PROCESSES');
 @Module({
   providers: [
     {
-      provide: BrowserTokens,
+      provide: SignedTokens,
       inject: [CONFIG],
-      useFactory: ({ BROWSER_TOKEN_KEYS }: Config) => new BrowserTokens(parseSigningKeys(BROWSER_TOKEN_KEYS)),
+      useFactory: ({ BROWSER_TOKEN_KEYS }: Config) => new SignedTokens(parseSigningKeys(BROWSER_TOKEN_KEYS)),
     },
+    {
+      provide: BrowserTokens,
+      inject: [SignedTokens],
+      useFactory: (signed: SignedTokens) => new BrowserTokens(signed),
+    },
+    { provide: FileLinks, inject: [SignedTokens], useFactory: (signed: SignedTokens) => new FileLinks(signed) },
     {
       provide: Authenticator,
       inject: [DATABASE, PolicyWatch, CONFIG, BrowserTokens, LOGGER],
@@ -74,7 +82,7 @@ const API_PROCESSES = Symbol('API_PROCESSES');
     },
     { provide: AccessStore, inject: [DATABASE], useFactory: ({ pool }: Database) => new AccessStore(pool) },
   ],
-  exports: [Authenticator, BrowserTokens, AccessStore, OperatorSessions, RateLimiter],
+  exports: [Authenticator, BrowserTokens, FileLinks, AccessStore, OperatorSessions, RateLimiter],
 })
 export class AccessModule implements BeforeApplicationShutdown, OnApplicationShutdown {
   constructor(

@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto';
 import type { Pool } from 'pg';
 import { BY_KEY, namedStatement, type PolicyWatch } from '#platform';
-import { BrowserTokens, isBrowserToken, type BrowserClaims } from './browser-tokens.ts';
+import { BrowserTokens, isBrowserToken, type VerifiedClaims } from './browser-tokens.ts';
 import type { BrowserCaller, Caller, ServiceCaller } from './caller.ts';
 import { KnownCredentials, type Admission, type CredentialStatus } from './known-credentials.ts';
+import type { LinkClaims } from './file-links.ts';
+import { SignedTokens } from './signed-tokens.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
 import { limitsOf, limitsOfUser, type LimitSettings, type OwnLimits } from './token-limits.ts';
 
@@ -44,7 +46,7 @@ export class Authenticator {
 
   constructor({ pool, watch, settings, browserTokens, onError = () => undefined }: AuthenticatorOptions) {
     this.settings = settings;
-    this.browserTokens = browserTokens ?? new BrowserTokens([]);
+    this.browserTokens = browserTokens ?? new BrowserTokens(new SignedTokens([]));
     const touch = (tokenId: string): Promise<unknown> => pool.query({ ...TOUCH_TOKEN, values: [tokenId] });
     const read = (by: { secret?: string; id?: string }) => readToken(pool, settings, by);
     this.known = new KnownCredentials({ watch, touch, onError, read: (secret) => read({ secret }) });
@@ -66,6 +68,16 @@ export class Authenticator {
     return token !== null && isBrowserToken(token) && (await this.browserTokens.verify(token)) === 'expired';
   }
 
+  /** Returns the caller who made a file link, with its present rights; null if its token is no longer valid. */
+  async findLinkCaller({ tokenId, user }: LinkClaims): Promise<Caller | null> {
+    const caller = await this.parents.find(tokenId);
+    if (user === null) return caller;
+    if (caller?.kind !== 'service') return null;
+    const { id: userId, ...place } = user;
+    const claims = { parentId: tokenId, userId, ...place, verbs: ['read'], origins: null, expiresAt: Infinity };
+    return browserCallerOf(caller, claims, this.settings);
+  }
+
   /** Needs no `Admission`, because a look-up follows only a valid signature. */
   private async browserCaller(token: string): Promise<BrowserCaller | null> {
     const claims = await this.browserTokens.verify(token);
@@ -75,13 +87,14 @@ export class Authenticator {
   }
 }
 
-function browserCallerOf(parent: ServiceCaller, claims: BrowserClaims, settings: LimitSettings): BrowserCaller {
+function browserCallerOf(parent: ServiceCaller, claims: VerifiedClaims, settings: LimitSettings): BrowserCaller {
   const { tokenId, limits, organizationId } = parent;
-  const { userId, agentId, threadId, verbs, origins } = claims;
+  const { userId, agentId, threadId, verbs, origins, expiresAt } = claims;
   const agentIds = agentId === null ? parent.agentIds : new Set([agentId].filter((id) => parent.agentIds.has(id)));
   return {
     ...{ kind: 'browser', tokenId, limits, organizationId, userId, agentId, threadId },
     ...{ agentIds, verbs: new Set(verbs), origins: origins && new Set(origins) },
+    expiresAt,
     userLimits: limitsOfUser(settings),
     // A hash, because the id may have any characters and lengths.
     userKey: `${tokenId} user ${hash('sha256', userId)}`,

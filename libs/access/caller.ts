@@ -44,6 +44,8 @@ export interface BrowserCaller {
   verbs: ReadonlySet<string>;
   /** The origins of pages that may use it; null: all. */
   origins: ReadonlySet<string> | null;
+  /** The end of the browser token, milliseconds since 1970. */
+  expiresAt: number;
 }
 
 /** An operator, who works under /admin/v1 and on the command line. In the Agent Threads API, operators own nothing. */

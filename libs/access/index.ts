@@ -2,6 +2,8 @@ export * from './access-store.ts';
 export * from './access.module.ts';
 export * from './authenticator.ts';
 export * from './browser-tokens.ts';
+export { FileLinks } from './file-links.ts';
+export { SignedTokens } from './signed-tokens.ts';
 export * from './caller.ts';
 export type { Admission } from './known-credentials.ts';
 export * from './operator-sessions.ts';

@@ -24,7 +24,7 @@ const service = (more: Partial<ServiceCaller> = {}): ServiceCaller => ({
 const browser = (more: Partial<BrowserCaller> = {}): BrowserCaller => ({
   ...{ kind: 'browser', tokenId: 'T2', limits, organizationId: 'O1', agentIds: new Set(['A1']) },
   ...{ userId: 'u1', userKey: 'T2 u1', userLimits: limits, agentId: null, threadId: null },
-  ...{ verbs: new Set(), origins: null },
+  ...{ verbs: new Set(), origins: null, expiresAt: Infinity },
   ...more,
 });
 const operator: Caller = { kind: 'operator', tokenName: 'o', tokenId: 'T3', limits };

@@ -77,3 +77,14 @@ export const browserTokenAnswer = z
   .meta({ description: 'A browser token.' })
   .register(components, { id: 'BrowserTokenAnswer' });
 export type BrowserTokenAnswer = z.output<typeof browserTokenAnswer>;
+
+export const fileLinkAnswer = z
+  .strictObject({
+    url: z.url().meta({ description: 'Works without a token, for this file only. Treat it like a password.' }),
+    expiresAt: dateTime.meta({
+      description: 'Five minutes later, or the end of the browser token if that is earlier.',
+    }),
+  })
+  .meta({ description: 'A link to the bytes of a file.' })
+  .register(components, { id: 'FileLinkAnswer' });
+export type FileLinkAnswer = z.output<typeof fileLinkAnswer>;

@@ -6,6 +6,7 @@ export * from './error-reasons.ts';
 export * from './errors.ts';
 export * from './log-entries.ts';
 export * from './openapi.ts';
+export * from './operation.ts';
 export * from './operations.ts';
 export * from './page-cursor.ts';
 export * from './records.ts';

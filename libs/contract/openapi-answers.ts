@@ -3,7 +3,7 @@ import { REASON_HEADER, reasonsOf, THREAD_HEADER } from './error-reasons.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { MESSAGE_EXAMPLES, STREAM_EXAMPLE, type Example } from './openapi-examples.ts';
 import { BYTES, refTo, SchemaWriter, type Json } from './openapi-document.ts';
-import type { Operation } from './operations.ts';
+import type { Operation } from './operation.ts';
 
 export const schemas = new SchemaWriter(components);
 

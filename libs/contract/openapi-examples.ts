@@ -282,6 +282,12 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
   detachFile: done,
   getFile: { file: { summary: 'A file', value: { file: publicFile } } },
   deleteFile: done,
+  getFileLink: {
+    link: {
+      summary: 'A link for five minutes',
+      value: { url: 'https://spool.example/file-links/eyJhbGciOi', expiresAt: '2026-11-21T09:35:00.000Z' },
+    },
+  },
 };
 
 /** A stream of `?until=idle`, whole. */

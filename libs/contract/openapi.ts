@@ -2,7 +2,8 @@ import { describeRefusals, describeSuccess, jsonContent, refusal, refusalsOf, sc
 import { addCompatibilityFields } from './openapi-compatibility.ts';
 import { ANSWER_EXAMPLES, BODY_EXAMPLES, EXAMPLE_IDS, type Example } from './openapi-examples.ts';
 import { BYTES, describePaths, openAnswers, type Json } from './openapi-document.ts';
-import { operations, type Operation } from './operations.ts';
+import type { Operation } from './operation.ts';
+import { operations } from './operations.ts';
 import { extended, idempotencyKey } from './requests.ts';
 import { ulid } from './scalars.ts';
 

@@ -162,6 +162,7 @@ const PUBLIC: Make<OperationName> = {
     },
   ],
   getFile: (on) => [() => on.public('GET', `/files/${on.fileId}?extended=true`)],
+  getFileLink: (on) => [() => on.public('GET', `/files/${on.fileId}/link`)],
   deleteFile: (on) => [
     async () => {
       const { text } = await upload(on, MIB);

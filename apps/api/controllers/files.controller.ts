@@ -1,7 +1,8 @@
-import { Controller, Inject, Req, Res } from '@nestjs/common';
+import { Controller, Header, Inject, Req, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import {
   operations,
+  type FileLinkAnswer,
   type ListFilesAnswer,
   type OkAnswer,
   type PublicFileAnswer,
@@ -10,6 +11,7 @@ import {
 import type { ApiRequest } from '../http/caller.ts';
 import { BASE_PATH, Endpoint } from '../http/endpoint.ts';
 import { DownloadService } from '../files/download.ts';
+import { FileLinkService } from '../files/file-links.ts';
 import { FileService } from '../files/file-service.ts';
 import { sendAnswer } from '../idempotency.ts';
 
@@ -18,6 +20,7 @@ export class FilesController {
   constructor(
     @Inject(FileService) private readonly files: FileService,
     @Inject(DownloadService) private readonly downloads: DownloadService,
+    @Inject(FileLinkService) private readonly links: FileLinkService,
   ) {}
 
   @Endpoint(operations.uploadFile)
@@ -56,5 +59,11 @@ export class FilesController {
   @Endpoint(operations.readContent)
   readContent(@Req() request: ApiRequest<typeof operations.readContent>, @Res() reply: FastifyReply): Promise<void> {
     return this.downloads.sendContent(request, reply);
+  }
+
+  @Endpoint(operations.getFileLink)
+  @Header('Cache-Control', 'no-store')
+  getFileLink(@Req() request: ApiRequest<typeof operations.getFileLink>): Promise<FileLinkAnswer> {
+    return this.links.create(request);
   }
 }

@@ -20,8 +20,14 @@ export class DownloadService {
 
   async sendContent(request: Request, reply: FastifyReply): Promise<void> {
     const { file } = await this.access.findVisibleFile(request.caller, request.input.params.fileId);
-    await this.sender.send(file, request, reply, request.input.query.disposition);
+    await this.sender.send(file, request, reply, { disposition: request.input.query.disposition });
   }
+}
+
+/** How a browser shows the file: by default, as an attachment of the type application/octet-stream. */
+export interface Shown {
+  disposition?: 'attachment' | 'inline';
+  type?: string | undefined;
 }
 
 /** Sends the bytes of files to callers and operators (RFC 9110: ranges and conditional requests; RFC 6266: names). */
@@ -37,7 +43,7 @@ export class FileSender {
     file: FileRow,
     request: Pick<FastifyRequest, 'method' | 'headers'>,
     reply: FastifyReply,
-    disposition: 'attachment' | 'inline' = 'attachment',
+    shown: Shown = {},
   ): Promise<void> {
     const { headers } = request;
     if (file.thread_id === null) throw notFound('File');
@@ -55,11 +61,11 @@ export class FileSender {
     // Opens before the headers are set, so that a refusal is not sent as the bytes of the file.
     const bytes = await this.open(file, range, isHead);
     // Starts again with the current tag and size.
-    if (!(bytes instanceof Readable)) return this.send(bytes, request, reply, disposition);
+    if (!(bytes instanceof Readable)) return this.send(bytes, request, reply, shown);
     void reply.headers({
-      'Content-Type': 'application/octet-stream',
+      'Content-Type': shown.type ?? 'application/octet-stream',
       'X-Content-Type-Options': 'nosniff',
-      'Content-Disposition': contentDisposition(file.name, { type: disposition }),
+      'Content-Disposition': contentDisposition(file.name, { type: shown.disposition ?? 'attachment' }),
       'Content-Length': range === null ? size : range.end - range.start + 1,
     });
     if (range !== null) {
