@@ -135,6 +135,10 @@ export interface AssistantMessage {
   continuation?: unknown;
   /** The usage of the step, from which a Run's budget follows; omitted in the same cases. */
   usage?: TokenUsage;
+  /** The thinking of the step, for people only; omitted in the same cases. */
+  thinking?: string;
+  /** The number of the step within its claim, as in its deltas; omitted by earlier releases. */
+  step?: number;
 }
 
 /** Tokens of one model step. */

@@ -111,6 +111,7 @@ const ADDITIONS: Command[][] = [
           type: 'assistant.message_added',
           data: { text: 'I look.', toolCalls: [CALL], usage: { inputTokens: 20, outputTokens: 3 } },
         },
+        { type: 'assistant.message_added', data: { text: 'It is.', toolCalls: [], thinking: 'hm', step: 2 } },
         { type: 'usage.recorded', data: { inputTokens: 20, outputTokens: 3, cachedInputTokens: 12 } },
         {
           type: 'tool.completed',
@@ -133,7 +134,7 @@ const ADDITIONS: Command[][] = [
 
 /** The optional fields of each type. */
 const OPTIONAL_FIELDS = {
-  'assistant.message_added': ['continuation', 'usage'],
+  'assistant.message_added': ['continuation', 'usage', 'thinking', 'step'],
   'assistant.text_added': ['step'],
   'assistant.thinking_added': ['step'],
   'file.changed': ['name', 'kind', 'action'],

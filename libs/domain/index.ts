@@ -8,6 +8,8 @@ export * from './evolve.ts';
 export * from './folder-path.ts';
 export * from './ids.ts';
 export * from './log-entry.ts';
+export * from './message-entries.ts';
+export * from './reduce-thread.ts';
 export * from './rejection.ts';
 export * from './retry-policy.ts';
 export * from './run-errors.ts';

@@ -26,14 +26,16 @@ export interface SaidMessage {
   text: string;
 }
 
-/** A message that a worker is about to store: its whole text, the deltas that are not stored yet, and the engine's filter. */
+/** A message that a worker is about to store: its text and thinking, the deltas that are not stored yet, and the engine's filter. */
 interface Saying {
   text: string;
+  thinking: string;
   rest: string[];
   citations: CitationFilter;
 }
 
 const WORDS = ['One ', 'two\n', '😀', '\uE200cite\uE202', 'turn0', '\uE201', '\uE200', ' and so on. ', 'x'];
+const THOUGHT = 'Hm. ';
 const CALL = { toolCallId: 'C', toolName: 'look', title: 'Look', toolInput: {} };
 const DONE = { toolCallId: 'C', toolName: 'look', outcome: 'ok', summary: 's', result: 'r', durationMs: 1 } as const;
 
@@ -73,7 +75,12 @@ export class RandomLog {
         return kind < 25 ? this.lose(run, pick) : this.work(run, kind, pick);
       case 'waiting_input':
         if (kind < 12) return this.happen(command.expire(run.id, 'wait', run));
-        return this.happen(command.decide(run.requests.find(({ decision }) => decision === null)?.requestId ?? ''));
+        return this.happen(
+          command.decide(
+            run.requests.find(({ decision }) => decision === null)?.requestId ?? '',
+            pick % 3 ? 'allow_once' : 'reject_once',
+          ),
+        );
     }
   }
 
@@ -117,11 +124,15 @@ export class RandomLog {
     const { saying } = this;
     if (kind < 85 && saying.rest.length > 0) {
       const text = saying.citations.push(saying.rest.shift() ?? '');
-      return this.record(run, [...this.thought(run, pick), ...this.delta(run, text)]);
+      const thought = this.thought(run, pick);
+      if (thought.length > 0) saying.thinking += THOUGHT;
+      return this.record(run, [...thought, ...this.delta(run, text)]);
     }
     const left = saying.rest.map((piece) => saying.citations.push(piece)).join('') + saying.citations.end();
     this.saying = null;
-    const message = { text: saying.text, toolCalls: pick % 3 ? [] : [CALL] };
+    const { step } = this.stepOf(run);
+    const numbered = step === undefined ? {} : { step, ...(saying.thinking && { thinking: saying.thinking }) };
+    const message = { text: saying.text, toolCalls: pick % 3 ? [] : [CALL], ...numbered };
     const facts: RecordedFact[] = [
       ...this.delta(run, left),
       { type: 'assistant.message_added', data: message },
@@ -134,13 +145,20 @@ export class RandomLog {
   }
 
   private between({ id, attempt }: ClaimedRun, pick: number): Command[] {
-    if (pick % 4 === 0) return [command.wait(id, [this.newName()], attempt)];
+    if (pick % 4 === 0) return this.ask({ id, attempt });
     const facts: RecordedFact[] = [
       { type: 'tool.started', data: CALL },
       { type: 'file.changed', data: { fileId: 'F', name: 'b.txt', kind: 'artifact', action: 'created' } },
       { type: 'tool.completed', data: DONE },
     ];
     return [{ type: 'record', runId: id, attempt, facts: facts.slice(0, 1 + (pick % 3)) }];
+  }
+
+  private ask({ id: runId, attempt }: Pick<ClaimedRun, 'id' | 'attempt'>): Command[] {
+    const requestId = this.newName();
+    const data = { ...CALL, toolCallId: `call of ${requestId}`, requestId };
+    const facts: RecordedFact[] = [{ type: 'tool.confirmation_requested', data }];
+    return [{ type: 'record', runId, attempt, facts }, command.wait(runId, [requestId], attempt)];
   }
 
   /** Returns the step number that the engine writes. A booting Run has one too. */
@@ -154,7 +172,7 @@ export class RandomLog {
   }
 
   private thought(run: ClaimedRun, pick: number): RecordedFact[] {
-    return pick % 4 ? [] : [{ type: 'assistant.thinking_added', data: { text: 'Hm. ', ...this.stepOf(run) } }];
+    return pick % 4 ? [] : [{ type: 'assistant.thinking_added', data: { text: THOUGHT, ...this.stepOf(run) } }];
   }
 
   private record(run: ClaimedRun, facts: RecordedFact[], then: Command[] = []): void {
@@ -188,7 +206,7 @@ export class RandomLog {
 
 function newSaying(pick: number): Saying {
   const rest = Array.from({ length: pick % 7 }, (_, i) => WORDS[(pick * (i + 1) + i) % WORDS.length] ?? '');
-  return { text: rest.join(''), rest, citations: createCitationFilter() };
+  return { text: rest.join(''), thinking: '', rest, citations: createCitationFilter() };
 }
 
 /** Claims like a worker of this release, or like an earlier one, which stored claim and start in one append. */

@@ -1,14 +1,15 @@
 -- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. For what people said, stopped texts
 -- and everything else, these are the newest $2 bytes, and at most $3 characters of each older event. Sizes are those of the
 -- uncompressed binary form: it needs no conversion to text, and grows with the number of values, as parsed values do.
--- `data || '{}'` decompresses stored data. `hasStops` is whether there are stopped texts at all.
+-- `data || '{}'` and `data - 'thinking'` decompress stored data. `hasStops` is whether there are stopped texts at all.
 select coalesce(sum(case when newer <= $2::bigint then size else least(size, 4 * $3::bigint) end), 0)::float8 as bytes,
        coalesce(bool_or(kind = 'seen'), false) as "hasStops"
 from (
   select kind, size, sum(size) over (partition by kind order by version desc rows unbounded preceding) as newer
   from (
     select version, case type when 'message.added' then 'said' else 'done' end as kind,
-           pg_column_size(case when jsonb_typeof(data) = 'object' then data || '{}' else data end)::bigint as size
+           pg_column_size(case when jsonb_typeof(data) <> 'object' then data
+                               when type = 'assistant.message_added' then data - 'thinking' else data || '{}' end)::bigint as size
     from events
     where thread_id = $1
       and type in ('message.added', 'assistant.message_added', 'tool.confirmation_decided', 'tool.started', 'tool.completed')

@@ -2,8 +2,8 @@
 -- bytes of what people said, and of everything else, are whole. Older texts and results keep their first $3 characters, with the
 -- note $4 if they were longer. Older continuations are left out, and longer inputs are emptied or cut. So the calls, the answers
 -- and the usage of every step stay known. The newest message of the model is always whole, because its calls may still have to
--- run. A started call has only its id. Summaries are left out, because they are for people. Data of unexpected JSON types stays
--- unchanged, so that the reader can detect it.
+-- run. A started call has only its id. Summaries and thinking are left out, because they are for people. Data of unexpected JSON
+-- types stays unchanged, so that the reader can detect it.
 select "threadId", version, id, type, "schemaVersion",
        case
          when type = 'assistant.message_added' and steps = 1 or jsonb_typeof(data) <> 'object'
@@ -35,6 +35,7 @@ from (
              when jsonb_typeof(data) <> 'object' then data
              when type = 'tool.started' then jsonb_build_object('toolCallId', data -> 'toolCallId')
              when type = 'tool.completed' then data - 'summary'
+             when type = 'assistant.message_added' then data - 'thinking'
              else data
            end as data,
            run_id as "runId", attempt, public, occurred_at as "occurredAt"

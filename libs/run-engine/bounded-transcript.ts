@@ -78,8 +78,10 @@ export class BoundedTranscript {
 function toTranscriptEvent(fact: RecordedFact, fence: Fence): TranscriptEvent | null {
   const event = { ...fact, ...fence } as ThreadEvent;
   switch (event.type) {
-    case 'assistant.message_added':
-      return event;
+    case 'assistant.message_added': {
+      const { thinking: _, ...data } = event.data;
+      return { ...event, data };
+    }
     case 'tool.started':
       return { ...event, data: { toolCallId: event.data.toolCallId } };
     case 'tool.completed': {

@@ -64,6 +64,8 @@ export interface DeltaWriterOptions {
 
 /** Sends gathered deltas, one append at a time. Meanwhile it gathers the next ones. */
 export class DeltaWriter {
+  /** The number of the step, if it is known. */
+  readonly step: number | undefined;
   private readonly gatherer: DeltaGatherer;
   private readonly claim: DeltaWriterOptions['claim'];
   private readonly now: () => number;
@@ -74,6 +76,7 @@ export class DeltaWriter {
   private closed = false;
 
   constructor({ step, claim, now = () => performance.now(), setTimer = startTimer }: DeltaWriterOptions) {
+    this.step = step;
     this.gatherer = new DeltaGatherer(step);
     this.claim = claim;
     this.now = now;

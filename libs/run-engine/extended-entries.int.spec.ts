@@ -56,6 +56,23 @@ it('numbers the steps of a Run, and names the one that failed and ran again', as
   expect(voided).toEqual([stepId(runId, 1, 2)]);
 });
 
+it('stores the thinking and the number of a step with its message, and does not send the thinking to a harness', async () => {
+  const step = async function* (): AsyncGenerator<StepEvent> {
+    yield { type: 'thinking', text: 'Hm\u0000. ' };
+    yield { type: 'thinking', text: 'So.' };
+    yield message('Done.');
+  };
+  const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)] });
+  const { threadId, job } = await world.say('x', scripted);
+  await engine.executeJob(job);
+  const stored = (await world.stream(threadId)).find(({ type }) => type === 'assistant.message_added');
+  expect(stored?.data).toMatchObject({ text: 'Done.', thinking: 'Hm\uFFFD. So.', step: 1 });
+  const bounds = { bytes: 1_000, characters: 5, note: '…' };
+  const read = await world.store.readTranscript(threadId, bounds, { hasStops: false });
+  expect(read.map(({ type }) => type)).toEqual(['message.added', 'assistant.message_added']);
+  expect(JSON.stringify(read)).not.toContain('So.');
+});
+
 it('names the step of a worker that was lost', async () => {
   const lost = gate();
   let isFirst = true;

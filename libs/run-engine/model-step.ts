@@ -64,7 +64,7 @@ export async function takeModelStep(
         refuseTooLarge(JSON.stringify(event.continuation ?? null).length);
         await pauseIfLong();
         const deltas = await writer.finish();
-        return [...deltas, ...leftBy(event, toolCalls, usage)];
+        return [...deltas, ...leftBy(event, { toolCalls, usage, thinking: thinking.raw, step: writer.step })];
       }
     }
     refuseTooLarge(text.raw.length + thinking.raw.length);
@@ -141,11 +141,25 @@ function toToolCall({ toolName, toolInput, invalidInput }: RequestedTool, tools:
   return invalidInput === undefined ? call : { ...call, invalidInput: storableText(invalidInput) };
 }
 
+interface StepOutput {
+  toolCalls: ToolCall[];
+  usage: Usage | null;
+  thinking: string;
+  step: number | undefined;
+}
+
 /** Returns the message and its usage. The message has the usage too, because budgets are computed from the transcript. */
-function leftBy({ text, continuation }: Message, toolCalls: ToolCall[], used: Usage | null): RecordedFact[] {
-  const usage = used && toTokenUsage(used);
-  const kept = continuation === undefined ? {} : mapTexts({ continuation }, storableText);
-  const data = { text: storableText(text), toolCalls, ...kept, ...(usage ? { usage } : {}) };
+function leftBy({ text, continuation }: Message, output: StepOutput): RecordedFact[] {
+  const { toolCalls, thinking, step } = output;
+  const usage = output.usage && toTokenUsage(output.usage);
+  const data = {
+    text: storableText(text),
+    toolCalls,
+    ...(continuation === undefined ? {} : mapTexts({ continuation }, storableText)),
+    ...(usage ? { usage } : {}),
+    ...(thinking === '' ? {} : { thinking: storableText(thinking) }),
+    ...(step === undefined ? {} : { step }),
+  };
   const facts: RecordedFact[] = [{ type: 'assistant.message_added', data }];
   return usage ? [...facts, { type: 'usage.recorded', data: usage }] : facts;
 }
