@@ -120,7 +120,7 @@ export const NIGHT_PARTS = {
   random: {
     what: 'unit tests with 50 times as many random inputs',
     long: [
-      'libs/domain/(assembled-messages|citations|ids|random-thread|retry-policy|text)\\.unit',
+      'libs/domain/(assembled-messages|citations|ids|message-entries|random-thread|retry-policy|text)\\.unit',
       'libs/live/(live-hub\\.int|open-thread\\.unit)',
     ],
   },

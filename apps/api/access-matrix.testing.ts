@@ -145,6 +145,7 @@ const SENT: Record<OperationName, Sending> = {
   sendEvents: { body: json({ events: [say] }), shows: ({ threadId }) => `"id":"${threadId}"` },
   listEvents: { shows: ({ runId }) => runId },
   streamEvents: { shows: ({ runId }) => runId },
+  listMessages: { shows: ({ runId }) => `"runId":"${runId}"` },
   listRuns: { shows: ({ runId }) => `{"runs":[{"id":"${runId}"` },
   getRun: { shows: ({ runId }) => `{"run":{"id":"${runId}"` },
   retryRun: { shows: () => '"trigger":"resume"' },

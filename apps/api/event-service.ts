@@ -4,16 +4,17 @@ import {
   countCharacters,
   operations,
   type ListEventsAnswer,
+  type ListMessagesAnswer,
   type SendEventsAnswer,
   type ThreadEventInput,
 } from '#contract';
-import { toExtendedLogEntry, toLogEntry } from '#domain';
+import { reduceThread, toExtendedLogEntry, toLogEntry, toMessageEntries, type Message } from '#domain';
 import type { Answered, Handled, ThreadStore } from '#event-store';
 import { isLargeJson, ownTurn, type Config } from '#platform';
 import type { SentEvent, Threads } from '#threads';
 import { requireEventVerbs } from './http/browser-rights.ts';
 import { callerId, type ApiRequest } from './http/caller.ts';
-import { ApiError } from './http/http-errors.ts';
+import { ApiError, notFound } from './http/http-errors.ts';
 import { answerOf, requestKey, type Answer, type Idempotency, type RequestKey } from './idempotency.ts';
 import { ANSWER_BYTES } from './http/large-answers.ts';
 import { renderEventResult, renderThread, type Rendering } from './render.ts';
@@ -23,9 +24,11 @@ import type { AccessGuard } from './access-guard.ts';
 type SendRequest = ApiRequest<typeof operations.sendEvents>;
 type ListRequest = ApiRequest<typeof operations.listEvents>;
 
+type MessagesRequest = ApiRequest<typeof operations.listMessages>;
+
 type Settings = Pick<Config, 'EVENTS_PER_BATCH' | 'MESSAGE_TEXT_LIMIT'> & Rendering;
 
-/** Sends and lists the events of a Thread. */
+/** Sends and lists the events of a Thread, and lists its messages. */
 export class EventService {
   constructor(
     private readonly access: AccessGuard,
@@ -49,6 +52,21 @@ export class EventService {
     return { events: events.map((event) => show(event)).filter((entry) => entry !== null), truncated: isCut };
   }
 
+  /** Folds the stored messages as a client folds the log, so that both show the same. */
+  async listMessages({ caller, input }: MessagesRequest): Promise<ListMessagesAnswer> {
+    const { threadId } = input.params;
+    const { limit, before } = input.query;
+    await this.access.findVisibleThread(caller, threadId);
+    const page = await this.store.readMessages(threadId, before ?? null, { maxRuns: limit, maxBytes: ANSWER_BYTES });
+    // The Thread was deleted in the meantime.
+    if (page === null) throw notFound('Thread');
+    if (isLargeJson(page.events)) await ownTurn();
+    const { messages } = reduceThread(page.events.flatMap((event) => toMessageEntries(event)));
+    const { nextId: nextCursor, lastEventId } = page;
+    const shown = page.truncated ? messages.map(markTruncated) : messages;
+    return { messages: shown as ListMessagesAnswer['messages'], nextCursor, lastEventId };
+  }
+
   async sendEvents(request: SendRequest): Promise<Answer> {
     const { caller, input } = request;
     requireEventVerbs(caller, input.body.events);
@@ -70,6 +88,11 @@ export class EventService {
     request.trail = { ...request.trail, runId };
     return sent;
   }
+}
+
+/** Marks the answer on a page that has only one Run, because this Run exceeds the page. */
+function markTruncated(message: Message): Message {
+  return message.role === 'agent' ? { ...message, truncated: true } : message;
 }
 
 function toSentEvent(event: ThreadEventInput): SentEvent {

@@ -155,6 +155,7 @@ const contract: Record<keyof typeof LIMITS, Row | null> = {
     `1 to ${count(LIMITS.logEntries)}, default 100; of the stream 0 to ${count(LIMITS.logEntries)}`,
     '400',
   ],
+  answersAPage: ['`limit` of messages, in Runs', `1 to ${LIMITS.answersAPage}, default 20`, '400'],
   runsAPage: ['`limit` of Runs', `1 to ${LIMITS.runsAPage}, default ${LIMITS.runsAPage}`, '400'],
   threadsAPage: ['`limit` of Threads', `1 to ${LIMITS.threadsAPage}, default ${LIMITS.threadsAPage}`, '400'],
   // Callers only send cursors that Spool returned.

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { components } from './components.ts';
 import { threadEventLogEntry } from './log-entries.ts';
+import { message } from './messages.ts';
 import { agentRecord, publicFile, runSummary, threadFile, threadLinks, threadSummary } from './records.ts';
-import { dateTime } from './scalars.ts';
+import { answeredUlid, dateTime } from './scalars.ts';
 import { SEND_WARNINGS } from './send-warnings.ts';
 
 function describeWarnings(): string {
@@ -59,6 +60,20 @@ export const listEventsAnswer = z
   .meta({ description: 'A window of the event log.' })
   .register(components, { id: 'ListEventsAnswer' });
 
+export const listMessagesAnswer = z
+  .strictObject({
+    messages: z.array(message).meta({ description: 'Oldest first.' }),
+    nextCursor: z.string().nullable().meta({
+      description: 'For the page of older messages; null if there are none.',
+    }),
+    lastEventId: answeredUlid.meta({
+      description:
+        'Open the event stream with this `Last-Event-ID` to get everything that the newest page does not have.',
+    }),
+  })
+  .meta({ description: 'A page of messages.' })
+  .register(components, { id: 'ListMessagesAnswer' });
+
 export const runAnswer = z
   .strictObject({ run: runSummary })
   .meta({ description: 'A Run.' })
@@ -108,6 +123,7 @@ export const agentAnswer = z
 export type ThreadAnswer = z.output<typeof threadAnswer>;
 export type SendEventsAnswer = z.output<typeof sendEventsAnswer>;
 export type ListEventsAnswer = z.output<typeof listEventsAnswer>;
+export type ListMessagesAnswer = z.output<typeof listMessagesAnswer>;
 export type RunAnswer = z.output<typeof runAnswer>;
 export type ListRunsAnswer = z.output<typeof listRunsAnswer>;
 export type ListThreadsAnswer = z.output<typeof listThreadsAnswer>;

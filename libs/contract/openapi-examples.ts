@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ListMessagesAnswer } from './answers.ts';
 import type { ErrorCode } from './errors.ts';
 import type { ThreadEventLogEntry } from './log-entries.ts';
 import type { operations } from './operations.ts';
@@ -125,6 +126,26 @@ const ended: ThreadEventLogEntry = {
   occurredAt: '2026-11-21T09:30:04.910Z',
   content: runId,
   durationMs: 4_730,
+};
+
+const question: ListMessagesAnswer['messages'][number] = {
+  ...{ id: message.id, role: 'user', runId, createdAt: message.occurredAt },
+  parts: [{ type: 'text', text: message.content, state: 'done' }],
+};
+
+const answer: ListMessagesAnswer['messages'][number] = {
+  ...{ id: runId, role: 'agent', runId, createdAt: '2026-11-21T09:30:00.180Z', status: 'completed', error: null },
+  parts: [
+    {
+      ...{ type: 'tool_call', toolCallId: 'call_7f3a', toolName: 'look_up_order', title: 'Look up an order' },
+      ...{ toolInput: { order: 1042 }, state: 'completed', summary: 'Shipped.', durationMs: 812 },
+      approval: { requestId: PERMISSION_REQUEST, state: 'allowed' },
+    },
+    {
+      ...{ type: 'text', text: 'Your order 1042 left our warehouse this morning.', state: 'done' },
+      stepId: `${runId}-2-1`,
+    },
+  ],
 };
 
 const first = (text: string) => ({ type: 'user.message' as const, content: [{ type: 'text' as const, text }] });
@@ -269,6 +290,12 @@ export const ANSWER_EXAMPLES: ExamplesOf<'answer'> = {
     window: {
       summary: 'The latest entries; older ones exist',
       value: { events: [message, confirmation, piece, ended], truncated: true },
+    },
+  },
+  listMessages: {
+    page: {
+      summary: 'The newest page; older messages exist',
+      value: { messages: [question, answer], nextCursor: ended.id, lastEventId: ended.id },
     },
   },
   listRuns: { page: { summary: 'More pages follow', value: { runs: [completed], nextCursor: runId } } },

@@ -3,6 +3,7 @@ import {
   agentAnswer,
   listEventsAnswer,
   listFilesAnswer,
+  listMessagesAnswer,
   listRunsAnswer,
   listThreadsAnswer,
   okAnswer,
@@ -19,6 +20,7 @@ import {
   attachFileBody,
   createThreadBody,
   listEventsQuery,
+  listMessagesQuery,
   listRunsQuery,
   listThreadsQuery,
   readContentQuery,
@@ -230,6 +232,20 @@ export const operations = {
     body: emptyBody,
     status: 200,
     answer: 'event_stream',
+  },
+  listMessages: {
+    method: 'GET',
+    path: '/threads/{threadId}/messages',
+    summary: 'Read the messages of a Thread, newest page first',
+    description:
+      'Whole messages with parts, without deltas, oldest first within the page. The text of a running step is included. A page ends ' +
+      'after about 1 MiB. To follow the Thread, open the event stream with `lastEventId` of the newest page.',
+    params: threadParams,
+    query: listMessagesQuery,
+    body: noBody,
+    takesIdempotencyKey: false,
+    status: 200,
+    answer: listMessagesAnswer,
   },
   listRuns: {
     method: 'GET',

@@ -22,6 +22,8 @@ export const LIMITS = {
   idempotencyKey: 128,
   logEntries: 1_000,
   runsAPage: 100,
+  /** Runs whose messages are on one page. */
+  answersAPage: 100,
   threadsAPage: 100,
   cursor: 200,
   fileName: 255,
@@ -203,6 +205,13 @@ export const listEventsQuery = z
       .meta({ description: 'The latest entries before this event id. Cannot be combined with `after`.' }),
   })
   .refine(({ after, before }) => after === undefined || before === undefined, 'after and before cannot be combined');
+
+export const listMessagesQuery = z.object({
+  limit: queryInteger(1, LIMITS.answersAPage).default(20).meta({
+    description: 'The most Runs whose messages are returned. A Run has at most two: a question and an answer.',
+  }),
+  before: ulid.optional().meta({ description: '`nextCursor` of the previous page, for older messages.' }),
+});
 
 export const streamEventsQuery = z.object({
   limit: queryInteger(0, LIMITS.logEntries)

@@ -30,16 +30,22 @@ interface EventTypeFacts {
   isRecorded: boolean;
   /** Whether a harness gets it. The index `events_transcript` has the same types. */
   inTranscript: boolean;
+  /** Whether the messages of a Thread are read from it. The index `events_of_runs` has the same types. */
+  inMessages: boolean;
   /** Whether the timeline of a Run uses it. */
   inTimeline: boolean;
   /** Its effect on the open step, which has stored text and no stored message. */
   openStep: 'sets' | 'clears' | 'keeps';
 }
 
-const NOT_READ = { isRecorded: false, inTranscript: false, inTimeline: false, openStep: 'keeps' } as const;
+const NOT_READ = {
+  ...{ isRecorded: false, inTranscript: false, inMessages: false, inTimeline: false },
+  openStep: 'keeps',
+} as const;
 const OF_RUN = { ...NOT_READ, inTimeline: true } as const;
+const OF_ANSWER = { ...OF_RUN, inMessages: true } as const;
 const OF_STEP = { ...OF_RUN, isRecorded: true } as const;
-const OF_TRANSCRIPT = { ...OF_STEP, inTranscript: true } as const;
+const OF_TRANSCRIPT = { ...OF_STEP, inTranscript: true, inMessages: true } as const;
 
 /** All event types that this release can read. Lists in code come from this table. */
 export const EVENT_TYPES = {
@@ -49,17 +55,20 @@ export const EVENT_TYPES = {
   'thread.unarchived': { schemaVersion: 1, entry: 'session.status', folds: 'data', ...NOT_READ },
   'thread.terminated': { schemaVersion: 1, entry: null, folds: 'data', ...NOT_READ },
   'thread.title_set': { schemaVersion: 1, entry: null, folds: 'data', ...NOT_READ },
-  'message.added': { schemaVersion: 1, entry: 'user.message', folds: 'data', ...NOT_READ, inTranscript: true },
+  'message.added': {
+    ...{ schemaVersion: 1, entry: 'user.message', folds: 'data', ...NOT_READ },
+    ...{ inTranscript: true, inMessages: true },
+  },
   'run.queued': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
   'run.claimed': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN, openStep: 'clears' },
-  'run.started': { schemaVersion: 1, entry: 'run.started', folds: 'data', ...OF_RUN },
+  'run.started': { schemaVersion: 1, entry: 'run.started', folds: 'data', ...OF_ANSWER },
   'run.waiting': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
   'run.resumed': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN },
-  'run.requeued': { schemaVersion: 1, entry: null, folds: 'data', ...OF_RUN, openStep: 'clears' },
-  'run.completed': { schemaVersion: 1, entry: 'run.completed', folds: 'data', ...OF_RUN },
-  'run.failed': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_RUN },
-  'run.cancelled': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_RUN },
-  'run.expired': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_RUN },
+  'run.requeued': { schemaVersion: 1, entry: null, folds: 'data', ...OF_ANSWER, openStep: 'clears' },
+  'run.completed': { schemaVersion: 1, entry: 'run.completed', folds: 'data', ...OF_ANSWER },
+  'run.failed': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_ANSWER },
+  'run.cancelled': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_ANSWER },
+  'run.expired': { schemaVersion: 1, entry: 'run.failed', folds: 'data', ...OF_ANSWER },
   'assistant.text_added': {
     ...{ schemaVersion: 1, entry: 'agent.message.delta', folds: 'nothing', ...OF_STEP },
     openStep: 'sets',
@@ -73,17 +82,26 @@ export const EVENT_TYPES = {
     openStep: 'clears',
   },
   'tool.confirmation_requested': {
-    ...{ schemaVersion: 1, entry: 'tool.confirmation.required', folds: 'data', ...OF_STEP },
+    ...{ schemaVersion: 1, entry: 'tool.confirmation.required', folds: 'data', ...OF_STEP, inMessages: true },
   },
-  'tool.confirmation_decided': { schemaVersion: 1, entry: null, folds: 'data', ...NOT_READ, inTranscript: true },
+  'tool.confirmation_decided': {
+    ...{ schemaVersion: 1, entry: null, folds: 'data', ...NOT_READ },
+    ...{ inTranscript: true, inMessages: true },
+  },
   'tool.started': { schemaVersion: 1, entry: 'tool.use.started', folds: 'nothing', ...OF_TRANSCRIPT },
   'tool.completed': { schemaVersion: 1, entry: 'tool.use.completed', folds: 'presence', ...OF_TRANSCRIPT },
   'usage.recorded': { schemaVersion: 1, entry: 'usage.updated', folds: 'nothing', ...OF_STEP },
-  'file.changed': { schemaVersion: 1, entry: 'file.changed', folds: 'nothing', ...OF_STEP, inTimeline: false },
-  'files.updated': { schemaVersion: 1, entry: 'session_files.updated', folds: 'data', ...OF_STEP, inTimeline: false },
+  'file.changed': {
+    ...{ schemaVersion: 1, entry: 'file.changed', folds: 'nothing', ...OF_STEP },
+    ...{ inMessages: true, inTimeline: false },
+  },
+  'files.updated': {
+    ...{ schemaVersion: 1, entry: 'session_files.updated', folds: 'data', ...OF_STEP },
+    ...{ inMessages: true, inTimeline: false },
+  },
 } as const satisfies Record<ThreadEventType, EventTypeFacts>;
 
-type EventFlag = 'isRecorded' | 'inTranscript' | 'inTimeline';
+type EventFlag = 'isRecorded' | 'inTranscript' | 'inMessages' | 'inTimeline';
 
 /** The event types whose row of the table has this flag. */
 export type EventTypesWith<Flag extends EventFlag> = {

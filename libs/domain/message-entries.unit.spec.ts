@@ -22,8 +22,7 @@ function logOf(events: readonly StoredEvent[]): MessageEntry[] {
 /** The stored messages, as read-messages.sql reads them: deltas only of steps that are open, or were open when the Run ended. */
 function storedOf(events: readonly StoredEvent[]): MessageEntry[] {
   const read = events.filter((event, at) => {
-    if (event.type === 'thread.status_entered') return false;
-    if (!DELTAS.includes(event.type)) return true;
+    if (!DELTAS.includes(event.type)) return EVENT_TYPES[event.type].inMessages;
     const rest = events.slice(at).filter(({ runId, type }) => runId === event.runId && !DELTAS.includes(type));
     const next = rest.find(({ type }) => EVENT_TYPES[type].openStep === 'clears' || ENDS.includes(type));
     return next === undefined || ENDS.includes(next.type);

@@ -33,6 +33,7 @@ const FIND_KEY = sql('find-key.sql');
 const READ_LOG_AFTER = sql('read-log-after.sql');
 const READ_LOG_BEFORE = sql('read-log-before.sql');
 const READ_LOG_PAGE = sql('read-log-page.sql');
+const READ_MESSAGES = sql('read-messages.sql');
 const FIND_LOG_START = sql('find-log-start.sql');
 const READ_MOVED_THREADS = sql('read-moved-threads.sql');
 const READ_TRANSCRIPT = sql('read-transcript.sql');
@@ -72,6 +73,24 @@ export interface LogWindow {
   events: (StoredEvent | UnknownEvent)[];
   /** Whether a limit has cut it. */
   isCut: boolean;
+}
+
+/** The limits of one page of messages. */
+export interface MessageBounds {
+  maxRuns: number;
+  /** The most bytes of event data. */
+  maxBytes: number;
+}
+
+/** The events from which the messages of some Runs are made, oldest first. */
+export interface MessagePage {
+  events: (StoredEvent | UnknownEvent)[];
+  /** The page before continues with the Runs that were queued before this event; null if there are none. */
+  nextId: string | null;
+  /** Whether older steps of the newest Run are left out, because it exceeds the limit alone. */
+  truncated: boolean;
+  /** The last event of the stream when the page was read. */
+  lastEventId: string;
 }
 
 /** Limits on what is read of a Thread for a harness (read-transcript.sql, read-stopped-texts.sql). */
@@ -248,6 +267,22 @@ export class ThreadStore {
     const isEnd = events.length < maxEvents && events.length === (events[0]?.found ?? 0);
     const end = { version: first.streamVersion, eventId: first.streamEventId, idle: first.idle };
     return { events, end: isEnd ? end : null };
+  }
+
+  /**
+   * Returns the events of the newest Runs, of those queued before the id if one is given. Reads no deltas, except those of steps
+   * that are running or were stopped. Null if there is no Thread.
+   */
+  async readMessages(threadId: string, beforeId: string | null, bounds: MessageBounds): Promise<MessagePage | null> {
+    type Event = (StoredEvent | UnknownEvent) & { truncated: boolean };
+    type Row = { lastEventId: string; nextId: string | null } & (Event | { id: null });
+    const values = [threadId, beforeId ?? 'Z', bounds.maxRuns, bounds.maxBytes];
+    const rows = await this.readEvents<Row>(READ_MESSAGES, values);
+    const [first] = rows;
+    if (first === undefined) return null;
+    const { lastEventId, nextId } = first;
+    const events = rows.filter((row) => row.id !== null);
+    return { events, nextId, truncated: events.some(({ truncated }) => truncated), lastEventId };
   }
 
   /** Returns the event id after which the latest `count` public events come; '' is before every id. */

@@ -114,6 +114,7 @@ const PUBLIC: Make<OperationName> = {
   ],
   archiveThread: (on) => [() => on.public('POST', `/threads/${on.threadId}/archive`)],
   unarchiveThread: (on) => [() => on.public('POST', `/threads/${on.threadId}/unarchive`)],
+  listMessages: (on) => [() => on.public('GET', `/threads/${on.threadId}/messages?limit=100`)],
   listRuns: (on) => [() => on.public('GET', `/threads/${on.threadId}/runs?limit=100`)],
   getRun: (on) => [() => on.public('GET', `/threads/${on.threadId}/runs/${on.runId}`)],
   retryRun: (on, { threadIds }) => [

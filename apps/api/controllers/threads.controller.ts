@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import {
   operations,
   type ListEventsAnswer,
+  type ListMessagesAnswer,
   type ListRunsAnswer,
   type ListThreadsAnswer,
   type OkAnswer,
@@ -67,6 +68,11 @@ export class ThreadsController {
   @Endpoint(operations.listEvents)
   listEvents(@Req() request: ApiRequest<typeof operations.listEvents>): Promise<ListEventsAnswer> {
     return this.events.listEvents(request);
+  }
+
+  @Endpoint(operations.listMessages)
+  listMessages(@Req() request: ApiRequest<typeof operations.listMessages>): Promise<ListMessagesAnswer> {
+    return this.events.listMessages(request);
   }
 
   @Endpoint(operations.listRuns)
