@@ -236,14 +236,14 @@ export const operations = {
   listMessages: {
     method: 'GET',
     path: '/threads/{threadId}/messages',
+    verb: 'read',
     summary: 'Read the messages of a Thread, newest page first',
     description:
       'Whole messages with parts, without deltas, oldest first within the page. The text of a running step is included. A page ends ' +
       'after about 1 MiB. To follow the Thread, open the event stream with `lastEventId` of the newest page.',
     params: threadParams,
     query: listMessagesQuery,
-    body: noBody,
-    takesIdempotencyKey: false,
+    body: emptyBody,
     status: 200,
     answer: listMessagesAnswer,
   },
