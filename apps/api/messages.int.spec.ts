@@ -26,6 +26,12 @@ async function list(threadId: string, query = ''): Promise<ListMessagesAnswer> {
   return (await response.json()) as ListMessagesAnswer;
 }
 
+/** Returns the ids of the log with decisions. */
+async function logOf(threadId: string): Promise<string[]> {
+  const { events } = await api.store.readLogAfter(threadId, '', { maxEvents: 1_000, withDecisions: true });
+  return events.map(({ id }) => id);
+}
+
 const record = (threadId: string, runId: string, ...facts: RecordedFact[]) =>
   api.happen(threadId, { type: 'record', runId, attempt: 1, facts });
 const delta = (text: string, step = 1): RecordedFact => ({ type: 'assistant.text_added', data: { text, step } });
@@ -140,17 +146,27 @@ test('a stream after lastEventId continues the messages without a gap or a repea
     facts: [delta('Whole'), stored('Whole', ''), usage],
   });
   await look();
-  await api.happen(threadId, { type: 'complete_run', runId, attempt: 2, finalOutput: null });
+  const asked: RecordedFact = { type: 'tool.confirmation_requested', data: { ...CALL, requestId: 'Q' } };
+  await api.happen(threadId, { type: 'record', runId, attempt: 2, facts: [asked] });
+  const requests = [{ requestId: 'Q', toolCallId: 'C' }];
+  await api.happen(threadId, { type: 'wait_for_decisions', runId, attempt: 2, requests });
+  await look();
+  await api.happen(threadId, { type: 'decide_permission', requestId: 'Q', decision: 'allow_once', by: 'P' });
+  await look();
+  await api.happen(threadId, { type: 'interrupt', runId, by: null });
   const { messages } = await list(threadId);
-  const log = await api.log(threadId);
+  const log = await logOf(threadId);
   for (const { page, stream } of views) {
     const rest = log.filter((id) => id > page.lastEventId);
     await stream.untilHas(rest.length);
     expect(stream.ids).toEqual(rest);
     expect(reduceThread(stream.entries, page).messages).toEqual(messages);
   }
-  expect(views.map(({ page }) => page.messages.length)).toEqual([0, 2, 4, 4, 4]);
-  expect(messages[3]?.parts).toMatchObject([{ type: 'text', text: 'Whole' }]);
+  expect(views.map(({ page }) => page.messages.length)).toEqual([0, 2, 4, 4, 4, 4, 4]);
+  expect(messages[3]?.parts).toMatchObject([
+    { type: 'text', text: 'Whole' },
+    { type: 'tool_call', state: 'stopped', approval: { requestId: 'Q', state: 'allowed' } },
+  ]);
 });
 
 test('10,000 deltas add nothing to the statements and bytes of a page', async () => {

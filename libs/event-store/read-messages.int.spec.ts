@@ -1,14 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import {
-  reduceThread,
-  toExtendedLogEntry,
-  toMessageEntries,
-  type Message,
-  type MessageEntry,
-  type StoredEvent,
-} from '#domain';
+import { reduceThread, toExtendedLogEntry, toMessageEntries, type Message, type StoredEvent } from '#domain';
 import { anyChances, RandomLog } from '../domain/random-log.testing.ts';
 import { newRun, openFixture, type Fixture } from './store.testing.ts';
 
@@ -57,12 +50,7 @@ async function readPages(threadId: string, maxRuns: number, maxBytes = MIB) {
 
 /** Returns the messages as the whole log gives them. */
 function messagesOf(events: readonly StoredEvent[]): readonly Message[] {
-  const entries = events.flatMap((event): MessageEntry[] => {
-    if (event.type === 'tool.confirmation_decided') return toMessageEntries(event);
-    const entry = toExtendedLogEntry(event);
-    return entry === null ? [] : [entry];
-  });
-  return reduceThread(entries).messages;
+  return reduceThread(events.flatMap((event) => toExtendedLogEntry(event) ?? [])).messages;
 }
 
 /** Leaves out the thinking of earlier releases, which stored it only as deltas. */
