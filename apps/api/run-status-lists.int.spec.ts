@@ -124,7 +124,7 @@ test('extended lists have the newest Run as GET Thread does; plain lists have no
     const extended = (await list('extended=true', path)).flat();
     const withoutExtras = extended.map(({ run: _, externalRef: __, lastMessage: ___, ...thread }) => thread);
     expect(withoutExtras).toEqual(plain);
-    for (const { id, run } of extended) expect(run).toEqual((await api.get(`/threads/${id}`)).json.run);
+    for (const { id, run } of extended) expect(run).toEqual((await api.get(`/threads/${id}?extended=true`)).json.run);
     expect(extended.find(({ id }) => id === threads.none)?.run).toBeNull();
     expect(extended.find(({ id }) => id === threads.failed)?.run).toMatchObject({ status: 'failed' });
   }

@@ -10,10 +10,7 @@ import { stepId } from './state.ts';
  * one delta each. So a fold of stored messages gives the same as a fold of the log with all its deltas.
  */
 export function toMessageEntries(event: StoredEvent | UnknownEvent): MessageEntry[] {
-  if (isKnownEvent(event)) {
-    if (event.type === 'assistant.message_added') return spokenBy(event);
-    if (event.type === 'tool.confirmation_decided') return [decisionOf(event)];
-  }
+  if (isKnownEvent(event) && event.type === 'assistant.message_added') return spokenBy(event);
   const entry = toExtendedLogEntry(event);
   return entry === null ? [] : [entry];
 }
@@ -33,11 +30,6 @@ function spokenBy(event: EventOf<'assistant.message_added'> & EventPlace): Messa
     // In the log, the usage of the step ends its text.
     { ...placeOf(event), type: 'usage.updated', content: '' },
   ];
-}
-
-function decisionOf(event: EventOf<'tool.confirmation_decided'> & EventPlace): MessageEntry {
-  const { requestId, toolCallId, decision } = event.data;
-  return { ...placeOf(event), type: 'session.status', content: 'decided', requestId, toolCallId, decision };
 }
 
 function placeOf({ id, occurredAt, runId }: StoredEvent) {

@@ -11,13 +11,9 @@ const LOGS = 1_000;
 const DELTAS: readonly string[] = ['assistant.text_added', 'assistant.thinking_added'];
 const ENDS: readonly string[] = ['run.completed', 'run.failed', 'run.cancelled', 'run.expired'];
 
-/** The public log with all deltas. The log shows decisions too. */
-function logOf(events: readonly StoredEvent[]): MessageEntry[] {
-  return events.flatMap((event) => {
-    if (event.type === 'tool.confirmation_decided') return toMessageEntries(event);
-    return toExtendedLogEntry(event) ?? [];
-  });
-}
+/** The extended log, with all deltas. */
+const logOf = (events: readonly StoredEvent[]): MessageEntry[] =>
+  events.flatMap((event) => toExtendedLogEntry(event) ?? []);
 
 /** The stored messages, as read-messages.sql reads them: deltas only of steps that are open, or were open when the Run ended. */
 function storedOf(events: readonly StoredEvent[]): MessageEntry[] {
