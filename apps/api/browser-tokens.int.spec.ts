@@ -316,20 +316,24 @@ describe('a browser token', () => {
 
 describe('an open stream', () => {
   /** Opens a stream of a new Thread, reads the first entry, lets something happen, and returns the reason of its end. */
-  async function endOf(rights: object, happens: (of: { parentId: string; agentId: string }) => Promise<unknown>) {
+  async function endOf(
+    rights: object,
+    happens: (of: { parentId: string; agentId: string }) => Promise<unknown>,
+    query = '',
+  ) {
     const own = await api.newAgent();
     const { id: parentId, token } = await newParent([own, agentId]);
     const minted = await mint({ userId: 'ada', verbs: ['read', 'send'], ...rights }, token);
     const browser = (minted.json as unknown as { token: string }).token;
     const { json } = await api.post(`/agents/${own}/threads`, { token: browser, body: { userId: 'ada', input: hi } });
     const headers = { authorization: `Bearer ${browser}` };
-    const stream = await fetch(`${api.url}/threads/${json.thread.id}/events/stream`, { headers });
+    const stream = await fetch(`${api.url}/threads/${json.thread.id}/events/stream${query}`, { headers });
     const text = stream.text();
     await happens({ parentId, agentId: own });
     return /^event: thread\.error\ndata: (.*)$/m.exec(await text)?.[1];
   }
 
-  const SPENT = { error: { code: 'unauthenticated', message: 'The browser token has expired.' } };
+  const SPENT = { code: 'unauthenticated', message: 'The browser token has expired.' };
 
   it.each<[string, (of: { parentId: string; agentId: string }) => Promise<unknown>, string]>([
     ['its service token is revoked', ({ parentId }) => api.access.revokeToken(parentId), 'unauthenticated'],
@@ -347,11 +351,14 @@ describe('an open stream', () => {
     expect(JSON.parse((await endOf({}, happens)) ?? '{}')).toMatchObject({ error: { code } });
   });
 
-  it('ends with its browser token, and says so', async () => {
+  it.each([
+    ['', { error: SPENT }],
+    ['?extended=true', { error: { ...SPENT, reason: 'token_expired' } }],
+  ])('%s ends with its browser token, and says so', async (query, error) => {
     const verify = jest.spyOn(BrowserTokens.prototype, 'verify');
-    const end = await endOf({}, async () => void verify.mockResolvedValue('expired'));
+    const end = await endOf({}, async () => void verify.mockResolvedValue('expired'), query);
     verify.mockRestore();
-    expect(JSON.parse(end ?? '{}')).toEqual(SPENT);
+    expect(JSON.parse(end ?? '{}')).toEqual(error);
   });
 });
 

@@ -28,12 +28,12 @@ export const BROWSER_TOKEN_SECONDS = 900;
 const VALIDITY = `must be from ${MIN_SECONDS} to ${MAX_SECONDS}`;
 const MAX_ORIGINS = 10;
 
-/** An origin as browsers send it (RFC 6454, section 6.2): scheme, host and perhaps a port. */
+/** An origin as browsers send it (RFC 6454, section 6.2). An app in a browser shell can have its own scheme. */
 const origin = z
   .string()
   .max(255, 'must have at most 255 characters')
-  .refine(
-    (value) => URL.canParse(value) && new URL(value).origin === value,
+  .regex(
+    /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/,
     'must be an origin, such as https://a.example',
   )
   .meta({ description: 'Such as `https://app.example.com`: scheme, host and port if it is not the default; no path.' });

@@ -186,6 +186,9 @@ export const errorEnvelope = z
           .string()
           .optional()
           .meta({ description: 'The Thread that has the `externalRef`. Only with `extended=true`.' }),
+        reason: z.literal('token_expired').optional().meta({
+          description: 'The browser token has expired: renew it and resume. Only with `extended=true`.',
+        }),
         decision: z.enum(['allow_once', 'reject_once']).optional().meta({
           description: 'The decision that counts, with the reason `request_decided`. Only with `extended=true`.',
         }),

@@ -58,6 +58,8 @@ export const unauthenticated = () =>
 export const tokenExpired = () =>
   new ApiError('token_expired', 'The browser token has expired.', {
     headers: { 'WWW-Authenticate': 'Bearer' },
+    // The error that ends a stream has no header.
+    extended: { reason: 'token_expired' },
   });
 
 export const notOperator = () => new ApiError('operator_required', 'This path requires the token of an operator.');

@@ -122,7 +122,7 @@ export class EventStream implements LogReader {
 
   /** Ends the stream because the caller has lost access. */
   refuse(error: ApiError): void {
-    this.finish(threadErrorFrame(errorEnvelope(error)));
+    this.finish(threadErrorFrame(errorEnvelope(error, this.extended)));
   }
 
   /** Ends the stream and its connection on shutdown, so that the connection does not wait for another request. */
