@@ -35,6 +35,7 @@ beforeAll(async () => {
     ...TELLS_MEMORY,
     DATA_DIR: dataDir,
     RATE_LIMIT_PER_MINUTE: '1000000000',
+    BROWSER_TOKEN_KEYS: `k:${'a'.repeat(43)}=`,
     STREAMS_PER_TOKEN: '100000',
     STREAMS_PER_THREAD: '100000',
     // Has room for many of the largest bodies at once, so that none is refused for its memory.

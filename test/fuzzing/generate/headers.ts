@@ -40,13 +40,18 @@ export const PAST_CALLERS = ['revoked', 'expired'];
 
 const noCallers = fc.constantFrom(...Object.keys(NO_CALLERS), ...PAST_CALLERS);
 
-export const credentials: fc.Arbitrary<Aspect<string>> = fc.oneof(
-  { weight: 82, arbitrary: caller('own') },
+/** Only services create browser tokens. */
+export const credentials = (operation: string): fc.Arbitrary<Aspect<string>> => {
+  const usual = operation === 'POST /browser-tokens' ? 'service' : 'own';
+  return fc.oneof({ weight: 82, arbitrary: caller(usual) }, ...otherCredentials);
+};
+
+const otherCredentials: fc.WeightedArbitrary<Aspect<string>>[] = [
   { weight: 5, arbitrary: caller('other') },
   { weight: 4, arbitrary: caller('service') },
   { weight: 2, arbitrary: caller('outsider') },
   { weight: 5, arbitrary: noCallers.map((value) => ({ value, expected: 'refused' as const, why: `token: ${value}` })) },
-);
+];
 
 function caller(value: string): fc.Arbitrary<Aspect<string>> {
   return fc.constant({ value, expected: 'accepted', why: '' });

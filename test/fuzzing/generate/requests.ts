@@ -67,7 +67,7 @@ function plansOf(operation: Operation, values: Values, all: Operation[]): fc.Arb
     query: queries(inPlace('query'), values),
     headers: headerValues(inPlace('header')),
     extra: seldom(right<Header[]>([]), extraHeaders, 6),
-    caller: operation.needsToken ? credentials : right('own'),
+    caller: operation.needsToken ? credentials(operation.name) : right('own'),
     transport: seldom(right('none'), transportTwists, 3),
     body: bodies(operation, values),
   };
