@@ -5,7 +5,7 @@ const LIST = 'scripts/clocks-in-tests.json';
 const CLOCK = /\b(performance|Date)\.now\(|\.hrtime\b|new Date\(\)/;
 
 /** Files that the list had once. A smaller list makes this number smaller. */
-const MOST = 53;
+const MOST = 52;
 
 const listed = JSON.parse(readFileSync(LIST, 'utf8')) as string[];
 
