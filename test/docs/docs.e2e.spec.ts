@@ -18,14 +18,19 @@ import {
   waitForEntry,
   type Caller,
 } from '../support/client.ts';
-import { API_DOCS, blocksOf, CLIENT_PROGRAMS, type Block } from '../support/documented-clients.ts';
-import { embeddedDataDir, expectOperatorsWalk } from '../support/newcomer.ts';
+import {
+  API_DOCS,
+  APPLICATION_PROGRAMS,
+  blocksOf,
+  CLIENT_PROGRAMS,
+  type Block,
+} from '../support/documented-clients.ts';
+import { embeddedDataDir, expectOperatorsWalk, NPX_SPOOL } from '../support/newcomer.ts';
 
 /**
  * What docs/api shows is what happens: each page's commands are typed in one shell, in their order, beside a running `npm
- * start`, and print what stands below them (`…` for what differs from time to time). There are three kinds of blocks:
- * `sh` is run, `js <file>` is a program that an `sh` block or
- * test/faults/generic-clients.e2e.spec.ts runs, `text` is what the `sh` block above it prints.
+ * start`, and print what stands below them (`…` for what differs from time to time). `sh` is run; `js <file>` and `html <file>` are files that an `sh` block,
+ * generic-clients.e2e.spec.ts or browsers.e2e.spec.ts uses; `text` is what the `sh` block above it prints.
  */
 const run = promisify(execFile);
 
@@ -121,7 +126,7 @@ describe('docs/api', () => {
 
   async function expectAsWritten(page: string, blocks: readonly Block[]): Promise<void> {
     const parts = blocks.flatMap(({ language, code }, i) => (language === 'sh' ? [`echo "@@${i}@@"\n${code}`] : []));
-    const script = [page === 'quickstart.md' ? '' : SET_UP, ...parts].join('\n');
+    const script = [NPX_SPOOL, page === 'quickstart.md' ? '' : SET_UP, ...parts].join('\n');
     const { PATH, HOME } = process.env;
     const options = { cwd: await openDesk(page), env: { PATH, HOME }, timeout: RUN_TIMEOUT_MS };
     const { stdout } = await run('/bin/sh', ['-euc', script], options).catch((error: Error & { stdout: string }) => {
@@ -141,13 +146,13 @@ describe('docs/api', () => {
     for (const [page, blocks] of PAGES) {
       const wrong = blocks.filter(({ language, file }, i) => {
         if (language === 'text') return blocks[i - 1]?.language !== 'sh';
-        return language === 'js' ? !file.endsWith('.mjs') : language !== 'sh';
+        return language !== 'sh' && !(language === 'js' ? /\.mjs$/ : /\.html$/).test(file);
       });
       expect({ page, wrong }).toEqual({ page, wrong: [] });
     }
     const uses = ALL.map(({ code }) => code).join('');
     const unused = PROGRAMS.filter(({ file }) => !uses.includes(`node ${file}`) && !uses.includes(`from './${file}'`));
-    expect(unused.map(({ file }) => file)).toEqual(Object.values(CLIENT_PROGRAMS).flat());
+    expect(unused.map(({ file }) => file)).toEqual([...APPLICATION_PROGRAMS, ...Object.values(CLIENT_PROGRAMS).flat()]);
   });
 
   const withCommands = [...PAGES].filter(([, blocks]) => blocks.some(({ language }) => language === 'sh'));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 /** A fenced block of a page of docs/api. */
 export interface Block {
   language: string;
-  /** The file name of a program; empty for other blocks. */
+  /** The name of the file that the block shows; empty for other blocks. */
   file: string;
   code: string;
 }
@@ -21,3 +21,6 @@ export const CLIENT_PROGRAMS = {
   node: ['eventsource.mjs', 'parser.mjs'],
   browser: ['browser.mjs', 'fetch-event-source.mjs'],
 } as const;
+
+/** Programs of browsers.md that no other program imports. `test/docs/browsers.e2e.spec.ts` runs them. */
+export const APPLICATION_PROGRAMS = ['app.mjs', 'page.mjs'] as const;
