@@ -14,7 +14,9 @@ let agentId: string;
 let otherAgentId: string;
 
 beforeAll(async () => {
-  api = await ApiUnderTest.start({ settings: { BROWSER_TOKEN_KEYS: KEYS, RATE_LIMIT_STORE: 'process' } });
+  api = await ApiUnderTest.start({
+    settings: { BROWSER_TOKEN_KEYS: KEYS, RATE_LIMIT_STORE: 'process', DRAFTS_PER_BROWSER_USER: 2 },
+  });
   agentId = api.agentId;
   otherAgentId = await api.newAgent();
   parent = await newParent();
@@ -76,8 +78,11 @@ describe('minting', () => {
     expect([status, headers.get('cache-control')]).toEqual([201, 'no-store']);
     const { token, expiresAt } = json as unknown as { token: string; expiresAt: string };
     expect(token).toMatch(/^spool_bt_/);
-    const claims = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { exp: number };
-    expect(Date.parse(expiresAt)).toBe(claims.exp * 1_000);
+    const claims = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as {
+      iat: number;
+      exp: number;
+    };
+    expect([Date.parse(expiresAt), claims.exp - claims.iat]).toEqual([claims.exp * 1_000, 60]);
     expect(await api.rowCounts()).toEqual(before);
   });
 
@@ -266,6 +271,16 @@ describe('a browser token', () => {
     expect(new Set([made, bob, service].map(({ json }) => json.thread.id)).size).toBe(3);
     const uploads = [await upload(first, 'file'), await upload(renewed, 'file'), await upload(parent.token, 'file')];
     expect(new Set(uploads.map(fileIdOf)).size).toBe(2);
+  });
+
+  it('can fill the drafts of its user, and of nobody else', async () => {
+    const carl = await tokenFor({ userId: 'carl' });
+    const uploads = [await upload(carl), await upload(await tokenFor({ userId: 'carl' })), await upload(carl)];
+    expect(uploads.map(reasonOf)).toEqual(['201 null', '201 null', '429 too_many_drafts']);
+    const others = [await upload(await tokenFor({ userId: 'dora' })), await upload(parent.token)];
+    expect(others.map(reasonOf)).toEqual(['201 null', '201 null']);
+    await api.call('DELETE', `/files/${fileIdOf(uploads[0]!)}`, { token: carl });
+    expect(reasonOf(await upload(carl))).toBe('201 null');
   });
 
   it('has references for its user only', async () => {

@@ -176,6 +176,7 @@ const files: Row[] = [
   ],
   ['Bytes in all files of an organization', bytes(config.ORGANIZATION_FILE_BYTES), '413', '`ORGANIZATION_FILE_BYTES`'],
   ['Drafts of a person or service token', count(config.DRAFTS_PER_TOKEN), '429', '`DRAFTS_PER_TOKEN`'],
+  ['Drafts of a user with browser tokens', count(config.DRAFTS_PER_BROWSER_USER), '429', '`DRAFTS_PER_BROWSER_USER`'],
   ['How long a draft is kept', time(config.DRAFT_AGE_MS), 'it is removed', '`DRAFT_AGE_MS`'],
 ];
 

@@ -1,5 +1,6 @@
 -- Stores a draft for stored bytes, with its answer under an idempotency key if one is given. All or nothing, as in append.sql.
--- $11: the most drafts of the owner.
+-- $11: the most drafts of the owner. A draft of a user with browser tokens ($17) counts only for that user, so that no user can
+-- keep others from uploading.
 with
 lock as materialized (
   select case when $13::text is null then true
@@ -10,7 +11,10 @@ seen as materialized (
 ),
 drafts as materialized (
   select least((select count(*) from (select from files where thread_id is null and owner_person_id = $9 limit $11) p)
-             + (select count(*) from (select from files where thread_id is null and owner_service_token_id = $10 limit $11) s),
+             + (select count(*) from (select from files where thread_id is null and owner_service_token_id = $10
+                                      and owner_user_id is null and $17::text is null limit $11) s)
+             + (select count(*) from (select from files where thread_id is null and owner_service_token_id = $10
+                                      and owner_user_id = $17 limit $11) u),
                $11::integer) as count
 ),
 gate as materialized (

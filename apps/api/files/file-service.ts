@@ -43,7 +43,14 @@ export interface FileServiceOptions {
   files: FileStore;
   blobs: BlobKeeper;
   idempotency: Idempotency;
-  settings: Pick<Config, 'FILE_LIMIT_BYTES' | 'INLINE_FILE_LIMIT_BYTES' | 'DRAFTS_PER_TOKEN' | 'BODY_BYTES_PER_SECOND'>;
+  settings: Pick<
+    Config,
+    | 'FILE_LIMIT_BYTES'
+    | 'INLINE_FILE_LIMIT_BYTES'
+    | 'DRAFTS_PER_TOKEN'
+    | 'DRAFTS_PER_BROWSER_USER'
+    | 'BODY_BYTES_PER_SECOND'
+  >;
 }
 
 type UploadedDraft = Pick<NewDraft, 'file' | 'owner' | 'organizationId'>;
@@ -142,7 +149,8 @@ export class FileService {
 
   private async makeDraft(draft: UploadedDraft, key: RequestKey): Promise<{ body: string }> {
     const { files, settings } = this.options;
-    const maxDrafts = settings.DRAFTS_PER_TOKEN;
+    const isOfUser = draft.owner.userId !== null;
+    const maxDrafts = isOfUser ? settings.DRAFTS_PER_BROWSER_USER : settings.DRAFTS_PER_TOKEN;
     const render = (created_at: string) => JSON.stringify({ file: renderPublicFile({ ...draft.file, created_at }) });
     const answer = key.key === undefined ? undefined : key;
     const stored = await files.storeDraft({ ...draft, maxDrafts, answer, render });

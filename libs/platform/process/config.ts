@@ -259,6 +259,10 @@ const files = {
     'Drafts of one person or service token: uploaded files that are not attached to a Thread yet.',
     between(1, 1_000_000).default(1_000),
   ),
+  DRAFTS_PER_BROWSER_USER: api(
+    'Drafts of one user with browser tokens. They do not count for the service token.',
+    between(1, 1_000_000).default(100),
+  ),
   DRAFT_AGE_MS: services('How long a draft is kept.', atLeast(1).default(DAY_MS)),
   DOWNLOAD_STALL_MS: api('How long a download may stall before it is aborted.', atLeast(100).default(30_000)),
   HOUSEKEEPING_MS: worker(
