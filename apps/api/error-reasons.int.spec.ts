@@ -273,7 +273,7 @@ describe('files', () => {
     expectReason(await attach(threadId, inline('x'.repeat(101))), 'file_too_large');
     const reply = await attach(threadId);
     expectReason(reply, 'too_many_attachments');
-    expect(reply.json.error.message).toBe('A Thread can have at most 1 attachments.');
+    expect(reply.json.error.message).toBe('The limit of attachments per Thread is 1.');
     expect(await stored()).toEqual(before);
   });
 

@@ -195,7 +195,7 @@ export function refusalError(refusal: Refusal): Error {
     case 'draft_not_found':
       return new ApiError('draft_not_found', `There is no draft file ${refusal.fileId}.`);
     case 'too_many_attachments':
-      return new ApiError('too_many_attachments', `A Thread can have at most ${refusal.max} attachments.`);
+      return new ApiError('too_many_attachments', `The limit of attachments per Thread is ${refusal.max}.`);
     case 'reference_taken': {
       const { threadId } = refusal;
       const more = { headers: { [THREAD_HEADER]: threadId }, extended: { threadId } };
