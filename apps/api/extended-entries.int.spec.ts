@@ -82,7 +82,10 @@ test('the list has the optional fields only with extended=true', async () => {
 test('plain and extended streams of one Thread each get their own fields, past and live', async () => {
   const { threadId, runId } = await eventfulThread();
   const [plain, extended] = [await api.openStream(threadId), await api.openStream(threadId, '?extended=true')];
-  const past = (await list(threadId)).length;
+  const entries = await list(threadId);
+  const past = entries.length;
+  const newest = [plain, extended].map(({ response }) => response.headers['spool-last-event-id']);
+  expect(newest).toEqual([undefined, entries.at(-1)!.id]);
   await Promise.all([plain.untilHas(past), extended.untilHas(past)]);
   const fact = { type: 'assistant.text_added', data: { text: 'live', step: 1 } } as const;
   await api.happen(threadId, { type: 'record', runId, attempt: 2, facts: [fact] });

@@ -33,7 +33,10 @@ export class SignedTokens {
     const [key] = this.ownKeys;
     if (key === undefined) throw new Error('BROWSER_TOKEN_KEYS has no key.');
     const header = { alg: ALGORITHM, typ: type, kid: key.id };
-    return new SignJWT(payload).setProtectedHeader(header).setExpirationTime(expiresAt).sign(key.secret);
+    const issuedAt = Math.floor(this.now() / 1_000);
+    // With both times, a client knows the lifetime without trusting its own clock.
+    const token = new SignJWT(payload).setIssuedAt(issuedAt).setExpirationTime(expiresAt);
+    return token.setProtectedHeader(header).sign(key.secret);
   }
 
   /**

@@ -1,5 +1,6 @@
 import { components } from './components.ts';
 import { REASON_HEADER, reasonsOf, THREAD_HEADER } from './error-reasons.ts';
+import { LAST_EVENT_HEADER } from './sse.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { MESSAGE_EXAMPLES, STREAM_EXAMPLE, type Example } from './openapi-examples.ts';
 import { BYTES, refTo, SchemaWriter, type Json } from './openapi-document.ts';
@@ -72,6 +73,9 @@ ${STREAM_EXAMPLE}\`\`\``;
 const AT_REST =
   'With `until=idle`, if `Last-Event-ID` or `after` is the last entry and no Run is active. An EventSource stops reconnecting.';
 
+const LAST_EVENT =
+  'The last entry when the stream was opened, 26 zeros if there is none. Once an entry with this id or a later one has arrived, the past has been sent. Only with `extended=true`.';
+
 /** New reasons may come, so their list is no enum. */
 const reason = (reasons: readonly string[]) =>
   header(
@@ -99,7 +103,11 @@ export function describeSuccess(operation: Operation, examples: Examples): Json 
       // OpenAPI 3.1 cannot describe a stream; generators use the schema for `data`.
       const content = { 'text/event-stream': { schema: { $ref: refTo('ThreadEventLogEntry') } } };
       const headers = { ...limits, ...STREAM_HEADERS };
-      return { [status]: { description: STREAM, headers, content }, 204: { description: AT_REST, headers } };
+      const newest = { [LAST_EVENT_HEADER]: text(LAST_EVENT) };
+      return {
+        [status]: { description: STREAM, headers: { ...headers, ...newest }, content },
+        204: { description: AT_REST, headers },
+      };
     }
     default: {
       const headers = { ...limits, ...(takesIdempotencyKey ? { 'Idempotency-Replayed': REPLAYED } : {}) };

@@ -7,6 +7,9 @@ import type { ErrorEnvelope } from './records.ts';
  */
 export const KEEPALIVE = ': keepalive\n';
 
+/** Names the last entry at the time when a stream opens, so that its reader knows when it has read the past. */
+export const LAST_EVENT_HEADER = 'Spool-Last-Event-Id';
+
 /** Returns the first lines. Clients that lose the connection come back after `retryMs`. */
 export function preamble(retryMs: number): string {
   return `: connected\nretry: ${retryMs}\n`;

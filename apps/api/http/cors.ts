@@ -1,6 +1,6 @@
 import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { REASON_HEADER, THREAD_HEADER } from '#contract';
+import { LAST_EVENT_HEADER, REASON_HEADER, THREAD_HEADER } from '#contract';
 import { BASE_PATH } from './endpoint.ts';
 
 /**
@@ -11,7 +11,15 @@ const ANY_ORIGIN = '*';
 
 const EXPOSED = [
   ...['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'ETag', 'Content-Disposition'],
-  ...['Content-Length', 'Content-Range', 'Accept-Ranges', 'Idempotency-Replayed', REASON_HEADER, THREAD_HEADER],
+  ...[
+    'Content-Length',
+    'Content-Range',
+    'Accept-Ranges',
+    'Idempotency-Replayed',
+    REASON_HEADER,
+    LAST_EVENT_HEADER,
+    THREAD_HEADER,
+  ],
   ...['X-Request-Id', 'Allow'],
 ];
 

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { Authenticator } from '#access';
-import type { operations } from '#contract';
+import { LAST_EVENT_HEADER, type operations } from '#contract';
 import { parseUlid } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveHub } from '#live';
@@ -66,6 +66,7 @@ export class StreamService {
       }),
     );
     if (refusal !== null) throw refusal;
+    if (input.extended) reply.header(LAST_EVENT_HEADER, lastEntryId || FIRST_ID);
     // Fastify adds a HEAD route to each GET route. HEAD opens no stream.
     if (request.method === 'HEAD') return void reply.headers(STREAM_HEADERS).send();
     for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value ?? '');
@@ -107,6 +108,9 @@ export class StreamService {
     }
   }
 }
+
+/** Before every id. */
+const FIRST_ID = '0'.repeat(26);
 
 /** Statuses of Threads without an active Run. */
 const AT_REST = new Set(['IDLE', 'TERMINATED']);
