@@ -89,8 +89,16 @@ module.exports = {
       name: 'libs-use-libs-through-their-index',
       comment: "A lib's public surface is its index.ts; apps, test and bench are above the libs.",
       severity: 'error',
-      from: { path: '^libs/([^/]+)/', pathNot: testFiles },
+      from: { path: '^libs/([^/]+)/', pathNot: [testFiles, '^libs/client/'] },
       to: { path: ours, pathNot: [publicSurfaces, '^libs/$1/'] },
+    },
+    {
+      name: 'client-imports-only-what-it-ships',
+      comment:
+        'The package runs in browsers without the rest: it bundles the one module that builds messages, which imports nothing.',
+      severity: 'error',
+      from: { path: '^libs/client/', pathNot: testFiles },
+      to: { pathNot: ['^libs/client/', '^libs/domain/reduce-thread\\.ts$', '(^|/)node_modules/eventsource-parser/'] },
     },
     {
       name: 'tests-of-libs-use-public-surfaces-and-fixtures',

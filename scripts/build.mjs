@@ -9,10 +9,12 @@ import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
+import { buildClient } from './build-client.mjs';
 import { bundle } from './bundle.mjs';
 
 const root = dirname(import.meta.dirname);
 const dist = join(root, 'dist');
+const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 /** Written last: its time is that of the last complete build. */
 const stamp = join(dist, '.built');
 const sourceFolders = ['apps', 'libs', 'test', 'bench'].map((name) => join(root, name));
@@ -22,6 +24,7 @@ const buildFiles = [
   'package.json',
   'package-lock.json',
   'scripts/build.mjs',
+  'scripts/build-client.mjs',
   'scripts/bundle.mjs',
 ].map((name) => join(root, name));
 
@@ -52,7 +55,6 @@ async function run(program, ...args) {
 async function compile() {
   // The compiler's own memory must not outlive the files it remembers having written.
   if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
-  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
   await run(tsc, '-p', 'tsconfig.json');
 }
 
@@ -64,6 +66,14 @@ async function buildConsole() {
   if (existsSync(built) && sources.every((path) => statSync(path).mtimeMs <= statSync(built).mtimeMs)) return;
   const vite = join(dirname(createRequire(import.meta.url).resolve('vite/package.json')), 'bin', 'vite.js');
   await run(vite, 'build', page, '--logLevel', 'warn');
+}
+
+/** The package for applications: only when a file of it is newer than what was built of it. */
+async function buildClientIfStale() {
+  const sources = [...walk(join(root, 'libs/client')), join(root, 'libs/domain/reduce-thread.ts'), ...buildFiles];
+  const built = join(dist, 'client', 'package.json');
+  if (existsSync(built) && sources.every((path) => statSync(path).mtimeMs <= statSync(built).mtimeMs)) return;
+  await buildClient((project) => run(tsc, '-p', project));
 }
 
 function copyAsIs() {
@@ -89,7 +99,7 @@ function removeOrphans() {
 if (!process.argv.includes('--if-stale') || isStale()) {
   if (process.argv.includes('--if-stale')) process.stderr.write('Building; it takes about a minute.\n');
   const startedAt = new Date();
-  const [writeBundles] = await Promise.all([bundle(), compile(), buildConsole()]);
+  const [writeBundles] = await Promise.all([bundle(), compile(), buildConsole(), buildClientIfStale()]);
   copyAsIs();
   removeOrphans(); // Also removes chunks of older bundles.
   writeBundles();

@@ -5,7 +5,7 @@ import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const MANIFEST = resolve(import.meta.dirname, '../docs/openapi-tools');
+const MANIFEST = resolve('test/docs/openapi-tools');
 const FILES = ['package.json', 'package-lock.json'];
 /** Some of the tools need Node 22. */
 const NODE_MAJOR = '24';

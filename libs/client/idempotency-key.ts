@@ -1,0 +1,4 @@
+/** Returns a random Idempotency-Key. */
+export function newKey(): string {
+  return crypto.randomUUID();
+}

@@ -1,0 +1,91 @@
+import { SpoolError } from './errors.ts';
+import type { Http } from './http.ts';
+import { ThreadStream } from './thread-stream.ts';
+import type { Question, RunSummary } from './types.ts';
+
+export interface AnswerOptions {
+  /** Milliseconds after which `answer` throws `timeout`. The Run continues. Default: none. */
+  timeoutMs?: number;
+}
+
+/** The result of a Run, or what it asks. */
+export type Answer =
+  | { status: 'completed'; text: string; questions: []; run: RunSummary }
+  | { status: 'waiting_input'; text: null; questions: Question[]; run: RunSummary };
+
+/** A Run of a Thread. */
+export class Run {
+  constructor(
+    private readonly http: Http,
+    readonly threadId: string,
+    readonly id: string,
+  ) {}
+
+  async get(signal?: AbortSignal): Promise<RunSummary> {
+    const path = `/threads/${this.threadId}/runs/${this.id}`;
+    const { run } = await this.http.json<{ run: RunSummary }>({
+      method: 'GET',
+      path,
+      query: { extended: 'true' },
+      signal,
+    });
+    return run;
+  }
+
+  /**
+   * Waits until the Run has completed or asks a person. Throws SpoolError: `run_not_completed` if it fails, is cancelled or
+   * expires, and `timeout`.
+   */
+  async answer({ timeoutMs }: AnswerOptions = {}): Promise<Answer> {
+    const closing = new AbortController();
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => closing.abort(), timeoutMs);
+    try {
+      const answer = await this.follow(closing.signal);
+      if (answer !== null) return answer;
+    } catch (error) {
+      if (!closing.signal.aborted) throw error;
+    } finally {
+      clearTimeout(timer);
+      closing.abort();
+    }
+    throw new SpoolError('timeout', `The Run has not ended after ${timeoutMs} ms.`);
+  }
+
+  /** Reads the Run again whenever its status may have changed. Returns null if the signal aborts. */
+  private async follow(signal: AbortSignal): Promise<Answer | null> {
+    const first = toAnswer(await this.get(signal));
+    if (first !== null) return first;
+    // The ids of a Run's entries are later than its own.
+    const stream = new ThreadStream(this.http, this.threadId, { after: this.id, signal });
+    for await (const { type, runId } of stream) {
+      if (runId !== this.id || !CHANGES.has(type)) continue;
+      const answer = toAnswer(await this.get(signal));
+      if (answer !== null) return answer;
+    }
+    return null;
+  }
+}
+
+/** The entries after which a Run may have ended or wait for a person. */
+const CHANGES: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'tool.confirmation.required']);
+
+/** Returns null if the Run is still working. */
+function toAnswer(run: RunSummary): Answer | null {
+  const { status, finalOutput, error, requests = [] } = run;
+  switch (status) {
+    case 'completed':
+      return { status, text: finalOutput?.text ?? '', questions: [], run };
+    case 'waiting_input':
+      return { status, text: null, questions: requests.filter(({ state }) => state === 'pending'), run };
+    case 'failed':
+    case 'cancelled':
+    case 'expired':
+      throw new SpoolError('run_not_completed', error?.message ?? `The Run is ${status}.`, {
+        reason: error?.code ?? status,
+      });
+    case 'queued':
+    case 'booting':
+    case 'running':
+      return null;
+  }
+}

@@ -1,0 +1,180 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { parseError, SpoolError } from './errors.ts';
+import type { Http } from './http.ts';
+import type { LogEntry } from './types.ts';
+import { delay, jitteredBackoff } from './wait.ts';
+
+/**
+ * `catching-up`: it reads entries from before it was opened. `live`: it has read them. `reconnecting`: the connection broke,
+ * or could not be opened; `error` says why. `ended`: it was closed, has ended with `until`, or failed.
+ */
+export type StreamStatus = 'catching-up' | 'live' | 'reconnecting' | 'ended';
+
+export interface StreamOptions {
+  /** Starts after this entry, such as the `lastEventId` of a page of messages. Default: with the first entry. */
+  after?: string | undefined;
+  /** Ends when no Run is active and all entries are delivered. A Run that waits for a person is active. */
+  until?: 'idle' | undefined;
+  /** Called with each new status. */
+  onStatus?: ((status: StreamStatus) => void) | undefined;
+  /** Closes the stream. */
+  signal?: AbortSignal | undefined;
+}
+
+const FIRST = '0'.repeat(26);
+/** The service sends a line at least every 15 s, so the connection is dead after three missing ones. */
+const SILENCE_MS = 45_000;
+
+/**
+ * The entries of a Thread, each once and in order. It resumes after lost connections, lost processes, 429 and 5xx, for as
+ * long as it takes. Leave the loop or call `close` to end it. That closes the connection and changes nothing else: Runs continue.
+ */
+export class ThreadStream implements AsyncIterable<LogEntry> {
+  /** The last entry that was handled. */
+  lastEventId: string;
+  /** Why it is reconnecting or has failed; else null. */
+  error: SpoolError | null = null;
+  private current: StreamStatus = 'catching-up';
+  private readonly closing = new AbortController();
+  private isComplete = false;
+
+  constructor(
+    private readonly http: Http,
+    private readonly threadId: string,
+    private readonly options: StreamOptions,
+  ) {
+    this.lastEventId = options.after ?? FIRST;
+    const { signal } = options;
+    if (signal?.aborted) this.close();
+    else signal?.addEventListener('abort', () => this.close(), { once: true });
+  }
+
+  get status(): StreamStatus {
+    return this.current;
+  }
+
+  close(): void {
+    this.closing.abort();
+    this.enter('ended');
+  }
+
+  /** Throws SpoolError if the service refuses the stream, for example with 404. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<LogEntry, void, undefined> {
+    try {
+      for (let failures = 0; !this.isOver;) {
+        try {
+          for await (const entry of this.connect()) {
+            failures = 0;
+            yield entry;
+            // Only now, so that a loop that starts again gets an entry again that it did not handle.
+            this.lastEventId = entry.id;
+          }
+          this.error = null;
+        } catch (error) {
+          if (this.closing.signal.aborted) return;
+          this.error = error as SpoolError;
+          if (!(error instanceof SpoolError && error.isRetryable)) throw error;
+        }
+        if (this.isOver) return;
+        this.enter('reconnecting');
+        await delay(jitteredBackoff(++failures, this.error?.retryAfter), this.closing.signal).catch(() => undefined);
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  private get isOver(): boolean {
+    return this.isComplete || this.closing.signal.aborted;
+  }
+
+  private enter(status: StreamStatus): void {
+    if (status === this.current || this.current === 'ended') return;
+    this.current = status;
+    this.options.onStatus?.(status);
+  }
+
+  /** Yields the entries of one connection. Returns when it ends, and throws when it breaks or is refused. */
+  private async *connect(): AsyncGenerator<LogEntry, void, undefined> {
+    const connection = new AbortController();
+    const stop = (): void => connection.abort();
+    this.closing.signal.addEventListener('abort', stop, { once: true });
+    try {
+      const response = await this.http.sendOnce({
+        method: 'GET',
+        path: `/threads/${this.threadId}/events/stream`,
+        query: { extended: 'true', until: this.options.until },
+        headers: { 'Last-Event-ID': this.lastEventId },
+        signal: connection.signal,
+      });
+      if (response.status === 204) return void (this.isComplete = true);
+      if (!response.headers.get('content-type')?.startsWith('text/event-stream') || response.body === null) {
+        throw new SpoolError('no_response', 'The response is not a stream of events.', { status: response.status });
+      }
+      const newest = response.headers.get('spool-last-event-id');
+      this.catchUp(newest);
+      for await (const frame of framesOf(response.body, connection, () => this.enter('live'))) {
+        const entry = this.take(frame);
+        if (entry !== null) {
+          yield entry;
+          this.catchUp(newest);
+        } else if (this.isComplete) return;
+      }
+    } finally {
+      this.closing.signal.removeEventListener('abort', stop);
+      stop();
+    }
+  }
+
+  /** Without the header, of an earlier release, the first keepalive shows that nothing is left to send. */
+  private catchUp(newest: string | null): void {
+    this.error = null;
+    this.enter(newest !== null && this.lastEventId >= newest ? 'live' : 'catching-up');
+  }
+
+  /** Returns the entry of a frame, or null. */
+  private take({ event, data }: EventSourceMessage): LogEntry | null {
+    if (event === 'thread.event') {
+      const entry = JSON.parse(data) as LogEntry;
+      return entry.id > this.lastEventId ? entry : null;
+    }
+    if (event === 'thread.idle') this.isComplete = true;
+    if (event === 'thread.error') this.fail(data);
+    return null;
+  }
+
+  private fail(data: string): void {
+    const { code = 'invalid_response', message = data, reason } = parseError(data) ?? {};
+    // The next request gets a 401 and renews the token.
+    const canResume = reason === 'token_expired' && this.http.canRenew;
+    if (!canResume) throw new SpoolError(code, message, { reason });
+  }
+}
+
+/** Yields the frames of a response. Throws SpoolError when it breaks or is silent for too long. */
+async function* framesOf(
+  body: ReadableStream<Uint8Array>,
+  connection: AbortController,
+  onKeepalive: () => void,
+): AsyncGenerator<EventSourceMessage, void, undefined> {
+  const frames: EventSourceMessage[] = [];
+  const onComment = (comment: string): void => {
+    if (comment.trim() === 'keepalive') onKeepalive();
+  };
+  const parser = createParser({ onEvent: (frame) => frames.push(frame), onComment });
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  for (;;) {
+    // Only while it waits: a slow loop is no silence of the service.
+    const silence = setTimeout(() => connection.abort(), SILENCE_MS);
+    const { done, value } = await reader
+      .read()
+      .catch((cause: unknown) => {
+        throw new SpoolError('no_response', 'The stream broke.', { cause });
+      })
+      .finally(() => clearTimeout(silence));
+    if (done) return;
+    parser.feed(decoder.decode(value, { stream: true }));
+    while (frames.length > 0) yield frames.shift()!;
+  }
+}
