@@ -273,7 +273,7 @@ describe('a browser token', () => {
     expect(new Set(uploads.map(fileIdOf)).size).toBe(2);
   });
 
-  it('can fill the drafts of its user, and of nobody else', async () => {
+  it('can fill the drafts of its user, and of no one else', async () => {
     const carl = await tokenFor({ userId: 'carl' });
     const uploads = [await upload(carl), await upload(await tokenFor({ userId: 'carl' })), await upload(carl)];
     expect(uploads.map(reasonOf)).toEqual(['201 null', '201 null', '429 too_many_drafts']);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { eventually, faultProxy, type FaultProxy } from '#testing';
 import { Balancer } from '../support/balancer.ts';
+import { CLIENT_TYPES, generateClientTypes } from '../support/client-types.ts';
 import { postEvents, readLog, send, type Caller, type ThreadAnswer } from '../support/client.ts';
 import { installOpenApiTools, type OpenApiTools } from '../support/openapi-tools.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
@@ -96,6 +97,10 @@ test(
   },
   SET_UP_MS,
 );
+
+test('the types of @spool/client are those of the document: npm run client-types writes them', async () => {
+  expect(await readFile(CLIENT_TYPES, 'utf8')).toBe(await generateClientTypes());
+});
 
 test.each(Object.entries(DOCUMENTS))(
   'the linters report only the missing licence and contact in the %s document',

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually, faultProxy, spawnNode, type SpawnedNode } from '#testing';
 import {
@@ -29,8 +29,8 @@ import { embeddedDataDir, expectOperatorsWalk, NPX_SPOOL } from '../support/newc
 
 /**
  * What docs/api shows is what happens: each page's commands are typed in one shell, in their order, beside a running `npm
- * start`, and print what stands below them (`…` for what differs from time to time). `sh` is run; `js <file>` and `html <file>` are files that an `sh` block,
- * generic-clients.e2e.spec.ts or browsers.e2e.spec.ts uses; `text` is what the `sh` block above it prints.
+ * start`, and print what stands below them (`…` for what differs from time to time). `sh` is run; `js <file>` and `html <file>` are files
+ * that an `sh` block, generic-clients.e2e.spec.ts or browsers.e2e.spec.ts uses; `text` is what the `sh` block above it prints.
  */
 const run = promisify(execFile);
 
@@ -128,7 +128,12 @@ describe('docs/api', () => {
     const parts = blocks.flatMap(({ language, code }, i) => (language === 'sh' ? [`echo "@@${i}@@"\n${code}`] : []));
     const script = [NPX_SPOOL, page === 'quickstart.md' ? '' : SET_UP, ...parts].join('\n');
     const { PATH, HOME } = process.env;
-    const options = { cwd: await openDesk(page), env: { PATH, HOME }, timeout: RUN_TIMEOUT_MS };
+    const desk = await openDesk(page);
+    if (page === 'client.md') {
+      await mkdir(join(desk, 'node_modules/@spool'), { recursive: true });
+      await symlink(resolve('dist/client'), join(desk, 'node_modules/@spool/client'));
+    }
+    const options = { cwd: desk, env: { PATH, HOME }, timeout: RUN_TIMEOUT_MS };
     const { stdout } = await run('/bin/sh', ['-euc', script], options).catch((error: Error & { stdout: string }) => {
       throw new Error(`${page}: ${error.message}\n${error.stdout}`);
     });
