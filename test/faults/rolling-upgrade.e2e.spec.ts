@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { AccessStore } from '#access';
 import { asOwner, describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { expectHealthy, expectWholeLog } from '../support/checks.ts';
@@ -182,7 +183,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
   beforeAll(async () => {
     release = buildRelease(previous);
     fakeProvider = await FakeProvider.start();
-    const env = { ...fakeProvider.env, LEASE_MS: String(LEASE_MS) };
+    const env = { ...fakeProvider.env, LEASE_MS: String(LEASE_MS), BROWSER_TOKEN_KEYS: `k1:${'a'.repeat(43)}=` };
     system = await startSystem({ queueUrl: redisUrl().url, env, manifest: fakeProvider.manifest });
     const apis = await Promise.all([system.startApi(), system.startApi(preloadOf(release), release)]);
     [newApi, oldApi] = [apis[0].caller, apis[1].caller];
@@ -295,5 +296,51 @@ describeUpgrade('a Thread and a Run of both releases', () => {
       await expectHealthy(system.database);
     },
     upTo(120_000),
+  );
+
+  async function upload({ baseUrl, token, agentId }: Caller): Promise<string> {
+    const body = new FormData();
+    body.append('file', new Blob(['hello']), 'a.txt');
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${baseUrl}/agents/${agentId}/files`, { method: 'POST', headers, body });
+    expect(response.status).toBe(201);
+    return ((await response.json()) as { file: { id: string } }).file.id;
+  }
+
+  test(
+    'browser tokens need this release, and the previous one serves what they made to their service token',
+    async () => {
+      const { pool } = system.database;
+      const owned = 'select organization_id as id from agents where id = $1';
+      const { rows } = await pool.query<{ id: string }>(owned, [newApi.agentId]);
+      const wanted = { kind: 'service', organizationId: rows[0]!.id, agentIds: [newApi.agentId], name: 'app' } as const;
+      const { token } = await new AccessStore(pool).mintToken(wanted);
+      const [byNew, byOld] = [newApi, oldApi].map((api) => ({ ...api, token })) as [Caller, Caller];
+      const rights = { userId: 'ada', verbs: ['read', 'send', 'upload'] };
+      const ada = {
+        ...newApi,
+        token: (await send<{ token: string }>(byNew, 'POST', '/browser-tokens', rights)).body.token,
+      };
+      const agent = `/agents/${newApi.agentId}`;
+      expect((await send({ ...oldApi, token: ada.token }, 'GET', agent)).status).toBe(401);
+
+      const key = { 'idempotency-key': 'first' };
+      const create = (by: Caller, userId: string, headers = {}) =>
+        send<ThreadAnswer>(by, 'POST', `${agent}/threads`, { userId }, headers);
+      const { id: threadId } = (await create(ada, 'ada', key)).body.thread;
+      expect((await create(byOld, 'ada', key)).body.thread.id).not.toBe(threadId);
+      const script = scriptText('with a file', { pieces: 1, pauseMs: 0, tools: [] });
+      const resources = [{ type: 'file', file_id: await upload(ada) }];
+      expect((await postEvents(byOld, threadId, { type: 'user_message', text: script, resources })).status).toBe(200);
+      await onlyWorker(true);
+      const isDone = async (): Promise<boolean> => (await getThread(ada, threadId)).body.run?.status === 'completed';
+      await eventually(isDone, { what: 'the Run is completed', timeoutMs: 30_000 });
+
+      const bobs = (await create(byOld, 'bob')).body.thread.id;
+      const hidden = [`/threads/${bobs}`, `/files/${await upload(byOld)}`];
+      const statuses = await Promise.all(hidden.map(async (path) => (await send(ada, 'GET', path)).status));
+      expect(statuses).toEqual([404, 404]);
+    },
+    upTo(60_000),
   );
 });
