@@ -33,6 +33,7 @@ export const NIGHT_PARTS = {
   clients: {
     what: 'generated clients, EventSource libraries',
     nightOnly: ['test/docs/clients\\.e2e', 'test/faults/generic-clients\\.e2e'],
+    long: ['libs/client/thread-stream\\.unit'],
   },
   workers: { what: '100 kills of workers', long: ['libs/run-engine/lease-stall\\.int', 'test/faults/workers\\.e2e'] },
   'model-workers': { what: 'kills of workers of `model` Runs', long: ['test/faults/model-workers\\.e2e'] },
