@@ -98,7 +98,13 @@ module.exports = {
         'The package runs in browsers without the rest: it bundles the one module that builds messages, which imports nothing.',
       severity: 'error',
       from: { path: '^libs/client/', pathNot: testFiles },
-      to: { pathNot: ['^libs/client/', '^libs/domain/reduce-thread\\.ts$', '(^|/)node_modules/eventsource-parser/'] },
+      to: {
+        pathNot: [
+          '^libs/client/',
+          '^libs/domain/reduce-thread\\.ts$',
+          '(^|/)node_modules/(eventsource-parser|(@types/)?react)/',
+        ],
+      },
     },
     {
       name: 'tests-of-libs-use-public-surfaces-and-fixtures',
@@ -174,8 +180,8 @@ module.exports = {
     {
       name: 'production-needs-no-dev-dependency',
       severity: 'error',
-      // The page is bundled: what it is made of is needed where it is built.
-      from: { path: ours, pathNot: `${testCode}|^apps/console/` },
+      // The page is bundled: what it is made of is needed where it is built. An application brings its own React.
+      from: { path: ours, pathNot: `${testCode}|^apps/console/|^libs/client/react\\.ts$` },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
     {

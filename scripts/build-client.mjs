@@ -1,4 +1,4 @@
-/** Builds the package `@spool/client` into dist/client, ready for `npm pack`: one module, its types, its manifest and its page. */
+/** Builds the package `@spool/client` into dist/client, ready for `npm pack`: its modules, their types, its manifest and its page. */
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -8,17 +8,27 @@ const source = join(root, 'libs/client');
 /** Files of the package as they are. A manifest beside the code would be the manifest of the code, for Node and compilers. */
 const asIs = join(source, 'package');
 const target = join(root, 'dist/client');
-const manifest = JSON.parse(readFileSync(join(asIs, 'package.json'), 'utf8'));
+const readJson = (path) => JSON.parse(readFileSync(path, 'utf8'));
+const { version } = readJson(join(root, 'package.json'));
+const manifest = { ...readJson(join(asIs, 'package.json')), version };
+
+/** Leaves the first module out of the others, so that an application has each class once. */
+const importIndex = {
+  name: 'import-index',
+  resolveId: (id) => (id === './index.ts' ? { id: './index.js', external: true } : null),
+};
 
 /** `compile` runs tsc with a project. */
 export async function buildClient(compile) {
   rmSync(target, { recursive: true, force: true });
-  const external = Object.keys(manifest.dependencies);
-  const bundle = await rolldown({ input: join(source, 'index.ts'), external, platform: 'neutral' });
-  await Promise.all([
-    bundle.write({ dir: target, format: 'esm', comments: { annotation: true, jsdoc: false, legal: true } }),
-    compile(join(source, 'tsconfig.json')),
-  ]);
+  const external = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  const write = async (entry, plugins) => {
+    const input = join(source, `${entry}.ts`);
+    const bundle = await rolldown({ input, external, plugins, platform: 'neutral' });
+    const comments = { annotation: true, jsdoc: false, legal: true };
+    await bundle.write({ file: join(target, `${entry}.js`), format: 'esm', comments });
+  };
+  await Promise.all([write('index'), write('react', [importIndex]), compile(join(source, 'tsconfig.json'))]);
   // Old bundlers and compilers look for `.js`.
   for (const entry of readdirSync(join(target, 'types'), { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
@@ -26,5 +36,6 @@ export async function buildClient(compile) {
     writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/(from '\.[^']+)\.ts'/g, "$1.js'"));
   }
   // Last: the time of the manifest is that of the last complete build.
-  for (const file of readdirSync(asIs)) copyFileSync(join(asIs, file), join(target, file));
+  copyFileSync(join(asIs, 'README.md'), join(target, 'README.md'));
+  writeFileSync(join(target, 'package.json'), JSON.stringify(manifest, null, 2));
 }

@@ -2,18 +2,19 @@ import type { Http } from './http.ts';
 import type { FileLink, PublicFile } from './types.ts';
 import { newKey } from './idempotency-key.ts';
 
-/** A file to upload. A `File` of a browser or of Node has a name; a `Blob` needs one. */
-export type Upload = File | { name: string; content: Blob };
+/** A file to upload. A `File` of a browser or of Node has a name; other content needs one. */
+export type Upload = File | { name: string; content: Blob | Uint8Array<ArrayBuffer> | string };
 
 export class Files {
   constructor(private readonly http: Http) {}
 
   /** Uploads a draft: a file that a message can carry, within 24 hours. */
   async upload(agentId: string, file: Upload, { key = newKey() }: { key?: string } = {}): Promise<PublicFile> {
-    const [name, content] = 'content' in file ? [file.name, file.content] : [file.name, file];
+    const given = 'content' in file ? file.content : file;
+    const content = given instanceof Blob ? given : new Blob([given]);
     const body = (): FormData => {
       const form = new FormData();
-      form.append('file', content, name);
+      form.append('file', content, file.name);
       return form;
     };
     const path = `/agents/${agentId}/files`;

@@ -13,11 +13,13 @@ export interface Call {
   body?: () => FormData;
   headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
+  /** Default: 8. */
+  attempts?: number | undefined;
 }
 
 export type Fetch = typeof globalThis.fetch;
 
-const MAX_ATTEMPTS = 8;
+const ATTEMPTS = 8;
 
 /** Sends requests to the API. */
 export class Http {
@@ -41,15 +43,16 @@ export class Http {
   }
 
   /**
-   * Sends a request until its response is final, at most 8 times. Every call must be safe to repeat: a POST needs an
+   * Sends a request until its response is final, or the attempts are used up. Every call must be safe to repeat: a POST needs an
    * Idempotency-Key. Throws SpoolError, or the signal's reason.
    */
   async send(call: Call): Promise<Response> {
+    const { attempts = ATTEMPTS } = call;
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.sendOnce(call);
       } catch (error) {
-        if (!(error instanceof SpoolError && error.isRetryable) || attempt === MAX_ATTEMPTS) throw error;
+        if (!(error instanceof SpoolError && error.isRetryable) || attempt === attempts) throw error;
         await delay(jitteredBackoff(attempt, error.retryAfter), call.signal);
       }
     }

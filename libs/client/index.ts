@@ -6,4 +6,14 @@ export type { MessagesOptions, SendOptions, Thread } from './thread.ts';
 export type { StreamOptions, StreamStatus, ThreadStream } from './thread-stream.ts';
 export type { GetToken } from './token-source.ts';
 export type * from './types.ts';
-export { reduceThread, type Message, type MessagePart, type ThreadMessages } from '../domain/reduce-thread.ts';
+export {
+  currentRun,
+  openQuestions,
+  reduceThread,
+  type CurrentRun,
+  type Message,
+  type MessagePart,
+  type OpenQuestion,
+  type ThreadMessages,
+  type ThreadUsage,
+} from '../domain/reduce-thread.ts';

@@ -15,8 +15,8 @@ export interface StreamOptions {
   after?: string | undefined;
   /** Ends when no Run is active and all entries are delivered. A Run that waits for a person is active. */
   until?: 'idle' | undefined;
-  /** Called with each new status. */
-  onStatus?: ((status: StreamStatus) => void) | undefined;
+  /** Called with each new status, and with the reason why it is reconnecting or has failed. */
+  onStatus?: ((status: StreamStatus, error: SpoolError | null) => void) | undefined;
   /** Closes the stream. */
   signal?: AbortSignal | undefined;
 }
@@ -24,6 +24,8 @@ export interface StreamOptions {
 const FIRST = '0'.repeat(26);
 /** The service sends a line at least every 15 s, so the connection is dead after three missing ones. */
 const SILENCE_MS = 45_000;
+/** A connection that lasted this long was good, even if nothing happened in the Thread. */
+const HEALTHY_MS = 5_000;
 
 /**
  * The entries of a Thread, each once and in order. It resumes after lost connections, lost processes, 429 and 5xx, for as
@@ -62,6 +64,7 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
   async *[Symbol.asyncIterator](): AsyncGenerator<LogEntry, void, undefined> {
     try {
       for (let failures = 0; !this.isOver;) {
+        const beganAt = performance.now();
         try {
           for await (const entry of this.connect()) {
             failures = 0;
@@ -77,6 +80,8 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
         }
         if (this.isOver) return;
         this.enter('reconnecting');
+        // A proxy that ends idle connections is no failure of the service.
+        if (performance.now() - beganAt >= HEALTHY_MS) failures = 0;
         await delay(jitteredBackoff(++failures, this.error?.retryAfter), this.closing.signal).catch(() => undefined);
       }
     } finally {
@@ -91,7 +96,7 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
   private enter(status: StreamStatus): void {
     if (status === this.current || this.current === 'ended') return;
     this.current = status;
-    this.options.onStatus?.(status);
+    this.options.onStatus?.(status, this.error);
   }
 
   /** Yields the entries of one connection. Returns when it ends, and throws when it breaks or is refused. */

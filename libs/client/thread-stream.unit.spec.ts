@@ -140,6 +140,30 @@ test('a connection that is silent for 45 s is replaced', async () => {
 });
 
 test.each([
+  ['at once, so the pauses grow', 0, 4],
+  ['after a while, so the pauses stay short', 10_000, 6],
+])('a connection without entries ends %s', async (_, lastsMs, expected) => {
+  const service = new ScriptedService((asked) => {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        const timer = setTimeout(() => controller.close(), lastsMs);
+        asked.signal!.addEventListener('abort', () => {
+          clearTimeout(timer);
+          controller.error(asked.signal!.reason);
+        });
+      },
+    });
+    return { headers: STREAM, body };
+  });
+  const stream = service.client().thread('T').stream();
+  const read = readAll(stream);
+  await jest.advanceTimersByTimeAsync(5 * lastsMs + 5_000);
+  expect(service.asked).toHaveLength(expected);
+  stream.close();
+  await read;
+});
+
+test.each([
   ['404', refusal(404, 'not_found', { 'spool-error-reason': 'thread_not_found' }), ['not_found', 'thread_not_found']],
   ['403', refusal(403, 'forbidden'), ['forbidden', undefined]],
 ])('a %s is final', async (_, answer, [code, reason]) => {

@@ -25,6 +25,9 @@ export interface MessagesOptions {
   limit?: number;
   /** The `nextCursor` of the page of newer messages. */
   before?: string;
+  /** How often the request is sent until it succeeds. Default: 8. */
+  attempts?: number;
+  signal?: AbortSignal;
 }
 
 /** A conversation. Making this object sends no request. */
@@ -73,8 +76,9 @@ export class Thread {
   }
 
   /** Returns a page of whole messages, the newest page first. */
-  messages({ limit, before }: MessagesOptions = {}): Promise<MessagesPage> {
-    return this.http.json({ method: 'GET', path: `${this.path()}/messages`, query: { limit, before } });
+  messages({ limit, before, attempts, signal }: MessagesOptions = {}): Promise<MessagesPage> {
+    const path = `${this.path()}/messages`;
+    return this.http.json({ method: 'GET', path, query: { limit, before }, attempts, signal });
   }
 
   /** Returns the entries of the log, the past ones and all that follow. Reading it changes nothing. */

@@ -98,6 +98,29 @@ export interface ThreadMessages {
   messages: readonly Message[];
   /** Files that were attached since the last message of the user. The next message carries them. */
   attached?: readonly FilePart[] | undefined;
+  /** The tokens of the model steps that ended in the entries; absent if there are none. Messages of the API do not say it. */
+  usage?: ThreadUsage | undefined;
+}
+
+export interface ThreadUsage {
+  inputTokens: number;
+  outputTokens: number;
+}
+
+/** The Run that is active, else the last one. */
+export interface CurrentRun {
+  id: string;
+  status: 'queued' | 'waiting_input' | AgentMessage['status'];
+}
+
+/** A request that no one has decided. */
+export interface OpenQuestion {
+  requestId: string;
+  runId: string;
+  toolCallId: string;
+  toolName: string;
+  title: string | null;
+  toolInput: Record<string, unknown> | null;
 }
 
 /**
@@ -114,12 +137,38 @@ export function reduceThread(
   return fold.result();
 }
 
+/** Returns the Run that works or waits for a person, else the next queued one, else the last one; null if there is none. */
+export function currentRun(messages: readonly Message[]): CurrentRun | null {
+  const answers = messages.filter(({ role }) => role === 'agent') as AgentMessage[];
+  const active = answers.find(({ status }) => status === 'running');
+  if (active !== undefined) {
+    return { id: active.runId, status: openQuestions([active]).length > 0 ? 'waiting_input' : 'running' };
+  }
+  const answered = new Set(answers.map(({ runId }) => runId));
+  const queued = messages.find(({ runId }) => runId !== null && !answered.has(runId));
+  if (queued?.runId) return { id: queued.runId, status: 'queued' };
+  const last = answers.at(-1);
+  return last === undefined ? null : { id: last.runId, status: last.status };
+}
+
+/** Returns the requests that wait for a decision, oldest first. */
+export function openQuestions(messages: readonly Message[]): OpenQuestion[] {
+  return messages.flatMap(({ runId, parts }) =>
+    parts.flatMap((part) => {
+      if (part.type !== 'tool_call' || part.approval?.state !== 'pending' || runId === null) return [];
+      const { toolCallId, toolName, title, toolInput, approval } = part;
+      return [{ requestId: approval.requestId, runId, toolCallId, toolName, title, toolInput }];
+    }),
+  );
+}
+
 const NONE: readonly FilePart[] = [];
 const ENDINGS: Record<string, AgentMessage['status']> = { cancelled: 'cancelled', expired: 'expired' };
 
 class Fold {
   private messages: Message[];
   private attached: readonly FilePart[];
+  private usage: ThreadUsage | undefined;
   /** Whether `messages` is a copy, and the messages and parts that are copies or new. Only these may change. */
   private isCopy = false;
   private readonly copies = new Set<object>();
@@ -127,12 +176,14 @@ class Fold {
   constructor(private readonly previous: ThreadMessages) {
     this.messages = previous.messages as Message[];
     this.attached = previous.attached ?? NONE;
+    this.usage = previous.usage;
   }
 
   result(): ThreadMessages {
-    const { previous, messages, attached } = this;
-    const isSame = messages === previous.messages && attached === (previous.attached ?? NONE);
-    return isSame ? previous : { messages, attached };
+    const { previous, messages, attached, usage } = this;
+    const isSame =
+      messages === previous.messages && attached === (previous.attached ?? NONE) && usage === previous.usage;
+    return isSame ? previous : { messages, attached, ...(usage && { usage }) };
   }
 
   add(entry: MessageEntry): void {
@@ -158,6 +209,9 @@ class Fold {
         break;
       case 'session.status':
         if (entry.content === 'decided') this.decide(runId, entry);
+        break;
+      case 'usage.updated':
+        this.usage = addUsage(this.usage, entry.content);
         break;
       case 'run.completed':
       case 'run.failed':
@@ -377,4 +431,22 @@ function isOpen(part: MessagePart): part is TextPart {
 
 function toFile({ content, name, kind, action }: MessageEntry): FilePart {
   return { type: 'file', fileId: content, name: name ?? null, kind: kind ?? null, action: action ?? null };
+}
+
+/** `content`: the JSON of a `usage.updated` entry. Adds nothing if it is something else. */
+function addUsage(sum: ThreadUsage | undefined, content: string): ThreadUsage | undefined {
+  const { inputTokens = 0, outputTokens = 0 } = parseUsage(content);
+  if (inputTokens === 0 && outputTokens === 0) return sum;
+  return {
+    inputTokens: (sum?.inputTokens ?? 0) + inputTokens,
+    outputTokens: (sum?.outputTokens ?? 0) + outputTokens,
+  };
+}
+
+function parseUsage(content: string): Partial<ThreadUsage> {
+  try {
+    return JSON.parse(content) as Partial<ThreadUsage>;
+  } catch {
+    return {};
+  }
 }

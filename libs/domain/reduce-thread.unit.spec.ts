@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { reduceThread, type AgentMessage, type Message, type MessageEntry } from './reduce-thread.ts';
+import {
+  currentRun,
+  openQuestions,
+  reduceThread,
+  type AgentMessage,
+  type Message,
+  type MessageEntry,
+} from './reduce-thread.ts';
 
 let count = 0;
 const entry = (type: string, content: string, more: Partial<MessageEntry> = {}): MessageEntry => {
@@ -123,4 +130,34 @@ test('keeps the object of each message and part that an entry does not change', 
   expect(next.messages[1]).not.toBe(view.messages[1]);
   expect(next.messages[1]?.parts[0]).toBe(view.messages[1]?.parts[0]);
   expect(view.messages[1]?.parts[1]).toMatchObject({ state: 'running' });
+});
+
+const later = (runId: string) => asked({ runId });
+test.each<[string, MessageEntry[], ReturnType<typeof currentRun>]>([
+  ['nothing', [], null],
+  ['a message', [asked()], { id: 'R', status: 'queued' }],
+  [
+    'an answer before a queued message',
+    [asked(), entry('run.started', 'R'), later('Q')],
+    { id: 'R', status: 'running' },
+  ],
+  ['a question', [asked(), request], { id: 'R', status: 'waiting_input' }],
+  ['a decided question', [asked(), request, decided('allow_once')], { id: 'R', status: 'running' }],
+  ['an answer that ended', [asked(), entry('run.failed', 'cancelled')], { id: 'R', status: 'cancelled' }],
+  ['a message after it', [asked(), entry('run.completed', 'R'), later('Q')], { id: 'Q', status: 'queued' }],
+])('the current Run after %s', (_, entries, expected) => {
+  expect(currentRun(fold(...entries))).toEqual(expected);
+});
+
+test('lists the questions that no one has decided, and adds the tokens of the steps', () => {
+  const other = entry('tool.confirmation.required', 'Q2', { ...call, toolCallId: 'C2' });
+  const entries = [asked(), request, other, decided('reject_once')];
+  const usage = [1, 2].map((n) => entry('usage.updated', `{"inputTokens":${n},"outputTokens":${10 * n}}`));
+  const state = reduceThread([...entries, ...usage]);
+  const { toolName, toolInput } = call;
+  expect(openQuestions(state.messages)).toEqual([
+    { requestId: 'Q2', runId: 'R', toolCallId: 'C2', toolName, title: null, toolInput },
+  ]);
+  expect(state.usage).toEqual({ inputTokens: 3, outputTokens: 30 });
+  expect(reduceThread([asked()], state).usage).toBe(state.usage);
 });

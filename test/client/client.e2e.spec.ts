@@ -1,11 +1,9 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { connect, createServer as createTcpServer, type AddressInfo, type Server as TcpServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { AccessStore } from '#access';
 import { reduceThread, type LogEntry, type ThreadMessages } from '#client';
 import {
   describeInBrowser,
@@ -19,6 +17,7 @@ import {
 } from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { postEvents, send, type Caller } from '../support/client.ts';
+import { ClientPackage } from '../support/client-package.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
 
 /** The package as applications install it: packed, beside its dependency, on Node and in Chromium. */
@@ -26,32 +25,16 @@ const run = promisify(execFile);
 const PARSER = resolve('node_modules/eventsource-parser');
 const LIMIT_MS = 60_000;
 
-let desk: string;
+let installed: ClientPackage;
 
 beforeAll(async () => {
-  desk = await mkdtemp(join(tmpdir(), 'spool-package-'));
-  const modules = join(desk, 'node_modules');
-  const folder = join(modules, '@spool/client');
-  await mkdir(folder, { recursive: true });
-  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', desk], {
-    cwd: resolve('dist/client'),
-  });
-  await run('tar', ['-xzf', join(desk, stdout.trim()), '-C', folder, '--strip-components=1']);
-  await symlink(PARSER, join(modules, 'eventsource-parser'));
-  await writeFile(join(desk, 'package.json'), '{"type":"module"}');
+  installed = await ClientPackage.install();
 }, LIMIT_MS);
 
-afterAll(() => rm(desk, { recursive: true, force: true }));
-
-/** Writes a program of a user of the package. */
-async function write(file: string, program: string): Promise<string> {
-  const path = join(desk, file);
-  await writeFile(path, program);
-  return path;
-}
+afterAll(() => installed.remove());
 
 test('a program compiles under tsc --strict, with the types of a browser or of Node', async () => {
-  await write(
+  await installed.write(
     'typed.ts',
     `import { reduceThread, Spool, SpoolError, type LogEntry, type ThreadMessages } from '@spool/client';
      const spool = new Spool({ baseUrl: 'https://spool.example.com/api/v1', getToken: async () => ({ token: 't' }) });
@@ -71,7 +54,7 @@ test('a program compiles under tsc --strict, with the types of a browser or of N
   );
   const options = { strict: true, noUncheckedIndexedAccess: true, target: 'es2022', noEmit: true, types: [] };
   const compile = async (name: string, more: object): Promise<void> => {
-    const config = await write(
+    const config = await installed.write(
       `tsconfig.${name}.json`,
       JSON.stringify({ compilerOptions: { ...options, ...more }, include: ['typed.ts'] }),
     );
@@ -102,13 +85,7 @@ describeWithPrivateRedis('on two pods', () => {
     for (const { caller } of pods) await balancer.add(caller);
     const through = balancer.through(pods[0]!.caller);
     cutter = await FrameCutter.start(Number(new URL(through.baseUrl).port));
-    const { database, agentId } = system;
-    const { rows } = await database.pool.query<{ id: string }>(
-      'select organization_id as id from agents where id = $1',
-      [agentId],
-    );
-    const wanted = { kind: 'service', organizationId: rows[0]!.id, agentIds: [agentId], name: 'app' } as const;
-    service = { ...through, token: (await new AccessStore(database.pool).mintToken(wanted)).token };
+    service = { ...through, token: system.serviceToken.token };
   }, 90_000);
 
   afterAll(async () => {
@@ -130,7 +107,7 @@ describeWithPrivateRedis('on two pods', () => {
   test(
     'a program finds its Thread again, sends files, answers questions, and gets the answer',
     async () => {
-      const path = await write('server.mjs', SERVER_PROGRAM);
+      const path = await installed.write('server.mjs', SERVER_PROGRAM);
       const [result] = (await outputOf(start(path))).map((line) => JSON.parse(line) as object);
       expect(result).toEqual({
         isSame: true,
@@ -177,7 +154,7 @@ describeWithPrivateRedis('on two pods', () => {
           const address = new URL(service.baseUrl);
           address.port = String(cutter.port);
           const baseUrl = address.href;
-          const inNode = start(await write('follow.mjs', FOLLOW_PROGRAM.replaceAll('THREAD_ID', threadId)), {
+          const inNode = start(await installed.write('follow.mjs', FOLLOW_PROGRAM.replaceAll('THREAD_ID', threadId)), {
             baseUrl,
           });
           const inChromium = page.evaluate<Followed>(
@@ -229,7 +206,7 @@ const agent = spool.agent(AGENT_ID);
 const thread = await agent.thread({ userId: 'ada', externalRef: 'order-1042' });
 const again = await agent.thread({ userId: 'ada', externalRef: 'order-1042' });
 
-const run = await thread.send('Two notes /confirm 2', { files: [new File(['Order 1042'], 'order.txt')] });
+const run = await thread.send('Two notes /confirm 2', { files: [{ name: 'order.txt', content: 'Order 1042' }] });
 const { questions } = await run.answer();
 await thread.decide(questions[0].requestId, 'allow_once');
 const late = await fails(thread.decide(questions[0].requestId, 'reject_once'));
@@ -301,7 +278,7 @@ export const follow = (baseUrl, threadId) => {
 /** Serves the page of an application, which has another origin than the API, and creates its tokens. */
 async function startSite(service: () => Caller): Promise<Server> {
   const scripts = new Map([
-    ['/client.js', await readFile(join(desk, 'node_modules/@spool/client/index.js'), 'utf8')],
+    ['/client.js', await readFile(join(installed.folder, 'node_modules/@spool/client/index.js'), 'utf8')],
     ['/parser.js', await readFile(join(PARSER, 'dist/index.js'), 'utf8')],
     ['/follow.mjs', PAGE_PROGRAM],
   ]);
@@ -334,8 +311,11 @@ class FrameCutter {
         if (end === -1) return void client.write(bytes);
         cutter.cuts++;
         const before = text.length - bytes.length;
-        // Not a reset, which would take from the client what it has not read yet.
-        client.end(bytes.subarray(0, Math.max(0, end + 2 + HALF_A_FRAME - before)));
+        const cut = Math.max(0, end + 2 - before);
+        client.write(bytes.subarray(0, cut));
+        // Chromium drops what the page has not read when a connection breaks.
+        setTimeout(() => client.end(bytes.subarray(cut, cut + HALF_A_FRAME)), READ_MS);
+        upstream.removeAllListeners('close');
         upstream.destroy();
       });
       const end = (): void => void [client.destroy(), upstream.destroy()];
@@ -355,5 +335,6 @@ class FrameCutter {
   }
 }
 
-/** Bytes of the next frame that still pass. */
+/** Bytes of the next frame that still pass, and the time after which they do. */
 const HALF_A_FRAME = 40;
+const READ_MS = 30;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { EventSource } from 'eventsource';
 import type { Page } from 'playwright-core';
-import { AccessStore, BrowserTokens, SignedTokens } from '#access';
+import { BrowserTokens, SignedTokens } from '#access';
 import { findFreePort, parseSigningKeys } from '#platform';
 import { describeInBrowser, eventually, spawnNode, type SpawnedNode } from '#testing';
 import { useBrowser, type Visit } from '../support/browser.ts';
@@ -35,7 +35,6 @@ describeInBrowser('the application of the guide for browsers', () => {
   const browser = useBrowser();
   let system: System;
   let service: Caller;
-  let serviceTokenId: string;
   let folder: string;
   let application: SpawnedNode;
   let origin: string;
@@ -43,20 +42,13 @@ describeInBrowser('the application of the guide for browsers', () => {
   beforeAll(async () => {
     system = await startSystem({ env: { BROWSER_TOKEN_KEYS: KEYS } });
     const [{ caller }] = await Promise.all([system.startApi(), system.startWorker()]);
-    const { database, agentId } = system;
-    const { rows } = await database.pool.query<{ id: string }>(
-      'select organization_id as id from agents where id = $1',
-      [agentId],
-    );
-    const wanted = { kind: 'service', organizationId: rows[0]!.id, agentIds: [agentId], name: 'app' } as const;
-    const minted = await new AccessStore(database.pool).mintToken(wanted);
-    service = { ...caller, token: minted.token };
-    serviceTokenId = minted.id;
+    const { agentId } = system;
+    service = { ...caller, token: system.serviceToken.token };
     folder = await mkdtemp(join(tmpdir(), 'spool-application-'));
     const files = blocksOf('browsers.md').filter(({ file }) => file !== '');
     await Promise.all(files.map(({ file, code }) => writeFile(join(folder, file), code)));
     const port = await findFreePort();
-    const env = { BASE_URL: caller.baseUrl, ACCESS_TOKEN: service.token, AGENT_ID: agentId, PORT: String(port) };
+    const env = { BASE_URL: caller.baseUrl, SERVICE_TOKEN: service.token, AGENT_ID: agentId, PORT: String(port) };
     application = spawnNode(join(folder, 'app.mjs'), [], env);
     await application.waitForLine(/^Open /m, 10_000);
     origin = `http://127.0.0.1:${port}`;
@@ -75,7 +67,7 @@ describeInBrowser('the application of the guide for browsers', () => {
   async function sessionFor(seconds: number): Promise<Session> {
     const response = await fetch(`${origin}/spool-token`, { method: 'POST' });
     const session = (await response.json()) as Session;
-    const claims = { parentId: serviceTokenId, userId: 'ada', agentId: service.agentId, threadId: null };
+    const claims = { parentId: system.serviceToken.id, userId: 'ada', agentId: service.agentId, threadId: null };
     const { token } = await new BrowserTokens(new SignedTokens(parseSigningKeys(KEYS))).make(
       { ...claims, verbs: VERBS, origins: [origin] },
       seconds,

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { AccessStore } from '#access';
 import { asOwner, describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { expectHealthy, expectWholeLog } from '../support/checks.ts';
@@ -310,11 +309,7 @@ describeUpgrade('a Thread and a Run of both releases', () => {
   test(
     'browser tokens need this release, and the previous one serves what they made to their service token',
     async () => {
-      const { pool } = system.database;
-      const owned = 'select organization_id as id from agents where id = $1';
-      const { rows } = await pool.query<{ id: string }>(owned, [newApi.agentId]);
-      const wanted = { kind: 'service', organizationId: rows[0]!.id, agentIds: [newApi.agentId], name: 'app' } as const;
-      const { token } = await new AccessStore(pool).mintToken(wanted);
+      const { token } = system.serviceToken;
       const [byNew, byOld] = [newApi, oldApi].map((api) => ({ ...api, token })) as [Caller, Caller];
       const rights = { userId: 'ada', verbs: ['read', 'send', 'upload'] };
       const ada = {

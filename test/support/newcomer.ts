@@ -28,21 +28,20 @@ export async function expectFirstRun(directory: string): Promise<void> {
 /** What `npx spool` needs to be found in another directory, and the README's example. */
 const OF_THE_CHECKOUT = ['package.json', 'apps', 'dist', 'examples', 'node_modules'];
 
-/** Defines `npx` for a shell that only runs `npx spool`, because npm takes longer to find the program than the program takes to run. */
-export const NPX_SPOOL = `npx() { shift; node '${join(README, '../apps/cli/bin/spool.mjs')}' "$@"; }`;
-
-/** npm finds the program the first time only. At night, it finds it each time. */
-const NPX_FIRST = isNight ? '' : `npx() { ${NPX_SPOOL}; command npx "$@"; }`;
+/** npm takes longer to find the program than the program takes to run, so only the night has it found each time. */
+const NPX = isNight
+  ? ''
+  : `npx() {
+      if [ -z "\${found:-}" ]; then found=yes; command npx "$@"; else shift; node '${join(README, '../apps/cli/bin/spool.mjs')}' "$@"; fi
+    }
+    `;
 
 /** Types the README's lines for operators, likewise. */
 export async function expectOperatorsWalk(directory: string): Promise<void> {
-  const commands = /^npx spool org create[^`]+/m.exec(await readFile(README, 'utf8'))?.[0] ?? '';
+  const script = /^npx spool org create[^`]+/m.exec(await readFile(README, 'utf8'))?.[0] ?? '';
   for (const name of OF_THE_CHECKOUT) await symlink(join(README, '..', name), join(directory, name));
   const { PATH, HOME } = process.env;
-  const { stdout } = await run('/bin/sh', ['-euc', `${NPX_FIRST}\n${commands}`], {
-    cwd: directory,
-    env: { PATH, HOME },
-  });
+  const { stdout } = await run('/bin/sh', ['-euc', `${NPX}${script}`], { cwd: directory, env: { PATH, HOME } });
   // What the Run says, which Run that was, and what was done for it, newest first.
   expect(stdout).toContain('Where is my order?');
   expect(stdout).toMatch(/completed +user_prompt/);

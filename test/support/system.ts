@@ -15,6 +15,8 @@ export interface System {
   env: Record<string, string>;
   personToken: string;
   operatorToken: string;
+  /** May call the Agent. */
+  serviceToken: { id: string; token: string };
   agentId: string;
   /** Of another release, where its folder is given. */
   startApi(env?: Record<string, string>, release?: string): Promise<ApiProcess>;
@@ -51,7 +53,7 @@ const START_TIMEOUT_MS = 45_000;
 export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: SystemOptions = {}): Promise<System> {
   const testDatabase = on.testDatabase ?? (await createTestDatabase());
   const database = await openDatabase({ url: testDatabase.ownerUrl, applicationName: 'e2e', maxConnections: 4 });
-  const { personToken, operatorToken, agentId } = await seed(database, manifest);
+  const { personToken, operatorToken, serviceToken, agentId } = await seed(database, manifest);
   const processEnv = {
     DATABASE_URL: testDatabase.url,
     QUEUE_URL: queueUrl ?? testDatabase.url,
@@ -84,6 +86,7 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     env: processEnv,
     personToken,
     operatorToken,
+    serviceToken,
     agentId,
     startApi: async (more = {}, release = '.') => {
       const { process, match } = await start('api', release, /"url":"([^"]+)".*"api ready"/, more);
@@ -119,5 +122,6 @@ async function seed({ pool }: Database, more: Partial<AgentManifestInput>) {
   await publishAgentVersion(pool, agentId, manifest);
   const person = await access.mintToken({ kind: 'person', personId, name: 'e2e' });
   const operator = await access.mintToken({ kind: 'operator', name: 'on call' });
-  return { personToken: person.token, operatorToken: operator.token, agentId };
+  const serviceToken = await access.mintToken({ kind: 'service', organizationId, agentIds: [agentId], name: 'app' });
+  return { personToken: person.token, operatorToken: operator.token, serviceToken, agentId };
 }

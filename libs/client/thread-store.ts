@@ -1,0 +1,185 @@
+import {
+  currentRun,
+  openQuestions,
+  reduceThread,
+  SpoolError,
+  type CurrentRun,
+  type LogEntry,
+  type Message,
+  type MessagesPage,
+  type OpenQuestion,
+  type StreamStatus,
+  type Thread,
+  type ThreadMessages,
+  type ThreadUsage,
+} from './index.ts';
+import { delay, jitteredBackoff } from './wait.ts';
+
+/** What a page shows of a Thread. Parts that did not change stay the same objects. */
+export interface ThreadView {
+  messages: readonly Message[];
+  /** The Run that is active, else the last one; null if there is none. */
+  run: CurrentRun | null;
+  /** What people are asked. */
+  questions: readonly OpenQuestion[];
+  /** Tokens of the model steps that ended since the page was opened. */
+  usage: ThreadUsage;
+  status: StreamStatus;
+  /** Why it is reconnecting or has ended; else null. */
+  error: SpoolError | null;
+  /** Whether the present has been shown, at least once. */
+  caughtUp: boolean;
+  /** Whether there are messages before these. */
+  hasEarlier: boolean;
+}
+
+const NO_USAGE: ThreadUsage = { inputTokens: 0, outputTokens: 0 };
+
+export const EMPTY_VIEW: ThreadView = {
+  ...{ messages: [], run: null, questions: [], usage: NO_USAGE },
+  ...{ status: 'catching-up', error: null, caughtUp: false, hasEarlier: false },
+};
+
+/** How long the stream stays open after the last subscriber has left, for pages that hide and show at once. */
+const LINGER_MS = 1_000;
+
+/**
+ * The messages of a Thread, kept current by one stream for all its subscribers. The first subscriber opens the stream. It
+ * closes when no one has been subscribed for a second, and continues where it was when someone subscribes again.
+ */
+export class ThreadStore {
+  private view = EMPTY_VIEW;
+  private state: ThreadMessages = { messages: [] };
+  private nextCursor: string | null = null;
+  /** The last entry that `state` or `batch` contains; null before the first page. */
+  private lastEventId: string | null = null;
+  /** Entries for the next frame. */
+  private batch: LogEntry[] = [];
+  private isScheduled = false;
+  private readonly listeners = new Set<() => void>();
+  private following: AbortController | null = null;
+  private lingering: ReturnType<typeof setTimeout> | undefined;
+  private loading: Promise<void> | null = null;
+
+  constructor(private readonly thread: Thread) {}
+
+  readonly getView = (): ThreadView => this.view;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    clearTimeout(this.lingering);
+    if (this.following === null) this.start();
+    return () => {
+      this.listeners.delete(listener);
+      if (this.listeners.size === 0) this.lingering = setTimeout(() => this.stop(), LINGER_MS);
+    };
+  };
+
+  /** Adds the page of messages before the first one. Does nothing if there is none, or while it is loaded. */
+  loadEarlier(): Promise<void> {
+    const before = this.nextCursor;
+    if (before === null) return Promise.resolve();
+    this.loading ??= this.thread
+      .messages({ before })
+      .then(({ messages, nextCursor }) => {
+        this.applyBatch();
+        this.state = { ...this.state, messages: [...messages, ...this.state.messages] };
+        this.nextCursor = nextCursor;
+        this.show({});
+      })
+      .finally(() => (this.loading = null));
+    return this.loading;
+  }
+
+  private start(): void {
+    const following = new AbortController();
+    this.following = following;
+    if (this.view.status !== 'catching-up') this.show({ status: 'catching-up', error: null });
+    this.follow(following.signal).catch((error: unknown) => {
+      if (!following.signal.aborted) this.show({ status: 'ended', error: error as SpoolError });
+    });
+  }
+
+  private stop(): void {
+    this.following?.abort();
+    this.following = null;
+  }
+
+  private async follow(signal: AbortSignal): Promise<void> {
+    if (this.lastEventId === null) this.open(await this.firstPage(signal));
+    const onStatus = (status: StreamStatus, error: SpoolError | null): void => {
+      if (!signal.aborted) this.show({ status, error, ...(status === 'live' && { caughtUp: true }) });
+    };
+    const stream = this.thread.stream({ after: this.lastEventId ?? undefined, signal, onStatus });
+    for await (const entry of stream) {
+      // An abort may come while an entry is on its way here. Another stream will bring it again.
+      if (signal.aborted) return;
+      this.batch.push(entry);
+      this.lastEventId = entry.id;
+      this.schedule();
+    }
+  }
+
+  /** Returns the newest page. Tries again for as long as it can succeed. */
+  private async firstPage(signal: AbortSignal): Promise<MessagesPage> {
+    for (let failures = 0; ;) {
+      try {
+        return await this.thread.messages({ attempts: 1, signal });
+      } catch (error) {
+        if (!(error instanceof SpoolError && error.isRetryable)) throw error;
+        this.show({ status: 'reconnecting', error });
+        await delay(jitteredBackoff(++failures, error.retryAfter), signal);
+      }
+    }
+  }
+
+  private open({ messages, nextCursor, lastEventId }: MessagesPage): void {
+    this.state = { messages };
+    this.nextCursor = nextCursor;
+    this.lastEventId = lastEventId;
+    this.show({ status: 'catching-up', error: null });
+  }
+
+  /** Shows all entries of a frame together. A hidden page has no frames. */
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    const apply = (): void => {
+      this.isScheduled = false;
+      this.show({});
+    };
+    const { requestAnimationFrame, document } = globalThis as Page;
+    if (requestAnimationFrame && document?.visibilityState === 'visible') requestAnimationFrame(apply);
+    else setTimeout(apply, HIDDEN_MS);
+  }
+
+  private applyBatch(): void {
+    this.state = reduceThread(this.batch.splice(0), this.state);
+  }
+
+  private show(change: Partial<ThreadView>): void {
+    this.applyBatch();
+    const { messages, usage = NO_USAGE } = this.state;
+    const { view } = this;
+    const derived =
+      messages === view.messages
+        ? {}
+        : { run: kept(view.run, currentRun(messages)), questions: kept(view.questions, openQuestions(messages)) };
+    this.view = { ...view, ...change, ...derived, messages, usage, hasEarlier: this.nextCursor !== null };
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** Returns the previous value if the next one is equal, so that a page does not show it again. */
+function kept<Value>(previous: Value, next: Value): Value {
+  return JSON.stringify(previous) === JSON.stringify(next) ? previous : next;
+}
+
+/** How often a hidden page is updated. */
+const HIDDEN_MS = 250;
+
+/** The part of a browser's page that is used here. */
+interface Page {
+  requestAnimationFrame?: (callback: () => void) => void;
+  document?: { visibilityState: string };
+}

@@ -1,0 +1,161 @@
+import { refusal, ScriptedService, STREAM, useFastTime, type Asked, type Scripted } from './service.testing.ts';
+import { ThreadStore } from './thread-store.ts';
+import type { LogEntry } from './types.ts';
+
+beforeEach(useFastTime);
+afterEach(() => void jest.useRealTimers());
+
+const tick = (ms = 1): Promise<void> => jest.advanceTimersByTimeAsync(ms);
+/** Longer than the time in which a hidden page shows new entries. */
+const FRAME_MS = 300;
+
+const idOf = (n: number): string => `01J${String(n).padStart(23, '0')}`;
+const message = (n: number, text: string) => ({
+  ...{ id: idOf(n), role: 'user', runId: `R${n}`, createdAt: '2026-11-27T00:00:00.000Z' },
+  parts: [{ type: 'text', text, state: 'done' }],
+});
+const entry = (n: number, type: string, more: object = {}) =>
+  ({
+    ...{ id: idOf(n), type, occurredAt: '2026-11-27T00:00:00.000Z', runId: 'R1', status: 'available', content: '' },
+    ...more,
+  }) as LogEntry;
+
+/** Answers pages of messages, and streams whose entries the test sends. */
+class LiveService extends ScriptedService {
+  readonly streams: { after: string; send: (...entries: LogEntry[]) => void }[] = [];
+
+  constructor(pages: Scripted[]) {
+    super((asked) => (asked.url.pathname.endsWith('/stream') ? this.openStream(asked) : pages.shift()!));
+  }
+
+  get open(): boolean[] {
+    const streams = this.asked.filter(({ url }) => url.pathname.endsWith('/stream'));
+    return streams.map(({ signal }) => !signal!.aborted);
+  }
+
+  private openStream({ headers, signal }: Asked): Scripted {
+    const after = headers.get('last-event-id')!;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const send = (...entries: LogEntry[]): void => {
+          const frames = entries.map(
+            (each) => `event: thread.event\nid: ${each.id}\ndata: ${JSON.stringify(each)}\n\n`,
+          );
+          controller.enqueue(new TextEncoder().encode(frames.join('')));
+        };
+        this.streams.push({ after, send });
+        signal?.addEventListener('abort', () => controller.error(signal.reason));
+      },
+    });
+    return { headers: { ...STREAM, 'spool-last-event-id': after }, body };
+  }
+}
+
+const page = (messages: object[], nextCursor: string | null = null): Scripted => ({
+  body: JSON.stringify({ messages, nextCursor, lastEventId: idOf(9) }),
+});
+
+/** Subscribes, and counts how often it was told. */
+function watch(store: ThreadStore): { leave: () => void; told: () => number } {
+  let told = 0;
+  return { leave: store.subscribe(() => told++), told: () => told };
+}
+
+async function opened(...pages: Scripted[]) {
+  const service = new LiveService(pages);
+  const store = new ThreadStore(service.client().thread('T'));
+  const watcher = watch(store);
+  await tick();
+  return { service, store, watcher };
+}
+
+test('a page, then its stream: several entries are shown together, and what they did not change stays the same object', async () => {
+  const { service, store, watcher } = await opened(page([message(1, 'Hello')], 'older'));
+  const before = store.getView();
+  expect(before).toMatchObject({
+    status: 'live',
+    caughtUp: true,
+    hasEarlier: true,
+    run: { id: 'R1', status: 'queued' },
+  });
+  expect(service.streams[0]!.after).toBe(idOf(9));
+  const told = watcher.told();
+  service.streams[0]!.send(
+    entry(10, 'run.started'),
+    entry(11, 'agent.message.delta', { content: 'Hi, ', stepId: 'S' }),
+    entry(12, 'agent.message.delta', { content: 'you.', stepId: 'S' }),
+    entry(13, 'usage.updated', { content: '{"inputTokens":3,"outputTokens":2}' }),
+    entry(14, 'tool.confirmation.required', {
+      content: 'Q',
+      toolCallId: 'C',
+      toolName: 'send',
+      toolInput: { to: 'me' },
+    }),
+  );
+  await tick(FRAME_MS);
+  expect(watcher.told() - told).toBe(1);
+  const { messages, run, questions, usage } = store.getView();
+  expect(messages[0]).toBe(before.messages[0]);
+  expect(messages[1]).toMatchObject({
+    role: 'agent',
+    parts: [{ text: 'Hi, you.', state: 'done' }, { state: 'waiting' }],
+  });
+  expect(run).toEqual({ id: 'R1', status: 'waiting_input' });
+  expect(questions).toEqual([
+    { requestId: 'Q', runId: 'R1', toolCallId: 'C', toolName: 'send', title: null, toolInput: { to: 'me' } },
+  ]);
+  expect(usage).toEqual({ inputTokens: 3, outputTokens: 2 });
+  service.streams[0]!.send(entry(15, 'session.status', { content: 'RUNNING' }));
+  await tick(FRAME_MS);
+  expect(store.getView().questions).toBe(questions);
+  service.streams[0]!.send(entry(16, 'session.status', { content: 'decided', requestId: 'Q', decision: 'allow_once' }));
+  await tick(FRAME_MS);
+  expect(store.getView()).toMatchObject({ run: { status: 'running' }, questions: [] });
+  watcher.leave();
+});
+
+test('all subscribers share a stream, which stays for a second, ends with the last one and resumes', async () => {
+  const { service, store, watcher } = await opened(page([message(1, 'Hello')]));
+  const second = watch(store);
+  watcher.leave();
+  await tick(2_000);
+  second.leave();
+  await tick(900);
+  const third = watch(store);
+  await tick(2_000);
+  expect(service.open).toEqual([true]);
+  service.streams[0]!.send(entry(10, 'run.started'));
+  await tick(FRAME_MS);
+  third.leave();
+  await tick(1_100);
+  expect(service.open).toEqual([false]);
+  const { messages } = store.getView();
+  const fourth = watch(store);
+  await tick();
+  expect([service.streams[1]!.after, store.getView().messages]).toEqual([idOf(10), messages]);
+  expect(service.asked.map(({ method }) => method)).toEqual(['GET', 'GET', 'GET']);
+  fourth.leave();
+});
+
+test('earlier messages come before the others, once', async () => {
+  const { service, store, watcher } = await opened(page([message(5, 'Later')], 'older'), page([message(1, 'Earlier')]));
+  await Promise.all([store.loadEarlier(), store.loadEarlier()]);
+  await store.loadEarlier();
+  const { messages, hasEarlier } = store.getView();
+  expect([messages.map(({ id }) => id), hasEarlier]).toEqual([[idOf(1), idOf(5)], false]);
+  expect(service.asked.filter(({ url }) => url.searchParams.get('before') === 'older')).toHaveLength(1);
+  watcher.leave();
+});
+
+test('says why it cannot open yet, and goes on when it can; a refusal is final', async () => {
+  const { store, watcher } = await opened(refusal(503, 'internal_error'), page([message(1, 'Hello')]));
+  expect(store.getView()).toMatchObject({ status: 'reconnecting', error: { status: 503 }, caughtUp: false });
+  await tick(1_000);
+  expect(store.getView()).toMatchObject({ status: 'live', error: null, caughtUp: true });
+  watcher.leave();
+  const gone = await opened(refusal(404, 'not_found'));
+  expect(gone.store.getView()).toMatchObject({ status: 'ended', error: { code: 'not_found' } });
+  await tick(60_000);
+  expect(gone.service.asked).toHaveLength(1);
+  gone.watcher.leave();
+});
