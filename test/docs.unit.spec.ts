@@ -29,6 +29,7 @@ const TYPED: Record<string, string> = {
   'README.md': 'test/support/newcomer.ts',
   'docs/operations/backup.md': 'test/operations/backup.e2e.spec.ts',
   'docs/api/clients.md': 'test/docs/clients.e2e.spec.ts',
+  'docs/api/chat.md': 'test/client/chat.e2e.spec.ts',
 };
 /** docs.e2e types all other pages of the folder. */
 const typedBy = (page: string): string | undefined =>

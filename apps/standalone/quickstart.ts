@@ -13,6 +13,8 @@ export interface Quickstart {
   ACCESS_TOKEN: string;
   AGENT_ID: string;
   OPERATOR_TOKEN: string;
+  /** For applications that create browser tokens. May call the echo agent, and the assistant if there was one when it was made. */
+  SERVICE_TOKEN: string;
   /** Set if the environment names a model provider. */
   ASSISTANT_ID?: string;
 }
@@ -52,7 +54,10 @@ export async function prepareQuickstart(
   const known = await readQuickstart(file);
   const kept = known !== null && (await findAgent(pool, known.AGENT_ID)) ? known : await seed(handlers);
   const ASSISTANT_ID = assistant && (await publishAssistant(pool, handlers, kept, assistant));
-  const quickstart = { ...kept, BASE_URL: baseUrl, ...(ASSISTANT_ID ? { ASSISTANT_ID } : {}) };
+  const agentIds = [kept.AGENT_ID, ...(ASSISTANT_ID ? [ASSISTANT_ID] : [])];
+  // Files of earlier releases have none.
+  const SERVICE_TOKEN = kept.SERVICE_TOKEN || (await mintServiceToken(pool, handlers, agentIds));
+  const quickstart = { ...kept, SERVICE_TOKEN, BASE_URL: baseUrl, ...(ASSISTANT_ID ? { ASSISTANT_ID } : {}) };
   const lines = Object.entries(quickstart).map(([name, value]) => `${name}=${value}\n`);
   await writePrivateFile(file, lines.join(''));
   return quickstart;
@@ -84,7 +89,14 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
     ACCESS_TOKEN: forPerson.secret,
     AGENT_ID: agents[0]?.agentId ?? '',
     OPERATOR_TOKEN: forOperator.secret,
+    SERVICE_TOKEN: '',
   };
+}
+
+async function mintServiceToken(pool: Pool, handlers: AdminHandlers, agentIds: string[]): Promise<string> {
+  const { organizationId } = (await findAgent(pool, agentIds[0]!))!;
+  const wanted = { kind: 'service', organizationId, agentIds, allowAttribution: false, name: 'quickstart' } as const;
+  return (await handlers.mintToken(given(wanted), context)).secret;
 }
 
 const NEVER = new AbortController().signal;
@@ -123,5 +135,5 @@ async function readQuickstart(file: string): Promise<Quickstart | null> {
   const [BASE_URL, ACCESS_TOKEN] = [valueOf('BASE_URL'), valueOf('ACCESS_TOKEN')];
   const [AGENT_ID, OPERATOR_TOKEN] = [valueOf('AGENT_ID'), valueOf('OPERATOR_TOKEN')];
   if (!BASE_URL || !ACCESS_TOKEN || !AGENT_ID || !OPERATOR_TOKEN) return null;
-  return { BASE_URL, ACCESS_TOKEN, AGENT_ID, OPERATOR_TOKEN };
+  return { BASE_URL, ACCESS_TOKEN, AGENT_ID, OPERATOR_TOKEN, SERVICE_TOKEN: valueOf('SERVICE_TOKEN') };
 }

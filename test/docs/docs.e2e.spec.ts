@@ -25,19 +25,19 @@ import {
   CLIENT_PROGRAMS,
   type Block,
 } from '../support/documented-clients.ts';
-import { embeddedDataDir, expectOperatorsWalk, NPX_SPOOL } from '../support/newcomer.ts';
+import { embeddedDataDir, expectOperatorsWalk } from '../support/newcomer.ts';
 
 /**
  * What docs/api shows is what happens: each page's commands are typed in one shell, in their order, beside a running `npm
- * start`, and print what stands below them (`…` for what differs from time to time). `sh` is run; `js <file>` and `html <file>` are files
- * that an `sh` block, generic-clients.e2e.spec.ts or browsers.e2e.spec.ts uses; `text` is what the `sh` block above it prints.
+ * start`, and print what stands below them (`…` for what differs from time to time). `sh` is run; `js <file>`, `jsx <file>` and
+ * `html <file>` are files that an `sh` block, generic-clients.e2e, browsers.e2e or react.e2e uses; `text` is what the `sh` block above it prints.
  */
 const run = promisify(execFile);
 
 const PAGES = new Map(
   readdirSync(API_DOCS)
-    // clients.e2e.spec.ts runs that page, with generators that need a newer Node.
-    .filter((file) => file.endsWith('.md') && file !== 'clients.md')
+    // clients.e2e runs the first, with generators that need a newer Node, and chat.e2e the second.
+    .filter((file) => file.endsWith('.md') && !['clients.md', 'chat.md'].includes(file))
     .map((page) => [page, blocksOf(page)]),
 );
 const ALL = [...PAGES.values()].flat();
@@ -126,7 +126,7 @@ describe('docs/api', () => {
 
   async function expectAsWritten(page: string, blocks: readonly Block[]): Promise<void> {
     const parts = blocks.flatMap(({ language, code }, i) => (language === 'sh' ? [`echo "@@${i}@@"\n${code}`] : []));
-    const script = [NPX_SPOOL, page === 'quickstart.md' ? '' : SET_UP, ...parts].join('\n');
+    const script = [page === 'quickstart.md' ? '' : SET_UP, ...parts].join('\n');
     const { PATH, HOME } = process.env;
     const desk = await openDesk(page);
     if (page === 'client.md') {
@@ -151,7 +151,7 @@ describe('docs/api', () => {
     for (const [page, blocks] of PAGES) {
       const wrong = blocks.filter(({ language, file }, i) => {
         if (language === 'text') return blocks[i - 1]?.language !== 'sh';
-        return language !== 'sh' && !(language === 'js' ? /\.mjs$/ : /\.html$/).test(file);
+        return language !== 'sh' && !({ js: /\.mjs$/, jsx: /\.jsx$/, html: /\.html$/ }[language]?.test(file) ?? false);
       });
       expect({ page, wrong }).toEqual({ page, wrong: [] });
     }
