@@ -12,7 +12,10 @@ const LOGS = isLong ? 10_000 : 100;
 const IDLE = 'event: thread.idle\ndata: {}\n\n';
 
 beforeEach(useFastTime);
-afterEach(() => void jest.useRealTimers());
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
 
 const frame = (entry: { id: string }): string =>
   `event: thread.event\nid: ${entry.id}\ndata: ${JSON.stringify(entry)}\n\n`;
@@ -143,6 +146,7 @@ test.each([
   ['at once, so the pauses grow', 0, 4],
   ['after a while, so the pauses stay short', 10_000, 6],
 ])('a connection without entries ends %s', async (_, lastsMs, expected) => {
+  jest.spyOn(Math, 'random').mockReturnValue(1); // The longest pauses: 0.5 s, 1 s, 2 s, 4 s.
   const service = new ScriptedService((asked) => {
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
