@@ -5,7 +5,7 @@ import { rolldown } from 'rolldown';
 
 const root = dirname(import.meta.dirname);
 const source = join(root, 'libs/client');
-/** Files of the package as they are. A manifest beside the code would be the manifest of the code, for Node and compilers. */
+/** Files that are copied unchanged. They are in a separate folder, because a package.json beside the code would apply to the code. */
 const asIs = join(source, 'package');
 const target = join(root, 'dist/client');
 const readJson = (path) => JSON.parse(readFileSync(path, 'utf8'));
@@ -36,6 +36,6 @@ export async function buildClient(compile) {
     writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/(from '\.[^']+)\.ts'/g, "$1.js'"));
   }
   // Last: the time of the manifest is that of the last complete build.
-  copyFileSync(join(asIs, 'README.md'), join(target, 'README.md'));
+  for (const file of ['README.md', 'unsupported.cjs']) copyFileSync(join(asIs, file), join(target, file));
   writeFileSync(join(target, 'package.json'), JSON.stringify(manifest, null, 2));
 }

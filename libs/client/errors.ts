@@ -5,7 +5,7 @@ type ApiErrorBody = components['schemas']['ErrorEnvelope']['error'];
 /**
  * A code of the API (docs/api/errors.md), or one of this package: `no_response`: no response, or only a part of one.
  * `invalid_response`: a response that is not Spool's, such as the HTML of a proxy. `token_unavailable`: `getToken` failed.
- * `run_not_completed`: the Run failed, was cancelled or expired. `timeout`: the given time is over.
+ * `run_not_completed`: the Run failed, was cancelled or expired. `timeout`: `answer` has waited for `timeoutMs`.
  */
 export type ErrorCode =
   | ApiErrorBody['code']
@@ -22,7 +22,7 @@ export interface ErrorDetails {
   reason?: string | undefined;
   /** Seconds to wait before the request is repeated. */
   retryAfter?: number | undefined;
-  /** Names the request in the log of the service. */
+  /** Identifies the HTTP request in the logs of the service. */
   requestId?: string | undefined;
   /** The decision that counts, with the reason `request_decided`. */
   decision?: ApiErrorBody['decision'];
@@ -31,7 +31,7 @@ export interface ErrorDetails {
   cause?: unknown;
 }
 
-/** Every error of this package, except those of wrong arguments. */
+/** Every error of this package, except those for wrong arguments. */
 export class SpoolError extends Error {
   override readonly name = 'SpoolError';
 

@@ -7,17 +7,22 @@ afterEach(() => void jest.useRealTimers());
 const RUN = { events: [{ run: { id: 'R' } }] };
 
 test('a message has one key in all attempts', async () => {
+  const HALF = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('{"events":[')),
+    pull: (controller) => controller.error(new TypeError('terminated')),
+  });
   const service = new ScriptedService((_, n) => {
     if (n === 1) throw new TypeError('fetch failed');
-    if (n === 2) return { status: 502, body: '<h1>Bad gateway</h1>' };
-    if (n === 3) return refusal(429, 'rate_limited', { 'retry-after': '7' });
-    if (n === 4) return refusal(409, 'idempotency_conflict', { 'retry-after': '1' });
+    if (n === 2) return { body: HALF };
+    if (n === 3) return { status: 502, body: '<h1>Bad gateway</h1>' };
+    if (n === 4) return refusal(429, 'rate_limited', { 'retry-after': '7' });
+    if (n === 5) return refusal(409, 'idempotency_conflict', { 'retry-after': '1' });
     return { body: JSON.stringify(RUN) };
   });
   const run = await hurry(service.client().thread('T').send('Hello'));
   expect(run).toMatchObject({ id: 'R', threadId: 'T' });
   const keys = service.asked.map(({ headers }) => headers.get('idempotency-key'));
-  expect([keys.length, new Set(keys).size]).toEqual([5, 1]);
+  expect([keys.length, new Set(keys).size]).toEqual([6, 1]);
   expect(service.asked.map(({ body }) => JSON.parse(String(body)) as unknown)).toEqual(
     keys.map(() => ({ events: [{ type: 'user_message', text: 'Hello', resources: [] }] })),
   );
@@ -52,6 +57,16 @@ test('a service that stays away is an error after 8 attempts, which keeps the ti
   const failed = hurry(service.client().thread('T').get());
   await expect(failed).rejects.toMatchObject({ code: 'internal_error', status: 503, retryAfter: 40 });
   expect(service.asked).toHaveLength(8);
+});
+
+test('a response that never comes, and a token that never comes, are given up and asked for again', async () => {
+  const never = new Promise<never>(() => undefined);
+  const getToken = jest.fn<Promise<string>, []>().mockReturnValueOnce(never).mockResolvedValue('token');
+  const service = new ScriptedService(({ signal }, n) =>
+    n > 1 ? {} : new Promise((_, reject) => signal!.addEventListener('abort', () => reject(signal!.reason as Error))),
+  );
+  await hurry(service.client({ getToken }).thread('T').get());
+  expect([service.asked.length, getToken.mock.calls.length]).toEqual([2, 2]);
 });
 
 describe('a browser token', () => {

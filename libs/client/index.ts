@@ -1,5 +1,6 @@
 export { SpoolError, type ErrorCode } from './errors.ts';
-export type { Files, Upload } from './files.ts';
+export type { Files, Upload, UploadOptions } from './files.ts';
+export type { Progress } from './progress.ts';
 export type { Answer, AnswerOptions, Run } from './run.ts';
 export { Spool, type Agent, type ListOptions, type SpoolOptions, type ThreadOptions } from './spool.ts';
 export type { MessagesOptions, SendOptions, Thread } from './thread.ts';

@@ -8,7 +8,7 @@ export interface AnswerOptions {
   timeoutMs?: number;
 }
 
-/** The result of a Run, or what it asks. */
+/** The result of a Run, or its pending confirmation requests. */
 export type Answer =
   | { status: 'completed'; text: string; questions: []; run: RunSummary }
   | { status: 'waiting_input'; text: null; questions: Question[]; run: RunSummary };
@@ -33,8 +33,8 @@ export class Run {
   }
 
   /**
-   * Waits until the Run has completed or asks a person. Throws SpoolError: `run_not_completed` if it fails, is cancelled or
-   * expires, and `timeout`.
+   * Waits until the Run has completed or waits for a person. Throws SpoolError: `run_not_completed` if the Run fails, is cancelled
+   * or expires, and `timeout`.
    */
   async answer({ timeoutMs }: AnswerOptions = {}): Promise<Answer> {
     const closing = new AbortController();

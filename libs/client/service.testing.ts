@@ -1,6 +1,6 @@
 import { Spool, type SpoolOptions } from './spool.ts';
 
-/** What the scripted service does with one request. Default: 200. A string is a JSON body or, of a stream, its bytes. */
+/** The response of the scripted service to one request. Default: 200. A string is a JSON body or the bytes of a stream. */
 export interface Scripted {
   status?: number;
   headers?: Record<string, string>;
@@ -15,7 +15,7 @@ export interface Asked {
   signal: AbortSignal | null;
 }
 
-/** Answers the requests of a client, in turn. Throw to lose an answer. Only the network is scripted; requests and responses are real. */
+/** Answers the requests of a client, in turn. Throw to lose a response. Only the network is scripted; requests and responses are real. */
 export class ScriptedService {
   readonly asked: Asked[] = [];
 
@@ -41,7 +41,7 @@ export function refusal(status: number, code: string, headers: Record<string, st
   return { status, headers, body: JSON.stringify({ error: { code, message: `It is ${code}.` } }) };
 }
 
-/** Fakes the timers, but not what bodies of responses need to be read. */
+/** Fakes the timers, except those that reading a response body needs. */
 export function useFastTime(): void {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'clearImmediate', 'queueMicrotask'] });
 }

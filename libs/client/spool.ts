@@ -11,7 +11,7 @@ export interface SpoolOptions {
   baseUrl: string;
   /** The token of a service or a person, on a server. Never in a browser. */
   token?: string;
-  /** In a browser: asks your server for a browser token. Called again before the token expires, and after it was refused. */
+  /** In a browser: gets a browser token from your server. Called again before the token expires, and after a 401. */
   getToken?: GetToken;
   /** Replaces `fetch`, for example to log requests. */
   fetch?: Fetch;
@@ -20,7 +20,7 @@ export interface SpoolOptions {
 export interface ThreadOptions {
   /** Your id of the user whom the Thread is for. */
   userId: string;
-  /** Your own name for the Thread, such as an order number. If the user has a Thread with it, it is returned. */
+  /** Your own name for the Thread, such as an order number. If the user has a Thread with this name, that Thread is returned. */
   externalRef?: string;
 }
 
@@ -38,7 +38,7 @@ export interface ListOptions {
   cursor?: string;
 }
 
-/** The API of a Spool installation. It stores nothing, and sends no request before you ask for something. */
+/** The API of a Spool installation. Stores nothing. Creating this object sends no request. */
 export class Spool {
   readonly files: Files;
   private readonly http: Http;
@@ -70,7 +70,7 @@ export class Spool {
   };
 
   readonly browserTokens = {
-    /** Creates a token for the browser of a user. Only with a service token, on your server. */
+    /** Creates a browser token for a user. Only with a service token, on your server. */
     create: (rights: BrowserTokenRights): Promise<BrowserToken> =>
       this.http.json({ method: 'POST', path: '/browser-tokens', json: rights }),
   };

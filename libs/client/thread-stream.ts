@@ -5,7 +5,7 @@ import type { LogEntry } from './types.ts';
 import { delay, jitteredBackoff } from './wait.ts';
 
 /**
- * `catching-up`: it reads entries from before it was opened. `live`: it has read them. `reconnecting`: the connection broke,
+ * `catching-up`: it reads entries from before it was opened. `live`: it has read all of them. `reconnecting`: the connection broke
  * or could not be opened; `error` says why. `ended`: it was closed, has ended with `until`, or failed.
  */
 export type StreamStatus = 'catching-up' | 'live' | 'reconnecting' | 'ended';
@@ -28,8 +28,8 @@ const SILENCE_MS = 45_000;
 const HEALTHY_MS = 5_000;
 
 /**
- * The entries of a Thread, each once and in order. It resumes after lost connections, lost processes, 429 and 5xx, for as
- * long as it takes. Leave the loop or call `close` to end it. That closes the connection and changes nothing else: Runs continue.
+ * The entries of a Thread, each once and in order. Resumes after lost connections, stopped processes, 429 and 5xx, without a limit
+ * of attempts. Leave the loop or call `close` to end it. That closes the connection and changes nothing else: Runs continue.
  */
 export class ThreadStream implements AsyncIterable<LogEntry> {
   /** The last entry that was handled. */
@@ -46,19 +46,19 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
     private readonly options: StreamOptions,
   ) {
     this.lastEventId = options.after ?? FIRST;
-    const { signal } = options;
-    if (signal?.aborted) this.close();
-    else signal?.addEventListener('abort', () => this.close(), { once: true });
+    if (options.signal?.aborted) this.close();
+    else options.signal?.addEventListener('abort', this.close);
   }
 
   get status(): StreamStatus {
     return this.current;
   }
 
-  close(): void {
+  readonly close = (): void => {
+    this.options.signal?.removeEventListener('abort', this.close);
     this.closing.abort();
     this.enter('ended');
-  }
+  };
 
   /** Throws SpoolError if the service refuses the stream, for example with 404. */
   async *[Symbol.asyncIterator](): AsyncGenerator<LogEntry, void, undefined> {
@@ -69,7 +69,7 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
           for await (const entry of this.connect()) {
             failures = 0;
             yield entry;
-            // Only now, so that a loop that starts again gets an entry again that it did not handle.
+            // Set after the loop has handled the entry. A loop that starts again thus gets an unhandled entry again.
             this.lastEventId = entry.id;
           }
           this.error = null;
@@ -131,7 +131,7 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
     }
   }
 
-  /** Without the header, of an earlier release, the first keepalive shows that nothing is left to send. */
+  /** Earlier releases send no header. Then the first keepalive shows that nothing is left to send. */
   private catchUp(newest: string | null): void {
     this.error = null;
     this.enter(newest !== null && this.lastEventId >= newest ? 'live' : 'catching-up');
@@ -170,7 +170,7 @@ async function* framesOf(
   const reader = body.getReader();
   const decoder = new TextDecoder();
   for (;;) {
-    // Only while it waits: a slow loop is no silence of the service.
+    // Runs only while waiting for bytes: a slow loop does not mean that the service is silent.
     const silence = setTimeout(() => connection.abort(), SILENCE_MS);
     const { done, value } = await reader
       .read()

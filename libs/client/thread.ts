@@ -30,7 +30,7 @@ export interface MessagesOptions {
   signal?: AbortSignal;
 }
 
-/** A conversation. Making this object sends no request. */
+/** A conversation. Creating this object sends no request. */
 export class Thread {
   constructor(
     private readonly http: Http,
@@ -50,11 +50,11 @@ export class Thread {
   }
 
   /**
-   * Decides what a Run asks. Throws `idempotency_conflict` with the reason `request_decided` if another decision counts; `decision`
+   * Decides a confirmation request. Throws `idempotency_conflict` with the reason `request_decided` if another decision counts; `decision`
    * of the error names it.
    */
   async decide(requestId: string, decision: Decision): Promise<void> {
-    // The key makes the repeated request of a lost response succeed.
+    // With a key, a request that is repeated after a lost response succeeds.
     await this.post([{ type: 'permission_decision', requestId, decision }], newKey());
   }
 

@@ -1,15 +1,18 @@
 import { SpoolError } from './errors.ts';
+import { within } from './wait.ts';
 
 /** Returns a token of Spool: as text, or as the response of `POST /browser-tokens`. */
 export type GetToken = () => string | { token: string } | Promise<string | { token: string }>;
 
 /** The share of a token's lifetime after which it is renewed. */
 const RENEW_AFTER = 0.8;
+/** How long `getToken` may take. */
+const ANSWER_MS = 30_000;
 
 /** The current token. Concurrent requests share it, and its renewal. */
 export class TokenSource {
   private current: Promise<string> | null = null;
-  /** On the monotonic clock, so that a wrong time of day changes nothing. */
+  /** By the monotonic clock, so that a wrong wall clock does no harm. */
   private renewAt = Infinity;
 
   constructor(private readonly getToken: GetToken) {}
@@ -23,7 +26,7 @@ export class TokenSource {
     return token;
   }
 
-  /** Gives up a token that was refused. The next `get` renews it. */
+  /** Drops a token that was refused. The next `get` renews it. */
   drop(token: Promise<string>): void {
     if (this.current === token) this.current = null;
   }
@@ -32,7 +35,7 @@ export class TokenSource {
     const askedAt = performance.now();
     this.renewAt = Infinity;
     try {
-      const answer = await this.getToken();
+      const answer = await within(ANSWER_MS, Promise.resolve(this.getToken()));
       const token = typeof answer === 'string' ? answer : answer.token;
       if (typeof token !== 'string' || token === '') throw new TypeError('getToken must return a token.');
       this.renewAt = askedAt + RENEW_AFTER * lifetimeMs(token);
@@ -44,7 +47,7 @@ export class TokenSource {
   }
 }
 
-/** Returns how long a browser token lives after it was made, milliseconds. Infinity for tokens that do not say it. */
+/** Returns the lifetime of a browser token, milliseconds; Infinity for tokens that do not contain one. */
 function lifetimeMs(token: string): number {
   try {
     const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');

@@ -7,7 +7,7 @@ export type LogEntry = Schemas['ThreadEventLogEntry'];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadAnswer = Schemas['ThreadAnswer'];
 export type RunSummary = Schemas['RunSummary'];
-/** What a person is asked: whether a tool may be called. */
+/** A confirmation request: whether a tool may be called. */
 export type Question = Schemas['ConfirmationRequest'];
 export type MessagesPage = Schemas['ListMessagesAnswer'];
 export type ThreadsPage = Schemas['ListThreadsAnswer'];

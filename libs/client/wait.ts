@@ -25,3 +25,11 @@ export function delay(ms: number, signal?: AbortSignal): Promise<void> {
     else signal?.addEventListener('abort', stop, { once: true });
   });
 }
+
+/** Returns what the promise gives, or throws if it gives nothing in time. */
+export function within<Value>(ms: number, promise: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`Nothing came in ${ms / 1_000} s.`)), ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -107,6 +107,9 @@ describeWithPrivateRedis('on two pods', () => {
   test(
     'a program finds its Thread again, sends files, answers questions, and gets the answer',
     async () => {
+      // As a bundler does that reads only `main`.
+      const folder = './node_modules/@spool/client/';
+      await installed.write('old.cjs', `require('${folder}' + require('${folder}package.json').main)`);
       const path = await installed.write('server.mjs', SERVER_PROGRAM);
       const [result] = (await outputOf(start(path))).map((line) => JSON.parse(line) as object);
       expect(result).toEqual({
@@ -122,6 +125,8 @@ describeWithPrivateRedis('on two pods', () => {
         slow: ['timeout', 'cancelled'],
         resumed: [true, 'cancelled'],
         tokenStart: 'spool_bt_',
+        progress: [true, { sentBytes: 300_000, totalBytes: 300_000 }],
+        old: [expect.stringContaining('is an ES module'), '@spool/client needs Node 20 or later.'] as string[],
       });
     },
     LIMIT_MS,
@@ -213,6 +218,10 @@ const late = await fails(thread.decide(questions[0].requestId, 'reject_once'));
 await thread.decide(questions[1].requestId, 'reject_once');
 const { text } = await run.answer({ timeoutMs: 30_000 });
 const failed = await fails((await thread.send('/fail')).answer());
+const progress = [];
+const content = 'x'.repeat(300_000);
+await spool.files.upload(AGENT_ID, { name: 'x.txt', content }, { onProgress: (sent) => progress.push(sent) });
+const old = await import('./old.cjs').catch((error) => error);
 
 const other = await agent.thread({ userId: 'ada' });
 const slow = await other.send('/think 60s');
@@ -229,6 +238,8 @@ const { url } = await spool.files.link(fileId);
 const { threads } = await spool.threads.list({ userId: 'ada', runStatus: 'waiting_input' });
 const missing = await fails(spool.thread('01ARZ3NDEKTSV4RRFFQ69G5FAV').get());
 const { token } = await spool.browserTokens.create({ userId: 'ada', verbs: ['read'] });
+Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.4' } });
+const tooOld = await fails(Promise.resolve().then(() => new Spool({ baseUrl: BASE_URL, token: ACCESS_TOKEN })));
 console.log(JSON.stringify({
   isSame: thread.id === again.id,
   asked: questions.map(({ toolName }) => toolName),
@@ -242,6 +253,8 @@ console.log(JSON.stringify({
   slow: [timeout.code, stopped.reason],
   resumed: [resumed.id !== slow.id, stoppedAgain.reason],
   tokenStart: token.slice(0, 9),
+  progress: [progress.length > 1, progress.at(-1)],
+  old: [old.message, tooOld.message],
 }));
 `;
 

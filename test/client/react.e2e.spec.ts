@@ -48,7 +48,7 @@ describeInBrowser('useThread', () => {
         return void response.setHeader('content-type', 'text/javascript').end(script);
       }
       if (request.method === 'GET') return void response.setHeader('content-type', 'text/html').end(PAGE);
-      const rights = { userId: 'ada', verbs: ['read', 'send', 'decide'] };
+      const rights = { userId: 'ada', verbs: ['read', 'send', 'decide', 'upload'] };
       void send(service, 'POST', '/browser-tokens', rights).then(({ body }) => response.end(JSON.stringify(body)));
     });
     await new Promise<void>((listening) => site.listen(0, '127.0.0.1', listening));
@@ -137,6 +137,18 @@ describeInBrowser('useThread', () => {
     await tab.page.locator('#two').getByText('You said: And now?').waitFor();
   }, 60_000);
 
+  test('an upload shows its progress', async () => {
+    const { page } = await open(await newThread('Hello'));
+    const upload = `new Promise((resolve, reject) => {
+      const sent = [];
+      const content = new Blob(['x'.repeat(3_000_000)]);
+      client.files.upload('${service.agentId}', { name: 'x.txt', content }, { onProgress: (progress) => sent.push(progress) })
+        .then(({ size }) => resolve([size, sent.length > 0, sent.at(-1)]), reject);
+    })`;
+    const total = 3_000_000;
+    expect(await page.evaluate(upload)).toEqual([total, true, { sentBytes: total, totalBytes: total }]);
+  }, 30_000);
+
   test('a Thread that is gone ends with a typed error', async () => {
     const threadId = await newThread('Hello');
     const tab = await open(threadId);
@@ -159,7 +171,7 @@ import { SpoolProvider } from '@spool/client/react';
 import { Chat } from './chat.jsx';
 
 const { threadId, baseUrl } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-const client = new Spool({ baseUrl, getToken: async () => (await fetch('/token', { method: 'POST' })).json() });
+const client = (globalThis.client = new Spool({ baseUrl, getToken: async () => (await fetch('/token', { method: 'POST' })).json() }));
 
 function Application() {
   const [isShown, setShown] = useState(true);
