@@ -46,9 +46,9 @@ export const createBrowserTokenBody = z
     agentId: ulid
       .optional()
       .meta({ description: 'The only Agent that it may use. If omitted: all of the service token.' }),
-    threadId: ulid
-      .optional()
-      .meta({ description: 'The only Thread that it may use, one of the user. If omitted: all of the user.' }),
+    threadId: ulid.optional().meta({
+      description: 'The only Thread that it may use. It must be a Thread of the user. If omitted: all of the user.',
+    }),
     verbs: list(z.enum(verbs), 1, verbs.length).meta({
       description: `The verbs that it allows. ${Object.entries(VERBS)
         .map(([verb, meaning]) => `\`${verb}\`: ${meaning}.`)

@@ -104,7 +104,8 @@ export const ERROR_REASONS = {
   token_expired: {
     code: 'unauthenticated',
     status: 401,
-    meaning: 'The browser token has expired. Get a new one and repeat the request; a stream resumes by its last id.',
+    meaning:
+      'The browser token has expired. Get a new one and repeat the request, or resume the stream with `Last-Event-ID`.',
   },
   agent_forbidden: { code: 'forbidden', status: 403, meaning: 'The caller has no access to this Agent.' },
   attribution_forbidden: {

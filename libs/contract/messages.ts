@@ -26,7 +26,7 @@ const thinkingPart = z
 
 const approval = z
   .strictObject({
-    requestId: z.string().meta({ description: 'The request id; answer it with `permission_decision`.' }),
+    requestId: z.string().meta({ description: 'The id that `permission_decision` takes.' }),
     state: z.enum(['pending', 'allowed', 'rejected', 'withdrawn']).meta({
       description: '`withdrawn`: the Run ended before anyone decided.',
     }),
@@ -46,7 +46,7 @@ const toolCallPart = z
     state: z.enum(['waiting', 'running', 'completed', 'failed', 'stopped']).meta({
       description:
         '`waiting`: a person must decide. `failed`: the tool failed or was rejected. `stopped`: its Run ended before the call did; ' +
-        'it may have taken effect.',
+        'the call may have taken effect.',
     }),
     summary: z.string().nullable().meta({ description: 'A summary of the result; null before the call ends.' }),
     durationMs: z.int().nullable().meta({ description: 'Wall-clock time in milliseconds; null if not known.' }),

@@ -74,7 +74,7 @@ const AT_REST =
   'With `until=idle`, if `Last-Event-ID` or `after` is the last entry and no Run is active. An EventSource stops reconnecting.';
 
 const LAST_EVENT =
-  'The last entry when the stream was opened, 26 zeros if there is none. Once an entry with this id or a later one has arrived, the past has been sent. Only with `extended=true`.';
+  'The id of the last entry when the stream was opened; 26 zeros if there was none. Once this entry or a later one has arrived, the past has been sent. Only with `extended=true`.';
 
 /** New reasons may come, so their list is no enum. */
 const reason = (reasons: readonly string[]) =>

@@ -28,8 +28,8 @@ export function openApiDocument(serverUrl: string, { compatibility = false } = {
           type: 'http',
           scheme: 'bearer',
           description:
-            'The token of a person (`…_pat_…`), of a service (`…_svc_…`), or of one user’s browser (`…_bt_…`). Only the last ' +
-            'has scopes, its verbs.',
+            'The token of a person (`…_pat_…`), of a service (`…_svc_…`), or of one user’s browser (`…_bt_…`). Only browser ' +
+            'tokens have scopes: their verbs.',
         },
       },
       schemas: schemas.describeComponents(),

@@ -14,7 +14,7 @@ export interface Operation<
   description: string;
   params: Params;
   query: Query;
-  /** Null where no body is taken; `upload` is one part named `file` of multipart/form-data. */
+  /** Null if the operation takes no body; `upload` is one part named `file` of multipart/form-data. */
   body: Body | 'upload' | null;
   /** Instead of `body` where the older fields are taken too (`COMPATIBILITY_FIELDS=on`). */
   compatibleBody?: z.ZodType;

@@ -105,7 +105,7 @@ export const operations = {
     summary: 'Create a token for the browser of one user',
     description:
       'Only for service tokens. The token has the rights of the service token within `userId`, `agentId`, `threadId` and `verbs`, ' +
-      'until it expires. Threads and drafts of other users return 404. Revoking the service token ends it within 5 s.',
+      'until it expires. Threads and drafts of other users return 404. If the service token is revoked, it stops working within 5 s.',
     params: nothing,
     query: nothing,
     body: createBrowserTokenBody,

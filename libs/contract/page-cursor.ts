@@ -1,4 +1,4 @@
-/** The end of a page of Threads: its last Thread, with the time of its last change then. */
+/** The end of a page of Threads: its last Thread, and when that Thread had last changed at the time. */
 export interface ThreadPlace {
   updatedAt: string;
   threadId: string;

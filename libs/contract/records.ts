@@ -41,16 +41,18 @@ const runFinalOutput = z
 
 const confirmationRequest = z
   .strictObject({
-    requestId: z.string().meta({ description: 'The id to decide, as in `tool.confirmation.required`.' }),
-    toolCallId: z.string().meta({ description: 'The tool call.' }),
+    requestId: z
+      .string()
+      .meta({ description: 'The id that `permission_decision` takes, as in `tool.confirmation.required`.' }),
+    toolCallId: z.string().meta({ description: 'The id of the tool call.' }),
     toolName: z.string().meta({ description: 'Name of the tool.' }),
     toolInput: z.record(z.string(), z.unknown()).optional().meta({
       description:
-        'All arguments of the call. Missing if the inputs of newer requests in the answer exceed about 1 MiB.',
+        'All arguments of the call. Missing if the inputs of newer requests in the response exceed about 1 MiB.',
     }),
     state: z.enum(['pending', 'allowed', 'rejected', 'withdrawn']).meta({
       description:
-        '`pending`: a person must decide. `withdrawn`: dropped without a decision, such as by the end of the Run.',
+        '`pending`: a person must decide. `withdrawn`: dropped without a decision, for example because the Run ended.',
     }),
     decidedAt: dateTime.nullable().meta({ description: 'Null without a decision.' }),
     decidedBy: z

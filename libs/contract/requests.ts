@@ -208,7 +208,7 @@ export const listEventsQuery = z
 
 export const listMessagesQuery = z.object({
   limit: queryInteger(1, LIMITS.answersAPage).default(20).meta({
-    description: 'The most Runs whose messages are returned. A Run has at most two: a question and an answer.',
+    description: 'The most Runs whose messages are returned. A Run has at most two: one of the user, and its answer.',
   }),
   before: ulid.optional().meta({ description: '`nextCursor` of the previous page, for older messages.' }),
 });

@@ -139,8 +139,8 @@ export function toLogEntry(event: StoredEvent | UnknownEvent): LogEntry | null {
 }
 
 /**
- * Returns the entry with its optional fields. Uses only the event, so the entry never changes, even when a file does. A decision
- * has an entry only here. Its event is stored as not public, so that plain logs do not change.
+ * Returns the entry with its optional fields. Uses only the event, so the entry never changes, even when a file does. Only
+ * extended logs have entries of decisions. Their events are stored as not public, so that plain logs do not change.
  */
 export function toExtendedLogEntry(event: StoredEvent | UnknownEvent): ExtendedLogEntry | null {
   if (!event.public && isKnownEvent(event) && event.type === 'tool.confirmation_decided') return decisionEntry(event);

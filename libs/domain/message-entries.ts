@@ -6,8 +6,8 @@ import type { MessageEntry } from './reduce-thread.ts';
 import { stepId } from './state.ts';
 
 /**
- * Returns the entries of a stored event for `reduceThread`. A stored message of the Agent gives its whole thinking and text as
- * one delta each. So a fold of stored messages gives the same as a fold of the log with all its deltas.
+ * Returns the entries of a stored event for `reduceThread`. A stored message of the Agent becomes one delta with its whole thinking
+ * and one with its whole text. Folding stored messages thus gives the same result as folding the log with all its deltas.
  */
 export function toMessageEntries(event: StoredEvent | UnknownEvent): MessageEntry[] {
   if (isKnownEvent(event) && event.type === 'assistant.message_added') return spokenBy(event);

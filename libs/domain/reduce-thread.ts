@@ -77,7 +77,7 @@ export interface ToolCallPart {
   title: string | null;
   /** Null if the call was rejected before it could start. */
   toolInput: Record<string, unknown> | null;
-  /** `waiting`: for a decision. `stopped`: its Run ended before the call did, so that it may have taken effect. */
+  /** `waiting`: for a decision. `stopped`: its Run ended before the call did; the call may have taken effect. */
   state: 'waiting' | 'running' | 'completed' | 'failed' | 'stopped';
   summary: string | null;
   durationMs: number | null;
@@ -88,7 +88,7 @@ export interface ToolCallPart {
 export interface FilePart {
   type: 'file';
   fileId: string;
-  /** Null, like the next two, if it is not known. */
+  /** This and the next two are null if they are not known. */
   name: string | null;
   kind: 'attachment' | 'artifact' | null;
   action: 'created' | 'changed' | 'attached' | 'detached' | 'deleted' | null;
@@ -124,9 +124,9 @@ export interface OpenQuestion {
 }
 
 /**
- * Folds log entries, oldest first, into messages. `previous` is what earlier entries gave, or the messages that the API returned.
- * It is not changed, and unchanged messages and parts stay the same objects. An answer follows the message that it answers, also
- * if other messages were queued before the answer began. The text of a voided step disappears.
+ * Folds log entries, oldest first, into messages. `previous` is the result for earlier entries, or the messages that the API
+ * returned. It is not changed, and unchanged messages and parts stay the same objects. An answer follows the message that it
+ * answers, even if other messages were queued before the answer began. The text of a voided step disappears.
  */
 export function reduceThread(
   entries: Iterable<MessageEntry>,
@@ -265,7 +265,7 @@ class Fold {
     );
   }
 
-  /** Removes the text of a step that was interrupted. Earlier releases do not name the step; then it is the open one. */
+  /** Removes the text of an interrupted step. Earlier releases do not name the step; then it is the step with the open text. */
   private discard({ type, runId, content, voidedStepId }: MessageEntry): void {
     if (type !== 'session.status') return;
     const isVoid =
@@ -344,7 +344,7 @@ class Fold {
     );
   }
 
-  /** Returns the answer of a Run to change. The entry begins it if there is none. */
+  /** Returns the answer of a Run as a copy that may be changed. If there is none, the entry begins it. */
   private answer(runId: string, { occurredAt }: MessageEntry): AgentMessage {
     const at = this.findAnswer(runId);
     if (at !== -1) return this.draft(at) as AgentMessage;
@@ -376,7 +376,7 @@ class Fold {
     return this.messages;
   }
 
-  /** Returns a copy of the message that may be changed, in its place. */
+  /** Replaces the message by a copy that may be changed, and returns the copy. */
   private draft(at: number): Message {
     const message = this.messages[at]!;
     if (this.copies.has(message)) return message;
@@ -408,7 +408,7 @@ class Fold {
     return otherwise;
   }
 
-  /** Changes the parts of an answer that fit. Copies nothing if none does. */
+  /** Changes the parts of an answer that fit. Copies nothing if none fits. */
   private changeParts<Part extends MessagePart>(
     runId: string,
     fits: (part: MessagePart) => part is Part,

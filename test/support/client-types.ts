@@ -6,7 +6,7 @@ import { installOpenApiTools } from './openapi-tools.ts';
 
 export const CLIENT_TYPES = resolve('libs/client/generated/api.ts');
 
-/** Types without a use here, because they describe paths. */
+/** Types that the package does not use, because they describe paths. */
 const UNUSED = /^export type (?:paths|webhooks|\$defs|operations) = .*\n/gm;
 
 /** Returns the part of the OpenAPI document whose types libs/client takes. */
@@ -19,7 +19,7 @@ async function readSchemas(): Promise<string> {
   return JSON.stringify({ openapi, info, paths: {}, components: { schemas: components.schemas } });
 }
 
-/** Returns the first line of the types: what they were made of. So the gate needs no generator to see that they are current. */
+/** Returns the first line of the types: the hash of their schemas. It shows the gate, without the generator, that they are current. */
 export async function firstLine(): Promise<string> {
   return `// Of schemas with SHA-256 ${createHash('sha256')
     .update(await readSchemas())
