@@ -68,7 +68,7 @@ async function buildConsole() {
   await run(vite, 'build', page, '--logLevel', 'warn');
 }
 
-/** The package for applications: only when a file of it is newer than what was built of it. */
+/** Builds the client package if one of its source files is newer than the last build of it. */
 async function buildClientIfStale() {
   const sources = [...walk(join(root, 'libs/client')), join(root, 'libs/domain/reduce-thread.ts'), ...buildFiles];
   const built = join(dist, 'client', 'package.json');

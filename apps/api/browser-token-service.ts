@@ -4,7 +4,7 @@ import type { AccessGuard } from './access-guard.ts';
 import type { ApiRequest } from './http/caller.ts';
 import { ApiError, notFound } from './http/http-errors.ts';
 
-/** Makes tokens for the browsers of users (docs/api/browsers.md). */
+/** Creates browser tokens (docs/api/browsers.md). */
 export class BrowserTokenService {
   constructor(
     private readonly access: AccessGuard,

@@ -8,7 +8,7 @@ const KEYS = `k2:${'b'.repeat(43)}=,k1:${'a'.repeat(43)}=`;
 const ALL = ['read', 'send', 'decide', 'upload', 'manage'];
 
 let api: ApiUnderTest;
-/** The service token that makes the browser tokens, and its Agents. */
+/** The service token that creates the browser tokens, and its Agents. */
 let parent: { id: string; token: string };
 let agentId: string;
 let otherAgentId: string;
@@ -216,7 +216,7 @@ describe('a browser token', () => {
       const without = await tokenFor({ verbs });
       for (const some of [ids, unknownIds()]) {
         const answer = await ask(route, some, { token: without });
-        // The verb of an event is known after the body has been read, and then checked first.
+        // The verb of an event is known only after the body has been read. It is then checked first.
         if (answer[0] !== 403) found.push([route.operation, verbs, answer]);
       }
     }
@@ -404,7 +404,7 @@ describe('limits', () => {
     const over = await get(second);
     expect([...statuses, over.status, (await get(other)).status]).toEqual([200, 200, 200, 200, 200, 429, 200]);
     expect(over.headers.get('ratelimit-limit')).toBe('5');
-    // Three were made, and six of the users counted: the refused one did not.
+    // Three tokens were created, and six requests of users counted: the refused one did not.
     expect((await get(service)).headers.get('ratelimit-remaining')).toBe(String(1_000 - 3 - 6 - 1));
   });
 

@@ -52,7 +52,7 @@ export class EventService {
     return { events: events.map((event) => show(event)).filter((entry) => entry !== null), truncated: isCut };
   }
 
-  /** Folds the stored messages as a client folds the log, so that both show the same. */
+  /** Folds the stored messages with the same function as a client folds the log, so that both show the same messages. */
   async listMessages({ caller, input }: MessagesRequest): Promise<ListMessagesAnswer> {
     const { threadId } = input.params;
     const { limit, before } = input.query;
@@ -90,7 +90,7 @@ export class EventService {
   }
 }
 
-/** Marks the answer on a page that has only one Run, because this Run exceeds the page. */
+/** Marks the answer as truncated. Such a page has only one Run, which exceeds the limit of a page. */
 function markTruncated(message: Message): Message {
   return message.role === 'agent' ? { ...message, truncated: true } : message;
 }

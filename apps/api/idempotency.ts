@@ -84,8 +84,8 @@ export async function requestKey(
 }
 
 /**
- * Returns the key as it is stored for the caller's token. Users with browser tokens have their own keys, so that a renewed token
- * replays them and another user's never match. A key in a header has no line feed, so it never equals one of a user.
+ * Returns the key as it is stored for the caller's token. Users with browser tokens have separate keys: a renewed token replays
+ * them, and those of another user never match. A header cannot contain a line feed, so no other key equals one of a user.
  */
 function scopedKey(caller: Caller, key: string): string {
   return caller.kind === 'browser' ? `${caller.userKey}\n${key}` : key;

@@ -6,9 +6,9 @@ import { ANSWER_BYTES } from './http/large-answers.ts';
 
 const RUN_REQUESTS = namedStatement(import.meta.dirname, 'queries/run-requests.sql');
 
-/** The most requests and decisions that are read of one Thread. Bounds the memory of an answer. */
+/** The most requests and decisions that are read of one Thread. Bounds the memory of a response. */
 const MAX_EVENTS = 2_000;
-/** How far the clocks of two processes may differ, milliseconds. A larger value only costs reads of older events. */
+/** How far the clocks of two processes may differ, milliseconds. A larger value only means that older events are read. */
 const CLOCK_SLACK_MS = 3_600_000;
 
 /** A request or a decision of a Run, or a Run without requests, whose other fields are null. */
@@ -27,7 +27,7 @@ export interface RequestRow {
   occurredAt: string | null;
 }
 
-/** Reads the confirmation requests of all Runs in one query, by the id of the Run. Omits Runs deleted in the meantime. */
+/** Returns the confirmation requests of all Runs, by the id of the Run, from one query. Omits Runs deleted in the meantime. */
 export async function readRunRequests(
   pool: Pool,
   runs: readonly Pick<RunSummary, 'id' | 'createdAt'>[],
@@ -47,8 +47,8 @@ export async function readRunRequests(
 }
 
 /**
- * Returns the requests of one Run from its events, oldest first. The wait of a Run has all requests of its last claim. An
- * undecided request of an earlier claim was dropped. If it was repeated, only the later request is returned.
+ * Returns the requests of one Run from its events, oldest first. A waiting Run waits for the requests of its last claim only. An
+ * undecided request of an earlier claim was dropped. If a later request asks for the same tool call, only that one is returned.
  */
 export function requestsOf(rows: readonly RequestRow[]): ConfirmationRequest[] {
   const asked = rows.filter(({ type }) => type === 'tool.confirmation_requested');

@@ -33,7 +33,7 @@ export function quickstartFile(dataDir: string, databaseUrl: string | undefined)
   return join(dataDir, `quickstart-${database.replace(/[^\w-]/g, '')}-${hash}.env`);
 }
 
-/** Returns keys of browser tokens. Keeps them in the data directory, so that tokens survive a restart. */
+/** Returns the keys of browser tokens. Keeps them in the data directory, so that tokens stay valid after a restart. */
 export async function quickstartKeys(dataDir: string): Promise<string> {
   const file = join(dataDir, 'browser-token-keys');
   const kept = (await readFile(file, 'utf8').catch(() => '')).trim();

@@ -39,7 +39,7 @@ export interface AuthenticatorOptions {
 /** Authenticates requests by their `Authorization` header. */
 export class Authenticator {
   private readonly known: KnownCredentials<Caller>;
-  /** The service tokens of browser tokens, by id. */
+  /** The service tokens that created browser tokens, by id. */
   private readonly parents: KnownCredentials<Caller>;
   private readonly browserTokens: BrowserTokens;
   private readonly settings: LimitSettings;
@@ -68,7 +68,7 @@ export class Authenticator {
     return token !== null && isBrowserToken(token) && (await this.browserTokens.verify(token)) === 'expired';
   }
 
-  /** Returns the caller who made a file link, with its present rights; null if its token is no longer valid. */
+  /** Returns the caller who created a file link, with their current rights; null if their token is no longer valid. */
   async findLinkCaller({ tokenId, user }: LinkClaims): Promise<Caller | null> {
     const caller = await this.parents.find(tokenId);
     if (user === null) return caller;
@@ -96,7 +96,7 @@ function browserCallerOf(parent: ServiceCaller, claims: VerifiedClaims, settings
     ...{ agentIds, verbs: new Set(verbs), origins: origins && new Set(origins) },
     expiresAt,
     userLimits: limitsOfUser(settings),
-    // A hash, because the id may have any characters and lengths.
+    // Hashed, because a `userId` may have any characters and any length.
     userKey: `${tokenId} user ${hash('sha256', userId)}`,
   };
 }

@@ -4,12 +4,12 @@ import { isSigned, type SignedTokens } from './signed-tokens.ts';
 /** The start of every browser token, so that secret scanners and people recognize it. */
 const PREFIX = 'spool_bt_';
 const TYPE = 'spool-bt+jwt';
-/** The maximum of remembered tokens. Drops the oldest first. */
+/** The most verified tokens in the cache. The oldest one is dropped first. */
 const MAX_CACHED = 20_000;
 
-/** The rights of a browser token. They hold within those of the service token that made it. */
+/** The rights of a browser token. They are limited to those of the service token that created it. */
 export interface BrowserClaims {
-  /** The service token that made it. */
+  /** The service token that created it. */
   parentId: string;
   /** The user of the application who holds it. */
   userId: string;
@@ -22,7 +22,7 @@ export interface BrowserClaims {
   origins: readonly string[] | null;
 }
 
-/** Claims with the end of their token, milliseconds since 1970. */
+/** Claims with the expiry of their token, milliseconds since 1970. */
 export interface VerifiedClaims extends BrowserClaims {
   expiresAt: number;
 }
@@ -39,7 +39,7 @@ const payloadSchema = z.object({
 
 /** Makes and verifies browser tokens. */
 export class BrowserTokens {
-  /** Verified tokens. A signature never becomes invalid, so only the time is checked again. */
+  /** Verified tokens. A signature never becomes invalid, so only the expiry is checked again. */
   private readonly verified = new Map<string, VerifiedClaims>();
 
   constructor(private readonly signed: SignedTokens) {}
@@ -48,7 +48,7 @@ export class BrowserTokens {
     return this.signed.isOn;
   }
 
-  /** Returns a token and the time of its end. Throws if there is no key. */
+  /** Returns a token and its expiry. Throws if there is no key. */
   async make(claims: BrowserClaims, expiresInSeconds: number): Promise<{ token: string; expiresAt: string }> {
     const expiresAt = Math.floor(this.signed.now() / 1_000) + expiresInSeconds;
     const { parentId, userId, agentId, threadId, verbs, origins } = claims;
@@ -78,7 +78,7 @@ export class BrowserTokens {
   }
 
   private remember(token: string, claims: VerifiedClaims): void {
-    // A copy, because V8 would keep the whole header with a part of it.
+    // A copy, because a substring would keep the whole header in memory.
     this.verified.set(Buffer.from(token).toString(), claims);
     const [oldest] = this.verified.keys();
     if (this.verified.size > MAX_CACHED && oldest !== undefined) this.verified.delete(oldest);

@@ -42,7 +42,7 @@ test('it expires, also for a process that has verified it before', async () => {
 
 test('a single wrong character makes it invalid', async () => {
   const { token } = await tokens(OLD).make(CLAIMS, 900);
-  // The last character of the signature has two bits that mean nothing; base64url decoders may accept other values of them.
+  // The last character of the signature has two unused bits; base64url decoders may accept other values of them.
   for (let i = 0; i < token.length - 1; i++) {
     const other = token.charAt(i) === 'A' ? 'B' : 'A';
     const changed = token.slice(0, i) + other + token.slice(i + 1);

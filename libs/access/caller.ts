@@ -27,9 +27,9 @@ export interface ServiceCaller {
 /** A user of the application, with a browser token. Has the rights of the service token within the claims of the browser token. */
 export interface BrowserCaller {
   kind: 'browser';
-  /** The service token that made the browser token. What its users make belongs to it, too. */
+  /** The service token that created the browser token. Everything that its users create belongs to it too. */
   tokenId: string;
-  /** The limits of the service token, which hold for all of its users together. */
+  /** The limits of the service token, which apply to all of its users together. */
   limits: TokenLimits;
   organizationId: string;
   /** Agents that both tokens may call. */
@@ -44,7 +44,7 @@ export interface BrowserCaller {
   verbs: ReadonlySet<string>;
   /** The origins of pages that may use it; null: all. */
   origins: ReadonlySet<string> | null;
-  /** The end of the browser token, milliseconds since 1970. */
+  /** The expiry of the browser token, milliseconds since 1970. */
   expiresAt: number;
 }
 

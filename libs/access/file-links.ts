@@ -6,7 +6,7 @@ const TYPE = 'spool-fl+jwt';
 /** How long a link works, seconds. */
 const LINK_SECONDS = 300;
 
-/** The rights of a file link: those of the caller who made it, for one file. */
+/** The rights of a file link: those of the caller who created it, for one file. */
 export interface LinkClaims {
   fileId: string;
   /** The token of the caller, or the service token of a browser token. */
@@ -23,7 +23,7 @@ const payloadSchema = z.object({
   thread: z.string().optional(),
 });
 
-/** Makes and verifies the signed part of links to files, which `<img>` and downloads use, because they cannot send a header. */
+/** Makes and verifies the signed part of links to files. `<img>` and downloads need these links, because they cannot send a header. */
 export class FileLinks {
   constructor(private readonly signed: SignedTokens) {}
 
@@ -31,7 +31,7 @@ export class FileLinks {
     return this.signed.isOn;
   }
 
-  /** Returns a link and its end, at the latest that of the caller's browser token. Throws if there is no key. */
+  /** Returns a link and its expiry, which is not after that of the caller's browser token. Throws if there is no key. */
   async make(fileId: string, caller: Caller): Promise<{ token: string; expiresAt: string }> {
     const user = caller.kind === 'browser' ? caller : null;
     const latest = user === null ? Infinity : Math.floor(user.expiresAt / 1_000);

@@ -1,5 +1,5 @@
--- A token by the hash of its secret ($1), or of its previous secret during the grace period, or by its id ($2), with the facts
--- that the policy needs.
+-- Returns a token with the facts that the policy needs. Finds it by the hash of its secret ($1), of its previous secret during the
+-- grace period, or by its id ($2).
 -- `leftMs` is by this server's clock, because the clocks of the processes may differ.
 select t.id,
        t.kind,

@@ -68,7 +68,7 @@ export function isOwn(caller: Caller, owned: Owned, userId: string | null): bool
   }
 }
 
-/** Returns whether the claims of a browser token include it. A draft is of an Agent, and no Thread has it yet. */
+/** Returns whether the claims of a browser token include the Thread or draft. A draft has an Agent, but no Thread yet. */
 function isClaimed({ agentId, threadId }: BrowserCaller, owned: Owned): boolean {
   if (agentId !== null && owned.agent_id !== agentId) return false;
   return threadId === null || owned.thread_id === null || owned.thread_id === threadId;

@@ -9,8 +9,8 @@ const MAX_LENGTH = 8_192;
 export const isSigned = (text: string): boolean => text.length <= MAX_LENGTH && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 
 /**
- * Makes and verifies JWTs, which need no query. The first key signs, and all verify, so a key is replaced by adding the new one,
- * putting it first, and removing the old one when its last token has expired.
+ * Makes and verifies JWTs, which need no query. The first key signs, and all keys verify. To replace a key, add the new one, put it
+ * first, and remove the old one when its last token has expired.
  */
 export class SignedTokens {
   private readonly keys: ReadonlyMap<string, Uint8Array>;

@@ -1,9 +1,9 @@
--- Returns the events of the newest $3 Runs that were queued before the event $2, from which their messages are made, and the end of
--- the stream, all from one snapshot. 'Z' is after every id. Reads no deltas, except those of the open step of a Run that is active
--- or did not complete: they are joined to one row per type. The page ends with the Run that exceeds $4 bytes. If the newest Run
--- alone does, its older steps are left out, and "truncated" is true. The limit applies to stored sizes, and then to the sizes as
--- shown. "nextId" is null on the last page. If no event is on the page, one row has only the end of the stream. Returns no row if
--- there is no such Thread.
+-- Returns the events from which messages are assembled, for the newest $3 Runs that were queued before the event $2 ('Z' is after
+-- every id). Also returns the end of the stream. Reads all from one snapshot.
+-- Reads no deltas, except those of the open step of a Run that is active or did not complete. These are joined to one row per type.
+-- The page ends with the Run that exceeds $4 bytes. If the newest Run alone exceeds them, its older steps are left out, and
+-- "truncated" is true. The limit applies to stored sizes, and then to the sizes as shown. "nextId" is null on the last page.
+-- If no event is on the page, one row has only the end of the stream. Returns no row if there is no such Thread.
 with
 queued as (
   select run_id, id, row_number() over (order by id desc) as place

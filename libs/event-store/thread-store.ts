@@ -82,7 +82,7 @@ export interface MessageBounds {
   maxBytes: number;
 }
 
-/** The events from which the messages of some Runs are made, oldest first. */
+/** The events from which the messages of some Runs are assembled, oldest first. */
 export interface MessagePage {
   events: (StoredEvent | UnknownEvent)[];
   /** The page before continues with the Runs that were queued before this event; null if there are none. */
@@ -270,7 +270,7 @@ export class ThreadStore {
   }
 
   /**
-   * Returns the events of the newest Runs, of those queued before the id if one is given. Reads no deltas, except those of steps
+   * Returns the events of the newest Runs, only of those queued before the id if one is given. Reads no deltas, except those of steps
    * that are running or were stopped. Null if there is no Thread.
    */
   async readMessages(threadId: string, beforeId: string | null, bounds: MessageBounds): Promise<MessagePage | null> {

@@ -1,5 +1,5 @@
--- The first of these ids that is not a draft which the owner $3 or $4 and its user $6 (null: any) can attach to a Thread of the
--- agent $2.
+-- Returns the first of the ids $1 that is not a draft which the owner $3 or $4 and its user $6 (null: any) can attach to a Thread of
+-- the agent $2.
 select wanted.id
 from unnest($1::text[]) with ordinality as wanted (id, place)
 where not exists (

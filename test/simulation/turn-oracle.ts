@@ -43,7 +43,7 @@ export class TurnOracle {
   private readonly farBehindSince = new Map<string, number>();
   /** The slots of each organization since the last note, and its slot-milliseconds until then. */
   private slots = new Map<string, number>();
-  /** The organization of each Run that had a row. A worker may take a job whose Run has expired, which has none. */
+  /** The organization of each Run that had a work item. A worker may take a job whose Run has expired and has none any more. */
   private readonly organizations = new Map<string, string>();
   private readonly usedMs = new Map<string, number>();
   private notedAt = 0;
@@ -77,8 +77,8 @@ export class TurnOracle {
   }
 
   /**
-   * Call it when a worker takes a job. Throws if its Run can be claimed and another organization should have had the slot. The
-   * organization's turn has come also if the Run has ended since.
+   * Call it when a worker takes a job. Throws if its Run can be claimed and another organization should have had the slot.
+   * Counts as a turn of the organization even if the Run has ended since.
    */
   taken({ runId }: RunJob): void {
     if (this.now() < SETTLED_AT_MS) return;

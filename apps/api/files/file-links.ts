@@ -8,7 +8,7 @@ import { RequestCount } from '../http/limit-rate.ts';
 import type { Links } from '../links.ts';
 import type { FileSender } from './download.ts';
 
-/** The path of file links, outside of the API: browsers send no token with `<img>`, so the link has the right in itself. */
+/** The path of file links. It is outside the API: browsers send no token with `<img>`, so the link itself grants access. */
 export const LINK_PATH = 'file-links';
 
 /** Types that browsers show as images and in which nothing can run. SVG can have scripts. */
@@ -18,7 +18,7 @@ const HEADERS = {
   'Content-Security-Policy': "default-src 'none'; sandbox",
   // Pages of other origins may show the image.
   'Cross-Origin-Resource-Policy': 'cross-origin',
-  // The address is the right, so pages that the file opens must not learn it.
+  // Anyone who has the URL can read the file, so pages that the file opens must not learn it.
   'Referrer-Policy': 'no-referrer',
 };
 
@@ -31,7 +31,7 @@ export interface FileLinkServiceOptions {
   sender: FileSender;
 }
 
-/** Makes links to files, and sends the bytes of the files that they name. */
+/** Creates links to files, and sends the bytes of the files that they name. */
 export class FileLinkService {
   constructor(private readonly options: FileLinkServiceOptions) {}
 
@@ -44,7 +44,7 @@ export class FileLinkService {
     return { url: links.ofPath(request, `/${LINK_PATH}/${token}`), expiresAt };
   }
 
-  /** Checks at each use that the file exists, and that the caller who made the link may still read it. */
+  /** Checks at each use that the file exists, and that the caller who created the link may still read it. */
   async send(token: string, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { access, authenticator, fileLinks, limiter, sender } = this.options;
     const claims = await fileLinks.verify(token);

@@ -4,8 +4,8 @@ import { EVENT_VERBS, type Operation, type ThreadEventInput, type Verb } from '#
 import { ApiError } from './http-errors.ts';
 
 /**
- * Checks what a browser token allows before anything of the request is read, so that a refusal reveals nothing. Throws ApiError:
- * `origin_forbidden`, then `verb_missing`.
+ * Checks what a browser token allows. Runs before any look-up for the request, so that a refusal reveals nothing. Throws ApiError:
+ * `origin_forbidden`, then `service_token_required` or `verb_missing`.
  */
 export function requireBrowserRights(
   caller: BrowserCaller,
@@ -26,7 +26,7 @@ export function requireEventVerbs(caller: Caller, events: readonly ThreadEventIn
   if (caller.kind === 'browser') for (const { type } of events) requireVerb(caller, EVENT_VERBS[type]);
 }
 
-/** Requires that the caller may use Threads of this user, and others than one. Throws ApiError `user_forbidden`. */
+/** Requires that the caller may use Threads of this user, and is not limited to one Thread. Throws ApiError `user_forbidden`. */
 export function requireUser(caller: Caller, userId: string | undefined): void {
   if (caller.kind !== 'browser') return;
   if (caller.threadId !== null) throw new ApiError('user_forbidden', 'The browser token is for one Thread only.');

@@ -4,8 +4,8 @@ import { LAST_EVENT_HEADER, REASON_HEADER, THREAD_HEADER } from '#contract';
 import { BASE_PATH } from './endpoint.ts';
 
 /**
- * Pages of every origin may read answers, because browsers add no credentials: pages need a browser token, which can list its
- * origins.
+ * Pages of every origin may read responses. This is safe because browsers add no credentials: a page needs a browser token, which
+ * can list its origins.
  */
 const ANY_ORIGIN = '*';
 
@@ -28,12 +28,12 @@ const CORS: FastifyCorsOptions = {
   methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
   allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'Last-Event-ID', 'If-None-Match', 'Range'],
   exposedHeaders: EXPOSED,
-  // The longest that browsers accept.
+  // 2 h, the longest that Chromium accepts.
   maxAge: 7_200,
 };
 const OFF: FastifyCorsOptions = { origin: false };
 
-/** Only the Agent Threads API has CORS. Without an Origin, answers are as they were before. */
+/** Only the Agent Threads API has CORS. Responses to requests without an Origin have no CORS headers, as in earlier releases. */
 const hasCors = ({ headers, url }: FastifyRequest): boolean =>
   headers.origin !== undefined && url.startsWith(`${BASE_PATH}/`);
 
@@ -41,14 +41,14 @@ const hasCors = ({ headers, url }: FastifyRequest): boolean =>
 export function installCors(fastify: FastifyInstance): FastifyInstance {
   return fastify.register(cors, { delegator: (request, done) => done(null, hasCors(request) ? CORS : OFF) }).after(() =>
     fastify.addHook('onRequest', (request, reply, done) => {
-      // The plugin adds it to every answer.
+      // The plugin adds it to every response.
       if (!hasCors(request)) void reply.removeHeader('Vary');
       done();
     }),
   );
 }
 
-/** Adds the headers to the answer for a URL that cannot be parsed. Such a request reaches no hook. */
+/** Adds the headers to the response for a URL that cannot be parsed. Such a request reaches no hook. */
 export function addCorsHeaders(request: FastifyRequest, reply: FastifyReply): void {
   if (!hasCors(request)) return;
   void reply.headers({
@@ -57,7 +57,7 @@ export function addCorsHeaders(request: FastifyRequest, reply: FastifyReply): vo
   });
 }
 
-/** Removes the headers from the answer to a caller whose token must not be in a browser, so that no page can read it. */
+/** Removes the headers from the response to a caller whose token must not be in a browser, so that no page can read it. */
 export function removeCorsHeaders(reply: FastifyReply): void {
   for (const name of ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']) void reply.removeHeader(name);
 }

@@ -7,9 +7,9 @@ import { rateLimited } from './http-errors.ts';
 type Counted = Pick<Caller, 'tokenId' | 'limits'> & Partial<Pick<BrowserCaller, 'userKey' | 'userLimits'>>;
 
 /**
- * Counts one request: by token, of a browser token also by user, or by address if there is no valid token. Counts it by address before each look-up of a
- * credential that this process does not remember, and returns these counts if it is valid (docs/adr/0024). Sets the RateLimit
- * headers. Throws ApiError.
+ * Counts one request: by token (by user too if it is a browser token), or by address if there is no valid token. Counts it by
+ * address before each look-up of a credential that this process does not remember, and returns these counts if it is valid
+ * (docs/adr/0024). Sets the RateLimit headers. Throws ApiError.
  */
 export class RequestCount implements Admission {
   private readonly address: string;

@@ -4,7 +4,7 @@ import { withColumns } from '#projections';
 
 export type OwnerColumn = keyof Ownership;
 
-/** The filters of Thread lists that have a separate index, with their conditions. */
+/** The filters of Thread lists that have a separate index, with the SQL expression that each one compares. */
 const FILTERED = { userId: 'user_id', externalRef: 'coalesce(external_ref, client_external_ref)' } as const;
 export type FilterName = keyof typeof FILTERED;
 
@@ -21,7 +21,7 @@ interface ListWanted {
 /** Returns the statement for one kind of owner. A cached plan for all kinds would use no index. */
 export function ofOwner(fileName: string, owner: OwnerColumn): NamedStatement {
   const { name, text } = readList(fileName);
-  // PostgreSQL keeps 63 characters of a name.
+  // Short, because PostgreSQL keeps only 63 characters of a statement's name.
   return { name: `${name} ${owner.split('_')[1]}`, text: text.replaceAll(':owner', owner) };
 }
 
@@ -44,8 +44,8 @@ const WITH_RUNS = readList('list-threads-with-runs.sql');
 const SHARED = 7;
 
 /**
- * Returns the statement for a combination of filters, and its values after the shared ones. Each combination has its own, because
- * a cached plan for all would use no index.
+ * Returns the statement for a combination of filters, and its values after the shared ones. Each combination has a separate
+ * statement, because a cached plan for all of them would use no index.
  */
 export function listStatement(
   owner: OwnerColumn,

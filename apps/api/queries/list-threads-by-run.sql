@@ -1,5 +1,5 @@
--- Reads the same page as list-threads.sql, if the statuses of the newest Run (`:run_statuses`) are those of live and failed Runs.
--- Starts at these Runs, because few of many Threads have one. Work items are the live Runs, and failed Runs have an index.
+-- Returns the same page as list-threads.sql, if `:run_statuses` (of the newest Run) contains only statuses of live and failed Runs.
+-- Starts at these Runs, because few Threads have one. Each live Run has a work item, and failed Runs have an index.
 select t.*
 from (
   select run_id, thread_id from run_work

@@ -1,5 +1,5 @@
 -- Adds the newest Run to each Thread of a page (`:page`, which reads one Thread more than requested, $7 in all). Ends the page once
--- the final outputs pass `:max_bytes`. Applies this bound first to the stored sizes, which are known without reading the outputs.
+-- the final outputs exceed `:max_bytes`. Applies this bound first to the stored sizes, which are known without reading the outputs.
 -- "found" is the number of Threads without these bounds. Reads Threads and Runs in one snapshot.
 with page as materialized (
 :page

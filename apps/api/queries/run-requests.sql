@@ -1,6 +1,6 @@
--- Reads the status of Runs ($1) with their confirmation requests and decisions, oldest first. A Run without requests has one row.
--- $2 is before all their events. Reads the newest $3 events of a Thread. Returns inputs of tools until they exceed $4 bytes, newest
--- first; `toolInput` is null afterwards.
+-- Returns the status of the Runs $1 with their confirmation requests and decisions, oldest first. A Run without requests has one
+-- row. $2 is an event id before all their events. Reads at most the newest $3 events of a Thread. Returns the inputs of tools, newest
+-- first, until they exceed $4 bytes. `toolInput` is null in the remaining rows.
 select r.run_id as "runId", r.status, e.type, e.attempt, e."requestId", e."toolCallId", e."toolName", e.decision, e.by,
        e.occurred_at as "occurredAt",
        case when e."storedAfter" < $4::bigint then e.data -> 'toolInput' end as "toolInput"

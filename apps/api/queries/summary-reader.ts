@@ -9,8 +9,8 @@ const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
 const LIST_RUNS = withColumns(namedStatement(import.meta.dirname, 'list-runs.sql'));
 const HAS_FEW_RUNS = namedStatement(import.meta.dirname, 'has-few-runs.sql');
 /**
- * The most live and failed Runs that a page of Threads starts at. With more, it reads the Threads in order. Counts the failed Runs
- * of the installation, because no index has their Agents.
+ * The most live and failed Runs from which a page of Threads is read. If there are more, the Threads are read in order. Failed Runs
+ * of the whole installation count, because no index has their Agents.
  */
 const FEW_RUNS = 10_000;
 /** The statuses without an index that finds their Runs. */
@@ -44,7 +44,7 @@ export interface ThreadsWanted {
   runStatuses: readonly RunStatus[] | undefined;
   after: ThreadPlace | null;
   limit: number;
-  /** With a number, reads the newest Runs too, and ends the page once their final outputs pass this size. */
+  /** With a number, reads the newest Runs too, and ends the page once their final outputs exceed this size. */
   maxRunBytes: number | null;
 }
 
@@ -97,7 +97,7 @@ export class SummaryReader {
   /** Returns whether looking up the Threads of matching Runs reads less than looking up the Runs of Threads in order. */
   private async startsAtRuns({ agentIds, runStatuses, filters }: ThreadsWanted): Promise<boolean> {
     if (runStatuses === undefined || runStatuses.some((status) => UNINDEXED.includes(status))) return false;
-    // A user and a reference have few Threads.
+    // A user or a reference has few Threads.
     if (Object.values(filters).some((value) => value !== undefined)) return false;
     const values = [agentIds, runStatuses, FEW_RUNS];
     const { rows } = await this.pool.query<{ few: boolean }>({ ...HAS_FEW_RUNS, ...BY_KEY, values });

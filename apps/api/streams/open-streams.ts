@@ -51,7 +51,7 @@ export class OpenStreams {
     return this.streams.size;
   }
 
-  /** Returns the numbers of open streams: of the Thread, the user, the token, the organization and the process. */
+  /** Returns how many streams are open: of the Thread, the user, the token, the organization and the process. */
   counts({ threadId, userKey, tokenId, organizationId }: StreamOwners): PerScope<number> {
     return {
       thread: this.perThread.of(threadId),

@@ -55,7 +55,7 @@ export function refuseStream(open: PerScope<number>, limits: PerScope<number>): 
 
 type StreamSettings = Pick<Config, 'STREAMS_PER_THREAD' | 'STREAMS_PER_PROCESS' | 'STREAMS_PERCENT_PER_ORGANIZATION'>;
 
-/** Returns the limits that hold for one caller. `ofUser`: of a user with browser tokens; other callers have none. */
+/** Returns the limits of one caller. `ofUser`: those of a user with browser tokens; other callers have none. */
 export function streamLimits(
   settings: StreamSettings,
   { ofUser = Infinity, ofToken }: { ofUser?: number | undefined; ofToken: number },

@@ -25,8 +25,8 @@ function coverUnset(config: Config, set: object): Config {
 }
 
 /**
- * Reads and checks the settings. Empty variables count as unset. The settings with secrets may be in files that variables
- * with `_FILE` at their end name. Throws ConfigError naming every wrong one.
+ * Reads and checks the settings. Empty variables count as unset. Settings that hold secrets may be in files; variables that end in
+ * `_FILE` name these files. Throws ConfigError naming every wrong setting.
  */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));

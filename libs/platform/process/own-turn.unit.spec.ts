@@ -20,7 +20,7 @@ it('gives each of several callers a separate turn', async () => {
 });
 
 it('pauses only in a turn that has taken long, and counts the work of all callers', async () => {
-  // The real clock would also count the time for which the machine gives this process no CPU.
+  // The real clock would also count the time in which this process gets no CPU.
   let now = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => now);
   await ownTurn();

@@ -37,7 +37,7 @@ A process with a wrong setting does not start, and its error message names every
 - *Read by* names the processes on which a setting has an effect. \`npm start\` is an API and a worker in one.
   \`cli\` means \`spool\` with \`--local\`, \`spool migrate\` and \`spool agent check\`. [operators.md](../operators.md) has the variables of \`spool\` itself.
 - Names that end in \`_MS\` are milliseconds, and those with \`BYTES\` are bytes. \`PERCENT\` is a percentage.
-- \`DATABASE_URL\`, \`QUEUE_URL\`, \`REDIS_URL\` and \`BROWSER_TOKEN_KEYS\` can be in files. Their names with \`_FILE\` name these files.
+- \`DATABASE_URL\`, \`QUEUE_URL\`, \`REDIS_URL\` and \`BROWSER_TOKEN_KEYS\` can be in files. To name such a file, append \`_FILE\` to the setting, as in \`DATABASE_URL_FILE\`.
 - [api/limits.md](../api/limits.md) states what callers get beyond a limit, and the limits that are no settings.
 `;
 
