@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { defineConfig } from 'vite';
 
@@ -29,6 +30,7 @@ export default defineConfig({
   root: import.meta.dirname,
   base: '/console/',
   plugins: [compressed],
+  resolve: { alias: { '#client': join(import.meta.dirname, '../../libs/client/index.ts') } },
   build: {
     outDir: '../../dist/apps/console',
     emptyOutDir: true,

@@ -1,4 +1,4 @@
-import { toLogEntry, type LogEntry } from '#domain';
+import { toExtendedLogEntry, type ExtendedLogEntry } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveBus } from '#live';
 import { isLargeJson, ownTurn } from '#platform';
@@ -16,12 +16,12 @@ export interface TailWanted {
   untilIdle: boolean;
 }
 
-/** Follows the public log until the Thread is deleted or the signal aborted. Throws DatabaseUnavailable. */
+/** Follows the public log, with all optional fields, until the Thread is deleted or the signal aborted. Throws DatabaseUnavailable. */
 export async function* tailThread(
   { store, bus }: { store: ThreadStore; bus: LiveBus },
   { threadId, after, untilIdle }: TailWanted,
   signal: AbortSignal,
-): AsyncGenerator<LogEntry> {
+): AsyncGenerator<ExtendedLogEntry> {
   const moves = watchMoves(bus, threadId, signal);
   try {
     let last = after ?? (await store.findLogStart(threadId, SHOWN_FIRST));
@@ -32,7 +32,7 @@ export async function* tailThread(
       if (page === null) return;
       if (isLargeJson(page.events)) await ownTurn();
       for (const event of page.events) {
-        const entry = toLogEntry(event);
+        const entry = toExtendedLogEntry(event);
         if (entry !== null) yield entry;
         last = event.id;
       }

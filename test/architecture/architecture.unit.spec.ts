@@ -31,7 +31,7 @@ const lawful: Record<string, string> = {
   'apps/api/api.module.ts': `import '@nestjs/common'; import '#event-store'; import './own.ts';`,
   'apps/api/own.ts': `export {};`,
   'apps/worker/worker.module.ts': `export {};`,
-  'apps/console/src/main.tsx': `import type { store } from '#contract'; import './own.ts'; export type T = typeof store;`,
+  'apps/console/src/main.tsx': `import type { store } from '#contract'; import '#client'; import './own.ts'; export type T = typeof store;`,
   'apps/console/src/own.ts': `export {};`,
   'apps/standalone/main.ts': `import '../api/api.module.ts'; import '../worker/worker.module.ts';`,
   'test/some.e2e.spec.ts': `import '#testing'; import { store } from '#event-store'; store;`,

@@ -42,7 +42,7 @@ describeInBrowser('the console of many Threads', () => {
     ['confirmations', () => '/nowhere', () => '/confirmations', 'article'],
     ['Threads', () => '/threads?userId=nobody', () => '/threads', table('Threads')],
     ['searched Threads', () => '/threads?userId=nobody', () => search(many.titleWords), table('Threads')],
-    ['live log', () => `/threads/${other.id}`, () => `/threads/${many.threadId}`, '[role=log] [data-kind]'],
+    ['live log', () => `/threads/${other.id}`, () => `/threads/${many.threadId}`, '[role=log] [data-part]'],
     [
       'its Runs',
       () => threadTab(other.id, 'runs'),

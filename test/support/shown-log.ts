@@ -2,47 +2,34 @@ import type { Page } from 'playwright-core';
 import { eventually } from '#testing';
 import { readLog, type Caller, type LogEntry } from './client.ts';
 
-/** What a Thread page shows for one or several entries of the log: its kind, and the text of what somebody has said. */
-type ShownItem = [kind: string, text: string | null];
+/** A part of a message on the Thread page: its kind, and what the user or the Agent wrote. */
+type ShownPart = [kind: string, text: string | null];
 
-const KINDS: Record<string, string> = {
-  'user.message': 'user',
-  'agent.message.delta': 'message',
-  'session.status': 'status',
-  'run.started': 'started',
-  'run.completed': 'completed',
-  'usage.updated': 'usage',
-};
-
-/** What it has to show of this log: pieces in a row as one text, and all entries of a call as one item where it began. */
-function expectedOf(log: readonly LogEntry[]): ShownItem[] {
-  const items: ShownItem[] = [];
+/** Returns the parts of all messages in this log: deltas in a row as one text, and each tool call once, where it began. */
+function expectedOf(log: readonly LogEntry[]): ShownPart[] {
+  const parts: ShownPart[] = [];
   const calls = new Set<string>();
-  let isSaying = false;
+  let isText = false;
   for (const { type, content, toolCallId } of log) {
-    const isPiece = type === 'agent.message.delta';
-    if (isPiece && isSaying) {
-      items.at(-1)![1] += content;
-    } else if (toolCallId !== undefined) {
-      if (!calls.has(toolCallId)) items.push(['tool', null]);
-      calls.add(toolCallId);
-    } else {
-      items.push([KINDS[type] ?? type, isPiece || type === 'user.message' ? content : null]);
-    }
-    isSaying = isPiece;
+    const isDelta = type === 'agent.message.delta';
+    if (isDelta && isText) parts.at(-1)![1] += content;
+    else if (isDelta || type === 'user.message') parts.push(['text', content]);
+    else if (toolCallId !== undefined && !calls.has(toolCallId)) parts.push(['tool', null]);
+    if (toolCallId !== undefined) calls.add(toolCallId);
+    isText = isDelta;
   }
-  return items;
+  return parts;
 }
 
-const SHOWN = `[...document.querySelectorAll('[role=log] [data-kind]')].map(({ dataset: { kind }, lastElementChild }) =>
-  [kind, kind === 'user' || kind === 'message' ? lastElementChild.textContent : null])`;
+const SHOWN = `[...document.querySelectorAll('[role=log] [data-part]')].map(({ dataset: { part }, lastElementChild }) =>
+  [part, part === 'text' ? lastElementChild.textContent : null])`;
 
-/** Waits until the Thread page shows exactly what the API says is stored: nothing doubled, missing or out of order. */
+/** Waits until the Thread page shows exactly the stored log: nothing doubled, missing or out of order. */
 export async function showsTheLog(page: Page, caller: Caller, threadId: string): Promise<LogEntry[]> {
   return eventually(
     async () => {
       const log = await readLog(caller, threadId);
-      expect(await page.evaluate<ShownItem[]>(SHOWN)).toEqual(expectedOf(log));
+      expect(await page.evaluate<ShownPart[]>(SHOWN)).toEqual(expectedOf(log));
       await page.getByText(`All ${log.length} entries`, { exact: true }).waitFor({ timeout: 1_000 });
       return log;
     },

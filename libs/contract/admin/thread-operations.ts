@@ -87,7 +87,7 @@ export const threadOperations = {
     path: '/threads/{threadId}/tail',
     summary: 'Follow the public log of a Thread',
     description:
-      'Ends when the Thread is deleted. With `until=idle`, also ends when no Run is active and all entries are sent.',
+      'Entries have their optional fields. Ends when the Thread is deleted. With `until=idle`, also ends when no Run is active and all entries are sent.',
     params: threadParams,
     query: z.object({
       after: ulid.optional().meta({ description: 'Starts after this entry; by default with the latest 20.' }),

@@ -1,4 +1,4 @@
-import type { ThreadEventLogEntry as Entry } from '#contract';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 
 /** `live`: connected. `reconnecting`: not, and trying. `gone`: the Thread is deleted. `refused`: it may not be read. */
 export type Connection = 'connecting' | 'live' | 'reconnecting' | 'gone' | 'refused';
@@ -7,8 +7,8 @@ export interface LogToFollow {
   /** Strictly after this entry. */
   after: string;
   /** The entries after an id as they come. `heard` is called whenever anything comes, also a sign of life. */
-  read: (after: string, signal: AbortSignal, heard: () => void) => AsyncIterable<Entry>;
-  onEntry: (entry: Entry) => void;
+  read: (after: string, signal: AbortSignal, heard: () => void) => AsyncIterable<LogEntry>;
+  onEntry: (entry: LogEntry) => void;
   onConnection: (connection: Connection) => void;
   /** Waits so many milliseconds, or less where there is reason to hope. */
   pause: (ms: number) => Promise<void>;
@@ -54,7 +54,7 @@ export async function followLog(log: LogToFollow): Promise<void> {
 async function readOnce(
   { read, signal }: LogToFollow,
   after: string,
-  onEntry: (entry: Entry) => void,
+  onEntry: (entry: LogEntry) => void,
   heard: () => void,
 ): Promise<'gone' | 'refused' | null> {
   const silence = watchSilence(signal);

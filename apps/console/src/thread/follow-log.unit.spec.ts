@@ -1,9 +1,9 @@
-import type { ThreadEventLogEntry as Entry } from '#contract';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 import { followLog, type Connection } from './follow-log.ts';
 
-type Attempt = (after: string, signal: AbortSignal, heard: () => void) => AsyncIterable<Entry>;
+type Attempt = (after: string, signal: AbortSignal, heard: () => void) => AsyncIterable<LogEntry>;
 
-const entry = (id: string) => ({ id }) as Entry;
+const entry = (id: string) => ({ id }) as LogEntry;
 
 /** Follows through one attempt after another; after the last of them the reader leaves. */
 async function follow(attempts: Attempt[]) {

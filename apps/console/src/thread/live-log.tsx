@@ -1,17 +1,16 @@
-import { useMemo, useRef } from 'react';
+import { useRef } from 'react';
 import { Button, Group, Paper, Text } from '@mantine/core';
 import { useThrottledCallback } from '@mantine/hooks';
 import { IconArrowDown, IconHistory } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
-import type { ThreadEventLogEntry as Entry } from '#contract';
-import { useOperation } from '../api/use-operation.ts';
+import type { ThreadMessages } from '#client';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 import { formatCount } from '../components/format.ts';
 import { Empty, ErrorNote, Loading } from '../components/query-state.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import type { Connection } from './follow-log.ts';
-import { LogItemView } from './log-item.tsx';
-import { toLogItems } from './log-items.ts';
 import classes from './live-log.module.css';
+import { FileView, MessageView } from './message-view.tsx';
 import { useFollowedEnd } from './use-followed-end.ts';
 import { useLiveLog } from './use-live-log.ts';
 
@@ -25,19 +24,17 @@ const CONNECTION: Record<Connection, { label: string; color: string }> = {
 
 interface Props {
   threadId: string;
-  /** How many are stored, about. */
+  /** The number of stored events, about. */
   events: number;
 }
 
-/** The public log of a Thread as a conversation, and as it grows. To be mounted anew for another Thread. */
+/** The conversation of a Thread, live. Needs another `key` for another Thread. */
 export function LiveLog({ threadId, events }: Props) {
   const refresh = useRefresh();
-  const log = useLiveLog(threadId, events, (entries) => entries.some(tellsOfMore) && refresh());
+  const log = useLiveLog(threadId, events, (entries) => entries.some(changesPage) && refresh());
   const { window, connection, isReadingEarlier, earlierError } = log;
-  const items = useMemo(() => toLogItems(window.entries), [window.entries]);
-  const files = useFileNames(threadId);
   const box = useRef<HTMLDivElement>(null);
-  const { isAtEnd, onScroll, goToEnd } = useFollowedEnd(box, items, items[0]?.id);
+  const { isAtEnd, onScroll, goToEnd } = useFollowedEnd(box, window.conversation, window.entries[0]?.id);
   const { label, color } = CONNECTION[connection];
   const isTrying = connection !== 'gone' && connection !== 'refused';
   const hasEntries = window.entries.length > 0;
@@ -83,27 +80,30 @@ export function LiveLog({ threadId, events }: Props) {
           </Group>
         )}
         {!hasEntries && (window.reachesStart ? <Empty>No entries so far.</Empty> : isTrying && <Loading />)}
-        {items.map((item) => (
-          <LogItemView key={item.id} item={item} fileName={item.kind === 'file' ? files.get(item.fileId) : undefined} />
-        ))}
+        <Conversation {...window.conversation} />
       </div>
     </Paper>
   );
 }
 
-/** Of the newest hundred. */
-function useFileNames(threadId: string): ReadonlyMap<string, string> {
-  const { data } = useOperation('/threads/{threadId}/files', { params: { threadId } });
-  return useMemo(() => new Map(data?.files.map(({ id, name }) => [id, name])), [data]);
-}
+const Conversation = ({ messages, attached = [] }: ThreadMessages) => (
+  <>
+    {messages.map((message) => (
+      <MessageView key={message.id} message={message} />
+    ))}
+    {attached.map((file) => (
+      <FileView key={file.fileId} part={file} />
+    ))}
+  </>
+);
 
-/** Whether what else the page shows is old after it. */
-const tellsOfMore = ({ type }: Entry): boolean =>
+/** Whether an entry changes the other parts of the page. */
+const changesPage = ({ type }: LogEntry): boolean =>
   /^(run\.|session|file\.|user\.message|tool\.confirmation\.required)/.test(type);
 
 const REFRESHED = ['/threads/{threadId}', '/threads/{threadId}/files', '/confirmations', '/runs'];
 
-/** Reads again what else the page shows, at most each second. */
+/** Refreshes the other parts of the page, at most once a second. */
 function useRefresh(): () => void {
   const queries = useQueryClient();
   return useThrottledCallback(

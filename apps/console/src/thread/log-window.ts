@@ -1,36 +1,48 @@
-import type { ThreadEventLogEntry as Entry } from '#contract';
+import { reduceThread, type ThreadMessages } from '#client';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 
-/** So many entries are held at first; asking for earlier ones raises it by what was asked for. */
+/** How many entries are held at first. Each request for earlier entries raises it by their number. */
 export const HELD_ENTRIES = 5_000;
-/** Dropped in one go, and not one by one with each entry that comes. */
+/** Entries beyond the limit are dropped together, because messages are then assembled from all entries again. */
 const SLACK = 500;
 
-/** The part of a Thread's log that the page holds: without gaps, up to the newest entry that has come. */
+/** The part of a Thread's log that the page holds: without gaps, up to the newest entry. */
 export interface LogWindow {
-  entries: readonly Entry[];
-  /** Whether its first entry is the first of the Thread. */
+  entries: readonly LogEntry[];
+  /** The messages of the entries. The first one may be incomplete. */
+  conversation: ThreadMessages;
+  /** Whether the first entry is the first of the Thread. */
   reachesStart: boolean;
   limit: number;
 }
 
-export const EMPTY_WINDOW: LogWindow = { entries: [], reachesStart: false, limit: HELD_ENTRIES };
+export const EMPTY_WINDOW: LogWindow = {
+  entries: [],
+  conversation: { messages: [] },
+  reachesStart: false,
+  limit: HELD_ENTRIES,
+};
 
-/** With entries that have come; what is held already changes nothing. */
-export function addNewer(window: LogWindow, newer: readonly Entry[]): LogWindow {
+/** Returns the window with the newer entries. Entries that it holds already are ignored. */
+export function addNewer(window: LogWindow, newer: readonly LogEntry[]): LogWindow {
   const last = window.entries.at(-1)?.id ?? '';
   const added = newer.filter(({ id }) => id > last);
   if (added.length === 0) return window;
   const entries = [...window.entries, ...added];
-  if (entries.length <= window.limit + SLACK) return { ...window, entries };
-  return { ...window, entries: entries.slice(-window.limit), reachesStart: false };
+  if (entries.length <= window.limit + SLACK) {
+    return { ...window, entries, conversation: reduceThread(added, window.conversation) };
+  }
+  const held = entries.slice(-window.limit);
+  return { ...window, entries: held, conversation: reduceThread(held), reachesStart: false };
 }
 
-/** With entries that were asked for, all up to `before`; unchanged where that is no longer the first that is held. */
+/** Returns the window with all entries up to `before`. Changes nothing if `before` is no longer the first entry of the window. */
 export function addEarlier(
   window: LogWindow,
-  earlier: readonly Entry[],
+  earlier: readonly LogEntry[],
   { before, reachesStart }: { before: string; reachesStart: boolean },
 ): LogWindow {
   if (window.entries[0]?.id !== before) return window;
-  return { entries: [...earlier, ...window.entries], reachesStart, limit: window.limit + earlier.length };
+  const entries = [...earlier, ...window.entries];
+  return { entries, conversation: reduceThread(entries), reachesStart, limit: window.limit + earlier.length };
 }

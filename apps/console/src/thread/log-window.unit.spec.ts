@@ -1,18 +1,24 @@
-import type { ThreadEventLogEntry as Entry } from '#contract';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 import { addEarlier, addNewer, EMPTY_WINDOW, HELD_ENTRIES, type LogWindow } from './log-window.ts';
 
 const idOf = (number: number) => String(number).padStart(26, '0');
-const entries = (from: number, to: number): Entry[] =>
-  Array.from({ length: to - from + 1 }, (_, i) => ({ id: idOf(from + i) }) as Entry);
-const span = ({ entries: held }: LogWindow) => [held[0]?.id, held.at(-1)?.id, held.length];
+const entries = (from: number, to: number): LogEntry[] =>
+  Array.from(
+    { length: to - from + 1 },
+    (_, i) => ({ id: idOf(from + i), type: 'user.message', runId: null }) as LogEntry,
+  );
+const span = ({ entries: held, conversation }: LogWindow) => {
+  expect(conversation.messages.map(({ id }) => id)).toEqual(held.map(({ id }) => id));
+  return [held[0]?.id, held.at(-1)?.id, held.length];
+};
 
-test('what has come before is not taken again', () => {
+test('addNewer ignores entries that the window holds', () => {
   const window = addNewer(addNewer(EMPTY_WINDOW, entries(1, 5)), entries(3, 7));
   expect(window.entries).toEqual(entries(1, 7));
   expect(addNewer(window, entries(2, 7))).toBe(window);
 });
 
-test('the newest are held, and the window no longer reaches the start', () => {
+test('addNewer drops the oldest entries beyond the limit, and the window no longer reaches the start', () => {
   const full = addNewer({ ...EMPTY_WINDOW, reachesStart: true }, entries(1, HELD_ENTRIES + 500));
   expect(full.reachesStart).toBe(true);
   const over = addNewer(full, entries(HELD_ENTRIES + 501, HELD_ENTRIES + 501));
@@ -20,7 +26,7 @@ test('the newest are held, and the window no longer reaches the start', () => {
   expect(over.reachesStart).toBe(false);
 });
 
-test('earlier ones that were asked for come before, and are not dropped for being many', () => {
+test('addEarlier raises the limit, so that no entry is dropped', () => {
   const held = addNewer(EMPTY_WINDOW, entries(1_001, 6_000));
   const more = addEarlier(held, entries(1, 1_000), { before: idOf(1_001), reachesStart: true });
   expect(span(more)).toEqual([idOf(1), idOf(6_000), 6_000]);
@@ -28,7 +34,7 @@ test('earlier ones that were asked for come before, and are not dropped for bein
   expect(span(addNewer(more, entries(6_001, 6_400)))).toEqual([idOf(1), idOf(6_400), 6_400]);
 });
 
-test('earlier ones that come too late, when their place was dropped, would leave a gap', () => {
+test('addEarlier changes nothing if the earlier entries would leave a gap', () => {
   const held = addNewer(EMPTY_WINDOW, entries(11, 20));
   expect(addEarlier(held, entries(1, 9), { before: idOf(10), reachesStart: true })).toBe(held);
 });

@@ -1,4 +1,4 @@
-import type { ThreadEventLogEntry as Entry } from '#contract';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 import { get, lines } from '../api/client.ts';
 
 /** Beginning with so many of the newest stored events, and with so many more when earlier ones are asked for. */
@@ -25,7 +25,7 @@ export async function* readLog(
   threadId: string,
   after: string,
   { events, signal, heard, begin }: LogReader,
-): AsyncGenerator<Entry> {
+): AsyncGenerator<LogEntry> {
   let from = after;
   if (from === '') {
     const start = await startAfter(threadId, events - EVENTS_AT_ONCE, signal);
@@ -40,12 +40,12 @@ export async function readBefore(
   threadId: string,
   first: string,
   signal: AbortSignal,
-): Promise<{ entries: Entry[]; reachesStart: boolean }> {
+): Promise<{ entries: LogEntry[]; reachesStart: boolean }> {
   const version = await findVersion(threadId, first, signal);
   // Few stored events have no entry; where a page of them has none, a larger one has.
   for (let count = EVENTS_AT_ONCE; ; count *= 4) {
     const { after, reachesStart } = await startAfter(threadId, version - 1 - count, signal);
-    const entries: Entry[] = [];
+    const entries: LogEntry[] = [];
     const call = { params: { threadId }, query: { after } };
     for await (const entry of lines('GET', '/threads/{threadId}/tail', call, signal)) {
       if (entry.id >= first) break;

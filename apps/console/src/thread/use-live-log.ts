@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import type { ThreadEventLogEntry as Entry } from '#contract';
+import type { ThreadEventLogEntry as LogEntry } from '#contract';
 import { followLog, type Connection } from './follow-log.ts';
 import { addEarlier, addNewer, EMPTY_WINDOW, type LogWindow } from './log-window.ts';
 import { readBefore, readLog } from './read-log.ts';
@@ -32,7 +32,11 @@ const AT_FIRST: State = {
  * Follows the public log of a Thread for as long as it is shown; to be mounted anew for another Thread. `events`: how many
  * are stored, about. `onEntries` hears of what comes.
  */
-export function useLiveLog(threadId: string, events: number, onEntries: (entries: readonly Entry[]) => void): LiveLog {
+export function useLiveLog(
+  threadId: string,
+  events: number,
+  onEntries: (entries: readonly LogEntry[]) => void,
+): LiveLog {
   const [state, setState] = useState(AT_FIRST);
   const [eventsAtFirst] = useState(events);
   const listener = useRef(onEntries);
@@ -79,8 +83,8 @@ export function useLiveLog(threadId: string, events: number, onEntries: (entries
 }
 
 /** Gives what was added on in groups: each piece of text alone would be drawn alone. */
-function gather(give: (entries: readonly Entry[]) => void) {
-  let held: Entry[] = [];
+function gather(give: (entries: readonly LogEntry[]) => void) {
+  let held: LogEntry[] = [];
   let timer: number | undefined;
   let gaveAt = -Infinity;
   const giveAll = () => {
@@ -91,7 +95,7 @@ function gather(give: (entries: readonly Entry[]) => void) {
     give(entries);
   };
   return {
-    add: (entry: Entry) => {
+    add: (entry: LogEntry) => {
       held.push(entry);
       timer ??= window.setTimeout(giveAll, gaveAt + SHOW_EVERY_MS - performance.now());
     },
