@@ -22,13 +22,18 @@ const importIndex = {
 export async function buildClient(compile) {
   rmSync(target, { recursive: true, force: true });
   const external = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-  const write = async (entry, plugins) => {
+  const write = async (entry, plugins, banner) => {
     const input = join(source, `${entry}.ts`);
     const bundle = await rolldown({ input, external, plugins, platform: 'neutral' });
     const comments = { annotation: true, jsdoc: false, legal: true };
-    await bundle.write({ file: join(target, `${entry}.js`), format: 'esm', comments });
+    await bundle.write({ file: join(target, `${entry}.js`), format: 'esm', comments, banner });
   };
-  await Promise.all([write('index'), write('react', [importIndex]), compile(join(source, 'tsconfig.json'))]);
+  await Promise.all([
+    write('index'),
+    // Without the directive, frameworks that render on a server run hooks there.
+    write('react', [importIndex], "'use client';"),
+    compile(join(source, 'tsconfig.json')),
+  ]);
   // Old bundlers and compilers look for `.js`.
   for (const entry of readdirSync(join(target, 'types'), { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;

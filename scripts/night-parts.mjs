@@ -131,9 +131,14 @@ export const NIGHT_PARTS = {
     long: ['libs/platform/embedded-postgres/embedded-postgres-root\\.int', 'test/(standalone|docs/docs)\\.e2e'],
   },
   'node-22': {
-    what: 'unit tests, contract and main flow on Node 22',
+    what: 'unit tests, contract, main flow and client package on Node 22',
     script: 'on-node.mjs',
-    args: ['22', 'unit.spec', 'test/contract', 'test/main-job'],
+    args: ['22', 'unit.spec', 'test/contract', 'test/main-job', 'test/client'],
+  },
+  'node-24': {
+    what: 'client package on Node 24',
+    script: 'on-node.mjs',
+    args: ['24', 'libs/client/.*unit.spec', 'test/client'],
   },
 };
 

@@ -16,7 +16,7 @@ export type ErrorCode =
   | 'timeout';
 
 export interface ErrorDetails {
-  /** The status of the response; absent if there was none. */
+  /** The status of the response, or of the error of `getToken`; absent if there was none. */
   status?: number | undefined;
   /** The cause, more precise than the code. For a Run that did not complete, the code of its error or its status. */
   reason?: string | undefined;
@@ -70,6 +70,7 @@ export class SpoolError extends Error {
   /** Whether the same request can succeed later. */
   get isRetryable(): boolean {
     const { status = 0, retryAfter } = this.details;
+    if (this.code === 'token_unavailable' && (status === 401 || status === 403)) return false;
     return TRANSIENT.has(this.code) || status >= 500 || status === 429 || retryAfter !== undefined;
   }
 }

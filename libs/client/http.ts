@@ -1,6 +1,6 @@
 import { SpoolError, toError } from './errors.ts';
 import { sendWithProgress } from './progress.ts';
-import { delay, jitteredBackoff } from './wait.ts';
+import { delay, jitteredBackoff, later, unlessAborted } from './wait.ts';
 import type { TokenSource } from './token-source.ts';
 
 export interface Call {
@@ -23,8 +23,13 @@ export interface Call {
 export type Fetch = typeof globalThis.fetch;
 
 const ATTEMPTS = 8;
-/** How long the head of a response may take. The service answers 503 sooner. */
+/** How long a response may take. The service answers 503 sooner. A lost connection is not always noticed. */
 const RESPONSE_MS = 60_000;
+/** How long an upload and its response may take. The service ends a request after 5 minutes. */
+const UPLOAD_MS = 330_000;
+
+/** Takes what is needed of a response that is 2xx. */
+type Read<Result> = (response: Response) => Promise<Result>;
 
 /** Sends requests to the API. */
 export class Http {
@@ -38,7 +43,7 @@ export class Http {
 
   /** Returns the JSON of the response. Repeats the request as `send` does, also if only a part of the response arrives. */
   json<Body>(call: Call): Promise<Body> {
-    return this.repeat(call, async (response) => parse(await textOf(response), response) as Body);
+    return this.repeat(call, async (response) => parse(await response.text(), response) as Body);
   }
 
   /** Returns the response, whose body is not read yet. Throws SpoolError, or the signal's reason. */
@@ -47,14 +52,14 @@ export class Http {
   }
 
   /**
-   * Sends a request until its response is final, or the attempts are used up. Every call must be safe to repeat: a POST needs an
-   * Idempotency-Key.
+   * Sends a request until its response is final, or the attempts are used up. Every call must be safe to repeat: one that adds
+   * something needs an Idempotency-Key.
    */
-  private async repeat<Result>(call: Call, read: (response: Response) => Promise<Result>): Promise<Result> {
+  private async repeat<Result>(call: Call, read: Read<Result>): Promise<Result> {
     const { attempts = ATTEMPTS } = call;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await read(await this.sendOnce(call));
+        return await this.sendOnce(call, read);
       } catch (error) {
         if (!(error instanceof SpoolError && error.isRetryable) || attempt === attempts) throw error;
         await delay(jitteredBackoff(attempt, error.retryAfter), call.signal);
@@ -63,45 +68,53 @@ export class Http {
   }
 
   /** Sends a request once; a second time with a new token if the token was refused. */
-  async sendOnce(call: Call): Promise<Response> {
-    for (let isRenewed = false; ; isRenewed = true) {
-      const token = this.tokens.get();
-      const response = await this.request(call, await token);
-      if (response.ok) return response;
-      if (response.status !== 401 || isRenewed || !this.canRenew) throw await toError(response);
-      await response.body?.cancel();
+  async sendOnce<Result>(call: Call, read: Read<Result>): Promise<Result> {
+    const token = this.tokens.get();
+    const value = await unlessAborted(token, call.signal);
+    try {
+      return await this.request(call, value, read);
+    } catch (error) {
+      if (!(error instanceof SpoolError && error.status === 401 && this.canRenew)) throw error;
       this.tokens.drop(token);
     }
+    return this.request(call, await unlessAborted(this.tokens.get(), call.signal), read);
   }
 
-  private async request({ method, path, query = {}, json, body, onSent, headers, signal }: Call, token: string) {
+  private async request<Result>(call: Call, token: string, read: Read<Result>): Promise<Result> {
+    const { method, path, query = {}, json, body, onSent, headers, signal } = call;
     const url = new URL(this.baseUrl + path);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
     const type = json === undefined ? {} : { 'Content-Type': 'application/json' };
-    const init: RequestInit = { method, headers: { ...type, ...headers, Authorization: `Bearer ${token}` } };
     const form = body?.();
     const content = json === undefined ? form : JSON.stringify(json);
-    // A lost connection is not always noticed. An upload may take any time.
-    const silence = new AbortController();
-    const timer = form ? undefined : setTimeout(() => silence.abort(), RESPONSE_MS);
-    init.signal = signal ? AbortSignal.any([signal, silence.signal]) : silence.signal;
+    const limit = new AbortController();
+    const stop = later(form ? UPLOAD_MS : RESPONSE_MS, () => limit.abort());
+    const init: RequestInit = {
+      ...{ method, headers: { ...type, ...headers, Authorization: `Bearer ${token}` } },
+      signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
+    };
     try {
-      if (form && onSent) return await sendWithProgress({ url, init, form, onSent }, this.fetch);
-      return await this.fetch(url, content === undefined ? init : { ...init, body: content });
+      const response = await (form && onSent
+        ? sendWithProgress({ url, init, form, onSent }, this.fetch)
+        : this.fetch(url, content === undefined ? init : { ...init, body: content }));
+      if (!response.ok) throw await toError(response);
+      return await read(response);
     } catch (cause) {
       signal?.throwIfAborted();
-      throw new SpoolError('no_response', `${method} ${path}: no response.`, { cause });
+      if (cause instanceof SpoolError) throw cause;
+      throw new SpoolError('no_response', `${method} ${path}: no response, or only a part of one.`, { cause });
     } finally {
-      clearTimeout(timer);
+      stop();
     }
   }
 }
 
-function textOf(response: Response): Promise<string> {
-  return response.text().catch((cause: unknown) => {
-    throw new SpoolError('no_response', 'Only a part of the response arrived.', { status: response.status, cause });
+/** Waits for a deletion. A 404 is a success, because the response to an earlier attempt may have been lost. */
+export async function ifThere(deletion: Promise<unknown>): Promise<void> {
+  await deletion.catch((error: unknown) => {
+    if (!(error instanceof SpoolError && error.status === 404)) throw error;
   });
 }
 

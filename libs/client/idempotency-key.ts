@@ -1,4 +1,5 @@
-/** Returns a random Idempotency-Key. */
+/** Returns a random Idempotency-Key. `crypto.randomUUID` is missing on pages without https. */
 export function newKey(): string {
-  return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

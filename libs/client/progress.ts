@@ -25,13 +25,18 @@ function sendByXhr({ url, init, form, onSent }: Sent): Promise<Response> {
     for (const [name, value] of Object.entries(init.headers as Record<string, string>))
       xhr.setRequestHeader(name, value);
     xhr.upload.onprogress = ({ loaded }) => onSent(loaded);
-    xhr.onload = () => resolve(toResponse(xhr));
-    xhr.onerror = () => reject(new TypeError('Failed to send.'));
-    xhr.onabort = () => reject(init.signal?.reason as Error);
-    init.signal?.addEventListener('abort', () => xhr.abort(), { once: true });
+    const abort = (): void => xhr.abort();
+    xhr.onloadend = () => {
+      init.signal?.removeEventListener('abort', abort);
+      if (xhr.status > 0) resolve(toResponse(xhr));
+      else reject((init.signal?.reason as Error) ?? new TypeError('Failed to send.'));
+    };
+    init.signal?.addEventListener('abort', abort);
     xhr.send(form);
   });
 }
+
+const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 function toResponse(xhr: Xhr): Response {
   const headers = new Headers();
@@ -39,7 +44,8 @@ function toResponse(xhr: Xhr): Response {
     const colon = line.indexOf(':');
     if (colon > 0) headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
   }
-  return new Response(xhr.responseText, { status: xhr.status, headers });
+  const body = NO_BODY.has(xhr.status) ? null : xhr.responseText;
+  return new Response(body, { status: xhr.status, headers });
 }
 
 function sendAsStream({ url, init, form, onSent }: Sent, fetch: typeof globalThis.fetch): Promise<Response> {
@@ -64,9 +70,7 @@ interface Xhr {
   readonly status: number;
   readonly responseText: string;
   readonly upload: { onprogress: ((event: { loaded: number }) => void) | null };
-  onload: (() => void) | null;
-  onerror: (() => void) | null;
-  onabort: (() => void) | null;
+  onloadend: (() => void) | null;
   open(method: string, url: string): void;
   setRequestHeader(name: string, value: string): void;
   getAllResponseHeaders(): string;

@@ -23,7 +23,7 @@ export interface ThreadActions {
   send: (text: string, options?: SendOptions) => Promise<Run>;
   /** Decides a question. Throws SpoolError with the reason `request_decided` if another decision counts. */
   decide: (requestId: string, decision: Decision) => Promise<void>;
-  /** Cancels the current Run. */
+  /** Cancels the Run of the view. Does nothing if it has ended. */
   interrupt: () => Promise<void>;
   /** Continues a Run that failed, was cancelled or expired. */
   retry: (runId: string) => Promise<Run>;
@@ -64,9 +64,9 @@ function shared(client: Spool, threadId: string | null): Shared {
   const made: Shared = {
     store,
     actions: {
-      send: (text, options) => thread.send(text, options),
+      send: (text, options) => store.send(text, options),
       decide: (requestId, decision) => thread.decide(requestId, decision),
-      interrupt: () => thread.interrupt(),
+      interrupt: () => store.interrupt(),
       retry: (runId) => thread.retry(runId),
       loadEarlier: () => store.loadEarlier(),
     },

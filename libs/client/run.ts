@@ -1,11 +1,15 @@
 import { SpoolError } from './errors.ts';
-import type { Http } from './http.ts';
+import type { Call, Http } from './http.ts';
+import { path } from './path.ts';
 import { ThreadStream } from './thread-stream.ts';
 import type { Question, RunSummary } from './types.ts';
+import { later } from './wait.ts';
 
 export interface AnswerOptions {
   /** Milliseconds after which `answer` throws `timeout`. The Run continues. Default: none. */
   timeoutMs?: number;
+  /** Ends the wait: `answer` throws the signal's reason. The Run continues. */
+  signal?: AbortSignal | undefined;
 }
 
 /** The result of a Run, or its pending confirmation requests. */
@@ -22,13 +26,11 @@ export class Run {
   ) {}
 
   async get(signal?: AbortSignal): Promise<RunSummary> {
-    const path = `/threads/${this.threadId}/runs/${this.id}`;
-    const { run } = await this.http.json<{ run: RunSummary }>({
-      method: 'GET',
-      path,
-      query: { extended: 'true' },
-      signal,
-    });
+    const call: Call = {
+      ...{ method: 'GET', path: path`/threads/${this.threadId}/runs/${this.id}` },
+      ...{ query: { extended: 'true' }, signal },
+    };
+    const { run } = await this.http.json<{ run: RunSummary }>(call);
     return run;
   }
 
@@ -36,18 +38,19 @@ export class Run {
    * Waits until the Run has completed or waits for a person. Throws SpoolError: `run_not_completed` if the Run fails, is cancelled
    * or expires, and `timeout`.
    */
-  async answer({ timeoutMs }: AnswerOptions = {}): Promise<Answer> {
+  async answer({ timeoutMs = Infinity, signal }: AnswerOptions = {}): Promise<Answer> {
     const closing = new AbortController();
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => closing.abort(), timeoutMs);
+    const stop = later(timeoutMs, () => closing.abort());
     try {
-      const answer = await this.follow(closing.signal);
+      const answer = await this.follow(signal ? AbortSignal.any([signal, closing.signal]) : closing.signal);
       if (answer !== null) return answer;
     } catch (error) {
       if (!closing.signal.aborted) throw error;
     } finally {
-      clearTimeout(timer);
+      stop();
       closing.abort();
     }
+    signal?.throwIfAborted();
     throw new SpoolError('timeout', `The Run has not ended after ${timeoutMs} ms.`);
   }
 

@@ -12,6 +12,8 @@ export interface Asked {
   url: URL;
   headers: Headers;
   body: unknown;
+  /** Receives the whole body. */
+  receive: () => Promise<string>;
   signal: AbortSignal | null;
 }
 
@@ -26,12 +28,23 @@ export class ScriptedService {
   }
 
   private readonly fetch: typeof globalThis.fetch = async (input, init = {}) => {
-    const { method, url, headers, signal } = new Request(input, init);
-    const asked = { method, url: new URL(url), headers, body: init.body, signal };
+    const request = new Request(input, init);
+    const { method, url, headers, signal } = request;
+    const asked = { method, url: new URL(url), headers, body: init.body, receive: () => request.text(), signal };
     const { status = 200, headers: more = {}, body } = await this.answer(asked, this.asked.push(asked));
     const isEmpty = status === 204;
     return new Response(isEmpty ? null : (body ?? '{}'), { status, headers: more });
   };
+}
+
+/** Returns a body whose end never comes. It breaks when the request is given up. */
+export function endless({ signal }: Asked, ...chunks: string[]): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(body) {
+      for (const chunk of chunks) body.enqueue(new TextEncoder().encode(chunk));
+      signal!.addEventListener('abort', () => body.error(signal!.reason));
+    },
+  });
 }
 
 export const STREAM = { 'content-type': 'text/event-stream; charset=utf-8' };

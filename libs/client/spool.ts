@@ -2,7 +2,10 @@ import { SpoolError } from './errors.ts';
 import { Files } from './files.ts';
 import { Http, type Fetch } from './http.ts';
 import { newKey } from './idempotency-key.ts';
-import { Thread } from './thread.ts';
+import { path } from './path.ts';
+import { attach } from './resources.ts';
+import { Run } from './run.ts';
+import { Thread, type SendOptions } from './thread.ts';
 import { TokenSource, type GetToken } from './token-source.ts';
 import type { BrowserToken, BrowserTokenRights, ThreadAnswer, ThreadsPage } from './types.ts';
 
@@ -11,9 +14,12 @@ export interface SpoolOptions {
   baseUrl: string;
   /** The token of a service or a person, on a server. Never in a browser. */
   token?: string;
-  /** In a browser: gets a browser token from your server. Called again before the token expires, and after a 401. */
+  /**
+   * In a browser: gets a browser token from your server. Called again before the token expires, and after a 401. Throw an error
+   * with the `status` 401 or 403 if the user must sign in again: it is final.
+   */
   getToken?: GetToken;
-  /** Replaces `fetch`, for example to log requests. */
+  /** Replaces `fetch`, for example to log requests. Browsers send uploads with `onProgress` by XMLHttpRequest instead. */
   fetch?: Fetch;
 }
 
@@ -21,7 +27,7 @@ export interface ThreadOptions {
   /** Your id of the user whom the Thread is for. */
   userId: string;
   /** Your own name for the Thread, such as an order number. If the user has a Thread with this name, that Thread is returned. */
-  externalRef?: string;
+  externalRef?: string | undefined;
 }
 
 export interface ListOptions {
@@ -44,7 +50,8 @@ export class Spool {
   private readonly http: Http;
 
   constructor({ baseUrl, token, getToken, fetch = globalThis.fetch.bind(globalThis) }: SpoolOptions) {
-    requireNode20();
+    requirePlatform();
+    if (token === '') throw new TypeError('The token is empty.');
     if ((token === undefined) === (getToken === undefined)) throw new TypeError('Give either token or getToken.');
     if (!/^https?:\/\//.test(baseUrl)) throw new TypeError('baseUrl must start with http:// or https://.');
     const tokens = new TokenSource(getToken ?? (() => token!));
@@ -63,9 +70,9 @@ export class Spool {
 
   readonly threads = {
     /** Returns a page of Threads, the last changed first, each with its newest Run. */
-    list: ({ agentId, ...query }: ListOptions = {}): Promise<ThreadsPage> => {
-      const path = agentId === undefined ? '/threads' : `/agents/${agentId}/threads`;
-      return this.http.json({ method: 'GET', path, query: { ...query, extended: 'true' } });
+    list: async ({ agentId, ...query }: ListOptions = {}): Promise<ThreadsPage> => {
+      const list = agentId === undefined ? '/threads' : path`/agents/${agentId}/threads`;
+      return this.http.json({ method: 'GET', path: list, query: { ...query, extended: 'true' } });
     },
   };
 
@@ -86,9 +93,7 @@ export class Agent {
 
   /** Creates a Thread, or returns the one that has the `externalRef`, in one request. */
   async thread(options: ThreadOptions): Promise<Thread> {
-    const path = `/agents/${this.id}/threads`;
-    const headers = { 'Idempotency-Key': newKey() };
-    const threadId = await this.http.json<ThreadAnswer>({ method: 'POST', path, json: options, headers }).then(
+    const threadId = await this.create(options, newKey()).then(
       ({ thread }) => thread.id,
       (error: unknown) => {
         const isTaken = error instanceof SpoolError && error.reason === 'reference_taken';
@@ -98,9 +103,26 @@ export class Agent {
     );
     return new Thread(this.http, this.files, threadId);
   }
+
+  /** Creates a Thread with its first message in one request, and returns the Run that answers it. */
+  async send(text: string, { userId, externalRef, ...options }: ThreadOptions & SendOptions): Promise<Run> {
+    const { key = newKey(), signal } = options;
+    const resources = await attach(this.files, async () => this.id, options, key);
+    const input = { type: 'user.message', content: [{ type: 'text', text }] };
+    const { thread, run } = await this.create({ userId, externalRef, input, resources }, key, signal);
+    return new Run(this.http, thread.id, run!.id);
+  }
+
+  private async create(json: object, key: string, signal?: AbortSignal): Promise<ThreadAnswer> {
+    const headers = { 'Idempotency-Key': key };
+    return this.http.json({ method: 'POST', path: path`/agents/${this.id}/threads`, json, headers, signal });
+  }
 }
 
-function requireNode20(): void {
+function requirePlatform(): void {
   const { versions } = (globalThis as { process?: { versions?: { node?: string } } }).process ?? {};
-  if (Number.parseInt(versions?.node ?? '20') < 20) throw new Error('@spool/client needs Node 20 or later.');
+  const [major = 0, minor = 0] = (versions?.node ?? '20.3').split('.').map(Number);
+  if (major < 20 || (major === 20 && minor < 3)) throw new Error('@spool/client needs Node 20.3 or later.');
+  // The newest of the features that are needed: Chrome 116, Firefox 124, Safari 17.4.
+  if (!('any' in AbortSignal)) throw new Error('@spool/client needs a browser with AbortSignal.any.');
 }

@@ -8,6 +8,8 @@ import {
   type Message,
   type MessagesPage,
   type OpenQuestion,
+  type Run,
+  type SendOptions,
   type StreamStatus,
   type Thread,
   type ThreadMessages,
@@ -20,6 +22,10 @@ export interface ThreadView {
   messages: readonly Message[];
   /** The Run that is active, else the last one; null if there is none. */
   run: CurrentRun | null;
+  /** Whether a Run is queued, works, or waits for a person. */
+  isActive: boolean;
+  /** Whether a message is sent with `send`, until the view shows its Run. */
+  isSending: boolean;
   /** What people are asked. */
   questions: readonly OpenQuestion[];
   /** Tokens of the model steps that ended since the page was opened. */
@@ -36,7 +42,7 @@ export interface ThreadView {
 const NO_USAGE: ThreadUsage = { inputTokens: 0, outputTokens: 0 };
 
 export const EMPTY_VIEW: ThreadView = {
-  ...{ messages: [], run: null, questions: [], usage: NO_USAGE },
+  ...{ messages: [], run: null, isActive: false, isSending: false, questions: [], usage: NO_USAGE },
   ...{ status: 'catching-up', error: null, caughtUp: false, hasEarlier: false },
 };
 
@@ -55,7 +61,11 @@ export class ThreadStore {
   private lastEventId: string | null = null;
   /** Entries for the next frame. */
   private batch: LogEntry[] = [];
-  private isScheduled = false;
+  /** By Run, the last entry that its first page contains. For Runs of pages that were read after the newest one. */
+  private readonly contained = new Map<string, string>();
+  /** Messages that are sent, and Runs that the view does not show yet. */
+  private readonly sending = new Set<object | string>();
+  private frame: ReturnType<typeof setTimeout> | undefined;
   private readonly listeners = new Set<() => void>();
   private following: AbortController | null = null;
   private lingering: ReturnType<typeof setTimeout> | undefined;
@@ -74,6 +84,26 @@ export class ThreadStore {
       if (this.listeners.size === 0) this.lingering = setTimeout(() => this.stop(), LINGER_MS);
     };
   };
+
+  /** Sends a message. */
+  async send(text: string, options?: SendOptions): Promise<Run> {
+    const message = {};
+    this.sending.add(message);
+    this.show({});
+    try {
+      const run = await this.thread.send(text, options);
+      if (this.state.messages.every(({ runId }) => runId !== run.id)) this.sending.add(run.id);
+      return run;
+    } finally {
+      this.sending.delete(message);
+      this.show({});
+    }
+  }
+
+  /** Cancels the Run of the view. Does nothing if it has ended. */
+  async interrupt(): Promise<void> {
+    if (this.view.run !== null && this.view.isActive) await this.thread.interrupt(this.view.run.id);
+  }
 
   /** Adds the page of messages before the first one. Does nothing if there is none, or while it is loaded. */
   loadEarlier(): Promise<void> {
@@ -96,7 +126,10 @@ export class ThreadStore {
     this.following = following;
     if (this.view.status !== 'catching-up') this.show({ status: 'catching-up', error: null });
     this.follow(following.signal).catch((error: unknown) => {
-      if (!following.signal.aborted) this.show({ status: 'ended', error: error as SpoolError });
+      if (following.signal.aborted) return;
+      // The next subscriber tries again.
+      this.following = null;
+      this.show({ status: 'ended', error: error as SpoolError });
     });
   }
 
@@ -106,7 +139,7 @@ export class ThreadStore {
   }
 
   private async follow(signal: AbortSignal): Promise<void> {
-    if (this.lastEventId === null) this.open(await this.firstPage(signal));
+    if (this.lastEventId === null) await this.open(signal);
     const onStatus = (status: StreamStatus, error: SpoolError | null): void => {
       if (!signal.aborted) this.show({ status, error, ...(status === 'live' && { caughtUp: true }) });
     };
@@ -114,17 +147,34 @@ export class ThreadStore {
     for await (const entry of stream) {
       // An abort may come while an entry is on its way here. Another stream will bring it again.
       if (signal.aborted) return;
-      this.batch.push(entry);
       this.lastEventId = entry.id;
+      if (entry.id <= (this.contained.get(entry.runId ?? '') ?? '')) continue;
+      this.batch.push(entry);
       this.schedule();
     }
   }
 
-  /** Returns the newest page. Tries again for as long as it can succeed. */
-  private async firstPage(signal: AbortSignal): Promise<MessagesPage> {
+  /** Reads the newest page, and pages before it until one has an answer: many messages can wait behind the active Run. */
+  private async open(signal: AbortSignal): Promise<void> {
+    const { lastEventId, ...newest } = await this.readPage(signal);
+    let { messages, nextCursor } = newest;
+    while (nextCursor !== null && messages.every(({ role }) => role === 'user')) {
+      const page = await this.readPage(signal, nextCursor);
+      for (const { runId } of page.messages) if (runId !== null) this.contained.set(runId, page.lastEventId);
+      messages = [...page.messages, ...messages];
+      nextCursor = page.nextCursor;
+    }
+    this.state = { messages };
+    this.nextCursor = nextCursor;
+    this.lastEventId = lastEventId;
+    this.show({ status: 'catching-up', error: null });
+  }
+
+  /** Returns a page. Tries again for as long as it can succeed. */
+  private async readPage(signal: AbortSignal, before?: string): Promise<MessagesPage> {
     for (let failures = 0; ;) {
       try {
-        return await this.thread.messages({ attempts: 1, signal });
+        return await this.thread.messages({ ...(before && { before }), attempts: 1, signal });
       } catch (error) {
         if (!(error instanceof SpoolError && error.isRetryable)) throw error;
         this.show({ status: 'reconnecting', error });
@@ -133,24 +183,17 @@ export class ThreadStore {
     }
   }
 
-  private open({ messages, nextCursor, lastEventId }: MessagesPage): void {
-    this.state = { messages };
-    this.nextCursor = nextCursor;
-    this.lastEventId = lastEventId;
-    this.show({ status: 'catching-up', error: null });
-  }
-
-  /** Shows all entries of a frame together. A hidden page has no frames. */
+  /** Shows all entries of a frame together. A hidden page has no frames, also if it is hidden before the next one. */
   private schedule(): void {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
+    if (this.frame !== undefined) return;
     const apply = (): void => {
-      this.isScheduled = false;
+      if (this.frame === undefined) return;
+      clearTimeout(this.frame);
+      this.frame = undefined;
       this.show({});
     };
-    const { requestAnimationFrame, document } = globalThis as Page;
-    if (requestAnimationFrame && document?.visibilityState === 'visible') requestAnimationFrame(apply);
-    else setTimeout(apply, HIDDEN_MS);
+    this.frame = setTimeout(apply, HIDDEN_MS);
+    (globalThis as Page).requestAnimationFrame?.(apply);
   }
 
   private applyBatch(): void {
@@ -161,11 +204,15 @@ export class ThreadStore {
     this.applyBatch();
     const { messages, usage = NO_USAGE } = this.state;
     const { view } = this;
-    const derived =
-      messages === view.messages
-        ? {}
-        : { run: kept(view.run, currentRun(messages)), questions: kept(view.questions, openQuestions(messages)) };
-    this.view = { ...view, ...change, ...derived, messages, usage, hasEarlier: this.nextCursor !== null };
+    let { run, questions } = view;
+    if (messages !== view.messages) {
+      run = kept(run, currentRun(messages));
+      questions = kept(questions, openQuestions(messages));
+      for (const { runId } of messages) if (runId !== null) this.sending.delete(runId);
+    }
+    const isActive = run !== null && ACTIVE.has(run.status);
+    const derived = { run, isActive, questions, messages, usage, isSending: this.sending.size > 0 };
+    this.view = { ...view, ...change, ...derived, hasEarlier: this.nextCursor !== null };
     for (const listener of this.listeners) listener();
   }
 }
@@ -175,11 +222,12 @@ function kept<Value>(previous: Value, next: Value): Value {
   return JSON.stringify(previous) === JSON.stringify(next) ? previous : next;
 }
 
+const ACTIVE: ReadonlySet<string> = new Set(['queued', 'running', 'waiting_input']);
+
 /** How often a hidden page is updated. */
 const HIDDEN_MS = 250;
 
 /** The part of a browser's page that is used here. */
 interface Page {
   requestAnimationFrame?: (callback: () => void) => void;
-  document?: { visibilityState: string };
 }

@@ -51,8 +51,12 @@ class LiveService extends ScriptedService {
   }
 }
 
-const page = (messages: object[], nextCursor: string | null = null): Scripted => ({
-  body: JSON.stringify({ messages, nextCursor, lastEventId: idOf(9) }),
+const page = (messages: object[], nextCursor: string | null = null, last = 9): Scripted => ({
+  body: JSON.stringify({ messages, nextCursor, lastEventId: idOf(last) }),
+});
+const answer = (run: string, text: string, status = 'running') => ({
+  ...{ id: run, role: 'agent', runId: run, createdAt: '2026-11-27T00:00:00.000Z', status, error: null },
+  parts: [{ type: 'text', text, state: 'streaming', stepId: 'S' }],
 });
 
 /** Subscribes, and counts how often it was told. */
@@ -70,7 +74,9 @@ async function opened(...pages: Scripted[]) {
 }
 
 test('a page, then its stream: several entries are shown together, and what they did not change stays the same object', async () => {
-  const { service, store, watcher } = await opened(page([message(1, 'Hello')], 'older'));
+  const { service, store, watcher } = await opened(
+    page([answer('R0', 'Before', 'completed'), message(1, 'Hello')], 'older'),
+  );
   const before = store.getView();
   expect(before).toMatchObject({
     status: 'live',
@@ -95,8 +101,8 @@ test('a page, then its stream: several entries are shown together, and what they
   await tick(FRAME_MS);
   expect(watcher.told() - told).toBe(1);
   const { messages, run, questions, usage } = store.getView();
-  expect(messages[0]).toBe(before.messages[0]);
-  expect(messages[1]).toMatchObject({
+  expect(messages[1]).toBe(before.messages[1]);
+  expect(messages[2]).toMatchObject({
     role: 'agent',
     parts: [{ text: 'Hi, you.', state: 'done' }, { state: 'waiting' }],
   });
@@ -138,11 +144,14 @@ test('all subscribers share a stream, which stays for a second, ends with the la
 });
 
 test('earlier messages come before the others, once', async () => {
-  const { service, store, watcher } = await opened(page([message(5, 'Later')], 'older'), page([message(1, 'Earlier')]));
+  const { service, store, watcher } = await opened(
+    page([answer('R0', 'Later', 'completed')], 'older'),
+    page([message(1, 'Earlier')]),
+  );
   await Promise.all([store.loadEarlier(), store.loadEarlier()]);
   await store.loadEarlier();
   const { messages, hasEarlier } = store.getView();
-  expect([messages.map(({ id }) => id), hasEarlier]).toEqual([[idOf(1), idOf(5)], false]);
+  expect([messages.map(({ id }) => id), hasEarlier]).toEqual([[idOf(1), 'R0'], false]);
   expect(service.asked.filter(({ url }) => url.searchParams.get('before') === 'older')).toHaveLength(1);
   watcher.leave();
 });
@@ -158,4 +167,63 @@ test('says why it cannot open yet, and goes on when it can; a refusal is final',
   await tick(60_000);
   expect(gone.service.asked).toHaveLength(1);
   gone.watcher.leave();
+});
+
+test('a message is being sent until the view shows its Run, and interrupt names this Run', async () => {
+  const sent = { body: '{"events":[{"run":{"id":"R1"}}]}' };
+  const { service, store, watcher } = await opened(page([]), sent, refusal(400, 'invalid_request'), sent);
+  await store.interrupt();
+  const sending = store.send('Hello');
+  expect(store.getView()).toMatchObject({ isSending: true, isActive: false });
+  await sending;
+  expect(store.getView().isSending).toBe(true);
+  service.streams[0]!.send(entry(10, 'user.message', { content: 'Hello' }));
+  await tick(FRAME_MS);
+  expect(store.getView()).toMatchObject({ isSending: false, isActive: true, run: { status: 'queued' } });
+  await expect(store.send('')).rejects.toMatchObject({ code: 'invalid_request' });
+  expect(store.getView().isSending).toBe(false);
+  await store.interrupt();
+  expect(JSON.parse(String(service.asked.at(-1)!.body))).toEqual({ events: [{ type: 'user_interrupt', runId: 'R1' }] });
+  watcher.leave();
+});
+
+test('asks again for a refused Thread when somebody subscribes again', async () => {
+  const { service, store, watcher } = await opened(refusal(403, 'forbidden'), page([message(1, 'Hello')]));
+  expect(store.getView().status).toBe('ended');
+  watcher.leave();
+  const again = watch(store);
+  await tick();
+  expect([store.getView().status, service.asked.length]).toEqual(['live', 3]);
+  again.leave();
+});
+
+test('shows the active Run once, although a whole page of messages waits behind it', async () => {
+  const { service, store, watcher } = await opened(
+    page([message(3, 'Third')], 'older'),
+    // The service has written entry 10 between the two pages.
+    page([message(1, 'First'), answer('R1', 'Hello '), message(2, 'Second')], null, 10),
+  );
+  const delta = (n: number, content: string) => entry(n, 'agent.message.delta', { content, stepId: 'S' });
+  expect(store.getView().run).toEqual({ id: 'R1', status: 'running' });
+  service.streams[0]!.send(delta(10, 'Hello '), delta(11, 'world'), entry(12, 'run.completed'));
+  await tick(FRAME_MS);
+  const { messages, run } = store.getView();
+  expect(messages.map(({ id }) => id)).toEqual([idOf(1), 'R1', idOf(2), idOf(3)]);
+  expect(messages[1]).toMatchObject({ status: 'completed', parts: [{ text: 'Hello world' }] });
+  expect([service.streams[0]!.after, run]).toEqual([idOf(9), { id: 'R2', status: 'queued' }]);
+  watcher.leave();
+});
+
+test('shows new entries although the page was hidden before its next frame', async () => {
+  const frames = jest.fn();
+  Object.assign(globalThis, { requestAnimationFrame: frames });
+  try {
+    const { service, store, watcher } = await opened(page([]));
+    service.streams[0]!.send(entry(10, 'run.started'));
+    await tick(FRAME_MS);
+    expect([frames.mock.calls.length, store.getView().messages.length]).toEqual([1, 1]);
+    watcher.leave();
+  } finally {
+    Reflect.deleteProperty(globalThis, 'requestAnimationFrame');
+  }
 });

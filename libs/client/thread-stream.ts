@@ -1,6 +1,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { parseError, SpoolError } from './errors.ts';
-import type { Http } from './http.ts';
+import type { Call, Http } from './http.ts';
+import { path } from './path.ts';
 import type { LogEntry } from './types.ts';
 import { delay, jitteredBackoff } from './wait.ts';
 
@@ -15,7 +16,7 @@ export interface StreamOptions {
   after?: string | undefined;
   /** Ends when no Run is active and all entries are delivered. A Run that waits for a person is active. */
   until?: 'idle' | undefined;
-  /** Called with each new status, and with the reason why it is reconnecting or has failed. */
+  /** Called with each new status, and with each new reason why it is reconnecting or has failed. */
   onStatus?: ((status: StreamStatus, error: SpoolError | null) => void) | undefined;
   /** Closes the stream. */
   signal?: AbortSignal | undefined;
@@ -39,12 +40,15 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
   private current: StreamStatus = 'catching-up';
   private readonly closing = new AbortController();
   private isComplete = false;
+  private isRead = false;
+  private readonly path: string;
 
   constructor(
     private readonly http: Http,
-    private readonly threadId: string,
+    threadId: string,
     private readonly options: StreamOptions,
   ) {
+    this.path = path`/threads/${threadId}/events/stream`;
     this.lastEventId = options.after ?? FIRST;
     if (options.signal?.aborted) this.close();
     else options.signal?.addEventListener('abort', this.close);
@@ -54,14 +58,12 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
     return this.current;
   }
 
-  readonly close = (): void => {
-    this.options.signal?.removeEventListener('abort', this.close);
-    this.closing.abort();
-    this.enter('ended');
-  };
+  readonly close = (): void => this.end(this.current === 'ended' ? this.error : null);
 
-  /** Throws SpoolError if the service refuses the stream, for example with 404. */
+  /** Throws SpoolError if the service refuses the stream, for example with 404, and TypeError if it is read twice. */
   async *[Symbol.asyncIterator](): AsyncGenerator<LogEntry, void, undefined> {
+    if (this.isRead) throw new TypeError('A stream can be read once; open another one after its lastEventId.');
+    this.isRead = true;
     try {
       for (let failures = 0; !this.isOver;) {
         const beganAt = performance.now();
@@ -69,21 +71,23 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
           for await (const entry of this.connect()) {
             failures = 0;
             yield entry;
-            // Set after the loop has handled the entry. A loop that starts again thus gets an unhandled entry again.
+            // Set after the loop has handled the entry. A stream after it thus begins with an entry that was not handled.
             this.lastEventId = entry.id;
           }
-          this.error = null;
+          if (this.isOver) return;
+          this.enter('reconnecting', null);
         } catch (error) {
           if (this.closing.signal.aborted) return;
-          this.error = error as SpoolError;
           if (!(error instanceof SpoolError && error.isRetryable)) throw error;
+          this.enter('reconnecting', error);
         }
-        if (this.isOver) return;
-        this.enter('reconnecting');
         // A proxy that ends idle connections is no failure of the service.
         if (performance.now() - beganAt >= HEALTHY_MS) failures = 0;
         await delay(jitteredBackoff(++failures, this.error?.retryAfter), this.closing.signal).catch(() => undefined);
       }
+    } catch (error) {
+      this.end(error as SpoolError);
+      throw error;
     } finally {
       this.close();
     }
@@ -93,10 +97,18 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
     return this.isComplete || this.closing.signal.aborted;
   }
 
-  private enter(status: StreamStatus): void {
-    if (status === this.current || this.current === 'ended') return;
+  private end(error: SpoolError | null): void {
+    this.options.signal?.removeEventListener('abort', this.close);
+    this.closing.abort();
+    this.enter('ended', error);
+  }
+
+  private enter(status: StreamStatus, error: SpoolError | null): void {
+    const isSame = status === this.current && error === this.error;
+    if (isSame || this.current === 'ended') return;
     this.current = status;
-    this.options.onStatus?.(status, this.error);
+    this.error = error;
+    this.options.onStatus?.(status, error);
   }
 
   /** Yields the entries of one connection. Returns when it ends, and throws when it breaks or is refused. */
@@ -105,20 +117,18 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
     const stop = (): void => connection.abort();
     this.closing.signal.addEventListener('abort', stop, { once: true });
     try {
-      const response = await this.http.sendOnce({
-        method: 'GET',
-        path: `/threads/${this.threadId}/events/stream`,
-        query: { extended: 'true', until: this.options.until },
-        headers: { 'Last-Event-ID': this.lastEventId },
-        signal: connection.signal,
-      });
+      const call: Call = {
+        ...{ method: 'GET', path: this.path, query: { extended: 'true', until: this.options.until } },
+        ...{ headers: { 'Last-Event-ID': this.lastEventId }, signal: connection.signal },
+      };
+      const response = await this.http.sendOnce(call, async (opened) => opened);
       if (response.status === 204) return void (this.isComplete = true);
       if (!response.headers.get('content-type')?.startsWith('text/event-stream') || response.body === null) {
         throw new SpoolError('no_response', 'The response is not a stream of events.', { status: response.status });
       }
       const newest = response.headers.get('spool-last-event-id');
       this.catchUp(newest);
-      for await (const frame of framesOf(response.body, connection, () => this.enter('live'))) {
+      for await (const frame of framesOf(response.body, connection, () => this.enter('live', null))) {
         const entry = this.take(frame);
         if (entry !== null) {
           yield entry;
@@ -133,8 +143,7 @@ export class ThreadStream implements AsyncIterable<LogEntry> {
 
   /** Earlier releases send no header. Then the first keepalive shows that nothing is left to send. */
   private catchUp(newest: string | null): void {
-    this.error = null;
-    this.enter(newest !== null && this.lastEventId >= newest ? 'live' : 'catching-up');
+    this.enter(newest !== null && this.lastEventId >= newest ? 'live' : 'catching-up', null);
   }
 
   /** Returns the entry of a frame, or null. */

@@ -2,8 +2,17 @@ import fc from 'fast-check';
 import { toExtendedLogEntry } from '#domain';
 import { anyChances, RandomLog } from '../domain/random-log.testing.ts';
 import { randomRuns } from '../domain/random.testing.ts';
-import { reduceThread, type ThreadMessages } from './index.ts';
-import { hurry, refusal, ScriptedService, STREAM, useFastTime, type Asked, type Scripted } from './service.testing.ts';
+import { reduceThread, type SpoolError, type ThreadMessages } from './index.ts';
+import {
+  endless,
+  hurry,
+  refusal,
+  ScriptedService,
+  STREAM,
+  useFastTime,
+  type Asked,
+  type Scripted,
+} from './service.testing.ts';
 import type { StreamStatus, ThreadStream } from './thread-stream.ts';
 import type { LogEntry } from './types.ts';
 
@@ -124,7 +133,7 @@ test('the status is live once the past has been read, and says when the stream r
     [2, 'catching-up'],
     [3, 'live'],
   ]);
-  expect(statuses).toEqual(['live', 'reconnecting', 'live', 'reconnecting', 'ended']);
+  expect(statuses).toEqual(['live', 'reconnecting', 'reconnecting', 'live', 'reconnecting', 'ended']);
   expect(service.asked.map(({ headers }) => headers.get('last-event-id'))).toEqual([
     '0'.repeat(26),
     ...[idOf(3), idOf(3), idOf(3)],
@@ -177,6 +186,13 @@ test.each([
   expect([stream.status, service.asked.length]).toEqual(['ended', 1]);
 });
 
+test('a getToken that says that the user must sign in again is final', async () => {
+  const getToken = () => Promise.reject(Object.assign(new Error('Signed out.'), { status: 401 }));
+  const stream = new ScriptedService(() => ({})).client({ getToken }).thread('T').stream();
+  await expect(readAll(stream)).rejects.toMatchObject({ code: 'token_unavailable', status: 401 });
+  expect([stream.status, stream.error?.status]).toEqual(['ended', 401]);
+});
+
 test('thread.error is final, except that of an expired token that can be renewed', async () => {
   const error = { code: 'unauthenticated', message: 'Expired.', reason: 'token_expired' };
   const service = new ScriptedService((asked, n) => {
@@ -203,22 +219,63 @@ test('thread.error is final, except that of an expired token that can be renewed
   expect(fixed.asked).toHaveLength(1);
 });
 
-test('a getToken that fails is asked again, and the stream says why it waits', async () => {
+test('a getToken that fails is asked again, and the stream says why it waits now', async () => {
   let failures = 3;
   const getToken = (): string => {
     if (failures-- > 0) throw new Error('signed out');
     return 'token';
   };
-  const service = new ScriptedService(() => ({ status: 204 }));
-  const stream = service.client({ getToken }).thread('T').stream({ until: 'idle' });
+  const service = new ScriptedService((asked, n) => (n === 1 ? open([], 'ends', asked) : { status: 204 }));
+  const told: [StreamStatus, string | undefined][] = [];
+  const onStatus = (status: StreamStatus, error: SpoolError | null) => told.push([status, error?.message]);
+  const first = service.client().thread('T').stream({ until: 'idle' });
+  expect(await hurry(readAll(first))).toEqual([]);
+  const stream = service.client({ getToken }).thread('T').stream({ until: 'idle', onStatus });
   const read = readAll(stream);
   await jest.advanceTimersByTimeAsync(1);
-  expect([stream.status, stream.error?.code, stream.error?.message]).toEqual([
-    'reconnecting',
-    'token_unavailable',
-    'getToken failed: signed out',
-  ]);
+  expect([stream.status, stream.error?.code]).toEqual(['reconnecting', 'token_unavailable']);
   expect(await hurry(read)).toEqual([]);
+  const waiting: [StreamStatus, string] = ['reconnecting', 'getToken failed: signed out'];
+  expect(told).toEqual([waiting, waiting, waiting, ['ended', undefined]]);
+});
+
+test('a stream that ends cleanly and cannot connect again says why', async () => {
+  const service = new ScriptedService((asked, n) => {
+    if (n === 1) return open([], 'ends', asked);
+    throw new TypeError('fetch failed');
+  });
+  const told: [StreamStatus, string | undefined][] = [];
+  const stream = service
+    .client()
+    .thread('T')
+    .stream({ onStatus: (status, error) => told.push([status, error?.code]) });
+  const read = readAll(stream);
+  await jest.advanceTimersByTimeAsync(5_000);
+  expect(told.slice(0, 2)).toEqual([
+    ['reconnecting', undefined],
+    ['reconnecting', 'no_response'],
+  ]);
+  stream.close();
+  await read;
+  expect(told.at(-1)).toEqual(['ended', undefined]);
+});
+
+test('close ends the loop although getToken does not answer', async () => {
+  const service = new ScriptedService(() => ({}));
+  const stream = service
+    .client({ getToken: () => new Promise<never>(() => undefined) })
+    .thread('T')
+    .stream();
+  const read = readAll(stream);
+  await jest.advanceTimersByTimeAsync(1);
+  stream.close();
+  expect(await read).toEqual([]);
+});
+
+test('a refusal whose body never ends is a broken connection', async () => {
+  const service = new ScriptedService((asked, n) => (n > 1 ? { status: 204 } : { status: 503, body: endless(asked) }));
+  expect(await hurry(readAll(service.client().thread('T').stream({ until: 'idle' })))).toEqual([]);
+  expect(service.asked).toHaveLength(2);
 });
 
 test('leaving the loop, or close, ends the connection and sends nothing', async () => {
@@ -237,19 +294,17 @@ test('leaving the loop, or close, ends the connection and sends nothing', async 
   ]);
 });
 
-test('a loop that starts again gets the entry again that it did not handle', async () => {
+test('a stream after lastEventId begins with the entry that was not handled; the same stream cannot be read again', async () => {
   const service = new ScriptedService((asked) => {
     const after = asked.headers.get('last-event-id')!;
-    return open(
-      [entryOf(1), entryOf(2)].filter(({ id }) => id > after),
-      'stays open',
-      asked,
-    );
+    const rest = [entryOf(1), entryOf(2)].filter(({ id }) => id > after);
+    return open(rest, 'stays open', asked);
   });
   const thread = service.client().thread('T');
   const stream = thread.stream();
   for await (const { id } of stream) if (id === idOf(2)) break;
   expect(stream.lastEventId).toBe(idOf(1));
+  await expect(readAll(stream)).rejects.toThrow('A stream can be read once');
   for await (const { id } of thread.stream({ after: stream.lastEventId })) {
     expect(id).toBe(idOf(2));
     break;

@@ -1,21 +1,13 @@
-import type { Files, Upload } from './files.ts';
-import type { Http } from './http.ts';
+import type { Files } from './files.ts';
+import { ifThere, type Http } from './http.ts';
 import { newKey } from './idempotency-key.ts';
+import { path } from './path.ts';
+import { attach, type AttachOptions } from './resources.ts';
 import { Run } from './run.ts';
 import { ThreadStream, type StreamOptions } from './thread-stream.ts';
-import type {
-  Decision,
-  FileResource,
-  MessagesPage,
-  RunSummary,
-  SendEventsAnswer,
-  ThreadAnswer,
-  ThreadEventInput,
-} from './types.ts';
+import type { Decision, MessagesPage, RunSummary, SendEventsAnswer, ThreadAnswer, ThreadEventInput } from './types.ts';
 
-export interface SendOptions {
-  /** Ids of drafts, or files to upload first. */
-  files?: readonly (string | Upload)[];
+export interface SendOptions extends AttachOptions {
   /** The Idempotency-Key. If the same message may be sent again later, such as after a restart, store it first. Default: random. */
   key?: string;
 }
@@ -38,14 +30,16 @@ export class Thread {
     readonly id: string,
   ) {}
 
-  get(): Promise<ThreadAnswer> {
-    return this.http.json({ method: 'GET', path: this.path(), query: EXTENDED });
+  async get(signal?: AbortSignal): Promise<ThreadAnswer> {
+    return this.http.json({ method: 'GET', path: path`/threads/${this.id}`, query: EXTENDED, signal });
   }
 
   /** Sends a message, and returns the Run that answers it. All attempts have the same key, so the message is sent once. */
-  async send(text: string, { files = [], key = newKey() }: SendOptions = {}): Promise<Run> {
-    const resources = await this.drafts(files, key);
-    const { events } = await this.post([{ type: 'user_message', text, resources }], key);
+  async send(text: string, options: SendOptions = {}): Promise<Run> {
+    const { key = newKey(), signal } = options;
+    const agentId = async (): Promise<string> => (await this.get(signal)).thread.agent_id;
+    const resources = await attach(this.files, agentId, options, key);
+    const { events } = await this.post([{ type: 'user_message', text, resources }], key, signal);
     return new Run(this.http, this.id, events[0]!.run!.id);
   }
 
@@ -58,15 +52,18 @@ export class Thread {
     await this.post([{ type: 'permission_decision', requestId, decision }], newKey());
   }
 
-  /** Cancels the current Run. */
-  async interrupt(): Promise<void> {
-    await this.post([{ type: 'user_interrupt' }], newKey());
+  /**
+   * Cancels a Run, or without `runId` the current one. A named Run that has ended is not changed. Without `runId`, throws
+   * `idempotency_conflict` with the reason `no_active_run` if no Run is active.
+   */
+  async interrupt(runId?: string): Promise<void> {
+    await this.post([{ type: 'user_interrupt', ...(runId !== undefined && { runId }) }], newKey());
   }
 
   /** Continues a Run that failed, was cancelled or expired, and returns the new Run. */
   async retry(runId: string): Promise<Run> {
-    const path = `${this.path()}/runs/${runId}/retry`;
-    const call = { method: 'POST', path, headers: { 'Idempotency-Key': newKey() } } as const;
+    const headers = { 'Idempotency-Key': newKey() };
+    const call = { method: 'POST', path: path`/threads/${this.id}/runs/${runId}/retry`, headers } as const;
     const { run } = await this.http.json<{ run: RunSummary }>(call);
     return this.run(run.id);
   }
@@ -76,9 +73,9 @@ export class Thread {
   }
 
   /** Returns a page of whole messages, the newest page first. */
-  messages({ limit, before, attempts, signal }: MessagesOptions = {}): Promise<MessagesPage> {
-    const path = `${this.path()}/messages`;
-    return this.http.json({ method: 'GET', path, query: { limit, before }, attempts, signal });
+  async messages({ limit, before, attempts, signal }: MessagesOptions = {}): Promise<MessagesPage> {
+    const query = { limit, before };
+    return this.http.json({ method: 'GET', path: path`/threads/${this.id}/messages`, query, attempts, signal });
   }
 
   /** Returns the entries of the log, the past ones and all that follow. Reading it changes nothing. */
@@ -86,30 +83,29 @@ export class Thread {
     return new ThreadStream(this.http, this.id, options);
   }
 
-  /** Uploads the files that are no drafts yet. */
-  private async drafts(files: readonly (string | Upload)[], key: string): Promise<FileResource[]> {
-    const isDraft = (file: string | Upload): file is string => typeof file === 'string';
-    const agentId = files.every(isDraft) ? '' : (await this.get()).thread.agent_id;
-    const draftOf = async (file: string | Upload, i: number): Promise<FileResource> => ({
-      type: 'file',
-      file_id: isDraft(file) ? file : (await this.files.upload(agentId, file, { key: `${key}-${i}` })).id,
-    });
-    return Promise.all(files.map(draftOf));
+  /** Sets the title. Null restores the title of the first message. */
+  async setTitle(title: string | null): Promise<void> {
+    await this.http.json({ method: 'PATCH', path: path`/threads/${this.id}`, json: { title } });
   }
 
-  private path(): string {
-    return `/threads/${this.id}`;
+  /** Hides the Thread from lists. Refused while a Run is active. */
+  async archive(): Promise<void> {
+    await this.http.json({ method: 'POST', path: path`/threads/${this.id}/archive` });
   }
 
-  private post(events: ThreadEventInput[], key: string): Promise<SendEventsAnswer> {
+  async unarchive(): Promise<void> {
+    await this.http.json({ method: 'POST', path: path`/threads/${this.id}/unarchive` });
+  }
+
+  /** Deletes the Thread with its events and files, for ever. Cancels its Runs. */
+  async delete(): Promise<void> {
+    await ifThere(this.http.json({ method: 'DELETE', path: path`/threads/${this.id}` }));
+  }
+
+  private async post(events: ThreadEventInput[], key: string, signal?: AbortSignal): Promise<SendEventsAnswer> {
     const headers = { 'Idempotency-Key': key };
-    return this.http.json({
-      method: 'POST',
-      path: `${this.path()}/events`,
-      query: EXTENDED,
-      json: { events },
-      headers,
-    });
+    const call = { path: path`/threads/${this.id}/events`, query: EXTENDED, json: { events }, headers, signal };
+    return this.http.json({ method: 'POST', ...call });
   }
 }
 

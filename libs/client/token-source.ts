@@ -17,7 +17,10 @@ export class TokenSource {
 
   constructor(private readonly getToken: GetToken) {}
 
-  /** Returns the token, after its renewal if it soon expires. Throws SpoolError `token_unavailable` if `getToken` fails. */
+  /**
+   * Returns the token, after its renewal if it soon expires. Throws SpoolError `token_unavailable` if `getToken` fails. It has the
+   * `status` of the error of `getToken`.
+   */
   get(): Promise<string> {
     if (this.current !== null && performance.now() < this.renewAt) return this.current;
     const token = this.renew();
@@ -42,7 +45,9 @@ export class TokenSource {
       return token;
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new SpoolError('token_unavailable', `getToken failed: ${why}`, { cause });
+      const { status } = (cause ?? {}) as { status?: unknown };
+      const details = { cause, status: typeof status === 'number' ? status : undefined };
+      throw new SpoolError('token_unavailable', `getToken failed: ${why}`, details);
     }
   }
 }

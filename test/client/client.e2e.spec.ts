@@ -43,6 +43,8 @@ test('a program compiles under tsc --strict, with the types of a browser or of N
        const { messages, lastEventId } = await thread.messages({ limit: 10 });
        let state: ThreadMessages = { messages };
        for await (const entry of thread.stream({ after: lastEventId })) state = reduceThread([entry], state);
+       const bytes: Uint8Array = new TextEncoder().encode('x');
+       await thread.send('Hello', { files: [{ name: 'x.txt', content: bytes }] });
        const answer = await (await thread.send('Hello')).answer({ timeoutMs: 1_000 }).catch((error: unknown) => {
          if (error instanceof SpoolError && error.code === 'timeout') return null;
          throw error;
@@ -126,7 +128,8 @@ describeWithPrivateRedis('on two pods', () => {
         resumed: [true, 'cancelled'],
         tokenStart: 'spool_bt_',
         progress: [true, { sentBytes: 300_000, totalBytes: 300_000 }],
-        old: [expect.stringContaining('is an ES module'), '@spool/client needs Node 20 or later.'] as string[],
+        created: ['You said: First', 'Named', 404],
+        old: [expect.stringContaining('is an ES module'), '@spool/client needs Node 20.3 or later.'] as string[],
       });
     },
     LIMIT_MS,
@@ -222,6 +225,18 @@ const progress = [];
 const content = 'x'.repeat(300_000);
 await spool.files.upload(AGENT_ID, { name: 'x.txt', content }, { onProgress: (sent) => progress.push(sent) });
 const old = await import('./old.cjs').catch((error) => error);
+const first = await agent.send('First', { userId: 'ada', files: [{ name: 'y.txt', content: 'y' }] });
+const created = spool.thread(first.threadId);
+const greeting = await first.answer();
+await created.setTitle('Named');
+await created.archive();
+await created.unarchive();
+const { thread: named } = await created.get();
+await created.delete();
+await created.delete();
+const draft = await spool.files.upload(AGENT_ID, { name: 'z.txt', content: 'z' });
+await spool.files.delete(draft.id);
+const gone = await fails(created.get());
 
 const other = await agent.thread({ userId: 'ada' });
 const slow = await other.send('/think 60s');
@@ -238,7 +253,7 @@ const { url } = await spool.files.link(fileId);
 const { threads } = await spool.threads.list({ userId: 'ada', runStatus: 'waiting_input' });
 const missing = await fails(spool.thread('01ARZ3NDEKTSV4RRFFQ69G5FAV').get());
 const { token } = await spool.browserTokens.create({ userId: 'ada', verbs: ['read'] });
-Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.4' } });
+Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.2.0' } });
 const tooOld = await fails(Promise.resolve().then(() => new Spool({ baseUrl: BASE_URL, token: ACCESS_TOKEN })));
 console.log(JSON.stringify({
   isSame: thread.id === again.id,
@@ -255,6 +270,7 @@ console.log(JSON.stringify({
   tokenStart: token.slice(0, 9),
   progress: [progress.length > 1, progress.at(-1)],
   old: [old.message, tooOld.message],
+  created: [greeting.text, named.title, gone.status],
 }));
 `;
 

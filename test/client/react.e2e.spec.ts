@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server } from 'node:http';
@@ -19,7 +21,9 @@ beforeAll(async () => {
 
 afterAll(() => installed.remove());
 
-test('the package has at most 10 KB, and its entry for React at most 4 KB more', async () => {
+test('the package has at most 10 KB, and its entry for React at most 4 KB more; it is for clients', async () => {
+  const react = await readFile(join(installed.folder, 'node_modules/@spool/client/react.js'), 'utf8');
+  expect(react).toMatch(/^'use client';/);
   const sizeOf = async (entries: string[]): Promise<number> => {
     const program = entries.map((entry, i) => `export * as e${i} from '${entry}';`).join('\n');
     return gzipSync(await installed.bundle(program, ['react'])).length / KB;
@@ -137,7 +141,7 @@ describeInBrowser('useThread', () => {
     await tab.page.locator('#two').getByText('You said: And now?').waitFor();
   }, 60_000);
 
-  test('an upload shows its progress', async () => {
+  test('an upload shows its progress, can be cancelled, and a refusal is a typed error', async () => {
     const { page } = await open(await newThread('Hello'));
     const upload = `new Promise((resolve, reject) => {
       const sent = [];
@@ -147,6 +151,17 @@ describeInBrowser('useThread', () => {
     })`;
     const total = 3_000_000;
     expect(await page.evaluate(upload)).toEqual([total, true, { sentBytes: total, totalBytes: total }]);
+    const stopped = `(() => {
+      const leaving = new AbortController();
+      const content = new Blob(['x'.repeat(3_000_000)]);
+      const onProgress = () => leaving.abort(new Error('left'));
+      const options = { onProgress, signal: leaving.signal };
+      return client.files.upload('${service.agentId}', { name: 'x.txt', content }, options).catch(({ message }) => message);
+    })()`;
+    expect(await page.evaluate(stopped)).toBe('left');
+    const refused = `client.files.upload('01ARZ3NDEKTSV4RRFFQ69G5FAV', { name: 'x.txt', content: 'x' }, { onProgress() {} })
+      .catch(({ name, status, requestId }) => [name, status, typeof requestId])`;
+    expect(await page.evaluate(refused)).toEqual(['SpoolError', expect.any(Number), 'string']);
   }, 30_000);
 
   test('a Thread that is gone ends with a typed error', async () => {
