@@ -1,4 +1,4 @@
-/** The application's server: signs customers in, creates their tokens, and serves the page. It never forwards requests to Spool. */
+/** The application's server: signs users in, creates their tokens, and serves the page. It never forwards requests to Spool. */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -36,10 +36,10 @@ for (const { fileName, source, code } of output) {
   const path = fileName === 'index.html' ? '/' : `/${fileName}`;
   routes[`GET ${path}`] = async (_, response) => response.setHeader('Content-Type', type).end(source ?? code);
 }
-const notFound = async (_, response) => response.writeHead(404).end();
 
 createServer((request, response) => {
-  const route = routes[`${request.method} ${request.url}`] ?? notFound;
+  const route = routes[`${request.method} ${request.url}`];
+  if (!route) return response.writeHead(404).end();
   route(request, response).catch((error) => {
     console.error(error);
     response.writeHead(500).end();

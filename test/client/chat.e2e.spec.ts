@@ -1,40 +1,40 @@
-import { cp, readFile, symlink } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, spawnNode, type SpawnedNode } from '#testing';
 import { useBrowser, type Visit } from '../support/browser.ts';
-import { ClientPackage } from '../support/client-package.ts';
 import { startSystem, type System } from '../support/system.ts';
 
-/** examples/chat, as a user installs and starts it. */
-const EXAMPLE = resolve('examples/chat');
-
+/** examples/chat, as a user installs and starts it: below a checkout, whose own React the page must not use. */
 describeInBrowser('the chat', () => {
   const browser = useBrowser();
-  let installed: ClientPackage;
+  let checkout: string;
   let system: System;
   let server: SpawnedNode;
   let baseUrl: string;
 
   beforeAll(async () => {
-    installed = await ClientPackage.install();
-    const folder = join(installed.folder, 'chat');
-    await cp(EXAMPLE, folder, { recursive: true, filter: (path) => !path.includes('node_modules') });
-    for (const name of ['react', 'react-dom', 'vite']) {
-      await symlink(resolve('node_modules', name), join(installed.folder, 'node_modules', name));
-    }
+    checkout = await mkdtemp(join(tmpdir(), 'spool-checkout-'));
+    const folder = join(checkout, 'examples/chat');
+    await cp('examples/chat', folder, { recursive: true, filter: (path) => !path.includes('node_modules') });
+    await cp('dist/client', join(checkout, 'dist/client'), { recursive: true });
+    await symlink(resolve('node_modules'), join(checkout, 'node_modules'));
+    await promisify(execFile)('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: folder });
     system = await startSystem({ env: { BROWSER_TOKEN_KEYS: `k1:${'a'.repeat(43)}=` } });
     const [{ caller }] = await Promise.all([system.startApi(), system.startWorker()]);
     const { agentId, serviceToken } = system;
     const env = { BASE_URL: caller.baseUrl, SERVICE_TOKEN: serviceToken.token, AGENT_ID: agentId, PORT: '0' };
     server = spawnNode(join(folder, 'server.mjs'), [], env);
     baseUrl = (await server.waitForLine(/^Open (http:\S+),/m, 30_000))[1]!;
-  }, 90_000);
+  }, 120_000);
 
   afterAll(async () => {
     await server?.kill('SIGKILL');
     await system?.stop();
-    await installed?.remove();
+    if (checkout) await rm(checkout, { recursive: true, force: true });
   });
 
   const visit = (body: (visit: Visit) => Promise<void>): Promise<void> =>
