@@ -168,10 +168,12 @@ const requests = {
   MESSAGE_TEXT_LIMIT: api('Characters in the text of one message.', between(1, 128_000).default(128_000)),
   IDEMPOTENCY_KEY_AGE_MS: worker('How long an idempotency key is kept.', atLeast(1).default(DAY_MS)),
   BROWSER_TOKEN_KEYS: api(
-    'Keys of browser tokens, as id:secret, separated by commas; a secret is at least 32 random bytes in base64. ' +
-      'The first signs, all verify. All API processes need the same. Unset: no browser tokens.',
+    'Keys of browser tokens and file links, as id:secret, separated by commas; ' +
+      'a secret is at least 32 random bytes in base64. The first signs, all verify. ' +
+      'All API processes need the same. Unset: none.',
     signingKeys,
-    'k1:here-comes-the-output-of-openssl-rand-base64-32',
+    // Not a valid key, because everyone knows it.
+    'k1:<openssl rand -base64 32>',
   ),
   COMPATIBILITY_FIELDS: api(
     'on: accepts and returns the field names of older descriptions too (docs/api/compatibility.md).',

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseSigningKeys } from './config-lists.ts';
 import { ConfigError, loadConfig, requireDatabaseUrl } from './load-config.ts';
 
 describe('configuration', () => {
@@ -95,6 +96,33 @@ describe('configuration', () => {
       expect(() => loadConfig({ QUEUE_URL })).toThrow(ConfigError);
       expect(() => loadConfig({ QUEUE_URL })).not.toThrow(/secret/);
     }
+  });
+
+  const SECRET = 'secret'.padEnd(43, '0');
+
+  test.each([
+    ['a short secret', `k1:${SECRET.slice(0, 40)}`],
+    ['one short secret of two', `k1:${SECRET},k2:secret`],
+    ['a repeated id', `k1:${SECRET},k1:${SECRET}`],
+    ['a character that is not base64', `k1:${SECRET}$`],
+    ['a wrong character in the id', `k 1:${SECRET}`],
+    ['no id', SECRET],
+    ['no key', ','],
+  ])('BROWSER_TOKEN_KEYS with %s is refused, and never repeated', (_, BROWSER_TOKEN_KEYS) => {
+    const start = () => loadConfig({ BROWSER_TOKEN_KEYS });
+    expect(start).toThrow(/^Wrong configuration: BROWSER_TOKEN_KEYS: must be id:secret.* in base64$/);
+    expect(start).not.toThrow(/secret0|k1|k2/);
+  });
+
+  test('BROWSER_TOKEN_KEYS may be base64 and base64url, in their order', () => {
+    const BROWSER_TOKEN_KEYS = loadConfig({
+      BROWSER_TOKEN_KEYS: `k2:${SECRET}=, k-1:${SECRET.slice(2)}_-`,
+    }).BROWSER_TOKEN_KEYS;
+    const keys = parseSigningKeys(BROWSER_TOKEN_KEYS).map(({ id, secret }) => [id, secret.length]);
+    expect(keys).toEqual([
+      ['k2', 32],
+      ['k-1', 32],
+    ]);
   });
 
   test('a process without an embedded database must be given one', () => {

@@ -25,8 +25,12 @@ test('.env.example lists every setting, with its default', () => {
   expect(envOf(listed.filter(({ isDefault }) => isDefault))).toEqual(Object.fromEntries(defaults));
 });
 
-test('the examples of .env.example are valid', () => {
-  expect(Object.keys(loadConfig(envOf(listed)))).toEqual(listed.map(({ name }) => name));
+test('the examples of .env.example are valid, except that of signing keys', () => {
+  const isKeys = ({ name }: { name: string }): boolean => name === 'BROWSER_TOKEN_KEYS';
+  const others = listed.filter((setting) => !isKeys(setting));
+  expect(Object.keys(loadConfig(envOf(others)))).toEqual(others.map(({ name }) => name));
+  // Everyone knows the example, so a process must not start with it.
+  expect(() => loadConfig(envOf(listed.filter(isKeys)))).toThrow('BROWSER_TOKEN_KEYS: must be id:secret');
 });
 
 test('.env.example and the page of settings name only documents that exist', () => {
