@@ -58,7 +58,7 @@ export class Authenticator {
     const token = bearerToken(authorization);
     // Malformed tokens need no query.
     if (token === null) return null;
-    if (isBrowserToken(token)) return this.browserCaller(token);
+    if (isBrowserToken(token)) return this.browserCaller(token, admission);
     return isToken(token) ? this.known.find(token, admission) : null;
   }
 
@@ -68,9 +68,12 @@ export class Authenticator {
     return token !== null && isBrowserToken(token) && (await this.browserTokens.verify(token)) === 'expired';
   }
 
-  /** Returns the caller who created a file link, with their current rights; null if their token is no longer valid. */
-  async findLinkCaller({ tokenId, user }: LinkClaims): Promise<Caller | null> {
-    const caller = await this.parents.find(tokenId);
+  /**
+   * Returns the caller who created a file link, with their current rights; null if their token is no longer valid. Throws the
+   * errors of the database and of `admission`.
+   */
+  async findLinkCaller({ tokenId, user }: LinkClaims, admission: Admission): Promise<Caller | null> {
+    const caller = await this.parents.find(tokenId, admission);
     if (user === null) return caller;
     if (caller?.kind !== 'service') return null;
     const { id: userId, ...place } = user;
@@ -78,11 +81,11 @@ export class Authenticator {
     return browserCallerOf(caller, claims, this.settings);
   }
 
-  /** Needs no `Admission`, because a look-up follows only a valid signature. */
-  private async browserCaller(token: string): Promise<BrowserCaller | null> {
+  /** Needs `Admission` although the signature is valid, because the service token may have been revoked since. */
+  private async browserCaller(token: string, admission: Admission | undefined): Promise<BrowserCaller | null> {
     const claims = await this.browserTokens.verify(token);
     if (claims === null || claims === 'expired') return null;
-    const parent = await this.parents.find(claims.parentId);
+    const parent = await this.parents.find(claims.parentId, admission);
     return parent?.kind === 'service' ? browserCallerOf(parent, claims, this.settings) : null;
   }
 }

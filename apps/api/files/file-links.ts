@@ -48,8 +48,9 @@ export class FileLinkService {
   async send(token: string, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { access, authenticator, fileLinks, limiter, sender } = this.options;
     const claims = await fileLinks.verify(token);
-    const caller = claims === null || claims === 'expired' ? null : await authenticator.findLinkCaller(claims);
-    await new RequestCount(limiter, request, reply).add(caller);
+    const count = new RequestCount(limiter, request, reply);
+    const caller = claims === null || claims === 'expired' ? null : await authenticator.findLinkCaller(claims, count);
+    await count.add(caller);
     if (claims === 'expired') throw tokenExpired();
     if (claims === null || caller === null) throw notFound('File');
     const { file } = await access.findVisibleFile(caller, claims.fileId);

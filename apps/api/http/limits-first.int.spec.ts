@@ -1,11 +1,12 @@
-import { makeSessionSecrets, makeToken } from '#access';
-import { PolicyWatch } from '#platform';
+import { BrowserTokens, FileLinks, makeSessionSecrets, makeToken, SignedTokens } from '#access';
+import { newId, parseSigningKeys, PolicyWatch } from '#platform';
 import { isNight } from '#testing';
 import { ApiUnderTest, type Reply } from '../api-under-test.testing.ts';
 import { recordStatements } from '../sent-statements.testing.ts';
 
 // Real: HTTP, PostgreSQL.
 
+const KEYS = `k:${'a'.repeat(43)}=`;
 const LIMIT = isNight ? 20 : 6;
 /** The statements that look up credentials. */
 const LOOK_UPS = ['find-token', 'find-session'];
@@ -19,7 +20,9 @@ const at = (host: number): string => `192.0.${tests}.${host}`;
 
 beforeAll(async () => {
   sent = recordStatements();
-  api = await ApiUnderTest.start({ settings: { RATE_LIMIT_PER_PERSON_TOKEN: LIMIT, TRUSTED_PROXIES: 1 } });
+  api = await ApiUnderTest.start({
+    settings: { RATE_LIMIT_PER_PERSON_TOKEN: LIMIT, TRUSTED_PROXIES: 1, BROWSER_TOKEN_KEYS: KEYS },
+  });
   watch = api.app.get(PolicyWatch);
 });
 beforeEach(async () => {
@@ -46,10 +49,39 @@ async function asOperator(address: string, headers: Record<string, string>): Pro
   return fetch(url, { headers: { ...headers, ...from(address) } });
 }
 
+const signed = new SignedTokens(parseSigningKeys(KEYS));
+const claims = { userId: 'ada', agentId: null, threadId: null, verbs: ['read'], origins: null };
+
+/** Returns a browser token with a valid signature. */
+const browserTokenOf = async (parentId: string, userId = 'ada'): Promise<string> =>
+  (await new BrowserTokens(signed).make({ ...claims, parentId, userId }, 60)).token;
+
+/** Fetches a file by a link with a valid signature. */
+async function byLinkOf(parentId: string, address: string): Promise<number> {
+  const caller = { kind: 'service', tokenId: parentId } as Parameters<FileLinks['make']>[1];
+  const { token } = await new FileLinks(signed).make(newId(), caller);
+  return (await fetch(new URL(`/file-links/${token}`, api.url), { headers: from(address) })).status;
+}
+
 const attacks = [
-  { what: 'tokens', attempt: async (address: string) => (await asPerson(makeToken('person'), address)).status },
+  {
+    what: 'tokens',
+    attempt: async (address: string) => (await asPerson(makeToken('person'), address)).status,
+    refused: 401,
+  },
+  {
+    what: 'browser tokens of missing service tokens',
+    attempt: async (address: string) => (await asPerson(await browserTokenOf(newId()), address)).status,
+    refused: 401,
+  },
+  {
+    what: 'file links of missing tokens',
+    attempt: (address: string) => byLinkOf(newId(), address),
+    refused: 404,
+  },
   {
     what: 'session cookies',
+    refused: 401,
     attempt: async (address: string) => {
       // A cookie that was not made with the key of the page causes no look-up.
       const { id, pageKey } = makeSessionSecrets();
@@ -58,28 +90,46 @@ const attacks = [
   },
 ];
 
-it.each(attacks)('random $what beyond the limit of their address cause no look-up', async ({ attempt }) => {
+it.each(attacks)('random $what beyond the limit of their address cause no look-up', async ({ attempt, refused }) => {
   const statuses: number[] = [];
   for (let i = 0; i < LIMIT; i++) statuses.push(await attempt(at(7)));
-  expect(statuses).toEqual(Array(LIMIT).fill(401));
+  expect(statuses).toEqual(Array(LIMIT).fill(refused));
   expect(lookUps()).toBe(LIMIT);
   sent.length = 0;
   for (let i = 0; i < 3 * LIMIT; i++) expect(await attempt(at(7))).toBe(429);
   expect([lookUps(), counts()]).toEqual([0, 0]);
   // Another address has its own count.
-  expect(await attempt(at(8))).toBe(401);
+  expect(await attempt(at(8))).toBe(refused);
 });
 
-it.each(attacks)('random $what sent concurrently cause no more look-ups than the limit allows', async ({ attempt }) => {
-  const statuses = await Promise.all(Array.from({ length: 3 * LIMIT }, () => attempt(at(7))));
-  expect(statuses.filter((status) => status === 401)).toHaveLength(LIMIT);
-  expect(lookUps()).toBe(LIMIT);
-});
+it.each(attacks)(
+  'random $what sent concurrently cause no more look-ups than the limit allows',
+  async ({ attempt, refused }) => {
+    const statuses = await Promise.all(Array.from({ length: 3 * LIMIT }, () => attempt(at(7))));
+    expect(statuses.filter((status) => status === refused)).toHaveLength(LIMIT);
+    expect(lookUps()).toBe(LIMIT);
+  },
+);
 
 it('a repeated wrong token is looked up once', async () => {
   const token = makeToken('service');
   for (let i = 0; i < 5; i++) expect((await asPerson(token)).status).toBe(401);
   expect(lookUps()).toBe(1);
+});
+
+it('tokens and links of a revoked service token cause one look-up together', async () => {
+  const organization = { organizationId: api.organizationId, agentIds: [api.agentId] };
+  const { id, token } = await api.access.mintToken({ kind: 'service', name: 's', ...organization });
+  const browser = await browserTokenOf(id);
+  expect((await asPerson(browser)).status).toBe(200);
+  await api.access.revokeToken(id);
+  await watch.look();
+  sent.length = 0;
+  expect((await asPerson(browser)).status).toBe(401);
+  for (const userId of ['bob', 'eve']) expect((await asPerson(await browserTokenOf(id, userId))).status).toBe(401);
+  expect(await byLinkOf(id, at(1))).toBe(404);
+  expect(lookUps()).toBe(1);
+  expect((await asPerson(token)).status).toBe(401);
 });
 
 it('admits a remembered token behind an address whose limit is used up, also after a change of the policy', async () => {
