@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { isSigned, type SignedTokens } from './signed-tokens.ts';
 
@@ -6,6 +7,11 @@ const PREFIX = 'spool_bt_';
 const TYPE = 'spool-bt+jwt';
 /** The most verified tokens in the cache. The oldest one is dropped first. */
 const MAX_CACHED = 20_000;
+/**
+ * Longer tokens are verified each time, so that the cache has at most a few tens of megabytes. A token with an Agent, a Thread and
+ * one origin has about half of these characters.
+ */
+const MAX_CACHED_LENGTH = 1_024;
 
 /** The rights of a browser token. They are limited to those of the service token that created it. */
 export interface BrowserClaims {
@@ -39,7 +45,7 @@ const payloadSchema = z.object({
 
 /** Makes and verifies browser tokens. */
 export class BrowserTokens {
-  /** Verified tokens. A signature never becomes invalid, so only the expiry is checked again. */
+  /** Verified tokens by their hash. A signature never becomes invalid, so only the expiry is checked again. */
   private readonly verified = new Map<string, VerifiedClaims>();
 
   constructor(private readonly signed: SignedTokens) {}
@@ -64,8 +70,13 @@ export class BrowserTokens {
 
   /** Returns the claims of a valid token, 'expired' for one that was valid, and null for any other text. */
   async verify(token: string): Promise<VerifiedClaims | 'expired' | null> {
-    const known = this.verified.get(token);
-    if (known !== undefined) return known.expiresAt > this.signed.now() ? known : 'expired';
+    const key = token.length > MAX_CACHED_LENGTH ? null : hash('sha256', token);
+    const known = key === null ? undefined : this.verified.get(key);
+    if (key !== null && known !== undefined) {
+      if (known.expiresAt > this.signed.now()) return known;
+      this.verified.delete(key);
+      return 'expired';
+    }
     const verified = await this.signed.verify(TYPE, token.slice(PREFIX.length));
     if (verified === null || verified === 'expired') return verified;
     const { success, data } = payloadSchema.safeParse(verified);
@@ -73,13 +84,12 @@ export class BrowserTokens {
     const { sub, exp, parent, agent = null, thread = null, verbs, origins = null } = data;
     const place = { agentId: agent, threadId: thread };
     const claims = { parentId: parent, userId: sub, ...place, verbs, origins, expiresAt: exp * 1_000 };
-    this.remember(token, claims);
+    if (key !== null) this.remember(key, claims);
     return claims;
   }
 
-  private remember(token: string, claims: VerifiedClaims): void {
-    // A copy, because a substring would keep the whole header in memory.
-    this.verified.set(Buffer.from(token).toString(), claims);
+  private remember(key: string, claims: VerifiedClaims): void {
+    this.verified.set(key, claims);
     const [oldest] = this.verified.keys();
     if (this.verified.size > MAX_CACHED && oldest !== undefined) this.verified.delete(oldest);
   }

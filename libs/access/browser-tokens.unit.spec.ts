@@ -1,5 +1,6 @@
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { BrowserTokens, isBrowserToken, type BrowserClaims } from './browser-tokens.ts';
+import { FileLinks } from './file-links.ts';
 import { SignedTokens } from './signed-tokens.ts';
 
 const secretOf = (text: string): Uint8Array => Buffer.from(text.repeat(32).slice(0, 32));
@@ -38,6 +39,39 @@ test('it expires, also for a process that has verified it before', async () => {
   expect(await clocked.verify(token)).toBe('expired');
   expect(await at(() => now, OLD).verify(token)).toBe('expired');
   expect(await at(() => now, NEW).verify(token)).toBeNull();
+});
+
+test('a short token is verified once until it expires, and a long one each time', async () => {
+  let now = NOW;
+  const signed = new SignedTokens([OLD], () => now);
+  const cached = new BrowserTokens(signed);
+  const verify = jest.spyOn(signed, 'verify');
+  const place = { agentId: 'A'.repeat(26), threadId: 'T'.repeat(26), parentId: 'P'.repeat(26) };
+  const verbs = ['read', 'send', 'decide', 'upload', 'manage'];
+  const { token: short } = await cached.make({ ...CLAIMS, ...place, verbs }, 60);
+  const { token: long } = await cached.make({ ...CLAIMS, userId: '😀'.repeat(254) }, 60);
+  const timesFor = async (token: string, expected: unknown) => {
+    verify.mockClear();
+    for (let i = 0; i < 3; i++) expect(await cached.verify(token)).toEqual(expected);
+    return verify.mock.calls.length;
+  };
+  expect(await timesFor(short, expect.objectContaining({ verbs }))).toBe(1);
+  expect(await timesFor(long, expect.objectContaining({ userId: '😀'.repeat(254) }))).toBe(3);
+  now += 60_000;
+  // The first of these requests drops the token from the cache.
+  expect(await timesFor(short, 'expired')).toBe(2);
+});
+
+test('the prefix and the type tell a browser token from a file link', async () => {
+  const signed = new SignedTokens([OLD], () => NOW);
+  const caller = { kind: 'service', tokenId: 'PARENT' } as Parameters<FileLinks['make']>[1];
+  const { token: link } = await new FileLinks(signed).make('FILE', caller);
+  const { token } = await new BrowserTokens(signed).make(CLAIMS, 60);
+  expect(isBrowserToken(link)).toBe(false);
+  expect(await tokens(OLD).verify(`spool_bt_${link}`)).toBeNull();
+  const links = new FileLinks(signed);
+  expect(await links.verify(link)).toMatchObject({ fileId: 'FILE' });
+  expect([await links.verify(token), await links.verify(token.slice('spool_bt_'.length))]).toEqual([null, null]);
 });
 
 test('a single wrong character makes it invalid', async () => {
