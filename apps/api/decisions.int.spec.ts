@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ThreadSummary } from '#contract';
 import type { Command, RecordedFact } from '#domain';
 import { newId } from '#platform';
 import { ApiUnderTest, type Reply } from './api-under-test.testing.ts';
@@ -13,6 +14,7 @@ afterAll(() => api.stop());
 
 type Decision = 'allow_once' | 'reject_once';
 const EXTENDED = '?extended=true';
+const INPUT = { type: 'user.message', content: [{ type: 'text', text: 'hi' }] };
 const TOOL = { toolName: 'send_note', title: 'Send a note' };
 
 const decision = (requestId: string, what: Decision = 'allow_once') => ({
@@ -84,8 +86,7 @@ test('each answer of a write shows the requests of its Runs', async () => {
   const asked = await waiting();
   const { json } = await send(asked.threadId, [decision(asked.two, 'reject_once')], EXTENDED);
   expect(json.events[0]!.run.requests?.map(({ state }) => state)).toEqual(['pending', 'rejected']);
-  const input = { type: 'user.message', content: [{ type: 'text', text: 'hi' }] };
-  const created = await api.post(`/agents/${api.agentId}/threads${EXTENDED}`, { body: { userId: 'u', input } });
+  const created = await api.post(`/agents/${api.agentId}/threads${EXTENDED}`, { body: { userId: 'u', input: INPUT } });
   expect(created.json.run.requests).toEqual([]);
   await send(asked.threadId, [{ type: 'user_interrupt' }]);
   expect(await statesOf(asked)).toEqual(['withdrawn', 'rejected']);
@@ -150,4 +151,23 @@ test('inputs beyond 1 MiB are omitted from the oldest requests', async () => {
   await api.happen(threadId, { type: 'record', runId, attempt: 1, facts });
   const { run } = (await api.get(`/threads/${threadId}/runs/${runId}${EXTENDED}`)).json;
   expect(run.requests?.map(({ toolInput }) => toolInput !== undefined)).toEqual([false, false, true, true]);
+});
+
+test('a list returns the newest 2,000 requests of all its Runs', async () => {
+  const agentId = await api.newAgent();
+  for (let thread = 0; thread < 5; thread++) {
+    const { json } = await api.post(`/agents/${agentId}/threads`, { body: { userId: 'u', input: INPUT } });
+    const [threadId, runId] = [json.thread.id, json.run.id];
+    await api.startRun(threadId, runId);
+    const asked = Array.from({ length: 500 }, (_, n) => ({
+      ...{ ...TOOL, toolCallId: `call ${n}`, toolInput: {}, requestId: newId() },
+    }));
+    const facts = asked.map((data): RecordedFact => ({ type: 'tool.confirmation_requested', data }));
+    const requests = asked.map(({ requestId, toolCallId }) => ({ requestId, toolCallId }));
+    const claim = { runId, attempt: 1 };
+    await api.happen(threadId, { type: 'record', ...claim, facts }, { type: 'wait_for_decisions', ...claim, requests });
+  }
+  const { json } = await api.get(`/agents/${agentId}/threads${EXTENDED}`);
+  const { threads } = json as unknown as { threads: ThreadSummary[] };
+  expect(threads.map(({ run }) => run?.requests?.length)).toEqual([500, 500, 500, 500, 0]);
 });

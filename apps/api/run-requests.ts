@@ -6,7 +6,7 @@ import { ANSWER_BYTES } from './http/large-answers.ts';
 
 const RUN_REQUESTS = namedStatement(import.meta.dirname, 'queries/run-requests.sql');
 
-/** The most requests and decisions that are read of one Thread. Bounds the memory of a response. */
+/** The most requests and decisions that are read, of one Thread and of all together. Bounds the memory of a response. */
 const MAX_EVENTS = 2_000;
 /** How far the clocks of two processes may differ, milliseconds. A larger value only means that older events are read. */
 const CLOCK_SLACK_MS = 3_600_000;
