@@ -1,5 +1,6 @@
 import { BrowserTokens, SignedTokens, type BrowserClaims } from '#access';
 import { operations } from '#contract';
+import { FileStore } from '#files';
 import { newId, parseSigningKeys } from '#platform';
 import { ROUTES, unknownIds, type Ids, type Route } from './access-matrix.testing.ts';
 import { ApiUnderTest, type Call, type Reply } from './api-under-test.testing.ts';
@@ -192,6 +193,21 @@ describe('a browser token', () => {
   it('is refused by every route of an Agent, a Thread or a verb that it does not name', async () => {
     const threadId = await newThread(await tokenFor({}));
     const { json } = await api.get(`/threads/${threadId}`, { token: parent.token });
+  it('deletes no file of another user if its draft is attached to that user’s Thread at the same time', async () => {
+    const draft = fileIdOf(await upload(await tokenFor({ userId: 'fay' })));
+    const deleting = jest.spyOn(FileStore.prototype, 'deleteDraft').mockImplementationOnce(async () => {
+      const resources = [{ type: 'file', file_id: draft }];
+      const body = { userId: 'bob', resources };
+      expect((await api.post(`/agents/${agentId}/threads`, { token: parent.token, body })).status).toBe(201);
+      return null;
+    });
+    const reply = await api.call('DELETE', `/files/${draft}`, { token: await tokenFor({ userId: 'fay' }) });
+    expect([deleting.mock.calls.length, reasonOf(reply)]).toEqual([1, '404 file_not_found']);
+    deleting.mockRestore();
+    const kept = await api.get(`/files/${draft}`, { token: await tokenFor({ userId: 'bob' }) });
+    expect(kept.status).toBe(200);
+  });
+
     const ids = { ...unknownIds(), agentId, threadId, runId: json.run.id };
     const elsewhere = await tokenFor({ agentId: otherAgentId });
     const other = await newThread(await tokenFor({}));

@@ -131,9 +131,8 @@ export class FileService {
     const draft = file.thread_id === null ? await files.deleteDraft(fileId) : null;
     if (draft !== null) await blobs.discard([draft]);
     else {
-      // If the draft does not exist, a concurrent request may have attached it.
-      const attached = file.thread_id === null ? await files.find(fileId) : file;
-      if (!attached) throw notFound('File');
+      // If the draft does not exist, a concurrent request may have attached it, even to the Thread of another user.
+      const attached = file.thread_id === null ? (await access.findVisibleFile(caller, fileId)).file : file;
       await this.removeFromThread(request, attached, 'delete_file');
     }
     return { ok: true };
