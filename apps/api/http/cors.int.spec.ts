@@ -127,6 +127,18 @@ describe('a page can read nothing', () => {
   });
 });
 
+test('OPTIONS that is no preflight is a wrong method, as without an Origin', async () => {
+  for (const path of ['/threads', '/openapi.json']) {
+    const [here, plain] = [
+      await ask(path, { method: 'OPTIONS' }),
+      await fetch(`${api.url}${path}`, { method: 'OPTIONS' }),
+    ];
+    expect([here.status, here.headers.get('spool-error-reason')]).toEqual([405, 'method_not_allowed']);
+    expect(here.headers.get('allow')).toBe(plain.headers.get('allow'));
+    expect(await here.text()).toBe(await plain.text());
+  }
+});
+
 test('without an Origin, an answer has no new header', async () => {
   const response = await fetch(`${api.url}/threads`);
   expect([corsOf(response), response.headers.get('vary')]).toEqual([{}, null]);

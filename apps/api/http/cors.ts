@@ -33,9 +33,14 @@ const CORS: FastifyCorsOptions = {
 };
 const OFF: FastifyCorsOptions = { origin: false };
 
-/** Only the Agent Threads API has CORS. Responses to requests without an Origin have no CORS headers, as in earlier releases. */
-const hasCors = ({ headers, url }: FastifyRequest): boolean =>
-  headers.origin !== undefined && url.startsWith(`${BASE_PATH}/`);
+/**
+ * Only the Agent Threads API has CORS. Responses to requests without an Origin have no CORS headers, as in earlier releases. An
+ * OPTIONS request without a method is no preflight, so it is refused like every wrong method.
+ */
+const hasCors = ({ headers, method, url }: FastifyRequest): boolean =>
+  headers.origin !== undefined &&
+  (method !== 'OPTIONS' || headers['access-control-request-method'] !== undefined) &&
+  url.startsWith(`${BASE_PATH}/`);
 
 /** Answers preflights, and adds CORS headers. Install hooks that refuse requests `after` it. */
 export function installCors(fastify: FastifyInstance): FastifyInstance {
