@@ -2,7 +2,7 @@ import type { Agent, AgentCatalogue } from '#agents';
 import { agentAccess, isOwn, type Caller } from '#access';
 import type { FileRow, FileStore } from '#files';
 import { agentError, notFound } from './http/http-errors.ts';
-import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
+import type { SummaryReader, ThreadAndRun, ThreadParts } from './queries/summary-reader.ts';
 
 /** A Thread that the caller may see. The caller may currently use its Agent. */
 export interface VisibleThread extends ThreadAndRun {
@@ -36,7 +36,7 @@ export class AccessGuard {
    * Returns the Thread. Throws ApiError not_found if it does not exist, is not the caller's, or has a deleted Agent. Then
    * throws as `findUsableAgent` does.
    */
-  async findVisibleThread(caller: Caller, threadId: string, wanted?: { withRun: boolean }): Promise<VisibleThread> {
+  async findVisibleThread(caller: Caller, threadId: string, wanted?: ThreadParts): Promise<VisibleThread> {
     const found = await this.findOwnThread(caller, threadId, wanted);
     return { ...found, agent: await this.usableAgentOf(caller, found.thread.agent_id, 'Thread') };
   }
@@ -63,7 +63,7 @@ export class AccessGuard {
     return { file, agent: await this.usableAgentOf(caller, agent_id ?? '', 'File') };
   }
 
-  private async findOwnThread(caller: Caller, threadId: string, wanted?: { withRun: boolean }): Promise<ThreadAndRun> {
+  private async findOwnThread(caller: Caller, threadId: string, wanted?: ThreadParts): Promise<ThreadAndRun> {
     const found = await this.summaries.findThread(threadId, wanted);
     if (found === null || !isOwnThread(caller, found)) throw notFound('Thread');
     return found;

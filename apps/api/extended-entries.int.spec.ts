@@ -144,6 +144,21 @@ test('an open extended stream and every extended read show a decision; plain one
   expect(shown.filter(({ content }) => content === 'decided')).toEqual([]);
 });
 
+test('Spool-Last-Event-Id names a decision if it is the last entry, and a resumed stream continues after it', async () => {
+  const threadId = await waitingThread();
+  await decide(threadId, 'Q1');
+  const decided = (await list(threadId, '?extended=true')).at(-1)!;
+  expect(decided.content).toBe('decided');
+  const stream = await api.openStream(threadId, '?extended=true');
+  expect(stream.response.headers['spool-last-event-id']).toBe(decided.id);
+  const resumed = await api.openStream(threadId, `?extended=true&after=${decided.id}`);
+  expect(resumed.response.headers['spool-last-event-id']).toBe(decided.id);
+  await decide(threadId, 'Q2');
+  const more = (await list(threadId, '?extended=true')).filter(({ id }) => id > decided.id);
+  await resumed.untilHas(more.length);
+  expect(resumed.entries).toEqual(more);
+});
+
 test('limits count decisions in extended reads and streams only', async () => {
   const threadId = await waitingThread();
   await decide(threadId, 'Q1');

@@ -154,6 +154,13 @@ test('the requests of Runs are looked up by Thread, by the index of requests', a
   expect(scans.toSorted()).toEqual(['events_requests', 'run_summaries_pkey', 'run_summaries_pkey']);
 });
 
+test('a Thread and its last entry, also a decision, are found by indices', async () => {
+  const scans = await scansOf((pool) => new SummaryReader(pool).findThread(seeded.threadId, { withDecisions: true }));
+  expect(scans.toSorted()).toEqual([
+    ...['events_log', 'events_requests', 'run_summaries_pkey', 'streams_pkey', 'thread_summaries_pkey'],
+  ]);
+});
+
 test('the decision on a request is found by the index of requests', async () => {
   const scans = await scansOf((pool) => new ThreadReader(pool).findDecision(seeded.threadId, 'request'));
   expect(scans).toEqual(['events_requests']);

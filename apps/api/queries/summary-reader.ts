@@ -28,8 +28,16 @@ export interface ThreadAndRun {
   run: RunSummary | null;
   /** The number of events in the stream. */
   version: number;
-  /** The last entry of the public log; '' if the log is empty. */
+  /** The last entry of the log, of the log with decisions if this was requested; '' if it is empty. */
   lastEntryId: string;
+}
+
+/** The parts to read besides the Thread. */
+export interface ThreadParts {
+  /** Its most recent Run. */
+  withRun?: boolean;
+  /** Whether decisions count as entries of the log. */
+  withDecisions?: boolean;
 }
 
 type RunStatus = RunSummary['status'];
@@ -59,8 +67,12 @@ export class SummaryReader {
   constructor(private readonly pool: Pool) {}
 
   /** Reads the Run only on request, because its final output may be large. */
-  async findThread(threadId: string, { withRun = false } = {}): Promise<ThreadAndRun | null> {
-    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...BY_KEY, values: [threadId, withRun] });
+  async findThread(
+    threadId: string,
+    { withRun = false, withDecisions = false }: ThreadParts = {},
+  ): Promise<ThreadAndRun | null> {
+    const values = [threadId, withRun, withDecisions];
+    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...BY_KEY, values });
     const [row] = rows;
     if (row === undefined) return null;
     return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };

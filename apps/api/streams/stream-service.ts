@@ -46,13 +46,14 @@ export class StreamService {
     const { limit, after, until } = input.query;
     // A browser that reconnects repeats its URL and adds the header, so the header is newer.
     const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
-    const { thread, version, lastEntryId, agent } = await this.options.access.findVisibleThread(caller, threadId);
+    const shown = { withDecisions: input.extended };
+    const visible = await this.options.access.findVisibleThread(caller, threadId, shown);
+    const { thread, version, lastEntryId, agent } = visible;
     if (until === 'idle' && resumeFrom === lastEntryId && AT_REST.has(thread.status)) {
       // An EventSource reconnects each time a stream ends, and stops only at a 204.
       return void reply.status(204).header('Cache-Control', STREAM_HEADERS['Cache-Control']).send();
     }
     const fromStart = limit >= version ? '' : null;
-    const shown = { withDecisions: input.extended };
     const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit, shown));
     const user = caller.kind === 'browser' ? caller : null;
     const { organizationId } = agent;
