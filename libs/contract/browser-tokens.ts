@@ -36,6 +36,7 @@ const origin = z
     /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/,
     'must be an origin, such as https://a.example',
   )
+  .refine((text) => !/^(?:https:.*:443|http:.*:80)$/.test(text), 'must omit the default port, as browsers do')
   .meta({ description: 'Such as `https://app.example.com`: scheme, host and port if it is not the default; no path.' });
 
 export const createBrowserTokenBody = z
