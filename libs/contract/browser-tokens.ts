@@ -7,9 +7,9 @@ import { dateTime, list, text, ulid } from './scalars.ts';
 /** The rights that a browser token can have, with their meanings. */
 export const VERBS = {
   read: 'read Threads, events, Runs and files, and follow streams',
-  send: 'create Threads, send messages, interrupt and retry Runs',
+  send: 'create Threads and send messages, also with drafts of the user as attachments; interrupt and retry Runs',
   decide: 'allow or reject tool calls',
-  upload: 'upload drafts and attach files',
+  upload: 'upload drafts, and add files to a Thread outside of messages',
   manage: 'set titles, archive and delete Threads, and delete files',
 } as const;
 export type Verb = keyof typeof VERBS;
