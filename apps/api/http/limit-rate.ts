@@ -25,7 +25,7 @@ export class RequestCount implements Admission {
 
   async beforeLookUp(): Promise<void> {
     this.lookUps++;
-    await this.consume(this.address, undefined);
+    await this.consume(this.address, undefined, 'Requests without a known valid token');
   }
 
   async add(who: Counted | null): Promise<void> {
@@ -38,14 +38,15 @@ export class RequestCount implements Admission {
   /** Counts a user first, so that requests beyond the user's limit do not use up the limit of the service token. */
   private async addToken({ tokenId, limits, userKey, userLimits }: Counted): Promise<void> {
     const ofUser = userKey !== undefined && userLimits !== undefined;
-    if (ofUser) await this.consume(userKey, userLimits.requestsPerMinute);
-    await this.consume(tokenId, limits.requestsPerMinute, ofUser ? 'a refusal' : 'always');
+    if (ofUser) await this.consume(userKey, userLimits.requestsPerMinute, 'Requests of this user');
+    await this.consume(tokenId, limits.requestsPerMinute, 'Requests of this token', ofUser ? 'a refusal' : 'always');
   }
 
   /** Counts one request. Throws ApiError beyond the limit `ofToken`; without it, beyond the limit of addresses. */
   private async consume(
     key: string,
     ofToken: number | undefined,
+    whose: string,
     shownBy: 'always' | 'a refusal' = 'always',
   ): Promise<void> {
     const { allowed, limit, remaining, resetSeconds } = await this.limiter.consume(key, ofToken);
@@ -57,7 +58,6 @@ export class RequestCount implements Admission {
       });
     }
     if (allowed) return;
-    const whose = ofToken === undefined ? 'Requests without a known valid token' : 'Requests of this token';
     const message = `${whose} are limited to ${limit} a minute; wait for Retry-After.`;
     throw rateLimited('too_many_requests', message, resetSeconds);
   }
