@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { ListMessagesAnswer, ThreadEventLogEntry } from '#contract';
 import { reduceThread, type RecordedFact } from '#domain';
 import { recordStatements } from './sent-statements.testing.ts';
@@ -198,6 +199,22 @@ test('10,000 deltas add nothing to the statements and bytes of a page', async ()
   process.stdout.write(
     `messages: ${page.length} bytes, 2 statements; log: ${bytes} bytes, ${own().length} statements\n`,
   );
+});
+
+test('an answer above 1 MiB is truncated to its newest texts', async () => {
+  const threadId = await api.newThread();
+  const runId = await api.startRun(threadId);
+  // Random, because the limit first applies to compressed sizes.
+  const texts = [1, 2, 3].map(() => randomBytes(525_000).toString('base64'));
+  for (const [i, text] of texts.entries()) await record(threadId, runId, stored(text, '', i + 1), usage);
+  await api.complete(threadId, runId);
+  const { messages, nextCursor } = await list(threadId);
+  expect([messages.map(({ role }) => role), nextCursor]).toEqual([['user', 'agent'], null]);
+  expect(messages[1]).toMatchObject({ truncated: true, status: 'completed' });
+  // The part that exceeds the limit is the last one.
+  const shown = messages[1]?.parts.map((part) => ('text' in part ? texts.indexOf(part.text) : null));
+  expect(shown).toEqual([1, 2]);
+  expect(messages[0]).not.toHaveProperty('truncated', true);
 });
 
 test('an unknown Thread returns 404, and a wrong page 400', async () => {
