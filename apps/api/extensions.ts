@@ -31,15 +31,14 @@ export class Extensions {
   async extend<Plain extends Extendable>({ input }: ApiRequest, plain: Plain): Promise<Plain> {
     if (!input.extended) return plain;
     const { thread, threads, run, runs, events } = plain;
-    const extras = await this.readThreadExtras([...(thread ? [thread] : []), ...(threads ?? [])].map(({ id }) => id));
+    const shownThreads = [...(thread ? [thread] : []), ...(threads ?? [])];
     const ofThreads = (threads ?? []).map((one) => one.run);
     const shown = [run, ...(runs ?? []), ...(events ?? []).map((event) => event.run), ...ofThreads];
-    const requests = await orNone(
-      readRunRequests(
-        this.pool,
-        shown.flatMap((one) => one ?? []),
-      ),
-    );
+    const shownRuns = shown.flatMap((one) => one ?? []);
+    const [extras, requests] = await Promise.all([
+      this.readThreadExtras(shownThreads.map(({ id }) => id)),
+      orNone(readRunRequests(this.pool, shownRuns)),
+    ]);
     const withRequests = <Run extends RunSummary | null>(one: Run): Run => {
       const ofRun = one && requests.get(one.id);
       return ofRun ? { ...one, requests: ofRun } : one;

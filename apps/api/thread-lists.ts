@@ -1,4 +1,4 @@
-import { agentAccess, ownerFor, uploaderFor, type Caller, type Ownership } from '#access';
+import { agentAccess, ownerFor, type Caller, type Ownership } from '#access';
 import type { AgentCatalogue } from '#agents';
 import type { operations } from '#contract';
 import { decodePlace, encodePlace, type ListThreadsAnswer } from '#contract';
@@ -37,7 +37,8 @@ export class ThreadLists {
     agentIds: readonly string[],
   ): Promise<ListThreadsAnswer> {
     const { limit, cursor, archived, status = null, externalRef, runStatus } = request.input.query;
-    const userId = uploaderFor(request.caller).userId ?? request.input.query.userId;
+    const { caller, input } = request;
+    const userId = caller.kind === 'browser' ? caller.userId : input.query.userId;
     const { threads: page, isCut } = await this.summaries.listThreads({
       owner: ownershipOf(request.caller),
       agentIds,
