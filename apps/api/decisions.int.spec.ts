@@ -102,7 +102,7 @@ test('a late decision learns which decision counts, while the Run waits, works a
   const late = async () => {
     const plain = await send(asked.threadId, [decision(asked.one, 'reject_once')]);
     const extended = await send(asked.threadId, [decision(asked.one, 'reject_once')], EXTENDED);
-    const message = 'The permission request is unknown, already decided or no longer pending.';
+    const message = 'The confirmation request is already decided.';
     expect([plain.status, plain.text]).toEqual([
       409,
       JSON.stringify({ error: { code: 'idempotency_conflict', message } }),

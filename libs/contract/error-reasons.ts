@@ -199,12 +199,13 @@ export const ERROR_REASONS = {
   request_not_pending: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'The permission request is unknown, already decided or no longer pending.',
+    meaning:
+      'The confirmation request is unknown or no longer pending: its Run ended, it was withdrawn, or this batch decides it twice.',
   },
   request_decided: {
     code: 'idempotency_conflict',
     status: 409,
-    meaning: 'The permission request is already decided. With `extended=true`, `error.decision` is the decision.',
+    meaning: 'The confirmation request is already decided. With `extended=true`, `error.decision` is the decision.',
   },
   thread_archived: {
     code: 'idempotency_conflict',

@@ -12,7 +12,8 @@ export const REJECTIONS = {
   no_active_run: 'The Thread has no active Run.',
   run_not_live: 'The Run has ended.',
   run_not_retryable: 'The Run cannot be retried.',
-  request_not_pending: 'The permission request is unknown, already decided or no longer pending.',
+  request_not_pending:
+    'The confirmation request is unknown or no longer pending: its Run ended, it was withdrawn, or this batch decides it twice.',
   stale_dispatch: 'The Run is not queued under this dispatch.',
   stale_attempt: 'The Run is not claimed under this attempt.',
   illegal_transition: 'The Run cannot make this transition.',

@@ -21,7 +21,7 @@ interface Case {
   /** The expected effects of all Runs, by tool, in order. */
   effects: string[];
   outcomes: string[];
-  /** The number of permission requests in all Runs. */
+  /** The number of confirmation requests in all Runs. */
   requests?: number;
   /** The expected status; default: completed. */
   status?: string;

@@ -174,7 +174,9 @@ const REJECTED: Record<RejectionCode, ErrorReason | null> = {
 };
 
 function rejectionError({ rejected, message }: Rejection, decision?: PermissionDecision): Error {
-  if (decision !== undefined) return new ApiError('request_decided', message, { extended: { decision } });
+  if (decision !== undefined) {
+    return new ApiError('request_decided', 'The confirmation request is already decided.', { extended: { decision } });
+  }
   const reason = REJECTED[rejected];
   return reason === null
     ? new Error(`The domain refused a caller with the internal rejection ${rejected}.`)

@@ -19,7 +19,7 @@ const columns: Column<Asked>[] = [
 
 const list: CommandSpec<[], Paging & { thread?: string; org?: string; agent?: string }> = {
   usage: 'list',
-  description: 'List unanswered permission requests of Runs, newest Run first.',
+  description: 'List unanswered confirmation requests of Runs, newest Run first.',
   options: [
     { flags: '--thread <threadId>', description: 'only this Thread’s' },
     { flags: '--org <org>', description: 'only this organization’s' },
@@ -47,7 +47,7 @@ const DECISIONS = { allow: 'allow_once', reject: 'reject_once' } as const;
 const answer: CommandSpec<[string, string, keyof typeof DECISIONS]> = {
   usage: 'answer <threadId> <requestId> <decision>',
   description:
-    'Answer a permission request on behalf of the user. The Run continues once all its requests are answered.',
+    'Answer a confirmation request on behalf of the user. The Run continues once all its requests are answered.',
   argumentChoices: { decision: Object.keys(DECISIONS) },
   examples: [
     ['confirmation answer 01JD0000000000000000000000 01JD0000000000000000000001 reject'],
@@ -63,6 +63,6 @@ const answer: CommandSpec<[string, string, keyof typeof DECISIONS]> = {
 
 export const confirmations: Group = {
   name: 'confirmation',
-  description: 'Permission requests of Runs.',
+  description: 'Confirmation requests of Runs.',
   commands: [list, answer],
 };

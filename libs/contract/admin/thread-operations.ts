@@ -272,7 +272,7 @@ export const threadOperations = {
   answerConfirmation: {
     method: 'POST',
     path: '/threads/{threadId}/confirmations/{requestId}',
-    summary: 'Answer a permission request of a Run as an operator',
+    summary: 'Answer a confirmation request of a Run as an operator',
     description: '409 if it was already answered, or its Run has ended.',
     params: z.object({ threadId: ulid, requestId: ulid }),
     query: nothing,
