@@ -31,7 +31,7 @@ export async function buildClient(compile) {
   await Promise.all([
     write('index'),
     // Without the directive, frameworks that render on a server run hooks there.
-    write('react', [importIndex], "'use client';"),
+    write('react', [importIndex], '"use client";'),
     compile(join(source, 'tsconfig.json')),
   ]);
   // Old bundlers and compilers look for `.js`.

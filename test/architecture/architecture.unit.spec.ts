@@ -16,6 +16,7 @@ const lawful: Record<string, string> = {
   'libs/domain/index.ts': `export * from './decide.ts';`,
   'libs/domain/decide.ts': `export const decide = 1;`,
   'libs/domain/decide.unit.spec.ts': `import 'fast-check'; import '#testing'; import { decide } from '#domain'; decide;`,
+  'libs/client/index.ts': `export {};`,
   'libs/contract/index.ts': `import 'zod';`,
   'libs/platform/index.ts': `import 'node:fs'; import 'zod'; import './own.ts';`,
   'libs/platform/own.ts': `export {};`,

@@ -23,7 +23,7 @@ afterAll(() => installed.remove());
 
 test('the package has at most 10 KB, and its entry for React at most 4 KB more; it is for clients', async () => {
   const react = await readFile(join(installed.folder, 'node_modules/@spool/client/react.js'), 'utf8');
-  expect(react).toMatch(/^'use client';/);
+  expect(react).toMatch(/^"use client";/);
   const sizeOf = async (entries: string[]): Promise<number> => {
     const program = entries.map((entry, i) => `export * as e${i} from '${entry}';`).join('\n');
     return gzipSync(await installed.bundle(program, ['react'])).length / KB;
