@@ -13,6 +13,7 @@ import { AgentCatalogue } from './agent-catalogue.ts';
 import { allowancesOf } from './allowances.ts';
 import { echoHarness } from './echo/echo-harness.ts';
 import { FILE_TOOLS } from './file-tools/file-tools.ts';
+import { guideHarness } from './guide/guide-harness.ts';
 import { harnessesByName, type Harness, type Harnesses } from './harness.ts';
 import type { McpServers, McpServersOptions } from './mcp/mcp-servers.ts';
 import { toolSandbox } from './mcp/sandbox.ts';
@@ -32,6 +33,7 @@ export const HARNESSES = Symbol('HARNESSES');
       useFactory: (config: Config, logger: Logger, { pool }: Database) =>
         harnessesByName([
           echoHarness(),
+          guideHarness(),
           realAgents(config, logger, { noteWarnings: noteToolWarnings.bind(null, pool) }),
           ...preloadedHarnesses(),
         ]),

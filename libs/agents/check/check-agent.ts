@@ -2,6 +2,7 @@ import { ByteBudget, createLogger, newId, type Config } from '#platform';
 import { realAgents } from '../agents.module.ts';
 import { allowancesOf } from '../allowances.ts';
 import { echoHarness } from '../echo/echo-harness.ts';
+import { guideHarness } from '../guide/guide-harness.ts';
 import { HarnessError, harnessesByName, type Harness, type RunContext, type Tool } from '../harness.ts';
 import type { AgentManifest } from '../manifest.ts';
 import { ReadinessCheck } from '../readiness.ts';
@@ -41,7 +42,7 @@ export async function checkAgent(
     onOddity: (kind, place) => oddities.set(`${kind} at ${place}`, { kind, place }),
     noteWarnings: async (_agentId, toolServer, warnings) => void leftOut.set(toolServer, warnings),
   });
-  const harnesses = harnessesByName([echoHarness(), agents]);
+  const harnesses = harnessesByName([echoHarness(), guideHarness(), agents]);
   const readiness = new ReadinessCheck({ harnesses, allowances: allowancesOf(config, env), now: Date.now });
   try {
     const rows = await settingsRows(manifest, readiness);

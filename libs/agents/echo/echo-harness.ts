@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { pauseIfLong } from '#platform';
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent } from '../harness.ts';
 import type { TranscriptMessage } from '../harness.ts';
 import { manifestIssues } from '../manifest-issues.ts';
+import { countWords, deltasOf, wordsIn } from '../words.ts';
 import { echoDurationMs, parseEchoMessage, type EchoRequest, type EchoWord } from './echo-commands.ts';
 import { ECHO_TOOLS } from './echo-tools.ts';
 
@@ -101,7 +101,7 @@ type ToolMessage = Extract<TranscriptMessage, { role: 'tool' }>;
 /** The answer in the pieces in which it is streamed: words with the white space behind them. */
 function* answerPieces({ text, commands }: EchoRequest, results: ToolMessage[]): Generator<string> {
   const told = results.map(({ toolName, outcome, result }) => `\n${toolName} (${outcome}): ${result}`);
-  for (const [piece] of `You said: ${text}${told.join('')}`.matchAll(/\S+\s*|\s+/g)) yield piece;
+  yield* deltasOf(`You said: ${text}${told.join('')}`);
   const count = commands.has('/pieces') ? numberOf(commands, '/pieces', 10, MAX_PIECES) : 0;
   for (let i = 1; i <= count; i++) yield ` ${i}`;
   if (commands.has('/cite')) yield* ` ${CITATION}`.match(/.{1,4}/gu) ?? [];
@@ -109,35 +109,4 @@ function* answerPieces({ text, commands }: EchoRequest, results: ToolMessage[]):
 
 function numberOf(commands: EchoRequest['commands'], word: EchoWord, fallback: number, max: number): number {
   return Math.min(max, Number(commands.get(word) ?? fallback));
-}
-
-async function wordsIn(transcript: readonly TranscriptMessage[]): Promise<number> {
-  let words = 0;
-  for (const entry of transcript) {
-    words += countWords(entry.role === 'tool' ? entry.result : entry.text);
-    await pauseIfLong();
-  }
-  return words;
-}
-
-/** Without a list of the words: a transcript may have millions. */
-export function countWords(text: string): number {
-  let words = 0;
-  let inWord = false;
-  for (let i = 0; i < text.length; i++) {
-    const isSpace = isSpaceCode(text.charCodeAt(i));
-    if (inWord === isSpace) inWord = !isSpace;
-    else continue;
-    if (inWord) words += 1;
-  }
-  return words;
-}
-
-const RARE_SPACES = new Set([0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff]);
-for (let code = 0x2000; code <= 0x200a; code++) RARE_SPACES.add(code);
-
-/** As `\s` of a regular expression has it. */
-function isSpaceCode(code: number): boolean {
-  if (code <= 0x20) return code === 0x20 || (code >= 0x09 && code <= 0x0d);
-  return code === 0xa0 || (code >= 0x1680 && RARE_SPACES.has(code));
 }

@@ -1,10 +1,9 @@
-import fc from 'fast-check';
 import { pauseIfLong } from '#platform';
 import { measureTurns, nightTest } from '#testing';
 import { HarnessError, type StepContext, type StepEvent, type TranscriptMessage } from '../harness.ts';
 import { agentManifestSchema } from '../manifest.ts';
 import { roomWithoutEnd } from '../room.testing.ts';
-import { countWords, echoHarness } from './echo-harness.ts';
+import { echoHarness } from './echo-harness.ts';
 
 const RUN_ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
@@ -122,16 +121,6 @@ describe('the echo harness', () => {
     ]);
     expect(echoHarness().checkSettings(contextOf('').manifest)).toEqual([]);
   });
-});
-
-it('counts words as the expression that finds them', () => {
-  const unit = fc.oneof(fc.constantFrom(' ', '\n', '\t', 'a', 'é', '\u00a0', '\u2003', '\ufeff', '😀'), fc.string());
-  fc.assert(
-    fc.property(fc.array(unit), (units) => {
-      const text = units.join('');
-      expect(countWords(text)).toBe(text.match(/\S+/g)?.length ?? 0);
-    }),
-  );
 });
 
 nightTest('answers a transcript of 8 MiB, and the longest message, in short turns', async () => {
