@@ -4,6 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Spool } from '#client';
 import { findFreePort, openDatabase, type Database } from '#platform';
 import { eventually, isNight, reportLatency, type SpawnedNode, spawnNode } from '#testing';
 import { allRunsCompleted, expectHealthy, expectWholeLog } from './support/checks.ts';
@@ -167,6 +168,43 @@ describe('standalone', () => {
     const tookMs = Date.now() - begun;
     expect((await getThread(await caller(), body.thread.id)).body.thread.id).toBe(body.thread.id);
     reportLatency(5_000, tookMs, 'until it is ready');
+  }, 60_000);
+
+  test('the start page names the guide, which asks before it writes a file, fails, is retried and can be stopped', async () => {
+    const quickstart = await readFile(join(home, '.data', 'quickstart.env'), 'utf8');
+    const agentId = /^GUIDE_AGENT_ID=(.+)$/m.exec(quickstart)?.[1] ?? '';
+    const { baseUrl, token } = await caller();
+    const start = await fetch(new URL('/', baseUrl), { headers: { accept: 'text/html' } });
+    const page = await start.text();
+    expect(page).toContain(`<b>guide</b>: A scripted guide to Spool, without a model<br><code>${agentId}</code>`);
+    expect(page).not.toMatch(/spool_(pat|svc|op|bt)_/);
+    const client = new Spool({ baseUrl, token });
+    const tour = await client.agent(agentId).send('Show me what you can do', { userId: 'me' });
+    const thread = client.thread(tour.threadId);
+    const { questions } = await tour.answer();
+    await thread.decide(questions[0]!.requestId, 'allow_once');
+    expect((await tour.answer()).text).toMatch(/^Done: the file/);
+    const failing = await thread.send('Show an error');
+    await expect(failing.answer()).rejects.toMatchObject({ reason: 'provider_unavailable' });
+    const retried = await thread.retry(failing.id);
+    expect((await retried.answer()).text).toMatch(/^The retry worked/);
+    const long = await thread.send('Tell me everything');
+    for await (const { type, runId } of thread.stream({ after: long.id })) {
+      if (type === 'agent.message.delta' && runId === long.id) break;
+    }
+    await thread.interrupt(long.id);
+    await expect(long.answer()).rejects.toMatchObject({ reason: 'cancelled' });
+    const { messages } = await thread.messages();
+    const kinds = messages.map(({ role, parts }) => [role, parts.map(({ type }) => type).join(' ')]);
+    expect(kinds).toEqual([
+      ['user', 'text'],
+      ['agent', 'thinking text tool_call tool_call text tool_call file text'],
+      ['user', 'text'],
+      ['agent', 'thinking text tool_call'],
+      ['agent', 'text'],
+      ['user', 'text'],
+      ['agent', 'text'],
+    ]);
   }, 60_000);
 
   test('where the environment names a provider, an assistant is published too and answers by it', async () => {

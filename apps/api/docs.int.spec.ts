@@ -61,9 +61,14 @@ it('does not send the document to a validator', async () => {
   expect(start).not.toMatch(/https?:/);
 });
 
+it('with a slash behind it, leads to the page', async () => {
+  const response = await fetch(`${page}/`, { redirect: 'manual' });
+  expect([response.status, response.headers.get('location')]).toEqual([308, '../docs']);
+  expect((await fetch(`${page}/`)).url).toBe(page);
+});
+
 it.each([
   '/other.js',
-  '/',
   '/package.json',
   '/swagger-ui.js',
   '/swagger-ui-bundle.js/',

@@ -3,6 +3,7 @@ import type { DynamicModule, LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { StartError, type Config, type ShutdownHooks, type Logger } from '#platform';
+import { StartPage, type NamedAgent } from './console/start-page.ts';
 import { BASE_PATH } from './http/endpoint.ts';
 import { HealthService } from './health-service.ts';
 import { createHttpAdapter } from './http/http-adapter.ts';
@@ -19,6 +20,13 @@ export function createApi(module: DynamicModule, config: Config, logger: Logger)
 
 /** Returns the health service of the process. */
 export const healthOf = (app: NestFastifyApplication): HealthService => app.get(HealthService);
+
+export type { NamedAgent };
+
+/** Names agents on the start page, which everyone can read. */
+export function nameAgents(app: NestFastifyApplication, agents: readonly NamedAgent[]): void {
+  app.get(StartPage).agents = agents;
+}
 
 /** Listens, and returns {base_url}. Throws StartError if the port is unavailable. */
 export async function listen(app: NestFastifyApplication, { PORT, HOST }: Config, logger: Logger): Promise<string> {

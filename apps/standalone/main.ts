@@ -23,10 +23,10 @@ import {
   type Logger,
 } from '#platform';
 import { migrateInstallation } from '#run-queue';
-import { apiShutdownHooks, createApi, healthOf, listen } from '../api/start-api.ts';
+import { apiShutdownHooks, createApi, healthOf, listen, nameAgents } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { writePrivateFile } from './private-file.ts';
-import { prepareQuickstart, quickstartFile, quickstartKeys, type Quickstart } from './quickstart.ts';
+import { prepareQuickstart, quickstartFile, quickstartKeys, usableAgents, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
 
 /** Runs API and worker in one process on an embedded PostgreSQL, for `npm start`. */
@@ -60,6 +60,7 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const handlers = app.get<AdminHandlers>(ADMIN_HANDLERS);
   const assistant = await assistantFromEnv(logger);
   const quickstart = await prepareQuickstart({ pool, handlers }, { file, baseUrl, assistant });
+  nameAgents(app, await usableAgents(pool, quickstart));
   process.stdout.write(welcome(quickstart, file, assistant?.model?.name));
 }
 
@@ -132,6 +133,7 @@ Spool is ready at ${BASE_URL}
     -H 'Authorization: Bearer ${ACCESS_TOKEN}' -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ userId: 'me', input })}'
 
+Start page: ${new URL('/', BASE_URL).href}
 Console: ${new URL('/console', BASE_URL).href} (sign in with OPERATOR_TOKEN from ${envFile})
 ${forCommands}${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops Spool and keeps the data.
 

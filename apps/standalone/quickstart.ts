@@ -5,6 +5,7 @@ import type { Pool } from 'pg';
 import type { AdminHandlers } from '#admin';
 import type { AgentManifestInput } from '#agents';
 import { databaseAddress } from '#platform';
+import type { NamedAgent } from '../api/start-api.ts';
 import { writePrivateFile } from './private-file.ts';
 
 /** The lines of `quickstart.env`, for the first calls of a new user. */
@@ -12,15 +13,25 @@ export interface Quickstart {
   BASE_URL: string;
   ACCESS_TOKEN: string;
   AGENT_ID: string;
+  /** The agent `guide`, which has a script instead of a model. */
+  GUIDE_AGENT_ID: string;
   OPERATOR_TOKEN: string;
-  /** For applications that create browser tokens. May call the echo agent, and the assistant if there was one when it was made. */
+  /** For applications that create browser tokens. May call the agents that there were when it was made. */
   SERVICE_TOKEN: string;
   /** Set if the environment names a model provider. */
   ASSISTANT_ID?: string;
 }
 
-/** The pause between deltas: slow enough to see the stream, fast enough not to bore. */
+/** The pauses between deltas: slow enough to see the stream, fast enough not to bore. */
 const ECHO_PAUSE_MS = 40;
+const GUIDE_PAUSE_MS = 20;
+
+const GUIDE: AgentManifestInput = {
+  name: 'guide',
+  description:
+    'A scripted guide to Spool, without a model: it explains, uses tools, asks for approval, and fails on demand.',
+  harness: { name: 'guide', pauseMs: GUIDE_PAUSE_MS },
+};
 
 /**
  * Returns the file with the tokens of a database: `quickstart.env` for the embedded one (no URL). Every other database has its own
@@ -45,7 +56,8 @@ export async function quickstartKeys(dataDir: string): Promise<string> {
 
 /**
  * Creates an organization, a person, tokens and a published `echo` agent once per database. Writes them to the file, which only its
- * owner can read. Tokens are stored as hashes, so a lost file leads to new tokens. Applies the assistant's manifest at each start.
+ * owner can read. Tokens are stored as hashes, so a lost file leads to new tokens. Applies the manifests of the guide and the assistant at
+ * each start.
  */
 export async function prepareQuickstart(
   { pool, handlers }: { pool: Pool; handlers: AdminHandlers },
@@ -53,11 +65,13 @@ export async function prepareQuickstart(
 ): Promise<Quickstart> {
   const known = await readQuickstart(file);
   const kept = known !== null && (await findAgent(pool, known.AGENT_ID)) ? known : await seed(handlers);
-  const ASSISTANT_ID = assistant && (await publishAssistant(pool, handlers, kept, assistant));
-  const agentIds = [kept.AGENT_ID, ...(ASSISTANT_ID ? [ASSISTANT_ID] : [])];
+  const GUIDE_AGENT_ID = await publish(pool, handlers, kept, GUIDE);
+  const ASSISTANT_ID = assistant && (await publish(pool, handlers, kept, assistant));
+  const agentIds = [kept.AGENT_ID, GUIDE_AGENT_ID, ...(ASSISTANT_ID ? [ASSISTANT_ID] : [])];
   // Files of earlier releases have none.
   const SERVICE_TOKEN = kept.SERVICE_TOKEN || (await mintServiceToken(pool, handlers, agentIds));
-  const quickstart = { ...kept, SERVICE_TOKEN, BASE_URL: baseUrl, ...(ASSISTANT_ID ? { ASSISTANT_ID } : {}) };
+  const own = { GUIDE_AGENT_ID, SERVICE_TOKEN, BASE_URL: baseUrl };
+  const quickstart = { ...kept, ...own, ...(ASSISTANT_ID ? { ASSISTANT_ID } : {}) };
   const lines = Object.entries(quickstart).map(([name, value]) => `${name}=${value}\n`);
   await writePrivateFile(file, lines.join(''));
   return quickstart;
@@ -88,6 +102,7 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
     BASE_URL: '',
     ACCESS_TOKEN: forPerson.secret,
     AGENT_ID: agents[0]?.agentId ?? '',
+    GUIDE_AGENT_ID: '',
     OPERATOR_TOKEN: forOperator.secret,
     SERVICE_TOKEN: '',
   };
@@ -104,8 +119,8 @@ const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' },
 const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
 const asked = <Query>(query: Query) => ({ params: {}, query, body: null });
 
-/** Publishes the assistant with the organization and owner of the echo agent. */
-async function publishAssistant(
+/** Publishes an agent with the organization and owner of the echo agent. */
+async function publish(
   pool: Pool,
   handlers: AdminHandlers,
   { AGENT_ID }: Quickstart,
@@ -129,11 +144,23 @@ async function findAgent(
   return rows[0] ?? null;
 }
 
+/** Returns the agents of the quickstart that can be used, for the start page. */
+export async function usableAgents(pool: Pool, quickstart: Quickstart): Promise<NamedAgent[]> {
+  const { AGENT_ID, GUIDE_AGENT_ID, ASSISTANT_ID } = quickstart;
+  const { rows } = await pool.query<NamedAgent>(
+    `select id, name, description from agents
+     where id = any($1) and published and api_enabled and deleted_at is null order by name`,
+    [[AGENT_ID, GUIDE_AGENT_ID, ASSISTANT_ID ?? null]],
+  );
+  return rows;
+}
+
 async function readQuickstart(file: string): Promise<Quickstart | null> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const valueOf = (name: keyof Quickstart): string => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1] ?? '';
   const [BASE_URL, ACCESS_TOKEN] = [valueOf('BASE_URL'), valueOf('ACCESS_TOKEN')];
   const [AGENT_ID, OPERATOR_TOKEN] = [valueOf('AGENT_ID'), valueOf('OPERATOR_TOKEN')];
   if (!BASE_URL || !ACCESS_TOKEN || !AGENT_ID || !OPERATOR_TOKEN) return null;
-  return { BASE_URL, ACCESS_TOKEN, AGENT_ID, OPERATOR_TOKEN, SERVICE_TOKEN: valueOf('SERVICE_TOKEN') };
+  const [GUIDE_AGENT_ID, SERVICE_TOKEN] = [valueOf('GUIDE_AGENT_ID'), valueOf('SERVICE_TOKEN')];
+  return { BASE_URL, ACCESS_TOKEN, AGENT_ID, GUIDE_AGENT_ID, OPERATOR_TOKEN, SERVICE_TOKEN };
 }

@@ -10,9 +10,13 @@ import { Callers } from '../http/callers.ts';
 import { BoardRoutes } from './board-routes.ts';
 import { CONSOLE_FOLDER, PageRoutes } from './page-routes.ts';
 import { SessionRoutes } from './session-routes.ts';
+import { StartPage } from './start-page.ts';
 
-/** The console and the sign-in of operators. Needs the request hooks of ApiModule. */
-@Module({ imports: [ApiAccessModule, RunQueueModule] })
+/** The start page, the console and the sign-in of operators. Needs the request hooks of ApiModule. */
+@Module({
+  imports: [ApiAccessModule, RunQueueModule],
+  providers: [{ provide: StartPage, inject: [LOGGER], useFactory: (logger: Logger) => new StartPage(logger) }],
+})
 export class ConsoleModule implements OnModuleInit {
   private readonly routes: { install(fastify: FastifyInstance): void }[];
 
@@ -26,11 +30,13 @@ export class ConsoleModule implements OnModuleInit {
     @Inject(SHOWN_QUEUE) queue: Queue,
     @Inject(QueueControls) controls: QueueControls,
     @Inject(LOGGER) logger: Logger,
+    @Inject(StartPage) startPage: StartPage,
   ) {
     this.routes = [
       new SessionRoutes({ pool, authenticator, sessions, callers, limiter, logger }),
       new BoardRoutes({ queue, controls, callers, limiter, logger }),
       new PageRoutes(CONSOLE_FOLDER, logger),
+      startPage,
     ];
   }
 
