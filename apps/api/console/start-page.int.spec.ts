@@ -17,7 +17,7 @@ test('shows people links that work, and needs no token', async () => {
   expect(response.headers.get('vary')).toContain('Accept');
   const html = await response.text();
   expect(html).not.toContain('<script');
-  const hrefs = [...html.matchAll(/href="([^"]+)"/g)].map(([, href]) => href!);
+  const hrefs = [...html.matchAll(/<a href="([^"]+)"/g)].map(([, href]) => href!);
   expect(hrefs).toHaveLength(4);
   for (const href of hrefs) {
     const { status } = await fetch(new URL(href, origin));

@@ -65,6 +65,7 @@ function render(agents: readonly NamedAgent[]): string {
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>Spool</title>
+    <link rel="icon" href="data:," />
     <style>${STYLE}</style>
   </head>
   <body>
