@@ -185,7 +185,14 @@ describe('links', () => {
 /** The routes outside of the two APIs. A GET route has HEAD too. */
 const BESIDE = [
   ...['GET /health/live', 'GET /health/ready', 'GET /metrics', 'GET /file-links/:link'],
-  ...['GET /api/docs', 'GET /api/docs/start.js', 'GET /api/docs/*', 'GET /admin/v1/openapi.json'],
+  ...[
+    'GET /',
+    'GET /api/docs/',
+    'GET /api/docs',
+    'GET /api/docs/start.js',
+    'GET /api/docs/*',
+    'GET /admin/v1/openapi.json',
+  ],
   ...['GET /console', 'GET /console/*', 'GET /console/queues', 'GET /console/queues/*'],
   ...['GET /console/assets/*', 'GET /console/queues/static/*'],
   ...['POST /console/session', 'GET /console/session', 'DELETE /console/session'],
