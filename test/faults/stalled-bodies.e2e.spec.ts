@@ -40,12 +40,16 @@ it(
   'stalled bodies of 8 MiB, more than the memory holds, leave the process alive, and another token served',
   async () => {
     const bystander = serveWhile();
-    const answers = await Promise.all(Array.from({ length: BODIES }, () => stall(api.caller)));
-    // The share of an organization has room for four at most, and for one with so little memory. All others are refused.
-    expect(answers.filter((status) => status === 503).length).toBeGreaterThanOrEqual(BODIES - 4);
-    // Those with room are refused when they stall for too long.
-    expect(answers.every((status) => status === 503 || status === 408)).toBe(true);
-    expect(await bystander.stop()).toBeGreaterThan(10);
+    // Again and again until enough was served meanwhile: on a busy machine, one round is over after a few requests of the other.
+    while (bystander.served() <= 10) {
+      const stalled = Promise.all(Array.from({ length: BODIES }, () => stall(api.caller)));
+      const answers = await Promise.race([stalled, bystander.refused]);
+      // The share of an organization has room for four at most, and for one with so little memory. All others are refused.
+      expect(answers.filter((status) => status === 503).length).toBeGreaterThanOrEqual(BODIES - 4);
+      // Those with room are refused when they stall for too long.
+      expect(answers.every((status) => status === 503 || status === 408)).toBe(true);
+    }
+    await bystander.stop();
     expect(peakBytes(api)).toBeLessThan(LIMIT_BYTES);
     for (const socket of sockets) socket.destroy();
     const reader = new MetricsReader();
@@ -76,8 +80,8 @@ async function stall({ baseUrl, token, agentId }: Caller): Promise<number> {
   return Number(answer.split(' ')[1]);
 }
 
-/** Lets the neighbour create Threads one after the other; `stop` returns how many. */
-function serveWhile(): { stop: () => Promise<number> } {
+/** Lets the neighbour create Threads one after the other. `served` returns how many; `refused` and `stop` throw if one was refused. */
+function serveWhile(): { served: () => number; refused: Promise<never>; stop: () => Promise<void> } {
   let served = 0;
   let isOver = false;
   const serving = (async () => {
@@ -86,12 +90,13 @@ function serveWhile(): { stop: () => Promise<number> } {
       served++;
     }
   })();
-  serving.catch(() => undefined);
+  const refused = new Promise<never>((_, reject) => void serving.catch(reject));
+  refused.catch(() => undefined);
   return {
-    stop: async () => {
+    ...{ served: () => served, refused },
+    stop: () => {
       isOver = true;
-      await serving;
-      return served;
+      return serving;
     },
   };
 }
