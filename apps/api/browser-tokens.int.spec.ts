@@ -96,6 +96,7 @@ describe('minting', () => {
     ['the origin of no page', { origins: ['null'] }, '400 invalid_field'],
     ['the default port of https', { origins: ['https://a.example:443'] }, '400 invalid_field'],
     ['the default port of http', { origins: ['https://a.example', 'http://[::1]:80'] }, '400 invalid_field'],
+    ['a holder', { holder: { token: newId() } }, '400 invalid_field'],
     ['an unknown Agent', { agentId: newId() }, '404 agent_not_found'],
     ['an unknown Thread', { threadId: newId() }, '404 thread_not_found'],
   ])('refuses %s', async (_, rights, reason) => {

@@ -37,12 +37,13 @@ const API_PROCESSES = Symbol('API_PROCESSES');
     { provide: FileLinks, inject: [SignedTokens], useFactory: (signed: SignedTokens) => new FileLinks(signed) },
     {
       provide: Authenticator,
-      inject: [DATABASE, PolicyWatch, CONFIG, BrowserTokens, LOGGER],
+      inject: [DATABASE, PolicyWatch, CONFIG, BrowserTokens, OperatorSessions, LOGGER],
       useFactory: (
         { pool }: Database,
         watch: PolicyWatch,
         settings: Config,
         browserTokens: BrowserTokens,
+        sessions: OperatorSessions,
         logger: Logger,
       ) =>
         new Authenticator({
@@ -50,6 +51,7 @@ const API_PROCESSES = Symbol('API_PROCESSES');
           watch,
           settings,
           browserTokens,
+          sessions,
           onError: (err) => logger.warn({ err }, 'token last_used_at not written'),
         }),
     },

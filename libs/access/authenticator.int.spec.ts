@@ -1,8 +1,17 @@
 import type { Pool } from 'pg';
 import { ulid } from 'ulid';
-import { loadConfig, openDatabase, openPolicyVersions, PolicyWatch, type Database } from '#platform';
+import {
+  loadConfig,
+  newId,
+  openDatabase,
+  openPolicyVersions,
+  parseSigningKeys,
+  PolicyWatch,
+  type Database,
+} from '#platform';
 import { createTestDatabase, eventually, type TestDatabase } from '#testing';
-import { AccessRefused, AccessStore, Authenticator } from './index.ts';
+import { AccessRefused, AccessStore, Authenticator, BrowserTokens, FileLinks, SignedTokens } from './index.ts';
+import { endSession, openSession, type BrowserCaller, type BrowserTokenHolder } from './index.ts';
 import { hashToken, makeToken } from './token-format.ts';
 
 let testDatabase: TestDatabase;
@@ -314,3 +323,66 @@ function touches(asked: unknown): unknown[] {
   const results = mock.results.map(({ value }) => value as unknown);
   return results.filter((_, i) => (mock.calls[i]?.[0] as { name?: string }).name === 'touch-token');
 }
+
+describe('a browser token of an operator', () => {
+  const signed = new SignedTokens(parseSigningKeys(`k:${'a'.repeat(43)}=`));
+  const admission = { beforeLookUp: () => Promise.resolve() };
+  const links = new FileLinks(signed);
+  let parentId: string;
+  beforeEach(async () => {
+    authenticator = new Authenticator({ pool, watch, settings, browserTokens: new BrowserTokens(signed) });
+    const wanted = { kind: 'service', organizationId, agentIds: [await newAgent()], name: 'chat' } as const;
+    parentId = (await access.mintToken(wanted)).id;
+  });
+
+  const tokenOf = async (holder: BrowserTokenHolder): Promise<string> => {
+    const claims = { parentId, userId: 'u', agentId: null, threadId: null, verbs: ['read'], origins: null, holder };
+    return (await new BrowserTokens(signed).make(claims, 60)).token;
+  };
+  const newSession = async () => {
+    const operator = await access.mintToken({ kind: 'operator', name: 'Grace' });
+    const { id } = await openSession(pool, { tokenId: operator.id, secret: operator.token });
+    return { id, hash: hashToken(id), holder: { session: hashToken(id).toString('base64url') } };
+  };
+
+  it('ends with the session, as do its links to files', async () => {
+    const { id, holder } = await newSession();
+    const token = await tokenOf(holder);
+    const caller = (await bearer(token)) as BrowserCaller;
+    expect(caller).toMatchObject({ kind: 'browser', userId: 'u', tokenId: parentId, holder });
+    const claims = await links.verify((await links.make(newId(), caller)).token);
+    if (claims === null || claims === 'expired') throw new Error('The link is not valid.');
+    expect(await authenticator.findLinkCaller(claims, admission)).toMatchObject({ userId: 'u' });
+    await endSession(pool, id);
+    await watch.look();
+    expect([await bearer(token), await authenticator.findLinkCaller(claims, admission)]).toEqual([null, null]);
+  });
+
+  it('counts as a use of the session', async () => {
+    const { hash, holder } = await newSession();
+    const age = `update operator_sessions set last_used_at = now() - interval '50 minutes' where hash = $1`;
+    await pool.query(age, [hash]);
+    expect(await bearer(await tokenOf(holder))).not.toBeNull();
+    const recent = `select from operator_sessions where hash = $1 and last_used_at > now() - interval '40 minutes'`;
+    await eventually(async () => (await pool.query(recent, [hash])).rowCount === 1, { what: 'the use is written' });
+  });
+
+  it('is refused if its holder is not an operator', async () => {
+    const { id } = await newToken();
+    for (const token of [id, parentId, newId()]) expect(await bearer(await tokenOf({ token }))).toBeNull();
+  });
+
+  it.each<[string, BrowserTokenHolder]>([
+    ['session', { session: 'A'.repeat(43) }],
+    ['operator token', { token: newId() }],
+  ])('looks up an unknown %s only if the sender is admitted', async (_, holder) => {
+    const refused = { beforeLookUp: () => Promise.reject(new Error('too many requests')) };
+    // The process knows the service token.
+    expect(await authenticator.authenticate(`Bearer ${await tokenOf((await newSession()).holder)}`)).not.toBeNull();
+    const token = `Bearer ${await tokenOf(holder)}`;
+    const asked = jest.spyOn(pool, 'query');
+    await expect(authenticator.authenticate(token, refused)).rejects.toThrow('too many requests');
+    expect(namesOf(asked).filter((name) => !name?.startsWith('touch'))).toEqual([]);
+    asked.mockRestore();
+  });
+});

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 import type { Pool } from 'pg';
 import { BY_KEY, namedStatement, type PolicyWatch } from '#platform';
-import { BrowserTokens, isBrowserToken, type VerifiedClaims } from './browser-tokens.ts';
+import { BrowserTokens, isBrowserToken, type BrowserTokenHolder, type VerifiedClaims } from './browser-tokens.ts';
 import type { BrowserCaller, Caller, ServiceCaller } from './caller.ts';
 import { KnownCredentials, type Admission, type CredentialStatus } from './known-credentials.ts';
 import type { LinkClaims } from './file-links.ts';
+import { OperatorSessions } from './operator-sessions.ts';
 import { SignedTokens } from './signed-tokens.ts';
 import { hashToken, isToken, type TokenKind } from './token-format.ts';
 import { limitsOf, limitsOfUser, type LimitSettings, type OwnLimits } from './token-limits.ts';
@@ -32,6 +33,8 @@ export interface AuthenticatorOptions {
   watch: PolicyWatch;
   settings: LimitSettings;
   browserTokens?: BrowserTokens;
+  /** The sessions that hold browser tokens. */
+  sessions?: OperatorSessions;
   /** Called if the background write of `last_used_at` fails. */
   onError?: (error: unknown) => void;
 }
@@ -39,14 +42,16 @@ export interface AuthenticatorOptions {
 /** Authenticates requests by their `Authorization` header. */
 export class Authenticator {
   private readonly known: KnownCredentials<Caller>;
-  /** The service tokens that created browser tokens, by id. */
+  /** The service tokens that created browser tokens, and the operator tokens that hold some, by id. */
   private readonly parents: KnownCredentials<Caller>;
   private readonly browserTokens: BrowserTokens;
+  private readonly sessions: OperatorSessions;
   private readonly settings: LimitSettings;
 
-  constructor({ pool, watch, settings, browserTokens, onError = () => undefined }: AuthenticatorOptions) {
+  constructor({ pool, watch, settings, browserTokens, sessions, onError = () => undefined }: AuthenticatorOptions) {
     this.settings = settings;
     this.browserTokens = browserTokens ?? new BrowserTokens(new SignedTokens([]));
+    this.sessions = sessions ?? new OperatorSessions({ pool, watch, settings, onError });
     const touch = (tokenId: string): Promise<unknown> => pool.query({ ...TOUCH_TOKEN, values: [tokenId] });
     const read = (by: { secret?: string; id?: string }) => readToken(pool, settings, by);
     this.known = new KnownCredentials({ watch, touch, onError, read: (secret) => read({ secret }) });
@@ -75,7 +80,7 @@ export class Authenticator {
   async findLinkCaller({ tokenId, user }: LinkClaims, admission: Admission): Promise<Caller | null> {
     const caller = await this.parents.find(tokenId, admission);
     if (user === null) return caller;
-    if (caller?.kind !== 'service') return null;
+    if (caller?.kind !== 'service' || !(await this.isHeld(user.holder, admission))) return null;
     const { id: userId, ...place } = user;
     const claims = { parentId: tokenId, userId, ...place, verbs: ['read'], origins: null, expiresAt: Infinity };
     return browserCallerOf(caller, claims, this.settings);
@@ -86,17 +91,26 @@ export class Authenticator {
     const claims = await this.browserTokens.verify(token);
     if (claims === null || claims === 'expired') return null;
     const parent = await this.parents.find(claims.parentId, admission);
-    return parent?.kind === 'service' ? browserCallerOf(parent, claims, this.settings) : null;
+    if (parent?.kind !== 'service' || !(await this.isHeld(claims.holder, admission))) return null;
+    return browserCallerOf(parent, claims, this.settings);
+  }
+
+  /** Returns whether the holder of a browser token is still valid, and counts as a use of it. True if there is none. */
+  private async isHeld(holder: BrowserTokenHolder | undefined, admission: Admission | undefined): Promise<boolean> {
+    if (holder === undefined) return true;
+    if ('session' in holder) return this.sessions.isValid(holder.session, admission);
+    return (await this.parents.find(holder.token, admission))?.kind === 'operator';
   }
 }
 
 function browserCallerOf(parent: ServiceCaller, claims: VerifiedClaims, settings: LimitSettings): BrowserCaller {
   const { tokenId, limits, organizationId } = parent;
-  const { userId, agentId, threadId, verbs, origins, expiresAt } = claims;
+  const { userId, agentId, threadId, verbs, origins, expiresAt, holder } = claims;
   const agentIds = agentId === null ? parent.agentIds : new Set([agentId].filter((id) => parent.agentIds.has(id)));
   return {
     ...{ kind: 'browser', tokenId, limits, organizationId, userId, agentId, threadId },
     ...{ agentIds, verbs: new Set(verbs), origins: origins && new Set(origins) },
+    ...(holder && { holder }),
     expiresAt,
     userLimits: limitsOfUser(settings),
     // Hashed, because a `userId` may have any characters and any length.

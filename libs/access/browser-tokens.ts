@@ -13,6 +13,14 @@ const MAX_CACHED = 20_000;
  */
 const MAX_CACHED_LENGTH = 1_024;
 
+export const holderSchema = z.union([z.strictObject({ session: z.string() }), z.strictObject({ token: z.string() })]);
+
+/**
+ * The credential of the operator for whom Spool created a browser token. The token stops working with it. `session` is the hash
+ * of a session of the console, and `token` is the id of an operator token.
+ */
+export type BrowserTokenHolder = z.output<typeof holderSchema>;
+
 /** The rights of a browser token. They are limited to those of the service token that created it. */
 export interface BrowserClaims {
   /** The service token that created it. */
@@ -26,6 +34,8 @@ export interface BrowserClaims {
   verbs: readonly string[];
   /** The origins of pages that may use it; null: all. */
   origins: readonly string[] | null;
+  /** Only tokens of operators have one (docs/operators.md#chat-tokens). */
+  holder?: BrowserTokenHolder | undefined;
 }
 
 /** Claims with the expiry of their token, milliseconds since 1970. */
@@ -41,6 +51,7 @@ const payloadSchema = z.object({
   thread: z.string().optional(),
   verbs: z.array(z.string()),
   origins: z.array(z.string()).optional(),
+  holder: holderSchema.optional(),
 });
 
 /** Makes and verifies browser tokens. */
@@ -57,12 +68,13 @@ export class BrowserTokens {
   /** Returns a token and its expiry. Throws if there is no key. */
   async make(claims: BrowserClaims, expiresInSeconds: number): Promise<{ token: string; expiresAt: string }> {
     const expiresAt = Math.floor(this.signed.now() / 1_000) + expiresInSeconds;
-    const { parentId, userId, agentId, threadId, verbs, origins } = claims;
+    const { parentId, userId, agentId, threadId, verbs, origins, holder } = claims;
     const payload = {
       ...{ sub: userId, parent: parentId, verbs: [...verbs] },
       ...(agentId !== null && { agent: agentId }),
       ...(threadId !== null && { thread: threadId }),
       ...(origins !== null && { origins: [...origins] }),
+      ...(holder !== undefined && { holder }),
     };
     const token = PREFIX + (await this.signed.sign(TYPE, payload, expiresAt));
     return { token, expiresAt: new Date(expiresAt * 1_000).toISOString() };
@@ -81,9 +93,9 @@ export class BrowserTokens {
     if (verified === null || verified === 'expired') return verified;
     const { success, data } = payloadSchema.safeParse(verified);
     if (!success) return null;
-    const { sub, exp, parent, agent = null, thread = null, verbs, origins = null } = data;
+    const { sub, exp, parent, agent = null, thread = null, verbs, origins = null, holder } = data;
     const place = { agentId: agent, threadId: thread };
-    const claims = { parentId: parent, userId: sub, ...place, verbs, origins, expiresAt: exp * 1_000 };
+    const claims = { parentId: parent, userId: sub, ...place, verbs, origins, holder, expiresAt: exp * 1_000 };
     if (key !== null) this.remember(key, claims);
     return claims;
   }

@@ -1,3 +1,4 @@
+import type { BrowserTokenHolder } from './browser-tokens.ts';
 import type { TokenLimits } from './token-limits.ts';
 
 /** The sender of a request, with the facts that the policy needs. */
@@ -46,6 +47,8 @@ export interface BrowserCaller {
   origins: ReadonlySet<string> | null;
   /** The expiry of the browser token, milliseconds since 1970. */
   expiresAt: number;
+  /** The operator's credential with which the browser token ends, if it was created for an operator. */
+  holder?: BrowserTokenHolder;
 }
 
 /** An operator, who works under /admin/v1 and on the command line. In the Agent Threads API, operators own nothing. */
@@ -54,4 +57,6 @@ export interface OperatorCaller {
   tokenId: string;
   limits: TokenLimits;
   tokenName: string;
+  /** The hash of the session, if the operator is signed in to the console. */
+  sessionHash?: string;
 }

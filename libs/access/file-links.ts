@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { holderSchema, type BrowserTokenHolder } from './browser-tokens.ts';
 import type { Caller } from './caller.ts';
 import { isSigned, type SignedTokens } from './signed-tokens.ts';
 
@@ -11,8 +12,8 @@ export interface LinkClaims {
   fileId: string;
   /** The token of the caller, or the service token of a browser token. */
   tokenId: string;
-  /** The user of a browser token, and the only Agent and Thread that it may use; null for other callers. */
-  user: { id: string; agentId: string | null; threadId: string | null } | null;
+  /** The user of a browser token, the only Agent and Thread that it may use, and its holder; null for other callers. */
+  user: { id: string; agentId: string | null; threadId: string | null; holder?: BrowserTokenHolder | undefined } | null;
 }
 
 const payloadSchema = z.object({
@@ -21,6 +22,7 @@ const payloadSchema = z.object({
   user: z.string().optional(),
   agent: z.string().optional(),
   thread: z.string().optional(),
+  holder: holderSchema.optional(),
 });
 
 /** Makes and verifies the signed part of links to files. `<img>` and downloads need these links, because they cannot send a header. */
@@ -41,6 +43,7 @@ export class FileLinks {
       ...(user !== null && { user: user.userId }),
       ...(user?.agentId && { agent: user.agentId }),
       ...(user?.threadId && { thread: user.threadId }),
+      ...(user?.holder && { holder: user.holder }),
     };
     const token = await this.signed.sign(TYPE, payload, expiresAt);
     return { token, expiresAt: new Date(expiresAt * 1_000).toISOString() };
@@ -52,7 +55,7 @@ export class FileLinks {
     if (verified === null || verified === 'expired') return verified;
     const { success, data } = payloadSchema.safeParse(verified);
     if (!success) return null;
-    const { sub: fileId, token: tokenId, user, agent: agentId = null, thread: threadId = null } = data;
-    return { fileId, tokenId, user: user === undefined ? null : { id: user, agentId, threadId } };
+    const { sub: fileId, token: tokenId, user, agent: agentId = null, thread: threadId = null, holder } = data;
+    return { fileId, tokenId, user: user === undefined ? null : { id: user, agentId, threadId, holder } };
   }
 }

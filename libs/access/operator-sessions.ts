@@ -16,6 +16,8 @@ const LIFE_MS = 12 * 3_600_000;
 export interface OperatorSession {
   /** The content of the cookie. */
   id: string;
+  /** The SHA-256 of the id in base64url. Unlike the id, it opens nothing, so browser tokens can name it. */
+  hash: string;
   tokenId: string;
   tokenName: string;
   limits: TokenLimits;
@@ -64,21 +66,22 @@ export interface OperatorSessionsOptions {
 
 /** Authenticates operators by their sessions (docs/adr/0016, 0029). */
 export class OperatorSessions {
-  private readonly known: KnownCredentials<OperatorSession>;
+  /** The sessions by the hash of their id. */
+  private readonly known: KnownCredentials<Omit<OperatorSession, 'id'>>;
 
   constructor({ pool, watch, settings, onError }: OperatorSessionsOptions) {
     this.known = new KnownCredentials({
       watch,
-      read: async (id) => {
-        const values = [hashToken(id)];
+      read: async (hash) => {
+        const values = [Buffer.from(hash, 'base64url')];
         const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, ...BY_KEY, values });
         const [row] = rows;
         if (row === undefined || row.leftMs <= 0) return null;
         const { tokenId, tokenName, leftMs, requestsPerMinute } = row;
         const limits = limitsOf('operator', { requestsPerMinute, maxStreams: null }, settings);
-        return { id, leftMs, value: { id, tokenId, tokenName, limits, expiresAt: new Date(row.expiresAt) } };
+        return { id: hash, leftMs, value: { hash, tokenId, tokenName, limits, expiresAt: new Date(row.expiresAt) } };
       },
-      touch: (id) => pool.query({ ...TOUCH_SESSION, values: [hashToken(id)] }),
+      touch: (hash) => pool.query({ ...TOUCH_SESSION, values: [Buffer.from(hash, 'base64url')] }),
       onError,
     });
   }
@@ -89,14 +92,25 @@ export class OperatorSessions {
    */
   async find({ ids, pageKey }: GivenSession, admission?: Admission): Promise<OperatorSession | null> {
     const id = findBoundId(ids, pageKey);
-    return id === null ? null : this.known.find(id, admission);
+    const session = id === null ? null : await this.known.find(hashOf(id), admission);
+    return id === null || session === null ? null : { ...session, id };
+  }
+
+  /**
+   * Returns whether the session with this hash is valid, and counts as a use of it. Throws the errors of the database and of
+   * `admission`.
+   */
+  async isValid(hash: string, admission?: Admission): Promise<boolean> {
+    return (await this.known.find(hash, admission)) !== null;
   }
 
   /** Drops a session from the cache, because this process has ended it. */
   forget(id: string): void {
-    this.known.forget(id);
+    this.known.forget(hashOf(id));
   }
 }
+
+const hashOf = (id: string): string => hashToken(id).toString('base64url');
 
 interface SessionRow {
   tokenId: string;

@@ -20,8 +20,8 @@ export class Callers {
     if (!isByCookie(request)) return this.authenticator.authenticate(request.headers.authorization, admission);
     const session = await this.findSession(request, admission);
     if (session === null) return null;
-    const { tokenId, tokenName, limits } = session;
-    return { kind: 'operator', tokenId, tokenName, limits };
+    const { tokenId, tokenName, limits, hash } = session;
+    return { kind: 'operator', tokenId, tokenName, limits, sessionHash: hash };
   }
 
   /** Returns the refusal of a request without a caller. */
