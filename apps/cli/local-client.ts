@@ -90,7 +90,7 @@ class LocalClient implements AdminClient {
       query: parse(query, input.query ?? {}),
       body: body === null ? undefined : parse(body, input.body),
     };
-    return (this.handlers[name] as AnyHandler)(parsed, { actor: whoIsHere(), signal });
+    return (this.handlers[name] as AnyHandler)(parsed, { actor: whoIsHere(), holder: null, signal });
   }
 
   private readable(error: unknown): unknown {

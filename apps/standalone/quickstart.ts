@@ -115,7 +115,11 @@ async function mintServiceToken(pool: Pool, handlers: AdminHandlers, agentIds: s
 }
 
 const NEVER = new AbortController().signal;
-const context = { actor: { kind: 'local', id: 'npm start', name: 'quickstart' }, signal: NEVER } as const;
+const context = {
+  actor: { kind: 'local', id: 'npm start', name: 'quickstart' },
+  holder: null,
+  signal: NEVER,
+} as const;
 const given = <Body>(body: Body) => ({ params: {}, query: {}, body });
 const asked = <Query>(query: Query) => ({ params: {}, query, body: null });
 

@@ -26,7 +26,8 @@ export class AccessRefused extends Error {
   override name = 'AccessRefused';
 }
 
-const MAX_AGENTS = 100;
+/** The most Agents that a service token lists. */
+export const MAX_AGENTS = 100;
 
 /** A change of a token. Undefined fields stay as they are. */
 export interface TokenChange {

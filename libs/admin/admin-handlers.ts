@@ -1,4 +1,5 @@
 import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerParts } from './agent-handlers.ts';
+import { chatTokenHandlers, type ChatTokenParts } from './chat-tokens.ts';
 import { checkHandlers, type CheckHandlerParts } from './check-handlers.ts';
 import { confirmationHandlers } from './confirmation-handlers.ts';
 import type { AdminHandlers } from './handlers.ts';
@@ -10,6 +11,7 @@ import { timelineHandlers } from './timeline-handlers.ts';
 import { tokenChangeHandlers, tokenHandlers } from './token-handlers.ts';
 
 export type AdminParts = AgentHandlerParts &
+  ChatTokenParts &
   CheckHandlerParts &
   ServiceHandlerParts &
   ThreadHandlerParts &
@@ -23,6 +25,7 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...personHandlers(parts.pool),
     ...tokenHandlers(parts),
     ...tokenChangeHandlers(parts),
+    ...chatTokenHandlers(parts),
     ...agentHandlers(parts),
     ...versionHandlers(parts.pool),
     ...invitationHandlers(parts.pool),

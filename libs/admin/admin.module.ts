@@ -1,9 +1,10 @@
 import { Module } from '@nestjs/common';
+import { BrowserTokens, SignedTokens } from '#access';
 import { AgentCatalogue, AgentsModule, HARNESSES, type Harnesses } from '#agents';
 import { CommandHandler, EventStoreModule, ThreadStore } from '#event-store';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { LIVE_BUS, LiveModule, type LiveBus } from '#live';
-import { CONFIG, DATABASE, type Config, type Database } from '#platform';
+import { CONFIG, DATABASE, parseSigningKeys, type Config, type Database } from '#platform';
 import { QueueControls, RUN_QUEUE, RunQueueModule, type RunQueue } from '#run-queue';
 import { Threads, ThreadsModule } from '#threads';
 import { adminHandlers } from './admin-handlers.ts';
@@ -34,8 +35,14 @@ export const ADMIN_HANDLERS = Symbol('ADMIN_HANDLERS');
         bus: LiveBus,
         queue: RunQueue,
         controls: QueueControls,
-      ) =>
-        adminHandlers({ config, pool, agents, harnesses, store, handler, threads, blobs, files, bus, queue, controls }),
+      ) => {
+        // Not of AccessModule, which `spool --local` must not load: it registers an API process.
+        const browserTokens = new BrowserTokens(new SignedTokens(parseSigningKeys(config.BROWSER_TOKEN_KEYS)));
+        return adminHandlers({
+          ...{ config, pool, agents, harnesses, store, handler, threads, blobs, files, bus, queue, controls },
+          browserTokens,
+        });
+      },
     },
   ],
   exports: [ADMIN_HANDLERS],

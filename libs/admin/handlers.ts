@@ -1,9 +1,12 @@
+import type { BrowserTokenHolder } from '#access';
 import type { AdminAnswer, AdminInput, AdminOperationName, AdminOperations } from '#contract';
 import type { FileRow } from '#files';
 import type { Actor } from './audit.ts';
 
 export interface AdminContext {
   actor: Actor;
+  /** The operator's credential; null for a user of a machine that reaches the database. */
+  holder: BrowserTokenHolder | null;
   /** Aborted when the caller disconnects or the process shuts down. Long responses then stop. */
   signal: AbortSignal;
 }

@@ -83,6 +83,11 @@ test.each(Object.entries(OVERVIEW))('reads %s for 5 minutes without a full scan'
   expect(await plansOf((on) => on.query({ text, values: valuesOf(ago(5)) }))).toEqual([]);
 });
 
+test('reads the longest unused Agent of a full service token without a full scan', async () => {
+  const { text } = namedStatement(join(import.meta.dirname, 'queries'), 'longest-unused-agent.sql');
+  expect(await plansOf((on) => on.query({ text, values: [seeded.personId] }))).toEqual([]);
+});
+
 test('covers every statement of the overview', () => {
   const files = readdirSync(join(import.meta.dirname, 'queries')).filter((name) => name.startsWith('overview-'));
   expect(files.toSorted()).toEqual(Object.keys(OVERVIEW));

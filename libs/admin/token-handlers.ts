@@ -1,12 +1,12 @@
 import type { Pool } from 'pg';
-import { AccessRefused, AccessStore, limitsOf, type LimitSettings, type MintedToken } from '#access';
+import { AccessRefused, AccessStore, type LimitSettings, type MintedToken } from '#access';
 import type { AdminInput, AdminOperations, TokenRecord } from '#contract';
-import type { Queryable } from '#platform';
-import { audited, lockRow, type Change } from './audit.ts';
+import { audited, lockRow } from './audit.ts';
 import type { SomeHandlers } from './handlers.ts';
 import { findOrganization, findPerson } from './people-handlers.ts';
-import { AdminReader, pageOf, type TokenRow, type TokensWanted } from './reader.ts';
-import { AdminRefused, missing } from './refused.ts';
+import { AdminReader, pageOf } from './reader.ts';
+import { AdminRefused } from './refused.ts';
+import { aboutNewToken, aboutToken, TokenReader } from './token-reader.ts';
 
 export interface TokenHandlerParts {
   pool: Pool;
@@ -34,11 +34,7 @@ export function tokenHandlers({
         if (body.kind === 'service') await findOrganization(inside, body.organizationId);
         const { id, token: secret } = await orRefuse(mint(new AccessStore(client), body));
         const token = await new TokenReader(client, config).find(id);
-        const { kind, name, personId, agentIds, allowAttribution, expiresAt, requestsPerMinute, maxStreams } = token;
-        const what = { kind, name, personId, agentIds, allowAttribution, expiresAt };
-        // Only if they are set, so that the entries of tokens with default limits do not change.
-        const limits = { ...(requestsPerMinute && { requestsPerMinute }), ...(maxStreams && { maxStreams }) };
-        note(about(token, 'token.minted', { ...what, ...limits }));
+        note(aboutNewToken(token));
         return { token, secret };
       }),
 
@@ -85,7 +81,7 @@ export function tokenChangeHandlers({
         await orRefuse(new AccessStore(client).updateToken(tokenId, wanted));
         const after = await inside.find(tokenId);
         const details = differences(before, after);
-        if (Object.keys(details).length > 0) note(about(after, 'token.updated', details));
+        if (Object.keys(details).length > 0) note(aboutToken(after, 'token.updated', details));
         return { token: after };
       }),
 
@@ -96,7 +92,7 @@ export function tokenChangeHandlers({
         const secret = await new AccessStore(client).rotateToken(tokenId, kind, graceSeconds);
         if (secret === null) throw new AdminRefused('conflict', 'Only an active token can be rotated.');
         const token = await inside.find(tokenId);
-        note(about(token, 'token.rotated', { graceSeconds }));
+        note(aboutToken(token, 'token.rotated', { graceSeconds }));
         return { token, secret };
       }),
 
@@ -106,7 +102,7 @@ export function tokenChangeHandlers({
         await inside.find(tokenId);
         const revoked = await new AccessStore(client).revokeToken(tokenId);
         const token = await inside.find(tokenId);
-        if (revoked) note(about(token, 'token.revoked', {}));
+        if (revoked) note(aboutToken(token, 'token.revoked', {}));
         return { token };
       }),
   };
@@ -127,35 +123,7 @@ async function orRefuse<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** Reads tokens with the limits in force. */
-class TokenReader {
-  private readonly reader: AdminReader;
-
-  constructor(
-    database: Queryable,
-    private readonly settings: LimitSettings,
-  ) {
-    this.reader = new AdminReader(database);
-  }
-
-  async list(wanted: TokensWanted): Promise<TokenRecord[]> {
-    const rows = await this.reader.tokens(wanted);
-    return rows.map((row: TokenRow) => ({ ...row, limits: limitsOf(row.kind, row, this.settings) }));
-  }
-
-  /** Throws AdminRefused. */
-  async find(id: string): Promise<TokenRecord> {
-    const [token] = await this.list({ id });
-    if (token === undefined) throw missing('token', id);
-    return token;
-  }
-}
-
 const isRevoked = (): AdminRefused => new AdminRefused('conflict', 'The token is revoked; create a new one.');
-
-function about({ id, organizationId }: TokenRecord, action: string, details: Change['details'] & object): Change {
-  return { action, targetId: id, organizationId, details };
-}
 
 const CHANGEABLE = ['name', 'expiresAt', 'allowAttribution', 'agentIds', 'requestsPerMinute', 'maxStreams'] as const;
 

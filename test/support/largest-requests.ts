@@ -276,6 +276,7 @@ function peopleActs(on: LargestWorld) {
     updateToken: [to('updateToken')('', json({ name: NAME }))],
     rotateToken: [async () => to('rotateToken', { tokenId: await newToken() })('', '{}')(0)],
     revokeToken: [async () => to('revokeToken', { tokenId: await newToken() })()(0)],
+    createChatToken: [to('createChatToken')('', json({ agentId }))],
     identifyToken: [to('identifyToken')('', json({ sha256: hash('sha256', on.system.personToken) }))],
   };
 }

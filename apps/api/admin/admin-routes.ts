@@ -66,7 +66,7 @@ export class AdminRoutes {
     reply: FastifyReply,
   ): Promise<FastifyReply> {
     const signal = this.open.add(request, reply);
-    const answer = handle(request.input, { actor: actorOf(request), signal });
+    const answer = handle(request.input, { ...operatorOf(request), signal });
     void reply.code(status);
     if (form === 'json') return reply.send(await (answer as Promise<object>));
     if (form === 'bytes') {
@@ -99,7 +99,9 @@ function asHttpError(error: unknown): HttpError {
   return new HttpError(error.code, ADMIN_ERRORS[error.code].status, error.message);
 }
 
-function actorOf({ caller }: FastifyRequest): AdminContext['actor'] {
+function operatorOf({ caller }: FastifyRequest): Pick<AdminContext, 'actor' | 'holder'> {
   if (caller?.kind !== 'operator') throw new Error('A request without an operator has passed the checks.');
-  return { kind: 'operator', id: caller.tokenId, name: caller.tokenName };
+  const { tokenId, tokenName, sessionHash } = caller;
+  const holder = sessionHash === undefined ? { token: tokenId } : { session: sessionHash };
+  return { actor: { kind: 'operator', id: tokenId, name: tokenName }, holder };
 }

@@ -1,6 +1,7 @@
 import type { Queue } from 'bullmq';
 import { Client } from 'pg';
 import { SHOWN_QUEUE } from '#run-queue';
+import { newId } from '#platform';
 import { eventually } from '#testing';
 import { AdminUnderTest, type Answered, type OpenLines } from './admin-under-test.testing.ts';
 
@@ -235,4 +236,18 @@ test('a process that shuts down sends an error line at the end of each long answ
     error: { code: 'internal_error', message: 'The process is shutting down. Try again.' },
   });
   await stopped;
+});
+
+test('the admin API has no routes other than its operations', async () => {
+  const others: [string, string, number][] = [
+    ['GET', '/', 404],
+    ['PUT', '/organizations', 405],
+    ['HEAD', '/organizations', 405],
+    ['POST', '/audit', 405],
+    ['DELETE', `/audit/${newId()}`, 404],
+  ];
+  for (const [method, path, status] of others) {
+    const response = await fetch(admin.url + path, { method, headers: { authorization: `Bearer ${admin.token}` } });
+    expect([method, path, response.status]).toEqual([method, path, status]);
+  }
 });

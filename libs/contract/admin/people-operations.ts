@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ulid } from '../scalars.ts';
 import type { AdminOperation } from './operation.ts';
 import { ADMIN_LIMITS, newName, nextCursor, emptyBody, nothing, ok, page, time, ulids } from './parts.ts';
-import { mintedToken, organizationRecord, personRecord, tokenRecord } from './records.ts';
+import { chatToken, mintedToken, organizationRecord, personRecord, tokenRecord } from './records.ts';
 
 const organizationParams = z.object({ organizationId: ulid });
 const memberParams = z.object({ organizationId: ulid, personId: ulid });
@@ -327,6 +327,22 @@ export const peopleOperations = {
     }),
     status: 200,
     answer: z.strictObject({ token: tokenRecord }),
+    form: 'json',
+  },
+  createChatToken: {
+    method: 'POST',
+    path: '/chat-tokens',
+    summary: 'Create a browser token for chatting with an Agent',
+    description:
+      'The token is for the calling operator and works in the Agent Threads API. It also ends within 5 s of the session or operator token that created it. ' +
+      'Its Threads belong to a service token named `chat` of the Agent’s organization, which the first use creates. ' +
+      'The first use of another Agent takes 2.5 s, until all processes know it. ' +
+      'If the installation has no `BROWSER_TOKEN_KEYS`, or callers cannot use the Agent, the response is 409.',
+    params: nothing,
+    query: nothing,
+    body: z.strictObject({ agentId: ulid }),
+    status: 201,
+    answer: chatToken,
     form: 'json',
   },
 } as const satisfies Record<string, AdminOperation>;

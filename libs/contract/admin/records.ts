@@ -101,6 +101,23 @@ export const mintedToken = z
   .meta({ description: 'A token with its new secret.' })
   .register(adminComponents, { id: 'MintedToken' });
 
+export const chatToken = z
+  .strictObject({
+    token: z.string().meta({
+      description: 'A browser token of the Agent Threads API with all verbs. Starts with `spool_bt_`. Not stored.',
+    }),
+    expiresAt: dateTime,
+    userId: z.string().meta({
+      description:
+        'The user of the token: `operator:` and the name of the operator token, or a hash if the name is too long.',
+    }),
+    agentId: answeredUlid.meta({ description: 'The only Agent that the token may use.' }),
+    organizationId: answeredUlid,
+    tokenId: answeredUlid.meta({ description: 'The service token to which the Threads belong.' }),
+  })
+  .meta({ description: 'A browser token with which an operator chats with one Agent.' })
+  .register(adminComponents, { id: 'ChatToken' });
+
 export const readinessProblem = z
   .strictObject({
     message: z.string().meta({ description: 'The message that callers see.' }),

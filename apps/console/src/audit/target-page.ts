@@ -6,6 +6,7 @@ const PAGES: Record<string, { of: string; path?: string }> = {
   thread: { of: 'Thread', path: '/threads/' },
   run: { of: 'Run', path: '/runs/' },
   token: { of: 'token' },
+  chat_token: { of: 'Agent', path: '/agents/' },
   organization: { of: 'organization' },
   member: { of: 'person' },
   person: { of: 'person' },

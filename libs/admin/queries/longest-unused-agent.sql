@@ -1,0 +1,13 @@
+-- Returns the Agent of a service token ($1) whose last change of a Thread of this token is the longest ago.
+select listed.agent_id as "agentId"
+from token_agents listed
+left join lateral (
+  select updated_at
+  from thread_summaries
+  where owner_service_token_id = listed.token_id and agent_id = listed.agent_id
+  order by updated_at desc
+  limit 1
+) newest on true
+where listed.token_id = $1
+order by newest.updated_at nulls first, listed.agent_id
+limit 1
