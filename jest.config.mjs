@@ -2,6 +2,12 @@ import { nightOnly } from './scripts/night-parts.mjs';
 
 const isLong = process.env.SPOOL_LONG === '1';
 
+/** How SWC transforms what the parser reads. React is for the components of the console. */
+const swc = (parser) => ({
+  jsc: { parser, transform: { legacyDecorator: true, react: { runtime: 'automatic' } }, target: 'es2023' },
+  module: { type: 'commonjs' },
+});
+
 /** @returns {import('jest').Config} a Jest project: the spec files that match the globs and are not left to the night */
 const project = (displayName, globs, extra = {}) => ({
   displayName,
@@ -12,23 +18,17 @@ const project = (displayName, globs, extra = {}) => ({
   // Streams of Node need the first, and turns of the event loop (libs/platform/process/own-turn.ts) the second.
   fakeTimers: { doNotFake: ['nextTick', 'setImmediate', 'clearImmediate'] },
   transform: {
-    '\\.[cm]?[tj]s$': [
-      '@swc/jest',
-      {
-        jsc: {
-          parser: { syntax: 'typescript', decorators: true },
-          transform: { legacyDecorator: true },
-          target: 'es2023',
-        },
-        module: { type: 'commonjs' },
-      },
-    ],
+    '\\.[cm]?[tj]s$': ['@swc/jest', swc({ syntax: 'typescript', decorators: true })],
+    '\\.tsx$': ['@swc/jest', swc({ syntax: 'typescript', tsx: true })],
   },
   moduleNameMapper: {
     '^#(.*)$': '<rootDir>/libs/$1/index.ts',
     // Their exports name no file for `require`.
     '^file-type$': '<rootDir>/node_modules/file-type/index.js',
     '^fauxqs$': '<rootDir>/node_modules/fauxqs/dist/app.js',
+    '^remend$': '<rootDir>/node_modules/remend/dist/index.js',
+    // Vite replaces these by names of classes.
+    '^.*\\.module\\.css$': '<rootDir>/libs/testing/css-module.mjs',
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.cache/'],
   testPathIgnorePatterns: nightOnly,

@@ -1,0 +1,92 @@
+/** A node of the parsed text, of the kinds that matter here. */
+export interface MarkdownNode {
+  type: string;
+  tagName?: string;
+  value?: string;
+  properties?: Record<string, unknown>;
+  children?: MarkdownNode[];
+}
+
+/** A message with more characters is shown as plain text. */
+const MAX_CHARS = 100_000;
+/** While text streams in, a block with more characters is plain text, because each delta parses the last block again. */
+const MAX_STREAMING_CHARS = 20_000;
+/** More marks of containers (quote, list, footnote) at the start of a line would exhaust the parser's stack. */
+const TOO_DEEP = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])|\[\^[^\]\s]+\]:)){33}/m;
+/** Marks of emphasis and links. The parser's time grows with the square of their number in a paragraph. */
+const INLINE_MARK = /[*~[\]]|(?<!\w)_|_(?!\w)/g;
+/** The sum, over paragraphs, of the square of the number of their marks. A paragraph may have 3,000 marks. */
+const MAX_MARKS_SQUARED = 3_000 ** 2;
+
+/** Whether the text is parsed in acceptable time and depth. */
+export function isParsable(text: string, isStreaming: boolean): boolean {
+  if (text.length > (isStreaming ? MAX_STREAMING_CHARS : MAX_CHARS) || TOO_DEEP.test(text)) return false;
+  const paragraphs = text.split(/(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)/);
+  const squares = paragraphs.map((paragraph) => (paragraph.match(INLINE_MARK)?.length ?? 0) ** 2);
+  return squares.reduce((sum, square) => sum + square, 0) <= MAX_MARKS_SQUARED;
+}
+
+/** Removes the characters that change the direction of text, because they can make code and names read as others. */
+export const withoutDirections = (text: string): string => text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '');
+
+/** The elements that Markdown may become. */
+export const ELEMENTS =
+  'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr img input li ol p pre section strong sup table tbody td th thead tr ul'.split(
+    ' ',
+  );
+
+/** The properties that elements keep. Ids are not among them, so those of messages cannot clash. */
+const PROPERTIES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['a', ['href', 'dataFootnoteBackref']],
+  ['code', ['className']],
+  ['img', ['src', 'alt']],
+  ['input', ['checked']],
+  ['ol', ['start']],
+]);
+const CELLS = ['td', 'th'];
+
+/** Removes properties that are not allowed, and control characters of direction, from the node and all below it. */
+function clean(node: MarkdownNode): void {
+  const { tagName = '', properties = {} } = node;
+  const kept = PROPERTIES.get(tagName) ?? [];
+  if (node.value !== undefined) node.value = withoutDirections(node.value);
+  if (node.properties)
+    node.properties = Object.fromEntries(Object.entries(properties).filter(([name]) => kept.includes(name)));
+  // An attribute of style would break the page's policy.
+  if (CELLS.includes(tagName) && properties.align) node.properties = { dataAlign: properties.align };
+  node.children?.forEach(clean);
+}
+
+/** A plugin of rehype that cleans a tree in place. */
+export const rehypeClean = () => clean;
+
+/** Returns the text of a node. An image counts as its alternative text. */
+export function textOf({ tagName, value = '', properties, children = [] }: MarkdownNode): string {
+  if (tagName !== 'img') return value + children.map(textOf).join('');
+  return typeof properties?.alt === 'string' && properties.alt !== '' ? properties.alt : 'image';
+}
+
+export interface SafeLink {
+  href: string;
+  /** The host in ASCII, with its port, or the address of a mailbox. */
+  target: string;
+}
+
+const MAILBOX = /^[\w.+-]+@[\w.-]+$/;
+
+/** Returns the link that an address may become. Undefined for relative addresses, credentials and other schemes. */
+export function safeLink(address: string): SafeLink | undefined {
+  if (!URL.canParse(address)) return undefined;
+  const { protocol, username, password, host, pathname, href } = new URL(address);
+  // Without its query, which could add hidden recipients and a text.
+  if (protocol === 'mailto:')
+    return MAILBOX.test(pathname) ? { href: `mailto:${pathname}`, target: pathname } : undefined;
+  const isAllowed = ['http:', 'https:'].includes(protocol) && username === '' && password === '';
+  return isAllowed ? { href, target: host } : undefined;
+}
+
+/** Whether the text of a link is its address, so that it cannot lie about the target. */
+export function isAddress(text: string, { href }: SafeLink): boolean {
+  const addresses = ['', 'https://', 'http://', 'mailto:'].map((scheme) => safeLink(scheme + text)?.href);
+  return /^[\x21-\x7e]+$/.test(text) && addresses.includes(href);
+}
