@@ -120,6 +120,9 @@ const SHAPES = {
   'many backticks': Array.from({ length: 300 }, (_, length) => `a${'`'.repeat(length)}`).join(''),
   'very long fences': `${'`'.repeat(40_000)}\nx\n${'`'.repeat(40_000)}`,
   'very long word': 'x'.repeat(99_000),
+  'many headings': 'a\n=\n'.repeat(490),
+  'more headings': 'a\n=\n'.repeat(20_000),
+  'many blocks': 'a\n\n'.repeat(20_000),
   'longer than the limit': 'x **y** ![alt](https://evil.example)\n\n'.repeat(4_000),
 };
 

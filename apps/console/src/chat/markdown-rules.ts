@@ -7,23 +7,26 @@ export interface MarkdownNode {
   children?: MarkdownNode[];
 }
 
-/** A message with more characters is shown as plain text. */
-const MAX_CHARS = 100_000;
-/** While text streams in, a block with more characters is plain text, because each delta parses the last block again. */
-const MAX_STREAMING_CHARS = 20_000;
+/**
+ * A larger message is plain text. The parser's time grows with the square of the number of lines, if each is a heading, and of the
+ * number of marks in a paragraph. `marks` limits the root of the sum of their squares over all paragraphs.
+ */
+const MAX_SIZE = { chars: 100_000, lines: 3_000, marks: 3_000 };
+/** While text streams in, a larger block is plain text, because each delta parses the last block again. */
+const MAX_STREAMING_SIZE = { chars: 20_000, lines: 1_000, marks: 1_500 };
 /** More marks of containers (quote, list, footnote) at the start of a line would exhaust the parser's stack. */
 const TOO_DEEP = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])|\[\^[^\]\s]+\]:)){33}/m;
-/** Marks of emphasis and links. The parser's time grows with the square of their number in a paragraph. */
+/** Marks of emphasis and links. */
 const INLINE_MARK = /[*~[\]]|(?<!\w)_|_(?!\w)/g;
-/** The sum, over paragraphs, of the square of the number of their marks. A paragraph may have 3,000 marks. */
-const MAX_MARKS_SQUARED = 3_000 ** 2;
+const LINE_END = /\r\n?|\n/;
 
 /** Whether the text is parsed in acceptable time and depth. */
 export function isParsable(text: string, isStreaming: boolean): boolean {
-  if (text.length > (isStreaming ? MAX_STREAMING_CHARS : MAX_CHARS) || TOO_DEEP.test(text)) return false;
+  const { chars, lines, marks } = isStreaming ? MAX_STREAMING_SIZE : MAX_SIZE;
+  if (text.length > chars || text.split(LINE_END).length > lines || TOO_DEEP.test(text)) return false;
   const paragraphs = text.split(/(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)/);
   const squares = paragraphs.map((paragraph) => (paragraph.match(INLINE_MARK)?.length ?? 0) ** 2);
-  return squares.reduce((sum, square) => sum + square, 0) <= MAX_MARKS_SQUARED;
+  return squares.reduce((sum, square) => sum + square, 0) <= marks ** 2;
 }
 
 /** Removes the characters that change the direction of text, because they can make code and names read as others. */
