@@ -7,7 +7,7 @@ import { attach } from './resources.ts';
 import { Run } from './run.ts';
 import { Thread, type SendOptions } from './thread.ts';
 import { TokenSource, type GetToken } from './token-source.ts';
-import type { BrowserToken, BrowserTokenRights, ThreadAnswer, ThreadsPage } from './types.ts';
+import type { AgentSummary, BrowserToken, BrowserTokenRights, ThreadAnswer, ThreadsPage } from './types.ts';
 
 export interface SpoolOptions {
   /** Such as `https://threads.example.com/api/v1`. */
@@ -90,6 +90,12 @@ export class Agent {
     private readonly files: Files,
     readonly id: string,
   ) {}
+
+  /** Returns the name and the description. */
+  async get(): Promise<AgentSummary> {
+    const { agent } = await this.http.json<{ agent: AgentSummary }>({ method: 'GET', path: path`/agents/${this.id}` });
+    return agent;
+  }
 
   /** Creates a Thread, or returns the one that has the `externalRef`, in one request. */
   async thread(options: ThreadOptions): Promise<Thread> {

@@ -4,6 +4,8 @@ type Schemas = components['schemas'];
 
 /** An entry of the log, with its optional fields (docs/api/events.md). */
 export type LogEntry = Schemas['ThreadEventLogEntry'];
+/** A published Agent, without its configuration. */
+export type AgentSummary = Schemas['Agent'];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadAnswer = Schemas['ThreadAnswer'];
 export type RunSummary = Schemas['RunSummary'];
