@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { defineConfig } from 'vite';
 
+const CLIENT = join(import.meta.dirname, '../../libs/client');
+
 /** Where `npm run dev:console` finds the service. */
 const service = process.env.SPOOL_URL ?? 'http://127.0.0.1:3000';
 
@@ -30,15 +32,22 @@ export default defineConfig({
   root: import.meta.dirname,
   base: '/console/',
   plugins: [compressed],
-  resolve: { alias: { '#client': join(import.meta.dirname, '../../libs/client/index.ts') } },
+  resolve: {
+    alias: [
+      { find: /^#client$/, replacement: join(CLIENT, 'index.ts') },
+      { find: /^#client\/react$/, replacement: join(CLIENT, 'react.ts') },
+    ],
+  },
   build: {
     outDir: '../../dist/apps/console',
     emptyOutDir: true,
     // The policy of the page forbids data: URLs for scripts and styles, and one file more is cheap.
     assetsInlineLimit: 0,
+    // From these on, browsers know `light-dark()`. For older ones, it would be replaced by variables that nothing sets.
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     // Directives of frameworks that render on a server, in packages.
     rolldownOptions: { onLog: (level, log, handle) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && handle(level, log) },
     chunkSizeWarningLimit: 1_500,
   },
-  server: { proxy: { '/admin': service, '/console/session': service, '/console/queues': service } },
+  server: { proxy: { '/admin': service, '/api': service, '/console/session': service, '/console/queues': service } },
 });

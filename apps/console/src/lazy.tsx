@@ -2,23 +2,24 @@ import { useEffect, useState, type ComponentType } from 'react';
 import { unreachableSinceNow } from './api/reachability.ts';
 import { Loading } from './components/query-state.tsx';
 
-/** A script that the service does not have any more will not come; one of a service that is away will. */
+/** How often a script is requested from a service that answers. While it does not answer, there is no limit. */
 const TRIES = 3;
 const PAUSE_MS = 1_000;
 
 const ALL: (() => Promise<unknown>)[] = [];
 
 /**
- * A component whose script is loaded when it is first shown, or by `loadAll`: once the service is back, where it is away. Until then it
- * is a loader. Not React's `lazy`: what follows the fallback of a Suspense waits until that was to be seen for 300 ms, and also where the
- * script is there already.
+ * Returns a component whose script is loaded when it is first shown, or by `loadAll` if it is a page of the console. It shows a loader
+ * until then, also while the service is unavailable. React's `lazy` would show the fallback of Suspense for at least 300 ms, even if
+ * the script is there already.
  */
 export function lazy<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,
+  { isPage = true } = {},
 ): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null;
   const loadOnce = async (): Promise<ComponentType<Props>> => (loaded ??= (await load()).default);
-  ALL.push(loadOnce);
+  if (isPage) ALL.push(loadOnce);
   return function Lazy(props: Props) {
     const [Shown, show] = useState(() => loaded);
     const [failure, fail] = useState<{ error: unknown } | null>(null);
@@ -35,9 +36,9 @@ export function lazy<Props extends object>(
   };
 }
 
-/** Loads what has not been shown yet, so that it can be shown while the service is away, or is of a newer release. */
+/** Loads all pages, so that they can be shown while the service is unavailable, or is of a newer release. */
 export async function loadAll(): Promise<void> {
-  // One after the other: what is shown meanwhile comes first. Some scripts bring more of them.
+  // One after the other, so that they do not delay what the person opens meanwhile.
   for (const load of ALL) await load().catch(() => undefined);
 }
 

@@ -7,24 +7,29 @@ import { Notifications } from '@mantine/notifications';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { CallError } from './api/client.ts';
 import { App } from './app.tsx';
+import { lazy } from './lazy.tsx';
 import { readable, theme } from './theme.ts';
 
-/** The policy of the page lets in only style sheets that carry this answer's number. */
+/** The policy of the page allows only style sheets that carry the nonce of this response. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
-// Where react-remove-scroll, which locks the page behind Mantine's dialogs by a style sheet, looks for it.
+// Where react-remove-scroll, which locks the page behind Mantine's dialogs by a style sheet, reads it.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-/** What a second try may help: nothing answered, or the service failed. What it refuses, it refuses again. */
+/** Whether a second attempt may help: there was no response, or the service failed. */
 const mayHelp = (tries: number, error: Error): boolean =>
   tries < 1 && (!(error instanceof CallError) || error.status === 0 || error.status >= 500);
 
 const queries = new QueryClient({
   defaultOptions: {
-    // Whether the machine has a network says nothing about a service that may be on the same one.
+    // The service may run on the same machine, which needs no network.
     queries: { retry: mayHelp, networkMode: 'always', staleTime: 1_000 },
     mutations: { networkMode: 'always' },
   },
 });
+
+/** A page of its own, whose script the console does not load. */
+const ChatApp = lazy(() => import('./chat/chat-app.tsx'), { isPage: false });
+const isChat = /^\/chat(?:\/|$)/.test(window.location.pathname);
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
@@ -35,9 +40,9 @@ createRoot(document.getElementById('root')!).render(
       getStyleNonce={() => nonce}
     >
       <QueryClientProvider client={queries}>
-        {/* What can be done stands at the top of a page: there they would lie on it, on a phone. */}
+        {/* At the top, they would cover the buttons of a page on a phone. */}
         <Notifications position="bottom-right" />
-        <App />
+        {isChat ? <ChatApp /> : <App />}
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

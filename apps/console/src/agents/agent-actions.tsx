@@ -4,10 +4,11 @@ import { useLocation } from 'wouter';
 import { post, remove } from '../api/client.ts';
 import { useAction } from '../components/action.ts';
 import { ActionButton } from '../components/action-button.tsx';
+import { ChatLink } from '../components/chat-link.tsx';
 import { counted } from '../components/format.ts';
 import { TypedDeletion } from '../components/typed-deletion.tsx';
 
-/** What can be done to an Agent as a whole. */
+/** The buttons that concern an Agent as a whole. */
 export function AgentActions({ agent }: { agent: ManagedAgent }) {
   const params = { agentId: agent.id };
   const target = `Agent ${agent.name}`;
@@ -37,6 +38,9 @@ export function AgentActions({ agent }: { agent: ManagedAgent }) {
   });
   return (
     <Group gap="xs">
+      {agent.published && agent.apiEnabled && agent.liveVersion !== null && (
+        <ChatLink agentId={agent.id} label="Chat with this agent" />
+      )}
       {agent.published ? (
         <ActionButton action={unpublish} label="Unpublish" target={target} />
       ) : (

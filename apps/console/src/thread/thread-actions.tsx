@@ -3,14 +3,18 @@ import { IconArchive, IconArchiveOff, IconCircleOff } from '@tabler/icons-react'
 import { useLocation } from 'wouter';
 import type { ManagedThread } from '#contract';
 import { post, remove } from '../api/client.ts';
+import { useSession } from '../api/use-session.ts';
 import { ActionButton } from '../components/action-button.tsx';
+import { ChatLink } from '../components/chat-link.tsx';
 import { useAction } from '../components/action.ts';
 import { TypedDeletion } from '../components/typed-deletion.tsx';
 
-/** What can be done with a whole Thread. */
+/** The buttons that concern a Thread as a whole. */
 export function ThreadActions({ thread }: { thread: ManagedThread }) {
   const call = { params: { threadId: thread.id } };
   const target = `Thread ${thread.id}`;
+  const { data: session } = useSession();
+  const isOwn = thread.userId === `operator:${session?.operator.name}`;
   const archive = useAction(() => post('/threads/{threadId}/archive', call), { done: 'The Thread is archived.' });
   const unarchive = useAction(() => post('/threads/{threadId}/unarchive', call), {
     done: 'The Thread is unarchived.',
@@ -26,6 +30,7 @@ export function ThreadActions({ thread }: { thread: ManagedThread }) {
   });
   return (
     <Group gap="xs">
+      {isOwn && <ChatLink agentId={thread.agentId} threadId={thread.id} label="Open in chat" />}
       {thread.archived ? (
         <ActionButton {...{ target }} action={unarchive} label="Unarchive" icon={IconArchiveOff} />
       ) : (

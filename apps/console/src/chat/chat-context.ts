@@ -1,0 +1,19 @@
+import { createContext, use } from 'react';
+import type { Decision } from '#client';
+
+/** What a message's buttons do. Stays the same object while messages change, so that unchanged rows do not render again. */
+export interface ChatActions {
+  decide: (requestId: string, decision: Decision) => Promise<void>;
+  retry: (runId: string) => Promise<unknown>;
+}
+
+export const ActionsContext = createContext<ChatActions | null>(null);
+
+export function useChatActions(): ChatActions {
+  const actions = use(ActionsContext);
+  if (actions === null) throw new Error('A message needs a conversation above it.');
+  return actions;
+}
+
+/** The ended Run that can be continued: the newest one of the Thread; null if there is none. */
+export const RetryableContext = createContext<string | null>(null);

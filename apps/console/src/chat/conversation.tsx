@@ -1,0 +1,170 @@
+import { memo, useMemo } from 'react';
+import {
+  AssistantRuntimeProvider,
+  ComposerPrimitive,
+  ThreadPrimitive,
+  useAui,
+  useAuiState,
+  type MessageState,
+} from '@assistant-ui/react';
+import { ActionIcon, Alert, Button, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
+import { useNetwork } from '@mantine/hooks';
+import { IconArrowDown } from '@tabler/icons-react';
+import type { Message } from '#client';
+import { useThread, type ThreadView } from '#client/react';
+import { Loading } from '../components/query-state.tsx';
+import type { Access } from './access.ts';
+import { ActionsContext, RetryableContext } from './chat-context.ts';
+import classes from './chat.module.css';
+import type { ChatAgent } from './chat-agents.ts';
+import { Composer } from './composer.tsx';
+import { MessageRow } from './message-row.tsx';
+import { toMessage } from './sending.ts';
+import { useChatRuntime } from './use-chat-runtime.ts';
+
+interface Props {
+  access: Access;
+  agent: ChatAgent | undefined;
+  threadId: string | null;
+  onCreated: (threadId: string) => void;
+}
+
+/** A Thread with the field for the next message. Without a Thread, the first message makes one. */
+export function Conversation({ access, agent, threadId, onCreated }: Props) {
+  const thread = useThread(threadId);
+  const { run, isActive, questions, decide, retry, interrupt } = thread;
+  const runtime = useChatRuntime({ access, thread, threadId, onCreated });
+  const actions = useMemo(() => ({ decide, retry }), [decide, retry]);
+  const isLoading = threadId !== null && !thread.caughtUp && thread.messages.length === 0 && thread.status !== 'ended';
+  return (
+    <AssistantRuntimeProvider runtime={runtime}>
+      <ActionsContext value={actions}>
+        <RetryableContext value={run === null || isActive ? null : run.id}>
+          <ComposerPrimitive.AttachmentDropzone className={classes.conversation} disabled={thread.status === 'ended'}>
+            <ThreadPrimitive.Root className={classes.thread}>
+              <ThreadPrimitive.Viewport
+                className={classes.viewport}
+                tabIndex={0}
+                role="region"
+                aria-label="Conversation"
+              >
+                {isLoading ? <Loading /> : <Messages />}
+                {threadId === null && <Greeting agent={agent} />}
+                {run?.status === 'queued' && <Waiting />}
+              </ThreadPrimitive.Viewport>
+              <div className={classes.footer}>
+                <ThreadPrimitive.ScrollToBottom asChild>
+                  <ActionIcon variant="default" radius="xl" className={classes.toEnd} aria-label="Scroll to the end">
+                    <IconArrowDown size={16} />
+                  </ActionIcon>
+                </ThreadPrimitive.ScrollToBottom>
+                <Connection view={thread} />
+                <Composer
+                  stop={isActive ? interrupt : null}
+                  closed={thread.status === 'ended' ? 'This chat is closed.' : null}
+                />
+              </div>
+            </ThreadPrimitive.Root>
+            <div className={classes.dropHere}>Drop files to attach them</div>
+          </ComposerPrimitive.AttachmentDropzone>
+          <VisuallyHidden role="status">{announcement(thread, questions[0]?.toolName)}</VisuallyHidden>
+        </RetryableContext>
+      </ActionsContext>
+    </AssistantRuntimeProvider>
+  );
+}
+
+/** Rendered when messages come or go. A row is rendered when its own message changes. */
+const Messages = memo(function Messages() {
+  const aui = useAui();
+  const hasEarlier = useAuiState(({ thread }) => thread.hasEarlier);
+  const isLoading = useAuiState(({ thread }) => thread.isLoadingEarlier);
+  return (
+    <>
+      {hasEarlier && (
+        <Button variant="subtle" loading={isLoading} onClick={() => void aui.thread.loadEarlier()}>
+          Earlier messages
+        </Button>
+      )}
+      <ThreadPrimitive.Messages>{renderMessage}</ThreadPrimitive.Messages>
+    </>
+  );
+});
+
+const renderMessage = ({ message: { role, content, metadata } }: { message: MessageState }) => {
+  const message = metadata.custom['message'] as Message | undefined;
+  if (message !== undefined) return <MessageRow message={message} />;
+  // assistant-ui adds messages of its own: one whose files are uploaded, and an answer that has not begun.
+  return role === 'user' && <MessageRow message={toMessage(textOf(content))} />;
+};
+
+const textOf = (content: MessageState['content']): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+function Greeting({ agent }: { agent: ChatAgent | undefined }) {
+  const isEmpty = useAuiState(({ thread }) => thread.messages.length === 0);
+  if (!isEmpty || agent === undefined) return null;
+  return (
+    <Stack align="center" gap={4} className={classes.greeting}>
+      <Title order={2} size="h1">
+        {agent.name}
+      </Title>
+      <Text c="dimmed" ta="center" maw={520}>
+        {agent.description}
+      </Text>
+    </Stack>
+  );
+}
+
+function Waiting() {
+  return (
+    <Text size="xs" c="dimmed" className={classes.row}>
+      Waiting for a worker…
+    </Text>
+  );
+}
+
+/** Says why the conversation does not continue, and what can be done. */
+function Connection({ view: { status, error, caughtUp } }: { view: ThreadView }) {
+  const { online } = useNetwork();
+  if (status === 'ended') {
+    const isGone = error?.code === 'not_found';
+    return (
+      <Alert color="red" py="xs" role="alert">
+        <Text size="sm">
+          {isGone ? 'This chat was deleted, or it does not exist.' : (error?.message ?? 'The chat has ended.')}
+        </Text>
+        {!isGone && (
+          <Button variant="default" onClick={() => window.location.reload()}>
+            Reload
+          </Button>
+        )}
+      </Alert>
+    );
+  }
+  if (!online) return <Notice>You are offline. The answer continues, and appears here when you are back.</Notice>;
+  return status === 'reconnecting' && caughtUp ? <Notice>Reconnecting…</Notice> : null;
+}
+
+function Notice({ children }: { children: string }) {
+  return (
+    <Alert color="orange" py={6} role="status">
+      <Text size="sm">{children}</Text>
+    </Alert>
+  );
+}
+
+const STATES: Record<string, string> = {
+  queued: 'Message sent.',
+  running: 'The agent is answering.',
+  completed: 'The answer is complete.',
+  failed: 'The answer failed.',
+  cancelled: 'The answer was stopped.',
+  expired: 'The answer has ended, because nobody decided in time.',
+};
+
+/** For screen readers, which would repeat a streaming text over and over. */
+function announcement({ run, caughtUp }: ThreadView, asked: string | undefined): string {
+  if (!caughtUp || run === null) return '';
+  return asked === undefined ? (STATES[run.status] ?? '') : `The agent asks for approval to use ${asked}.`;
+}

@@ -1,0 +1,111 @@
+import { useState } from 'react';
+import { Button, Modal, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconDownload, IconFile } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import type { MessagePart } from '#client';
+import { useSpool } from '#client/react';
+import { reportFailure } from '../components/action.ts';
+import { shortenId } from '../components/format.ts';
+import { ErrorNote, Loading } from '../components/query-state.tsx';
+import classes from './chat.module.css';
+import { Markdown } from './markdown.tsx';
+
+type FilePart = Extract<MessagePart, { type: 'file' }>;
+
+/** The service shows these types inline, and everything else as a download. */
+const IMAGE = /\.(?:png|jpe?g|gif|webp|avif)$/i;
+const TEXT = /\.(?:txt|md|csv|tsv|json|ya?ml|xml|html?|css|log|sql|sh|py|js|mjs|ts|tsx|jsx)$/i;
+/** Larger texts are downloaded. Bytes. */
+const MAX_SHOWN = 1_000_000;
+
+const ACTIONS: Record<string, string> = { deleted: 'Deleted', detached: 'Removed' };
+
+/** A file of a message. Images are shown in answers; texts open in a dialog; everything else is downloaded. */
+export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPreview?: boolean }) {
+  const { fileId, action } = part;
+  const name = part.name ?? shortenId(fileId);
+  const [opened, { open, close }] = useDisclosure(false);
+  const { files } = useSpool();
+  const save = (): void => {
+    files.link(fileId).then(({ url }) => window.location.assign(samePlace(url)), reportFailure);
+  };
+  if (action !== null && action in ACTIONS) {
+    return (
+      <Text size="xs" c="dimmed" className={classes.breakable}>
+        {ACTIONS[action]}: {name}
+      </Text>
+    );
+  }
+  const canOpen = IMAGE.test(name) || TEXT.test(name);
+  return (
+    <div className={classes.file} data-part="file">
+      {hasPreview && IMAGE.test(name) && (
+        <button type="button" className={classes.thumbnail} onClick={open} aria-label={`Open ${name}`}>
+          <Picture fileId={fileId} name={name} />
+        </button>
+      )}
+      <Button.Group>
+        <Button
+          variant="default"
+          leftSection={<IconFile size={14} />}
+          onClick={canOpen ? open : save}
+          aria-label={canOpen ? `Open ${name}` : `Download ${name}`}
+          className={classes.fileName}
+        >
+          {name}
+        </Button>
+        <Button variant="default" px="xs" onClick={save} aria-label={`Download ${name}`} title="Download">
+          <IconDownload size={14} />
+        </Button>
+      </Button.Group>
+      <Modal opened={opened} onClose={close} title={name} size="xl">
+        {opened &&
+          (IMAGE.test(name) ? <Picture fileId={fileId} name={name} /> : <FileText fileId={fileId} name={name} />)}
+      </Modal>
+    </div>
+  );
+}
+
+/** A link is an address of PUBLIC_BASE_URL. The policy of the page allows pictures of its own origin only. */
+const samePlace = (url: string): string => {
+  const { pathname, search } = new URL(url);
+  return `${pathname}${search}`;
+};
+
+/** Links work for five minutes. Milliseconds. */
+const LINK_AGE_MS = 4 * 60_000;
+
+function Picture({ fileId, name }: { fileId: string; name: string }) {
+  const { files } = useSpool();
+  const [isBroken, setBroken] = useState(false);
+  const { data } = useQuery({
+    queryKey: ['file link', fileId],
+    queryFn: () => files.link(fileId),
+    staleTime: LINK_AGE_MS,
+  });
+  if (isBroken) return <Text size="xs">{name} cannot be shown.</Text>;
+  return data ? <img src={samePlace(data.url)} alt={name} onError={() => setBroken(true)} /> : <Loading />;
+}
+
+function FileText({ fileId, name }: { fileId: string; name: string }) {
+  const { files } = useSpool();
+  const { data, error } = useQuery({
+    queryKey: ['file text', fileId],
+    queryFn: async () => {
+      const bytes = await (await files.download(fileId)).blob();
+      if (bytes.size > MAX_SHOWN) throw new Error('The file is too large to be shown. Download it.');
+      return bytes.text();
+    },
+    // The Agent can change the file.
+    staleTime: 0,
+  });
+  if (error) return <ErrorNote error={error} />;
+  if (data === undefined) return <Loading />;
+  if (/\.md$/i.test(name)) return <Markdown text={data} isStreaming={false} />;
+  return (
+    <pre className={classes.fileText} tabIndex={0} aria-label={name}>
+      {data}
+    </pre>
+  );
+}
