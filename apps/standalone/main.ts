@@ -22,6 +22,7 @@ import {
   type ProcessLifecycle,
   type Logger,
 } from '#platform';
+import { Spool } from '#client';
 import { migrateInstallation } from '#run-queue';
 import { apiShutdownHooks, createApi, healthOf, listen, nameAgents } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
@@ -48,7 +49,12 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
   const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
   const BROWSER_TOKEN_KEYS = settings.BROWSER_TOKEN_KEYS ?? (await quickstartKeys(dataDir));
-  const own = { DATABASE_URL: databaseUrl, ALLOWED_PRIVATE_ADDRESSES: allowed, BROWSER_TOKEN_KEYS };
+  const own = {
+    DATABASE_URL: databaseUrl,
+    ALLOWED_PRIVATE_ADDRESSES: allowed,
+    BROWSER_TOKEN_KEYS,
+    CHAT_PAGE: 'on' as const,
+  };
   const config = { ...settings, ...alone, ...own };
   await migrate(databaseUrl).catch((error: unknown) => throwStartupError(error, databaseUrl));
   const start = () => createApi(StandaloneModule.forRoot(config, logger), config, logger);
@@ -61,7 +67,7 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const assistant = await assistantFromEnv(logger);
   const quickstart = await prepareQuickstart({ pool, handlers }, { file, baseUrl, assistant });
   nameAgents(app, await usableAgents(pool, quickstart));
-  process.stdout.write(welcome(quickstart, file, assistant?.model?.name));
+  process.stdout.write(welcome(quickstart, file, await chatLink(quickstart), assistant?.model?.name));
 }
 
 /** Returns the assistant of the environment. Logs a wrong provider instead of failing, because the service works without it. */
@@ -120,7 +126,23 @@ async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
   });
 }
 
-function welcome(quickstart: Quickstart, envFile: string, modelName: string | undefined): string {
+/**
+ * Returns the address of a chat with the guide that needs no sign-in, or of the chat page if the service token of the quickstart is
+ * no longer valid.
+ */
+async function chatLink({ BASE_URL, SERVICE_TOKEN, GUIDE_AGENT_ID: agentId }: Quickstart): Promise<string> {
+  const page = new URL('/chat', BASE_URL).href;
+  const rights = { userId: 'me', agentId, verbs: [...VERBS], expiresInSeconds: LINK_SECONDS };
+  const { token } = await new Spool({ baseUrl: BASE_URL, token: SERVICE_TOKEN }).browserTokens
+    .create(rights)
+    .catch(() => ({ token: null }));
+  return token === null ? page : `${page}/${agentId}#token=${token}`;
+}
+
+const VERBS = ['read', 'send', 'decide', 'upload', 'manage'] as const;
+const LINK_SECONDS = 3_600;
+
+function welcome(quickstart: Quickstart, envFile: string, chat: string, modelName: string | undefined): string {
   const { BASE_URL, ACCESS_TOKEN, AGENT_ID, ASSISTANT_ID } = quickstart;
   const assistant = ASSISTANT_ID && `Assistant (${modelName}): agent ${ASSISTANT_ID}\n`;
   const folder = dirname(envFile);
@@ -133,6 +155,7 @@ Spool is ready at ${BASE_URL}
     -H 'Authorization: Bearer ${ACCESS_TOKEN}' -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ userId: 'me', input })}'
 
+Chat: ${chat}
 Start page: ${new URL('/', BASE_URL).href}
 Console: ${new URL('/console', BASE_URL).href} (sign in with OPERATOR_TOKEN from ${envFile})
 ${forCommands}${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops Spool and keeps the data.

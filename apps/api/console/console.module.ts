@@ -4,7 +4,7 @@ import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
 import { Authenticator, OperatorSessions, RateLimiter } from '#access';
 import { QueueControls, RunQueueModule, SHOWN_QUEUE } from '#run-queue';
-import { DATABASE, LOGGER, type Database, type Logger } from '#platform';
+import { CONFIG, DATABASE, LOGGER, type Config, type Database, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
 import { Callers } from '../http/callers.ts';
 import { BoardRoutes } from './board-routes.ts';
@@ -12,10 +12,16 @@ import { CONSOLE_FOLDER, PageRoutes } from './page-routes.ts';
 import { SessionRoutes } from './session-routes.ts';
 import { StartPage } from './start-page.ts';
 
-/** The start page, the console and the sign-in of operators. Needs the request hooks of ApiModule. */
+/** The start page, the console, the chat and the sign-in of operators. Needs the request hooks of ApiModule. */
 @Module({
   imports: [ApiAccessModule, RunQueueModule],
-  providers: [{ provide: StartPage, inject: [LOGGER], useFactory: (logger: Logger) => new StartPage(logger) }],
+  providers: [
+    {
+      provide: StartPage,
+      inject: [LOGGER, CONFIG],
+      useFactory: (logger: Logger, { CHAT_PAGE }: Config) => new StartPage(logger, CHAT_PAGE === 'on'),
+    },
+  ],
 })
 export class ConsoleModule implements OnModuleInit {
   private readonly routes: { install(fastify: FastifyInstance): void }[];
@@ -31,11 +37,12 @@ export class ConsoleModule implements OnModuleInit {
     @Inject(QueueControls) controls: QueueControls,
     @Inject(LOGGER) logger: Logger,
     @Inject(StartPage) startPage: StartPage,
+    @Inject(CONFIG) { CHAT_PAGE }: Config,
   ) {
     this.routes = [
       new SessionRoutes({ pool, authenticator, sessions, callers, limiter, logger }),
       new BoardRoutes({ queue, controls, callers, limiter, logger }),
-      new PageRoutes(CONSOLE_FOLDER, logger),
+      new PageRoutes(CONSOLE_FOLDER, logger, CHAT_PAGE === 'on'),
       startPage,
     ];
   }

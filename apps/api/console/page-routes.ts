@@ -9,7 +9,9 @@ import { serveFiles } from '../http/static-files.ts';
 import { pageHeaders } from './page-policy.ts';
 
 const PATH = '/console';
+const CHAT_PATH = '/chat';
 const NONCE = '__CSP_NONCE__';
+const CHAT = '__CHAT_PAGE__';
 
 /** The folder of the current build, or of the last build if the sources run. */
 const above = join(import.meta.dirname, '..', '..', '..');
@@ -18,20 +20,23 @@ const DIST = basename(above) === 'dist' ? above : join(above, 'dist');
 /** The folder where the build writes the page. */
 export const CONSOLE_FOLDER = join(DIST, 'apps', 'console');
 
-/** The page of the console. Each of its views has a path below `/console`, so every such path returns the page. */
+/** The page of the console and of the chat. Each of its views has a path below these two, so every such path returns the page. */
 export class PageRoutes {
   private html: Promise<string> | null = null;
 
   constructor(
     private readonly folder: string,
     private readonly logger: Logger,
+    private readonly hasChat = false,
   ) {}
 
   install(fastify: FastifyInstance): void {
     const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
       sendError(this.logger, request, reply, error);
     const handler = (_: FastifyRequest, reply: FastifyReply) => this.answer(reply);
-    for (const url of [PATH, `${PATH}/*`]) fastify.route({ method: ['GET', 'HEAD'], url, errorHandler, handler });
+    for (const path of [PATH, ...(this.hasChat ? [CHAT_PATH] : [])]) {
+      for (const url of [path, `${path}/*`]) fastify.route({ method: ['GET', 'HEAD'], url, errorHandler, handler });
+    }
     // A missing asset is 404: a browser would take the page for a script.
     serveFiles(fastify, this.logger, {
       ...{ prefix: `${PATH}/assets/`, folder: join(this.folder, 'assets'), isHashed: true },
@@ -48,6 +53,7 @@ export class PageRoutes {
     // The policy accepts only styles that carry the nonce, so each response has a new one.
     const nonce = randomBytes(16).toString('base64url');
     const headers = pageHeaders({ style: `'nonce-${nonce}'` });
-    return reply.headers(headers).type('text/html; charset=utf-8').send(html.replaceAll(NONCE, nonce));
+    const page = html.replaceAll(NONCE, nonce).replace(CHAT, this.hasChat ? 'on' : 'off');
+    return reply.headers(headers).type('text/html; charset=utf-8').send(page);
   }
 }

@@ -12,7 +12,7 @@ import { PageRoutes } from './page-routes.ts';
 const SCRIPT = 'export const text = "a script";\n'.repeat(100);
 const FILES: Record<string, string | Buffer> = {
   'index.html':
-    '<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__" /><script src="/console/assets/a-1.js"></script>',
+    '<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__" /><meta name="chat-page" content="__CHAT_PAGE__" /><script src="/console/assets/a-1.js"></script>',
   'assets/a-1.js': SCRIPT,
   'assets/a-1.js.br': brotliCompressSync(SCRIPT),
   'assets/a-1.js.gz': gzipSync(SCRIPT),
@@ -35,9 +35,9 @@ afterAll(async () => {
   await rm(join(folder, '..'), { recursive: true });
 });
 
-async function serve(from: string): Promise<{ fastify: FastifyInstance; origin: string }> {
+async function serve(from: string, hasChat = false): Promise<{ fastify: FastifyInstance; origin: string }> {
   const made = Fastify();
-  new PageRoutes(from, createLogger('silent', 'spec')).install(made);
+  new PageRoutes(from, createLogger('silent', 'spec'), hasChat).install(made);
   return { fastify: made, origin: await made.listen({ port: 0, host: '127.0.0.1' }) };
 }
 
@@ -85,6 +85,20 @@ it('serves the page at every path, with a new CSP nonce each time', async () => 
   expect(nonces.size).toBe(6);
   const head = await get('/runs', {}, 'HEAD');
   expect([head.status, await head.text()]).toEqual([200, '']);
+});
+
+it('serves the chat page, and says so to the console, only if it is on', async () => {
+  const read = async (at: string) => {
+    const pages = await Promise.all(['/console', '/chat', '/chat/01J/01K'].map((path) => fetch(`${at}${path}`)));
+    return {
+      statuses: pages.map(({ status }) => status),
+      isOn: /name="chat-page" content="(\w+)"/.exec(await pages[0]!.text())?.[1],
+    };
+  };
+  expect(await read(origin)).toEqual({ statuses: [200, 404, 404], isOn: 'off' });
+  const chat = await serve(folder, true);
+  expect(await read(chat.origin)).toEqual({ statuses: [200, 200, 200], isOn: 'on' });
+  await chat.fastify.close();
 });
 
 it('lets browsers keep its assets for a year', async () => {

@@ -16,7 +16,10 @@ export interface NamedAgent {
 export class StartPage {
   agents: readonly NamedAgent[] = [];
 
-  constructor(private readonly logger: Logger) {}
+  constructor(
+    private readonly logger: Logger,
+    private readonly hasChat: boolean,
+  ) {}
 
   install(fastify: FastifyInstance): void {
     const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply): void =>
@@ -31,7 +34,7 @@ export class StartPage {
   private answer({ headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
     void reply.header('Vary', 'Accept');
     if (!/\btext\/html\b/.test(headers.accept ?? '')) throw notFound('path');
-    return reply.headers(HEADERS).type('text/html; charset=utf-8').send(render(this.agents));
+    return reply.headers(HEADERS).type('text/html; charset=utf-8').send(render(this.agents, this.hasChat));
   }
 }
 
@@ -46,6 +49,7 @@ code { overflow-wrap: anywhere; }
 
 const HEADERS = pageHeaders({ style: `'sha256-${createHash('sha256').update(STYLE).digest('base64')}'` });
 
+const CHAT = ['chat', 'Chat', 'talk with an agent in the browser'] as const;
 const LINKS = [
   ['console', 'Console', 'Threads, Runs, queues and agents, for operators'],
   ['api/docs', 'API reference', 'read it and try it'],
@@ -53,11 +57,14 @@ const LINKS = [
   ['health/ready', 'Readiness', 'what works and what does not'],
 ] as const;
 
-function render(agents: readonly NamedAgent[]): string {
-  const links = LINKS.map(([href, title, what]) => `<li><a href="${href}">${title}</a>: ${what}</li>`);
+function render(agents: readonly NamedAgent[], hasChat: boolean): string {
+  const links = [...(hasChat ? [CHAT] : []), ...LINKS].map(
+    ([href, title, what]) => `<li><a href="${href}">${title}</a>: ${what}</li>`,
+  );
   const named = agents.map(({ id, name, description }) => {
     const [first = ''] = /^[^.:]+/.exec(description) ?? [];
-    return `<li><b>${escape(name)}</b>: ${escape(first)}<br><code>${escape(id)}</code></li>`;
+    const title = hasChat ? `<a href="chat/${escape(id)}">${escape(name)}</a>` : `<b>${escape(name)}</b>`;
+    return `<li>${title}: ${escape(first)}<br><code>${escape(id)}</code></li>`;
   });
   return `<!doctype html>
 <html lang="en">

@@ -175,6 +175,7 @@ const requests = {
     // Not a valid key, because everyone knows it.
     'k1:<openssl rand -base64 32>',
   ),
+  CHAT_PAGE: api('on: serves the page /chat, where operators, and people with a link, chat with Agents.', onOff),
   COMPATIBILITY_FIELDS: api(
     'on: accepts and returns the field names of older descriptions too (docs/api/compatibility.md).',
     onOff,
