@@ -176,7 +176,9 @@ describe('standalone', () => {
     const { baseUrl, token } = await caller();
     const start = await fetch(new URL('/', baseUrl), { headers: { accept: 'text/html' } });
     const page = await start.text();
-    expect(page).toContain(`<b>guide</b>: A scripted guide to Spool, without a model<br><code>${agentId}</code>`);
+    const link = `<a href="chat/${agentId}">guide</a>`;
+    expect(page).toContain(`${link}: A scripted guide to Spool, without a model<br><code>${agentId}</code>`);
+    expect((await fetch(new URL(`/chat/${agentId}`, baseUrl))).status).toBe(200);
     expect(page).not.toMatch(/spool_(pat|svc|op|bt)_/);
     const client = new Spool({ baseUrl, token });
     const tour = await client.agent(agentId).send('Show me what you can do', { userId: 'me' });

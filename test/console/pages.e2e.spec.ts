@@ -37,7 +37,7 @@ describeInBrowser('each page of the console', () => {
     ['run-waiting', () => `/runs/${runs.waiting.runId}`, row('Timeline of the Run', /Running/)],
     ['confirmations', () => '/confirmations', text('send_note')],
     ['threads', () => '/threads', row('Threads', /Forecast of the rain/)],
-    ['thread', () => `/threads/${runs.completed.threadId}`, text(/completed after/)],
+    ['thread', () => `/threads/${runs.completed.threadId}`, text(/You said: .*Forecast of the rain/)],
     ['thread-long', () => `/threads/${runs.long.threadId}`, text(/Latest 1,000 entries/)],
     ['thread-running', () => `/threads/${runs.running.threadId}`, text('Streaming')],
     ['thread-runs', () => `/threads/${runs.cancelled.threadId}?tab=runs`, row('Runs of this Thread', /Cancelled/)],
