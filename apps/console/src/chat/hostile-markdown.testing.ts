@@ -123,6 +123,13 @@ const SHAPES = {
   'many headings': 'a\n=\n'.repeat(490),
   'more headings': 'a\n=\n'.repeat(20_000),
   'many blocks': 'a\n\n'.repeat(20_000),
+  'table of millions of empty cells': `${'|a'.repeat(2_000)}\n${'|-'.repeat(2_000)}\n${'|\n'.repeat(2_900)}`,
+  'table of millions of empty cells in a quote': `> ${'|a'.repeat(2_000)}\n> ${'|-'.repeat(2_000)}\n${'> |\n'.repeat(2_900)}`,
+  'many unclosed instructions': `a ${'<?'.repeat(49_000)}`,
+  'many unclosed comments': 'a <!--b '.repeat(12_000),
+  'many unclosed tags': 'a <b c="'.repeat(12_000),
+  'long address by many references': `${'[x][r]\n\n'.repeat(1_400)}[r]: https://evil.example/${'x'.repeat(80_000)}`,
+  'very deep indent': `- a\n${' '.repeat(50_000)}- b`,
   'longer than the limit': 'x **y** ![alt](https://evil.example)\n\n'.repeat(4_000),
 };
 

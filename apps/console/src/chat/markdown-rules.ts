@@ -14,8 +14,11 @@ export interface MarkdownNode {
 const MAX_SIZE = { chars: 100_000, lines: 3_000, marks: 3_000 };
 /** While text streams in, a larger block is plain text, because each delta parses the last block again. */
 const MAX_STREAMING_SIZE = { chars: 20_000, lines: 1_000, marks: 1_500 };
-/** More marks of containers (quote, list, footnote) at the start of a line would exhaust the parser's stack. */
-const TOO_DEEP = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])|\[\^[^\]\s]+\]:)){33}/m;
+/** The marks (quote, list, footnote) or the indent of a line that is in too many containers for the parser's stack. */
+const TOO_DEEP = /^(?:(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])|\[\^[^\]\s]+\]:)){33}|[ \t]{200})/m;
+/** The columns of a table are counted in the line below its head. Short rows are filled up to that number. */
+const BELOW_HEAD = /^(?=[^-\r\n]*-)[ \t>|:*+.)\d-]*\|[ \t|:-]*$/gm;
+const MAX_CELLS = 50_000;
 /** Marks of emphasis and links. */
 const INLINE_MARK = /[*~[\]]|(?<!\w)_|_(?!\w)/g;
 const LINE_END = /\r\n?|\n/;
@@ -26,7 +29,24 @@ export function isParsable(text: string, isStreaming: boolean): boolean {
   if (text.length > chars || text.split(LINE_END).length > lines || TOO_DEEP.test(text)) return false;
   const paragraphs = text.split(/(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)/);
   const squares = paragraphs.map((paragraph) => (paragraph.match(INLINE_MARK)?.length ?? 0) ** 2);
-  return squares.reduce((sum, square) => sum + square, 0) <= marks ** 2;
+  return sum(squares) <= marks ** 2 && sum(paragraphs.map(cellsOf)) <= MAX_CELLS;
+}
+
+/** Returns how many cells the table of a paragraph has at most. */
+function cellsOf(paragraph: string): number {
+  const columns = (paragraph.match(BELOW_HEAD) ?? []).map((line) => line.split('|').length);
+  return columns.length === 0 ? 0 : Math.max(...columns) * paragraph.split(LINE_END).length;
+}
+
+const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0);
+
+/**
+ * A plugin of remark that reads HTML as text. The parser's rules for HTML would only hide addresses and Markdown in it, and their
+ * time grows with the square of the number of unclosed tags.
+ */
+export function remarkHtmlAsText(this: { data: () => { micromarkExtensions?: unknown[] } }): void {
+  const data = this.data();
+  data.micromarkExtensions = [...(data.micromarkExtensions ?? []), { disable: { null: ['htmlFlow', 'htmlText'] } }];
 }
 
 /** Removes the characters that change the direction of text, because they can make code and names read as others. */
@@ -77,9 +97,12 @@ export interface SafeLink {
 
 const MAILBOX = /^[\w.+-]+@[\w.-]+$/;
 
+/** Longer addresses make no link. A reference repeats its address in each link. Characters. */
+const MAX_ADDRESS = 2_000;
+
 /** Returns the link that an address may become. Undefined for relative addresses, credentials and other schemes. */
 export function safeLink(address: string): SafeLink | undefined {
-  if (!URL.canParse(address)) return undefined;
+  if (address.length > MAX_ADDRESS || !URL.canParse(address)) return undefined;
   const { protocol, username, password, host, pathname, href } = new URL(address);
   // Without its query, which could add hidden recipients and a text.
   if (protocol === 'mailto:')

@@ -3,7 +3,16 @@ import ReactMarkdown, { type Components, type ExtraProps, type Options } from 'r
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
 import { useCopy } from '../components/copy.ts';
-import { ELEMENTS, isAddress, isParsable, rehypeClean, safeLink, textOf, withoutDirections } from './markdown-rules.ts';
+import {
+  ELEMENTS,
+  isAddress,
+  isParsable,
+  rehypeClean,
+  remarkHtmlAsText,
+  safeLink,
+  textOf,
+  withoutDirections,
+} from './markdown-rules.ts';
 import { splitBlocks } from './split-blocks.ts';
 import classes from './markdown.module.css';
 
@@ -17,7 +26,7 @@ interface MarkdownProps {
  * A text of a model as safe Markdown: no HTML, no remote content, and links that show where they lead. HTML appears as text.
  *
  * While the text streams in, only its last block is parsed again. References across blocks work once it is complete. Code has no
- * syntax highlighting. A text that is too long or too deep to parse appears as it is (`isParsable`).
+ * syntax highlighting. A text that the parser refuses, or that is too long or too deep for it, appears as it is (`isParsable`).
  */
 export function Markdown({ text, isStreaming }: MarkdownProps) {
   const blocks = useMemo(() => (isStreaming ? splitBlocks(text) : [text]), [text, isStreaming]);
@@ -36,10 +45,16 @@ interface BlockProps extends MarkdownProps {
 }
 
 const Block = memo(function Block({ text, isStreaming, isLast }: BlockProps) {
-  if (!isParsable(text, isStreaming)) return <div className={classes.plain}>{withoutDirections(text)}</div>;
+  const plain = <div className={classes.plain}>{withoutDirections(text)}</div>;
+  if (!isParsable(text, isStreaming)) return plain;
   const isOpen = isStreaming && isLast;
-  // Incomplete links become text.
-  return <ReactMarkdown {...options}>{isOpen ? remend(text, { linkMode: 'text-only' }) : text}</ReactMarkdown>;
+  try {
+    // Called, so that an error of the parser can be caught. Incomplete links become text.
+    return ReactMarkdown({ ...options, children: isOpen ? remend(text, { linkMode: 'text-only' }) : text });
+  } catch (error) {
+    reportError(error);
+    return plain;
+  }
 });
 
 type Props = ExtraProps & { children?: ReactNode };
@@ -91,7 +106,7 @@ function CodeBlock({ node }: Props) {
 
 function Table({ children }: Props) {
   return (
-    <div className={classes.scroll} role="region" aria-label="Table" tabIndex={0}>
+    <div className={classes.scroll} role="group" aria-label="Table" tabIndex={0}>
       <table>{children}</table>
     </div>
   );
@@ -119,7 +134,7 @@ const options: Options = {
   allowedElements: ELEMENTS,
   components,
   rehypePlugins: [rehypeClean],
-  remarkPlugins: [remarkGfm],
+  remarkPlugins: [remarkGfm, remarkHtmlAsText],
   unwrapDisallowed: true,
   urlTransform: (address) => safeLink(address)?.href,
 };

@@ -115,6 +115,13 @@ test.each([
   ],
   ['an image without a host is a note', '![](data:image/png,x)', '<p><span class="image">Image not loaded</span></p>'],
   ['HTML is text', 'a <b>c</b>', '<p>a &lt;b&gt;c&lt;/b&gt;</p>'],
+  ['Markdown in HTML is Markdown', '<p>\n*a*', '<p>&lt;p&gt;\n<em>a</em></p>'],
+  ['a long address makes no link', `[x](https://example.com/${'a'.repeat(2_000)})`, '<p>x</p>'],
+  [
+    'a table of too many cells is plain text',
+    `|a${'|b'.repeat(99)}\n${'|-'.repeat(100)}\n${'|c\n'.repeat(500)}`,
+    `<div class="plain">|a${'|b'.repeat(99)}\n${'|-'.repeat(100)}\n${'|c\n'.repeat(500)}</div>`,
+  ],
   ['headings are two levels deeper', '# a\n\n##### b', '<h3>a</h3>\n<h6>b</h6>'],
   [
     'footnotes have no ids and no links',
@@ -129,7 +136,7 @@ test.each([
   [
     'tables scroll',
     '| a |\n|--:|',
-    '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table><thead><tr><th data-align="right">a</th></tr></thead></table></div>',
+    '<div class="scroll" role="group" aria-label="Table" tabindex="0"><table><thead><tr><th data-align="right">a</th></tr></thead></table></div>',
   ],
   [
     'code has its language and a button',
@@ -167,7 +174,7 @@ Some **bold *and* italic** with \`code\`, ~~old~~ and [a link](https://good.exam
 | ![x](https://evil.example/t) | https://good.example |
 
 - [x] done
-- [ ] open <img src="https://evil.example/h">
+- [ ] open <img src="https://good.example" onerror="alert(1)">
 
 > [reference][r]
 

@@ -19,7 +19,7 @@ const closes = (line: string, fence: string): boolean =>
   /^ {0,3}(`+|~+) *$/.exec(line)?.[1]?.startsWith(fence) === true;
 
 interface Position {
-  /** Where the content of the current list item begins. 0 outside of a list. */
+  /** The column where the content of the current list item begins. 0 outside of a list. */
   column: number;
   /** The mark of the open fence. */
   fence: string | undefined;
@@ -55,7 +55,7 @@ const isStart = (line: string, { column, fence }: Position): boolean =>
  * block, or joins an item to a list before it.
  *
  * Splits at a blank line if the next line begins at column 0 and continues neither a fence nor a list. It knows no definitions of
- * links and footnotes and no HTML, which may refer or extend across blocks.
+ * links and footnotes, which may be used in other blocks.
  */
 export function splitBlocks(text: string): string[] {
   const starts: number[] = [];
