@@ -15,6 +15,20 @@ function together(texts: string[]): string[] {
   return [...groups.map((group) => group.join('\n\n')), ...texts.filter((text) => !isShort(text))];
 }
 
+const SCRIPT = Buffer.from('<script>alert(1)</script>');
+/** What the dialog shows of each file. */
+const SHOWN_FILE = /alert|cannot be shown/;
+/** Each is opened in the page. The service does not accept slashes. */
+const FILE_NAMES = [
+  '<svg onload=alert(1)>.html',
+  '"><iframe srcdoc="<script>alert(1)<&script>">.md',
+  "javascript:alert('1').txt",
+  '![x](https:evil.example).md',
+  '\u202egnp.exe.txt',
+  'picture" onerror="alert(1).png',
+  '%2e%2e%2fconsole%2fsession.json',
+];
+
 /** The page `/chat`, on an Agent that does what the words with a slash ask for. */
 describeInBrowser('the chat page', () => {
   const browser = useBrowser();
@@ -41,10 +55,11 @@ describeInBrowser('the chat page', () => {
 
   const VERBS = ['read', 'send', 'decide', 'upload', 'manage'];
 
+  const rightsOf = (userId: string) => ({ userId, agentId: system.agentId, verbs: VERBS });
+
   /** Returns the path of a link for a person without a session. */
   async function linkOf(userId: string, threadId = ''): Promise<string> {
-    const rights = { userId, agentId: system.agentId, verbs: VERBS };
-    const { body } = await send<{ token: string }>(service, 'POST', '/browser-tokens', rights);
+    const { body } = await send<{ token: string }>(service, 'POST', '/browser-tokens', rightsOf(userId));
     return `/chat/${system.agentId}${threadId && `/${threadId}`}#token=${body.token}`;
   }
 
@@ -151,6 +166,15 @@ describeInBrowser('the chat page', () => {
       await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
       await link('Renamed').waitFor();
 
+      // What was typed waits for the user.
+      await field(page).fill('Not sent yet');
+      await link('Second subject').click();
+      await says(page, 'You said: Second subject').waitFor();
+      expect(await field(page).inputValue()).toBe('');
+      await link('New chat').click();
+      await page.getByRole('heading', { name: 'echo' }).waitFor();
+      expect(await field(page).inputValue()).toBe('Not sent yet');
+
       await page.getByLabel('Filter by title').fill('renam');
       await link('Second subject').waitFor({ state: 'detached' });
       await button(page, 'Actions for Renamed').click();
@@ -216,9 +240,10 @@ describeInBrowser('the chat page', () => {
     const threadId = await begin('mallory', 'Begin');
     const path = `/threads/${threadId}/events`;
     // Within what the API accepts.
-    const texts = together(HOSTILE.map(({ text }) => text.replaceAll('\0', '').slice(0, 100_000)));
+    const texts = together(HOSTILE.map(({ text }) => text.replaceAll('\0', '').slice(0, 99_000)));
     for (const text of texts) {
-      const body = { events: [{ type: 'user_message', text }] };
+      // A block of its own in the answer, which repeats it.
+      const body = { events: [{ type: 'user_message', text: `\n\n${text}` }] };
       // Refused while the Run before is active.
       const isTaken = async () => {
         const { status, body: answer } = await send(service, 'POST', path, body);
@@ -242,21 +267,45 @@ describeInBrowser('the chat page', () => {
         return (await answers(page).count()) === texts.length + 1 && (await button(page, 'Stop').count()) === 0;
       };
       await eventually(isShown, { what: 'all answers are complete', timeoutMs: 90_000 });
+      const chooser = page.waitForEvent('filechooser');
+      await button(page, 'Attach files').click();
+      await (await chooser).setFiles(FILE_NAMES.map((name) => ({ name, mimeType: 'text/html', buffer: SCRIPT })));
+      await eventually(async () => (await button(page, /^Remove /).count()) === FILE_NAMES.length, {
+        what: 'all are attached',
+      });
+      await say(page, 'Look');
+      await eventually(async () => (await button(page, /^Open /).count()) === FILE_NAMES.length, {
+        what: 'all are sent',
+      });
+      for (const open of await button(page, /^Open /).all()) {
+        await open.click();
+        await page.getByRole('dialog').getByText(SHOWN_FILE).last().waitFor();
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      }
       expect(foreign).toEqual([]);
-      expect(
-        await page.locator('[data-role] :is(script, iframe, object, embed, svg, form, [onerror], [onload])').count(),
-      ).toBe(0);
+      // Buttons have pictures of their own.
+      const forbidden = 'script, iframe, object, embed, svg:not(button *), form, [onerror], [onload]';
+      expect(await page.locator(`[data-role] :is(${forbidden})`).count()).toBe(0);
     });
   }, 180_000);
 
-  test('says that a link has expired', async () => {
+  test('a link that is expired, left, or of another agent', async () => {
     await browser.visit({ screen: 'narrow', baseUrl: service.baseUrl }, async ({ page, allow, look }) => {
       allow(/401/);
       await page.goto(`/chat/${system.agentId}#token=spool_bt_a.b.c`);
       await page.getByRole('heading', { name: 'This link' }).waitFor();
       await look('chat-expired');
-      await button(page, 'Sign in as an operator').click();
+      // A new link, pasted into the same tab, changes only the fragment.
+      await page.goto(await linkOf('ada'));
+      await button(page, 'Account: ada').click();
+      await page.getByRole('menuitem', { name: 'Leave this link' }).click();
       await page.getByLabel('Operator token').waitFor();
+      const { body } = await send<{ token: string }>(service, 'POST', '/browser-tokens', rightsOf('ada'));
+      await page.goto(`/chat/${system.agentId.replace(/.$/, '0')}#token=${body.token}`);
+      await page.getByRole('heading', { name: 'This link is for another agent' }).waitFor();
+      await page.getByRole('link', { name: 'Open the agent of the link' }).click();
+      await page.getByRole('heading', { name: 'echo' }).waitFor();
     });
   }, 60_000);
 
@@ -266,6 +315,17 @@ describeInBrowser('the chat page', () => {
       await page.goto(`/console/agents/${system.agentId}`);
       await page.getByRole('link', { name: 'Chat with this agent' }).click();
       await page.getByRole('heading', { name: 'echo' }).waitFor();
+
+      // Nobody is led into the chats of another user without a question.
+      const link = await linkOf('mallory');
+      await page.goto(link);
+      await button(page, 'Stay on call').click();
+      await button(page, 'Account: on call').waitFor();
+      await page.goto(link);
+      await button(page, 'Chat as mallory').click();
+      await button(page, 'Account: mallory').waitFor();
+      await page.reload();
+      await button(page, 'Account: mallory').waitFor();
     });
   }, 60_000);
 });

@@ -28,7 +28,7 @@ export function useSigning(): { signIn: (token: string) => Promise<void>; signOu
   // What was read is not for whoever sits here next.
   const become = async (session: Session | null): Promise<void> => {
     await setSession(queries, session);
-    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+    forgetAnswers(queries);
   };
   return {
     signIn: async (token) => become(await signIn(token)),
@@ -37,6 +37,11 @@ export function useSigning(): { signIn: (token: string) => Promise<void>; signOu
       await become(null);
     },
   };
+}
+
+/** Removes all that was read, but for who is signed in. */
+export function forgetAnswers(queries: QueryClient): void {
+  queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }
 
 /** An answer that is still under way tells of the session before: it would bring that back. */

@@ -1,7 +1,7 @@
 import { Spool } from '#client';
 import { post } from '../api/client.ts';
 
-/** Whom the page talks as, and with which Agent. */
+/** The client with a token of one user, and the Agent that the user talks with. */
 export interface Access {
   client: Spool;
   agentId: string;
@@ -15,19 +15,24 @@ export interface Link {
   userId: string;
   /** The only Agent that the token may use; null: the address names it. */
   agentId: string | null;
+  /** Whether the tab does not keep it yet. It is still in the address then. */
+  isNew: boolean;
 }
 
 const baseUrl = `${window.location.origin}/api/v1`;
 
 /** The access of the signed-in operator. The service creates each token behind the session. */
 export function operatorAccess(agentId: string): Access {
-  const create = () => post('/chat-tokens', { body: { agentId } });
-  let newest: ReturnType<typeof create> | undefined;
-  const getToken = () => (newest = create());
+  let userId: string | undefined;
+  const getToken = async () => {
+    const created = await post('/chat-tokens', { body: { agentId } });
+    ({ userId } = created);
+    return created;
+  };
   return {
     client: new Spool({ baseUrl, getToken }),
     agentId,
-    userId: async () => (await (newest ?? getToken())).userId,
+    userId: async () => userId ?? (await getToken()).userId,
   };
 }
 
@@ -37,31 +42,35 @@ export function linkAccess({ token, userId }: Link, agentId: string): Access {
 
 const KEPT_AS = 'spool-chat-token';
 
-/**
- * Returns the link that opened this tab; null for operators. Removes the token from the address, so that it is neither copied nor
- * kept in the history.
- */
-export function takeLink(): Link | null {
+/** Returns the link that opened this tab, or the one that the tab keeps; null for operators. */
+export function readLink(): Link | null {
   const given = new URLSearchParams(window.location.hash.slice(1)).get('token');
-  if (given !== null) {
-    sessionStorage.setItem(KEPT_AS, given);
-    window.history.replaceState(null, '', window.location.pathname);
-  }
   const token = given ?? sessionStorage.getItem(KEPT_AS);
-  return token === null ? null : parseLink(token);
+  return token === null ? null : { token, ...readClaims(token), isNew: given !== null };
 }
 
-export const forgetLink = (): void => sessionStorage.removeItem(KEPT_AS);
+/** Keeps the link for this tab. Removes the token from the address, so that it is neither copied nor kept in the history. */
+export function keepLink({ token }: Link): void {
+  sessionStorage.setItem(KEPT_AS, token);
+  removeFragment();
+}
+
+export function forgetLink(): void {
+  sessionStorage.removeItem(KEPT_AS);
+  removeFragment();
+}
+
+const removeFragment = (): void => window.history.replaceState(null, '', window.location.pathname);
 
 /** Reads the claims without verifying them: the service does. */
-function parseLink(token: string): Link {
+function readClaims(token: string): Pick<Link, 'userId' | 'agentId'> {
   try {
     const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');
     const bytes = Uint8Array.from(atob(payload), (character) => character.charCodeAt(0));
     const { sub, agent } = JSON.parse(new TextDecoder().decode(bytes)) as { sub: string; agent?: string };
-    return { token, userId: sub, agentId: agent ?? null };
+    return { userId: sub, agentId: agent ?? null };
   } catch {
     // The service says what is wrong with it.
-    return { token, userId: '', agentId: null };
+    return { userId: '', agentId: null };
   }
 }

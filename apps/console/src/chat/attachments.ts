@@ -51,7 +51,13 @@ export class DraftAttachments implements AttachmentAdapter {
     if (draft?.draftId) await this.client.files.delete(draft.draftId);
   }
 
+  /** Refuses a file that was not uploaded, so that no message goes without it: text and files return to the field. */
   async send(attachment: PendingAttachment) {
+    if (!this.drafts.get(attachment.id)?.draftId) {
+      const error = new Error(`${attachment.name} was not uploaded. Remove it, or attach it again.`);
+      reportFailure(error);
+      throw error;
+    }
     return { ...attachment, status: { type: 'complete' as const }, content: [] };
   }
 }

@@ -9,9 +9,14 @@ export interface ChatAgent {
 }
 
 /** Returns the Agents that an operator can talk to, by name. */
-export function useChatAgents(): { agents: ChatAgent[] | undefined; error: Error | null } {
-  const { data, error } = useQuery({ queryKey: ['chat agents'], queryFn: readAgents });
-  return { agents: data, error };
+export function useChatAgents(): Read & { agents: ChatAgent[] | undefined } {
+  const { data, error, refetch } = useQuery({ queryKey: ['chat agents'], queryFn: readAgents });
+  return { agents: data, error, retry: () => void refetch() };
+}
+
+interface Read {
+  error: Error | null;
+  retry: () => void;
 }
 
 async function readAgents(): Promise<ChatAgent[]> {
@@ -33,7 +38,10 @@ const PAGE = 100;
 const MAX_AGENTS = 500;
 
 /** Reads an Agent with a token that may use it. */
-export function useLinkedAgent(client: Spool, agentId: string): { agent: ChatAgent | undefined; error: Error | null } {
-  const { data, error } = useQuery({ queryKey: ['chat agent', agentId], queryFn: () => client.agent(agentId).get() });
-  return { agent: data, error };
+export function useLinkedAgent(client: Spool, agentId: string): Read & { agent: ChatAgent | undefined } {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['chat agent', agentId],
+    queryFn: () => client.agent(agentId).get(),
+  });
+  return { agent: data, error, retry: () => void refetch() };
 }

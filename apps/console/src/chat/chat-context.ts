@@ -1,7 +1,7 @@
 import { createContext, use } from 'react';
 import type { Decision } from '#client';
 
-/** What a message's buttons do. Stays the same object while messages change, so that unchanged rows do not render again. */
+/** The actions of a message's buttons. The object stays the same while messages change, so that unchanged rows do not render again. */
 export interface ChatActions {
   decide: (requestId: string, decision: Decision) => Promise<void>;
   retry: (runId: string) => Promise<unknown>;

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { ActionIcon, Button, Group, Menu, NavLink, SegmentedControl, Stack, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import {
@@ -18,13 +18,16 @@ import { Dialog } from '../components/dialog.tsx';
 import { Empty, ErrorNote, Loading } from '../components/query-state.tsx';
 import type { Access } from './access.ts';
 import classes from './chat.module.css';
+import { withoutDirections } from './markdown-rules.ts';
 
-/** The key of the lists of chats, for those who change one. */
+/** The query key of the lists of chats. */
 export const CHATS = 'chats';
 
 /** How often the list is read again while the page is visible. Milliseconds. */
 const READ_EVERY_MS = 15_000;
 const PAGE = 100;
+/** The filter loads so many chats by itself. */
+const MAX_FILTERED = 1_000;
 
 interface Props {
   access: Access;
@@ -33,7 +36,7 @@ interface Props {
   onFollow: () => void;
 }
 
-/** The chats of one person with one Agent, the last changed first. */
+/** The chats of one user with one Agent. The chat that changed last comes first. */
 export function ChatList({ access: { client, agentId }, threadId, onFollow }: Props) {
   const [wanted, setWanted] = useState('');
   const [archived, setArchived] = useState<'false' | 'true'>('false');
@@ -46,9 +49,14 @@ export function ChatList({ access: { client, agentId }, threadId, onFollow }: Pr
     refetchInterval: READ_EVERY_MS,
   });
   const chats = data?.pages.flatMap(({ threads }) => threads);
+  const isFiltered = wanted.trim() !== '';
+  const mayLoad = isFiltered && hasNextPage && !isFetchingNextPage && (chats?.length ?? 0) < MAX_FILTERED;
+  useEffect(() => {
+    if (mayLoad) void fetchNextPage();
+  }, [mayLoad, fetchNextPage]);
   const shown = chats?.filter((chat) => titleOf(chat).toLowerCase().includes(wanted.trim().toLowerCase()));
   return (
-    <Stack gap="xs" className={classes.list}>
+    <Stack gap="xs">
       <Button component={Link} href={`/${agentId}`} leftSection={<IconPlus size={14} />} onClick={onFollow}>
         New chat
       </Button>
@@ -71,7 +79,7 @@ export function ChatList({ access: { client, agentId }, threadId, onFollow }: Pr
       />
       {error && <ErrorNote error={error} />}
       {shown === undefined && !error && <Loading />}
-      {shown?.length === 0 && <Empty>{wanted === '' ? 'No chats.' : 'No title contains this text.'}</Empty>}
+      {shown?.length === 0 && <Empty>{!isFiltered ? 'No chats.' : 'No title contains this text.'}</Empty>}
       <ul className={classes.chats}>
         {shown?.map((chat) => (
           <li key={chat.id}>
@@ -88,7 +96,7 @@ export function ChatList({ access: { client, agentId }, threadId, onFollow }: Pr
   );
 }
 
-const titleOf = ({ title }: Pick<ThreadSummary, 'title'>): string => title ?? 'Untitled chat';
+const titleOf = ({ title }: Pick<ThreadSummary, 'title'>): string => withoutDirections(title ?? 'Untitled chat');
 
 interface ChatLinkProps {
   chat: ThreadSummary;
@@ -122,18 +130,19 @@ function ChatLink({ chat, client, isOpen, isArchived, onFollow }: ChatLinkProps)
         // Mantine's is too pale on its own background.
         styles={{ description: { color: 'inherit', opacity: 1 } }}
       />
-      <ChatMenu {...{ chat, client, isOpen, isArchived }} />
+      <ChatMenu {...{ chat, client, isArchived }} />
     </Group>
   );
 }
 
-function ChatMenu({ chat, client, isOpen, isArchived }: Omit<ChatLinkProps, 'onFollow'>) {
+function ChatMenu({ chat, client, isArchived }: Omit<ChatLinkProps, 'onFollow' | 'isOpen'>) {
   const [, navigate] = useLocation();
   const [renaming, { open, close }] = useDisclosure(false);
   const thread = client.thread(chat.id);
   const title = titleOf(chat);
   const leave = (): void => {
-    if (isOpen) navigate(`/${chat.agent_id}`);
+    // Another chat may be open by now.
+    if (window.location.pathname === `/chat/${chat.agent_id}/${chat.id}`) navigate(`/${chat.agent_id}`);
   };
   const archive = useAction(() => (isArchived ? thread.unarchive() : thread.archive()), {
     done: isArchived ? 'Chat restored.' : 'Chat archived.',
@@ -178,12 +187,13 @@ function ChatMenu({ chat, client, isOpen, isArchived }: Omit<ChatLinkProps, 'onF
 
 function RenameDialog({ chat, client, close }: { chat: ThreadSummary; client: Spool; close: () => void }) {
   const [title, setTitle] = useState(chat.title ?? '');
-  const rename = useAction(() => client.thread(chat.id).setTitle(title.trim() === '' ? null : title.trim()), {
-    done: 'Chat renamed.',
-  });
+  const setNew = async (): Promise<true> => {
+    await client.thread(chat.id).setTitle(title.trim() === '' ? null : title.trim());
+    return true;
+  };
+  const rename = useAction(setNew, { done: 'Chat renamed.' });
   const submit = async (): Promise<void> => {
-    await rename.act();
-    close();
+    if (await rename.act()) close();
   };
   return (
     <Dialog

@@ -1,19 +1,24 @@
-import type { FormEvent } from 'react';
-import { AttachmentPrimitive, ComposerPrimitive, useAuiState } from '@assistant-ui/react';
+import { useEffect, useRef, type FormEvent } from 'react';
+import { AttachmentPrimitive, ComposerPrimitive, useAui, useAuiState } from '@assistant-ui/react';
 import { ActionIcon, Button, Group, Progress, Text } from '@mantine/core';
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled, IconX } from '@tabler/icons-react';
 import { BusyButton } from './busy-button.tsx';
 import classes from './chat.module.css';
+import { withoutDirections } from './markdown-rules.ts';
 
 interface Props {
   /** Stops the active Run; null if none is active. */
   stop: (() => Promise<void>) | null;
   /** Why nothing can be sent; null if something can. */
   closed: string | null;
+  /** What was typed and not sent, by place. */
+  unsent: Map<string, string>;
+  place: string;
 }
 
-/** The field for the next message. Enter sends; Shift and Enter begin a new line; Escape stops the answer. */
-export function Composer({ stop, closed }: Props) {
+/** The field for the next message. Enter sends, Shift+Enter starts a new line, and Escape stops the answer. */
+export function Composer({ stop, closed, unsent, place }: Props) {
+  useUnsent(unsent, place);
   const isBlank = useAuiState(({ composer }) => composer.text.trim() === '');
   const canSend = useAuiState(({ composer }) => composer.canSend) && !isBlank;
   // Files alone are no message.
@@ -32,6 +37,8 @@ export function Composer({ stop, closed }: Props) {
         minRows={1}
         maxRows={8}
         autoFocus
+        // The focus may be on a button of a message.
+        unstable_focusOnRunStart={false}
         disabled={closed !== null}
         unstable_insertNewlineOnTouchEnter
       />
@@ -55,14 +62,33 @@ export function Composer({ stop, closed }: Props) {
   );
 }
 
+/** Keeps what is typed while another chat is open. */
+function useUnsent(unsent: Map<string, string>, place: string): void {
+  const aui = useAui();
+  const text = useAuiState(({ composer }) => composer.text);
+  const kept = useRef(unsent.get(place));
+  useEffect(() => {
+    if (kept.current) aui.composer.setText(kept.current);
+    // Only once. Later, the field knows better.
+    kept.current = undefined;
+  }, [aui]);
+  useEffect(() => void unsent.set(place, text), [unsent, place, text]);
+}
+
 function AttachmentChip() {
   const name = useAuiState(({ attachment }) => attachment.name);
   const progress = useAuiState(({ attachment: { status } }) => (status.type === 'running' ? status.progress : null));
+  const hasFailed = useAuiState(({ attachment: { status } }) => status.type === 'incomplete');
   return (
-    <AttachmentPrimitive.Root className={classes.attachment}>
+    <AttachmentPrimitive.Root className={classes.attachment} data-failed={hasFailed || undefined}>
       <Text size="xs" truncate>
-        {name}
+        {withoutDirections(name)}
       </Text>
+      {hasFailed && (
+        <Text size="xs" c="red">
+          Not uploaded
+        </Text>
+      )}
       {progress !== null && <Progress value={100 * progress} size="xs" w={60} aria-label={`Uploading ${name}`} />}
       <AttachmentPrimitive.Remove asChild>
         <ActionIcon size="xs" aria-label={`Remove ${name}`}>

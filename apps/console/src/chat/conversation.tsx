@@ -26,16 +26,18 @@ interface Props {
   access: Access;
   agent: ChatAgent | undefined;
   threadId: string | null;
-  onCreated: (threadId: string) => void;
+  onCreated: (threadId: string, isShown: boolean) => void;
+  /** What was typed and not sent, by Thread, or by Agent for a new chat. */
+  unsent: Map<string, string>;
 }
 
 /** A Thread with the field for the next message. Without a Thread, the first message makes one. */
-export function Conversation({ access, agent, threadId, onCreated }: Props) {
+export function Conversation({ access, agent, threadId, onCreated, unsent }: Props) {
   const thread = useThread(threadId);
   const { run, isActive, questions, decide, retry, interrupt } = thread;
   const runtime = useChatRuntime({ access, thread, threadId, onCreated });
   const actions = useMemo(() => ({ decide, retry }), [decide, retry]);
-  const isLoading = threadId !== null && !thread.caughtUp && thread.messages.length === 0 && thread.status !== 'ended';
+  const isLoading = threadId !== null && !thread.caughtUp && thread.status !== 'ended';
   return (
     <AssistantRuntimeProvider runtime={runtime}>
       <ActionsContext value={actions}>
@@ -48,7 +50,7 @@ export function Conversation({ access, agent, threadId, onCreated }: Props) {
                 role="region"
                 aria-label="Conversation"
               >
-                {isLoading ? <Loading /> : <Messages />}
+                <Messages isLoading={isLoading} />
                 {threadId === null && <Greeting agent={agent} />}
                 {run?.status === 'queued' && <Waiting />}
               </ThreadPrimitive.Viewport>
@@ -60,6 +62,8 @@ export function Conversation({ access, agent, threadId, onCreated }: Props) {
                 </ThreadPrimitive.ScrollToBottom>
                 <Connection view={thread} />
                 <Composer
+                  unsent={unsent}
+                  place={threadId ?? access.agentId}
                   stop={isActive ? interrupt : null}
                   closed={thread.status === 'ended' ? 'This chat is closed.' : null}
                 />
@@ -75,14 +79,16 @@ export function Conversation({ access, agent, threadId, onCreated }: Props) {
 }
 
 /** Rendered when messages come or go. A row is rendered when its own message changes. */
-const Messages = memo(function Messages() {
+const Messages = memo(function Messages({ isLoading }: { isLoading: boolean }) {
   const aui = useAui();
   const hasEarlier = useAuiState(({ thread }) => thread.hasEarlier);
-  const isLoading = useAuiState(({ thread }) => thread.isLoadingEarlier);
+  const isLoadingEarlier = useAuiState(({ thread }) => thread.isLoadingEarlier);
+  const isEmpty = useAuiState(({ thread }) => thread.messages.length === 0);
+  if (isLoading && isEmpty) return <Loading />;
   return (
     <>
       {hasEarlier && (
-        <Button variant="subtle" loading={isLoading} onClick={() => void aui.thread.loadEarlier()}>
+        <Button variant="subtle" loading={isLoadingEarlier} onClick={() => void aui.thread.loadEarlier()}>
           Earlier messages
         </Button>
       )}

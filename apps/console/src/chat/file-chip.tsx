@@ -9,11 +9,12 @@ import { reportFailure } from '../components/action.ts';
 import { shortenId } from '../components/format.ts';
 import { ErrorNote, Loading } from '../components/query-state.tsx';
 import classes from './chat.module.css';
+import { withoutDirections } from './markdown-rules.ts';
 import { Markdown } from './markdown.tsx';
 
 type FilePart = Extract<MessagePart, { type: 'file' }>;
 
-/** The service shows these types inline, and everything else as a download. */
+/** Names of files that the browser can show as a picture. */
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif)$/i;
 const TEXT = /\.(?:txt|md|csv|tsv|json|ya?ml|xml|html?|css|log|sql|sh|py|js|mjs|ts|tsx|jsx)$/i;
 /** Larger texts are downloaded. Bytes. */
@@ -24,11 +25,11 @@ const ACTIONS: Record<string, string> = { deleted: 'Deleted', detached: 'Removed
 /** A file of a message. Images are shown in answers; texts open in a dialog; everything else is downloaded. */
 export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPreview?: boolean }) {
   const { fileId, action } = part;
-  const name = part.name ?? shortenId(fileId);
+  const name = withoutDirections(part.name ?? shortenId(fileId));
   const [opened, { open, close }] = useDisclosure(false);
   const { files } = useSpool();
   const save = (): void => {
-    files.link(fileId).then(({ url }) => window.location.assign(samePlace(url)), reportFailure);
+    files.link(fileId).then(({ url }) => download(samePlace(url), name), reportFailure);
   };
   if (action !== null && action in ACTIONS) {
     return (
@@ -67,6 +68,14 @@ export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPrev
   );
 }
 
+/** Saves what is at the address, also where the browser could show it. */
+function download(address: string, name: string): void {
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+}
+
 /** A link is an address of PUBLIC_BASE_URL. The policy of the page allows pictures of its own origin only. */
 const samePlace = (url: string): string => {
   const { pathname, search } = new URL(url);
@@ -78,14 +87,16 @@ const LINK_AGE_MS = 4 * 60_000;
 
 function Picture({ fileId, name }: { fileId: string; name: string }) {
   const { files } = useSpool();
-  const [isBroken, setBroken] = useState(false);
-  const { data } = useQuery({
+  const [broken, setBroken] = useState<string | null>(null);
+  const { data, error } = useQuery({
     queryKey: ['file link', fileId],
     queryFn: () => files.link(fileId),
     staleTime: LINK_AGE_MS,
   });
-  if (isBroken) return <Text size="xs">{name} cannot be shown.</Text>;
-  return data ? <img src={samePlace(data.url)} alt={name} onError={() => setBroken(true)} /> : <Loading />;
+  if (error) return <ErrorNote error={error} />;
+  if (data === undefined) return <Loading />;
+  if (broken === data.url) return <Text size="xs">{name} cannot be shown.</Text>;
+  return <img src={samePlace(data.url)} alt={name} className={classes.picture} onError={() => setBroken(data.url)} />;
 }
 
 function FileText({ fileId, name }: { fileId: string; name: string }) {
@@ -93,9 +104,12 @@ function FileText({ fileId, name }: { fileId: string; name: string }) {
   const { data, error } = useQuery({
     queryKey: ['file text', fileId],
     queryFn: async () => {
-      const bytes = await (await files.download(fileId)).blob();
-      if (bytes.size > MAX_SHOWN) throw new Error('The file is too large to be shown. Download it.');
-      return bytes.text();
+      const response = await files.download(fileId);
+      if (Number(response.headers.get('content-length')) > MAX_SHOWN) {
+        await response.body?.cancel();
+        throw new Error('The file is too large to be shown. Download it.');
+      }
+      return response.text();
     },
     // The Agent can change the file.
     staleTime: 0,
@@ -105,7 +119,7 @@ function FileText({ fileId, name }: { fileId: string; name: string }) {
   if (/\.md$/i.test(name)) return <Markdown text={data} isStreaming={false} />;
   return (
     <pre className={classes.fileText} tabIndex={0} aria-label={name}>
-      {data}
+      {withoutDirections(data)}
     </pre>
   );
 }

@@ -44,8 +44,8 @@ const sum = (numbers: number[]): number => numbers.reduce((total, number) => tot
  * A plugin of remark that reads HTML as text. The parser's rules for HTML would only hide addresses and Markdown in it, and their
  * time grows with the square of the number of unclosed tags.
  */
-export function remarkHtmlAsText(this: { data: () => { micromarkExtensions?: unknown[] } }): void {
-  const data = this.data();
+export function remarkHtmlAsText(this: { data: () => object }): void {
+  const data: { micromarkExtensions?: unknown[] } = this.data();
   data.micromarkExtensions = [...(data.micromarkExtensions ?? []), { disable: { null: ['htmlFlow', 'htmlText'] } }];
 }
 

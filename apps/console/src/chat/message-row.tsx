@@ -49,8 +49,8 @@ function AgentAnswer({ message }: { message: AgentMessage }) {
   return (
     <div className={classes.answer}>
       {truncated && <Note>Earlier parts of this answer are not shown.</Note>}
-      {parts.map((part) => (
-        <AnswerPart key={keyOf(part)} part={part} />
+      {parts.map((part, index) => (
+        <AnswerPart key={keyOf(part, index)} part={part} />
       ))}
       {isWorking && (
         <Group gap={8}>
@@ -67,12 +67,13 @@ const isInProgress = (part: MessagePart): boolean =>
   (part.type === 'tool_call' && (part.state === 'running' || part.state === 'waiting')) ||
   ((part.type === 'text' || part.type === 'thinking') && part.state === 'streaming');
 
-function keyOf(part: MessagePart): string {
+/** A text can be inserted before others, so its place in the message does not identify it. */
+function keyOf(part: MessagePart, index: number): string {
   if (part.type === 'tool_call') return part.toolCallId;
-  return part.type === 'file' ? part.fileId : `${part.type} ${part.stepId ?? ''}`;
+  return part.type === 'file' ? part.fileId : `${part.type} ${part.stepId ?? index}`;
 }
 
-function AnswerPart({ part }: { part: MessagePart }) {
+const AnswerPart = memo(function AnswerPart({ part }: { part: MessagePart }) {
   switch (part.type) {
     case 'text':
       return <Markdown text={part.text} isStreaming={part.state === 'streaming'} />;
@@ -83,7 +84,7 @@ function AnswerPart({ part }: { part: MessagePart }) {
     case 'file':
       return <FileChip part={part} hasPreview />;
   }
-}
+});
 
 const ENDINGS = {
   cancelled: 'Stopped.',
@@ -102,7 +103,7 @@ function Ending({ message: { runId, status, error } }: { message: AgentMessage }
   );
   if (status === 'failed') {
     return (
-      <Alert color="red" py="xs" icon={<IconAlertTriangle size={18} />}>
+      <Alert role="note" color="red" py="xs" icon={<IconAlertTriangle size={18} />}>
         <Group justify="space-between" gap="xs">
           <Text size="sm">{error?.message ?? 'The answer failed.'}</Text>
           {button}

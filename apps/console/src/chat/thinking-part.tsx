@@ -1,7 +1,8 @@
 import { useState } from 'react';
 import classes from './chat.module.css';
+import { withoutDirections } from './markdown-rules.ts';
 
-/** What the model thought. Open while it thinks, unless the person has closed it. */
+/** The model's thinking. It is open while it streams in, unless the user has closed it. */
 export function ThinkingPart({ text, isStreaming }: { text: string; isStreaming: boolean }) {
   const [chosen, setChosen] = useState<boolean | null>(null);
   const isOpen = chosen ?? isStreaming;
@@ -16,7 +17,7 @@ export function ThinkingPart({ text, isStreaming }: { text: string; isStreaming:
       >
         {isStreaming ? 'Thinking…' : 'Thoughts'}
       </summary>
-      {isOpen && <p>{text}</p>}
+      {isOpen && <p>{withoutDirections(text)}</p>}
     </details>
   );
 }

@@ -1,33 +1,36 @@
+import { useRef } from 'react';
 import { Button, Code, Group, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight, IconTool } from '@tabler/icons-react';
-import type { MessagePart } from '#client';
+import type { Decision, MessagePart } from '#client';
 import { formatDuration } from '../components/format.ts';
 import { StatusBadge } from '../components/status-badge.tsx';
+import { toolState } from '../components/tool-state.ts';
 import { BusyButton } from './busy-button.tsx';
 import { useChatActions } from './chat-context.ts';
 import classes from './chat.module.css';
+import { withoutDirections } from './markdown-rules.ts';
 
 type ToolCallPart = Extract<MessagePart, { type: 'tool_call' }>;
 
-const STATES: Record<ToolCallPart['state'], { label: string; color: string }> = {
-  waiting: { label: 'Waiting for approval', color: 'orange' },
-  running: { label: 'Running', color: 'indigo' },
-  completed: { label: 'Completed', color: 'teal' },
-  failed: { label: 'Failed', color: 'red' },
-  stopped: { label: 'Stopped', color: 'gray' },
-};
-
 /** A tool call with its arguments, and the question whether it may run. */
 export function ToolCall({ part }: { part: ToolCallPart }) {
-  const { toolName, title, toolInput, state, approval, durationMs, summary } = part;
+  const { toolInput, approval, durationMs } = part;
+  const toolName = withoutDirections(part.toolName);
+  const title = withoutDirections(part.title ?? part.toolName);
+  const summary = part.summary === null ? null : withoutDirections(part.summary);
+  const frame = useRef<HTMLDivElement>(null);
   const isAsked = approval?.state === 'pending';
   const [isOpen, { toggle }] = useDisclosure(false);
-  const { label, color } = approval?.state === 'rejected' ? { label: 'Rejected', color: 'red' } : STATES[state];
+  const { label, color } = toolState(part);
   const hasInput = toolInput !== null && Object.keys(toolInput).length > 0;
   const hasDetails = !isAsked && (hasInput || isLong(summary));
   return (
-    <section
+    <div
+      ref={frame}
+      // Has the focus when the buttons in it are gone.
+      tabIndex={-1}
+      role="group"
       className={classes.tool}
       data-part="tool"
       data-asked={isAsked || undefined}
@@ -36,9 +39,9 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
       <Group gap="xs">
         <IconTool size={16} aria-hidden />
         <Text size="sm" fw={600} className={classes.breakable}>
-          {title ?? toolName}
+          {title}
         </Text>
-        {title !== null && title !== toolName && <Code fz="xs">{toolName}</Code>}
+        {title !== toolName && <Code fz="xs">{toolName}</Code>}
         <StatusBadge color={color}>{label}</StatusBadge>
         {durationMs !== null && (
           <Text span size="xs" c="dimmed">
@@ -60,12 +63,14 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
       </Group>
       {hasInput && (isAsked || isOpen) && <Arguments input={toolInput} />}
       {summary !== null && (
-        <Text size="sm" className={classes.summary} data-cut={!isOpen || undefined}>
+        <Text size="sm" className={classes.summary} data-cut={(hasDetails && !isOpen) || undefined}>
           {summary}
         </Text>
       )}
-      {isAsked && <Question requestId={approval.requestId} toolName={toolName} />}
-    </section>
+      {isAsked && (
+        <Question requestId={approval.requestId} toolName={toolName} onDecided={() => frame.current?.focus()} />
+      )}
+    </div>
   );
 }
 
@@ -73,14 +78,21 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
 const isLong = (summary: string | null): boolean =>
   summary !== null && (summary.length > 150 || summary.split('\n').length > 2);
 
-function Question({ requestId, toolName }: { requestId: string; toolName: string }) {
+interface QuestionProps {
+  requestId: string;
+  toolName: string;
+  onDecided: () => void;
+}
+
+function Question({ requestId, toolName, onDecided }: QuestionProps) {
   const { decide } = useChatActions();
+  const choose = (decision: Decision) => () => decide(requestId, decision).then(onDecided);
   return (
     <Group gap="xs" mt="xs">
-      <BusyButton act={() => decide(requestId, 'allow_once')} aria-label={`Allow ${toolName}`}>
+      <BusyButton act={choose('allow_once')} aria-label={`Allow ${toolName}`}>
         Allow
       </BusyButton>
-      <BusyButton variant="default" act={() => decide(requestId, 'reject_once')} aria-label={`Reject ${toolName}`}>
+      <BusyButton variant="default" act={choose('reject_once')} aria-label={`Reject ${toolName}`}>
         Reject
       </BusyButton>
     </Group>
@@ -93,8 +105,8 @@ function Arguments({ input }: { input: Record<string, unknown> }) {
     <dl className={classes.arguments} tabIndex={0} aria-label="Arguments">
       {Object.entries(input).map(([name, value]) => (
         <div key={name}>
-          <dt>{name}</dt>
-          <dd>{typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</dd>
+          <dt>{withoutDirections(name)}</dt>
+          <dd>{withoutDirections(typeof value === 'string' ? value : JSON.stringify(value, null, 2))}</dd>
         </div>
       ))}
     </dl>

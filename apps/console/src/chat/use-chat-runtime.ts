@@ -1,4 +1,4 @@
-import { useCallback, useMemo, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import {
   MessageNotSentError,
   useExternalStoreRuntime,
@@ -17,8 +17,8 @@ interface Parts {
   access: Access;
   thread: ThreadView & ThreadActions;
   threadId: string | null;
-  /** Called with the Thread of a first message. */
-  onCreated: (threadId: string) => void;
+  /** Called with the Thread of a first message, and whether this conversation is still shown. */
+  onCreated: (threadId: string, isShown: boolean) => void;
 }
 
 /** Returns assistant-ui's runtime, with the Thread as its external store. */
@@ -26,6 +26,11 @@ export function useChatRuntime({ access, thread, threadId, onCreated }: Parts): 
   const { client, agentId } = access;
   const attachments = useMemo(() => new DraftAttachments(client, agentId), [client, agentId]);
   const [sending, setSending] = useState<Sending | null>(null);
+  const isShown = useRef(true);
+  useEffect(() => {
+    isShown.current = true;
+    return () => void (isShown.current = false);
+  }, []);
   const { messages, send, loadEarlier, interrupt } = thread;
   const shown = useMemo(() => withSending(messages, sending), [messages, sending]);
 
@@ -41,7 +46,7 @@ export function useChatRuntime({ access, thread, threadId, onCreated }: Parts): 
             ? await client.agent(agentId).send(text, { userId: await access.userId(), files })
             : await send(text, { files });
         setSending({ ...pending, runId: run.id });
-        if (threadId === null) onCreated(run.threadId);
+        if (threadId === null) onCreated(run.threadId, isShown.current);
       } catch (error) {
         setSending(null);
         reportFailure(error as Error);
@@ -56,11 +61,11 @@ export function useChatRuntime({ access, thread, threadId, onCreated }: Parts): 
     messages: shown,
     convertMessage,
     isRunning: thread.isActive,
-    isSendDisabled: sending?.runId === null || thread.status === 'ended',
+    isSendDisabled: sending?.runId === null || thread.isSending || thread.status === 'ended',
     hasEarlier: thread.hasEarlier,
-    onLoadEarlier: loadEarlier,
+    onLoadEarlier: () => loadEarlier().catch(reportFailure),
     onNew,
-    onCancel: interrupt,
+    onCancel: () => interrupt().catch(reportFailure),
     adapters: { attachments },
   });
 }

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Menu, Text, useMantineColorScheme, type MantineColorScheme } from '@mantine/core';
+import { Button, Menu, Text, useMantineColorScheme, type MantineColorScheme } from '@mantine/core';
 import { IconDeviceDesktop, IconLogout, IconMoon, IconSun, IconUser } from '@tabler/icons-react';
 import type { Session } from '../api/session.ts';
 import { useSigning } from '../api/use-session.ts';
@@ -16,6 +16,32 @@ export function AccountMenu({ session }: { session: Session }) {
   const { signOut } = useSigning();
   const { name } = session.operator;
   return (
+    <PersonMenu
+      name={name}
+      label={`Signed in as ${name}. Session ends by ${formatTime(session.expiresAt)}`}
+      leave="Sign out"
+      onLeave={() => void signOut().catch(reportFailure)}
+    />
+  );
+}
+
+/** Shows whose link is used, chooses the theme, and leaves the link. */
+export function LinkMenu({ userId, onLeave }: { userId: string; onLeave: () => void }) {
+  return (
+    <PersonMenu name={userId} label={`Chatting as ${userId}, by a link`} leave="Leave this link" onLeave={onLeave} />
+  );
+}
+
+interface PersonMenuProps {
+  name: string;
+  label: string;
+  /** The name of the action that ends the access. */
+  leave: string;
+  onLeave: () => void;
+}
+
+function PersonMenu({ name, label, leave, onLeave }: PersonMenuProps) {
+  return (
     <Menu position="bottom-end" width={240}>
       <Menu.Target>
         <Button variant="default" leftSection={<IconUser size={14} />} aria-label={`Account: ${name}`} maw={180}>
@@ -25,31 +51,13 @@ export function AccountMenu({ session }: { session: Session }) {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>
-          Signed in as {name}. Session ends by {formatTime(session.expiresAt)}
-        </Menu.Label>
+        <Menu.Label style={{ overflowWrap: 'anywhere' }}>{label}</Menu.Label>
         <Menu.Divider />
         <ThemeChoice />
         <Menu.Divider />
-        <Menu.Item leftSection={<IconLogout size={14} />} onClick={() => void signOut().catch(reportFailure)}>
-          Sign out
+        <Menu.Item leftSection={<IconLogout size={14} />} onClick={onLeave}>
+          {leave}
         </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
-  );
-}
-
-/** The menu for people without a session. */
-export function ThemeMenu() {
-  return (
-    <Menu position="bottom-end" width={160}>
-      <Menu.Target>
-        <ActionIcon aria-label="Theme" title="Theme">
-          <IconSun size={18} />
-        </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <ThemeChoice />
       </Menu.Dropdown>
     </Menu>
   );

@@ -6,6 +6,7 @@ import { formatDuration, formatTime, shortenId } from '../components/format.ts';
 import { JsonBlock } from '../components/json-block.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
+import { toolState } from '../components/tool-state.ts';
 import { DownloadLink } from './download-link.tsx';
 import classes from './message-view.module.css';
 
@@ -77,17 +78,9 @@ function TextView({ part: { type, text, state } }: { part: PartOf<'text' | 'thin
   );
 }
 
-const TOOL_STATES: Record<PartOf<'tool_call'>['state'], { label: string; color: string }> = {
-  waiting: { label: 'Waiting for approval', color: 'orange' },
-  running: { label: 'Running', color: 'indigo' },
-  completed: { label: 'Completed', color: 'teal' },
-  failed: { label: 'Failed', color: 'red' },
-  stopped: { label: 'Stopped', color: 'gray' },
-};
-
 function ToolCall({ part }: { part: PartOf<'tool_call'> }) {
-  const { toolName, title, toolInput, state, approval, durationMs, summary } = part;
-  const { label, color } = approval?.state === 'rejected' ? { label: 'Rejected', color: 'red' } : TOOL_STATES[state];
+  const { toolName, title, toolInput, state, durationMs, summary } = part;
+  const { label, color } = toolState(part);
   return (
     <Part
       look="tool"

@@ -1,0 +1,132 @@
+import { useEffect, useMemo, useState, type ReactNode } from 'react';
+import { Button } from '@mantine/core';
+import { Link as RouteLink } from 'wouter';
+import { useSession } from '../api/use-session.ts';
+import { ErrorNote, Loading } from '../components/query-state.tsx';
+import { LinkMenu } from '../frame/account-menu.tsx';
+import { keepLink, linkAccess, type Access, type Link } from './access.ts';
+import { useLinkedAgent } from './chat-agents.ts';
+import { Chat, usePlace } from './chat-frame.tsx';
+import { withoutDirections } from './markdown-rules.ts';
+import { Note, Whole } from './note.tsx';
+
+interface Props {
+  link: Link;
+  onLeave: () => void;
+}
+
+/** The page for a person who holds a link. An operator is asked first, because a link can be of someone else. */
+export function LinkGate({ link, onLeave }: Props) {
+  const { data: session, error, refetch } = useSession();
+  const [isAccepted, setAccepted] = useState(!link.isNew);
+  const isFree = session === null && !isAccepted;
+  const accept = (): void => {
+    keepLink(link);
+    setAccepted(true);
+  };
+  useEffect(() => {
+    if (isFree) keepLink(link);
+  }, [isFree, link]);
+  if (session === undefined && !isAccepted) {
+    return <Whole>{error ? <ErrorNote error={error} onTryAgain={() => void refetch()} /> : <Loading />}</Whole>;
+  }
+  if (session && !isAccepted) {
+    return (
+      <Note
+        title="Use this link?"
+        action={
+          <>
+            <Button onClick={accept}>Chat as {withoutDirections(link.userId)}</Button>
+            <Button variant="default" onClick={onLeave}>
+              Stay {session.operator.name}
+            </Button>
+          </>
+        }
+      >
+        You are signed in as {session.operator.name}. With this link you chat as another user, whose chats whoever gave
+        you the link may read.
+      </Note>
+    );
+  }
+  return <LinkPlace {...{ link, onLeave }} />;
+}
+
+function LinkPlace({ link, onLeave }: Props) {
+  const { agentId: given, threadId } = usePlace();
+  const agentId = link.agentId ?? given;
+  const access = useMemo(() => (agentId === null ? null : linkAccess(link, agentId)), [link, agentId]);
+  const leave = (
+    <Button variant="default" onClick={onLeave}>
+      Leave this link
+    </Button>
+  );
+  if (access === null) {
+    return (
+      <Note title="This link names no agent" action={leave}>
+        Ask the person who gave it to you for a link like /chat/AGENT_ID#token=…
+      </Note>
+    );
+  }
+  if (given !== null && given !== agentId) {
+    const open = (
+      <Button component={RouteLink} href={`/${agentId}`}>
+        Open the agent of the link
+      </Button>
+    );
+    return (
+      <Note
+        title="This link is for another agent"
+        action={
+          <>
+            {open}
+            {leave}
+          </>
+        }
+      >
+        The address names an agent that the link does not allow.
+      </Note>
+    );
+  }
+  const menu = <LinkMenu userId={withoutDirections(link.userId)} onLeave={onLeave} />;
+  return <LinkChat {...{ access, threadId, leave, menu }} />;
+}
+
+interface LinkChatProps {
+  access: Access;
+  threadId: string | null;
+  leave: ReactNode;
+  menu: ReactNode;
+}
+
+function LinkChat({ access, threadId, leave, menu }: LinkChatProps) {
+  const { agent, error, retry } = useLinkedAgent(access.client, access.agentId);
+  if (agent !== undefined) return <Chat {...{ access, agents: [agent], agent, threadId }} account={menu} />;
+  if (error === null) {
+    return (
+      <Whole>
+        <Loading />
+      </Whole>
+    );
+  }
+  if ((error as { status?: number }).status === 401) {
+    return (
+      <Note title="This link has expired" action={leave}>
+        Your chats are kept. Ask for a new link to continue.
+      </Note>
+    );
+  }
+  const again = <Button onClick={retry}>Try again</Button>;
+  return (
+    <Note
+      title="This link does not work"
+      action={
+        <>
+          {again}
+          {leave}
+        </>
+      }
+    >
+      {error.message}
+    </Note>
+  );
+}
