@@ -106,8 +106,8 @@ export const NIGHT_PARTS = {
     env: { SPOOL_SEEDS: '10000' },
   },
   console: {
-    what: 'all pages of the console, speed, restarts',
-    nightOnly: ['test/console/(harness|on-call|pages|restarts|speed)\\.e2e'],
+    what: 'all pages of the console, speed, restarts, a long chat',
+    nightOnly: ['test/console/(chat-long|harness|on-call|pages|restarts|speed)\\.e2e'],
     long: ['test/console/board\\.e2e'],
   },
   access: { what: 'each caller, agent, Thread and route', long: ['apps/api/access-matrix\\.fuzz'] },
