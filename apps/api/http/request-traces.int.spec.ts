@@ -1,3 +1,4 @@
+import { get } from 'node:http';
 import { trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import Fastify from 'fastify';
@@ -43,11 +44,10 @@ test('the span of a request whose caller disconnected before the answer has the 
     return new Promise(() => undefined);
   });
   const origin = await app.listen({ port: 0, host: '127.0.0.1' });
-  const gone = new AbortController();
-  const answer = fetch(`${origin}/slow`, { signal: gone.signal }).catch(() => null);
+  // An aborted fetch of Node 20 connects again and sends nothing. `close` would wait for that connection.
+  const caller = get(`${origin}/slow`).on('error', () => undefined);
   await eventually(() => arrived, { what: 'the request has arrived' });
-  gone.abort();
-  await answer;
+  caller.destroy();
   const [span] = await eventually(() => ((spans) => spans.length > 0 && spans)(exporter.getFinishedSpans()), {
     what: 'its span has ended',
   });
