@@ -11,6 +11,8 @@ export type FileOperation = {
 
 /** How commands reach a Spool: by its admin API, or by its database. All of it throws CommandError. */
 export interface AdminClient {
+  /** The Agent Threads API of the service; absent with `--local`. */
+  readonly apiUrl?: string;
   call<N extends AdminOperationName>(name: N, input?: CallOf<N>): Promise<AnswerOf<N>>;
   /** Of operations whose answer comes as lines. With the signal it stops; then it may end or throw. */
   lines<N extends AdminOperationName>(name: N, input?: CallOf<N>, signal?: AbortSignal): AsyncIterable<AnswerOf<N>>;

@@ -22,6 +22,10 @@ export class HttpClient implements AdminClient {
     private readonly note: (text: string) => void,
   ) {}
 
+  get apiUrl(): string {
+    return `${this.service.origin}/api/v1`;
+  }
+
   async call<N extends AdminOperationName>(name: N, input: CallOf<N> = {}): Promise<AnswerOf<N>> {
     const text = await this.guard(async () => (await this.send(name, input)).text());
     return this.parse(text) as AnswerOf<N>;

@@ -5,6 +5,7 @@ import { addCommand, addGroup, showExamples, type CommandSpec, type Group, type 
 import { EXIT, EXIT_INTERRUPTED, EXIT_MEANINGS, type ExitName } from './exit-codes.ts';
 import { agents } from './groups/agents.ts';
 import { projections, verify } from './groups/checks.ts';
+import { chat } from './groups/chat.ts';
 import { confirmations } from './groups/confirmations.ts';
 import { files } from './groups/files.ts';
 import { audit, doctor, migrate } from './groups/installation.ts';
@@ -22,7 +23,7 @@ export const GROUPS: readonly Group[] = [
   ...[organizations, people, tokens, agents],
   ...[threads, files, runs, confirmations, queue, projections],
 ];
-export const SINGLE: readonly CommandSpec[] = [overview, verify, doctor, audit, migrate];
+export const SINGLE: readonly CommandSpec[] = [overview, chat, verify, doctor, audit, migrate];
 
 /** `spool`: what operators type. What is thrown for wrong usage is commander’s. */
 export function createProgram({ out, err }: Streams, run: Runner): Command {
@@ -54,6 +55,7 @@ const HELP = `${showExamples([
   ['user create "Jo Doe" --org Acme'],
   ['agent apply -f agents/ --org Acme --publish'],
   ['token create --user "Jo Doe" --name laptop --expires 90d'],
+  ['chat guide', 'talk with an Agent'],
   ['thread list --org Acme --status RUNNING'],
   ['verify --local', 'on DATABASE_URL, without the service'],
 ])}

@@ -11,6 +11,9 @@ export async function ask(question: string): Promise<boolean> {
   return /^y(es)?$/i.test(answer.trim());
 }
 
+/** Returns one line that is typed on the terminal. */
+export const askLine = (prompt: string): Promise<string> => readLine(prompt, process.stderr);
+
 /** What is typed or pasted is not shown. */
 export async function readSecret(prompt: string): Promise<string> {
   if (!process.stdin.isTTY) return readAll(process.stdin);

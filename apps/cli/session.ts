@@ -41,6 +41,18 @@ export class Session {
     return (await this.client()).call(name, input);
   }
 
+  /** The Agent Threads API of the service. Throws CommandError with `--local`. */
+  async apiUrl(): Promise<string> {
+    const { apiUrl } = await this.client();
+    if (apiUrl === undefined) throw new CommandError('usage', 'This needs the service; run it without --local.');
+    return apiUrl;
+  }
+
+  /** Whether a person can talk with the command. */
+  get isTerminal(): boolean {
+    return this.parts.out.isTTY === true && process.stdin.isTTY;
+  }
+
   /** Ctrl-C ends it quietly; then `interrupted` is true. A second one ends the process. */
   async *lines<N extends AdminOperationName>(name: N, input?: CallOf<N>): AsyncGenerator<AnswerOf<N>, void, undefined> {
     const client = await this.client();

@@ -14,6 +14,8 @@ export interface SpoolOptions {
   input?: string;
   /** Called with what has been written to standard output so far, at each piece; `interrupt` is one Ctrl-C, however often it is called. */
   onOutput?: (out: string, interrupt: () => void) => void;
+  /** The same of standard error. */
+  onError?: (err: string, interrupt: () => void) => void;
 }
 
 const MAIN = join(import.meta.dirname, '../../dist/apps/cli/main.js').replace('/dist/dist/', '/dist/');
@@ -25,7 +27,7 @@ export class SpoolCommand {
 
   constructor(private readonly env: Record<string, string>) {}
 
-  run(args: string[], { env = {}, input = '', onOutput }: SpoolOptions = {}): Promise<SpoolResult> {
+  run(args: string[], { env = {}, input = '', onOutput, onError }: SpoolOptions = {}): Promise<SpoolResult> {
     const { PATH, HOME } = process.env;
     const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH, HOME, ...this.env, ...env } });
     this.said.push(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'));
@@ -38,7 +40,10 @@ export class SpoolCommand {
       out += text;
       onOutput?.(out, interrupt);
     });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      err += text;
+      onError?.(err, interrupt);
+    });
     child.stdin.on('error', () => undefined); // one that refuses its arguments does not read
     child.stdin.end(input);
     return new Promise((resolve, reject) => {

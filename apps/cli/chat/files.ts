@@ -1,0 +1,59 @@
+import { open, readFile, rm } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Message, PublicFile, Spool } from '#client';
+import { CommandError } from '../exit-codes.ts';
+import { showInLine } from '../text.ts';
+
+/** Uploads a file, which the next message can carry. Throws CommandError and SpoolError. */
+export async function uploadFile(client: Spool, agentId: string, path: string): Promise<PublicFile> {
+  if (path === '') throw new CommandError('usage', 'Name the file: /file PATH');
+  const content = await readFile(path).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new CommandError('usage', `${path} cannot be read: ${code}.`);
+  });
+  return client.files.upload(agentId, { name: basename(path), content });
+}
+
+export interface SavedFile {
+  fileId: string;
+  path: string;
+}
+
+/**
+ * Finds a file of the messages by its name or id. Names may have spaces. Without a path, the file is saved in the current directory,
+ * whatever directories its name contains. Throws CommandError.
+ */
+export function findFile(messages: readonly Message[], text: string): SavedFile {
+  const files = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'file')).reverse();
+  for (const { fileId, name } of files) {
+    for (const known of [name, fileId]) {
+      if (!known || (text !== known && !text.startsWith(`${known} `))) continue;
+      return { fileId, path: text.slice(known.length).trim() || basename(known) };
+    }
+  }
+  const names = [...new Set(files.map(({ name, fileId }) => showInLine(name ?? fileId)))];
+  const there = names.length > 0 ? `This chat has: ${names.join(', ')}` : 'This chat has no files.';
+  throw new CommandError(
+    'notFound',
+    text === '' ? `Name the file: /save NAME [PATH]. ${there}` : `No such file. ${there}`,
+  );
+}
+
+/** Downloads a file to a path where nothing is. Throws CommandError and SpoolError. */
+export async function saveFile(client: Spool, { fileId, path }: SavedFile): Promise<void> {
+  const { body } = await client.files.download(fileId);
+  const file = await open(path, 'wx', 0o600).catch(async ({ code }: NodeJS.ErrnoException) => {
+    await body?.cancel();
+    throw new CommandError(
+      'usage',
+      code === 'EEXIST' ? `${path} exists already.` : `${path} cannot be written: ${code}.`,
+    );
+  });
+  try {
+    for await (const chunk of body ?? []) await file.appendFile(chunk as Uint8Array);
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
