@@ -179,7 +179,7 @@ export async function expectNoSeriousFault(page: Page, rules?: string[]): Promis
   }
   const options = { resultTypes: ['violations'], ...(rules && { runOnly: { type: 'rule', values: rules } }) };
   const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
-  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  const serious = violations;
   expect(
     serious.map(({ id, help, nodes }) => ({
       id,

@@ -21,7 +21,14 @@ export const theme = createTheme({
     Button: { defaultProps: { size: 'xs' } },
     // A box that scrolls is reached by the keyboard, whatever stands in it.
     TableScrollContainer: { defaultProps: { scrollAreaProps: { viewportProps: { tabIndex: 0 } } } },
-    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: {
+      defaultProps: {
+        centered: true,
+        closeButtonProps: { 'aria-label': 'Close' },
+        // Its element `header` would be a second banner of the page.
+        attributes: { header: { role: 'presentation' } },
+      },
+    },
     TextInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
     Autocomplete: { defaultProps: { size: 'xs' } },

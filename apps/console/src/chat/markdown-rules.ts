@@ -80,8 +80,28 @@ function clean(node: MarkdownNode): void {
   node.children?.forEach(clean);
 }
 
+/** Messages stand below headings of the page with this level. */
+const LEVEL_ABOVE = 2;
+
+/** Gives headings levels that begin below those of the page and leave none out. They keep their look. */
+function levelHeadings(tree: MarkdownNode): void {
+  let level = LEVEL_ABOVE;
+  const visit = (node: MarkdownNode): void => {
+    const [, depth] = /^h([1-6])$/.exec(node.tagName ?? '') ?? [];
+    if (depth !== undefined) {
+      level = Math.min(LEVEL_ABOVE + Number(depth), level + 1, 6);
+      Object.assign(node, { tagName: `h${level}`, properties: { dataDepth: depth } });
+    }
+    node.children?.forEach(visit);
+  };
+  visit(tree);
+}
+
 /** A plugin of rehype that cleans a tree in place. */
-export const rehypeClean = () => clean;
+export const rehypeClean = () => (tree: MarkdownNode) => {
+  clean(tree);
+  levelHeadings(tree);
+};
 
 /** Returns the text of a node. An image counts as its alternative text. */
 export function textOf({ tagName, value = '', properties, children = [] }: MarkdownNode): string {

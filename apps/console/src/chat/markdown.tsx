@@ -116,13 +116,7 @@ function Task({ checked = false }: { checked?: boolean | undefined }) {
   return <input type="checkbox" disabled checked={checked} aria-label={checked ? 'Done' : 'Not done'} />;
 }
 
-/** Headings are two levels deeper than in the text, because a message stands below the headings of the page. */
 const components: Components = {
-  h1: 'h3',
-  h2: 'h4',
-  h3: 'h5',
-  h4: 'h6',
-  h5: 'h6',
   a: Link,
   img: ImageNote,
   input: Task,

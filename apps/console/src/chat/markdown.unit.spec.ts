@@ -39,7 +39,7 @@ function elementsOf(html: string): Parsed[] {
 /** The attributes that each element may have. Other elements may not appear. */
 const ALLOWED: Record<string, string[]> = {
   ...Object.fromEntries(
-    'bdi blockquote br code del em h3 h4 h5 h6 hr li p section strong sup table tbody thead tr ul'
+    'bdi blockquote br code del em hr li p section strong sup table tbody thead tr ul'
       .split(' ')
       .map((name) => [name, []]),
   ),
@@ -47,6 +47,10 @@ const ALLOWED: Record<string, string[]> = {
   bdi: ['class'],
   button: ['type', 'class', 'aria-label'],
   div: ['class', 'role', 'aria-label', 'tabindex'],
+  h3: ['data-depth'],
+  h4: ['data-depth'],
+  h5: ['data-depth'],
+  h6: ['data-depth'],
   input: ['type', 'disabled', 'checked', 'aria-label'],
   ol: ['start'],
   pre: ['tabindex', 'role', 'aria-label'],
@@ -122,11 +126,15 @@ test.each([
     `|a${'|b'.repeat(99)}\n${'|-'.repeat(100)}\n${'|c\n'.repeat(500)}`,
     `<div class="plain">|a${'|b'.repeat(99)}\n${'|-'.repeat(100)}\n${'|c\n'.repeat(500)}</div>`,
   ],
-  ['headings are two levels deeper', '# a\n\n##### b', '<h3>a</h3>\n<h6>b</h6>'],
+  [
+    'headings begin at the third level and leave none out',
+    '## a\n\n##### b\n\n# c',
+    '<h3 data-depth="2">a</h3>\n<h4 data-depth="5">b</h4>\n<h3 data-depth="1">c</h3>',
+  ],
   [
     'footnotes have no ids and no links',
     'a[^1]\n\n[^1]: b',
-    '<p>a<sup>1</sup></p>\n<section><h4>Footnotes</h4>\n<ol>\n<li>\n<p>b </p>\n</li>\n</ol>\n</section>',
+    '<p>a<sup>1</sup></p>\n<section><h3 data-depth="2">Footnotes</h3>\n<ol>\n<li>\n<p>b </p>\n</li>\n</ol>\n</section>',
   ],
   [
     'tasks are labelled',
