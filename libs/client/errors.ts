@@ -70,8 +70,10 @@ export class SpoolError extends Error {
   /** Whether the same request can succeed later. */
   get isRetryable(): boolean {
     const { status = 0, retryAfter } = this.details;
-    if (this.code === 'token_unavailable' && (status === 401 || status === 403)) return false;
-    return TRANSIENT.has(this.code) || status >= 500 || status === 429 || retryAfter !== undefined;
+    if (status >= 500 || status === 429 || retryAfter !== undefined) return true;
+    // An error of getToken without a status may have been a lost connection.
+    const isRefusal = this.code === 'token_unavailable' && status >= 400 && status !== 408;
+    return TRANSIENT.has(this.code) && !isRefusal;
   }
 }
 

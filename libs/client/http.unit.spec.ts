@@ -187,11 +187,23 @@ test.each([
   expect(service.asked.map(({ method }) => method)).toEqual(['DELETE', 'DELETE']);
 });
 
-test.each([401, 403])('a getToken that throws an error with status %i is asked once', async (status) => {
-  const getToken = jest.fn(() => Promise.reject(Object.assign(new Error('Signed out.'), { status })));
+const failing = (...statuses: (number | undefined)[]) => {
+  const errors = statuses.map((status) => Object.assign(new Error('No token.'), { status }));
+  return jest.fn(() => (errors.length > 0 ? Promise.reject(errors.shift()!) : Promise.resolve('token')));
+};
+
+test.each([400, 401, 403, 404, 409, 422])('a getToken error with status %i is final', async (status) => {
+  const getToken = failing(status);
   const sent = new ScriptedService(() => ({})).client({ getToken }).thread('T').send('Hello');
   await expect(sent).rejects.toMatchObject({ code: 'token_unavailable', status, isRetryable: false });
   expect(getToken).toHaveBeenCalledTimes(1);
+});
+
+test('getToken is called again after 408, 429, 5xx and an error without a status', async () => {
+  const getToken = failing(408, 429, 500, 503, undefined);
+  const service = new ScriptedService(() => ({}));
+  await hurry(service.client({ getToken }).thread('T').get());
+  expect([getToken.mock.calls.length, service.asked.length]).toEqual([6, 1]);
 });
 
 describe('a browser token', () => {

@@ -169,6 +169,18 @@ test('says why it cannot open yet, and goes on when it can; a refusal is final',
   gone.watcher.leave();
 });
 
+test('ends with the error of getToken if its status is final', async () => {
+  const getToken = (): never => {
+    throw Object.assign(new Error('The Agent is not published.'), { status: 409 });
+  };
+  const store = new ThreadStore(new LiveService([]).client({ getToken }).thread('T'));
+  const watcher = watch(store);
+  await tick();
+  const error = { code: 'token_unavailable', status: 409, message: 'getToken failed: The Agent is not published.' };
+  expect(store.getView()).toMatchObject({ status: 'ended', error });
+  watcher.leave();
+});
+
 test('a message is being sent until the view shows its Run, and interrupt names this Run', async () => {
   const sent = { body: '{"events":[{"run":{"id":"R1"}}]}' };
   const { service, store, watcher } = await opened(page([]), sent, refusal(400, 'invalid_request'), sent);
