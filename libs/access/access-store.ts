@@ -172,8 +172,8 @@ export class AccessStore {
     const remove = 'delete from token_agents where token_id = $1 and agent_id = any ($2::text[])';
     await this.database.query(remove, [tokenId, removeAgentIds]);
     await this.database.query(
-      `insert into token_agents (token_id, agent_id)
-       select t.id, a.id from tokens t join agents a using (organization_id)
+      `insert into token_agents (token_id, agent_id, added_at)
+       select t.id, a.id, clock_timestamp() from tokens t join agents a using (organization_id)
        where t.id = $1 and t.kind = 'service' and a.id = any ($2::text[])
        on conflict do nothing`,
       [tokenId, addAgentIds],

@@ -10,19 +10,15 @@ import { AdminReader } from './reader.ts';
 import { AdminRefused, missing } from './refused.ts';
 import { aboutNewToken, aboutToken, TokenReader } from './token-reader.ts';
 
+/** How long a transaction may take to commit after it has added an Agent. */
+const COMMIT_MS = 1_000;
+
 const LONGEST_UNUSED = namedStatement(`${import.meta.dirname}/queries`, 'longest-unused-agent.sql').text;
 
 export interface ChatTokenParts {
   pool: Pool;
   config: LimitSettings;
   browserTokens: BrowserTokens;
-}
-
-/** The service token that creates the chat tokens of an organization. */
-interface Parent {
-  tokenId: string;
-  /** Whether processes may still have cached this service token without the Agent. */
-  isStale: boolean;
 }
 
 /** Handles chat tokens: browser tokens with which operators use one Agent through the Agent Threads API. */
@@ -33,22 +29,23 @@ export function chatTokenHandlers({ pool, config, browserTokens }: ChatTokenPart
         const message = 'A chat token needs an operator token or a session; run the command without --local.';
         throw new AdminRefused('invalid_request', message);
       }
-      const { answer, isStale } = await audited(pool, actor, async (client, note) => {
+      const { answer, waitMs } = await audited(pool, actor, async (client, note) => {
         const { organizationId } = await findUsableAgent(client, agentId);
         if (!browserTokens.isOn) {
           const message = 'This installation has no keys for chat tokens; set BROWSER_TOKEN_KEYS.';
           throw new AdminRefused('conflict', message);
         }
-        const { tokenId, isStale } = await ensureParent(client, note, { organizationId, agentId, config });
+        const tokenId = await ensureParent(client, note, { organizationId, agentId, config });
+        const waitMs = await staleFor(client, tokenId, agentId);
         const userId = userIdOf(actor.name);
         const claims = { parentId: tokenId, userId, agentId, threadId: null, verbs: Object.keys(VERBS), origins: null };
         const made = await browserTokens.make({ ...claims, holder }, BROWSER_TOKEN_SECONDS);
         const details = { tokenId, userId, expiresAt: made.expiresAt };
         note({ action: 'chat_token.created', targetId: agentId, organizationId, details });
-        return { answer: { ...made, userId, agentId, organizationId, tokenId }, isStale };
+        return { answer: { ...made, userId, agentId, organizationId, tokenId }, waitMs };
       });
-      // Otherwise the first requests could get 403. After this time, every process has read the list again.
-      if (isStale) await sleep(TRUSTED_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
+      // Otherwise the first requests could get 403.
+      if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
       return answer;
     },
   };
@@ -76,8 +73,8 @@ interface ParentWanted {
   config: LimitSettings;
 }
 
-/** Returns the service token of the organization, which lists the Agent. Creates it if there is no active one. */
-async function ensureParent(client: PoolClient, note: Note, wanted: ParentWanted): Promise<Parent> {
+/** Returns the id of the organization's service token, which lists the Agent. Creates it if there is no active one. */
+async function ensureParent(client: PoolClient, note: Note, wanted: ParentWanted): Promise<string> {
   const { organizationId, agentId, config } = wanted;
   const tokens = new TokenReader(client, config);
   // Only one request at a time creates the service token of an organization.
@@ -86,16 +83,31 @@ async function ensureParent(client: PoolClient, note: Note, wanted: ParentWanted
   if (current === null) {
     const token = await tokens.find(await mintParent(client, organizationId, agentId));
     note(aboutNewToken(token));
-    return { tokenId: token.id, isStale: false };
+    return token.id;
   }
   const tokenId = current.id;
-  if (current.agentIds.includes(agentId)) return { tokenId, isStale: false };
+  if (current.agentIds.includes(agentId)) return tokenId;
   const isFull = current.agentIds.length >= MAX_AGENTS;
   const removeAgentIds = isFull ? await findLongestUnused(client, tokenId) : [];
   await new AccessStore(client).updateToken(tokenId, { addAgentIds: [agentId], removeAgentIds });
   const changed = await tokens.find(tokenId);
   note(aboutToken(changed, 'token.updated', { agentIds: changed.agentIds }));
-  return { tokenId, isStale: true };
+  return tokenId;
+}
+
+/**
+ * Returns for how many milliseconds processes may still have cached the service token without the Agent. Another request may have
+ * added it, and only its commit is visible to the processes.
+ */
+async function staleFor(client: PoolClient, tokenId: string, agentId: string): Promise<number> {
+  const { rows } = await client.query<{ ageMs: number | null }>(
+    `select extract(epoch from clock_timestamp() - added_at)::float8 * 1000 as "ageMs"
+     from token_agents where token_id = $1 and agent_id = $2`,
+    [tokenId, agentId],
+  );
+  // Null: the Agent is in the list since the token exists.
+  const ageMs = rows[0]?.ageMs ?? Infinity;
+  return Math.min(TRUSTED_MS, Math.max(0, TRUSTED_MS + COMMIT_MS - ageMs));
 }
 
 /** Returns the active service token and locks it until the end of the transaction, or null. */

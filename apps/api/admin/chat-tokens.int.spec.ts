@@ -107,6 +107,15 @@ it('adds another Agent to the service token, and returns when every process acce
   ]);
 });
 
+it('returns to every request of an added Agent only when every process accepts the token', async () => {
+  const { organizationId, agentId: first } = await newTenant();
+  const earlier = await create(first);
+  expect(await ask(earlier, first)).toBe('200 null');
+  const second = await admin.api.newAgent({ organizationId });
+  const asked = Array.from({ length: 4 }, async () => ask(await create(second), second));
+  expect(await Promise.all(asked)).toEqual(asked.map(() => '200 null'));
+});
+
 it('removes the longest unused Agent from a full list', async () => {
   const { organizationId, agentId: used } = await newTenant();
   const { token, tokenId, userId } = await create(used);

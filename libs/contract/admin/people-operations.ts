@@ -336,7 +336,7 @@ export const peopleOperations = {
     description:
       'The token is for the calling operator and works in the Agent Threads API. It also ends within 5 s of the session or operator token that created it. ' +
       'Its Threads belong to a service token named `chat` of the Agent’s organization, which the first use creates. ' +
-      'The first use of another Agent takes 2.5 s, until all processes know it. ' +
+      'Requests for an Agent that was added to it just now take up to 2.5 s, until all processes know the Agent. ' +
       'If the installation has no `BROWSER_TOKEN_KEYS`, or callers cannot use the Agent, the response is 409.',
     params: nothing,
     query: nothing,
