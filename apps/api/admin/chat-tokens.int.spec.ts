@@ -132,6 +132,13 @@ it('removes the longest unused Agent from a full list', async () => {
   const made = await create(wanted);
   expect(await agentIdsOf(tokenId)).toEqual([used, ...unused, wanted].filter((id) => id !== unused[0]).toSorted());
   expect([await ask(made, wanted), made.tokenId]).toEqual(['200 null', tokenId]);
+  // The Agent that was added now has no Thread either.
+  const next = await admin.api.newAgent({ organizationId });
+  await create(next);
+  const removed = unused.slice(0, 2);
+  expect(await agentIdsOf(tokenId)).toEqual(
+    [used, ...unused, wanted, next].filter((id) => !removed.includes(id)).toSorted(),
+  );
 });
 
 it('replaces a revoked service token', async () => {

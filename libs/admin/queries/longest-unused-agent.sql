@@ -1,4 +1,5 @@
--- Returns the Agent of a service token ($1) whose last change of a Thread of this token is the longest ago.
+-- Returns the Agent of a service token ($1) that has been unused for the longest time. Its use is the last change of a Thread of
+-- this token. Adding the Agent counts too, because its page may be open without a Thread.
 select listed.agent_id as "agentId"
 from token_agents listed
 left join lateral (
@@ -9,5 +10,5 @@ left join lateral (
   limit 1
 ) newest on true
 where listed.token_id = $1
-order by newest.updated_at nulls first, listed.agent_id
+order by greatest(newest.updated_at, listed.added_at) nulls first, listed.agent_id
 limit 1
