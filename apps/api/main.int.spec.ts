@@ -25,6 +25,7 @@ async function startReady(env: Record<string, string> = {}): Promise<{ process: 
 it.each([
   ['DATABASE_URL', {}],
   ['PORT', { DATABASE_URL: 'postgres://localhost', PORT: 'http' }],
+  ['BROWSER_TOKEN_KEYS', { DATABASE_URL: 'postgres://localhost', CHAT_PAGE: 'on' }],
 ])('exits with one line if %s is invalid', async (name, env) => {
   const process = start(env);
   expect(await process.exited).toEqual({ code: 1, signal: null });

@@ -5,6 +5,7 @@ import {
   loadConfig,
   logOutput,
   MetricsListener,
+  requireChatKeys,
   requireDatabaseUrl,
   runMain,
   startTracing,
@@ -18,6 +19,7 @@ import { apiShutdownHooks, createApi, healthOf, listen } from './start-api.ts';
 async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const config = loadConfig(process.env);
   const databaseUrl = requireDatabaseUrl(config);
+  requireChatKeys(config);
   const logger = createLogger(config.LOG_LEVEL, 'spool api', logOutput(config.LOG_FORMAT));
   endOnFault(logger);
   lifecycle.endOnSignal(logger, config.SHUTDOWN_GRACE_MS);

@@ -175,7 +175,11 @@ const requests = {
     // Not a valid key, because everyone knows it.
     'k1:<openssl rand -base64 32>',
   ),
-  CHAT_PAGE: api('on: serves the page /chat, where operators, and people with a link, chat with Agents.', onOff),
+  CHAT_PAGE: api(
+    'on: serves the page /chat, where operators, and people with a link, chat with Agents. ' +
+      'Needs BROWSER_TOKEN_KEYS.',
+    onOff,
+  ),
   COMPATIBILITY_FIELDS: api(
     'on: accepts and returns the field names of older descriptions too (docs/api/compatibility.md).',
     onOff,

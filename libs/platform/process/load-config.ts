@@ -48,6 +48,12 @@ export function redisUrlOf({ REDIS_URL, QUEUE_URL }: Pick<Config, 'REDIS_URL' | 
   return REDIS_URL ?? (isRedisUrl(QUEUE_URL) ? QUEUE_URL : undefined);
 }
 
+/** Throws ConfigError if the chat page is on without the keys of its tokens. `npm start` makes the keys itself. */
+export function requireChatKeys({ CHAT_PAGE, BROWSER_TOKEN_KEYS }: Config): void {
+  if (CHAT_PAGE === 'off' || BROWSER_TOKEN_KEYS !== undefined) return;
+  throw new ConfigError('Wrong configuration: BROWSER_TOKEN_KEYS: must be set, because CHAT_PAGE is on');
+}
+
 /** Returns the database URL, required without an embedded database. Throws ConfigError if it is missing. */
 export function requireDatabaseUrl({ DATABASE_URL }: Config): string {
   if (DATABASE_URL === undefined) throw new ConfigError('Wrong configuration: DATABASE_URL: must be set');
