@@ -22,10 +22,10 @@ import {
   type ProcessLifecycle,
   type Logger,
 } from '#platform';
-import { Spool } from '#client';
 import { migrateInstallation } from '#run-queue';
 import { apiShutdownHooks, createApi, healthOf, listen, nameAgents } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
+import { chatLink } from './chat-link.ts';
 import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, quickstartKeys, usableAgents, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
@@ -67,7 +67,7 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const assistant = await assistantFromEnv(logger);
   const quickstart = await prepareQuickstart({ pool, handlers }, { file, baseUrl, assistant });
   nameAgents(app, await usableAgents(pool, quickstart));
-  process.stdout.write(welcome(quickstart, file, await chatLink(quickstart), assistant?.model?.name));
+  process.stdout.write(welcome(quickstart, file, await chatLink(quickstart, logger), assistant?.model?.name));
 }
 
 /** Returns the assistant of the environment. Logs a wrong provider instead of failing, because the service works without it. */
@@ -125,22 +125,6 @@ async function requireFreePort({ PORT, HOST }: Config): Promise<void> {
     probe.listen(PORT, HOST, () => probe.close(() => resolvePromise()));
   });
 }
-
-/**
- * Returns the address of a chat with the guide that needs no sign-in, or of the chat page if the service token of the quickstart is
- * no longer valid.
- */
-async function chatLink({ BASE_URL, SERVICE_TOKEN, GUIDE_AGENT_ID: agentId }: Quickstart): Promise<string> {
-  const page = new URL('/chat', BASE_URL).href;
-  const rights = { userId: 'me', agentId, verbs: [...VERBS], expiresInSeconds: LINK_SECONDS };
-  const { token } = await new Spool({ baseUrl: BASE_URL, token: SERVICE_TOKEN }).browserTokens
-    .create(rights)
-    .catch(() => ({ token: null }));
-  return token === null ? page : `${page}/${agentId}#token=${token}`;
-}
-
-const VERBS = ['read', 'send', 'decide', 'upload', 'manage'] as const;
-const LINK_SECONDS = 3_600;
 
 function welcome(quickstart: Quickstart, envFile: string, chat: string, modelName: string | undefined): string {
   const { BASE_URL, ACCESS_TOKEN, AGENT_ID, ASSISTANT_ID } = quickstart;
