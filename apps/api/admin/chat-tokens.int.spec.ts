@@ -151,6 +151,23 @@ it('replaces a revoked service token', async () => {
   expect([made.tokenId === tokenId, await ask(made, of)]).toEqual([false, '200 null']);
 });
 
+it('shows which Threads chat tokens reach: not those of a user with the same name in an application', async () => {
+  const { organizationId, agentId: of } = await newTenant();
+  const made = await create(of);
+  const { token: service } = await admin.api.access.mintToken({
+    ...{ kind: 'service', organizationId, agentIds: [of], name: 'app' },
+  });
+  const reached = (await newThread(made.token, made.userId, of)).json.thread.id;
+  const other = (await newThread(service, made.userId, of)).json.thread.id;
+  const isOfChat = async (threadId: string) => (await admin.do('getThread', { params: { threadId } })).thread.ofChat;
+  expect([await isOfChat(reached), await isOfChat(other)]).toEqual([true, false]);
+  expect((await admin.api.get(`/threads/${other}`, { token: made.token })).status).toBe(404);
+  // The next service token reaches none of the earlier Threads.
+  await admin.do('revokeToken', { params: { tokenId: made.tokenId } });
+  await create(of);
+  expect(await isOfChat(reached)).toBe(false);
+});
+
 it('gives operators with long names different users', async () => {
   const users = await Promise.all(
     ['a', 'b'].map(async (end) => {

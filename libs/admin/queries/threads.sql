@@ -9,6 +9,8 @@ select t.thread_id as id,
        t.user_id                as "userId",
        t.owner_person_id        as "ownerPersonId",
        t.owner_service_token_id as "ownerTokenId",
+       exists (select from chat_tokens c
+               where c.organization_id = t.organization_id and c.token_id = t.owner_service_token_id) as "ofChat",
        coalesce(t.external_ref, t.client_external_ref) as "externalRef",
        t.kind, t.status, t.archived, t.title,
        t.last_run_id            as "lastRunId",

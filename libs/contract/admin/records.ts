@@ -190,6 +190,9 @@ export const managedThread = z
       .nullable()
       .meta({ description: 'The person who created it, or to whom it is attributed.' }),
     ownerTokenId: answeredUlid.nullable().meta({ description: 'The service token that created it.' }),
+    ofChat: z.boolean().meta({
+      description: 'Whether chat tokens reach it: those of its Agent, for an operator who is its user.',
+    }),
     kind: z.enum(['pet', 'cattle']),
     status: z.enum(['IDLE', 'RUNNING', 'RESCHEDULING', 'TERMINATED']),
     archived: z.boolean(),

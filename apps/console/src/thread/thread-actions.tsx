@@ -14,7 +14,8 @@ export function ThreadActions({ thread }: { thread: ManagedThread }) {
   const call = { params: { threadId: thread.id } };
   const target = `Thread ${thread.id}`;
   const { data: session } = useSession();
-  const isOwn = thread.userId === `operator:${session?.operator.name}`;
+  // An application can have users with such names.
+  const isOwn = thread.ofChat && thread.userId === `operator:${session?.operator.name}`;
   const archive = useAction(() => post('/threads/{threadId}/archive', call), { done: 'The Thread is archived.' });
   const unarchive = useAction(() => post('/threads/{threadId}/unarchive', call), {
     done: 'The Thread is unarchived.',
