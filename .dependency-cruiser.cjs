@@ -51,6 +51,7 @@ const technologies = {
   bullmq: '^libs/run-queue/|^apps/api/console/',
   typeorm: '^libs/event-store/run-migrations\\.ts$',
   '@aws-sdk': '^libs/files/s3-',
+  '@assistant-ui': '^apps/console/src/chat/',
 };
 
 const technologyRules = Object.entries(technologies).map(([name, places]) => ({

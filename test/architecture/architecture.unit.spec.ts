@@ -71,6 +71,7 @@ const planted: Planted[] = [
   ['bullmq-stays-in-its-place', 'libs/live/jobs.ts', `import 'bullmq';`],
   ['typeorm-stays-in-its-place', 'libs/event-store/entities.ts', `import 'typeorm';`],
   ['aws-sdk-stays-in-its-place', 'libs/files/bucket.ts', `import '@aws-sdk/client-s3';`],
+  ['assistant-ui-stays-in-its-place', 'apps/console/src/thread/list.tsx', `import '@assistant-ui/react';`],
   ['tests-of-the-lowest-libs-use-only-testing', 'libs/domain/up.unit.spec.ts', `import '#event-store';`],
   ['libs-use-libs-through-their-index', 'libs/event-store/deep.ts', `import '../domain/decide.ts';`],
   [
@@ -142,7 +143,16 @@ beforeAll(() => {
     [`node_modules/${name}/package.json`]: JSON.stringify({ name, main: 'index.js' }),
     [`node_modules/${name}/index.js`]: '',
   });
-  const names = ['zod', '@nestjs/common', '@opentelemetry/api', 'ioredis', 'bullmq', 'typeorm', '@aws-sdk/client-s3'];
+  const names = [
+    'zod',
+    '@nestjs/common',
+    '@opentelemetry/api',
+    'ioredis',
+    'bullmq',
+    'typeorm',
+    '@aws-sdk/client-s3',
+    '@assistant-ui/react',
+  ];
   for (const name of [...names, 'fast-check']) write(npm(name));
   const dependencies = Object.fromEntries(names.map((name) => [name, '*']));
   write({ 'package.json': JSON.stringify({ dependencies, devDependencies: { 'fast-check': '*' } }) });
