@@ -118,6 +118,18 @@ describe('spool chat', () => {
       expect(await later.exited).toBe(0);
     });
 
+    test('allows every call with --yes, and sends what is typed meanwhile next', async () => {
+      const terminal = chat('echo', '--yes');
+      await terminal.enter('Slow /confirm 2 /pause 50ms /pieces 20');
+      await terminal.waitFor('Note 2 was sent.');
+      await terminal.waitFor('You said: Slow');
+      terminal.type('Queued\rBegun');
+      await terminal.waitFor(' 20\n> Queued\n');
+      await terminal.waitFor('You said: Queued\n> Begun');
+      terminal.type('\r');
+      await terminal.waitFor('You said: Begun');
+    });
+
     test('attaches files, and saves those of an answer without overwriting', async () => {
       await writeFile(join(folder, 'a.txt'), 'attached');
       const terminal = chat('echo');

@@ -42,6 +42,8 @@ class TerminalChat {
   private question: OpenQuestion | null = null;
   /** Uploaded for the next message. */
   private files: PublicFile[] = [];
+  /** Messages for the time when no Run is active, because the service refuses them before. */
+  private readonly waiting: string[] = [];
   private busy = 0;
   private inputs = Promise.resolve();
   private status: StreamStatus = 'live';
@@ -121,6 +123,9 @@ class TerminalChat {
       this.screen.ask(`Allow ${showInLine(question.toolName)}? [y/n] `, question.requestId);
     } else if (this.busy > 0 || this.activeRunId() !== null) {
       this.screen.hide();
+    } else if (this.waiting.length > 0) {
+      const text = this.waiting.shift()!;
+      void this.act(() => this.send(text, false));
     } else {
       this.screen.write(this.renderer.startLine());
       this.screen.ask('> ', null);
@@ -153,7 +158,9 @@ class TerminalChat {
     if (input.type === 'command') await this.commands[input.name](input.rest);
     else if (input.type === 'unknown') this.note(`Unknown command ${input.word}; /help lists the commands.`);
     else if (askedId !== null) await this.answer(askedId, text);
-    else if (text.trim() !== '') await this.send(input.text, wasShown);
+    else if (text.trim() === '') return;
+    else if (this.activeRunId() === null) await this.send(input.text, wasShown);
+    else this.waiting.push(input.text);
   }
 
   private async answer(askedId: string, text: string): Promise<void> {
@@ -193,6 +200,7 @@ class TerminalChat {
       this.thread = null;
       this.state = { messages: [] };
       this.pending.clear();
+      this.waiting.length = 0;
       this.files = [];
       this.renderer = new Renderer(this.coloured);
       this.note('New chat.');
@@ -248,9 +256,10 @@ class TerminalChat {
   }
 
   private noteThread(): void {
+    for (const text of this.waiting) this.note(`Not sent: ${text}`);
     if (this.thread === null) return;
-    const goesOn = this.activeRunId() === null ? '' : 'The Run continues. ';
-    this.note(`${goesOn}To continue: spool chat --thread ${this.thread.id}`);
+    const state = this.activeRunId() === null ? '' : 'The Run continues. ';
+    this.note(`${state}To continue: spool chat --thread ${this.thread.id}`);
   }
 
   private note(text: string): void {
