@@ -128,7 +128,7 @@ async function look(page: Page, name: string, { isOurs } = { isOurs: true }): Pr
       });
     }
     // Another scheme changes nothing but colours.
-    if (isOurs) await expectNoSeriousFault(page, i === 0 ? undefined : COLOR_RULES);
+    if (isOurs) await expectNoFault(page, i === 0 ? undefined : COLOR_RULES);
   }
 }
 
@@ -170,8 +170,8 @@ let axeSource: Promise<string> | undefined;
 /** Those of axe that are about colours. */
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 
-/** By axe-core, with all its rules or some: nothing that keeps people from using the page with a keyboard, a screen reader or weak eyes. */
-export async function expectNoSeriousFault(page: Page, rules?: string[]): Promise<void> {
+/** Expects that axe-core, with all its rules or the given ones, finds nothing on the page. */
+export async function expectNoFault(page: Page, rules?: string[]): Promise<void> {
   // Evaluated by the debugger: the page's own policy lets no script in.
   if (!(await page.evaluate<boolean>(`'axe' in window`))) {
     axeSource ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -179,9 +179,8 @@ export async function expectNoSeriousFault(page: Page, rules?: string[]): Promis
   }
   const options = { resultTypes: ['violations'], ...(rules && { runOnly: { type: 'rule', values: rules } }) };
   const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
-  const serious = violations;
   expect(
-    serious.map(({ id, help, nodes }) => ({
+    violations.map(({ id, help, nodes }) => ({
       id,
       help,
       where: nodes.map(({ target, any }) => [target, any[0]?.message]),

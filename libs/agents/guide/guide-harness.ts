@@ -81,8 +81,8 @@ async function nextStep(context: StepContext): Promise<Step> {
 
 /** In the order in which they are tried, before the topics. */
 const SCENES: readonly { pattern: RegExp; play: (turn: Turn) => Step }[] = [
-  { pattern: /\b(tour|show me|demo|summary)\b/, play: tour },
   { pattern: /\b(error|fail)/, play: fail },
+  { pattern: /\b(tour|show me|demo|summary)\b/, play: tour },
   { pattern: /\b(long|stop|everything)\b/, play: tellAll },
 ];
 

@@ -5,6 +5,7 @@ import { reportFailure } from '../components/action.ts';
 interface Props extends ButtonProps {
   act: () => Promise<unknown>;
   'aria-label'?: string;
+  'aria-describedby'?: string;
 }
 
 /** A button that is busy until its action has ended. A failure is shown. */

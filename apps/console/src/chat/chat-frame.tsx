@@ -109,10 +109,10 @@ function Opened({ access, agent, threadId }: Pick<ChatProps, 'access' | 'agent' 
     },
     [agentId, drafts, navigate, queries, unsent],
   );
-  const { run } = useThread(threadId);
+  const { run, status } = useThread(threadId);
   useEffect(
     () => void queries.invalidateQueries({ queryKey: [CHATS, agentId] }),
-    [queries, agentId, run?.id, run?.status],
+    [queries, agentId, run?.id, run?.status, status],
   );
   return <Conversation key={key} {...{ access, agent, threadId, onCreated, unsent }} />;
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, type FormEvent } from 'react';
+import { useEffect, useRef, type FormEvent, type KeyboardEvent } from 'react';
 import { AttachmentPrimitive, ComposerPrimitive, useAui, useAuiState } from '@assistant-ui/react';
 import { ActionIcon, Button, Group, Progress, Text } from '@mantine/core';
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled, IconX } from '@tabler/icons-react';
@@ -25,13 +25,20 @@ export function Composer({ stop, closed, unsent, place }: Props) {
   const refuse = (event: FormEvent) => {
     if (!canSend) event.preventDefault();
   };
+  // Otherwise Enter would begin a new line while nothing can be sent.
+  const keepOnLine = (event: KeyboardEvent) => {
+    if (isSending(event) && (stop !== null || !canSend)) event.preventDefault();
+  };
+  const field = useRef<HTMLTextAreaElement>(null);
+  // The button that had the focus is gone then.
+  const stopAndReturn = () => stop?.().then(() => field.current?.focus()) ?? Promise.resolve();
   return (
     <ComposerPrimitive.Root className={classes.composer} onSubmit={refuse}>
-      <div className={classes.attachments}>
-        <ComposerPrimitive.Attachments>{() => <AttachmentChip />}</ComposerPrimitive.Attachments>
-      </div>
+      <Attachments />
       <ComposerPrimitive.Input
+        ref={field}
         className={classes.input}
+        onKeyDown={keepOnLine}
         placeholder={closed ?? 'Message'}
         aria-label="Message"
         minRows={1}
@@ -49,7 +56,7 @@ export function Composer({ stop, closed, unsent, place }: Props) {
           </ActionIcon>
         </ComposerPrimitive.AddAttachment>
         {stop ? (
-          <BusyButton variant="default" leftSection={<IconPlayerStopFilled size={14} />} act={stop}>
+          <BusyButton variant="default" leftSection={<IconPlayerStopFilled size={14} />} act={stopAndReturn}>
             Stop
           </BusyButton>
         ) : (
@@ -74,6 +81,18 @@ function useUnsent(unsent: Map<string, string>, place: string): void {
   }, [aui]);
   useEffect(() => void unsent.set(place, text), [unsent, place, text]);
 }
+
+/** Whether the key sends the message. On a touch screen, Enter begins a new line, and only the button sends. */
+function isSending({ key, shiftKey, nativeEvent }: KeyboardEvent): boolean {
+  const hasTouch = window.matchMedia('(pointer: coarse) and (not (any-pointer: fine))').matches;
+  return key === 'Enter' && !shiftKey && !nativeEvent.isComposing && !hasTouch;
+}
+
+const Attachments = () => (
+  <div className={classes.attachments}>
+    <ComposerPrimitive.Attachments>{() => <AttachmentChip />}</ComposerPrimitive.Attachments>
+  </div>
+);
 
 function AttachmentChip() {
   const name = useAuiState(({ attachment }) => attachment.name);

@@ -10,6 +10,7 @@ import {
 import { ActionIcon, Alert, Button, Stack, Text, Title, VisuallyHidden } from '@mantine/core';
 import { useNetwork } from '@mantine/hooks';
 import { IconArrowDown } from '@tabler/icons-react';
+import { Link } from 'wouter';
 import type { Message } from '#client';
 import { useThread, type ThreadView } from '#client/react';
 import { Loading } from '../components/query-state.tsx';
@@ -60,7 +61,7 @@ export function Conversation({ access, agent, threadId, onCreated, unsent }: Pro
                     <IconArrowDown size={16} />
                   </ActionIcon>
                 </ThreadPrimitive.ScrollToBottom>
-                <Connection view={thread} />
+                <Connection view={thread} agentId={access.agentId} />
                 <Composer
                   unsent={unsent}
                   place={threadId ?? access.agentId}
@@ -131,7 +132,7 @@ function Waiting() {
 }
 
 /** Says why the conversation does not continue, and what can be done. */
-function Connection({ view: { status, error, caughtUp } }: { view: ThreadView }) {
+function Connection({ view: { status, error, isActive }, agentId }: { view: ThreadView; agentId: string }) {
   const { online } = useNetwork();
   if (status === 'ended') {
     const isGone = error?.code === 'not_found';
@@ -140,7 +141,11 @@ function Connection({ view: { status, error, caughtUp } }: { view: ThreadView })
         <Text size="sm">
           {isGone ? 'This chat was deleted, or it does not exist.' : (error?.message ?? 'The chat has ended.')}
         </Text>
-        {!isGone && (
+        {isGone ? (
+          <Button variant="default" component={Link} href={`/${agentId}`}>
+            New chat
+          </Button>
+        ) : (
           <Button variant="default" onClick={() => window.location.reload()}>
             Reload
           </Button>
@@ -148,8 +153,11 @@ function Connection({ view: { status, error, caughtUp } }: { view: ThreadView })
       </Alert>
     );
   }
-  if (!online) return <Notice>You are offline. The answer continues, and appears here when you are back.</Notice>;
-  return status === 'reconnecting' && caughtUp ? <Notice>Reconnecting…</Notice> : null;
+  if (!online) {
+    const next = isActive ? 'The answer continues, and appears here' : 'Messages can be sent';
+    return <Notice>{`You are offline. ${next} when you are back.`}</Notice>;
+  }
+  return status === 'reconnecting' && error !== null ? <Notice>Reconnecting…</Notice> : null;
 }
 
 function Notice({ children }: { children: string }) {

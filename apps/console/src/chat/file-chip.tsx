@@ -42,7 +42,8 @@ export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPrev
   return (
     <div className={classes.file} data-part="file">
       {hasPreview && IMAGE.test(name) && (
-        <button type="button" className={classes.thumbnail} onClick={open} aria-label={`Open ${name}`}>
+        // The button below does the same for the keyboard and screen readers.
+        <button type="button" className={classes.thumbnail} onClick={open} tabIndex={-1} aria-hidden>
           <Picture fileId={fileId} name={name} />
         </button>
       )}
@@ -53,8 +54,11 @@ export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPrev
           onClick={canOpen ? open : save}
           aria-label={canOpen ? `Open ${name}` : `Download ${name}`}
           className={classes.fileName}
+          title={name}
         >
-          {name}
+          <Text span inherit truncate>
+            {name}
+          </Text>
         </Button>
         <Button variant="default" px="xs" onClick={save} aria-label={`Download ${name}`} title="Download">
           <IconDownload size={14} />

@@ -1,4 +1,4 @@
-import { useRef } from 'react';
+import { useId, useRef } from 'react';
 import { Button, Code, Group, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight, IconTool } from '@tabler/icons-react';
@@ -15,14 +15,13 @@ type ToolCallPart = Extract<MessagePart, { type: 'tool_call' }>;
 
 /** A tool call with its arguments, and the question whether it may run. */
 export function ToolCall({ part }: { part: ToolCallPart }) {
-  const { toolInput, approval, durationMs } = part;
+  const { toolInput, approval } = part;
   const toolName = withoutDirections(part.toolName);
-  const title = withoutDirections(part.title ?? part.toolName);
   const summary = part.summary === null ? null : withoutDirections(part.summary);
   const frame = useRef<HTMLDivElement>(null);
+  const argumentsId = useId();
   const isAsked = approval?.state === 'pending';
   const [isOpen, { toggle }] = useDisclosure(false);
-  const { label, color } = toolState(part);
   const hasInput = toolInput !== null && Object.keys(toolInput).length > 0;
   const hasDetails = !isAsked && (hasInput || isLong(summary));
   return (
@@ -36,41 +35,62 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
       data-asked={isAsked || undefined}
       aria-label={`Tool ${toolName}`}
     >
-      <Group gap="xs">
-        <IconTool size={16} aria-hidden />
-        <Text size="sm" fw={600} className={classes.breakable}>
-          {title}
-        </Text>
-        {title !== toolName && <Code fz="xs">{toolName}</Code>}
-        <StatusBadge color={color}>{label}</StatusBadge>
-        {durationMs !== null && (
-          <Text span size="xs" c="dimmed">
-            {formatDuration(durationMs)}
-          </Text>
-        )}
-        {hasDetails && (
-          <Button
-            variant="subtle"
-            size="compact-xs"
-            aria-expanded={isOpen}
-            aria-label={`Details of ${toolName}`}
-            leftSection={isOpen ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
-            onClick={toggle}
-          >
-            Details
-          </Button>
-        )}
-      </Group>
-      {hasInput && (isAsked || isOpen) && <Arguments input={toolInput} />}
+      <Head {...{ part, toolName }} details={hasDetails ? { isOpen, toggle } : null} />
+      {hasInput && (isAsked || isOpen) && <Arguments id={argumentsId} input={toolInput} />}
       {summary !== null && (
         <Text size="sm" className={classes.summary} data-cut={(hasDetails && !isOpen) || undefined}>
           {summary}
         </Text>
       )}
       {isAsked && (
-        <Question requestId={approval.requestId} toolName={toolName} onDecided={() => frame.current?.focus()} />
+        <Question
+          requestId={approval.requestId}
+          toolName={toolName}
+          describedBy={argumentsId}
+          onDecided={() => frame.current?.focus()}
+        />
       )}
     </div>
+  );
+}
+
+interface HeadProps {
+  part: ToolCallPart;
+  toolName: string;
+  /** Null: there are none. */
+  details: { isOpen: boolean; toggle: () => void } | null;
+}
+
+function Head({ part, toolName, details }: HeadProps) {
+  const title = withoutDirections(part.title ?? part.toolName);
+  const { label, color } = toolState(part);
+  const { durationMs } = part;
+  return (
+    <Group gap="xs">
+      <IconTool size={16} aria-hidden />
+      <Text size="sm" fw={600} className={classes.breakable}>
+        {title}
+      </Text>
+      {title !== toolName && <Code fz="xs">{toolName}</Code>}
+      <StatusBadge color={color}>{label}</StatusBadge>
+      {durationMs !== null && (
+        <Text span size="xs" c="dimmed">
+          {formatDuration(durationMs)}
+        </Text>
+      )}
+      {details && (
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          aria-expanded={details.isOpen}
+          aria-label={`Details of ${toolName}`}
+          leftSection={details.isOpen ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
+          onClick={details.toggle}
+        >
+          Details
+        </Button>
+      )}
+    </Group>
   );
 }
 
@@ -81,18 +101,25 @@ const isLong = (summary: string | null): boolean =>
 interface QuestionProps {
   requestId: string;
   toolName: string;
+  /** The id of the arguments: several calls of one tool may be asked at the same time. */
+  describedBy: string;
   onDecided: () => void;
 }
 
-function Question({ requestId, toolName, onDecided }: QuestionProps) {
+function Question({ requestId, toolName, describedBy, onDecided }: QuestionProps) {
   const { decide } = useChatActions();
   const choose = (decision: Decision) => () => decide(requestId, decision).then(onDecided);
   return (
     <Group gap="xs" mt="xs">
-      <BusyButton act={choose('allow_once')} aria-label={`Allow ${toolName}`}>
+      <BusyButton aria-describedby={describedBy} act={choose('allow_once')} aria-label={`Allow ${toolName}`}>
         Allow
       </BusyButton>
-      <BusyButton variant="default" act={choose('reject_once')} aria-label={`Reject ${toolName}`}>
+      <BusyButton
+        variant="default"
+        aria-describedby={describedBy}
+        act={choose('reject_once')}
+        aria-label={`Reject ${toolName}`}
+      >
         Reject
       </BusyButton>
     </Group>
@@ -100,9 +127,9 @@ function Question({ requestId, toolName, onDecided }: QuestionProps) {
 }
 
 /** Each argument by its name: texts as they are, everything else as JSON. */
-function Arguments({ input }: { input: Record<string, unknown> }) {
+function Arguments({ id, input }: { id: string; input: Record<string, unknown> }) {
   return (
-    <dl className={classes.arguments} tabIndex={0} aria-label="Arguments">
+    <dl id={id} className={classes.arguments} tabIndex={0} aria-label="Arguments">
       {Object.entries(input).map(([name, value]) => (
         <div key={name}>
           <dt>{withoutDirections(name)}</dt>
