@@ -13,7 +13,6 @@ export async function chatPlainly(session: Session, access: Access, allowsAll: b
   if (text.trim() === '') throw new CommandError('usage', 'Standard input has no message.');
   const isNew = threadId === null;
   const run = await (isNew ? client.agent(agentId).send(text, { userId }) : client.thread(threadId).send(text));
-  session.note(`Thread ${run.threadId}`);
   const stop = (): void => {
     session.exitCode = EXIT_INTERRUPTED;
     client
@@ -22,6 +21,7 @@ export async function chatPlainly(session: Session, access: Access, allowsAll: b
       .catch((error: unknown) => session.note(`The Run continues: ${(error as Error).message}`));
   };
   process.once('SIGINT', stop);
+  session.note(`Thread ${run.threadId}`);
   try {
     await session.write(`${await answerOf(session, client, run, allowsAll)}\n`);
     await noteFiles(session, client, run);
