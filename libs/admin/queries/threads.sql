@@ -9,8 +9,9 @@ select t.thread_id as id,
        t.user_id                as "userId",
        t.owner_person_id        as "ownerPersonId",
        t.owner_service_token_id as "ownerTokenId",
-       exists (select from chat_tokens c
-               where c.organization_id = t.organization_id and c.token_id = t.owner_service_token_id) as "ofChat",
+       exists (select from chat_tokens c join tokens k on k.id = c.token_id
+               where c.organization_id = t.organization_id and c.token_id = t.owner_service_token_id
+                 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())) as "ofChat",
        coalesce(t.external_ref, t.client_external_ref) as "externalRef",
        t.kind, t.status, t.archived, t.title,
        t.last_run_id            as "lastRunId",
