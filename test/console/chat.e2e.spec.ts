@@ -110,6 +110,9 @@ describeInBrowser('the chat page', () => {
 
         await say(page, '/pause 1s /pieces 99 Go on');
         await button(page, 'Stop').waitFor();
+        await field(page).fill('Not yet');
+        await field(page).press('Enter');
+        expect(await field(page).inputValue()).toBe('Not yet');
         await field(page).press('Escape');
         await says(page, 'Stopped.').waitFor();
 
@@ -126,6 +129,8 @@ describeInBrowser('the chat page', () => {
         await button(page, 'Open echo.txt').click();
         await page.getByRole('dialog').getByText('Read this').waitFor();
         await look('chat-file');
+        // Only the conversation scrolls, not the page.
+        expect(await page.evaluate('document.documentElement.scrollHeight <= window.innerHeight')).toBe(true);
         await page.keyboard.press('Escape');
         await button(page, /^Open .*img src=x onerror/).click();
         await page.getByRole('dialog').getByText('secret plan').waitFor();
