@@ -2,12 +2,10 @@ import { agentManifestSchema } from '#agents';
 import { LIMITS } from '#contract';
 import { MAX_QUEUED_RUNS } from '#domain';
 import { configSchema } from '#platform';
-import { PAUSE_MS } from './bodies/arrival.ts';
 import { SMALL_BYTES } from './bodies/body-intake.ts';
 import { LONGEST_WAIT_MS } from './bodies/body-turns.ts';
 import { MAX_DEPTH, MAX_FIELDS, MAX_VALUES } from './bodies/json-shape.ts';
 import { LARGE_BYTES } from './bodies/parse-body.ts';
-import { REQUEST_TIMEOUT_MS } from './http/http-adapter.ts';
 import { ANSWER_BYTES } from './http/large-answers.ts';
 
 /** The page of limits for callers. The tables between these lines are generated; the rest is written by hand. */
@@ -114,13 +112,14 @@ const bodies: Row[] = [
   [`Time for which a body over ${bytes(LARGE_BYTES)} waits for its turn`, time(LONGEST_WAIT_MS), '503'],
   ['Time for the headers to arrive', time(config.HEADERS_TIMEOUT_MS), '408', '`HEADERS_TIMEOUT_MS`'],
   ['Time for a JSON body to arrive', time(config.BODY_TIMEOUT_MS), '408', '`BODY_TIMEOUT_MS`'],
+  ['… and for each MiB of its Content-Length', time(config.BODY_MS_PER_MIB), '408', '`BODY_MS_PER_MIB`'],
   [
-    `Rate of a body, JSON or upload, over ${time(PAUSE_MS)}`,
+    `Rate of a body, JSON or upload, over ${time(config.BODY_RATE_WINDOW_MS)}`,
     `at least ${count(config.BODY_BYTES_PER_SECOND)} bytes/s`,
     '408',
-    '`BODY_BYTES_PER_SECOND`',
+    '`BODY_BYTES_PER_SECOND`, `BODY_RATE_WINDOW_MS`',
   ],
-  ['Time for a whole request to arrive', time(REQUEST_TIMEOUT_MS), '408'],
+  ['Time for a whole request to arrive', time(config.REQUEST_TIMEOUT_MS), '408', '`REQUEST_TIMEOUT_MS`'],
 ];
 
 /** The row of each limit of the contract; null for a limit that callers never reach. */

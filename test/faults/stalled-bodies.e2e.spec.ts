@@ -28,7 +28,7 @@ const sockets: Socket[] = [];
 
 beforeAll(async () => {
   system = await startSystem({ memoryLimits: { api: LIMIT_BYTES, worker: LIMIT_BYTES } });
-  api = await system.startApi({ METRICS_PORT: '0', BODY_TIMEOUT_MS: String(BODY_TIMEOUT_MS) });
+  api = await system.startApi({ METRICS_PORT: '0', BODY_TIMEOUT_MS: String(BODY_TIMEOUT_MS), BODY_MS_PER_MIB: '0' });
   neighbour = await newNeighbour(system, api.caller);
 }, 120_000);
 afterAll(async () => {

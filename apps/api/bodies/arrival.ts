@@ -3,13 +3,13 @@ import { ApiError } from '../http/http-errors.ts';
 
 /** How fast a body must arrive. */
 export interface ArrivalLimits {
+  /** The minimum rate. */
   bytesPerSecond: number;
+  /** The time over which the rate is measured, milliseconds. */
+  windowMs: number;
   /** The time for the whole body, milliseconds. Null means that only Node's own request timeout applies. */
   timeoutMs: number | null;
 }
-
-/** The longest pause of a body, and the time over which the rate is checked. Milliseconds. */
-export const PAUSE_MS = 5_000;
 
 /**
  * Watches the body of a request while other code reads it. Calls `onSlow` once if it arrives too slowly. Does not count the time
@@ -17,7 +17,7 @@ export const PAUSE_MS = 5_000;
  */
 export function watchArrival(
   request: IncomingMessage,
-  { bytesPerSecond, timeoutMs }: ArrivalLimits,
+  { bytesPerSecond, windowMs, timeoutMs }: ArrivalLimits,
   onSlow: (error: ApiError) => void,
 ): () => void {
   const { socket } = request;
@@ -30,11 +30,11 @@ export function watchArrival(
     const arrived = socket.bytesRead - before;
     before = socket.bytesRead;
     const isOurs = request.readableLength > 0 || request.isPaused();
-    if (request.complete || isOurs || arrived >= (bytesPerSecond * PAUSE_MS) / 1_000) return;
+    if (request.complete || isOurs || arrived >= (bytesPerSecond * windowMs) / 1_000) return;
     slow(`The body arrives too slowly; send at least ${bytesPerSecond} bytes per second.`);
   };
   // After a stall of this process, Node reads the bytes that arrived meanwhile before the check phase.
-  const pace = setInterval(() => setImmediate(() => setImmediate(check)), PAUSE_MS).unref();
+  const pace = setInterval(() => setImmediate(() => setImmediate(check)), windowMs).unref();
   const whole =
     timeoutMs === null
       ? undefined

@@ -26,6 +26,7 @@ beforeAll(async () => {
       BODY_TIMEOUT_MS: 8_000,
       HEADERS_TIMEOUT_MS: 1_000,
       BODY_BYTES_PER_SECOND: 10_000,
+      BODY_RATE_WINDOW_MS: 2_000,
     },
   });
   api.app.getHttpServer().on('connection', (socket: Socket) => sockets.push(socket));
@@ -185,15 +186,36 @@ describe('a slow request', () => {
   it('gets 408 if its JSON body stalls', async () => {
     const sender = open(ofLength(100));
     sender.socket.write('{');
-    await expectAnswer(sender, 408, 'request_timeout');
+    expect(await expectAnswer(sender, 408, 'request_timeout')).toContain('too slowly');
+  });
+
+  it.each([
+    ['gets 408 if its JSON body arrives below the minimum rate', 500, 408, 'too slowly'],
+    ['is accepted if its JSON body arrives above the minimum rate', 2_000, 201, '"thread"'],
+  ])('%s', async (_, bytesPerWrite, status, part) => {
+    const body = `${' '.repeat(60_000)}${JSON.stringify(create('x'))}`;
+    const sender = open(ofLength(body.length));
+    let sent = 0;
+    const timer = setInterval(() => {
+      sender.socket.write(body.slice(sent, sent + bytesPerWrite));
+      sent += bytesPerWrite;
+      if (sent >= body.length) clearInterval(timer);
+    }, 100);
+    try {
+      await eventually(() => sender.answer().includes('\r\n\r\n'), { what: 'an answer' });
+      expect(sender.answer()).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*${part}`));
+    } finally {
+      clearInterval(timer);
+    }
   });
 
   it('gets 408 if its JSON body does not arrive in time, at any rate', async () => {
-    const impatient = await ApiUnderTest.start({ settings: { BODY_TIMEOUT_MS: 2_000, BODY_BYTES_PER_SECOND: 10_000 } });
+    const settings = { BODY_TIMEOUT_MS: 1_000, BODY_MS_PER_MIB: 160, BODY_BYTES_PER_SECOND: 10_000 };
+    const impatient = await ApiUnderTest.start({ settings });
     const sender = open(ofLength(4 * MIB), { of: impatient });
     const timer = setInterval(() => sender.socket.write(' '.repeat(20_000)), 200);
     try {
-      expect(await expectAnswer(sender, 408, 'request_timeout')).toContain('within 2 s');
+      expect(await expectAnswer(sender, 408, 'request_timeout')).toContain('within 1.64 s');
     } finally {
       clearInterval(timer);
       await impatient.stop();

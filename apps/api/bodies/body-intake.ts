@@ -4,6 +4,7 @@ import { ByteBudget, type ByteHold, type Config } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { bodiesFull } from '../http/http-errors.ts';
 import { networkOf } from '../http/limit-rate.ts';
+import type { ArrivalLimits } from './arrival.ts';
 import { BodyTurns, heapPart } from './body-turns.ts';
 import { LARGE_BYTES, parseBody } from './parse-body.ts';
 import { bodyCutOff, readBody } from './read-body.ts';
@@ -11,6 +12,8 @@ import { metrics } from '../metrics.ts';
 
 /** The most memory that an upload holds: one part that is sent to S3 (libs/files/s3-upload.ts). Bytes. */
 const UPLOAD_BYTES = 5 * 1024 * 1024;
+
+const MEBIBYTE = 1024 * 1024;
 
 /** Bodies up to this size are not counted, so they always find room. Headers, which are not counted either, may be as large. */
 export const SMALL_BYTES = 16 * 1024;
@@ -21,7 +24,9 @@ type Settings = Pick<
   | 'BODY_BUDGET_PERCENT_PER_ORGANIZATION'
   | 'BODY_LIMIT_BYTES'
   | 'BODY_TIMEOUT_MS'
+  | 'BODY_MS_PER_MIB'
   | 'BODY_BYTES_PER_SECOND'
+  | 'BODY_RATE_WINDOW_MS'
 >;
 
 /** Admits, reads and parses the bodies of requests (docs/adr/0024). */
@@ -69,16 +74,25 @@ export class BodyIntake {
 
   /** Returns the parsed body; undefined if it is empty. Throws ApiError. */
   async readJson(request: FastifyRequest): Promise<unknown> {
-    const { BODY_TIMEOUT_MS: timeoutMs, BODY_BYTES_PER_SECOND: bytesPerSecond } = this.settings;
     const { raw, bodyHold: hold, routeOptions } = request;
     const response = this.responses.get(request);
     if (hold === null || response === undefined) throw new Error('The body of a request has no hold.');
-    const arrival = { timeoutMs, bytesPerSecond };
+    const arrival = arrivalOf(request, this.settings);
     const body = { bytes: await readBody(raw, { limit: routeOptions.bodyLimit, hold, arrival }) };
     const { length } = body.bytes;
     if (length > LARGE_BYTES) await this.turns.take(ownerOf(request), length, response);
     return parseBody(body, this.pool.runnerFor(ownerOf(request)));
   }
+}
+
+/** Returns how fast a JSON body must arrive. A body without Content-Length has the time of an empty one. */
+function arrivalOf({ headers }: FastifyRequest, settings: Settings): ArrivalLimits {
+  const mebibytes = Number(headers['content-length'] ?? 0) / MEBIBYTE;
+  return {
+    bytesPerSecond: settings.BODY_BYTES_PER_SECOND,
+    windowMs: settings.BODY_RATE_WINDOW_MS,
+    timeoutMs: settings.BODY_TIMEOUT_MS + Math.ceil(mebibytes * settings.BODY_MS_PER_MIB),
+  };
 }
 
 /** Returns the key that the body counts for: the organization, or the address while the caller is not known. */

@@ -50,6 +50,7 @@ export interface FileServiceOptions {
     | 'DRAFTS_PER_TOKEN'
     | 'DRAFTS_PER_BROWSER_USER'
     | 'BODY_BYTES_PER_SECOND'
+    | 'BODY_RATE_WINDOW_MS'
   >;
 }
 
@@ -65,7 +66,8 @@ export class FileService {
     const { caller, input } = request;
     const { id: agentId, organizationId } = await access.findUsableAgent(caller, input.params.agentId);
     const maxBytes = settings.FILE_LIMIT_BYTES;
-    const upload = new Upload(request, { maxBytes, bytesPerSecond: settings.BODY_BYTES_PER_SECOND });
+    const { BODY_BYTES_PER_SECOND: bytesPerSecond, BODY_RATE_WINDOW_MS: windowMs } = settings;
+    const upload = new Upload(request, { maxBytes, rate: { bytesPerSecond, windowMs } });
     await this.refuseBeyondQuota(request, organizationId, upload.minBytes);
     const file = await this.store({ ...(await upload.begin()), maxBytes });
     const draft = { file, owner: { agentId, ...uploaderFor(caller) }, organizationId };

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { MultipartFile, MultipartValue } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
-import { watchArrival } from '../bodies/arrival.ts';
+import { watchArrival, type ArrivalLimits } from '../bodies/arrival.ts';
 import { ApiError, fileTooLarge } from '../http/http-errors.ts';
 
 /** Bytes of a multipart body around the file: boundaries and headers of its part. */
@@ -24,10 +24,12 @@ export interface Incoming {
   bytes: AsyncIterable<Uint8Array>;
 }
 
+type Rate = Omit<ArrivalLimits, 'timeoutMs'>;
+
 /** The largest file, and how fast it must arrive. */
 export interface UploadLimits {
   maxBytes: number;
-  bytesPerSecond: number;
+  rate: Rate;
 }
 
 /** One file in a multipart/form-data body: `begin`, read the bytes, `end`. All throw ApiError. */
@@ -48,7 +50,7 @@ export class Upload {
   /** Reads the body up to the part named `file`. Its bytes are read as they arrive. */
   async begin(): Promise<Incoming> {
     const parts = this.request.parts({ limits: LIMITS, isPartAFile });
-    const arriving = untilTooSlow(this.request, this.limits.bytesPerSecond);
+    const arriving = untilTooSlow(this.request, this.limits.rate);
     this.next = () => arriving(parts.next().catch(refuseMalformed));
     const first = await this.next();
     if (first.done || first.value.type !== 'file' || first.value.fieldname !== 'file') throw wrongParts();
@@ -69,10 +71,10 @@ const wrongParts = () => new ApiError('invalid_upload', 'body: must have exactly
 /** Waits for the next bytes. Rejects with ApiError once the request arrives too slowly. */
 type Arriving = <T>(next: Promise<T>) => Promise<T>;
 
-function untilTooSlow({ raw }: FastifyRequest, bytesPerSecond: number): Arriving {
+function untilTooSlow({ raw }: FastifyRequest, rate: Rate): Arriving {
   let tooSlow: ApiError | null = null;
   let refuse: (error: ApiError) => void = () => undefined;
-  watchArrival(raw, { bytesPerSecond, timeoutMs: null }, (error) => {
+  watchArrival(raw, { ...rate, timeoutMs: null }, (error) => {
     tooSlow = error;
     refuse(error);
   });

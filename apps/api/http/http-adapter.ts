@@ -16,15 +16,12 @@ import { metrics } from '../metrics.ts';
 /** Longer than any path can be. A long id is then refused like any other malformed id, after the token check. */
 const MAX_PARAM_LENGTH = 64 * 1024;
 
-/** The time for a whole request to arrive: the largest file at 2 Mbit/s. */
-export const REQUEST_TIMEOUT_MS = 300_000;
-
 /** How often Node checks for slow requests. Its default of 30 s would add that much to each timeout. */
 const TIMEOUT_CHECK_MS = 1_000;
 
 /** Creates the Fastify adapter of the API and of the standalone. request-checks.ts holds the checks of each request. */
 export function createHttpAdapter(config: Config, logger: Logger): FastifyAdapter {
-  const { BODY_LIMIT_BYTES, TRUSTED_PROXIES, HEADERS_TIMEOUT_MS } = config;
+  const { BODY_LIMIT_BYTES, TRUSTED_PROXIES, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } = config;
   const options: FastifyHttpOptions<Server> = {
     loggerInstance: logger,
     logController: new RequestLog(),
@@ -46,7 +43,7 @@ export function createHttpAdapter(config: Config, logger: Logger): FastifyAdapte
     http: {
       // Node's own refusal has no body, so request-checks.ts refuses the request.
       requireHostHeader: false,
-      headersTimeout: HEADERS_TIMEOUT_MS,
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS),
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     },
   };

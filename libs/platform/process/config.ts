@@ -156,9 +156,20 @@ const requests = {
     'Share of this budget that one organization may hold. One body of the largest size always fits.',
     percentage.default(50),
   ),
-  BODY_TIMEOUT_MS: api('How long a JSON body may take to arrive.', atLeast(1_000).default(30_000)),
-  BODY_BYTES_PER_SECOND: api('Minimum rate of a body, JSON or upload, measured over 5 s.', atLeast(1).default(10_000)),
-  // Node rejects a value above the timeout of the whole request (5 min).
+  BODY_TIMEOUT_MS: api(
+    'How long a JSON body may take to arrive. BODY_MS_PER_MIB adds to it.',
+    atLeast(1_000).default(30_000),
+  ),
+  BODY_MS_PER_MIB: api(
+    'Additional time for each MiB of a JSON body, by its Content-Length.',
+    atLeast(0).default(16_000),
+  ),
+  BODY_BYTES_PER_SECOND: api('Minimum rate of a body, JSON or upload.', atLeast(1).default(10_000)),
+  BODY_RATE_WINDOW_MS: api('Time over which this rate is measured.', atLeast(1_000).default(10_000)),
+  REQUEST_TIMEOUT_MS: api(
+    'How long a whole request may take to arrive. By default, the largest file arrives at 2 Mbit/s.',
+    atLeast(1_000).default(300_000),
+  ),
   HEADERS_TIMEOUT_MS: api(
     'How long the headers of a request may take to arrive.',
     between(1_000, 300_000).default(10_000),
