@@ -139,7 +139,7 @@ Spool is ready at ${BASE_URL}
     -H 'Authorization: Bearer ${ACCESS_TOKEN}' -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ userId: 'me', input })}'
 
-Chat: ${chat}
+Chat: ${chat}${chat.includes('#') ? ' (works for an hour)' : ''}
 Start page: ${new URL('/', BASE_URL).href}
 Console: ${new URL('/console', BASE_URL).href} (sign in with OPERATOR_TOKEN from ${envFile})
 ${forCommands}${assistant ?? ''}Base URL, token and agent id are in ${envFile}. Ctrl-C stops Spool and keeps the data.

@@ -28,8 +28,7 @@ const GUIDE_PAUSE_MS = 20;
 
 const GUIDE: AgentManifestInput = {
   name: 'guide',
-  description:
-    'A scripted guide to Spool, without a model: it explains, uses tools, asks for approval, and fails on demand.',
+  description: 'A scripted guide to Spool, without a model. Ask how Spool works, or type “show me”, “error” or “long”.',
   harness: { name: 'guide', pauseMs: GUIDE_PAUSE_MS },
 };
 

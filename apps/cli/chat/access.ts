@@ -1,6 +1,6 @@
 import { Spool, SpoolError } from '#client';
 import type { ManagedAgent } from '#contract';
-import { CommandError, exitOfCode } from '../exit-codes.ts';
+import { CommandError, exitOfCode, type ExitName } from '../exit-codes.ts';
 import { askLine } from '../prompt.ts';
 import { agentId as findAgentId, optional, organizationId } from '../resolve.ts';
 import type { Session } from '../session.ts';
@@ -89,9 +89,12 @@ async function chooseUsable(session: Session, agents: readonly ManagedAgent[]): 
   return chosen.id;
 }
 
+/** An internal error of the service has the exit `failed`. */
+const TRANSIENT: readonly ExitName[] = ['away', 'failed'];
+
 /** Marks a refusal as final, so that the client does not ask again. */
 function refuse(error: unknown): never {
-  const isFinal = error instanceof CommandError && error.exit !== 'away';
+  const isFinal = error instanceof CommandError && !TRANSIENT.includes(error.exit);
   throw isFinal ? Object.assign(error, { status: 403 }) : error;
 }
 

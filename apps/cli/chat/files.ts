@@ -24,12 +24,12 @@ export interface SavedFile {
  */
 export function findFile(messages: readonly Message[], text: string): SavedFile {
   const files = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'file')).reverse();
-  for (const { fileId, name } of files) {
-    for (const known of [name, fileId]) {
-      if (!known || (text !== known && !text.startsWith(`${known} `))) continue;
-      return { fileId, path: text.slice(known.length).trim() || basename(known) };
-    }
-  }
+  const called = files.flatMap(({ fileId, name }) => [name, fileId].map((known) => ({ fileId, known: known ?? '' })));
+  const [found] = called
+    .filter(({ known }) => known !== '' && (text === known || text.startsWith(`${known} `)))
+    // One name can begin with another.
+    .toSorted((left, right) => right.known.length - left.known.length);
+  if (found) return { fileId: found.fileId, path: text.slice(found.known.length).trim() || basename(found.known) };
   const names = [...new Set(files.map(({ name, fileId }) => showInLine(name ?? fileId)))];
   const there = names.length > 0 ? `This chat has: ${names.join(', ')}` : 'This chat has no files.';
   throw new CommandError(
@@ -52,7 +52,7 @@ export async function saveFile(client: Spool, { fileId, path }: SavedFile): Prom
     for await (const chunk of body ?? []) await file.appendFile(chunk as Uint8Array);
   } catch (error) {
     await rm(path, { force: true });
-    throw error;
+    throw new CommandError('failed', `${path} was not saved: ${(error as Error).message}`, { cause: error });
   } finally {
     await file.close();
   }

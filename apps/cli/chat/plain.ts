@@ -2,7 +2,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { SpoolError, type Run, type Spool } from '#client';
 import { CommandError, EXIT_INTERRUPTED } from '../exit-codes.ts';
 import type { Session } from '../session.ts';
-import { showInLine } from '../text.ts';
+import { showControls, showInLine } from '../text.ts';
 import type { Access } from './access.ts';
 
 /** Sends standard input as one message, and writes the text of the answer. Throws CommandError and SpoolError. */
@@ -23,7 +23,9 @@ export async function chatPlainly(session: Session, access: Access, allowsAll: b
   process.once('SIGINT', stop);
   session.note(`Thread ${run.threadId}`);
   try {
-    await session.write(`${await answerOf(session, client, run, allowsAll)}\n`);
+    const answer = await answerOf(session, client, run, allowsAll);
+    // A program gets the text as it is. A terminal would execute its control characters.
+    await session.write(`${process.stdout.isTTY ? showControls(answer) : answer}\n`);
     await noteFiles(session, client, run);
   } catch (error) {
     if (!session.interrupted) throw error;
@@ -47,9 +49,12 @@ async function answerOf(session: Session, client: Spool, run: Run, allowsAll: bo
   }
 }
 
+const DECIDED: ReadonlySet<string> = new Set(['request_decided', 'request_not_pending']);
+
 /** Another client may decide first, or end the Run. */
 export function ignoreDecided(error: unknown): void {
-  if (!(error instanceof SpoolError && error.code === 'idempotency_conflict')) throw error;
+  const isDecided = error instanceof SpoolError && DECIDED.has(error.reason ?? '');
+  if (!isDecided) throw error;
 }
 
 async function noteFiles(session: Session, client: Spool, run: Run): Promise<void> {

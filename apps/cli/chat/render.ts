@@ -22,6 +22,12 @@ export class Renderer {
     this.typed.push(text);
   }
 
+  /** Undoes `expectTyped` for a message that was not sent. */
+  forgetTyped(text: string): void {
+    const at = this.typed.lastIndexOf(text);
+    if (at !== -1) this.typed.splice(at, 1);
+  }
+
   /** Returns what is new in these messages, safe to write. */
   render(messages: readonly Message[]): string {
     const before = this.shown;
@@ -103,7 +109,10 @@ export class Renderer {
     const shownName = showInLine(name ?? fileId);
     const isThere = action === 'created' || action === 'changed';
     return this.line(
-      isThere ? `[file] ${shownName} (/save ${shownName})` : `[file] ${shownName}: ${action ?? 'added'}`,
+      // A name with control characters cannot be typed.
+      isThere
+        ? `[file] ${shownName} (/save ${shownName === name ? name : fileId})`
+        : `[file] ${shownName}: ${action ?? 'added'}`,
     );
   }
 

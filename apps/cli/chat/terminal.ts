@@ -27,6 +27,13 @@ export async function chatOnTerminal(session: Session, access: Access, allowsAll
 const ACTIVE: ReadonlySet<string> = new Set(['queued', 'running', 'waiting_input']);
 const RETRIABLE: ReadonlySet<string> = new Set(['failed', 'cancelled', 'expired']);
 
+interface Unsent {
+  text: string;
+  files: PublicFile[];
+  /** Whether the text is on the screen already. */
+  wasShown: boolean;
+}
+
 /** What the person sees follows from the messages of the Thread, so other clients may act too. */
 class TerminalChat {
   private readonly screen: Screen;
@@ -41,9 +48,10 @@ class TerminalChat {
   private readonly stopped = new Set<string>();
   private question: OpenQuestion | null = null;
   /** Uploaded for the next message. */
-  private files: PublicFile[] = [];
-  /** Messages for the time when no Run is active, because the service refuses them before. */
-  private readonly waiting: string[] = [];
+  private readonly files: PublicFile[] = [];
+  /** Messages that are sent once no Run is active, because the service refuses them before. */
+  private readonly waiting: Unsent[] = [];
+  private isSending = false;
   private busy = 0;
   private inputs = Promise.resolve();
   private status: StreamStatus = 'live';
@@ -58,9 +66,7 @@ class TerminalChat {
   ) {
     this.renderer = new Renderer(coloured);
     this.screen = new Screen({
-      line: (line) => {
-        this.inputs = this.inputs.then(() => this.act(() => this.take(line)));
-      },
+      line: (line) => this.enqueue(() => this.take(line)),
       interrupt: () => this.interrupt(),
       close: () => this.leave(),
     });
@@ -124,8 +130,7 @@ class TerminalChat {
     } else if (this.busy > 0 || this.activeRunId() !== null) {
       this.screen.hide();
     } else if (this.waiting.length > 0) {
-      const text = this.waiting.shift()!;
-      void this.act(() => this.send(text, false));
+      this.enqueue(() => this.sendNext());
     } else {
       this.screen.write(this.renderer.startLine());
       this.screen.ask('> ', null);
@@ -136,6 +141,11 @@ class TerminalChat {
     const run = currentRun(this.state.messages);
     if (run !== null && ACTIVE.has(run.status)) return run.id;
     return [...this.pending][0] ?? null;
+  }
+
+  /** Lines and messages are handled one after the other. */
+  private enqueue(what: () => Promise<void>): void {
+    this.inputs = this.inputs.then(() => this.act(what));
   }
 
   /** Does something that can fail, and then shows the prompt again. */
@@ -158,9 +168,7 @@ class TerminalChat {
     if (input.type === 'command') await this.commands[input.name](input.rest);
     else if (input.type === 'unknown') this.note(`Unknown command ${input.word}; /help lists the commands.`);
     else if (askedId !== null) await this.answer(askedId, text);
-    else if (text.trim() === '') return;
-    else if (this.activeRunId() === null) await this.send(input.text, wasShown);
-    else this.waiting.push(input.text);
+    else if (text.trim() !== '') this.waiting.push({ text: input.text, files: this.files.splice(0), wasShown });
   }
 
   private async answer(askedId: string, text: string): Promise<void> {
@@ -201,7 +209,7 @@ class TerminalChat {
       this.state = { messages: [] };
       this.pending.clear();
       this.waiting.length = 0;
-      this.files = [];
+      this.files.length = 0;
       this.renderer = new Renderer(this.coloured);
       this.note('New chat.');
     },
@@ -209,14 +217,32 @@ class TerminalChat {
     quit: async () => this.leave(),
   };
 
-  private async send(text: string, wasShown: boolean): Promise<void> {
+  /** Sends the first message that waits. After a failure, none waits any more, and their files are those of the next message. */
+  private async sendNext(): Promise<void> {
+    const [next] = this.waiting;
+    if (next === undefined || this.activeRunId() !== null) return;
+    this.isSending = true;
+    try {
+      await this.send(next);
+      this.waiting.shift();
+    } catch (error) {
+      this.noteUnsent();
+      this.files.unshift(...this.waiting.splice(0).flatMap(({ files }) => files));
+      throw error;
+    } finally {
+      this.isSending = false;
+    }
+  }
+
+  private async send({ text, files, wasShown }: Unsent): Promise<void> {
     const { client, agentId, userId } = this.access;
-    const files = this.files.map(({ id }) => id);
+    const options = { files: files.map(({ id }) => id) };
     if (wasShown) this.renderer.expectTyped(text);
-    const run = await (this.thread === null
-      ? client.agent(agentId).send(text, { userId, files })
-      : this.thread.send(text, { files }));
-    this.files = [];
+    const sent = this.thread?.send(text, options) ?? client.agent(agentId).send(text, { userId, ...options });
+    const run = await sent.catch((error: unknown) => {
+      this.renderer.forgetTyped(text);
+      throw error;
+    });
     this.await(run.id);
     if (this.thread === null) this.open(run.threadId);
   }
@@ -255,8 +281,17 @@ class TerminalChat {
     this.end.resolve();
   }
 
+  private noteUnsent(): void {
+    for (const { text } of this.waiting) this.note(`Not sent: ${text}`);
+  }
+
   private noteThread(): void {
-    for (const text of this.waiting) this.note(`Not sent: ${text}`);
+    const [first] = this.waiting;
+    if (this.isSending && first !== undefined) {
+      this.waiting.shift();
+      this.note(`Maybe sent: ${first.text}`);
+    }
+    this.noteUnsent();
     if (this.thread === null) return;
     const state = this.activeRunId() === null ? '' : 'The Run continues. ';
     this.note(`${state}To continue: spool chat --thread ${this.thread.id}`);

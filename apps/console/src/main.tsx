@@ -40,8 +40,8 @@ createRoot(document.getElementById('root')!).render(
       getStyleNonce={() => nonce}
     >
       <QueryClientProvider client={queries}>
-        {/* At the top, they would cover the buttons of a page on a phone. */}
-        <Notifications position="bottom-right" />
+        {/* They must cover no buttons: those of a page on a phone are at the top, and those of a chat at the bottom. */}
+        <Notifications position={isChat ? 'top-center' : 'bottom-right'} />
         {isChat ? <ChatApp /> : <App />}
       </QueryClientProvider>
     </MantineProvider>

@@ -101,7 +101,7 @@ function tour({ results }: Turn): Step {
   }
   if (written === undefined) {
     return {
-      text: `I have read both. May I write them to a file? The tool has the policy \`ask\`, so this Run waits for you, as long as it takes.`,
+      text: `I have read both. May I write them to a file? The tool has the policy \`ask\`, so this Run waits for you.`,
       toolCalls: [{ toolName: 'write_page', toolInput: { name: PAGE, text: `# Spool\n\n${pages.join('\n\n')}\n` } }],
     };
   }

@@ -23,16 +23,20 @@ const baseUrl = `${window.location.origin}/api/v1`;
 
 /** The access of the signed-in operator. The service creates each token behind the session. */
 export function operatorAccess(agentId: string): Access {
-  let userId: string | undefined;
-  const getToken = async () => {
-    const created = await post('/chat-tokens', { body: { agentId } });
-    ({ userId } = created);
+  const create = () => post('/chat-tokens', { body: { agentId } });
+  let newest: ReturnType<typeof create> | undefined;
+  const getToken = () => {
+    const created = create();
+    newest = created;
+    created.catch(() => {
+      if (newest === created) newest = undefined;
+    });
     return created;
   };
   return {
     client: new Spool({ baseUrl, getToken }),
     agentId,
-    userId: async () => userId ?? (await getToken()).userId,
+    userId: async () => (await (newest ?? getToken())).userId,
   };
 }
 

@@ -36,7 +36,7 @@ interface Props {
 export function Conversation({ access, agent, threadId, onCreated, unsent }: Props) {
   const thread = useThread(threadId);
   const { run, isActive, questions, decide, retry, interrupt } = thread;
-  const runtime = useChatRuntime({ access, thread, threadId, onCreated });
+  const runtime = useChatRuntime({ access, thread, threadId, onCreated, unsent });
   const actions = useMemo(() => ({ decide, retry }), [decide, retry]);
   const isLoading = threadId !== null && !thread.caughtUp && thread.status !== 'ended';
   return (

@@ -125,6 +125,7 @@ const SHAPES = {
   'many blocks': 'a\n\n'.repeat(20_000),
   'table of millions of empty cells': `${'|a'.repeat(2_000)}\n${'|-'.repeat(2_000)}\n${'|\n'.repeat(2_900)}`,
   'table of millions of empty cells in a quote': `> ${'|a'.repeat(2_000)}\n> ${'|-'.repeat(2_000)}\n${'> |\n'.repeat(2_900)}`,
+  'row of bars that is none': `-${'|'.repeat(99_000)}x`,
   'many unclosed instructions': `a ${'<?'.repeat(49_000)}`,
   'many unclosed comments': 'a <!--b '.repeat(12_000),
   'many unclosed tags': 'a <b c="'.repeat(12_000),

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState, type ReactNode } from 'react';
 import { Button } from '@mantine/core';
 import { Link as RouteLink } from 'wouter';
 import { useSession } from '../api/use-session.ts';
-import { ErrorNote, Loading } from '../components/query-state.tsx';
+import { Loading } from '../components/query-state.tsx';
 import { LinkMenu } from '../frame/account-menu.tsx';
 import { keepLink, linkAccess, type Access, type Link } from './access.ts';
 import { useLinkedAgent } from './chat-agents.ts';
@@ -17,20 +17,28 @@ interface Props {
 
 /** The page for a person who holds a link. An operator is asked first, because a link can be of someone else. */
 export function LinkGate({ link, onLeave }: Props) {
-  const { data: session, error, refetch } = useSession();
+  const { data: session, error } = useSession();
   const [isAccepted, setAccepted] = useState(!link.isNew);
-  const isFree = session === null && !isAccepted;
+  const [wasAsked, setAsked] = useState(false);
+  // Stays asked if the session ends meanwhile.
+  if (session && !wasAsked) setAsked(true);
+  const isUsed = isAccepted || (session === null && !wasAsked);
   const accept = (): void => {
     keepLink(link);
     setAccepted(true);
   };
   useEffect(() => {
-    if (isFree) keepLink(link);
-  }, [isFree, link]);
-  if (session === undefined && !isAccepted) {
-    return <Whole>{error ? <ErrorNote error={error} onTryAgain={() => void refetch()} /> : <Loading />}</Whole>;
+    if (isUsed && link.isNew) keepLink(link);
+  }, [isUsed, link]);
+  if (session === undefined && error === null && !isAccepted) {
+    return (
+      <Whole>
+        <Loading />
+      </Whole>
+    );
   }
-  if (session && !isAccepted) {
+  if (!isUsed) {
+    const name = session?.operator.name;
     return (
       <Note
         title="Use this link?"
@@ -38,13 +46,13 @@ export function LinkGate({ link, onLeave }: Props) {
           <>
             <Button onClick={accept}>Chat as {withoutDirections(link.userId)}</Button>
             <Button variant="default" onClick={onLeave}>
-              Stay {session.operator.name}
+              {name === undefined ? 'Leave this link' : `Stay ${name}`}
             </Button>
           </>
         }
       >
-        You are signed in as {session.operator.name}. With this link you chat as another user, whose chats whoever gave
-        you the link may read.
+        {name !== undefined && `You are signed in as ${name}. `}
+        With this link you chat as another user. Whoever gave you the link may read the chats of that user.
       </Note>
     );
   }
@@ -110,8 +118,8 @@ function LinkChat({ access, threadId, leave, menu }: LinkChatProps) {
   }
   if ((error as { status?: number }).status === 401) {
     return (
-      <Note title="This link has expired" action={leave}>
-        Your chats are kept. Ask for a new link to continue.
+      <Note title="This link does not work any more" action={leave}>
+        It has expired, or it was not copied in full. Your chats are kept. Ask for a new link to continue.
       </Note>
     );
   }

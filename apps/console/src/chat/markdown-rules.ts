@@ -17,7 +17,7 @@ const MAX_STREAMING_SIZE = { chars: 20_000, lines: 1_000, marks: 1_500 };
 /** The marks (quote, list, footnote) or the indent of a line that is in too many containers for the parser's stack. */
 const TOO_DEEP = /^(?:(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])|\[\^[^\]\s]+\]:)){33}|[ \t]{200})/m;
 /** The columns of a table are counted in the line below its head. Short rows are filled up to that number. */
-const BELOW_HEAD = /^(?=[^-\r\n]*-)[ \t>|:*+.)\d-]*\|[ \t|:-]*$/gm;
+const BELOW_HEAD = /^(?=[^-\r\n]*-)[ \t>|:*+.)\d-]*\|[ \t:-]*$/gm;
 const MAX_CELLS = 50_000;
 /** Marks of emphasis and links. */
 const INLINE_MARK = /[*~[\]]|(?<!\w)_|_(?!\w)/g;

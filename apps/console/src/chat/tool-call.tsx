@@ -47,7 +47,7 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
           requestId={approval.requestId}
           toolName={toolName}
           describedBy={argumentsId}
-          onDecided={() => frame.current?.focus()}
+          onDecided={() => keepFocus(frame.current)}
         />
       )}
     </div>
@@ -92,6 +92,12 @@ function Head({ part, toolName, details }: HeadProps) {
       )}
     </Group>
   );
+}
+
+/** Gives the focus to the frame if it was on a button that is gone. */
+function keepFocus(frame: HTMLElement | null): void {
+  const { activeElement, body } = document;
+  if (activeElement === body || frame?.contains(activeElement)) frame?.focus();
 }
 
 /** Whether two lines may not be enough. */

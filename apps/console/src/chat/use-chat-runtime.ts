@@ -19,10 +19,12 @@ interface Parts {
   threadId: string | null;
   /** Called with the Thread of a first message, and whether this conversation is still shown. */
   onCreated: (threadId: string, isShown: boolean) => void;
+  /** What was typed and not sent, by Thread, or by Agent for a new chat. */
+  unsent: Map<string, string>;
 }
 
 /** Returns assistant-ui's runtime, with the Thread as its external store. */
-export function useChatRuntime({ access, thread, threadId, onCreated }: Parts): AssistantRuntime {
+export function useChatRuntime({ access, thread, threadId, onCreated, unsent }: Parts): AssistantRuntime {
   const { client, agentId } = access;
   const attachments = useMemo(() => new DraftAttachments(client, agentId), [client, agentId]);
   const [sending, setSending] = useState<Sending | null>(null);
@@ -50,11 +52,12 @@ export function useChatRuntime({ access, thread, threadId, onCreated }: Parts): 
       } catch (error) {
         setSending(null);
         reportFailure(error as Error);
-        // Returns text and files to the composer.
+        // Returns text and files to the composer, which may be gone.
+        if (!isShown.current) unsent.set(threadId ?? agentId, text);
         throw new MessageNotSentError((error as Error).message);
       }
     },
-    [access, agentId, attachments, client, messages, onCreated, send, threadId],
+    [access, agentId, attachments, client, messages, onCreated, send, threadId, unsent],
   );
 
   return useExternalStoreRuntime<Message>({

@@ -14,7 +14,7 @@ export function Login() {
       <Paper component="form" onSubmit={submit} withBorder p="xl" w="100%" maw={420} shadow="xs">
         <Stack>
           <Title order={1} size="h2">
-            Spool console
+            Sign in to Spool
           </Title>
           <PasswordInput
             size="sm"
@@ -36,9 +36,10 @@ export function Login() {
             {waitSeconds > 0 ? `Try again in ${waitSeconds} s` : 'Sign in'}
           </Button>
           <Text size="xs" c="dimmed">
-            After <Code>npm start</Code>, use <Code>OPERATOR_TOKEN</Code> from <Code>.data/quickstart.env</Code>. To
-            create another token, use <Code>spool token create</Code>. The browser keeps only a session, which ends
-            after an hour of inactivity.
+            For operators. After <Code>npm start</Code>, use <Code>OPERATOR_TOKEN</Code> from{' '}
+            <Code>quickstart.env</Code> in the data directory (default: <Code>.data</Code>). To create another token,
+            use <Code>spool token create --operator</Code>. The browser keeps only a session, which ends after an hour
+            of inactivity.
           </Text>
         </Stack>
       </Paper>
